@@ -1,0 +1,1 @@
+"""Derive how much privacy loss a statistical agency should accept, and show why."""

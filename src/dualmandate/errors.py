@@ -1,0 +1,191 @@
+"""The tree of refusals: what the house says when it will not do something.
+
+    Refusal
+    ├── InvalidProgram          the program file cannot be used as it stands
+    │   ├── InvalidFile         not there, not TOML, too large, not text
+    │   ├── UnknownKey          a key nobody reads
+    │   ├── MissingKey          a key that must be stated (a unit, a source, a price)
+    │   └── InvalidValue        a key whose value cannot be meant
+    ├── InvalidDomain           attributes, levels, hierarchies, structural zeros
+    ├── InvalidInvariant        exact totals that the neighbor relation cannot live with
+    ├── InvalidLoss             a privacy loss that is not a positive, finite number
+    ├── InvalidWorkload         a tabulation or query matrix that asks for nothing that exists
+    ├── UnsupportedWorkload     queries that a strategy cannot answer
+    ├── InvalidMechanism        a technology that cannot serve this workload or protection
+    ├── TooLarge                a dense object that would not fit
+    ├── IncompatibleUnits       dollars to squared dollars
+    ├── InvalidPreferences      costs, weights and values that cannot be preferences
+    ├── NoOptimum               welfare rises without limit
+    ├── ConflictingLimits       a cap and a floor that no privacy loss satisfies
+    └── UnknownName             a program, schema or benchmark that does not exist
+
+A refusal says what, where, why and what instead. It never holds a confidential number.
+"""
+
+from __future__ import annotations
+
+from copy import copy
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where in the user's files a refusal points: file, line (from 1) and dotted key, each if known."""
+
+    file: str | None = None
+    line: int | None = None
+    key: str | None = None
+
+    def __str__(self) -> str:
+        spot = self.file or ""
+        if self.line is not None:
+            spot = f"{spot}, line {self.line}" if spot else f"line {self.line}"
+        if self.key is not None:
+            spot = f"{spot}, {self.key}" if spot else self.key
+        return spot
+
+
+class Refusal(Exception):
+    """The work asked for will not be done; nothing was written and nothing was spent."""
+
+    code: ClassVar[str] = "refusal"
+
+    def __init__(self, what: str, *, why: str, instead: str, where: Place | None = None) -> None:
+        super().__init__(what)
+        self.what, self.why, self.instead, self.where = what, why, instead, where
+
+    def at(self, place: Place) -> Self:
+        """The same refusal with the parts of its place that it did not know yet."""
+        known = self.where or Place()
+        placed = copy(self)
+        placed.where = Place(
+            file=known.file if known.file is not None else place.file,
+            line=known.line if known.line is not None else place.line,
+            key=known.key if known.key is not None else place.key,
+        )
+        return placed
+
+    def document(self) -> dict[str, object]:
+        """The refusal as the JSON document `refusal/1`."""
+        place = self.where or Place()
+        return {
+            "schema": "refusal/1",
+            "code": self.code,
+            "what": self.what,
+            "where": {"file": place.file, "line": place.line, "key": place.key},
+            "why": self.why,
+            "instead": self.instead,
+        }
+
+    def __copy__(self) -> Self:
+        return type(self)(self.what, why=self.why, instead=self.instead, where=self.where)
+
+    def __str__(self) -> str:
+        lines = [self.what]
+        if self.where is not None and str(self.where):
+            lines.append(f"  where:   {self.where}")
+        lines += [f"  why:     {self.why}", f"  instead: {self.instead}"]
+        return "\n".join(lines)
+
+
+class InvalidProgram(Refusal):
+    """The program file cannot be used as it stands."""
+
+    code = "invalid program"
+
+
+class InvalidFile(InvalidProgram):
+    """The file is not there, not text, not TOML, or too large to be a program."""
+
+    code = "invalid file"
+
+
+class UnknownKey(InvalidProgram):
+    """The program file holds a key that nobody reads."""
+
+    code = "unknown key"
+
+
+class MissingKey(InvalidProgram):
+    """The program file leaves out a key that must be stated."""
+
+    code = "missing key"
+
+
+class InvalidValue(InvalidProgram):
+    """The program file gives a key a value that cannot be meant."""
+
+    code = "invalid value"
+
+
+class InvalidDomain(Refusal):
+    """Attributes, levels, hierarchies or structural zeros that cannot describe a record."""
+
+    code = "invalid domain"
+
+
+class InvalidInvariant(Refusal):
+    """Exact totals that the neighbor relation cannot live with."""
+
+    code = "invalid invariant"
+
+
+class InvalidLoss(Refusal):
+    """A privacy loss that is not a positive, finite number."""
+
+    code = "invalid loss"
+
+
+class InvalidWorkload(Refusal):
+    """A tabulation or query matrix that asks for nothing that exists."""
+
+    code = "invalid workload"
+
+
+class UnsupportedWorkload(Refusal):
+    """Queries that a strategy cannot answer."""
+
+    code = "unsupported workload"
+
+
+class InvalidMechanism(Refusal):
+    """A technology that cannot serve this workload or this protection."""
+
+    code = "invalid mechanism"
+
+
+class TooLarge(Refusal):
+    """A dense object that would not fit in memory."""
+
+    code = "too large"
+
+
+class IncompatibleUnits(Refusal):
+    """Quantities that cannot be added or compared."""
+
+    code = "incompatible units"
+
+
+class InvalidPreferences(Refusal):
+    """Costs, weights and values that cannot be preferences."""
+
+    code = "invalid preferences"
+
+
+class NoOptimum(Refusal):
+    """Welfare rises without limit: no privacy loss is the best."""
+
+    code = "no optimum"
+
+
+class ConflictingLimits(Refusal):
+    """A cap and a floor that no privacy loss satisfies."""
+
+    code = "conflicting limits"
+
+
+class UnknownName(Refusal):
+    """A program, schema or benchmark that does not exist."""
+
+    code = "unknown name"

@@ -1,0 +1,1 @@
+"""How much accuracy each privacy loss buys."""

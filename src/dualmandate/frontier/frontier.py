@@ -1,0 +1,70 @@
+"""The production frontier: how much accuracy each privacy loss buys (the paper's G(ε, I) = 0)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal, Protocol
+
+from dualmandate.population import Currency
+
+Measure = Literal["squared", "absolute", "largest variance"]
+
+
+class Frontier(Protocol):
+    """Accuracy as a function of privacy loss, with its slopes. `loss` is ε or ρ, by `currency`; always > 0."""
+
+    @property
+    def name(self) -> str:
+        """The technology, or technologies, in words."""
+        ...
+
+    @property
+    def currency(self) -> Currency:
+        """What `loss` is counted in."""
+        ...
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """The tables it produces, in the workload's order."""
+        ...
+
+    @property
+    def query_counts(self) -> Mapping[str, int]:
+        """Number of queries of each table."""
+        ...
+
+    def table_losses(self, loss: float, measure: Measure = "squared") -> dict[str, float]:
+        """Expected error of each table: Σ E[error²], Σ E|error|, or max E[error²]; ≥ 0, in the table's unit."""
+        ...
+
+    def table_slopes(self, loss: float, measure: Measure = "squared") -> dict[str, float]:
+        """Derivative of `table_losses` with respect to the loss; ≤ 0."""
+        ...
+
+    def expected_squared_error(self, loss: float) -> float:
+        """E‖M(x, Q) − Qx‖², summed over all queries; ≥ 0."""
+        ...
+
+    def accuracy(self, loss: float) -> float:
+        """The paper's I: minus the expected squared error; ≤ 0, higher is better."""
+        ...
+
+    def marginal_rate_of_transformation(self, loss: float) -> float:
+        """dI/dloss > 0: accuracy gained for one more unit of privacy loss."""
+        ...
+
+    def second_derivative(self, loss: float) -> float:
+        """d²I/dloss²; < 0 where the frontier is concave."""
+        ...
+
+    def epsilon_for(self, accuracy: float) -> float:
+        """The smallest privacy loss that buys this accuracy (< 0)."""
+        ...
+
+    def technology(self, loss: float) -> str:
+        """Which mechanism stands on the frontier at this loss."""
+        ...
+
+    def allocation(self, loss: float) -> dict[str, float]:
+        """How the loss is split over groups of tables measured apart; one entry where they are measured together."""
+        ...

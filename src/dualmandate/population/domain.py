@@ -1,0 +1,177 @@
+"""Everything a record can say: the paper's data domain χ, kept as a product of attributes and never written out.
+
+Cells are numbered in row-major order of the attributes as declared. Structural zeros are combinations that cannot
+occur; they are given by rule (a product of level sets), never found in the data.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dualmandate.errors import InvalidDomain
+from dualmandate.population.attribute import Attribute, GridLevels
+from dualmandate.population.hierarchy import Grouping, Hierarchy
+
+
+@dataclass(frozen=True)
+class StructuralZero:
+    """A combination that cannot occur: every cell whose level of each named attribute is among those listed.
+
+    For example `{"age": ("0", …, "14"), "married": ("yes",)}`. Unnamed attributes may take any level.
+    """
+
+    levels: tuple[tuple[str, tuple[str, ...]], ...]
+
+    @classmethod
+    def of(cls, levels: Mapping[str, str | Sequence[str]]) -> StructuralZero:
+        """From a mapping of attribute to a level or levels."""
+        listed = ((name, (wanted,) if isinstance(wanted, str) else tuple(wanted)) for name, wanted in levels.items())
+        return cls(tuple(listed))
+
+
+@dataclass(frozen=True)
+class Domain:
+    """The attributes of a record, the groupings of their levels, and the combinations that cannot occur (χ)."""
+
+    attributes: tuple[Attribute, ...]
+    hierarchies: tuple[Hierarchy, ...] = ()
+    structural_zeros: tuple[StructuralZero, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.attributes:
+            raise InvalidDomain("the domain has no attributes", why="a record must say something", instead="name one")
+        names = [*self.names, *(grouping.name for h in self.hierarchies for grouping in h.groupings)]
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice is not None:
+            raise InvalidDomain(
+                f"the name '{twice}' is used twice",
+                why="`by` and `where` must know which attribute or grouping is meant",
+                instead="give each attribute and each grouping its own name",
+            )
+        for hierarchy in self.hierarchies:
+            size = self.attribute(hierarchy.attribute).size
+            for grouping in hierarchy.groupings:
+                if grouping.assignment.shape != (size,):
+                    raise InvalidDomain(
+                        f"'{grouping.name}' does not assign the {size} levels of '{hierarchy.attribute}'",
+                        why="each level must be assigned to a group, or to none",
+                        instead="give one group code for each level",
+                    )
+        for zero in self.structural_zeros:
+            self.zero_masks(zero)
+
+    @classmethod
+    def of_shape(cls, shape: Iterable[int]) -> Domain:
+        """An unlabeled domain for matrix words: attributes axis0, axis1, … with levels 0, 1, …."""
+        sizes = tuple(shape)
+        if not sizes or any(size < 1 for size in sizes):
+            raise InvalidDomain(
+                f"the shape {sizes} has no cells",
+                why="every attribute needs at least one level",
+                instead="give positive sizes",
+            )
+        one = Fraction(1)
+        return cls(tuple(Attribute(f"axis{i}", GridLevels(Fraction(0), one, n)) for i, n in enumerate(sizes)))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Attribute names, in the order that numbers the cells."""
+        return tuple(attribute.name for attribute in self.attributes)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Number of levels of each attribute."""
+        return tuple(attribute.size for attribute in self.attributes)
+
+    @property
+    def size(self) -> int:
+        """Number of cells |χ|, structural zeros included (an exact integer, however large)."""
+        return math.prod(self.shape)
+
+    def attribute(self, name: str) -> Attribute:
+        """The attribute of that name."""
+        return self.attributes[self.axis(name)]
+
+    def axis(self, name: str) -> int:
+        """Position of an attribute among the attributes."""
+        try:
+            return self.names.index(name)
+        except ValueError:
+            raise self._unknown(name) from None
+
+    def axes(self, names: Iterable[str]) -> tuple[int, ...]:
+        """Positions of several attributes."""
+        return tuple(self.axis(name) for name in names)
+
+    def project(self, names: Iterable[str]) -> Domain:
+        """The domain of some attributes alone, in the given order, with their hierarchies; no structural zeros."""
+        kept = tuple(names)
+        hierarchies = tuple(hierarchy for hierarchy in self.hierarchies if hierarchy.attribute in kept)
+        return Domain(tuple(self.attribute(name) for name in kept), hierarchies)
+
+    def resolve(self, name: str) -> tuple[int, Grouping | None]:
+        """The axis that a name in `by` or `where` means, and the grouping of it (None: the attribute itself)."""
+        if name in self.names:
+            return self.axis(name), None
+        if name in self._groupings:
+            return self._groupings[name]
+        raise self._unknown(name)
+
+    def mask(self, name: str, levels: Sequence[str]) -> NDArray[np.bool_]:
+        """Which levels of the attribute behind `name` are among the listed levels or groups; shape (size,)."""
+        axis, grouping = self.resolve(name)
+        attribute = self.attributes[axis]
+        if grouping is None:
+            chosen = np.zeros(attribute.size, dtype=np.bool_)
+            chosen[[attribute.position(level) for level in levels]] = True
+            return chosen
+        unknown = next((level for level in levels if level not in grouping.labels), None)
+        if unknown is not None:
+            near = difflib.get_close_matches(unknown, grouping.labels[:1000], n=1)
+            raise InvalidDomain(
+                f"'{unknown}' is not a group of '{name}'",
+                why="groups come from the program's code lists",
+                instead=f"did you mean '{near[0]}'?" if near else f"its groups begin with '{grouping.labels[0]}'",
+            )
+        wanted = [grouping.labels.index(level) for level in levels]
+        return np.isin(grouping.assignment, wanted)
+
+    def zero_masks(self, zero: StructuralZero) -> dict[int, NDArray[np.bool_]]:
+        """A structural zero as one mask of levels a constrained axis; a cell is impossible if all its masks hold."""
+        masks: dict[int, NDArray[np.bool_]] = {}
+        for name, levels in zero.levels:
+            axis, _ = self.resolve(name)
+            mask = self.mask(name, levels)
+            masks[axis] = masks[axis] & mask if axis in masks else mask
+        if not masks or all(mask.all() for mask in masks.values()):
+            raise InvalidDomain(
+                "a structural zero rules out every cell",
+                why="no record could then occur",
+                instead="name the combination of levels that cannot occur",
+            )
+        return masks
+
+    @cached_property
+    def _groupings(self) -> dict[str, tuple[int, Grouping]]:
+        return {
+            grouping.name: (self.axis(hierarchy.attribute), grouping)
+            for hierarchy in self.hierarchies
+            for grouping in hierarchy.groupings
+        }
+
+    def _unknown(self, name: str) -> InvalidDomain:
+        known = [*self.names, *(grouping.name for h in self.hierarchies for grouping in h.groupings)]
+        near = difflib.get_close_matches(name, known, n=1)
+        return InvalidDomain(
+            f"'{name}' is not an attribute or grouping of the domain",
+            why=f"the domain has {', '.join(known[:12])}{', …' if len(known) > 12 else ''}",
+            instead=f"did you mean '{near[0]}'?" if near else "use one of these names, or declare it",
+        )

@@ -1,0 +1,116 @@
+"""Privacy loss as an exact number: ε of pure differential privacy, ρ of zero-concentrated, (ε, δ) for reporting.
+
+A *chosen* loss is rounded down before noise is set; a *reported* one is exact or rounded up.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from enum import StrEnum
+from fractions import Fraction
+
+from dualmandate.errors import InvalidLoss
+
+SIGNIFICANT_DIGITS = 5  # of a chosen loss
+
+
+class Currency(StrEnum):
+    """What a privacy loss is counted in."""
+
+    EPSILON = "epsilon"
+    RHO = "rho"
+
+
+@dataclass(frozen=True)
+class PrivacyLoss:
+    """An exact privacy loss: `amount` of ε (pure) or of ρ (zCDP).
+
+    With a `failure_probability` δ > 0 it is an (ε, δ) statement: for reports, never to be added up.
+    """
+
+    amount: Fraction
+    currency: Currency = Currency.EPSILON
+    failure_probability: Fraction = Fraction(0)
+
+    def __post_init__(self) -> None:
+        if self.amount <= 0:
+            raise InvalidLoss(
+                f"a privacy loss of {self.amount} {self.currency}",
+                why="a release with no privacy loss says nothing about the data, and a negative one does not exist",
+                instead=f"state a positive {self.currency}",
+            )
+        if not 0 <= self.failure_probability < 1 or (self.failure_probability and self.currency is Currency.RHO):
+            raise InvalidLoss(
+                f"a failure probability of {self.failure_probability} with {self.currency}",
+                why="δ is a probability below 1, and belongs to an epsilon",
+                instead="state 0 < δ < 1 with an epsilon, or no δ",
+            )
+
+    @classmethod
+    def pure(cls, epsilon: Fraction | int | str) -> PrivacyLoss:
+        """ε-differential privacy."""
+        return cls(Fraction(epsilon))
+
+    @classmethod
+    def concentrated(cls, rho: Fraction | int | str) -> PrivacyLoss:
+        """ρ-zero-concentrated differential privacy."""
+        return cls(Fraction(rho), Currency.RHO)
+
+    @classmethod
+    def chosen(cls, amount: float, currency: Currency = Currency.EPSILON) -> PrivacyLoss:
+        """A loss found by the planner, rounded down to five significant decimal digits: 2.527644… → 6319/2500."""
+        if not math.isfinite(amount) or amount <= 0:
+            raise InvalidLoss(
+                f"a chosen {currency} of {amount}",
+                why="noise is set by a positive, finite loss",
+                instead=f"choose a positive {currency}",
+            )
+        exact = Fraction(amount)
+        step = Fraction(10) ** (math.floor(math.log10(amount)) - SIGNIFICANT_DIGITS + 1)
+        rounded = exact // step * step
+        return cls(rounded if rounded > 0 else exact, currency)
+
+    def __add__(self, other: PrivacyLoss) -> PrivacyLoss:
+        """The loss of both releases together: ε or ρ add up; (ε, δ) statements are for reports only."""
+        if self.currency is not other.currency or self.failure_probability or other.failure_probability:
+            raise InvalidLoss(
+                f"cannot add {self} to {other}",
+                why="only losses of one currency, without δ, add up exactly",
+                instead="convert a pure ε to ρ = ε²/2 first, or account in one currency",
+            )
+        return PrivacyLoss(self.amount + other.amount, self.currency)
+
+    def for_records(self, records: int) -> PrivacyLoss:
+        """The loss of a group of records that change together: mε, or m²ρ."""
+        if records < 1 or self.failure_probability:
+            raise InvalidLoss(
+                f"the loss of {records} records from {self}",
+                why="group privacy is stated for a whole number of records and a pure or concentrated loss",
+                instead="ask for at least one record",
+            )
+        power = 2 if self.currency is Currency.RHO else 1
+        return PrivacyLoss(self.amount * records**power, self.currency)
+
+    def in_rho(self) -> PrivacyLoss:
+        """A pure ε as the ρ it implies, ε²/2 (Bun and Steinke 2016)."""
+        if self.currency is Currency.RHO:
+            return self
+        if self.failure_probability:
+            raise InvalidLoss(
+                f"cannot express {self} in rho",
+                why="an (ε, δ) statement does not imply a ρ",
+                instead="start from the ρ or the pure ε of the mechanism",
+            )
+        return PrivacyLoss.concentrated(self.amount**2 / 2)
+
+    def exact(self) -> str:
+        """The amount as an exact string: "6319/2500"."""
+        return str(self.amount)
+
+    def __float__(self) -> float:
+        return float(self.amount)
+
+    def __str__(self) -> str:
+        amount = f"{self.currency} = {float(self.amount):.6g}"
+        return f"{amount}, δ = {float(self.failure_probability):.3g}" if self.failure_probability else amount
