@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal, Protocol
+from typing import Protocol
 
+from dualmandate.mechanism.mechanism import Measure
 from dualmandate.population import Currency
 
-Measure = Literal["squared", "absolute", "largest variance"]
+__all__ = ["Frontier", "Measure"]
 
 
 class Frontier(Protocol):

@@ -1,1 +1,50 @@
-""" """
+"""The worked programs, each a folder to start from: a program file and the code lists it names."""
+
+from __future__ import annotations
+
+import difflib
+from importlib import import_module
+from pathlib import Path
+
+from dualmandate.errors import InvalidFile, Place, UnknownName
+
+__all__ = ["files", "names", "write"]
+
+_PROGRAMS = ("blank", "title_i")
+
+
+def names() -> tuple[str, ...]:
+    """The worked programs, and `blank`."""
+    return _PROGRAMS
+
+
+def files(name: str) -> dict[str, str]:
+    """The files of a program by name, as text; `title-i` is as good as `title_i`."""
+    known = name.replace("-", "_")
+    if known not in _PROGRAMS:
+        near = difflib.get_close_matches(known, _PROGRAMS, n=1)
+        raise UnknownName(
+            f"there is no program called '{name}'",
+            why=f"the programs to start from are {', '.join(_PROGRAMS)}",
+            instead=f"did you mean '{near[0]}'?" if near else "name one of them",
+        )
+    written: dict[str, str] = import_module(f"dualmandate.gallery.{known}").files()
+    return written
+
+
+def write(name: str, directory: str | Path) -> tuple[Path, ...]:
+    """Write the files of a program into a folder, made where it is not there; nothing is ever overwritten."""
+    folder = Path(directory)
+    contents = {folder / file: text for file, text in files(name).items()}
+    taken = next((path for path in contents if path.exists()), None)
+    if taken is not None:
+        raise InvalidFile(
+            f"'{taken.name}' is already there",
+            why="a program that somebody wrote is never overwritten",
+            instead="name another folder",
+            where=Place(str(taken)),
+        )
+    folder.mkdir(parents=True, exist_ok=True)
+    for path, text in contents.items():
+        path.write_text(text, encoding="utf-8", newline="\n")
+    return tuple(contents)

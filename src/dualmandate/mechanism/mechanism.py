@@ -1,17 +1,24 @@
 """The seam between computer science and economics: what a technology must say about itself.
 
-A mechanism is a way to answer a workload. For a workload and a protection it states a `Production`: the noise it adds,
-known exactly, and how much of that noise reaches each query. The frontier turns this into accuracy bought by loss.
+A mechanism is a way to answer a workload. For a workload and a protection it states a `Production`: how wrong each
+answer is expected to be at each privacy loss, exactly. The frontier turns this into accuracy bought by loss.
 """
 
 from __future__ import annotations
 
-from typing import Protocol
+import math
+from fractions import Fraction
+from typing import Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dualmandate.population import Currency
+from dualmandate.errors import InvalidLoss, InvalidMechanism
+from dualmandate.population import Currency, PrivacyLoss, Protection
+from dualmandate.workload import Sensitivity, Workload
+
+Measure = Literal["squared", "absolute", "largest variance"]
+EVERY_PERSON = Protection()  # add or remove one person's record
 
 
 class Distribution(Protocol):
@@ -19,7 +26,12 @@ class Distribution(Protocol):
 
     @property
     def discrete(self) -> bool:
-        """Whether the noise is a whole number."""
+        """Whether the noise takes separate values (whole numbers, or multiples of a step)."""
+        ...
+
+    @property
+    def step(self) -> float:
+        """Distance between two values that it can take; 0 where it is continuous."""
         ...
 
     @property
@@ -36,12 +48,20 @@ class Distribution(Protocol):
         """P(|X| > distance)."""
         ...
 
+    def reach(self, tail: float) -> float:
+        """The smallest t with P(|X| > t) ≤ tail: precise also where the tail is too small to be 1 − probability."""
+        ...
+
     def half_width(self, probability: float) -> float:
         """The smallest t with P(|X| ≤ t) ≥ probability."""
         ...
 
     def log_likelihood(self, value: float) -> float:
         """Logarithm of the probability (discrete) or of the density at a value."""
+        ...
+
+    def characteristic(self, frequencies: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Real part of E[exp(i·t·X)] at each frequency t; same shape. For symmetric noise this is all of it."""
         ...
 
     def draw(self, generator: np.random.Generator, size: int | tuple[int, ...]) -> NDArray[np.float64]:
@@ -64,7 +84,12 @@ class NoiseLaw(Protocol):
 
     @property
     def discrete(self) -> bool:
-        """Whether the noise is a whole number, and so serves integer answers only."""
+        """Whether the noise takes separate values."""
+        ...
+
+    @property
+    def needs_whole_numbers(self) -> bool:
+        """Whether its promise holds only for answers that change by whole numbers (see `LatticeLaw`)."""
         ...
 
     def at(self, unit_loss: float) -> Distribution:
@@ -82,3 +107,133 @@ class NoiseLaw(Protocol):
     def variance_curvature(self, unit_loss: float) -> float:
         """V″ > 0."""
         ...
+
+    def mean_absolute(self, unit_loss: float) -> float:
+        """E|X|."""
+        ...
+
+    def mean_absolute_slope(self, unit_loss: float) -> float:
+        """Derivative of E|X| with respect to the unit loss; < 0."""
+        ...
+
+
+class Production(Protocol):
+    """What a technology produces for a workload under a protection, at every privacy loss.
+
+    `loss` is ε or ρ, by `currency`. Tables are named as in the workload; arrays have one entry a query, row-major.
+    """
+
+    @property
+    def technology(self) -> str:
+        """The technology in words."""
+        ...
+
+    @property
+    def currency(self) -> Currency:
+        """What `loss` is counted in."""
+        ...
+
+    @property
+    def workload(self) -> Workload:
+        """What is answered."""
+        ...
+
+    @property
+    def protection(self) -> Protection:
+        """Whose privacy the loss is about."""
+        ...
+
+    @property
+    def sensitivity(self) -> Sensitivity:
+        """How far one protected unit can move what is measured; where it is a bound, the loss is at most as stated."""
+        ...
+
+    def query_variances(self, table: str, loss: float) -> NDArray[np.float64]:
+        """E[error²] of each query of a table; shape (query_count,)."""
+        ...
+
+    def table_losses(self, loss: float, measure: Measure = "squared") -> dict[str, float]:
+        """Expected error of each table: Σ E[error²], Σ E|error|, or max E[error²]; ≥ 0, in the table's unit."""
+        ...
+
+    def table_slopes(self, loss: float, measure: Measure = "squared") -> dict[str, float]:
+        """Derivative of `table_losses` with respect to the loss; ≤ 0."""
+        ...
+
+    def expected_squared_error(self, loss: float) -> float:
+        """E‖M(x, Q) − Qx‖², summed over all queries; minus the paper's I."""
+        ...
+
+    def expected_squared_error_slope(self, loss: float) -> float:
+        """First derivative of the expected squared error; minus the marginal rate of transformation."""
+        ...
+
+    def expected_squared_error_curvature(self, loss: float) -> float:
+        """Second derivative of the expected squared error."""
+        ...
+
+    def table_curvatures(self, loss: float) -> dict[str, float]:
+        """Second derivative of each table's expected squared error."""
+        ...
+
+    def half_width(self, table: str, loss: float, probability: float) -> NDArray[np.float64]:
+        """Half the width of an interval that holds the true answer with this probability, query by query."""
+        ...
+
+    def simultaneous_half_width(self, table: str, loss: float, probability: float) -> NDArray[np.float64]:
+        """Half-widths such that *all* answers of the table lie within theirs with at least this probability."""
+        ...
+
+    def relative_errors(self, table: str, loss: float, reference: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Root mean squared error of each query as a share of a public reference answer; infinite where that is 0."""
+        ...
+
+    def privacy_loss(self, loss: Fraction) -> PrivacyLoss:
+        """The exact privacy loss of a release at this setting."""
+        ...
+
+    def draw(
+        self, counts: NDArray[np.int64], loss: float, *, generator: np.random.Generator, size: int
+    ) -> NDArray[np.float64]:
+        """Simulated answers from public or synthetic counts, shape (size, query_count); never for publication."""
+        ...
+
+
+class Mechanism(Protocol):
+    """A technology: a way to answer any workload it can serve."""
+
+    @property
+    def name(self) -> str:
+        """The technology in words."""
+        ...
+
+    @property
+    def currency(self) -> Currency:
+        """What its privacy loss is counted in."""
+        ...
+
+    def production(self, workload: Workload, protection: Protection = EVERY_PERSON) -> Production:
+        """What it produces for a workload; refused where it cannot serve it."""
+        ...
+
+
+def positive_loss(loss: float) -> float:
+    """The loss itself, refused unless it is a positive, finite number."""
+    if not (math.isfinite(loss) and loss > 0):
+        raise InvalidLoss(
+            f"noise for a privacy loss of {loss}",
+            why="noise is set by a positive, finite loss",
+            instead="state a positive epsilon or rho",
+        )
+    return loss
+
+
+def tail_of(probability: float) -> float:
+    """1 − probability, refused unless both lie strictly between 0 and 1."""
+    if not 0 < probability < 1:
+        raise InvalidMechanism(
+            f"an interval that holds with probability {probability}",
+            why="unbounded noise leaves every finite interval with some probability",
+            instead="state a probability strictly between 0 and 1, for example 0.95",
+        )
+    return 1 - probability

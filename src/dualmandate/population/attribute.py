@@ -8,6 +8,7 @@ integers in grid units and their sensitivity is known.
 from __future__ import annotations
 
 import difflib
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -18,19 +19,31 @@ from typing import overload
 import numpy as np
 from numpy.typing import NDArray
 
-from dualmandate.errors import InvalidDomain
+from dualmandate.errors import InvalidDomain, TooLarge
+from dualmandate.population.rational import Written, rational, written
+
+LARGEST_LISTED_ATTRIBUTE = 2**27  # levels whose numbers are held one by one; 1 GiB of 64-bit integers
 
 
 @dataclass(frozen=True)
 class GridLevels(Sequence[str]):
-    """The levels lower, lower + grid, …, without holding a label for each: ten million levels cost nothing."""
+    """The levels lower, lower + grid, …, without holding a label for each: ten million levels cost nothing.
+
+    With `missing`, one more level after them records a missing answer.
+    """
 
     lower: Fraction
     grid: Fraction
-    size: int
+    size: int  # levels, the missing one included
+    missing: str | None = None
 
     def __len__(self) -> int:
         return self.size
+
+    @property
+    def points(self) -> int:
+        """How many numbers lie on the grid."""
+        return self.size - (self.missing is not None)
 
     @overload
     def __getitem__(self, index: int) -> str: ...
@@ -41,19 +54,20 @@ class GridLevels(Sequence[str]):
             return tuple(self[i] for i in range(*index.indices(self.size)))
         if not -self.size <= index < self.size:
             raise IndexError(index)
-        return _label(self.lower + self.grid * (index % self.size))
+        place = index % self.size
+        if self.missing is not None and place == self.points:
+            return self.missing
+        return written(self.lower + self.grid * place)
 
     def position(self, level: str) -> int | None:
         """Index of a level, or None where the grid has no such point."""
+        if self.missing is not None and level == self.missing:
+            return self.points
         try:
-            steps = (Fraction(level) - self.lower) / self.grid
+            steps = (rational(level) - self.lower) / self.grid
         except ValueError:
             return None
-        return int(steps) if steps.denominator == 1 and 0 <= steps < self.size else None
-
-
-def _label(value: Fraction) -> str:
-    return str(value.numerator) if value.denominator == 1 else f"{float(value):.15g}"
+        return int(steps) if steps.denominator == 1 and 0 <= steps < self.points else None
 
 
 @dataclass(frozen=True)
@@ -82,7 +96,7 @@ class Attribute:
                 instead="list the values that can be recorded",
             )
         if isinstance(self.levels, tuple) and len(set(self.levels)) != len(self.levels):
-            twice = next(level for level in self.levels if self.levels.count(level) > 1)
+            twice = next(level for level, count in Counter(self.levels).items() if count > 1)
             raise InvalidDomain(
                 f"attribute '{self.name}' lists the level '{twice}' twice",
                 why="each record must fall into exactly one level",
@@ -92,17 +106,17 @@ class Attribute:
     @classmethod
     def categories(cls, name: str, values: Iterable[str], *, missing: str | None = None) -> Attribute:
         """An attribute whose values have no order (sex, district, industry)."""
-        return cls(name, _with_missing(values, missing), missing=missing)
+        return cls(name, _levels(name, values, missing), missing=missing)
 
     @classmethod
     def ordered_levels(cls, name: str, values: Iterable[str], *, missing: str | None = None) -> Attribute:
         """An attribute whose values stand in an order (schooling, age in years)."""
-        return cls(name, _with_missing(values, missing), ordered=True, missing=missing)
+        return cls(name, _levels(name, values, missing), ordered=True, missing=missing)
 
     @classmethod
-    def binned(cls, name: str, edges: Iterable[Fraction | int], *, missing: str | None = None) -> Attribute:
+    def binned(cls, name: str, edges: Iterable[Written], *, missing: str | None = None) -> Attribute:
         """A number recorded by the interval it falls in: [e₀, e₁), [e₁, e₂), …, the last one closed."""
-        points = tuple(Fraction(edge) for edge in edges)
+        points = tuple(_number(name, edge) for edge in edges)
         if len(points) < 2 or any(high <= low for low, high in pairwise(points)):
             raise InvalidDomain(
                 f"the bin edges of '{name}' do not increase",
@@ -110,37 +124,46 @@ class Attribute:
                 instead="give at least two edges, each larger than the one before",
             )
         pairs = list(pairwise(points))
-        labels = [f"[{_label(low)}, {_label(high)})" for low, high in pairs[:-1]]
-        labels.append(f"[{_label(pairs[-1][0])}, {_label(pairs[-1][1])}]")
-        return cls(name, _with_missing(labels, missing), ordered=True, missing=missing, edges=points)
+        labels = [f"[{written(low)}, {written(high)})" for low, high in pairs[:-1]]
+        labels.append(f"[{written(pairs[-1][0])}, {written(pairs[-1][1])}]")
+        return cls(name, _levels(name, labels, missing), ordered=True, missing=missing, edges=points)
 
     @classmethod
     def numbers(
         cls,
         name: str,
-        lower: Fraction | int,
-        upper: Fraction | int,
-        grid: Fraction | int = 1,
+        lower: Written,
+        upper: Written,
+        grid: Written = 1,
+        *,
+        missing: str | None = None,
     ) -> Attribute:
         """A number clamped to [lower, upper] and rounded to a grid, so that its sums have a known sensitivity.
 
-        Both bounds must be multiples of the grid: a sum is then an integer in grid units.
+        Both bounds must be multiples of the grid: a sum is then an integer in grid units. A missing number adds 0.
         """
-        low, high, step = Fraction(lower), Fraction(upper), Fraction(grid)
-        if step <= 0 or high <= low:
+        low, high, step = (_number(name, number) for number in (lower, upper, grid))
+        if step <= 0 or high <= low or (high - low) / step >= 2**62:
             raise InvalidDomain(
-                f"the numbers of '{name}' have no room: bounds {_label(low)} to {_label(high)}, grid {_label(step)}",
-                why="a sum needs a lower bound below its upper bound and a positive grid",
+                f"the numbers of '{name}' cannot be laid out from {written(low)} to {written(high)} by {written(step)}",
+                why="a sum needs a lower bound below its upper bound and a positive grid, with fewer than 2^62 points",
                 instead="state lower < upper and grid > 0",
             )
         if (low / step).denominator != 1 or (high / step).denominator != 1:
             raise InvalidDomain(
-                f"the bounds {_label(low)} and {_label(high)} of '{name}' are not multiples of its grid {_label(step)}",
+                f"the bounds {written(low)} and {written(high)} of '{name}' miss its grid {written(step)}",
                 why="sums are integers in grid units",
                 instead="choose bounds that lie on the grid",
             )
-        levels = GridLevels(low, step, int((high - low) / step) + 1)
-        return cls(name, levels, ordered=True, lower=low, grid=step)
+        points = int((high - low) / step) + 1
+        if missing is not None and GridLevels(low, step, points).position(missing) is not None:
+            raise InvalidDomain(
+                f"the missing level '{missing}' of '{name}' is also one of its numbers",
+                why="a record that says this number would be taken for one that says nothing",
+                instead="choose another word for a missing answer",
+            )
+        levels = GridLevels(low, step, points + (missing is not None), missing)
+        return cls(name, levels, ordered=True, missing=missing, lower=low, grid=step)
 
     @property
     def size(self) -> int:
@@ -154,14 +177,24 @@ class Attribute:
 
     @property
     def grid_values(self) -> NDArray[np.int64]:
-        """The number each level stands for, in grid units; shape (size,)."""
+        """The number each level stands for, in grid units, a missing one 0; shape (size,)."""
         if self.lower is None or self.grid is None:
             raise InvalidDomain(
                 f"'{self.name}' has no numbers to sum",
                 why="a sum needs bounds and a grid, so that one record cannot move it by more than is accounted for",
                 instead=f"declare {self.name} = {{ lower = …, upper = …, grid = … }}",
             )
-        return int(self.lower / self.grid) + np.arange(self.size, dtype=np.int64)
+        first = int(self.lower / self.grid)
+        if self.size > LARGEST_LISTED_ATTRIBUTE or abs(first) >= 2**62:
+            raise TooLarge(
+                f"'{self.name}' takes {self.size:,} numbers, the first of them {written(self.lower)}",
+                why=f"at most {LARGEST_LISTED_ATTRIBUTE:,} numbers below 2^62 grid units are held one by one",
+                instead="choose a coarser grid or narrower bounds",
+            )
+        values = first + np.arange(self.size, dtype=np.int64)
+        if self.missing is not None:
+            values[-1] = 0
+        return values
 
     def position(self, level: str) -> int:
         """Index of a level, refused with the nearest spelling where there is none."""
@@ -181,6 +214,21 @@ class Attribute:
         return {level: index for index, level in enumerate(self.levels)}
 
 
-def _with_missing(values: Iterable[str], missing: str | None) -> tuple[str, ...]:
+def _levels(name: str, values: Iterable[str], missing: str | None) -> tuple[str, ...]:
+    if isinstance(values, str):
+        raise InvalidDomain(
+            f"the levels of '{name}' are given as the one word '{values}'",
+            why="it would be taken for a list of its letters",
+            instead="give a list of levels",
+        )
     levels = tuple(str(value) for value in values)
     return levels if missing is None else (*(level for level in levels if level != missing), missing)
+
+
+def _number(name: str, number: Written) -> Fraction:
+    try:
+        return rational(number)
+    except ValueError as error:
+        raise InvalidDomain(
+            f"'{number}' among the numbers of '{name}'", why=f"it is {error}", instead="give a finite number"
+        ) from None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -16,9 +17,11 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from dualmandate.errors import InvalidDomain
+from dualmandate.errors import InvalidDomain, TooLarge
 from dualmandate.population.attribute import Attribute, GridLevels
 from dualmandate.population.hierarchy import Grouping, Hierarchy
+
+MOST_ZERO_STATES = 2**20  # ways in which structural zeros may overlap while cells are counted
 
 
 @dataclass(frozen=True)
@@ -49,7 +52,7 @@ class Domain:
         if not self.attributes:
             raise InvalidDomain("the domain has no attributes", why="a record must say something", instead="name one")
         names = [*self.names, *(grouping.name for h in self.hierarchies for grouping in h.groupings)]
-        twice = next((name for name in names if names.count(name) > 1), None)
+        twice = next((name for name, count in Counter(names).items() if count > 1), None)
         if twice is not None:
             raise InvalidDomain(
                 f"the name '{twice}' is used twice",
@@ -65,8 +68,12 @@ class Domain:
                         why="each level must be assigned to a group, or to none",
                         instead="give one group code for each level",
                     )
-        for zero in self.structural_zeros:
-            self.zero_masks(zero)
+        if self.structural_zeros and self.possible_size == 0:
+            raise InvalidDomain(
+                "the structural zeros together rule out every cell",
+                why="no record could then occur",
+                instead="name only the combinations of levels that cannot occur",
+            )
 
     @classmethod
     def of_shape(cls, shape: Iterable[int]) -> Domain:
@@ -96,6 +103,11 @@ class Domain:
         """Number of cells |χ|, structural zeros included (an exact integer, however large)."""
         return math.prod(self.shape)
 
+    @cached_property
+    def possible_size(self) -> int:
+        """Number of cells that can occur: all but the structural zeros (an exact integer)."""
+        return self.possible_cells({})
+
     def attribute(self, name: str) -> Attribute:
         """The attribute of that name."""
         return self.attributes[self.axis(name)]
@@ -112,10 +124,16 @@ class Domain:
         return tuple(self.axis(name) for name in names)
 
     def project(self, names: Iterable[str]) -> Domain:
-        """The domain of some attributes alone, in the given order, with their hierarchies; no structural zeros."""
+        """The domain of some attributes alone, in the given order, with their hierarchies.
+
+        Structural zeros that concern only these attributes stay; others say nothing about them alone.
+        """
         kept = tuple(names)
+        axes = self.axes(kept)
         hierarchies = tuple(hierarchy for hierarchy in self.hierarchies if hierarchy.attribute in kept)
-        return Domain(tuple(self.attribute(name) for name in kept), hierarchies)
+        concerned = zip(self.structural_zeros, self.all_zero_masks, strict=True)
+        zeros = tuple(zero for zero, masks in concerned if masks.keys() <= set(axes))
+        return Domain(tuple(self.attributes[axis] for axis in axes), hierarchies, zeros)
 
     def resolve(self, name: str) -> tuple[int, Grouping | None]:
         """The axis that a name in `by` or `where` means, and the grouping of it (None: the attribute itself)."""
@@ -125,24 +143,21 @@ class Domain:
             return self._groupings[name]
         raise self._unknown(name)
 
-    def mask(self, name: str, levels: Sequence[str]) -> NDArray[np.bool_]:
+    def mask(self, name: str, levels: str | Sequence[str]) -> NDArray[np.bool_]:
         """Which levels of the attribute behind `name` are among the listed levels or groups; shape (size,)."""
         axis, grouping = self.resolve(name)
-        attribute = self.attributes[axis]
-        if grouping is None:
-            chosen = np.zeros(attribute.size, dtype=np.bool_)
-            chosen[[attribute.position(level) for level in levels]] = True
-            return chosen
-        unknown = next((level for level in levels if level not in grouping.labels), None)
-        if unknown is not None:
-            near = difflib.get_close_matches(unknown, grouping.labels[:1000], n=1)
+        wanted = (levels,) if isinstance(levels, str) else tuple(levels)
+        if not wanted:
             raise InvalidDomain(
-                f"'{unknown}' is not a group of '{name}'",
-                why="groups come from the program's code lists",
-                instead=f"did you mean '{near[0]}'?" if near else f"its groups begin with '{grouping.labels[0]}'",
+                f"no level of '{name}' is named",
+                why="an empty list of levels picks no record",
+                instead="list at least one level, or leave the name out",
             )
-        wanted = [grouping.labels.index(level) for level in levels]
-        return np.isin(grouping.assignment, wanted)
+        if grouping is not None:
+            return np.isin(grouping.assignment, [grouping.position(label) for label in wanted])
+        chosen = np.zeros(self.attributes[axis].size, dtype=np.bool_)
+        chosen[[self.attributes[axis].position(level) for level in wanted]] = True
+        return chosen
 
     def zero_masks(self, zero: StructuralZero) -> dict[int, NDArray[np.bool_]]:
         """A structural zero as one mask of levels a constrained axis; a cell is impossible if all its masks hold."""
@@ -160,6 +175,38 @@ class Domain:
         return masks
 
     @cached_property
+    def all_zero_masks(self) -> tuple[dict[int, NDArray[np.bool_]], ...]:
+        """`zero_masks` of every structural zero."""
+        return tuple(self.zero_masks(zero) for zero in self.structural_zeros)
+
+    def possible_cells(self, within: Mapping[int, NDArray[np.bool_]]) -> int:
+        """Number of cells that can occur among those whose level on each axis of `within` passes its mask."""
+        zeros = self.all_zero_masks
+        last = [max(masks) for masks in zeros]
+        # For each set of zeros (as bits) that all levels so far agree with: how many combinations of levels.
+        counts = {(1 << len(zeros)) - 1: 1}
+        for axis, size in enumerate(self.shape):
+            kept = np.flatnonzero(within[axis]) if axis in within else None
+            concerned = [bit for bit, masks in enumerate(zeros) if axis in masks]
+            agreeing = [zeros[bit][axis] if kept is None else zeros[bit][axis][kept] for bit in concerned]
+            patterns = _patterns(concerned, agreeing, size if kept is None else len(kept))
+            done = sum(1 << bit for bit in concerned if last[bit] == axis)
+            grown: Counter[int] = Counter()
+            for bits, count in counts.items():
+                for missed, levels in patterns.items():
+                    left = bits & ~missed
+                    if not left & done:
+                        grown[left] += count * levels
+            counts = grown
+            if len(counts) > MOST_ZERO_STATES:
+                raise TooLarge(
+                    f"{len(zeros)} structural zeros overlap in more than {MOST_ZERO_STATES:,} ways",
+                    why="the cells that can occur cannot be counted",
+                    instead="state fewer, larger structural zeros",
+                )
+        return sum(counts.values())
+
+    @cached_property
     def _groupings(self) -> dict[str, tuple[int, Grouping]]:
         return {
             grouping.name: (self.axis(hierarchy.attribute), grouping)
@@ -175,3 +222,14 @@ class Domain:
             why=f"the domain has {', '.join(known[:12])}{', …' if len(known) > 12 else ''}",
             instead=f"did you mean '{near[0]}'?" if near else "use one of these names, or declare it",
         )
+
+
+def _patterns(concerned: list[int], agreeing: list[NDArray[np.bool_]], levels: int) -> dict[int, int]:
+    """For each set of structural zeros (as bits) that a level of one axis does not agree with: how many levels."""
+    if not concerned:
+        return {0: levels} if levels else {}
+    rows, numbers = np.unique(np.stack(agreeing, axis=1), axis=0, return_counts=True)
+    return {
+        sum(1 << bit for bit, agrees in zip(concerned, row, strict=True) if not agrees): int(number)
+        for row, number in zip(rows, numbers, strict=True)
+    }

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
@@ -25,6 +27,22 @@ class Grouping:
     labels: tuple[str, ...]
     assignment: NDArray[np.int64]
 
+    def __post_init__(self) -> None:
+        used = np.unique(self.assignment)
+        used = used[used != -1]
+        if len(set(self.labels)) != len(self.labels) or not np.array_equal(used, np.arange(len(self.labels))):
+            raise InvalidDomain(
+                f"the groups of '{self.name}' are not a list of groups that each hold a level",
+                why="every group needs a name of its own and at least one level",
+                instead="make it from one group code a level, with Grouping.of",
+            )
+        if not self.labels:
+            raise InvalidDomain(
+                f"'{self.name}' puts no level into any group",
+                why="a table by it would have no cells",
+                instead="give at least one level a group code",
+            )
+
     @classmethod
     def of(cls, name: str, codes: Sequence[str | None]) -> Grouping:
         """A grouping from one group code a level, None where a level belongs to no group."""
@@ -38,6 +56,18 @@ class Grouping:
         """Number of groups."""
         return len(self.labels)
 
+    def position(self, label: str) -> int:
+        """Index of a group, refused with the nearest spelling where there is none."""
+        found = self._positions.get(label)
+        if found is not None:
+            return found
+        near = difflib.get_close_matches(str(label), self.labels[:1000], n=1)
+        raise InvalidDomain(
+            f"'{label}' is not a group of '{self.name}'",
+            why="groups come from the program's code lists",
+            instead=f"did you mean '{near[0]}'?" if near else f"its groups begin with '{self.labels[0]}'",
+        )
+
     def refines(self, coarser: Grouping) -> bool:
         """Whether every group of this grouping lies within one group of the other (or wholly outside it)."""
         inside = self.assignment >= 0
@@ -49,6 +79,10 @@ class Grouping:
         np.minimum.at(lowest, self.assignment[inside], coarser.assignment[inside])
         np.maximum.at(highest, self.assignment[inside], coarser.assignment[inside])
         return bool(np.all(lowest == highest))
+
+    @cached_property
+    def _positions(self) -> dict[str, int]:
+        return {label: index for index, label in enumerate(self.labels)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +97,7 @@ class Hierarchy:
 
     def __post_init__(self) -> None:
         for coarser, finer in pairwise(self.groupings):
-            if not finer.refines(coarser):
+            if coarser.assignment.shape != finer.assignment.shape or not finer.refines(coarser):
                 raise InvalidDomain(
                     f"'{finer.name}' does not nest within '{coarser.name}'",
                     why=f"some '{finer.name}' lies in two groups of '{coarser.name}'",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,7 @@ class Histogram:
     """Counts of records by cell, dense, in the shape of the domain (x; ‖x‖₁ = N)."""
 
     domain: Domain
-    counts: NDArray[np.int64]  # shape domain.shape, ≥ 0
+    counts: NDArray[np.int64] = field(repr=False)  # shape domain.shape, ≥ 0; never printed
 
     def __post_init__(self) -> None:
         if self.counts.shape != self.domain.shape:
@@ -27,6 +27,12 @@ class Histogram:
                 f"counts of shape {self.counts.shape} do not fit a domain of shape {self.domain.shape}",
                 why="a histogram has one count a cell",
                 instead="reshape the counts in row-major order of the attributes",
+            )
+        if self.counts.dtype.kind not in "iu" or (self.counts.size and int(self.counts.min()) < 0):
+            raise InvalidDomain(
+                "counts that are not whole numbers of records",
+                why="a histogram counts records",
+                instead="give integers of at least 0",
             )
 
     @classmethod

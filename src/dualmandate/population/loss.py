@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, Context, Decimal
 from enum import StrEnum
 from fractions import Fraction
 
 from dualmandate.errors import InvalidLoss
+from dualmandate.population.rational import Written, rational
 
 SIGNIFICANT_DIGITS = 5  # of a chosen loss
+PRINTED_DIGITS = 6  # of a loss in words
 
 
 class Currency(StrEnum):
@@ -34,6 +37,10 @@ class PrivacyLoss:
     failure_probability: Fraction = Fraction(0)
 
     def __post_init__(self) -> None:
+        if not isinstance(self.amount, Fraction) or not isinstance(self.failure_probability, Fraction):
+            object.__setattr__(self, "amount", _exact(self.amount))
+            object.__setattr__(self, "failure_probability", _exact(self.failure_probability))
+        object.__setattr__(self, "currency", Currency(self.currency))
         if self.amount <= 0:
             raise InvalidLoss(
                 f"a privacy loss of {self.amount} {self.currency}",
@@ -48,14 +55,25 @@ class PrivacyLoss:
             )
 
     @classmethod
-    def pure(cls, epsilon: Fraction | int | str) -> PrivacyLoss:
+    def pure(cls, epsilon: Written) -> PrivacyLoss:
         """ε-differential privacy."""
-        return cls(Fraction(epsilon))
+        return cls(_exact(epsilon))
 
     @classmethod
-    def concentrated(cls, rho: Fraction | int | str) -> PrivacyLoss:
+    def concentrated(cls, rho: Written) -> PrivacyLoss:
         """ρ-zero-concentrated differential privacy."""
-        return cls(Fraction(rho), Currency.RHO)
+        return cls(_exact(rho), Currency.RHO)
+
+    @classmethod
+    def reported(cls, epsilon: float, failure_probability: Written = 0) -> PrivacyLoss:
+        """An ε computed for a report, rounded up to six significant decimal digits, with its δ."""
+        if not math.isfinite(epsilon) or epsilon <= 0:
+            raise InvalidLoss(
+                f"a reported epsilon of {epsilon}",
+                why="a report states a positive, finite loss",
+                instead="report the loss of a release that was made",
+            )
+        return cls(Fraction(_rounded_up(Fraction(epsilon))), failure_probability=_exact(failure_probability))
 
     @classmethod
     def chosen(cls, amount: float, currency: Currency = Currency.EPSILON) -> PrivacyLoss:
@@ -112,5 +130,19 @@ class PrivacyLoss:
         return float(self.amount)
 
     def __str__(self) -> str:
-        amount = f"{self.currency} = {float(self.amount):.6g}"
-        return f"{amount}, δ = {float(self.failure_probability):.3g}" if self.failure_probability else amount
+        amount = f"{self.currency} = {_rounded_up(self.amount):g}"
+        return f"{amount}, δ = {_rounded_up(self.failure_probability):g}" if self.failure_probability else amount
+
+
+def _exact(number: Written) -> Fraction:
+    try:
+        return rational(number)
+    except ValueError as error:
+        raise InvalidLoss(
+            f"a privacy loss of {number}", why=f"it is {error}", instead="state a positive, finite number"
+        ) from None
+
+
+def _rounded_up(number: Fraction) -> Decimal:
+    upward = Context(prec=PRINTED_DIGITS, rounding=ROUND_CEILING)
+    return upward.divide(Decimal(number.numerator), Decimal(number.denominator)).normalize(upward)

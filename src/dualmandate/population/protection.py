@@ -43,9 +43,12 @@ class Protection:
     records_changing_together: int | None = None
 
     def __post_init__(self) -> None:
-        if self.most_records_per_unit < 1 or (self.records_changing_together or 1) < 1:
+        # A plain word would be equal to its Neighbors, but not the same object.
+        object.__setattr__(self, "neighbors", _known(self.neighbors))
+        together = 1 if self.records_changing_together is None else self.records_changing_together
+        if not (_is_count(self.most_records_per_unit) and _is_count(together)):
             raise InvalidLoss(
-                f"a {self.unit} contributes at most {self.most_records_per_unit} records",
+                f"a {self.unit} contributes at most {self.most_records_per_unit} records, {together} changing together",
                 why="contributions are bounded by a whole number of at least 1",
                 instead="state most_records_per_unit ≥ 1 and records_changing_together ≥ 1",
             )
@@ -65,9 +68,26 @@ class Protection:
     @property
     def relation(self) -> str:
         """The neighbor relation in words."""
-        records = "record" if self.most_records_per_unit == 1 else f"up to {self.most_records_per_unit} records"
+        several = self.most_records_per_unit > 1
+        records = f"up to {self.most_records_per_unit} records" if several else "record"
         if self.invariants:
             return f"change one {self.unit}'s {records} within the groups whose totals are published exactly"
         if self.neighbors is Neighbors.REPLACE_ONE:
-            return f"replace one {self.unit}'s {records} by any other"
+            # As many records as before: how many a unit has is not protected by this relation.
+            return f"replace one {self.unit}'s {records} by {'as many others' if several else 'any other'}"
         return f"add or remove one {self.unit}'s {records}"
+
+
+def _known(neighbors: str) -> Neighbors:
+    try:
+        return Neighbors(neighbors)
+    except ValueError:
+        raise InvalidLoss(
+            f"neighbors = '{neighbors}'",
+            why="a guarantee says which pairs of files cannot be told apart",
+            instead='state "add-or-remove" or "replace-one"',
+        ) from None
+
+
+def _is_count(number: object) -> bool:
+    return isinstance(number, int) and not isinstance(number, bool) and number >= 1

@@ -1,1 +1,39 @@
-""" """
+"""What a privacy loss means to a person: how far beliefs can move, what a test can find, and how to say so."""
+
+from dualmandate.semantics.guarantee import GroupLoss, Guarantee, guarantee
+from dualmandate.semantics.posterior import (
+    Belief,
+    OddsBound,
+    Secret,
+    odds_bound,
+    participation_bound,
+    posterior,
+)
+from dualmandate.semantics.power import largest_power, power_of_best_test
+from dualmandate.semantics.profile import (
+    epsilon_for_disclosure_risk,
+    epsilon_for_relative_risk,
+    epsilon_for_risk_profile,
+)
+from dualmandate.semantics.wording import belief_sentence, chance, rounded_up, sentences
+
+__all__ = [
+    "Belief",
+    "GroupLoss",
+    "Guarantee",
+    "OddsBound",
+    "Secret",
+    "belief_sentence",
+    "chance",
+    "epsilon_for_disclosure_risk",
+    "epsilon_for_relative_risk",
+    "epsilon_for_risk_profile",
+    "guarantee",
+    "largest_power",
+    "odds_bound",
+    "participation_bound",
+    "posterior",
+    "power_of_best_test",
+    "rounded_up",
+    "sentences",
+]

@@ -1,0 +1,47 @@
+# Every target does its own set-up: a fresh Debian with python3, pip, git and make is enough, as root or as a user.
+
+PYTHON ?= python3
+WORKERS ?= 2
+ARGS ?=
+BIN := .venv/bin
+PYTEST := $(BIN)/python -m pytest --numprocesses $(WORKERS)
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo quick test check format bench docs requirements
+
+help: ## this list
+	@grep -hE '^[a-z]+:.*## ' Makefile | sed 's/:.*## /\t/' | expand -t 16
+
+setup: ## .venv with everything to run, test and check (about a minute; at once when nothing changed)
+	@$(PYTHON) scripts/environment.py test
+
+demo: ## the whole story on the embedded Title I program; prints where the report lies
+	@$(PYTHON) scripts/environment.py base
+	@$(BIN)/dualmandate demo $(ARGS)
+
+quick: setup ## the tests that need no system package, in under two minutes
+	@$(PYTEST) -m "not slow and not browser" $(ARGS)
+
+test: ## every test, with the real system parts (installed if that is allowed)
+	@$(PYTHON) scripts/system_parts.py
+	@$(PYTHON) scripts/environment.py test
+	@$(PYTEST) $(ARGS)
+
+check: setup ## ruff, mypy --strict, and the order of the rooms
+	@$(BIN)/ruff check
+	@$(BIN)/ruff format --check
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+
+format: setup ## lay the code out as `make check` wants it
+	@$(BIN)/ruff check --fix
+	@$(BIN)/ruff format
+
+bench: setup ## the benchmarks, side by side with the peers that are installed
+	@$(BIN)/dualmandate benchmark $(ARGS)
+
+docs: setup ## every link of the docs resolves, every code block runs
+	@$(BIN)/python -m pytest tests/docs $(ARGS)
+
+requirements: ## compile requirements/ anew, to the newest versions
+	@$(PYTHON) scripts/environment.py requirements

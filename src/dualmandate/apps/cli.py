@@ -1,0 +1,216 @@
+"""The command line. Nothing heavy is imported before a command needs it: `dualmandate --help` must be quick."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dualmandate.apps.voice import Voice
+
+app = typer.Typer(
+    name="dualmandate",
+    help="Derive how much privacy loss a statistical agency should accept, and show why.",
+    rich_markup_mode=None,  # plain help: it prints in half the time, and is the same text everywhere
+    pretty_exceptions_enable=False,
+    context_settings={"max_content_width": 100},
+)
+
+
+def _program_names() -> list[str]:
+    from dualmandate import gallery
+
+    return list(gallery.names())
+
+
+def _schema_names() -> list[str]:
+    from dualmandate.program import schemas
+
+    return list(schemas.names())
+
+
+def _benchmark_names() -> list[str]:
+    from dualmandate import benchmarks
+
+    return list(benchmarks.names())
+
+
+Json = Annotated[
+    bool,
+    typer.Option("--json", help="Print one JSON document on standard output; words go to standard error."),
+]
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        from dualmandate import __version__
+
+        Voice().say(f"dualmandate {__version__}")
+        raise typer.Exit
+
+
+def _folder(out: Path | None) -> Path | None:
+    """A folder that was meant as one: `--out --json` would otherwise write a folder called `--json`."""
+    if out is not None and str(out).startswith("-"):
+        raise typer.BadParameter(f"'{out}' reads like another option; name a folder, or write ./{out}")
+    return out
+
+
+@app.callback(invoke_without_command=True)
+def door(
+    context: typer.Context,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """Derive how much privacy loss a statistical agency should accept, and show why."""
+    if context.invoked_subcommand is None and not version:
+        Voice().say(context.get_help())
+
+
+@app.command()
+def demo(
+    out: Annotated[
+        Path, typer.Option("--out", metavar="DIR", help="The folder to write.", callback=_folder, show_default=True)
+    ] = Path("demo"),
+    json: Json = False,
+) -> None:
+    """The story on the embedded Title I program.
+
+    Writes a program folder, plans it, and writes a report to open. Can be run again.
+    """
+    from dualmandate.apps.demonstration import demonstrate
+
+    demonstrate(out, Voice(json))
+
+
+@app.command()
+def init(
+    name: Annotated[
+        str,
+        typer.Argument(metavar="NAME", help="A worked program, or `blank`.", autocompletion=_program_names),
+    ],
+    directory: Annotated[
+        Path | None, typer.Argument(metavar="DIR", help="The folder to write.", show_default="NAME")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """A program folder to start from.
+
+    NAME is one of the worked programs, or `blank`. Nothing is overwritten.
+    """
+    from dualmandate.apps.starting import start
+
+    started = start(name, Path(name) if directory is None else directory)
+    voice = Voice(json)
+    voice.say(started.words())
+    voice.document(started.document())
+
+
+@app.command()
+def plan(
+    program: Annotated[
+        Path, typer.Argument(metavar="PROGRAM.toml", help="A program file, or a folder with a program.toml in it.")
+    ],
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            metavar="DIR",
+            help="Write plan.json and the dossier with its figures there. Also DUALMANDATE_OUT, "
+            "or `out` in dualmandate.toml.",
+            callback=_folder,
+        ),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """The privacy loss to choose, and why.
+
+    Prints the choice in words. Never opens confidential data. With --out, also writes plan.json and a dossier.
+    """
+    from dualmandate.apps.planning import carry_out
+
+    carry_out(program, out, Voice(json))
+
+
+@app.command()
+def replicate(json: Json = False) -> None:
+    """Every number of the paper, beside what it should have been."""
+    from dualmandate.apps import replication
+    from dualmandate.gallery import paper
+
+    voice = Voice(json)
+    with voice.progress("replicating the paper"):
+        rows = paper.rows()
+    for table in replication.tables(rows):
+        voice.show(table)
+    voice.document(replication.document(rows))
+
+
+@app.command()
+def benchmark(
+    name: Annotated[
+        str | None,
+        typer.Argument(metavar="NAME", help="One benchmark; all where left out.", autocompletion=_benchmark_names),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """The project's benchmarks.
+
+    Seconds and memory against targets, side by side with peers that are installed.
+    """
+    from dualmandate import benchmarks
+    from dualmandate.apps import measuring
+
+    voice = Voice(json)
+    with voice.progress("measuring") as progress:
+        rows = benchmarks.run(name, progress=progress)
+    voice.show(measuring.table(rows))
+    voice.document(measuring.document(name, rows))
+
+
+@app.command()
+def doctor(json: Json = False) -> None:
+    """What this installation finds here.
+
+    Versions, extras, Java, PostgreSQL, Chromium, and the settings with where each came from.
+    """
+    from dualmandate.apps.doctor import examine, words
+
+    voice = Voice(json)
+    with voice.progress("examining"):
+        examination = examine(Path.cwd())
+    voice.say(words(examination))
+    voice.document(examination.document())
+
+
+@app.command()
+def schema(
+    name: Annotated[
+        str | None,
+        typer.Argument(metavar="NAME", help="A schema; without it, their names.", autocompletion=_schema_names),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """JSON Schemas of the files.
+
+    Prints the schema of a program file or of a document printed under --json; without NAME, lists the names.
+    """
+    from dualmandate.apps.voice import write_json
+    from dualmandate.program import schemas
+
+    if name is not None:
+        write_json(schemas.schema(name))
+        return
+    voice = Voice(json)
+    voice.say("\n".join(schemas.names()))
+    voice.document({"schema": "schemas/1", "names": list(schemas.names())})
+
+
+def main() -> None:
+    """Run the command that was typed, and leave with its exit status."""
+    from dualmandate.apps.leaving import run
+
+    sys.exit(run(app, sys.argv[1:]))

@@ -1,0 +1,157 @@
+"""What a command finds when it runs here: versions, extras, programs of the system, settings and their sources."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from importlib import metadata
+from pathlib import Path
+
+from dualmandate.apps.settings import Setting, project_folder, settings, unread_variables
+
+PATIENCE = 10.0  # seconds for a program to state its version
+SMALLEST_JAVA = 17
+
+
+@dataclass(frozen=True)
+class Package:
+    """A Python package this one needs, or can use through an extra."""
+
+    name: str
+    version: str | None  # None: not installed
+    extra: str | None = None
+
+
+@dataclass(frozen=True)
+class Installed:
+    """A program of the operating system."""
+
+    name: str
+    path: str | None  # None: not found
+    version: str | None
+    used_for: str
+
+
+@dataclass(frozen=True)
+class Examination:
+    """Everything `dualmandate doctor` reports."""
+
+    version: str
+    python: str
+    system: str
+    packages: tuple[Package, ...]
+    programs: tuple[Installed, ...]
+    project: str | None
+    settings: tuple[Setting, ...]
+    findings: tuple[str, ...]  # what should be mended, in words; empty where all is well
+
+    def document(self) -> dict[str, object]:
+        """The examination as the JSON document `doctor/1`."""
+        return {"schema": "doctor/1", **asdict(self)}
+
+
+def examine(start: Path) -> Examination:
+    """Look at this environment, from the folder `start`."""
+    packages = tuple(_packages())
+    programs = tuple(_programs())
+    return Examination(
+        version=metadata.version("dualmandate"),
+        python=platform.python_version(),
+        system=f"{platform.system()} {platform.machine()}",
+        packages=packages,
+        programs=programs,
+        project=str(project) if (project := project_folder(start)) else None,
+        settings=tuple(settings(start, {}).values()),
+        findings=tuple(_findings(packages, programs)),
+    )
+
+
+def words(examination: Examination) -> str:
+    """The examination for people."""
+    found = examination
+    lines = [f"dualmandate {found.version}, Python {found.python}, {found.system}", "", "packages"]
+    lines += _columns([(p.name, p.version or "not installed", _extra_words(p)) for p in found.packages])
+    lines += ["", "programs of the system"]
+    lines += _columns([(p.name, p.version or "not found", p.used_for) for p in found.programs])
+    lines += ["", f"settings (project: {found.project or 'none, no dualmandate.toml here or above'})"]
+    lines += _columns([(s.name, s.value or "not set", f"{s.source}: {s.origin}") for s in found.settings])
+    lines += ["", "findings"] + [f"  {finding}" for finding in found.findings or ("nothing to mend",)]
+    return "\n".join(lines)
+
+
+def _packages() -> list[Package]:
+    """What the package's own metadata asks for, so that this list cannot go stale."""
+    asked = []
+    for requirement in metadata.requires("dualmandate") or ():
+        name = re.match(r"[A-Za-z0-9._-]+", requirement)
+        extra = re.search(r"extra\s*==\s*['\"]([^'\"]+)['\"]", requirement)
+        if name:
+            asked.append(Package(name.group(), _version(name.group()), extra.group(1) if extra else None))
+    return asked
+
+
+def _version(name: str) -> str | None:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _programs() -> list[Installed]:
+    debian = [str(folder) for folder in sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)]
+    later = "not used by this version"
+    return [
+        _program("Java", ["java"], later, words=["-version"]),
+        _program("PostgreSQL", ["postgres"], later, beside=debian),
+        _program("Chromium", ["chromium", "chromium-browser", "google-chrome"], "tests of the dossier's page"),
+    ]
+
+
+def _program(
+    name: str,
+    commands: Sequence[str],
+    used_for: str,
+    *,
+    words: Sequence[str] = ("--version",),
+    beside: Sequence[str] = (),
+) -> Installed:
+    search = os.pathsep.join([os.environ.get("PATH", os.defpath), *beside])
+    path = next((found for command in commands if (found := shutil.which(command, path=search))), None)
+    if path is None:
+        return Installed(name, None, None, used_for)
+    try:
+        ran = subprocess.run(
+            [path, *words], capture_output=True, text=True, errors="replace", timeout=PATIENCE, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return Installed(name, path, None, used_for)
+    number = re.search(r"\d+(?:\.\d+)*", ran.stdout + ran.stderr)  # Java speaks on standard error
+    return Installed(name, path, number.group() if number else None, used_for)
+
+
+def _findings(packages: Sequence[Package], programs: Sequence[Installed]) -> list[str]:
+    findings = [f"{p.name} is needed and not installed" for p in packages if p.version is None and p.extra is None]
+    java = next(program for program in programs if program.name == "Java")
+    if java.version and int(java.version.split(".")[0]) < SMALLEST_JAVA:
+        findings.append(f"Java {java.version} is older than {SMALLEST_JAVA}")
+    findings += [f"{name} is set and nobody reads it: a misspelling?" for name in unread_variables()]
+    encoding = (sys.stdout.encoding or "").lower()
+    if encoding.replace("-", "") != "utf8":
+        findings.append(f"standard output is {encoding or 'unknown'}, not UTF-8: Greek letters are printed as '?'")
+    return findings
+
+
+def _extra_words(package: Package) -> str:
+    return f"extra '{package.extra}'" if package.extra else ""
+
+
+def _columns(rows: Sequence[tuple[str, str, str]]) -> list[str]:
+    first = max(len(row[0]) for row in rows)
+    second = max(len(row[1]) for row in rows)
+    return [f"  {a:<{first}}  {b:<{second}}  {c}".rstrip() for a, b, c in rows]

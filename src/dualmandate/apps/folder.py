@@ -1,0 +1,100 @@
+"""Writing a folder whole: what a command writes appears complete, or nothing appears at all."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from dualmandate.apps.refusals import CannotWrite
+from dualmandate.errors import Place
+
+# what a disk says of itself; any other error while writing is our bug
+DISK_ERRORS = frozenset(
+    {
+        errno.EACCES,
+        errno.EDQUOT,
+        errno.EEXIST,
+        errno.EFBIG,
+        errno.EIO,
+        errno.EISDIR,
+        errno.ENOSPC,
+        errno.ENOTDIR,
+        errno.ENOTEMPTY,
+        errno.EPERM,
+        errno.EROFS,
+    }
+)
+
+
+def check_writable(directory: Path) -> None:
+    """Refuse, before any work is done, a folder that can never be written."""
+    try:
+        standing = _nearest_standing(directory)
+    except OSError as error:
+        raise CannotWrite.because(error, directory) from None
+    if not standing.is_dir():
+        raise CannotWrite(
+            f"'{directory}' cannot be a folder",
+            why=f"'{standing}' is a file",
+            instead="name a folder, or one that does not exist yet",
+            where=Place(file=str(standing)),
+        )
+    if not os.access(standing, os.W_OK | os.X_OK):
+        raise CannotWrite(
+            f"'{directory}' cannot be written",
+            why=f"you may not write to '{standing}'",
+            instead="name a folder you may write to",
+            where=Place(file=str(standing)),
+        )
+
+
+@contextmanager
+def written_whole(directory: Path) -> Iterator[Path]:
+    """A folder to write into, moved to `directory` at the end; on any refusal, bug or interruption it is gone.
+
+    Files of the same name are replaced one by one, each whole; other files in `directory` stay.
+    """
+    check_writable(directory)
+    try:
+        # beside what it becomes: a move within one disk is a rename
+        draft = Path(tempfile.mkdtemp(prefix=".dualmandate-", dir=_nearest_standing(directory)))
+    except OSError as error:
+        raise CannotWrite.because(error, directory) from None
+    try:
+        yield draft
+        _move(draft, directory)
+    except OSError as error:
+        if error.errno in DISK_ERRORS:
+            raise CannotWrite.because(error, directory) from None
+        raise
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+
+
+def _nearest_standing(directory: Path) -> Path:
+    """The folder itself, or the nearest one above it that exists."""
+    here = directory.absolute()
+    while not here.exists() and here != here.parent:
+        here = here.parent
+    return here
+
+
+def _move(draft: Path, directory: Path) -> None:
+    mask = os.umask(0)
+    os.umask(mask)
+    draft.chmod(0o777 & ~mask)  # a draft is private, what it becomes is like any other folder
+    if not directory.exists():
+        directory.parent.mkdir(parents=True, exist_ok=True)
+        draft.rename(directory)
+        return
+    for path in sorted(draft.rglob("*")):
+        target = directory / path.relative_to(draft)
+        if path.is_dir():
+            target.mkdir(exist_ok=True)
+        else:
+            path.replace(target)

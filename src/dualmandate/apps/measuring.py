@@ -1,0 +1,40 @@
+"""Benchmarks, laid out to be read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from dualmandate.benchmarks import Row
+
+
+def document(name: str | None, rows: Sequence[Row]) -> dict[str, object]:
+    """The rows as the JSON document `benchmark/1`; `name` is None where all were run."""
+    from dualmandate.benchmarks import INPUTS
+
+    return {"schema": "benchmark/1", "name": name, "inputs": INPUTS, "rows": [row.document() for row in rows]}
+
+
+def table(rows: Sequence[Row]) -> Table:
+    """One line a case: ours, the peer's, and whether the target is met."""
+    from rich import box
+    from rich.table import Table
+
+    drawn = Table(box=box.SIMPLE_HEAD)
+    drawn.add_column("case", overflow="fold")
+    for heading in ("ours", "target", "peer's", "ratio"):
+        drawn.add_column(heading, justify="right")
+    for heading in ("unit", "peer", "met"):
+        drawn.add_column(heading)
+    for row in rows:
+        numbers = (_number(value) for value in (row.ours, row.target, row.peer_value, row.ratio))
+        met = "–" if row.met is None else "yes" if row.met else "NO"
+        drawn.add_row(row.case, *numbers, row.unit, row.peer or "none", met)
+    return drawn
+
+
+def _number(value: float | None) -> str:
+    return "–" if value is None else f"{value:,.3g}" if abs(value) < 1000 else f"{value:,.0f}"

@@ -1,0 +1,70 @@
+"""From a program file to a plan on the screen and, where asked, on disk."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dualmandate.apps.folder import check_writable, written_whole
+from dualmandate.apps.settings import settings
+from dualmandate.apps.voice import Progress, Voice
+from dualmandate.errors import InvalidFile, Place
+
+if TYPE_CHECKING:
+    from dualmandate.program import Plan
+
+PROGRAM_FILE = "program.toml"
+PLAN_FILE = "plan.json"
+
+
+def carry_out(program: Path, out: Path | None, voice: Voice) -> None:
+    """`dualmandate plan`: plan, write where asked, then speak. Nothing is written before the plan stands."""
+    file = program_file(program)
+    folder = settings(file.parent, {"out": None if out is None else str(out)})["out"].path
+    if folder is not None:
+        check_writable(folder)
+    with voice.progress(f"planning {file.name}") as progress:
+        from dualmandate.program import load
+
+        plan = load(file).plan(progress=progress)
+        document = plan.document()
+        if folder is not None:
+            write(plan, document, folder, progress)
+    voice.say(plan.words())
+    if folder is not None:
+        voice.say(f"\nwritten: {folder / PLAN_FILE}\nto open: {folder / page_name()}")
+    voice.document(document)
+
+
+def program_file(program: Path) -> Path:
+    """The program file meant by a file or by the folder that holds it."""
+    if not program.is_dir():
+        return program
+    inside = program / PROGRAM_FILE
+    if not inside.exists():
+        raise InvalidFile(
+            f"the folder '{program}' holds no {PROGRAM_FILE}",
+            why="a folder stands for the program file in it",
+            instead="name the program file itself, or begin with `dualmandate init blank`",
+            where=Place(file=str(program)),
+        )
+    return inside
+
+
+def page_name() -> str:
+    """The page of the dossier, within the folder it was written to."""
+    from dualmandate.program.dossier import PAGE
+
+    return PAGE
+
+
+def write(plan: Plan, document: dict[str, object], folder: Path, progress: Progress) -> None:
+    """Write plan.json and the dossier, all or nothing."""
+    from dualmandate.program import write_dossier
+
+    with written_whole(folder) as draft:
+        progress("drawing the figures and writing the dossier")
+        write_dossier(plan, draft)
+        text = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)
+        (draft / PLAN_FILE).write_text(text + "\n", encoding="utf-8")

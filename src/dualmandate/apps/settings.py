@@ -1,0 +1,142 @@
+"""The settings of the commands, and where each came from: a flag, a variable, the project file, or the default.
+
+A project is the nearest folder upward that holds `dualmandate.toml`. Settings say where things stand, never how much
+privacy is spent: epsilon, neighbors, caps and preferences come only from the program file.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from dualmandate.errors import InvalidFile, InvalidValue, Place, UnknownKey
+
+PROJECT_FILE = "dualmandate.toml"
+PROJECT_SCHEMA = 1
+VARIABLES = "DUALMANDATE_"
+
+Source = Literal["flag", "variable", "project file", "default"]
+
+
+@dataclass(frozen=True)
+class Known:
+    """A setting that some command reads."""
+
+    name: str
+    words: str
+    flag: str | None = None
+    in_project_file: bool = True
+
+    @property
+    def variable(self) -> str:
+        """Its environment variable."""
+        return VARIABLES + self.name.upper()
+
+
+KNOWN = (
+    Known("out", "the folder where `plan` writes plan.json and the dossier", flag="--out"),
+    Known("data", "the folder with real data, for tests and benchmarks"),
+    Known("debug", "1 prints the traceback of a bug", in_project_file=False),
+)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """The value of one setting, None where it is not set, and where it came from."""
+
+    name: str
+    value: str | None
+    source: Source
+    origin: str  # "--out", "DUALMANDATE_OUT", "dualmandate.toml, line 3", or what the default is
+
+    @property
+    def path(self) -> Path | None:
+        """The value as a path."""
+        return None if self.value is None else Path(self.value)
+
+
+def project_folder(start: Path) -> Path | None:
+    """The nearest folder from `start` upward that holds a project file."""
+    here = start.absolute()
+    return next((folder for folder in (here, *here.parents) if (folder / PROJECT_FILE).is_file()), None)
+
+
+def settings(start: Path, flags: Mapping[str, str | None]) -> dict[str, Setting]:
+    """Every setting as a command run for `start` sees it: flag first, then variable, project file, default."""
+    project = _project_settings(start)
+    return {known.name: _resolve(known, flags.get(known.name), project) for known in KNOWN}
+
+
+def unread_variables() -> list[str]:
+    """Variables that look like settings and that nobody reads: most likely a misspelling."""
+    read = {known.variable for known in KNOWN}
+    return sorted(name for name in os.environ if name.startswith(VARIABLES) and name not in read)
+
+
+def debugging() -> bool:
+    """Whether the traceback of a bug was asked for."""
+    return os.environ.get(f"{VARIABLES}DEBUG", "") not in ("", "0")
+
+
+def _resolve(known: Known, flag: str | None, project: Mapping[str, Setting]) -> Setting:
+    if flag is not None:
+        return Setting(known.name, flag, "flag", known.flag or known.name)
+    variable = os.environ.get(known.variable)
+    if variable:
+        return Setting(known.name, variable, "variable", known.variable)
+    if known.name in project:
+        return project[known.name]
+    if known.name == "data":
+        beside = Path("..", "shared", "data")
+        found = str(beside) if beside.is_dir() else None
+        return Setting(known.name, found, "default", f"{beside.as_posix()} if it exists")
+    return Setting(known.name, None, "default", "not set")
+
+
+def _project_settings(start: Path) -> dict[str, Setting]:
+    folder = project_folder(start)
+    if folder is None:
+        return {}
+    from dualmandate.program.file import read_document
+
+    document = read_document(folder / PROJECT_FILE)
+    allowed = [known.name for known in KNOWN if known.in_project_file]
+    found: dict[str, Setting] = {}
+    for key, value in document.content.items():
+        place = document.place((key,))
+        if key == "schema":
+            _check_schema(value, place)
+        elif key not in allowed:
+            near = difflib.get_close_matches(key, allowed, n=1)
+            raise UnknownKey(
+                f"'{key}' is not a setting",
+                why="a setting nobody reads is a misspelling, or belongs in the program file",
+                instead=f"did you mean '{near[0]}'?" if near else f"the settings are {', '.join(allowed)}",
+                where=place,
+            )
+        elif not isinstance(value, str) or not value:
+            raise InvalidValue(
+                f"the setting '{key}' is not a path",
+                why="it names a folder",
+                instead=f'write {key} = "folder", relative to the project file',
+                where=place,
+            )
+        else:
+            # a path in a file is meant from where the file stands, not from where the command is typed
+            origin = f"{place.file}, line {place.line}"
+            found[key] = Setting(key, str(folder / value), "project file", origin)
+    return found
+
+
+def _check_schema(value: object, place: Place) -> None:
+    if value != PROJECT_SCHEMA or isinstance(value, bool):
+        raise InvalidFile(
+            f"the project file has schema {value}",
+            why=f"this version reads schema {PROJECT_SCHEMA}",
+            instead=f"write schema = {PROJECT_SCHEMA}, or use the version the file was written for",
+            where=place,
+        )

@@ -1,0 +1,97 @@
+"""`dualmandate init`: a program folder to start from, and the project around it."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from dualmandate.apps.folder import written_whole
+from dualmandate.apps.planning import PROGRAM_FILE
+from dualmandate.apps.refusals import CannotWrite
+from dualmandate.apps.settings import PROJECT_FILE, PROJECT_SCHEMA, project_folder
+from dualmandate.errors import Place
+
+IGNORE_FILE = ".gitignore"
+STATE = ".dualmandate/"  # what the project knows and git must not: ledger and keys
+
+PROJECT = f"""\
+# The project: the commands of dualmandate run in this folder and below read their settings here.
+# A flag comes before a DUALMANDATE_* variable, and that before this file. `dualmandate doctor` shows what holds.
+schema = {PROJECT_SCHEMA}
+# out = "report"     # where `dualmandate plan` writes plan.json and the dossier
+"""
+
+
+@dataclass(frozen=True)
+class Started:
+    """A program folder that was just written."""
+
+    name: str
+    directory: Path
+    files: tuple[str, ...]
+    project: Path  # the folder of its project file
+
+    @property
+    def next(self) -> str:
+        """The command to type next."""
+        return f"dualmandate plan {shlex.quote(str(self.directory / PROGRAM_FILE))}"
+
+    def words(self) -> str:
+        """What was written and what to do next."""
+        lines = [f"wrote the program '{self.name}' to {self.directory}: {', '.join(self.files)}"]
+        if self.project != self.directory.absolute():
+            lines.append(f"it belongs to the project in {self.project}")
+        return "\n".join([*lines, "", "next:", f"  {self.next}"])
+
+    def document(self) -> dict[str, object]:
+        """The folder as the JSON document `init/1`."""
+        return {
+            "schema": "init/1",
+            "name": self.name,
+            "directory": str(self.directory),
+            "files": list(self.files),
+            "project": str(self.project),
+            "next": self.next,
+        }
+
+
+def start(name: str, directory: Path) -> Started:
+    """Write a program folder; nothing that stands there is overwritten."""
+    from dualmandate import gallery
+
+    files = gallery.files(name)
+    project = project_folder(directory)
+    if project is None:
+        project = directory.absolute()
+        files[PROJECT_FILE] = PROJECT
+    for file in files:
+        if (directory / file).exists():
+            raise CannotWrite(
+                f"'{directory / file}' exists already",
+                why="a program folder is not overwritten",
+                instead=f"name another folder: dualmandate init {name} DIR",
+                where=Place(file=str(directory / file)),
+            )
+    files[IGNORE_FILE] = ignoring(directory)
+    with written_whole(directory) as draft:
+        write_files(files, draft)
+    return Started(name, directory, tuple(sorted(files)), project)
+
+
+def ignoring(directory: Path) -> str:
+    """The folder's .gitignore with the project's state in it: lines that stand there stay."""
+    path = directory / IGNORE_FILE
+    text = path.read_text(encoding="utf-8", errors="surrogateescape") if path.is_file() else ""
+    if STATE in text.split():
+        return text
+    return text + ("" if not text or text.endswith("\n") else "\n") + STATE + "\n"
+
+
+def write_files(files: Mapping[str, str], directory: Path) -> None:
+    """Write files, with the folders they stand in."""
+    for file, text in files.items():
+        path = directory / file
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8", errors="surrogateescape", newline="\n")

@@ -1,0 +1,155 @@
+"""How a command speaks: words for people, one JSON document for programs, progress for those who wait.
+
+Words go to standard output, or to standard error under `--json`, where standard output holds the document alone.
+Escape codes are written only to a terminal, and never under `NO_COLOR`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TextIO
+
+from dualmandate.apps.refusals import CannotWrite
+from dualmandate.errors import Refusal
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+
+PATIENCE = 2.0  # seconds before a command says what it is doing
+PLAIN_WIDTH = 100  # columns of a table that is not read on a terminal
+
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Voice:
+    """Where the words and the document of one command go."""
+
+    json: bool = False
+
+    def say(self, text: str = "") -> None:
+        """One or more lines of words."""
+        write(text + "\n", sys.stderr if self.json else sys.stdout)
+
+    def show(self, renderable: RenderableType) -> None:
+        """A table, laid out for the width at hand."""
+        stream = sys.stderr if self.json else sys.stdout
+        console = _console(stream)
+        with console.capture() as captured:
+            console.print(renderable)
+        write("\n".join(line.rstrip() for line in captured.get().split("\n")), stream)
+
+    def document(self, document: Mapping[str, object]) -> None:
+        """The one JSON document of this command, where `--json` asked for it."""
+        if self.json:
+            write_json(document)
+
+    def refuse(self, refusal: Refusal) -> None:
+        """A refusal: its words on standard error, and its document where `--json` asked for one."""
+        write(f"{refusal}\n", sys.stderr)
+        self.document(refusal.document())
+
+    @contextmanager
+    def progress(self, task: str) -> Iterator[Progress]:
+        """Say what is being done, on standard error, once it has taken more than two seconds."""
+        watch = _Bar(task) if _on_terminal(sys.stderr) else _Lines(task)
+        timer = threading.Timer(PATIENCE, watch.begin)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield watch.stage
+        finally:
+            timer.cancel()
+            timer.join()  # a bar that is just beginning must not outlive its end
+            watch.end()
+
+
+def write(text: str, stream: TextIO) -> None:
+    """Write and flush, so that a full disk or a closed pipe is met here and not when Python shuts down."""
+    try:
+        stream.write(text)
+        stream.flush()
+    except BrokenPipeError:
+        raise
+    except UnicodeEncodeError:
+        encoding = stream.encoding or "ascii"
+        stream.write(text.encode(encoding, "replace").decode(encoding))
+        stream.flush()
+    except OSError as error:
+        # what could not be flushed would fail a second time at exit, with a traceback
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        raise CannotWrite.because(error, stream.name) from None
+
+
+def write_json(document: Mapping[str, object]) -> None:
+    """A JSON document on standard output; a number that is not finite is our bug, not the reader's problem."""
+    utf8 = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
+    write(json.dumps(document, indent=2, ensure_ascii=not utf8, allow_nan=False) + "\n", sys.stdout)
+
+
+def _on_terminal(stream: TextIO) -> bool:
+    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def _console(stream: TextIO) -> Console:
+    from rich.console import Console
+
+    terminal = _on_terminal(stream)
+    return Console(
+        file=stream,
+        force_terminal=terminal,
+        color_system="auto" if terminal else None,
+        width=None if stream.isatty() else PLAIN_WIDTH,
+        highlight=False,
+        markup=False,
+        emoji=False,
+    )
+
+
+class _Lines:
+    """Plain lines, for logs and for those who asked for no escape codes."""
+
+    def __init__(self, task: str) -> None:
+        self._now, self._started, self._late = task, time.monotonic(), False
+
+    def stage(self, words: str) -> None:
+        self._now = words
+        if self._late:
+            self._print()
+
+    def begin(self) -> None:
+        self._late = True
+        self._print()
+
+    def end(self) -> None:
+        self._late = False
+
+    def _print(self) -> None:
+        write(f"{time.monotonic() - self._started:4.0f} s  {self._now} …\n", sys.stderr)
+
+
+class _Bar:
+    """A moving bar with the stage and the time taken, gone when the work is done."""
+
+    def __init__(self, task: str) -> None:
+        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+        columns = (TextColumn("{task.description}", markup=False), BarColumn(bar_width=24), TimeElapsedColumn())
+        self._progress = Progress(*columns, console=_console(sys.stderr), transient=True)
+        self._task = self._progress.add_task(task, total=None)
+
+    def stage(self, words: str) -> None:
+        self._progress.update(self._task, description=words)
+
+    def begin(self) -> None:
+        self._progress.start()
+
+    def end(self) -> None:
+        self._progress.stop()

@@ -1,0 +1,258 @@
+"""How the choice moves with what it rests on: elasticities in every input, and the tornado of stated ranges."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+
+from dualmandate.choice.information import PosteriorCost
+from dualmandate.choice.limits import Limits
+from dualmandate.choice.optimum import advantage, choose
+from dualmandate.choice.welfare import Group, SocialWelfare, TableValue
+from dualmandate.errors import InvalidValue, Refusal
+from dualmandate.frontier.frontier import Frontier
+
+Problem = tuple[SocialWelfare, Limits]
+Rebuild = Callable[[SocialWelfare], Frontier]
+
+STEP = 1e-3  # of a logarithm, for five-point differences: errors of order 1e-12
+
+
+@dataclass(frozen=True)
+class Input:
+    """One number that the choice rests on, and how to put another in its place."""
+
+    name: str  # key of a program file; with the group or the table where there are several
+    value: float
+    unit: str
+    change: Callable[[float], Problem]  # the problem with this number at another value
+
+
+@dataclass(frozen=True)
+class Elasticity:
+    """Percent by which the chosen loss moves when an input rises by one percent."""
+
+    name: str
+    value: float
+    unit: str
+    elasticity: float
+
+
+@dataclass(frozen=True)
+class TornadoEnd:
+    """The choice at one end of an input's range; `epsilon` is None where there is none, and `refusal` says why."""
+
+    value: float
+    epsilon: float | None
+    refusal: str | None = None
+
+
+@dataclass(frozen=True)
+class TornadoRow:
+    """How far the choice moves over the range of one input."""
+
+    name: str
+    value: float
+    unit: str
+    epsilon: float
+    low: TornadoEnd
+    high: TornadoEnd
+
+    @property
+    def swing(self) -> float:
+        """Distance between the two choices; infinite where an end has none."""
+        if self.low.epsilon is None or self.high.epsilon is None:
+            return math.inf
+        return abs(self.high.epsilon - self.low.epsilon)
+
+
+def inputs(welfare: SocialWelfare, limits: Limits | None = None) -> tuple[Input, ...]:
+    """Every number that the choice rests on, by the name it has in a program file."""
+    limits = limits or Limits()
+    return (
+        *(row for group in welfare.groups for row in _group_inputs(welfare, limits, group)),
+        *(_table_input(welfare, limits, value) for value in welfare.table_values),
+        *_price_inputs(welfare, limits),
+        *_limit_inputs(welfare, limits),
+    )
+
+
+def comparative_statics(
+    frontier: Frontier, welfare: SocialWelfare, limits: Limits | None = None, *, rebuild: Rebuild | None = None
+) -> tuple[Elasticity, ...]:
+    """Elasticity of the chosen loss in every input: d ln ε*/d ln input.
+
+    Inside the limits by the implicit function theorem on ln(gain) = ln(cost); at a limit by moving each input a little.
+    For c/ε² and a linear cost every elasticity is ±1/3. `rebuild` makes the frontier anew for changed preferences,
+    where the technology is chosen by them (`split`, `envelope`).
+    """
+    limits = limits or Limits()
+    chosen = choose(frontier, welfare, limits)
+    log_loss = math.log(chosen.epsilon)
+
+    def imbalance(log_change: float, row: Input) -> float:
+        changed, _ = row.change(row.value * math.exp(log_change))
+        return advantage(rebuild(changed) if rebuild else frontier, changed, chosen.epsilon)
+
+    def moved(log_change: float, row: Input) -> float:
+        changed, bounds = row.change(row.value * math.exp(log_change))
+        return math.log(choose(rebuild(changed) if rebuild else frontier, changed, bounds).epsilon) - log_loss
+
+    known = [row for row in inputs(welfare, limits) if row.value > 0]  # nothing has no percentage
+    if chosen.bound_by != "preferences":
+        slopes = [_derivative(partial(moved, row=row)) for row in known]
+    else:
+        falling = _derivative(lambda change: advantage(frontier, welfare, chosen.epsilon * math.exp(change)))
+        slopes = [-_derivative(partial(imbalance, row=row)) / falling for row in known]
+    return tuple(Elasticity(row.name, row.value, row.unit, slope) for row, slope in zip(known, slopes, strict=True))
+
+
+def tornado(
+    frontier: Frontier,
+    welfare: SocialWelfare,
+    limits: Limits | None = None,
+    *,
+    ranges: Mapping[str, tuple[float, float]] | None = None,
+    spread: float = 0.1,
+    rebuild: Rebuild | None = None,
+) -> tuple[TornadoRow, ...]:
+    """The choice at both ends of every input's range, widest first.
+
+    `ranges` gives (low, high) by input name, in the input's unit; the others move by `spread` of their value.
+    """
+    limits = limits or Limits()
+    known = inputs(welfare, limits)
+    stated = dict(ranges or {})
+    unknown = sorted(set(stated) - {row.name for row in known})
+    if unknown:
+        raise InvalidValue(
+            f"a range is stated for '{unknown[0]}', which is not an input",
+            why=f"the inputs are {', '.join(row.name for row in known)}",
+            instead="state ranges for these",
+        )
+    epsilon = choose(frontier, welfare, limits).epsilon
+
+    def end(row: Input, value: float) -> TornadoEnd:
+        try:
+            changed, changed_limits = row.change(value)
+            chosen = choose(rebuild(changed) if rebuild else frontier, changed, changed_limits)
+        except Refusal as refusal:
+            return TornadoEnd(value, None, refusal.what)
+        return TornadoEnd(value, chosen.epsilon)
+
+    rows = []
+    for row in known:
+        low, high = stated.get(row.name, (row.value * (1 - spread), row.value * (1 + spread)))
+        rows.append(TornadoRow(row.name, row.value, row.unit, epsilon, end(row, low), end(row, high)))
+    return tuple(sorted(rows, key=lambda row: -row.swing))
+
+
+def _derivative(function: Callable[[float], float]) -> float:
+    """Derivative at 0 by a five-point difference."""
+    near, far = function(STEP) - function(-STEP), function(2 * STEP) - function(-2 * STEP)
+    return (8 * near - far) / (12 * STEP)
+
+
+def _group_inputs(welfare: SocialWelfare, limits: Limits, group: Group) -> tuple[Input, ...]:
+    def put(changed: Group) -> Problem:
+        groups = tuple(changed if member is group else member for member in welfare.groups)
+        return replace(welfare, groups=groups), limits
+
+    of = "" if len(welfare.groups) == 1 else f" of {group.name}"
+    utility, unit = group.information_utility, welfare.protected_unit
+    rows = []
+    if utility.parameter > 0:
+        rows.append(
+            Input(
+                f"mean_disclosure_cost{of}",
+                utility.parameter,
+                utility.unit(unit),
+                lambda v: put(replace(group, information_utility=utility.scaled(v / utility.parameter))),
+            )
+        )
+    if isinstance(utility, PosteriorCost):
+        rows.append(
+            Input(
+                f"prior{of}",
+                utility.prior,
+                "",
+                lambda v: put(replace(group, information_utility=replace(utility, prior=v))),
+            )
+        )
+    rows.append(Input(f"population_size{of}", group.size, unit, lambda v: put(replace(group, size=v))))
+    weight = group.relative_privacy_weight
+    rows.append(
+        Input(f"relative_privacy_weight{of}", weight, "", lambda v: put(replace(group, relative_privacy_weight=v)))
+    )
+    return tuple(rows)
+
+
+def _table_input(welfare: SocialWelfare, limits: Limits, value: TableValue) -> Input:
+    def put(amount: float) -> Problem:
+        changed = replace(value, value=amount)
+        if value.consequence is not None:
+            paid = value.value / value.consequence if value.consequence else 1.0
+            price = paid if value.price is None else value.price
+            changed = replace(value, consequence=amount, value=amount * price)
+        values = tuple(changed if member is value else member for member in welfare.table_values)
+        return replace(welfare, table_values=values), limits
+
+    of = "" if len(welfare.table_values) == 1 else f" of {value.table}"
+    power = "^2" if value.measure == "squared" else ""
+    if value.consequence is not None:
+        return Input(f"consequence{of}", value.consequence, f"USD{power} per {value.unit}{power}", put)
+    return Input(f"value_of_accuracy{of}", value.value, f"USD per {value.unit}{power}", put)
+
+
+def _price_inputs(welfare: SocialWelfare, limits: Limits) -> tuple[Input, ...]:
+    """The prices of consequences, one for all tables that share it."""
+    names = {
+        "squared": ("price_of_squared_misallocation", "USD per USD^2"),
+        "absolute": ("price_of_misallocation", "USD per USD"),
+    }
+    rows = []
+    for measure, (name, unit) in names.items():
+        prices = dict.fromkeys(v.price for v in welfare.table_values if v.measure == measure and v.price is not None)
+        for price in prices:
+            if price is None:
+                continue
+
+            def put(amount: float, price: float = price, measure: str = measure) -> Problem:
+                values = tuple(
+                    value.at_price(amount) if (value.measure, value.price) == (measure, price) else value
+                    for value in welfare.table_values
+                )
+                return replace(welfare, table_values=values), limits
+
+            rows.append(Input(name if len(prices) == 1 else f"{name} {price:g}", price, unit, put))
+    return tuple(rows)
+
+
+def _limit_inputs(welfare: SocialWelfare, limits: Limits) -> tuple[Input, ...]:
+    rows = []
+    if limits.largest_epsilon is not None:
+        cap = float(limits.largest_epsilon)
+        rows.append(Input("largest_epsilon", cap, "epsilon", lambda v: (welfare, replace(limits, largest_epsilon=v))))
+    if limits.largest_rho is not None:
+        cap = float(limits.largest_rho)
+        rows.append(Input("largest_rho", cap, "rho", lambda v: (welfare, replace(limits, largest_rho=v))))
+    if limits.remaining is not None:
+        left = float(limits.remaining)
+        unit = str(welfare.currency)
+        rows.append(Input("remaining", left, unit, lambda v: (welfare, replace(limits, remaining=v))))
+    units = {value.table: value.unit for value in welfare.table_values}
+    for table, largest in limits.floors.items():
+
+        def put(amount: float, table: str = table) -> Problem:
+            return welfare, replace(limits, floors={**limits.floors, table: amount})
+
+        rows.append(Input(f"largest_root_mean_squared_error of {table}", largest, units.get(table, ""), put))
+    for table, largest in limits.consequence_floors.items():
+
+        def put_usd(amount: float, table: str = table) -> Problem:
+            return welfare, replace(limits, consequence_floors={**limits.consequence_floors, table: amount})
+
+        rows.append(Input(f"largest_root_mean_squared_consequence of {table}", largest, "USD", put_usd))
+    return tuple(rows)

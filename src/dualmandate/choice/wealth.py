@@ -1,0 +1,228 @@
+"""The value of accuracy derived from what published numbers do to people's wealth.
+
+Person i's wealth is a weighted sum Πᵢᵀ M(x, Q) of the published numbers, and utility U of wealth is concave, so noise
+costs something. With strategy A, wealth moves by ΔA·Σ_j a_j·e_j, a = ΠᵀQA⁺ (the exposures), e_j independent noise.
+A second-order Taylor expansion gives the paper's b_i; with constant absolute risk aversion r the cost is known exactly
+and shows where Taylor fails. Source: Abowd and Schmutte 2019, section IV and the appendix on data utility (where QA
+must read QA⁺).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dualmandate.errors import InvalidPreferences, UnsupportedWorkload
+from dualmandate.frontier.frontier import Frontier
+from dualmandate.population import Currency
+
+TAYLOR_TOLERANCE = 0.05  # relative error of the Taylor cost that still counts as close
+SUPPORT_TOLERANCE = 1e-8
+
+
+@dataclass(frozen=True, eq=False)
+class Exposures:
+    """How one unit of noise on each measurement moves a person's wealth."""
+
+    amounts: NDArray[np.float64]  # a = ΠᵀQA⁺, shape (rows of A,), USD per unit of noise
+    share: float  # ‖ΠᵀQA⁺‖²/‖QA⁺‖²_F, USD² per squared unit of the tables
+
+    @classmethod
+    def of(
+        cls, weights: NDArray[np.float64], workload: NDArray[np.float64], strategy: NDArray[np.float64] | None = None
+    ) -> Exposures:
+        """Exposures from wealth weights Π (queries,), Q (queries × cells) and A (measurements × cells).
+
+        Without a strategy Q itself is measured. Dense matrices: for workloads of hand size.
+        """
+        if weights.shape != workload.shape[:1] or not np.all(np.isfinite(weights)):
+            raise InvalidPreferences(
+                f"wealth weights of shape {weights.shape} for {workload.shape[0]} queries",
+                why="wealth is a finite sum with one weight a published number",
+                instead="give one finite weight a query",
+            )
+        if strategy is None:
+            reconstruction = np.eye(workload.shape[0])
+        else:
+            inverse = np.linalg.pinv(strategy)
+            reconstruction = workload @ inverse
+            if not np.allclose(reconstruction @ strategy, workload, atol=SUPPORT_TOLERANCE):
+                raise UnsupportedWorkload(
+                    "the strategy does not support the workload",
+                    why="QA⁺A differs from Q: some queries are not sums of what is measured",
+                    instead="measure queries that the workload can be computed from",
+                )
+        amounts = weights @ reconstruction
+        return cls(amounts, float(amounts @ amounts) / float(np.sum(reconstruction**2)))
+
+
+def expected_second_derivative(
+    second_derivative: Callable[[NDArray[np.float64]], NDArray[np.float64]],
+    wealth: NDArray[np.float64],
+    probabilities: NDArray[np.float64] | None = None,
+) -> float:
+    """E[U''] over what a person believes about exact wealth ΠᵀQx; refused where U is not concave or not defined."""
+    with np.errstate(all="ignore"):
+        values = second_derivative(wealth)
+    mean = float(np.average(values, weights=probabilities))
+    if not (math.isfinite(mean) and np.all(values <= 0) and mean < 0):
+        raise InvalidPreferences(
+            f"the mean second derivative of utility is {mean:g}",
+            why="who gains from noise, or has no utility at some wealth, does not value accuracy in this way",
+            instead="use a utility that is strictly concave at every wealth believed possible",
+        )
+    return mean
+
+
+def taylor_coefficient(
+    exposures: Exposures, expected_second_derivative: float, *, marginal_utility: float = 1.0
+) -> float:
+    """b_i = −½·E[U'']·‖ΠᵀQA⁺‖²/‖QA⁺‖²_F: what a person loses by one unit of squared error.
+
+    In units of utility, or in USD per squared unit when divided by the marginal utility E[U'] of wealth: with constant
+    absolute risk aversion r it is ½·r·‖ΠᵀQA⁺‖²/‖QA⁺‖²_F. Sum it over people to get the value of accuracy.
+    """
+    return -0.5 * expected_second_derivative * exposures.share / marginal_utility
+
+
+@dataclass(frozen=True)
+class TaylorDiagnostic:
+    """How far the Taylor value of accuracy can be trusted at one privacy loss."""
+
+    largest_s: float  # s = r·|a|·Δ/ε of the most exposed measurement; the exact cost is infinite at 1
+    exact: float  # USD; infinite where expected utility does not exist
+    taylor: float  # USD
+
+    @property
+    def ratio(self) -> float:
+        """Exact over Taylor cost; ≥ 1."""
+        return self.exact / self.taylor if self.taylor > 0 else 1.0
+
+    @property
+    def trustworthy(self) -> bool:
+        """Whether Taylor is within five percent."""
+        return self.ratio <= 1 + TAYLOR_TOLERANCE
+
+    def __str__(self) -> str:
+        if math.isinf(self.exact):
+            return f"s = {self.largest_s:.3g} ≥ 1: expected utility is minus infinity, and Taylor says nothing"
+        verdict = "close" if self.trustworthy else "too low"
+        return f"s = {self.largest_s:.3g}: the exact cost is {self.ratio:.6g} times the Taylor cost, which is {verdict}"
+
+
+@dataclass(frozen=True, eq=False)
+class WealthRisk:
+    """The exact cost of noise to people with constant absolute risk aversion: what they would pay to be rid of it.
+
+    (1/r)·Σ_j ln E[exp(r·a_j·noise_j)], USD, times the number of such people. Laplace: −Σ ln(1 − s_j²)/r with
+    s_j = r·|a_j|·Δ/ε. Two-sided geometric: the same with its own generating function. Gaussian under zCDP: Taylor is
+    exact (and an upper bound for the discrete Gaussian).
+    """
+
+    risk_aversion: float  # r, per USD, > 0
+    exposures: NDArray[np.float64]  # a, USD per unit of noise, shape (measurements,)
+    sensitivity: float = 1.0  # Δ of what is measured: Δ₁, or Δ₂ for gaussian
+    noise: Literal["laplace", "geometric", "gaussian"] = "laplace"
+    people: float = 1.0  # how many have these exposures
+
+    def __post_init__(self) -> None:
+        positive = (self.risk_aversion, self.sensitivity, self.people)
+        if not all(math.isfinite(number) and number > 0 for number in positive):
+            raise InvalidPreferences(
+                f"risk aversion {self.risk_aversion}, sensitivity {self.sensitivity}, people {self.people}",
+                why="each is a finite number above 0",
+                instead="state the absolute risk aversion per USD, the sensitivity and the number of people",
+            )
+
+    @property
+    def table(self) -> None:
+        """It rests on what is measured, not on one table."""
+        return
+
+    @property
+    def currency(self) -> Currency:
+        """What the noise counts its loss in."""
+        return Currency.RHO if self.noise == "gaussian" else Currency.EPSILON
+
+    @property
+    def least(self) -> float:
+        """Exact tables carry no risk."""
+        return 0.0
+
+    def at(self, _frontier: Frontier, loss: float, /) -> float:
+        """The cost, USD; infinite where s ≥ 1."""
+        return self.cost(loss)
+
+    def slope(self, _frontier: Frontier, loss: float, /) -> float:
+        """Its derivative, USD per unit of loss; −∞ where s ≥ 1."""
+        return self.marginal_cost(loss)
+
+    def certainty_equivalent(self, loss: float) -> float:
+        """The cost, USD; refused where expected utility does not exist."""
+        cost = self.cost(loss)
+        if math.isinf(cost):
+            raise InvalidPreferences(
+                f"at {self.currency} = {loss:g} the noise ruins: s = {self.largest_s(loss):.3g}",
+                why="with s ≥ 1 expected utility is minus infinity under constant absolute risk aversion",
+                instead=f"choose {self.currency} above {self._ruin():g}, or state a smaller risk aversion",
+            )
+        return cost
+
+    def cost(self, loss: float) -> float:
+        """The cost, USD; infinite where s ≥ 1."""
+        if self.noise == "gaussian":
+            return self.taylor(loss)
+        if self.largest_s(loss) >= 1:
+            return math.inf
+        logs = -np.log1p(-(self._s(loss) ** 2)) if self.noise == "laplace" else np.log1p(self._odds(loss))
+        return self.people * float(np.sum(logs)) / self.risk_aversion
+
+    def marginal_cost(self, loss: float) -> float:
+        """Derivative of the cost, USD per unit of loss; −∞ where s ≥ 1."""
+        if self.noise == "gaussian":
+            return -self.taylor(loss) / loss
+        if self.largest_s(loss) >= 1:
+            return -math.inf
+        if self.noise == "laplace":
+            s = self._s(loss)
+            slopes = -2 * s**2 / (1 - s**2) / loss
+        else:
+            slopes = -self._odds(loss) / math.tanh(loss / self.sensitivity / 2) / self.sensitivity
+        return self.people * float(np.sum(slopes)) / self.risk_aversion
+
+    def taylor(self, loss: float) -> float:
+        """The second-order cost ½·r·Var(wealth), USD."""
+        unit_loss = loss / self.sensitivity
+        if self.noise == "gaussian":
+            variance = self.sensitivity**2 / (2 * loss)
+        elif self.noise == "laplace":
+            variance = 2 / unit_loss**2
+        else:
+            variance = 2 * math.exp(-unit_loss) / math.expm1(-unit_loss) ** 2
+        return self.people * 0.5 * self.risk_aversion * variance * float(self.exposures @ self.exposures)
+
+    def largest_s(self, loss: float) -> float:
+        """s = r·|a|·Δ/ε of the most exposed measurement; 0 for Gaussian noise, which never ruins."""
+        return 0.0 if self.noise == "gaussian" else float(np.max(self._s(loss), initial=0.0))
+
+    def diagnostic(self, loss: float) -> TaylorDiagnostic:
+        """Whether the Taylor value of accuracy can be used at this loss."""
+        return TaylorDiagnostic(self.largest_s(loss), self.cost(loss), self.taylor(loss))
+
+    def _s(self, loss: float) -> NDArray[np.float64]:
+        return self.risk_aversion * np.abs(self.exposures) * (self.sensitivity / loss)
+
+    def _ruin(self) -> float:
+        return self.largest_s(1.0)
+
+    def _odds(self, loss: float) -> NDArray[np.float64]:
+        """E[exp(t·X)] − 1 = sinh²(t/2)/(sinh((λ + t)/2)·sinh((λ − t)/2)), λ = ε/Δ, t = r·|a|, without overflow."""
+        rate, tilt = loss / self.sensitivity, self.risk_aversion * np.abs(self.exposures)
+        # sinh(y) = e^y·(1 − e^−2y)/2: the powers of e cancel down to e^(t − λ).
+        top = np.expm1(-tilt) ** 2 * np.exp(tilt - rate)
+        return np.asarray(top / (np.expm1(-(rate + tilt)) * np.expm1(-(rate - tilt))))

@@ -1,0 +1,350 @@
+"""Social welfare in dollars: what privacy loss costs people, and what errors in the tables cost society.
+
+W(ε) = − Σ_g η_g·N_g·κ_g(ε) − Σ_t b_t·loss_t(ε), the paper's social welfare function divided by (1 − φ), so that it is
+counted in dollars of data loss. Source: Abowd and Schmutte 2019, sections IV and V.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Literal, Protocol
+
+from dualmandate.choice.information import InformationUtility
+from dualmandate.errors import IncompatibleUnits, InvalidPreferences
+from dualmandate.frontier.frontier import Frontier
+from dualmandate.population import Currency
+
+PRIVACY_SHARES = 1e-9  # shares of groups must add up to 1 within this
+
+
+class DataLoss(Protocol):
+    """A loss from errors that is not a multiple of a table's expected error; USD, decreasing in privacy loss."""
+
+    def at(self, frontier: Frontier, loss: float, /) -> float:
+        """The loss, USD; infinite where it has no bound."""
+        ...
+
+    def slope(self, frontier: Frontier, loss: float, /) -> float:
+        """Its derivative, USD per unit of privacy loss; ≤ 0."""
+        ...
+
+    @property
+    def least(self) -> float:
+        """What is left of it when tables are exact, USD."""
+        ...
+
+    @property
+    def table(self) -> str | None:
+        """The table it rests on, if it is one table."""
+        ...
+
+    @property
+    def currency(self) -> Currency | None:
+        """What privacy loss must be counted in; None where either will do."""
+        ...
+
+
+@dataclass(frozen=True)
+class TableValue:
+    """What errors in one table cost society: `value` (b_t) times the expected error of the table.
+
+    Squared loss: b_t in USD per squared `unit`, on Σ E[error²]. Absolute loss: b_t in USD per `unit`, on Σ E|error|.
+    `grid` is the size in `unit` of one step of the published answers (1 for counts; sums are in grid units).
+    """
+
+    table: str
+    value: float  # b_t, ≥ 0
+    measure: Literal["squared", "absolute"] = "squared"
+    unit: str = "person"
+    consequence: float | None = None  # USD² per unit² (squared) or USD per unit (absolute): b_t before its price
+    price: float | None = None  # USD per USD² (squared) or a pure number (absolute)
+    grid: float = 1.0
+    existing_squared_error: float = 0.0  # Σ of squared sampling and other errors already there, unit²; moves nothing
+
+    def __post_init__(self) -> None:
+        numbers = (self.value, self.consequence or 0.0, self.price or 0.0, self.existing_squared_error)
+        if any(not math.isfinite(number) or number < 0 for number in numbers):
+            raise InvalidPreferences(
+                f"the value {self.value} of accuracy in table '{self.table}'",
+                why="errors cost a finite amount, and not less than nothing",
+                instead="state finite numbers of at least 0",
+            )
+        if not (math.isfinite(self.grid) and self.grid > 0):
+            raise InvalidPreferences(
+                f"a grid of {self.grid} in table '{self.table}'",
+                why="one step of an answer has a size",
+                instead="state a grid above 0",
+            )
+        if self.existing_squared_error and self.measure == "absolute":
+            raise InvalidPreferences(
+                f"existing errors in table '{self.table}' with absolute loss",
+                why="independent errors add up squared, not in absolute value",
+                instead="use squared loss, or RootMeanSquaredLoss",
+            )
+
+    @property
+    def value_per_step(self) -> float:
+        """b_t for errors counted in steps of the grid, as a frontier counts them: what `split` and `envelope` need."""
+        return self.value * self.grid ** (2 if self.measure == "squared" else 1)
+
+    @property
+    def least(self) -> float:
+        """What the errors that were there before cost, USD."""
+        return self.value * self.existing_squared_error
+
+    def scaled(self, factor: float) -> TableValue:
+        """The same table with its value multiplied, and its consequence with it."""
+        size = None if self.consequence is None else self.consequence * factor
+        return replace(self, value=self.value * factor, consequence=size)
+
+    def at_price(self, price: float) -> TableValue:
+        """The same consequence at another price; refused where no consequence was stated."""
+        if self.consequence is None:
+            raise InvalidPreferences(
+                f"table '{self.table}' has a value of accuracy, not a consequence with a price",
+                why="only a consequence can be priced",
+                instead="state the consequence of errors in this table",
+            )
+        return replace(self, value=self.consequence * price, price=price)
+
+    def squared_consequence(self, mean_squared_error: float) -> float | None:
+        """Mean squared consequence of a mean squared error in `unit`², USD²; None where no consequence was stated."""
+        if self.consequence is None:
+            return None
+        return (self.consequence if self.measure == "squared" else self.consequence**2) * mean_squared_error
+
+
+@dataclass(frozen=True)
+class RootMeanSquaredLoss:
+    """Society pays by the size of typical errors: price·√(σ² + Σ E[error²]); existing errors σ² then matter."""
+
+    table: str
+    price: float  # USD per unit of root summed squared error, ≥ 0
+    existing_squared_error: float = 0.0  # σ², unit², ≥ 0
+    currency = None
+
+    def __post_init__(self) -> None:
+        if not all(math.isfinite(number) and number >= 0 for number in (self.price, self.existing_squared_error)):
+            raise InvalidPreferences(
+                f"a price of {self.price} for typical errors in table '{self.table}'",
+                why="errors cost a finite amount, and not less than nothing",
+                instead="state finite numbers of at least 0",
+            )
+
+    def at(self, frontier: Frontier, loss: float, /) -> float:
+        """USD."""
+        return self.price * math.sqrt(self.existing_squared_error + frontier.table_losses(loss)[self.table])
+
+    def slope(self, frontier: Frontier, loss: float, /) -> float:
+        """USD per unit of loss; ≤ 0."""
+        level = math.sqrt(self.existing_squared_error + frontier.table_losses(loss)[self.table])
+        return self.price * frontier.table_slopes(loss)[self.table] / (2 * level) if level > 0 else 0.0
+
+    @property
+    def least(self) -> float:
+        """What existing errors alone cost, USD."""
+        return self.price * math.sqrt(self.existing_squared_error)
+
+
+@dataclass(frozen=True)
+class Group:
+    """People with the same preferences: how many they are, what loss costs each, and their weight in society."""
+
+    name: str
+    size: float  # N_g protected units, > 0
+    information_utility: InformationUtility
+    relative_privacy_weight: float = 1.0  # η_g, pure number, ≥ 0
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.size) and self.size > 0):
+            raise InvalidPreferences(
+                f"group '{self.name}' has {self.size:g} members",
+                why="a group that is empty bears nothing",
+                instead="state a size above 0, or leave the group out",
+            )
+        if not (math.isfinite(self.relative_privacy_weight) and self.relative_privacy_weight >= 0):
+            raise InvalidPreferences(
+                f"group '{self.name}' has the relative_privacy_weight {self.relative_privacy_weight:g}",
+                why="privacy cannot count for less than nothing, nor for all",
+                instead="state a finite number of at least 0",
+            )
+
+    @property
+    def weighted_size(self) -> float:
+        """η_g·N_g."""
+        return self.relative_privacy_weight * self.size
+
+
+def groups_by_share(
+    population_size: float, shares: Mapping[str, tuple[float, InformationUtility, float]]
+) -> tuple[Group, ...]:
+    """Groups by name from (share of the population, information utility, relative privacy weight)."""
+    total = math.fsum(share for share, _, _ in shares.values())
+    if abs(total - 1) > PRIVACY_SHARES:
+        raise InvalidPreferences(
+            f"the shares of the groups add up to {total:.6g}",
+            why="everybody belongs to one group",
+            instead="state shares that add up to 1",
+        )
+    return tuple(Group(name, share * population_size, cost, weight) for name, (share, cost, weight) in shares.items())
+
+
+@dataclass(frozen=True)
+class SocialWelfare:
+    """What society loses at each privacy loss; welfare is minus that, in USD.
+
+    One group and one table give the paper's case. `other_losses` are losses from errors that are not proportional to
+    a table's expected error.
+    """
+
+    groups: tuple[Group, ...]
+    table_values: tuple[TableValue, ...]
+    other_losses: tuple[DataLoss, ...] = ()
+    protected_unit: str = "person"
+
+    def __post_init__(self) -> None:
+        if not self.groups or not (self.table_values or self.other_losses):
+            raise InvalidPreferences(
+                "preferences over privacy or over accuracy are missing",
+                why="a choice weighs one against the other",
+                instead="state at least one group and the value of at least one table",
+            )
+        for words, names in (("group", [g.name for g in self.groups]), ("table", [t.table for t in self.table_values])):
+            twice = next((name for name in names if names.count(name) > 1), None)
+            if twice is not None:
+                raise InvalidPreferences(
+                    f"the {words} '{twice}' is stated twice", why="it would count double", instead="state it once"
+                )
+        if len({group.information_utility.currency for group in self.groups}) > 1:
+            raise IncompatibleUnits(
+                "some groups count privacy loss in epsilon and some in rho",
+                why="one release has one privacy loss",
+                instead="state every cost in one of the two",
+            )
+
+    @classmethod
+    def uniform(
+        cls,
+        population_size: float,
+        information_utility: InformationUtility,
+        *,
+        table_values: tuple[TableValue, ...],
+        relative_privacy_weight: float = 1.0,
+        protected_unit: str = "person",
+    ) -> SocialWelfare:
+        """Everybody alike: N people with the mean disclosure cost."""
+        everybody = Group("everybody", population_size, information_utility, relative_privacy_weight)
+        return cls((everybody,), table_values, protected_unit=protected_unit)
+
+    @property
+    def population_size(self) -> float:
+        """N, all groups together."""
+        return math.fsum(group.size for group in self.groups)
+
+    @property
+    def currency(self) -> Currency:
+        """What privacy loss is counted in."""
+        return self.groups[0].information_utility.currency
+
+    @property
+    def most_privacy_cost(self) -> float:
+        """What society loses when nothing is protected, USD; infinite where it has no bound."""
+        return math.fsum(group.weighted_size * group.information_utility.most for group in self._weighed)
+
+    @property
+    def least_data_loss(self) -> float:
+        """What society loses when the tables are exact: what existing errors cost, USD."""
+        tables = [value.least for value in self.table_values]
+        return math.fsum([*tables, *(other.least for other in self.other_losses)])
+
+    def privacy_cost(self, loss: float) -> float:
+        """Σ η_g·N_g·κ_g, USD; ≥ 0."""
+        return math.fsum(group.weighted_size * group.information_utility.cost(loss) for group in self._weighed)
+
+    def marginal_privacy_cost(self, loss: float) -> float:
+        """Σ η_g·N_g·κ'_g, USD per unit of loss; ≥ 0."""
+        return math.fsum(group.weighted_size * group.information_utility.marginal_cost(loss) for group in self._weighed)
+
+    def log_marginal_privacy_cost(self, loss: float) -> float:
+        """Logarithm of `marginal_privacy_cost`, also where that leaves the range of floats; −∞ where it is 0."""
+        logs = [math.log(g.weighted_size) + g.information_utility.log_marginal_cost(loss) for g in self._weighed]
+        largest = max(logs, default=-math.inf)
+        if largest == -math.inf:
+            return largest
+        return largest + math.log(math.fsum(math.exp(value - largest) for value in logs))
+
+    def mean_disclosure_cost(self, loss: float) -> float:
+        """k̄: population-weighted mean of κ', without the weights η; USD per protected unit per unit of loss."""
+        total = math.fsum(group.size * group.information_utility.marginal_cost(loss) for group in self.groups)
+        return total / self.population_size
+
+    def table_data_losses(self, frontier: Frontier, loss: float) -> dict[str, float]:
+        """What errors in each table cost, existing ones included, USD."""
+        errors = {measure: frontier.table_losses(loss, measure) for measure in self._measures}
+        return {t.table: t.value_per_step * errors[t.measure][t.table] + t.least for t in self.table_values}
+
+    def data_loss(self, frontier: Frontier, loss: float) -> float:
+        """Σ b_t·loss_t and the other losses, USD; ≥ 0."""
+        others = [other.at(frontier, loss) for other in self.other_losses]
+        return math.fsum([*self.table_data_losses(frontier, loss).values(), *others])
+
+    def table_marginal_losses(self, frontier: Frontier, loss: float) -> dict[str, float]:
+        """Derivative of the cost of errors in each table, USD per unit of loss; ≤ 0."""
+        slopes = {measure: frontier.table_slopes(loss, measure) for measure in self._measures}
+        return {t.table: t.value_per_step * slopes[t.measure][t.table] for t in self.table_values}
+
+    def marginal_data_loss(self, frontier: Frontier, loss: float) -> float:
+        """Derivative of `data_loss`, USD per unit of privacy loss; ≤ 0."""
+        others = [other.slope(frontier, loss) for other in self.other_losses]
+        return math.fsum([*self.table_marginal_losses(frontier, loss).values(), *others])
+
+    def at(self, frontier: Frontier, loss: float) -> float:
+        """Welfare W, USD; ≤ 0, higher is better."""
+        return -self.privacy_cost(loss) - self.data_loss(frontier, loss)
+
+    def slope(self, frontier: Frontier, loss: float) -> float:
+        """W', USD per unit of loss."""
+        return -self.marginal_privacy_cost(loss) - self.marginal_data_loss(frontier, loss)
+
+    def value_of_accuracy(self, frontier: Frontier, loss: float) -> float:
+        """b̄, USD per unit of accuracy at the margin: marginal data loss over the frontier's own slope.
+
+        With one table of squared loss it is b_t; with several, the mean of b_t weighted by how fast each improves.
+        """
+        gained = frontier.marginal_rate_of_transformation(loss)
+        return -self.marginal_data_loss(frontier, loss) / gained if gained > 0 else 0.0
+
+    def willingness_to_accept(self, frontier: Frontier, loss: float) -> float:
+        """WTA = Σ η_g·N_g·κ'_g / b̄, accuracy per unit of loss: equals MRT exactly where W' = 0."""
+        value = self.value_of_accuracy(frontier, loss)
+        return self.marginal_privacy_cost(loss) / value if value > 0 else math.inf
+
+    def check(self, frontier: Frontier) -> None:
+        """Refuse preferences that do not fit what the frontier produces."""
+        for currency in (self.currency, *(other.currency for other in self.other_losses)):
+            if currency not in (None, frontier.currency):
+                raise IncompatibleUnits(
+                    f"losses are stated per {currency}, the frontier is in {frontier.currency}",
+                    why="epsilon and rho are different dimensions",
+                    instead=f"state them per {frontier.currency}, or express the frontier in {currency}",
+                )
+        stated = {value.table for value in self.table_values}
+        named = [*stated, *(other.table for other in self.other_losses if other.table is not None)]
+        unknown = sorted(set(named) - set(frontier.tables))
+        unvalued = [] if self.other_losses else [table for table in frontier.tables if table not in stated]
+        if unknown or unvalued:
+            raise InvalidPreferences(
+                f"table '{(unknown or unvalued)[0]}' is {'valued but not produced' if unknown else 'not valued'}",
+                why=f"the frontier produces {', '.join(frontier.tables)}",
+                instead="state the value of accuracy of every table; 0 where its errors cost nothing",
+            )
+
+    @property
+    def _weighed(self) -> tuple[Group, ...]:
+        return tuple(group for group in self.groups if group.weighted_size > 0)  # 0 × ∞ is not a number
+
+    @property
+    def _measures(self) -> tuple[Literal["squared", "absolute"], ...]:
+        return tuple(dict.fromkeys(value.measure for value in self.table_values))

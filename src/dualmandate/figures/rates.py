@@ -1,0 +1,109 @@
+"""What one more unit of privacy loss buys (MRT) against what society asks for it (WTA)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import altair as alt
+
+from dualmandate.figures.grid import log_grid
+from dualmandate.figures.plane import Plane, Ruler, layered
+from dualmandate.figures.theme import LIGHT, ROOMY, WIDE, dress
+from dualmandate.figures.twin import Column, Twin, amount
+from dualmandate.figures.wording import loss_symbol, number, stated_loss
+
+if TYPE_CHECKING:
+    from dualmandate.choice import Choice, SocialWelfare
+    from dualmandate.frontier import Frontier
+
+REACH = 8.0  # from an eighth of the chosen loss to eight times it
+FINDINGS = {
+    "preferences": "Below {loss} accuracy is worth more than its privacy; above, less",
+    "largest rho": "At {loss} the cap binds: accuracy gained, {mrt}, still exceeds the {wta} asked for it",
+    "largest epsilon": "At {loss} the cap binds: accuracy gained, {mrt}, still exceeds the {wta} asked for it",
+    "fitness for use": "At {loss} fitness for use binds: accuracy gained, {mrt}, is less than the {wta} asked for it",
+    "ledger": "At {loss} the account binds: accuracy gained, {mrt}, still exceeds the {wta} asked for it",
+}
+
+
+def rates_twin(frontier: Frontier, welfare: SocialWelfare, choice: Choice) -> Twin:
+    """Rows behind the picture: MRT(ε) = dI/dε and WTA(ε), both in accuracy per unit of privacy loss."""
+    letter, best = loss_symbol(choice.currency), choice.epsilon
+    rows = tuple(
+        {
+            "loss": loss,
+            "marginal_rate_of_transformation": frontier.marginal_rate_of_transformation(loss),
+            "willingness_to_accept": welfare.willingness_to_accept(frontier, loss),
+            "marked": loss == best,
+        }
+        for loss in log_grid(best / REACH, best * REACH, through=(best,))
+    )
+    return Twin(
+        caption=f"Accuracy gained and accuracy asked for one more unit of {letter}",
+        columns=(
+            Column("loss", f"privacy loss {letter}", "loss"),
+            Column("marginal_rate_of_transformation", f"MRT: accuracy gained per unit of {letter}"),
+            Column("willingness_to_accept", f"WTA: accuracy asked per unit of {letter}"),
+        ),
+        rows=rows,
+    )
+
+
+def rates(frontier: Frontier, welfare: SocialWelfare, choice: Choice, *, width: int = WIDE) -> alt.LayerChart:
+    """MRT falls, WTA does not: where they cross, society stops. Logarithmic axes; an open circle at the choice."""
+    twin, letter, roomy = rates_twin(frontier, welfare, choice), loss_symbol(choice.currency), width >= ROOMY
+    produced, asked = "marginal_rate_of_transformation", "willingness_to_accept"
+    here = next(row for row in twin.rows if row["marked"])
+    heights = [amount(row, key) for row in twin.rows for key in (produced, asked) if amount(row, key) > 0]
+    middle = amount(here, produced)
+    plane = Plane(
+        Ruler(f"privacy loss {letter}", amount(twin.rows[0], "loss"), amount(twin.rows[-1], "loss"), log=True),
+        Ruler(
+            f"↑ accuracy per unit of {letter}",
+            max(min(heights), middle / 1e5),
+            min(max(heights), middle * 1e5),
+            log=True,
+        ),
+    )
+    gap = [] if choice.bound_by == "preferences" else [here]
+    early = next(row for row in twin.rows if amount(row, "loss") >= choice.epsilon / 3)
+    sinking = amount(early, asked) < 0.8 * amount(twin.rows[0], asked)
+    picture = layered(
+        plane.vertical(choice.epsilon, color=LIGHT.quiet, dash=(2, 4), top=middle),
+        plane.curve(twin.rows, "loss", produced, color=LIGHT.production),
+        plane.curve(twin.rows, "loss", asked, color=LIGHT.preference),
+        plane.points(gap, "loss", asked, color=LIGHT.preference, name="asked"),
+        plane.points([here], "loss", produced, color=LIGHT.ink, name="optimum"),
+        plane.words(
+            amount(early, "loss"),
+            amount(early, produced),
+            "what it buys (MRT)",
+            color=LIGHT.production,
+            shift=(12, -2),
+        ),
+        plane.words(
+            plane.across.low,
+            amount(twin.rows[0], asked),
+            "what society asks (WTA)" if roomy else "what society\nasks (WTA)",
+            color=LIGHT.preference,
+            shift=(6, 36 if sinking else 12),
+        ),
+        plane.words(choice.epsilon, plane.up.low, stated_loss(choice.loss), shift=(8, -8)),
+    )
+    return dress(
+        picture,
+        title=_finding(choice),
+        width=width,
+        height=340 if roomy else 280,
+        subtitle=f"Accuracy gained and accuracy asked for one more unit of {letter}; both axes logarithmic",
+    )
+
+
+def _finding(choice: Choice) -> str:
+    """Where the rates meet, or which limit keeps them apart."""
+    loss, crossings = stated_loss(choice.loss), sum(point.kind != "end" for point in choice.local_optima)
+    if choice.bound_by == "preferences" and crossings > 1:
+        return f"The two rates meet {crossings} times; society is best off where they meet at {loss}"
+    return FINDINGS[choice.bound_by].format(
+        loss=loss, mrt=number(choice.marginal_rate_of_transformation), wta=number(choice.willingness_to_accept)
+    )

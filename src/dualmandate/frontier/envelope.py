@@ -1,0 +1,131 @@
+"""The best technology at each privacy loss: the upper envelope of production activities."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dualmandate.errors import InvalidLoss, InvalidMechanism
+from dualmandate.frontier.curves import CurveFrontier, TableWeights
+from dualmandate.frontier.difference import derivative
+from dualmandate.frontier.frontier import Frontier, Measure
+
+_SEARCHED: list[float] = np.logspace(-5, 3, 641).tolist()  # losses between which switches are looked for
+
+
+@dataclass(frozen=True)
+class Switch:
+    """A loss at which another technology becomes the best one."""
+
+    loss: float
+    before: str
+    after: str
+
+
+@dataclass(frozen=True, eq=False)
+class EnvelopeCurves:
+    """Curves of whichever member loses least, Σ b_t·loss_t, at each loss."""
+
+    members: tuple[Frontier, ...]
+    weights: TableWeights
+
+    def best(self, loss: float) -> Frontier:
+        """The member that loses least; of equals, the first."""
+        return self.members[self._index(loss)]
+
+    def values(self, loss: float, measure: Measure) -> NDArray[np.float64]:
+        """Errors of the best member."""
+        return np.array(list(self.best(loss).table_losses(loss, measure).values()))
+
+    def slopes(self, loss: float, measure: Measure) -> NDArray[np.float64]:
+        """Slopes of the best member."""
+        return np.array(list(self.best(loss).table_slopes(loss, measure).values()))
+
+    def curvatures(self, loss: float, measure: Measure) -> NDArray[np.float64]:
+        """Curvatures of the best member."""
+        best = self.best(loss)
+        if isinstance(best, CurveFrontier):
+            return np.array(list(best.table_curvatures(loss, measure).values()))
+        return derivative(lambda at: np.array(list(best.table_slopes(at, measure).values())), loss)
+
+    def inverse(self, expected_squared_error: float) -> float | None:
+        """The smallest loss at which the member then in use is accurate enough."""
+        for start, end, index in self._pieces:
+            try:
+                needed = max(self.members[index].epsilon_for(-expected_squared_error), start)
+            except InvalidLoss:
+                continue
+            if needed < end:
+                return needed
+        raise InvalidLoss(
+            f"an expected squared error of {expected_squared_error:.6g} is out of reach",
+            why="no technology of the envelope is so accurate at any loss",
+            instead="ask for less accuracy, or add a technology",
+        )
+
+    def technology(self, loss: float) -> str:
+        """The technology of the best member."""
+        return self.best(loss).technology(loss)
+
+    def allocation(self, loss: float) -> dict[str, float]:
+        """The allocation of the best member."""
+        return self.best(loss).allocation(loss)
+
+    @cached_property
+    def switches(self) -> tuple[Switch, ...]:
+        """Where the best technology changes, between losses of 1e-5 and 1e3, each to full precision."""
+        names = [self.members[index].name for _, _, index in self._pieces]
+        starts = [start for start, _, _ in self._pieces[1:]]
+        return tuple(Switch(at, before, after) for at, (before, after) in zip(starts, pairwise(names), strict=True))
+
+    @cached_property
+    def _pieces(self) -> tuple[tuple[float, float, int], ...]:
+        """Intervals of losses from start (0 at first) to end (∞ at last), with the member that is best there."""
+        starts, used = [0.0], [self._index(_SEARCHED[0])]
+        for low, high in pairwise(_SEARCHED):
+            while used[-1] != self._index(high):
+                start, end = max(low, starts[-1]), high
+                while start < (middle := math.sqrt(start * end)) < end:
+                    start, end = (middle, end) if self._index(middle) == used[-1] else (start, middle)
+                starts.append(end)
+                used.append(self._index(end))
+        return tuple(zip(starts, [*starts[1:], math.inf], used, strict=True))
+
+    def _index(self, loss: float) -> int:
+        return int(np.argmin([self.weights.total(member, loss) for member in self.members]))
+
+
+def envelope(
+    frontiers: Sequence[Frontier],
+    *,
+    values: Mapping[str, float] | None = None,
+    measures: Mapping[str, Measure] | None = None,
+) -> CurveFrontier:
+    """The frontier of the best of several technologies at each loss: least Σ b_t·loss_t.
+
+    Technologies cannot be ranked without naming the loss, so the ranking follows `values` (b_t, default 1) and
+    `measures` (default squared). Between switches it is as concave as its members; at a switch the marginal rate of
+    transformation jumps up. `frontier.curves.switches` says which technology takes over, and where.
+    """
+    members = tuple(frontiers)
+    if not members:
+        raise InvalidMechanism(
+            "an envelope of no technologies", why="nothing would be produced", instead="name at least one technology"
+        )
+    first = members[0]
+    for member in members[1:]:
+        if member.tables != first.tables or member.currency is not first.currency:
+            raise InvalidMechanism(
+                f"'{member.name}' cannot be compared with '{first.name}'",
+                why="technologies are compared on the same tables, with losses in the same currency",
+                instead="give every technology the same workload; express rho in epsilon at a stated δ",
+            )
+    weights = TableWeights.of(first.tables, values, measures)
+    name = f"best of {', '.join(dict.fromkeys(member.name for member in members))}"
+    return CurveFrontier(name, first.currency, first.query_counts, EnvelopeCurves(members, weights))

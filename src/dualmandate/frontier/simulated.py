@@ -1,0 +1,229 @@
+"""A frontier measured by simulation: any chain from data to tables, run on public or synthetic data.
+
+Rounding, consistency and other post-processing change the production function and have no closed form. The chain is
+run many times at each of a few losses; between them errors are interpolated on logarithmic scales by monotone cubics,
+which keep a decreasing curve decreasing and have a slope everywhere.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dualmandate.errors import InvalidLoss, InvalidMechanism
+from dualmandate.frontier.curves import MEASURES, CurveFrontier
+from dualmandate.frontier.frontier import Measure
+from dualmandate.population import Currency, Histogram
+from dualmandate.workload import Workload
+
+if TYPE_CHECKING:
+    from scipy.interpolate import PchipInterpolator
+
+Release = Callable[[float, Histogram, np.random.Generator], NDArray[np.float64]]
+"""A chain from a loss, a public histogram and randomness to the answers of a workload, shape (query_count,)."""
+
+
+@dataclass(frozen=True)
+class Simulation:
+    """How a chain is simulated: at which losses, how often, from which seed, and how sure its band shall be."""
+
+    losses: tuple[float, ...]  # increasing, at least two
+    repetitions: int  # at each loss, at least two
+    seed: int
+    confidence: float = 0.95
+
+    def __post_init__(self) -> None:
+        losses = np.asarray(self.losses)
+        if len(losses) < 2 or not np.all(np.isfinite(losses)) or losses[0] <= 0 or np.any(np.diff(losses) <= 0):
+            raise InvalidLoss(
+                f"a simulation at the losses {self.losses}",
+                why="a curve runs through at least two positive losses, each larger than the one before",
+                instead="list increasing, positive losses",
+            )
+        if self.repetitions < 2 or not 0.0 < self.confidence < 1.0:
+            raise InvalidMechanism(
+                f"a simulation of {self.repetitions} repetitions with a band of {self.confidence:.0%}",
+                why="a band needs repetitions to differ and a confidence strictly between 0 and 1",
+                instead="repeat at least twice, with a confidence such as 0.95",
+            )
+
+
+@dataclass(frozen=True)
+class _Tally:
+    """Mean errors at each simulated loss and the relative half-width of their band; shapes (losses, tables)."""
+
+    means: NDArray[np.float64]
+    spreads: NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class SimulatedCurves:
+    """Curves through simulated errors; beyond the simulated losses they go on as power laws, which is a guess."""
+
+    name: str
+    simulation: Simulation
+    tallies: Mapping[Measure, _Tally]
+
+    def is_extrapolated(self, loss: float) -> bool:
+        """Whether a loss lies outside those that were simulated."""
+        return not self.simulation.losses[0] <= loss <= self.simulation.losses[-1]
+
+    def band(self, loss: float, measure: Measure = "squared") -> NDArray[np.float64]:
+        """Monte-Carlo band of each table's error at one loss: lowest and highest, shape (tables, 2)."""
+        logs = np.log(self.simulation.losses)
+        spreads = self.tallies[measure].spreads
+        at = [np.interp(math.log(loss), logs, spreads[:, table]) for table in range(spreads.shape[1])]
+        middle = self.values(loss, measure)
+        return np.stack([middle * np.exp(-np.array(at)), middle * np.exp(np.array(at))], axis=1)
+
+    def values(self, loss: float, measure: Measure) -> NDArray[np.float64]:
+        """Errors of each table."""
+        return np.exp(self._logs(loss, measure)[0])
+
+    def slopes(self, loss: float, measure: Measure) -> NDArray[np.float64]:
+        """Slopes of each table; ≤ 0."""
+        level, elasticity, _ = self._logs(loss, measure)
+        return np.exp(level) * elasticity / loss
+
+    def curvatures(self, loss: float, measure: Measure) -> NDArray[np.float64]:
+        """Curvatures of each table; they jump at simulated losses."""
+        level, elasticity, bend = self._logs(loss, measure)
+        return np.exp(level) * (bend + elasticity * (elasticity - 1.0)) / loss**2
+
+    def inverse(self, expected_squared_error: float) -> float | None:
+        """No closed form."""
+        del expected_squared_error
+        return None
+
+    def technology(self, loss: float) -> str:
+        """The chain that was simulated."""
+        del loss
+        return self.name
+
+    def allocation(self, loss: float) -> dict[str, float]:
+        """The chain spends the whole loss."""
+        return {"all": loss}
+
+    def _logs(
+        self, loss: float, measure: Measure
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+        """ln error, its elasticity and the derivative of that in ln loss, table by table."""
+        curve = self._curves[measure]
+        x = math.log(loss)
+        inside = min(max(x, math.log(self.simulation.losses[0])), math.log(self.simulation.losses[-1]))
+        level, elasticity, bend = curve(inside), curve(inside, 1), curve(inside, 2)
+        if inside == x:
+            return level, elasticity, bend
+        return level + elasticity * (x - inside), elasticity, np.zeros_like(bend)
+
+    @cached_property
+    def _curves(self) -> dict[Measure, PchipInterpolator]:
+        from scipy.interpolate import PchipInterpolator
+
+        logs = np.log(self.simulation.losses)
+        return {m: PchipInterpolator(logs, _decreasing(np.log(tally.means))) for m, tally in self.tallies.items()}
+
+
+def simulated(
+    release: Release,
+    workload: Workload,
+    *,
+    histogram: Histogram,
+    simulation: Simulation,
+    currency: Currency = Currency.EPSILON,
+    name: str = "simulated",
+) -> CurveFrontier:
+    """The frontier of a release chain on public or synthetic data, with a Monte-Carlo band.
+
+    Repetition r sees the same randomness at every loss, so that curves are smooth, and the same seed gives the same
+    frontier. `frontier.curves.band(loss)` says how far simulation itself may be off. Never give it confidential data:
+    a frontier is printed.
+    """
+    truth = np.asarray(workload.answers(histogram.counts), dtype=np.float64)
+    ends = np.cumsum([table.query_count for table in workload.tables])
+    measured = [
+        _measure_at(release, loss, histogram, truth=truth, ends=ends, simulation=simulation)
+        for loss in simulation.losses
+    ]
+    tallies = {
+        measure: _Tally(np.array([m[measure][0] for m in measured]), np.array([m[measure][1] for m in measured]))
+        for measure in MEASURES
+    }
+    silent = np.argwhere(tallies["squared"].means == 0.0)
+    if silent.size:
+        loss, table = simulation.losses[silent[0][0]], workload.tables[silent[0][1]].name
+        raise InvalidLoss(
+            f"no error was seen in '{table}' at {currency} = {loss:g}",
+            why=f"{simulation.repetitions} repetitions are too few to see how rare its errors are",
+            instead="simulate more repetitions, or only smaller losses",
+        )
+    query_counts = {table.name: table.query_count for table in workload.tables}
+    return CurveFrontier(name, currency, query_counts, SimulatedCurves(name, simulation, tallies))
+
+
+def _measure_at(
+    release: Release,
+    loss: float,
+    histogram: Histogram,
+    *,
+    truth: NDArray[np.float64],
+    ends: NDArray[np.int64],
+    simulation: Simulation,
+) -> dict[Measure, tuple[NDArray[np.float64], NDArray[np.float64]]]:
+    """Mean and relative half-width of the band of each table's errors at one loss."""
+    starts = np.concatenate([[0], ends[:-1]])
+    squared = np.empty((simulation.repetitions, len(ends)))
+    absolute = np.empty_like(squared)
+    squares, fourths = np.zeros_like(truth), np.zeros_like(truth)
+    for repetition in range(simulation.repetitions):
+        generator = np.random.default_rng([simulation.seed, repetition])
+        error = np.asarray(release(loss, histogram, generator), dtype=np.float64) - truth
+        square = np.square(error)
+        squared[repetition] = np.add.reduceat(square, starts)
+        absolute[repetition] = np.add.reduceat(np.abs(error), starts)
+        squares += square
+        fourths += np.square(square)
+    mean, second = squares / simulation.repetitions, fourths / simulation.repetitions
+    worst = [start + int(np.argmax(mean[start:end])) for start, end in zip(starts, ends, strict=True)]
+    spread = np.sqrt(np.maximum(second[worst] - mean[worst] ** 2, 0.0) / (simulation.repetitions - 1))
+    return {
+        "squared": _with_band(squared.mean(axis=0), _standard_error(squared), simulation),
+        "absolute": _with_band(absolute.mean(axis=0), _standard_error(absolute), simulation),
+        "largest variance": _with_band(mean[worst], spread, simulation),
+    }
+
+
+def _standard_error(draws: NDArray[np.float64]) -> NDArray[np.float64]:
+    error: NDArray[np.float64] = draws.std(axis=0, ddof=1) / math.sqrt(len(draws))
+    return error
+
+
+def _with_band(
+    mean: NDArray[np.float64], standard_error: NDArray[np.float64], simulation: Simulation
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Student's interval for the logarithm of the mean, by the delta method: it stays above 0."""
+    from scipy.stats import t
+
+    reach = float(t.ppf(0.5 + simulation.confidence / 2, simulation.repetitions - 1))
+    return mean, np.divide(reach * standard_error, mean, out=np.zeros_like(mean), where=mean > 0.0)
+
+
+def _decreasing(logs: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The nearest decreasing curves (pool adjacent violators), column by column: chance must not make errors grow."""
+    fitted = np.empty_like(logs)
+    for column in range(logs.shape[1]):
+        pools: list[tuple[float, int]] = []
+        for value in logs[:, column].tolist():
+            mean, size = value, 1
+            while pools and pools[-1][0] < mean:
+                before, count = pools.pop()
+                mean, size = (before * count + mean * size) / (count + size), count + size
+            pools.append((mean, size))
+        fitted[:, column] = np.concatenate([np.full(size, mean) for mean, size in pools])
+    return fitted

@@ -1,0 +1,223 @@
+"""One privacy loss, split over groups of tables that are measured apart.
+
+Losses of independently measured groups add up (ε + ε, or ρ + ρ). The best split spends the last unit of loss where it
+buys most: −b_g·loss_g′(l_g) is the same λ for every group, and Σ l_g is the loss. Where errors fall like c_g/l^p this
+is l_g ∝ c_g^{1/(p+1)}: cube roots for Laplace (p = 2), square roots for zCDP (p = 1). Otherwise marginal values are
+equalized numerically: around any split each curve is treated as a power law with its own exponent, for which the best
+split is known, and the step is repeated; for power laws the first step is exact, near the optimum it is Newton's.
+By the envelope theorem the combined loss falls by λ for one more unit of loss.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dualmandate.errors import InvalidLoss, InvalidWorkload
+from dualmandate.frontier.curves import CurveFrontier, TableWeights
+from dualmandate.frontier.difference import derivative
+from dualmandate.frontier.frontier import Frontier, Measure
+from dualmandate.population import Currency
+
+_MOST_STEPS = 80
+_LONGEST_STEP = 2.0  # of ln l_g
+_CRUMB = 1e-5  # of an equal share
+_TINY, _HUGE = 1e-300, 1e300  # values beyond these leave the range of floats
+
+
+def power_split(coefficients: Sequence[float], loss: float, power: float) -> NDArray[np.float64]:
+    """The best split where group g loses c_g/l^power: l_g = loss·c_g^{1/(1+power)}/S, S = Σ c_g^{1/(1+power)}.
+
+    The combined loss is then S^{1+power}/loss^power.
+    """
+    roots = np.power(np.asarray(coefficients, dtype=np.float64), 1.0 / (1.0 + power))
+    return np.asarray(loss * roots / roots.sum(), dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class _Group:
+    """One group of tables: its frontier, and what its errors cost."""
+
+    name: str
+    frontier: Frontier
+    weights: TableWeights
+
+    def marginal(self, loss: float) -> tuple[float, float]:
+        """ln of the value of one more unit of loss, and the elasticity of that value in the loss (< 0)."""
+        slope = -self.weights.slope(self.frontier, loss)
+        if not slope > _TINY:
+            # Discrete noise has vanished from floats: it goes on falling exponentially.
+            return math.log(_TINY) - loss, -loss
+        return math.log(slope), -loss * self._curvature(loss) / slope
+
+    def _curvature(self, loss: float) -> float:
+        if isinstance(self.frontier, CurveFrontier):
+            found = {m: self.frontier.table_curvatures(loss, m) for m in set(self.weights.measures)}
+            listed = zip(self.weights.tables, self.weights.values, self.weights.measures, strict=True)
+            return math.fsum(value * found[measure][table] for table, value, measure in listed)
+        return derivative(lambda at: self.weights.slope(self.frontier, at), loss)
+
+
+@dataclass(frozen=True)
+class Allocation:
+    """The best split of one loss: what each group gets, and how that grows with the loss."""
+
+    losses: NDArray[np.float64]  # l_g > 0, sums to the loss; shape (groups,)
+    growth: NDArray[np.float64]  # dl_g/dloss, sums to 1
+    price: float  # λ: what the combined loss falls by for one more unit
+
+
+@dataclass(frozen=True, eq=False)
+class SplitCurves:
+    """Curves of tables whose groups share one loss in the best way."""
+
+    groups: tuple[_Group, ...]
+    weights: TableWeights
+
+    def best(self, loss: float) -> Allocation:
+        """The best split of a loss."""
+        if loss not in self._solved:
+            self._solved.clear()
+            self._solved[loss] = _best_split(self.groups, loss)
+        return self._solved[loss]
+
+    def combined(self, loss: float) -> float:
+        """Σ_t b_t·loss_t under the best split; its derivative is −price."""
+        split_losses = zip(self.groups, self.best(loss).losses.tolist(), strict=True)
+        return math.fsum(group.weights.total(group.frontier, spent) for group, spent in split_losses)
+
+    def values(self, loss: float, measure: Measure) -> NDArray[np.float64]:
+        """Errors of each table at its group's share of the loss."""
+        spent = self.best(loss).losses.tolist()
+        parts = [group.frontier.table_losses(l_g, measure) for group, l_g in zip(self.groups, spent, strict=True)]
+        return np.array([value for part in parts for value in part.values()])
+
+    def slopes(self, loss: float, measure: Measure) -> NDArray[np.float64]:
+        """Slopes of each table in its group's loss, times the group's share of one more unit."""
+        best = self.best(loss)
+        numbers = []
+        for group, spent, growth in zip(self.groups, best.losses.tolist(), best.growth.tolist(), strict=True):
+            numbers += [slope * growth for slope in group.frontier.table_slopes(spent, measure).values()]
+        return np.array(numbers)
+
+    def curvatures(self, loss: float, measure: Measure) -> NDArray[np.float64]:
+        """Derivatives of the slopes, as the split moves."""
+        return derivative(lambda at: self.slopes(at, measure), loss)
+
+    def inverse(self, expected_squared_error: float) -> float | None:
+        """No closed form."""
+        del expected_squared_error
+        return None
+
+    def technology(self, loss: float) -> str:
+        """The technology of each group, where they differ."""
+        spent = self.best(loss).losses.tolist()
+        used = [group.frontier.technology(l_g) for group, l_g in zip(self.groups, spent, strict=True)]
+        return used[0] if len(set(used)) == 1 else ", ".join(dict.fromkeys(used))
+
+    def allocation(self, loss: float) -> dict[str, float]:
+        """The loss spent on each group."""
+        return dict(zip((group.name for group in self.groups), self.best(loss).losses.tolist(), strict=True))
+
+    @cached_property
+    def _solved(self) -> dict[float, Allocation]:
+        return {}  # the last solution: values and slopes are asked for at the same loss
+
+
+def split(
+    frontiers: Sequence[Frontier] | Mapping[str, Frontier],
+    *,
+    values: Mapping[str, float] | None = None,
+    measures: Mapping[str, Measure] | None = None,
+) -> CurveFrontier:
+    """The frontier of groups of tables that are measured apart and share one loss where it buys most.
+
+    `values` are the b_t of tables (default 1), `measures` how their errors are counted (default squared). Groups given
+    as a mapping keep their names; others are named after their tables. Each group's errors must be convex in its loss.
+    """
+    named = frontiers if isinstance(frontiers, Mapping) else {" + ".join(f.tables): f for f in frontiers}
+    currency = _common_currency(tuple(named.values()))
+    query_counts = {table: count for f in named.values() for table, count in f.query_counts.items()}
+    if len(query_counts) != sum(len(f.tables) for f in named.values()) or (len(named) != len(frontiers)):
+        raise InvalidWorkload(
+            "a table is measured in two groups",
+            why="its value would be counted twice",
+            instead="put each table into one group",
+        )
+    weights = TableWeights.of(tuple(query_counts), values, measures)
+    groups = tuple(_Group(name, frontier, weights.only(frontier.tables)) for name, frontier in named.items())
+    worthless = next((group.name for group in groups if not any(group.weights.values)), None)
+    if worthless is not None:
+        raise InvalidLoss(
+            f"the group '{worthless}' would get no privacy loss",
+            why="errors in its tables are said to cost nothing, so the best split leaves it out",
+            instead="state a value above 0 for one of its tables, or do not measure it",
+        )
+    name = f"split over {', '.join(named)}" if len(named) <= 4 else f"split over {len(named)} groups"
+    return CurveFrontier(name, currency, query_counts, SplitCurves(groups, weights))
+
+
+def _common_currency(frontiers: tuple[Frontier, ...]) -> Currency:
+    currencies = {frontier.currency for frontier in frontiers}
+    if len(currencies) != 1:
+        raise InvalidLoss(
+            "groups count their loss in different currencies" if currencies else "no group of tables to split over",
+            why="one loss can be split only over groups that count it alike",
+            instead="use technologies of one currency, or express rho in epsilon at a stated δ",
+        )
+    return currencies.pop()
+
+
+def _best_split(groups: tuple[_Group, ...], loss: float) -> Allocation:
+    """Equalize marginal values; refused only where curves are not convex, so that no split equalizes them."""
+    share = loss / len(groups)
+    power = 1.0 if groups[0].frontier.currency is Currency.RHO else 2.0
+    start = [min(max(group.weights.total(group.frontier, share), _TINY), _HUGE) for group in groups]
+    # Errors that have vanished at an equal split say nothing about shares: no group starts with less than a crumb.
+    logs = np.log(np.maximum(power_split(start, loss, power), _CRUMB * share))
+    before = math.inf
+    for _ in range(_MOST_STEPS):
+        marginals, elasticities = np.transpose(
+            [group.marginal(math.exp(log)) for group, log in zip(groups, logs.tolist(), strict=True)]
+        )
+        if not np.all(elasticities < 0.0):
+            break
+        target = _common_marginal(logs, marginals, elasticities, math.log(loss))
+        step = np.clip((target - marginals) / elasticities, -_LONGEST_STEP, _LONGEST_STEP)
+        logs = logs + step
+        logs += math.log(loss) - math.log(math.fsum(np.exp(logs)))
+        size = float(np.max(np.abs(step)))
+        # Near the optimum steps shrink quadratically, until only rounding of the marginal values is left.
+        if size <= 1e-14 or (size <= 1e-9 and size >= before):
+            spent = np.exp(logs)
+            ease = spent / -elasticities
+            return Allocation(spent, ease / ease.sum(), math.exp(target))
+        before = size
+    raise InvalidLoss(
+        f"no split of {loss:.6g} over {', '.join(group.name for group in groups)} equalizes marginal values",
+        why="the errors of some group do not fall ever more slowly with its loss (they are not convex)",
+        instead="split over groups with one technology each, or smooth the simulated frontier",
+    )
+
+
+def _common_marginal(
+    logs: NDArray[np.float64], marginals: NDArray[np.float64], elasticities: NDArray[np.float64], log_loss: float
+) -> float:
+    """ln λ at which power laws through (l_g, marginal_g) spend exactly the loss: Newton on a convex function."""
+    target = float(np.max(marginals))
+    for _ in range(_MOST_STEPS):
+        terms = logs + (target - marginals) / elasticities
+        largest = float(np.max(terms))
+        weights = np.exp(terms - largest)
+        total = float(weights.sum())
+        gap = largest + math.log(total) - log_loss
+        step = gap * total / float((weights / elasticities).sum())
+        target -= step
+        if abs(step) <= 1e-15 * max(1.0, abs(target)):
+            break
+    return target

@@ -1,0 +1,175 @@
+"""The error of an answer that is put together from several noisy measurements: S = Σ c·X, its E|S| and its tails.
+
+A single term has a closed form. Otherwise S is known by its characteristic function φ(t) = Π φ_X(c·t):
+
+* whole-number noise with commensurable factors: S lies on a lattice and φ is periodic, so the Fourier sum of
+  `characteristic` is folded into one period; relative error of E|S| below 10⁻¹², tails exact to 10⁻¹²;
+* Laplace noise: E|S| is an integral of positive terms, by the trapezoidal rule in ln t; below 10⁻¹²;
+* anything else: as in `characteristic`; E|S| below 10⁻⁶, half-widths never too small and at most 2 % too wide.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dualmandate.mechanism.characteristic import CharacteristicFunction, blocks, computable
+from dualmandate.mechanism.laplace import Laplace
+from dualmandate.mechanism.mechanism import Distribution, tail_of
+
+_NEGLECTED = 1e-20  # tail of one term that the sums leave out
+_FINEST = 5000  # largest denominator that is looked for between two factors
+_LONGEST_PERIOD = 2**21  # frequencies of a folded sum
+
+
+@dataclass(frozen=True, eq=False)
+class Term:
+    """Independent draws of one noise that reach an answer: `counts[i]` of them times `factors[i]` > 0."""
+
+    noise: Distribution
+    factors: NDArray[np.float64]  # shape (n,)
+    counts: NDArray[np.float64]  # shape (n,), ≥ 1
+
+
+@dataclass(frozen=True, eq=False)
+class Combination:
+    """A sum of independent noise terms; symmetric about 0."""
+
+    terms: tuple[Term, ...]
+
+    @property
+    def variance(self) -> float:
+        """Σ count·factor²·V."""
+        return math.fsum(term.noise.variance * float(term.counts @ term.factors**2) for term in self.terms)
+
+    @property
+    def mean_absolute(self) -> float:
+        """E|S|."""
+        if self._single is not None:
+            noise, factor = self._single
+            return factor * noise.mean_absolute
+        if self.variance == 0:
+            return 0.0
+        if all(isinstance(term.noise, Laplace) for term in self.terms):
+            return _laplace_mean_absolute(self.terms)
+        return self._law.mean_absolute if self._period is None else self._folded_mean_absolute(*self._period)
+
+    def tail(self, distance: float) -> float:
+        """P(|S| > distance), or a little more where it is not exact."""
+        if self._single is not None:
+            noise, factor = self._single
+            return noise.tail(distance / factor)
+        if self.variance == 0 or distance < 0:
+            return float(distance < 0)
+        if self._period is None:
+            return self._law.tail(distance)
+        steps = math.floor(distance / self._period[0] * (1 + 1e-12))
+        return float(self._lattice_tails[min(steps, len(self._lattice_tails) - 1)])
+
+    def reach(self, tail: float) -> float:
+        """The smallest t with P(|S| > t) ≤ tail, or a little more where it is not exact."""
+        if self._single is not None:
+            noise, factor = self._single
+            return factor * noise.reach(tail)
+        if self.variance == 0:
+            return 0.0
+        if self._period is None:
+            return self._law.reach(tail)
+        return self._period[0] * int(np.argmax(self._lattice_tails <= computable(tail)))
+
+    def half_width(self, probability: float) -> float:
+        """The smallest t with P(|S| ≤ t) ≥ probability, or a little more where it is not exact."""
+        return self.reach(tail_of(probability))
+
+    def characteristic(self, frequencies: NDArray[np.float64]) -> NDArray[np.float64]:
+        """E[exp(itS)]."""
+        value = np.ones_like(frequencies)
+        for term in self.terms:
+            for factor, count in zip(term.factors, term.counts, strict=True):
+                value *= term.noise.characteristic(frequencies * factor) ** count
+        return value
+
+    @cached_property
+    def _single(self) -> tuple[Distribution, float] | None:
+        """The only term, if there is only one draw."""
+        if sum(float(term.counts.sum()) for term in self.terms) != 1:
+            return None
+        term = next(term for term in self.terms if len(term.counts))
+        return term.noise, float(term.factors[0])
+
+    @cached_property
+    def _law(self) -> CharacteristicFunction:
+        widest = max(
+            term.noise.reach(_NEGLECTED) * float(term.factors.max()) for term in self.terms if len(term.factors)
+        )
+        return CharacteristicFunction(self.characteristic, self.variance, 12 * math.sqrt(self.variance) + widest)
+
+    @cached_property
+    def _period(self) -> tuple[float, int] | None:
+        """The lattice step of S and an even number of steps that covers its range, where both are moderate."""
+        if not all(term.noise.discrete for term in self.terms):
+            return None
+        step = common_step(np.concatenate([term.factors * term.noise.step for term in self.terms]))
+        if step is None:
+            return None
+        length = 2 * math.ceil(self._law.largest / step) + 4
+        return (step, length) if length <= _LONGEST_PERIOD else None
+
+    def _folded_mean_absolute(self, step: float, length: int) -> float:
+        """The sum over one period of φ, each order with the weights of all its repetitions: (π/P)²/sin²(πr/P)."""
+        spacing = 2 * math.pi / (length * step)
+        total = 0.0
+        for orders in blocks(1, length // 2 + 1):
+            weights = np.square(math.pi / length / np.sin(math.pi * orders / length))
+            weights[orders == length // 2] /= 2
+            total += float(weights @ (1 - self.characteristic(spacing * orders)))
+        return 2 / math.pi * (spacing * self.variance / 4 + total / spacing)
+
+    @cached_property
+    def _lattice_tails(self) -> NDArray[np.float64]:
+        """P(|S| > k steps) for k = 0, 1, …, from the probabilities by a discrete Fourier transform."""
+        assert self._period is not None
+        step, length = self._period
+        spacing = 2 * math.pi / (length * step)
+        values = np.concatenate([self.characteristic(spacing * orders) for orders in blocks(0, length // 2 + 1)])
+        probabilities = np.maximum(np.fft.irfft(values, length)[: length // 2 + 1], 0.0)
+        return np.append(2 * np.cumsum(probabilities[:0:-1])[::-1], 0.0)
+
+
+def common_step(values: NDArray[np.float64]) -> float | None:
+    """The largest step of which all values are whole multiples, if their ratios are simple fractions."""
+    distinct = np.unique(np.abs(values[values != 0]))
+    largest = float(distinct[-1])
+    denominator, numerator = 1, 0
+    for value in distinct:
+        ratio = float(value) / largest
+        fraction = Fraction(ratio).limit_denominator(_FINEST)
+        if fraction == 0 or abs(ratio - float(fraction)) > 1e-10:
+            return None
+        denominator = math.lcm(denominator, fraction.denominator)
+        if denominator > _LONGEST_PERIOD:
+            return None
+    for value in distinct:
+        numerator = math.gcd(numerator, round(float(value) / largest * denominator))
+    return largest * numerator / denominator
+
+
+def _laplace_mean_absolute(terms: tuple[Term, ...]) -> float:
+    """E|S| = (2/π)·∫₀^∞ φ(t)·Σ 2b²/(1 + b²t²) dt, with t = eˣ: the integrand falls at both ends and is smooth."""
+    scales = np.concatenate([term.factors * term.noise.mean_absolute for term in terms])
+    counts = np.concatenate([term.counts for term in terms])
+    unit = math.sqrt(float(counts @ scales**2))
+    squares = np.square(scales / unit)
+    step = 1 / 8
+    total = 0.0
+    for x in np.arange(-37.0, 14.0 - math.log(float(squares.max())) / 2, step):
+        t = math.exp(x)
+        ratios = squares * (t * t)
+        decay = math.exp(-float(counts @ np.log1p(ratios)))
+        total += t * decay * float(counts @ (2 * squares / (1 + ratios)))
+    return 2 / math.pi * step * total * unit

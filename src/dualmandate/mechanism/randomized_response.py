@@ -1,0 +1,185 @@
+"""Randomized response: nobody, not even the curator, sees a true answer with certainty.
+
+Each of N people reports their own level with probability ρ (`truth_probability`) and otherwise an innocuous draw from
+public shares μ. Reports are unbiased for the counts after x̂ = (d − N(1 − ρ)μ)/ρ. With u = 1/(e^ε − 1), m = min μ and
+v = u/m = (1 − ρ)/ρ, a query q has, over the mechanism alone and given the true shares π,
+
+    Var = N·(v²·Var_μ(q) + v·E(q_z − q_x)²),    z drawn from μ and x from π, independently.
+
+For one of two levels and μ = ½ this is N(u² + u) = N/(4·sinh²(ε/2)) whatever π: half of N times the variance that a
+trusted curator's geometric noise would have, at every ε.
+Source: [AS19] section III and appendix B; the normalization is the conditional error, not the superpopulation variance.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from dualmandate.errors import InvalidLoss, InvalidMechanism
+from dualmandate.mechanism.geometric import GEOMETRIC
+from dualmandate.mechanism.mechanism import positive_loss
+from dualmandate.mechanism.response_production import ResponseProduction
+from dualmandate.population import Currency, Neighbors, Protection
+from dualmandate.workload import Workload
+
+LARGEST_CELLS = 4096  # levels that a person may report
+REPLACE_ONE = Protection(neighbors=Neighbors.REPLACE_ONE)
+
+
+@dataclass(frozen=True)
+class RandomizedResponse:
+    """A survey in which each of `population_size` people randomizes their own answer.
+
+    Neighbors are replace-one: that a person takes part is known, and so is N. Without `sensitive_shares` errors are
+    stated for the worst case, query by query (at equal innocuous shares of two levels there is no worse case).
+    """
+
+    population_size: int
+    innocuous_shares: tuple[float, ...]  # μ, one a level in the domain's order; each > 0, summing to 1
+    sensitive_shares: tuple[float, ...] | None = None  # π, likewise, each ≥ 0; None where not known
+
+    def __post_init__(self) -> None:
+        innocuous, sensitive = self.innocuous_shares, self.sensitive_shares or self.innocuous_shares
+        proper = len(sensitive) == len(innocuous) >= 2 and min(innocuous) > 0 and min(sensitive) >= 0
+        add_up = all(math.isclose(math.fsum(shares), 1, rel_tol=1e-9) for shares in (innocuous, sensitive))
+        if not (proper and add_up and self.population_size >= 1):
+            raise InvalidMechanism(
+                f"randomized response of {self.population_size} people with innocuous shares {self.innocuous_shares}",
+                why="a level that is never reported innocently betrays whoever reports it, and shares add up to 1",
+                instead="give at least two positive shares that add up to 1, and at least one person",
+            )
+
+    @classmethod
+    def binary(
+        cls, population_size: int, *, innocuous_share: float = 0.5, sensitive_share: float | None = None
+    ) -> RandomizedResponse:
+        """Two levels, "no" then "yes"; the shares are those of "yes"."""
+        sensitive = None if sensitive_share is None else (1 - sensitive_share, float(sensitive_share))
+        return cls(population_size, (1 - innocuous_share, float(innocuous_share)), sensitive)
+
+    @classmethod
+    def categories(
+        cls, population_size: int, levels: int, *, sensitive_shares: Sequence[float] | None = None
+    ) -> RandomizedResponse:
+        """k levels, each equally likely as an innocuous answer."""
+        sensitive = None if sensitive_shares is None else tuple(sensitive_shares)
+        return cls(population_size, (1 / levels,) * levels, sensitive)
+
+    @classmethod
+    def asymmetric(cls, population_size: int, *, epsilon_yes: float, epsilon_no: float) -> RandomizedResponse:
+        """Two levels with protection that differs: used at ε = max(ε_yes, ε_no), each report keeps to its own ε.
+
+        "yes" reveals by a factor 1 + ρ/((1 − ρ)μ), "no" by 1 + ρ/((1 − ρ)(1 − μ)); μ sets the ratio.
+        """
+        odds_yes, odds_no = math.expm1(positive_loss(epsilon_yes)), math.expm1(positive_loss(epsilon_no))
+        return cls.binary(population_size, innocuous_share=odds_no / (odds_yes + odds_no))
+
+    @property
+    def name(self) -> str:
+        """The technology in words."""
+        return "randomized response"
+
+    @property
+    def currency(self) -> Currency:
+        """Pure ε."""
+        return Currency.EPSILON
+
+    @cached_property
+    def smallest_share(self) -> float:
+        """m = min μ: the report that reveals most."""
+        return min(self.innocuous_shares)
+
+    def truth_probability(self, epsilon: float) -> float:
+        """ρ = m/(u + m), so e^ε = 1 + ρ/((1 − ρ)·m); for two equal shares tanh(ε/2)."""
+        return self.smallest_share / (1 / odds(epsilon) + self.smallest_share)
+
+    def epsilon(self, truth_probability: float) -> float:
+        """ε = ln(1 + ρ/((1 − ρ)·m)), the other way round."""
+        if not 0 < truth_probability < 1:
+            raise InvalidLoss(
+                f"a truth probability of {truth_probability}",
+                why="always telling the truth protects nobody, and never doing so tells nothing",
+                instead="state a probability strictly between 0 and 1",
+            )
+        return math.log1p(truth_probability / ((1 - truth_probability) * self.smallest_share))
+
+    def one_sided_losses(self, epsilon: float) -> tuple[float, ...]:
+        """For each report the logarithm of its Bayes factor, ln(1 + ρ/((1 − ρ)·μ_j)) ≤ ε, at a setting ε."""
+        ratios = [self.smallest_share / share for share in self.innocuous_shares]
+        fade = math.exp(-positive_loss(epsilon))
+        return tuple(epsilon + math.log(ratio + (1 - ratio) * fade) for ratio in ratios)
+
+    def mean_squared_error(self, epsilon: float) -> float:
+        """MSE of the estimated share of the last level ("yes"), over the mechanism alone.
+
+        N·MSE = ((1 − m)/m)·u² + (π'(1 − m)/m + 1 − π')·u for two levels, π' = π if μ ≤ ½ else 1 − π.
+        """
+        square, single = self._share_coefficients
+        u = 1 / odds(epsilon)
+        return square * u * u + single * u
+
+    def mean_squared_error_slope(self, epsilon: float) -> float:
+        """Its derivative; < 0. u′ = −u(1 + u)."""
+        square, single = self._share_coefficients
+        u = 1 / odds(epsilon)
+        return -u * (1 + u) * (2 * square * u + single)
+
+    def mean_squared_error_curvature(self, epsilon: float) -> float:
+        """Its second derivative; > 0 for every μ, π and ε, so the frontier is strictly concave."""
+        square, single = self._share_coefficients
+        u = 1 / odds(epsilon)
+        return u * (1 + u) * (2 * square * u * (2 + 3 * u) + single * (1 + 2 * u))
+
+    def price_of_not_trusting_the_curator(self, epsilon: float) -> float:
+        """Variance of the count of the last level, over that of geometric noise of the same ε: N/2 at μ = ½."""
+        return self.population_size**2 * self.mean_squared_error(epsilon) / GEOMETRIC.variance(epsilon)
+
+    def production(self, workload: Workload, protection: Protection = REPLACE_ONE) -> ResponseProduction:
+        """What it produces for a workload over the reported levels."""
+        self._check(workload, protection)
+        return ResponseProduction(
+            workload,
+            protection,
+            population_size=self.population_size,
+            innocuous_shares=np.array(self.innocuous_shares),
+            sensitive_shares=None if self.sensitive_shares is None else np.array(self.sensitive_shares),
+        )
+
+    @cached_property
+    def _share_coefficients(self) -> tuple[float, float]:
+        """Coefficients of u² and u in the MSE of the share of the last level."""
+        mu, m, people = self.innocuous_shares[-1], self.smallest_share, self.population_size
+        known = (0.0, 1.0) if self.sensitive_shares is None else (self.sensitive_shares[-1],)
+        distance = max(mu + pi - 2 * mu * pi for pi in known)
+        return mu * (1 - mu) / m**2 / people, distance / m / people
+
+    def _check(self, workload: Workload, protection: Protection) -> None:
+        if protection.neighbors is not Neighbors.REPLACE_ONE:
+            raise InvalidMechanism(
+                "randomized response under add-or-remove neighbors",
+                why="each person sends a report, so who takes part, and so N, is public",
+                instead='state neighbors = "replace-one"',
+            )
+        partial = next((fixed for fixed in protection.invariants if fixed.by or fixed.where), None)
+        if partial is not None:
+            raise InvalidMechanism(
+                f"randomized response with the exact total '{partial.name}'",
+                why="people randomize by themselves and cannot keep a total; only the number of people is exact",
+                instead="drop the invariant, or use a mechanism with a curator",
+            )
+        if workload.domain.size != len(self.innocuous_shares) or workload.domain.size > LARGEST_CELLS:
+            raise InvalidMechanism(
+                f"randomized response with {len(self.innocuous_shares)} levels for {workload.domain.size:,} cells",
+                why=f"a person reports one cell of the domain, of at most {LARGEST_CELLS:,}",
+                instead="give one innocuous share for each cell of the domain",
+            )
+
+
+def odds(epsilon: float) -> float:
+    """e^ε − 1, as large as a float gets."""
+    return math.expm1(min(positive_loss(epsilon), 709.0))

@@ -1,0 +1,265 @@
+"""From measurements back to answers: R = QA⁺, and how much noise it carries to each query.
+
+For a strategy that is one product A = A₁ ⊗ … ⊗ A_d, a table F₁ ⊗ … ⊗ F_d is reconstructed by F₁A₁⁺ ⊗ … ⊗ F_dA_d⁺:
+one small matrix an attribute, and none at all where A_i is the identity. Everything else is dense and guarded by size.
+Structural zeros are not used here: the inverse is that of the whole strategy, as the paper defines it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property, reduce
+from itertools import product
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dualmandate.errors import TooLarge
+from dualmandate.mechanism.production import Kinds, constant
+from dualmandate.workload.factor import Factor, Identity, Numbers, dense
+
+LARGEST_INVERSE = 2048  # smaller side of a matrix that is inverted
+LARGEST_ENTRIES = 2**25  # of a matrix that is written out; 256 MiB of 64-bit numbers
+MOST_KINDS = 4096  # different mixes of noise in one table
+MOST_SIZES = 256  # different sizes among the entries of a factor
+_UNSUPPORTED = 1e-8  # part of a query, relative to its length, that measurements may miss by rounding
+_NEGLIGIBLE = 1e-12  # entry of QA⁺, relative to the largest, that is rounding error
+
+Bag = tuple[NDArray[np.float64], NDArray[np.float64]]  # distinct sizes of a row's entries, and how often each occurs
+
+
+class AxisMap(Protocol):
+    """The rows of F·A⁺ for one attribute."""
+
+    @property
+    def squares(self) -> NDArray[np.float64]:
+        """Squared length of each row."""
+        ...
+
+    @property
+    def disjoint(self) -> bool:
+        """Whether no measurement is used in two rows."""
+        ...
+
+    @property
+    def bags(self) -> tuple[tuple[Bag, ...], NDArray[np.intp]]:
+        """The different rows as bags of entries, and which of them each row is."""
+        ...
+
+    def apply(self, values: NDArray[np.float64], axis: int) -> Numbers:
+        """F·A⁺ along one axis of an array."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class FactorMap:
+    """F itself: the attribute is measured level by level."""
+
+    factor: Factor
+
+    @cached_property
+    def squares(self) -> NDArray[np.float64]:
+        """Σ F², row by row, without writing F out where each column holds one number."""
+        if isinstance(self.factor, Identity):
+            return constant(1.0, self.factor.rows)
+        if self.factor.scales is None:
+            return np.asarray(np.square(dense(self.factor).astype(np.float64)).sum(axis=1))
+        return np.asarray(self.factor.apply(self.factor.scales.astype(np.float64), 0), dtype=np.float64)
+
+    @property
+    def disjoint(self) -> bool:
+        """Whether each level is counted in at most one row."""
+        return bool(np.all(self.factor.counts <= 1))
+
+    @cached_property
+    def bags(self) -> tuple[tuple[Bag, ...], NDArray[np.intp]]:
+        """Counted size by size."""
+        scales = self.factor.scales
+        if isinstance(self.factor, Identity):
+            return ((np.ones(1), np.ones(1)),), np.broadcast_to(np.intp(0), (self.factor.rows,))
+        if scales is None:
+            return _bags_of(dense(self.factor).astype(np.float64))
+        sizes = np.unique(np.abs(scales[scales != 0])).astype(np.float64)
+        _bounded(len(sizes), MOST_SIZES, "different sizes among the weights of one attribute")
+        safe = np.where(scales == 0, 1, scales).astype(np.float64)
+        numbers = [self.factor.apply(np.where(np.abs(scales) == size, 1 / safe, 0.0), 0) for size in sizes]
+        counts, members = np.unique(np.rint(np.stack(numbers, axis=1)), axis=0, return_inverse=True)
+        return tuple((sizes[row > 0], row[row > 0]) for row in counts), members.reshape(-1)
+
+    def apply(self, values: NDArray[np.float64], axis: int) -> Numbers:
+        """F along one axis."""
+        return self.factor.apply(values, axis)
+
+
+@dataclass(frozen=True, eq=False)
+class MatrixMap:
+    """F·A⁺ written out."""
+
+    matrix: NDArray[np.float64]  # shape (rows of F, rows of A)
+
+    @cached_property
+    def squares(self) -> NDArray[np.float64]:
+        """Squared length of each row."""
+        return np.asarray(np.square(self.matrix).sum(axis=1))
+
+    @property
+    def disjoint(self) -> bool:
+        """Whether no measurement is used in two rows."""
+        return _disjoint(self.matrix)
+
+    @cached_property
+    def bags(self) -> tuple[tuple[Bag, ...], NDArray[np.intp]]:
+        """Rows with the same entries in any order, up to sign, are alike."""
+        return _bags_of(self.matrix)
+
+    def apply(self, values: NDArray[np.float64], axis: int) -> Numbers:
+        """The matrix along one axis."""
+        return np.moveaxis(np.tensordot(self.matrix, values, axes=([1], [axis])), 0, axis)
+
+
+@dataclass(frozen=True, eq=False)
+class KroneckerNoise:
+    """A table reconstructed from one product of measurements; a `TableNoise` with one source."""
+
+    maps: tuple[AxisMap, ...]
+    measured_shape: tuple[int, ...]  # rows of each factor of the strategy
+    weight: float  # of the table, over that of the strategy
+
+    @cached_property
+    def coefficients(self) -> tuple[NDArray[np.float64], ...]:
+        """weight² times the product of squared lengths, attribute by attribute."""
+        squares = [axis.squares for axis in self.maps]
+        count = math.prod(len(part) for part in squares)
+        if all(part.strides == (0,) or len(part) == 1 for part in squares):
+            return (constant(self.weight**2 * math.prod(float(part[0]) for part in squares), count),)
+        _bounded(count, LARGEST_ENTRIES, "queries whose errors differ")
+        return (self.weight**2 * reduce(np.multiply.outer, squares).reshape(-1),)
+
+    @property
+    def independent(self) -> bool:
+        """Whether no measurement is used in two queries."""
+        return all(axis.disjoint for axis in self.maps)
+
+    @cached_property
+    def kinds(self) -> Kinds:
+        """One kind for each combination of kinds of rows."""
+        parts = [axis.bags for axis in self.maps]
+        shape = [len(bags) for bags, _ in parts]
+        _bounded(math.prod(shape), MOST_KINDS, "different mixes of noise")
+        mixes = tuple((_scaled(reduce(_times, bags), self.weight),) for bags in product(*(bags for bags, _ in parts)))
+        if len(mixes) == 1:
+            return Kinds(mixes, np.broadcast_to(np.intp(0), (math.prod(len(members) for _, members in parts),)))
+        grid = np.ix_(*(members for _, members in parts))
+        return Kinds(mixes, np.asarray(np.ravel_multi_index(grid, shape), dtype=np.intp).reshape(-1))
+
+    def spread(self, noise: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Attribute by attribute."""
+        values: Numbers = noise.reshape(len(noise), *self.measured_shape)
+        for place, axis in enumerate(self.maps):
+            values = axis.apply(values, place + 1)
+        return np.asarray(values.reshape(len(noise), -1) * self.weight, dtype=np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class DenseNoise:
+    """A table reconstructed by a matrix that is written out."""
+
+    matrix: NDArray[np.float64]  # rows of QA⁺, shape (query_count, measured rows)
+    columns: tuple[NDArray[np.intp], ...]  # the measured rows of each source
+
+    @cached_property
+    def coefficients(self) -> tuple[NDArray[np.float64], ...]:
+        """Squared length of each row, source by source."""
+        return tuple(np.square(self.matrix[:, part]).sum(axis=1) for part in self.columns)
+
+    @property
+    def independent(self) -> bool:
+        """Whether no measurement is used in two queries."""
+        return _disjoint(self.matrix)
+
+    @cached_property
+    def kinds(self) -> Kinds:
+        """Rows with the same entries of each source, in any order and up to sign, are alike."""
+        parts = [_bags_of(self.matrix[:, part]) for part in self.columns]
+        found, members = np.unique(np.stack([each for _, each in parts], axis=1), axis=0, return_inverse=True)
+        mixes = tuple(tuple(bags[index] for (bags, _), index in zip(parts, row, strict=True)) for row in found.tolist())
+        _bounded(len(mixes), MOST_KINDS, "different mixes of noise")
+        return Kinds(mixes, members.reshape(-1))
+
+    def spread(self, noise: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The matrix times the noise."""
+        return noise @ self.matrix.T
+
+
+def reconstruct(queries: NDArray[np.float64], strategy: NDArray[np.float64]) -> tuple[NDArray[np.float64], int | None]:
+    """R = QA⁺ and the first query that A does not support (row of Q ≠ row of QA⁺A), or None."""
+    rows, columns = strategy.shape
+    _bounded(min(rows, columns), LARGEST_INVERSE, "rows or columns of a strategy that is inverted")
+    _bounded(len(queries) * max(rows, columns), LARGEST_ENTRIES, "numbers in a dense reconstruction")
+    left, singular, right = np.linalg.svd(strategy, full_matrices=False)
+    kept = singular > singular[0] * max(rows, columns) * np.finfo(np.float64).eps
+    inside = queries @ right[kept].T
+    missed = np.linalg.norm(queries - inside @ right[kept], axis=1) > _UNSUPPORTED * np.linalg.norm(queries, axis=1)
+    matrix = (inside / singular[kept]) @ left[:, kept].T
+    return matrix, int(np.argmax(missed)) if np.any(missed) else None
+
+
+def is_identity(factor: Factor) -> bool:
+    """Whether a factor is the identity matrix, however it was made."""
+    if isinstance(factor, Identity) or factor.rows != factor.size:
+        return isinstance(factor, Identity)
+    if factor.scales is None or not (np.all(factor.scales == 1) and np.all(factor.counts == 1)):
+        return False
+    levels = np.arange(factor.size, dtype=np.float64)
+    return bool(np.array_equal(factor.apply(levels, 0), levels))
+
+
+def _bags_of(matrix: NDArray[np.float64]) -> tuple[tuple[Bag, ...], NDArray[np.intp]]:
+    sizes = np.sort(np.abs(matrix), axis=1)
+    largest = float(sizes.max(initial=0.0)) or 1.0
+    rounded = np.round(sizes / largest, 12) * largest
+    different, members = np.unique(rounded, axis=0, return_inverse=True)
+    bags = []
+    for row in different:
+        values, counts = np.unique(row[row > _NEGLIGIBLE * largest], return_counts=True)
+        bags.append((values, counts.astype(np.float64)))
+    return tuple(bags), members.reshape(-1)
+
+
+def _times(one: Bag, other: Bag) -> Bag:
+    """The bag of a product of two rows."""
+    _bounded(len(one[0]) * len(other[0]), LARGEST_INVERSE**2, "different entries in one row of a reconstruction")
+    values = np.multiply.outer(one[0], other[0]).reshape(-1)
+    counts = np.multiply.outer(one[1], other[1]).reshape(-1)
+    merged, places = np.unique(values, return_inverse=True)
+    return merged, np.bincount(places.reshape(-1), weights=counts, minlength=len(merged)).astype(np.float64)
+
+
+def _scaled(bag: Bag, weight: float) -> Bag:
+    return bag[0] * weight, bag[1]
+
+
+def _disjoint(matrix: NDArray[np.float64]) -> bool:
+    used = np.abs(matrix) > _NEGLIGIBLE * np.abs(matrix).max(initial=0.0)
+    return bool(np.all(np.count_nonzero(used, axis=0) <= 1))
+
+
+def _bounded(number: int, most: int, what: str) -> None:
+    if number > most:
+        raise TooLarge(
+            f"{number:,} {what}",
+            why=f"at most {most:,} are handled one by one",
+            instead="use a strategy that is one product of small matrices, or ask for fewer tables at once",
+        )
+
+
+def unsupported_row(rows: Sequence[int | None], maps: Sequence[AxisMap]) -> int | None:
+    """The row-major number of a query that a product of strategies misses, given a missed row an attribute."""
+    if all(row is None for row in rows):
+        return None
+    # On the other attributes take a row that asks something, or the query would be empty and so supported.
+    chosen = [int(np.argmax(axis.squares)) if row is None else row for row, axis in zip(rows, maps, strict=True)]
+    return int(np.ravel_multi_index(chosen, [len(axis.squares) for axis in maps]))

@@ -1,0 +1,58 @@
+"""Numbers as they were written: a decimal 0.1 means 1/10, not the binary fraction next to it."""
+
+from __future__ import annotations
+
+import math
+import re
+from decimal import Decimal
+from fractions import Fraction
+from numbers import Integral
+
+Written = Fraction | Decimal | float | int | str
+
+# A short exponent: "1e999999999" would otherwise be a number of a billion digits.
+_PLAIN = re.compile(r"[+-]?(\d{1,40}(\.\d{0,40})?|\.\d{1,40})([eE][+-]?\d{1,3})?|[+-]?\d{1,40}/\d{1,40}", re.ASCII)
+
+
+def rational(number: Written) -> Fraction:
+    """The exact number that was written; ValueError for what is not a finite number."""
+    if isinstance(number, bool):
+        raise ValueError("a truth value is not a number")
+    if isinstance(number, Integral):
+        return Fraction(int(number))
+    if isinstance(number, float):
+        if not math.isfinite(number):
+            raise ValueError("not a finite number")
+        return Fraction(float.__repr__(number))
+    if isinstance(number, Decimal):
+        if not number.is_finite() or abs(number.adjusted()) > 999:
+            raise ValueError("not a finite number")
+        return Fraction(number)
+    if isinstance(number, str):
+        return _read(number)
+    return Fraction(number)
+
+
+def written(number: Fraction) -> str:
+    """A number as a decimal where it ends, as p/q where it does not: `rational` reads it back exactly."""
+    rest, digits = number.denominator, 0
+    twos = fives = 0
+    while rest % 2 == 0:
+        rest, twos = rest // 2, twos + 1
+    while rest % 5 == 0:
+        rest, fives = rest // 5, fives + 1
+    digits = max(twos, fives)
+    if rest != 1 or digits > 40:
+        return f"{number.numerator}/{number.denominator}"
+    whole, part = divmod(abs(number.numerator) * 10**digits // number.denominator, 10**digits)
+    sign = "-" if number < 0 else ""
+    return f"{sign}{whole}.{part:0{digits}d}" if digits else f"{sign}{whole}"
+
+
+def _read(text: str) -> Fraction:
+    if _PLAIN.fullmatch(text.strip()) is None:
+        raise ValueError("not a number")
+    try:
+        return Fraction(text.strip())
+    except ZeroDivisionError:
+        raise ValueError("not a finite number") from None

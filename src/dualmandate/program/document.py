@@ -1,0 +1,190 @@
+"""A plan as the JSON document `plan/1`."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from dualmandate.program.digest import PLAN_VERSION, digest_of
+from dualmandate.program.schema.program import SCHEMA_VERSION
+
+if TYPE_CHECKING:
+    from dualmandate.program.plan import Plan
+
+POINTS = 60  # of the frontier, in equal steps of the logarithm, besides the choice itself
+REACH = 10.0  # from a tenth of the chosen loss to ten times it
+
+
+def plan_document(plan: Plan) -> dict[str, object]:
+    """Everything that a plan says, in finite numbers; losses also as exact strings."""
+    program = plan.program
+    return {
+        "schema": f"plan/{PLAN_VERSION}",
+        "digest": plan.digest,
+        "program": {
+            "name": program.name,
+            "description": program.file.program.description,
+            "account": program.file.population.account,
+            "unit": program.protection.unit,
+            "population_size": program.welfare.population_size,
+            "digest": digest_of(plan.exact["program"]),
+        },
+        "loss": _loss(plan),
+        "choice": plan.choice.document() | {"explanation": plan.choice.explain()},
+        "mechanism": _mechanism(plan),
+        "frontier": _frontier(plan),
+        "tables": _tables(plan),
+        "groups": _groups(plan),
+        "technologies": _technologies(plan),
+        "guarantee": plan.guarantee.document(),
+        "regret": _regrets(plan),
+        "tornado": _tornado(plan),
+        "notes": list(plan.notes),
+        "versions": {"program": SCHEMA_VERSION, "plan": PLAN_VERSION, "dualmandate": _version()},
+        "exact": plan.exact,
+    }
+
+
+def _loss(plan: Plan) -> dict[str, object]:
+    probability = plan.technology.producer.failure_probability
+    return {
+        "exact": plan.loss.exact(),
+        "amount": float(plan.loss),
+        "currency": str(plan.loss.currency),
+        "failure_probability": probability,
+        "chosen": {"exact": plan.choice.loss.exact(), "currency": str(plan.choice.currency)},
+        "allocation": {group: str(share) for group, share in plan.allocation.items()},
+    }
+
+
+def _mechanism(plan: Plan) -> dict[str, object]:
+    table = plan.program.file.mechanism
+    measurements = {group: plan.technology.producer.production(group).sensitivity for group in plan.allocation}
+    return {
+        "asked": table.noise,
+        "noise": plan.technology.noise,
+        "strategy": table.strategy,
+        "measured": table.measured if isinstance(table.measured, str) else [list(group) for group in table.measured],
+        "sensitivity": {
+            group: {
+                "norm": sensitivity.norm,
+                "power": str(sensitivity.power),
+                "exact": sensitivity.exact,
+                "words": str(sensitivity),
+            }
+            for group, sensitivity in measurements.items()
+        },
+    }
+
+
+def _frontier(plan: Plan) -> dict[str, object]:
+    best = plan.choice.epsilon
+    step = 2 * math.log(REACH) / POINTS
+    losses = {best * math.exp(i * step) for i in range(-POINTS // 2, POINTS // 2 + 1) if i} | {best}
+    points = [point for loss in sorted(losses) if (point := _point(plan, loss)) is not None]
+    return {"name": plan.frontier.name, "currency": str(plan.frontier.currency), "points": points}
+
+
+def _point(plan: Plan, loss: float) -> dict[str, object] | None:
+    """The frontier and welfare at one loss; None where a number leaves the range of floats."""
+    frontier, welfare = plan.frontier, plan.welfare
+    try:
+        numbers = {
+            "loss": loss,
+            "accuracy": frontier.accuracy(loss),
+            "marginal_rate_of_transformation": frontier.marginal_rate_of_transformation(loss),
+            "willingness_to_accept": welfare.willingness_to_accept(frontier, loss),
+            "privacy_cost": welfare.privacy_cost(loss),
+            "data_loss": welfare.data_loss(frontier, loss),
+            "welfare": welfare.at(frontier, loss),
+        }
+    except (ZeroDivisionError, OverflowError):
+        return None
+    if not all(math.isfinite(number) for number in numbers.values()):
+        return None
+    return {**numbers, "technology": frontier.technology(loss)}
+
+
+def _tables(plan: Plan) -> list[dict[str, object]]:
+    rows = []
+    for table in plan.tables:
+        asked = next(asked for asked in plan.program.file.workload if asked.name == table.table)
+        rows.append(
+            {
+                "name": table.table,
+                "by": list(asked.by),
+                "where": {name: list(levels) for name, levels in asked.where.items()},
+                "unit": table.unit,
+                "query_count": table.query_count,
+                "measured_in": table.measured_in,
+                "loss_measure": asked.loss,
+                "root_mean_squared_error": table.root_mean_squared_error,
+                "half_width": table.half_width,
+                "root_mean_squared_consequence": table.root_mean_squared_consequence,
+                "data_loss": table.data_loss,
+            }
+        )
+    return rows
+
+
+def _groups(plan: Plan) -> list[dict[str, object]]:
+    return [
+        {
+            "name": group.name,
+            "size": group.size,
+            "relative_privacy_weight": group.relative_privacy_weight,
+            "cost_per_member": group.cost_per_member,
+            "privacy_cost": group.privacy_cost,
+        }
+        for group in plan.choice.groups
+    ]
+
+
+def _technologies(plan: Plan) -> list[dict[str, object]]:
+    return [
+        {
+            "noise": row.noise,
+            "chosen": row.noise == plan.technology.noise,
+            "why_not": row.why or None,
+            "epsilon": None if row.choice is None else row.choice.epsilon,
+            "welfare": None if row.choice is None else row.choice.welfare,
+            "root_mean_squared_error": None if row.choice is None else row.choice.root_mean_squared_error,
+            "root_mean_squared_consequence": None if row.choice is None else row.choice.root_mean_squared_consequence,
+            "bound_by": None if row.choice is None else row.choice.bound_by,
+        }
+        for row in plan.comparisons
+    ]
+
+
+def _regrets(plan: Plan) -> list[dict[str, object]]:
+    return [
+        {
+            "multiple": row.multiple,
+            "epsilon": row.epsilon,
+            "welfare": row.welfare,
+            "absolute": row.absolute,
+            "relative": row.relative,
+        }
+        for row in plan.regrets
+        if math.isfinite(row.welfare) and math.isfinite(row.relative)
+    ]
+
+
+def _tornado(plan: Plan) -> list[dict[str, object]]:
+    return [
+        {
+            "input": row.name,
+            "value": row.value,
+            "unit": row.unit,
+            "epsilon": row.epsilon,
+            "low": {"value": row.low.value, "epsilon": row.low.epsilon, "refusal": row.low.refusal},
+            "high": {"value": row.high.value, "epsilon": row.high.epsilon, "refusal": row.high.refusal},
+        }
+        for row in plan.tornado
+    ]
+
+
+def _version() -> str:
+    from dualmandate import __version__
+
+    return __version__

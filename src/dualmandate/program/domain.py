@@ -1,0 +1,148 @@
+"""From `[population]` to what can be recorded and who is protected."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from dualmandate.errors import InvalidDomain
+from dualmandate.population import (
+    Attribute,
+    Domain,
+    Grouping,
+    Hierarchy,
+    Invariant,
+    Neighbors,
+    Protection,
+    StructuralZero,
+)
+from dualmandate.population.invariants import steps
+from dualmandate.program.codes import CodeList, read_codes
+from dualmandate.program.file import Document
+from dualmandate.program.schema import AttributeTable, HierarchyTable, PopulationTable, ProgramFile
+
+MOST_LISTED_INTEGERS = 10**6  # of a range with a missing level, whose labels are held one by one
+
+
+def code_lists(population: PopulationTable, document: Document) -> dict[str, CodeList]:
+    """The code list of each attribute that has one, read beside the program file; each file is read once."""
+    lists: dict[str, CodeList] = {}
+    for name, table in population.attributes.items():
+        if table.codes is not None:
+            file = document.path.parent / table.codes
+            known = next((read for read in lists.values() if read.file == file), None)
+            with document.at("population", "attributes", name, "codes"):
+                lists[name] = known or read_codes(file)
+    return lists
+
+
+def domain_of(population: PopulationTable, lists: Mapping[str, CodeList], document: Document) -> Domain:
+    """The attributes in the order of the file, their hierarchies and their structural zeros (χ)."""
+    attributes = {}
+    for name, table in population.attributes.items():
+        with document.at("population", "attributes", name):
+            attributes[name] = _attribute(name, table, lists.get(name))
+    with document.at("population", "attributes"):
+        plain = Domain(tuple(attributes.values()))
+    hierarchies = []
+    for name, hierarchy in population.hierarchies.items():
+        with document.at("population", "hierarchies", name, "attribute"):
+            attribute = plain.attribute(hierarchy.attribute)
+        with document.at("population", "hierarchies", name):
+            if hierarchy.columns is None:
+                hierarchies.append(_hierarchy(name, hierarchy, attribute))
+            else:
+                column = population.attributes[attribute.name].column
+                hierarchies.append(_by_columns(hierarchy.columns, attribute, lists.get(attribute.name), column))
+    with document.at("population", "hierarchies"):
+        grouped = Domain(plain.attributes, tuple(hierarchies))
+    zeros = tuple(StructuralZero.of(levels) for levels in population.structural_zeros)
+    for position, zero in enumerate(zeros):
+        with document.at("population", "structural_zeros", position):
+            grouped.zero_masks(zero)
+    return Domain(grouped.attributes, grouped.hierarchies, zeros)
+
+
+def protection_of(file: ProgramFile, domain: Domain, document: Document) -> Protection:
+    """Whose records, how many of them, which files are neighbors, and what is published exactly."""
+    population = file.population
+    invariants = []
+    for position, table in enumerate(file.invariants):
+        for number, name in enumerate(table.by):
+            with document.at("invariants", position, "by", number):
+                domain.resolve(name)
+        for name, levels in table.where.items():
+            with document.at("invariants", position, "where", name):
+                domain.mask(name, levels)
+        invariants.append(Invariant(table.name, table.by, tuple(table.where.items())))
+    with document.at(*(("invariants",) if invariants else ("population", "most_records_per_unit"))):
+        protection = Protection(
+            unit=population.unit,
+            neighbors=Neighbors(population.neighbors),
+            most_records_per_unit=population.most_records_per_unit,
+            identifier=population.identifier,
+            invariants=tuple(invariants),
+            records_changing_together=population.records_changing_together,
+        )
+        steps(domain, protection)
+    return protection
+
+
+def _attribute(name: str, table: AttributeTable, codes: CodeList | None) -> Attribute:
+    make = Attribute.ordered_levels if table.ordered else Attribute.categories
+    if codes is not None:
+        return make(name, codes.codes(table.column), missing=table.missing)
+    if table.levels is not None:
+        return make(name, table.levels, missing=table.missing)
+    if table.edges is not None:
+        return Attribute.binned(name, table.edges, missing=table.missing)
+    if table.lower is not None and table.upper is not None and table.grid is not None:
+        return Attribute.numbers(name, table.lower, table.upper, table.grid)
+    assert table.from_ is not None
+    assert table.to is not None
+    return _range(name, table.from_, table.to, table.missing)
+
+
+def _range(name: str, first: int, last: int, missing: str | None) -> Attribute:
+    if missing is None:
+        return Attribute.numbers(name, first, last)
+    if last <= first or last - first >= MOST_LISTED_INTEGERS:
+        raise InvalidDomain(
+            f"'{name}' runs from {first} to {last}",
+            why=f"a range with a missing level has at least two and at most {MOST_LISTED_INTEGERS:,} integers",
+            instead="state from < to, or bin the number with edges",
+        )
+    return Attribute.ordered_levels(name, (str(number) for number in range(first, last + 1)), missing=missing)
+
+
+def _by_columns(columns: Sequence[str], attribute: Attribute, lists: CodeList | None, codes: str | None) -> Hierarchy:
+    if lists is None:
+        raise InvalidDomain(
+            f"'{attribute.name}' has no code list to read columns from",
+            why="columns stand in the CSV file of the attribute's codes",
+            instead=f'declare {attribute.name} = {{ codes = "file.csv" }}, or use prefixes or groups',
+        )
+    groupings = []
+    for column in columns:
+        group_of = dict(zip(lists.codes(codes), lists.column(column), strict=True))
+        groupings.append(Grouping.of(column, [group_of.get(level) or None for level in attribute.levels]))
+    return Hierarchy(attribute.name, tuple(groupings))
+
+
+def _hierarchy(name: str, table: HierarchyTable, attribute: Attribute) -> Hierarchy:
+    if table.prefixes is not None:
+        return Hierarchy.by_prefix(attribute, table.prefixes)
+    assert table.groups is not None
+    group_of: dict[int, str] = {}
+    for group, levels in table.groups.items():
+        for level in levels:
+            position = attribute.position(level)
+            if position in group_of:
+                raise InvalidDomain(
+                    f"'{level}' belongs to '{group_of[position]}' and to '{group}'",
+                    why="groups of one grouping do not overlap",
+                    instead="put groupings that overlap into separate hierarchies",
+                )
+            group_of[position] = group
+    return Hierarchy(
+        attribute.name, (Grouping.of(name, [group_of.get(position) for position in range(attribute.size)]),)
+    )

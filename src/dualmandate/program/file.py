@@ -1,0 +1,166 @@
+"""A program file as it was typed: its content, and where in it each key stands.
+
+Numbers are kept as typed (`Decimal`, never a float), so that what is signed is what was written.
+"""
+
+from __future__ import annotations
+
+import re
+import stat
+import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+
+from dualmandate.errors import InvalidFile, Place, Refusal
+from dualmandate.program.lines import KeyPath, key_lines
+
+_SYNTAX = {  # how tomllib begins its message, and what it means
+    "Cannot declare": "a table is written twice",
+    "Cannot overwrite": "a key is written twice",
+    "Cannot mutate": "a key is added to a table that was already closed",
+    "Duplicate inline table key": "a key is written twice",
+    "Invalid statement": "this is neither a key, nor a [table], nor a # comment",
+    "Invalid value": "the value cannot be read (text stands in quotes)",
+    "Invalid initial character for a key": "a key was expected here",
+    "Unclosed": "a bracket is not closed",
+    "Unterminated string": "a quote is not closed",
+    "Illegal character": "a text in quotes ends on the line it began on and holds no control characters",
+}
+LARGEST_PROGRAM = 2**20  # bytes; the code lists stand in files of their own
+
+
+@dataclass(frozen=True)
+class Document:
+    """The content of a program file and the line of each of its keys."""
+
+    path: Path
+    content: dict[str, object]
+    lines: dict[KeyPath, int]
+
+    def place(self, key: KeyPath) -> Place:
+        """Where a key stands; for a key that is not there, the line of the nearest table that should hold it."""
+        known = key
+        while known and known not in self.lines:
+            known = known[:-1]
+        return Place(file=str(self.path), line=self.lines.get(known, 1), key=dotted(key) or None)
+
+    @contextmanager
+    def at(self, *key: str | int) -> Iterator[None]:
+        """Give every refusal raised inside the place of this key in the file."""
+        try:
+            yield
+        except Refusal as refusal:
+            # `from None`: a refusal explains itself, and nobody should read how it travelled.
+            raise refusal.at(self.place(key)) from None
+
+    def value(self, key: KeyPath) -> object:
+        """What the file says at a key; None where it says nothing."""
+        found: object = self.content
+        for part in key:
+            try:
+                found = found[part]  # type: ignore[index]
+            except (KeyError, IndexError, TypeError):
+                return None
+        return found
+
+
+def dotted(key: KeyPath) -> str:
+    """A key path as people write it: `workload[0].consequence.unit`; unusual names are quoted."""
+    text = ""
+    for part in key:
+        if isinstance(part, int):
+            text += f"[{part}]"
+        else:
+            plain = re.fullmatch(r"[A-Za-z0-9_-]+", part)
+            text += ("." if text else "") + (part if plain else f'"{part}"')
+    return text
+
+
+def read_document(path: str | Path) -> Document:
+    """Read a program file, refused unless it is a small UTF-8 text in TOML."""
+    file = Path(path)
+    try:
+        text = read_bytes(file, largest=LARGEST_PROGRAM, what="program file")
+    except InvalidFile as refusal:
+        raise refusal.at(Place(str(file))) from None
+    try:
+        decoded = text.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = text.count(b"\n", 0, error.start) + 1
+        raise _not_toml(file, "it is not UTF-8 text", line=line) from None
+    try:
+        content = tomllib.loads(decoded, parse_float=_decimal)
+        return Document(file, content, key_lines(decoded.replace("\r\n", "\n")))
+    except tomllib.TOMLDecodeError as error:
+        raise _syntax(file, str(error), decoded) from None
+    except RecursionError:
+        raise _not_toml(file, "its brackets are nested too deeply to be a program") from None
+    except ValueError:
+        raise _not_toml(file, "it holds a whole number of more than 4,300 digits") from None
+
+
+def read_bytes(file: Path, *, largest: int, what: str) -> bytes:
+    """The bytes of a regular file, refused before reading where it is larger than `largest`."""
+    try:
+        status = file.stat()
+        if stat.S_ISDIR(status.st_mode):
+            raise _unreadable(file, what, "it is a folder", f"name the {what} inside it")
+        if not stat.S_ISREG(status.st_mode):
+            raise _unreadable(file, what, "it is not a regular file", f"name a {what} on disk")
+        if status.st_size > largest:
+            raise _too_large(file, what, status.st_size, largest)
+        with file.open("rb") as opened:
+            read = opened.read(largest + 1)
+    except FileNotFoundError:
+        raise _unreadable(file, what, "there is no such file", "check the name and the folder") from None
+    except (OSError, ValueError) as error:
+        why = (error.strerror or "it cannot be opened") if isinstance(error, OSError) else "that is not a file name"
+        raise _unreadable(file, what, why, "name a file that can be read") from None
+    if len(read) > largest:
+        raise _too_large(file, what, len(read), largest)
+    return read
+
+
+def _decimal(text: str) -> Decimal:
+    try:
+        return Decimal(text)
+    except InvalidOperation:  # an exponent beyond what a Decimal holds; refused later, with its place
+        return Decimal("Infinity")
+
+
+def _unreadable(file: Path, what: str, why: str, instead: str) -> InvalidFile:
+    return InvalidFile(f"the {what} '{file.name}' cannot be read", why=why, instead=instead)
+
+
+def _too_large(file: Path, what: str, size: int, largest: int) -> InvalidFile:
+    return InvalidFile(
+        f"the {what} '{file.name}' is too large: {size:,} bytes",
+        why=f"a {what} has at most {largest:,} bytes",
+        instead="check that this is the file you mean; long lists of codes belong in CSV files beside the program",
+    )
+
+
+def _not_toml(file: Path, why: str, *, line: int | None = None) -> InvalidFile:
+    return InvalidFile(
+        f"'{file.name}' is not a program file",
+        why=why,
+        instead="write TOML, as UTF-8 text; `dualmandate init blank` gives a file to start from",
+        where=Place(str(file), line),
+    )
+
+
+def _syntax(file: Path, message: str, text: str) -> InvalidFile:
+    found = re.search(r"\(at line (\d+), column (\d+)\)", message)
+    line = int(found.group(1)) if found else text.count("\n") + 1
+    column = f"at column {found.group(2)}" if found else "at the end of the file"
+    given = re.sub(r"\s*\(at .*\)$", "", message)
+    reason = next((ours for theirs, ours in _SYNTAX.items() if given.startswith(theirs)), given[:1].lower() + given[1:])
+    return InvalidFile(
+        f"'{file.name}' is not TOML",
+        why=f"line {line}, {column}: {reason}",
+        instead='write key = value; text stands in "quotes", and each key of a table is written once',
+        where=Place(str(file), line),
+    )

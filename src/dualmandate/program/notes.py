@@ -1,0 +1,76 @@
+"""What a careful reader of a plan would remark: bounds taken for values, noise that another one beats, hidden prices."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from dualmandate.choice import LinearCost, dollars
+from dualmandate.population import Currency
+from dualmandate.program.technology import BEST
+
+if TYPE_CHECKING:
+    from dualmandate.program.plan import Plan
+
+FAR = 1.0  # epsilon from which on a linear and a worst-case cost differ by more than half
+EXAMPLE_BUDGET, EXAMPLE_AVERSION = 20e6, 2.0  # USD, and relative risk aversion, of the example that explains a price
+
+
+def notes_on(plan: Plan) -> tuple[str, ...]:
+    """Remarks for the reader, the ones about the guarantee first."""
+    return (*_bounds(plan), *_better_noise(plan), *_worst_case(plan), *_hidden_prices(plan))
+
+
+def _bounds(plan: Plan) -> Iterator[str]:
+    for group in plan.allocation:
+        sensitivity = plan.technology.producer.production(group).sensitivity
+        if not sensitivity.exact:
+            measured = "the tables" if len(plan.allocation) == 1 else f"'{group}'"
+            yield (
+                f"The sensitivity of {measured} is {sensitivity}: a bound, not a value. The guarantee holds; the noise "
+                "may be larger than it need be."
+            )
+
+
+def _better_noise(plan: Plan) -> Iterator[str]:
+    """Another kind of noise that leaves society better off, where the program asked for one kind."""
+    if plan.program.file.mechanism.noise == BEST:
+        return
+    chosen = [row.choice for row in plan.comparisons if row.choice is not None]
+    best = max(chosen, key=lambda choice: choice.welfare, default=None)
+    if best is None or best.welfare <= plan.choice.welfare * (1 - 1e-9):
+        return
+    noise = next(row.noise for row in plan.comparisons if row.choice is best)
+    gain = best.welfare - plan.choice.welfare
+    if gain <= 0 or noise == plan.technology.noise:
+        return
+    reason = ""
+    if plan.technology.noise == "laplace" and noise == "geometric":
+        reason = " Laplace noise on whole-number counts is dominated: geometric noise is its whole-number twin."
+    yield (
+        f"{noise.capitalize()} noise would leave society {dollars(gain)} better off, at {best.currency} = "
+        f'{best.epsilon:.4g}; noise = "best" chooses among all kinds.{reason}'
+    )
+
+
+def _worst_case(plan: Plan) -> Iterator[str]:
+    epsilon = plan.choice.epsilon
+    linear = any(isinstance(group.information_utility, LinearCost) for group in plan.welfare.groups)
+    if linear and plan.choice.currency is Currency.EPSILON and FAR < epsilon < 700:
+        times = math.expm1(epsilon) / epsilon
+        yield (
+            f"The cost of privacy loss is taken as linear. At epsilon = {epsilon:.4g} a worst case that starts with the "
+            f'same slope (information_utility = "exponential") costs {times:,.3g} times as much.'
+        )
+
+
+def _hidden_prices(plan: Plan) -> Iterator[str]:
+    prices = {value.price for value in plan.welfare.table_values if value.measure == "squared"}
+    for price in sorted(price for price in prices if price is not None):
+        usual = EXAMPLE_AVERSION / EXAMPLE_BUDGET / 2
+        yield (
+            f"A price of {price:g} USD per squared USD means an absolute risk aversion of {2 * price:g} per USD; a "
+            f"relative risk aversion of {EXAMPLE_AVERSION:g} on a budget of {dollars(EXAMPLE_BUDGET)} would mean a "
+            f"price of {usual:g}."
+        )

@@ -1,0 +1,120 @@
+"""A plan: the privacy loss to choose, what it buys and costs, why, and the digest that is approved.
+
+A plan is pure: it rests on the program file and its code lists alone, never on the data, so it leaks nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from dualmandate.choice import Choice, Limits, Regret, SocialWelfare, TornadoRow
+from dualmandate.frontier import CurveFrontier
+from dualmandate.population import PrivacyLoss
+from dualmandate.program.digest import PLAN_VERSION, Exact, digest_of, exact_content
+from dualmandate.program.technology import Technology
+from dualmandate.semantics import Guarantee
+
+if TYPE_CHECKING:
+    from dualmandate.program.program import Program
+
+
+@dataclass(frozen=True)
+class TableConsequence:
+    """What the choice means for one table, in its own unit and in dollars."""
+
+    table: str
+    unit: str
+    query_count: int
+    measured_in: str  # the group of tables it is measured with
+    root_mean_squared_error: float  # in `unit`
+    half_width: float  # 95 in 100 published numbers are off by at most this, in `unit`; the widest of the table
+    root_mean_squared_consequence: float | None  # USD; None where no consequence was stated
+    data_loss: float  # USD, all numbers of the table
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What another kind of noise would choose and be worth; `choice` is None where it would not do, and `why` says so."""
+
+    noise: str
+    choice: Choice | None
+    why: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """What a program should publish, at which privacy loss, and why."""
+
+    program: Program
+    limits: Limits  # of the program, with what the ledger has left
+    frontier: CurveFrontier  # what the program asks for: one noise, or the best of all
+    technologies: Mapping[str, Technology]
+    technology: Technology  # the one that stands on the frontier at the choice
+    choice: Choice
+    loss: PrivacyLoss  # what a release of this plan spends, exactly
+    allocation: Mapping[str, Fraction]  # of it, what each group of tables spends
+    guarantee: Guarantee
+    tables: tuple[TableConsequence, ...]
+    comparisons: tuple[Comparison, ...]
+    regrets: tuple[Regret, ...]
+    tornado: tuple[TornadoRow, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def welfare(self) -> SocialWelfare:
+        """What society prefers."""
+        return self.program.welfare
+
+    @property
+    def frontiers(self) -> dict[str, CurveFrontier]:
+        """The frontier of each kind of noise that can serve the program, in the program's currency."""
+        return {noise: technology.frontier for noise, technology in self.technologies.items()}
+
+    @property
+    def half_widths(self) -> dict[str, float]:
+        """By table, what 95 in 100 published numbers are off by at most, in the table's unit."""
+        return {table.table: table.half_width for table in self.tables}
+
+    @cached_property
+    def exact(self) -> dict[str, Exact]:
+        """What the digest covers: exact things only."""
+        program, mechanism = self.program, self.program.file.mechanism
+        productions = {group: self.technology.producer.production(group) for group in self.allocation}
+        return {
+            "plan": str(PLAN_VERSION),
+            "program": exact_content(program.document.content),
+            "attributes": [[attribute.name, str(attribute.size)] for attribute in program.domain.attributes],
+            "code_lists": {name: codes.digest for name, codes in program.code_lists.items()},
+            "mechanism": {"noise": self.technology.noise, "strategy": mechanism.strategy},
+            "loss": {"amount": self.loss.exact(), "currency": str(self.loss.currency)},
+            "measurements": [
+                {
+                    "tables": [table.name for table in production.workload.tables],
+                    "loss": str(self.allocation[group]),
+                    "sensitivity": str(production.sensitivity.power),
+                    "norm": production.sensitivity.norm,
+                }
+                for group, production in productions.items()
+            ],
+        }
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 over the exact part: what an approver signs, and what `publish` carries out."""
+        return digest_of(self.exact)
+
+    def document(self) -> dict[str, object]:
+        """The plan as the JSON document `plan/1`; every number in it is finite."""
+        from dualmandate.program.document import plan_document
+
+        return plan_document(self)
+
+    def words(self) -> str:
+        """The plan as a page of text: what was chosen, what it means, what it costs, and what it rests on."""
+        from dualmandate.program.words import plan_words
+
+        return plan_words(self)

@@ -1,0 +1,124 @@
+"""From a program to its plan: frontiers, the choice on them, and what the choice means, costs and rests on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from fractions import Fraction
+
+from dualmandate.choice import Choice, Limits, SocialWelfare, choose, regret_curve, tornado
+from dualmandate.errors import Refusal
+from dualmandate.frontier import CurveFrontier
+from dualmandate.program.notes import notes_on
+from dualmandate.program.plan import Comparison, Plan, TableConsequence
+from dualmandate.program.program import Program
+from dualmandate.program.technology import BEST, Producer, Technology, combine, producers, used_at
+from dualmandate.semantics import guarantee
+
+MULTIPLES = (0.25, 0.5, 0.8, 0.9, 1.0, 1.1, 1.25, 2.0, 4.0)  # of the chosen loss, in the table of regrets
+SPREAD = 0.1  # each input of the tornado moves by a tenth either way
+COVERAGE = 0.95
+
+
+def make_plan(program: Program, remaining: Fraction | float | None, progress: Callable[[str], None]) -> Plan:
+    """Choose on the frontier that the program asks for, then say everything that follows."""
+    document, mechanism, welfare = program.document, program.file.mechanism, program.welfare
+    limits = replace(program.limits, remaining=remaining)
+    progress("working out what each kind of noise can produce")
+    with document.at("mechanism"):
+        able, refused = producers(mechanism, program.workload, program.protection, currency=welfare.currency)
+        technologies = {producer.noise: producer.technology(welfare) for producer in able}
+        frontier = combine(mechanism.noise, technologies, welfare)
+    progress("choosing the privacy loss")
+    with document.at("limits" if program.document.value(("limits",)) else "preferences"):
+        choice = choose(frontier, welfare, limits)
+    technology = used_at(frontier, technologies, choice.epsilon)
+    loss = technology.exact_loss(choice.loss)
+    progress("comparing with other kinds of noise")
+    comparisons = _compare(technologies, refused, welfare=welfare, limits=limits)
+    progress("asking how the choice moves with each number it rests on")
+    rebuild = _rebuilding(mechanism.noise, able)
+    plan = Plan(
+        program=program,
+        limits=limits,
+        frontier=frontier,
+        technologies=technologies,
+        technology=technology,
+        choice=choice,
+        loss=loss,
+        allocation=technology.shares(loss),
+        guarantee=guarantee(
+            program.protection,
+            loss,
+            program.file.population.household_size,
+            failure_probability=_float(mechanism.failure_probability),
+        ),
+        tables=_table_consequences(program, technology, choice, frontier),
+        comparisons=comparisons,
+        regrets=regret_curve(frontier, welfare, MULTIPLES, best=choice),
+        tornado=tornado(frontier, welfare, limits, spread=SPREAD, rebuild=rebuild),
+        notes=(),
+    )
+    return replace(plan, notes=notes_on(plan))
+
+
+def _compare(
+    technologies: Mapping[str, Technology],
+    refused: Mapping[str, Refusal],
+    *,
+    welfare: SocialWelfare,
+    limits: Limits,
+) -> tuple[Comparison, ...]:
+    """What each kind of noise alone would choose."""
+    rows = []
+    for noise, technology in technologies.items():
+        try:
+            rows.append(Comparison(noise, choose(technology.frontier, welfare, limits)))
+        except Refusal as refusal:
+            rows.append(Comparison(noise, None, refusal.what))
+    return (*rows, *(Comparison(noise, None, f"{refusal.what}: {refusal.why}") for noise, refusal in refused.items()))
+
+
+def _rebuilding(asked: str, able: tuple[Producer, ...]) -> Callable[[SocialWelfare], CurveFrontier] | None:
+    """How to make the frontier anew for other preferences; None where it does not depend on them."""
+    if asked != BEST and all(len(producer.groups) == 1 for producer in able):
+        return None
+    kept = [producer for producer in able if asked in (BEST, producer.noise)]
+
+    def rebuild(welfare: SocialWelfare) -> CurveFrontier:
+        return combine(asked, {producer.noise: producer.technology(welfare) for producer in kept}, welfare)
+
+    return rebuild
+
+
+def _table_consequences(
+    program: Program, technology: Technology, choice: Choice, frontier: CurveFrontier
+) -> tuple[TableConsequence, ...]:
+    """RMSE, 95 % half-width and consequences of every table at the choice."""
+    spent = technology.measured.allocation(technology.spent(choice.epsilon))
+    costs = program.welfare.table_data_losses(frontier, choice.epsilon)
+    values = {value.table: value for value in program.welfare.table_values}
+    rows = []
+    for group, loss in spent.items():
+        production = technology.producer.production(group)
+        for table in production.workload.tables:
+            outcome = next(outcome for outcome in choice.tables if outcome.table == table.name)
+            width = float(production.half_width(table.name, loss, COVERAGE).max())
+            rows.append(
+                TableConsequence(
+                    table=table.name,
+                    unit=outcome.unit,
+                    query_count=outcome.query_count,
+                    measured_in=group,
+                    root_mean_squared_error=outcome.root_mean_squared_error,
+                    half_width=width * values[table.name].grid,
+                    root_mean_squared_consequence=outcome.root_mean_squared_consequence,
+                    data_loss=costs[table.name],
+                )
+            )
+    order = [table.name for table in program.file.workload]
+    return tuple(sorted(rows, key=lambda row: order.index(row.table)))
+
+
+def _float(number: Fraction | None) -> float | None:
+    return None if number is None else float(number)

@@ -1,0 +1,24 @@
+"""The keys of a program file, table by table: what may be written, and what each value must be."""
+
+from dualmandate.program.schema.calibrated import CalibratedNumber
+from dualmandate.program.schema.mechanism import LimitsTable, MechanismTable
+from dualmandate.program.schema.population import AttributeTable, HierarchyTable, InvariantTable, PopulationTable
+from dualmandate.program.schema.preferences import GroupTable, PreferencesTable
+from dualmandate.program.schema.program import ProgramFile, ProgramTable
+from dualmandate.program.schema.workload import FitnessForUse, WorkloadTable
+
+__all__ = [
+    "AttributeTable",
+    "CalibratedNumber",
+    "FitnessForUse",
+    "GroupTable",
+    "HierarchyTable",
+    "InvariantTable",
+    "LimitsTable",
+    "MechanismTable",
+    "PopulationTable",
+    "PreferencesTable",
+    "ProgramFile",
+    "ProgramTable",
+    "WorkloadTable",
+]

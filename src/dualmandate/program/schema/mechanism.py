@@ -1,0 +1,58 @@
+"""`[mechanism]` and `[limits]`: how answers are produced, and caps set from outside."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, BeforeValidator, WithJsonSchema
+
+from dualmandate.program.schema.number import CLOSED, Positive, Probability, refused
+
+Noise = Literal["laplace", "geometric", "gaussian", "staircase", "best"]
+
+
+def _measured(value: object) -> object:
+    if value in ("together", "apart"):
+        return value
+    if isinstance(value, list) and value and all(_is_names(group) for group in value):
+        return tuple(tuple(group) for group in value)
+    raise refused(
+        "tables are measured together, each apart, or in groups of named tables",
+        'write "together", "apart", or [["one table", "another"], ["a third"]]',
+    )
+
+
+def _is_names(group: object) -> bool:
+    return isinstance(group, list) and bool(group) and all(isinstance(name, str) and name for name in group)
+
+
+_NAMES = {"type": "array", "minItems": 1, "items": {"type": "string", "minLength": 1}}
+_MEASURED_SCHEMA = WithJsonSchema(
+    {"anyOf": [{"enum": ["together", "apart"]}, {"type": "array", "minItems": 1, "items": _NAMES}]}
+)
+
+
+class MechanismTable(BaseModel):
+    """The technology: what noise is added to what."""
+
+    model_config = CLOSED
+
+    noise: Noise
+    """The noise decides how much accuracy a privacy loss buys: "laplace", "geometric", … or "best"."""
+    strategy: Literal["workload", "identity"] = "workload"
+    """What is measured: the tables themselves, or every cell of the domain."""
+    measured: Annotated[str | tuple[tuple[str, ...], ...], BeforeValidator(_measured), _MEASURED_SCHEMA] = "together"
+    """Whether the tables share one measurement or split the privacy loss by their value."""
+    failure_probability: Probability | None = None
+    """The δ at which Gaussian noise is expressed in epsilon."""
+
+
+class LimitsTable(BaseModel):
+    """Caps that law or policy sets, whatever preferences say."""
+
+    model_config = CLOSED
+
+    largest_epsilon: Positive | None = None
+    """The largest epsilon that may be chosen."""
+    largest_rho: Positive | None = None
+    """The largest rho that may be chosen, where the privacy loss is counted in rho."""

@@ -1,0 +1,138 @@
+"""Numbers and words as a program file may write them: exact, finite, and never a truth value in disguise."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import Decimal
+from fractions import Fraction
+from typing import Annotated, Any, TypeVar
+
+from pydantic import ConfigDict, Field, PlainValidator, WithJsonSchema
+from pydantic_core import PydanticCustomError
+
+LARGEST_EXPONENT = 300  # of ten, so that every number has a finite double
+MOST_DIGITS = 60
+
+CLOSED = ConfigDict(
+    frozen=True, extra="forbid", strict=True, hide_input_in_errors=True, use_attribute_docstrings=True, title=None
+)
+
+
+def refused(why: str, instead: str, *, key: str | None = None) -> PydanticCustomError:
+    """A complaint about a value (of the table's key, where one is named), in the words that its refusal will use."""
+    return PydanticCustomError(
+        "refused", "{why}", {"why": why, "instead": instead, "key": () if key is None else (key,)}
+    )
+
+
+def lacking(key: str | tuple[str | int, ...], why: str, instead: str) -> PydanticCustomError:
+    """A complaint that a table leaves out a key which its other keys call for."""
+    path = (key,) if isinstance(key, str) else key
+    return PydanticCustomError("lacking", "{why}", {"why": why, "instead": instead, "key": path})
+
+
+def exact_number(value: object) -> Fraction:
+    """A finite number as it was typed, exactly."""
+    if isinstance(value, bool) or not isinstance(value, int | Decimal | Fraction):
+        raise refused("a number is meant here", "write a number without quotes")
+    if isinstance(value, Decimal):
+        if not value.is_finite():
+            raise refused("it is not a finite number", "write a finite number")
+        if value and (abs(value.adjusted()) > LARGEST_EXPONENT or len(value.as_tuple().digits) > MOST_DIGITS):
+            raise refused("no quantity is that large, that small or that precise", "write it with fewer digits")
+    elif isinstance(value, int) and value.bit_length() > 3 * LARGEST_EXPONENT:
+        raise refused("no quantity is that large", "write a smaller number")
+    return Fraction(value)
+
+
+def whole_number(value: object) -> int:
+    """A whole number; 2.0 counts as 2."""
+    number = exact_number(value)
+    if number.denominator != 1:
+        raise refused("a whole number is meant here", "write a number without a fraction")
+    return int(number)
+
+
+def label(value: object) -> str:
+    """A level or group as a text; whole numbers stand for their digits."""
+    if isinstance(value, str):
+        if not value:
+            raise refused("a level without a name cannot be asked for", "write a text that is not empty")
+        return value
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(whole_number(value))
+    raise refused("a level is a text or a whole number", 'write it in quotes, as "yes"')
+
+
+def labels(value: object) -> tuple[str, ...]:
+    """One level, or a list of levels."""
+    listed = value if isinstance(value, list) else [value]
+    if not listed:
+        raise refused("an empty list selects nothing", "list at least one level")
+    return tuple(label(item) for item in listed)
+
+
+def _word(value: object) -> str:
+    if not isinstance(value, str):
+        raise refused("a text is meant here", 'write it in quotes, as "child"')
+    if not value.strip():
+        raise refused("an empty text says nothing", "write what is meant")
+    return value
+
+
+def _checked(holds: Callable[[Fraction], bool], why: str, instead: str) -> Callable[[object], Fraction]:
+    def check(value: object) -> Fraction:
+        number = exact_number(value)
+        if not holds(number):
+            raise refused(why, instead)
+        return number
+
+    return check
+
+
+def _whole_from(lowest: int) -> Callable[[object], int]:
+    def check(value: object) -> int:
+        number = whole_number(value)
+        if number < lowest:
+            raise refused(f"it must be at least {lowest}", f"write a whole number of at least {lowest}")
+        return number
+
+    return check
+
+
+T = TypeVar("T")
+Several = Annotated[tuple[T, ...], Field(strict=False)]  # a TOML array
+
+LEVEL_SCHEMA: dict[str, Any] = {"type": ["string", "integer"], "minLength": 1}
+
+Text = Annotated[str, PlainValidator(_word), WithJsonSchema({"type": "string", "minLength": 1})]
+Level = Annotated[str, PlainValidator(label), WithJsonSchema(LEVEL_SCHEMA)]
+Levels = Annotated[
+    tuple[str, ...],
+    PlainValidator(labels),
+    WithJsonSchema({"anyOf": [LEVEL_SCHEMA, {"type": "array", "items": LEVEL_SCHEMA, "minItems": 1}]}),
+]
+Number = Annotated[Fraction, PlainValidator(exact_number), WithJsonSchema({"type": "number"})]
+Positive = Annotated[
+    Fraction,
+    PlainValidator(_checked(lambda number: number > 0, "it must be larger than 0", "write a positive number")),
+    WithJsonSchema({"type": "number", "exclusiveMinimum": 0}),
+]
+Probability = Annotated[
+    Fraction,
+    PlainValidator(_checked(lambda p: 0 < p < 1, "a probability strictly between 0 and 1 is meant", "write 0 < p < 1")),
+    WithJsonSchema({"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1}),
+]
+QueryWeight = Annotated[
+    Fraction,
+    PlainValidator(
+        _checked(
+            lambda weight: abs(weight) <= 1,
+            "a linear query weighs each record by at most 1, or its sensitivity would grow",
+            "divide the weights by the largest one",
+        )
+    ),
+    WithJsonSchema({"type": "number", "minimum": -1, "maximum": 1}),
+]
+Count = Annotated[int, PlainValidator(_whole_from(1)), WithJsonSchema({"type": "integer", "minimum": 1})]
+WholeNumber = Annotated[int, PlainValidator(whole_number), WithJsonSchema({"type": "integer"})]

@@ -1,0 +1,96 @@
+"""`[preferences]`: what privacy and accuracy are worth to society."""
+
+from __future__ import annotations
+
+from typing import Literal, Self
+
+from pydantic import BaseModel, model_validator
+
+from dualmandate.program.schema.calibrated import Calibrated
+from dualmandate.program.schema.number import CLOSED, Positive, Probability, Several, Text, lacking, refused
+
+InformationUtility = Literal["linear", "exponential", "bounded", "posterior"]
+
+
+class GroupTable(BaseModel):
+    """People with a cost of their own."""
+
+    model_config = CLOSED
+
+    name: Text
+    """A group is known by its name."""
+    size: Calibrated
+    """The number of units in the group."""
+    mean_disclosure_cost: Calibrated
+    """What a privacy loss costs one of them."""
+    information_utility: InformationUtility | None = None
+    """The form of their cost, where it differs from everybody's."""
+    prior_probability: Probability | None = None
+    """What an attacker believes beforehand; with the posterior form."""
+    relative_privacy_weight: Positive | None = None
+    """The weight of their privacy, where it differs from everybody's."""
+
+
+class PreferencesTable(BaseModel):
+    """What a privacy loss costs people, and how it weighs against accuracy."""
+
+    model_config = CLOSED
+
+    information_utility: InformationUtility
+    """How cost grows with privacy loss must be stated: "linear", "exponential", "bounded" or "posterior"."""
+    mean_disclosure_cost: Calibrated | None = None
+    """What a privacy loss costs one unit; its unit depends on the form."""
+    prior_probability: Probability | None = None
+    """What an attacker believes beforehand; with the posterior form."""
+    relative_privacy_weight: Positive | None = None
+    """The weight of privacy relative to data, φ/(1 − φ); 1 where not stated."""
+    privacy_weight: Probability | None = None
+    """The weight of privacy φ between 0 and 1: another way to state relative_privacy_weight."""
+    price_of_squared_misallocation: Calibrated | None = None
+    """What a squared dollar of misallocation is worth, in USD per USD^2."""
+    price_of_misallocation: Calibrated | None = None
+    """What a misallocated dollar is worth, in USD per USD; 1 where not stated."""
+    groups: Several[GroupTable] = ()
+    """People with costs of their own; their sizes add up to the population."""
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if self.privacy_weight is not None and self.relative_privacy_weight is not None:
+            raise refused(
+                "it states the weight of privacy twice: privacy_weight and relative_privacy_weight",
+                "keep one; relative_privacy_weight = privacy_weight / (1 − privacy_weight)",
+                key="privacy_weight",
+            )
+        if self.groups and self.mean_disclosure_cost is not None:
+            raise refused(
+                "each group states its own cost, so this one would be nobody's",
+                "leave it out, or leave out the groups",
+                key="mean_disclosure_cost",
+            )
+        if not self.groups and self.mean_disclosure_cost is None:
+            raise lacking(
+                "mean_disclosure_cost",
+                "without a cost of privacy loss, more of it is always better",
+                'state { value = …, unit = "…", source = "…" }, or [[preferences.groups]] with their own costs',
+            )
+        if not self.groups:
+            _check_prior(self.information_utility, self.prior_probability, ())
+        for position, group in enumerate(self.groups):
+            form = group.information_utility or self.information_utility
+            _check_prior(form, group.prior_probability or self.prior_probability, ("groups", position))
+        return self
+
+
+def _check_prior(form: str, prior: object, table: tuple[str | int, ...]) -> None:
+    if form == "posterior" and prior is None:
+        raise lacking(
+            (*table, "prior_probability"),
+            "the posterior form prices how far a belief may move, so it must know where the belief starts",
+            "state prior_probability = 0.01, or the belief you assume",
+        )
+    if form != "posterior" and prior is not None and not table:
+        raise refused(
+            f"a prior belief plays no part in the {form} form",
+            'leave it out, or state information_utility = "posterior"',
+            key="prior_probability",
+        )

@@ -1,0 +1,58 @@
+"""The whole program file."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import BaseModel, BeforeValidator, Field, WithJsonSchema
+
+from dualmandate.program.schema.mechanism import LimitsTable, MechanismTable
+from dualmandate.program.schema.number import CLOSED, Several, Text, refused, whole_number
+from dualmandate.program.schema.population import InvariantTable, PopulationTable
+from dualmandate.program.schema.preferences import PreferencesTable
+from dualmandate.program.schema.workload import WorkloadTable
+
+SCHEMA_VERSION = 1
+
+
+def _version(value: object) -> int:
+    if whole_number(value) != SCHEMA_VERSION:
+        raise refused(
+            f"this version reads program files of schema {SCHEMA_VERSION}",
+            f"write schema = {SCHEMA_VERSION}, or use the version of dualmandate that the file was written for",
+        )
+    return SCHEMA_VERSION
+
+
+class ProgramTable(BaseModel):
+    """The name of the program."""
+
+    model_config = CLOSED
+
+    name: Text
+    """A plan and its dossier are filed under the program's name."""
+    schema_: Annotated[int, BeforeValidator(_version), Field(alias="schema"), WithJsonSchema({"const": SCHEMA_VERSION})]
+    """The version of the keys: a later one may mean something else by them."""
+    description: Text | None = None
+    """What the program publishes, for readers."""
+
+
+class ProgramFile(BaseModel):
+    """A program: who is counted, what is asked, how it is produced and what society prefers."""
+
+    model_config = CLOSED
+
+    program: ProgramTable
+    """A program has a name and a schema version."""
+    population: PopulationTable
+    """Who is counted and who is protected must be stated."""
+    workload: Several[WorkloadTable]
+    """A program that asks nothing publishes nothing."""
+    mechanism: MechanismTable
+    """How answers are produced decides how much accuracy a privacy loss buys."""
+    preferences: PreferencesTable
+    """The optimum balances technology against preferences: without them no privacy loss is better than another."""
+    limits: LimitsTable = LimitsTable()
+    """Caps set from outside."""
+    invariants: Several[InvariantTable] = ()
+    """Totals that are published without noise."""

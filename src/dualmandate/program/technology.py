@@ -1,0 +1,174 @@
+"""The ways to produce the tables: one frontier for each kind of noise, alone or as the best of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from dualmandate.choice import SocialWelfare
+from dualmandate.errors import InvalidMechanism, MissingKey, Place, Refusal, TooLarge
+from dualmandate.frontier import ClosedFormCurves, Conversion, CurveFrontier, EnvelopeCurves, Measure
+from dualmandate.frontier import envelope, frontier_of, in_epsilon, split
+from dualmandate.mechanism import NOISE_LAWS, MatrixMechanism, Mechanism, NoiseLaw, NoiseMechanism, Production
+from dualmandate.population import Currency, PrivacyLoss, Protection
+from dualmandate.program.schema import MechanismTable
+from dualmandate.workload import Tabulation, Workload
+
+BEST = "best"
+ALL_TABLES = "all"
+MOST_MEASURED = 10**9  # numbers in one table, or cells where every cell is measured
+SHARE_DIGITS = 10  # significant digits of the share of a group of tables in the loss
+
+
+@dataclass(frozen=True, eq=False)
+class Producer:
+    """One kind of noise on the program's tables, before anybody says what their accuracy is worth."""
+
+    noise: str
+    groups: Mapping[str, CurveFrontier]  # tables measured together, in the currency that the noise is set by
+    failure_probability: float | None  # set where Gaussian noise is read in epsilon
+
+    def technology(self, welfare: SocialWelfare) -> Technology:
+        """The frontier of this noise; groups of tables share the loss by what their accuracy is worth."""
+        values = {value.table: value.value_per_step for value in welfare.table_values}
+        measures: dict[str, Measure] = {value.table: value.measure for value in welfare.table_values}
+        only = next(iter(self.groups.values()))
+        measured = only if len(self.groups) == 1 else split(self.groups, values=values, measures=measures)
+        measured = replace(measured, name=self.noise)
+        if self.failure_probability is None:
+            return Technology(self.noise, measured, measured, self)
+        return Technology(self.noise, in_epsilon(measured, self.failure_probability), measured, self)
+
+    def production(self, group: str) -> Production:
+        """What the noise does to the answers of one group of tables."""
+        curves = self.groups[group].curves
+        assert isinstance(curves, ClosedFormCurves)
+        return curves.production
+
+
+@dataclass(frozen=True, eq=False)
+class Technology:
+    """One way to produce the tables.
+
+    `frontier` counts the loss in the program's currency; `measured` in the currency that the noise is set by, which
+    differs where Gaussian noise is read in epsilon at a failure probability.
+    """
+
+    noise: str
+    frontier: CurveFrontier
+    measured: CurveFrontier
+    producer: Producer
+
+    def spent(self, loss: float) -> float:
+        """The loss in the currency that the noise is set by, for a loss in the program's currency."""
+        probability = self.producer.failure_probability
+        return loss if probability is None else Conversion(probability).rho(loss)[0]
+
+    def exact_loss(self, chosen: PrivacyLoss) -> PrivacyLoss:
+        """The loss that a release spends, exactly: the chosen one, or the ρ behind a chosen ε at δ, rounded down."""
+        if self.producer.failure_probability is None:
+            return chosen
+        return PrivacyLoss.chosen(self.spent(float(chosen)), Currency.RHO)
+
+    def shares(self, loss: PrivacyLoss) -> dict[str, Fraction]:
+        """What each group of tables spends of an exact loss: rounded down, at most all of it together."""
+        groups = self.producer.groups
+        if len(groups) == 1:
+            return dict.fromkeys(groups, loss.amount)
+        step = loss.amount / 10**SHARE_DIGITS
+        allocation = self.measured.allocation(float(loss))
+        shares = {group: max(Fraction(spent) // step, Fraction(1)) * step for group, spent in allocation.items()}
+        excess = sum(shares.values()) - loss.amount
+        if excess > 0:
+            largest = max(shares, key=lambda group: shares[group])
+            shares[largest] -= -(-excess // step) * step
+        return shares
+
+
+def producers(
+    table: MechanismTable, workload: Workload, protection: Protection, *, currency: Currency
+) -> tuple[tuple[Producer, ...], dict[str, Refusal]]:
+    """Every kind of noise that can serve the program, and why the others cannot; refused where the stated one cannot.
+
+    Kinds that the program did not ask for are there to be compared.
+    """
+    found: list[Producer] = []
+    refused: dict[str, Refusal] = {}
+    for law in NOISE_LAWS.values():
+        try:
+            found.append(_producer(law, table, workload, protection=protection, currency=currency))
+        except Refusal as refusal:
+            if table.noise == law.name:
+                raise
+            refused[law.name] = refusal
+    if not found:
+        raise next(iter(refused.values()))
+    return tuple(found), refused
+
+
+def combine(asked: str, technologies: Mapping[str, Technology], welfare: SocialWelfare) -> CurveFrontier:
+    """The frontier that the program asks for: one noise, or the best of all at each loss."""
+    if asked != BEST:
+        return technologies[asked].frontier
+    values = {value.table: value.value_per_step for value in welfare.table_values}
+    measures: dict[str, Measure] = {value.table: value.measure for value in welfare.table_values}
+    return envelope([technology.frontier for technology in technologies.values()], values=values, measures=measures)
+
+
+def used_at(frontier: CurveFrontier, technologies: Mapping[str, Technology], loss: float) -> Technology:
+    """The technology that stands on the frontier at a loss."""
+    standing = frontier.curves.best(loss) if isinstance(frontier.curves, EnvelopeCurves) else frontier
+    return next(technology for technology in technologies.values() if technology.frontier is standing)
+
+
+def _producer(
+    law: NoiseLaw, table: MechanismTable, workload: Workload, *, protection: Protection, currency: Currency
+) -> Producer:
+    probability = table.failure_probability
+    if law.currency is not currency and law.currency is Currency.EPSILON:
+        raise InvalidMechanism(
+            f"{law.name} noise is not counted in {currency}",
+            why=f"the cost of disclosure is stated per {currency}, and the loss of {law.name} noise is an epsilon",
+            instead='use noise = "gaussian", or state the cost per epsilon',
+            where=Place(key="mechanism.noise"),
+        )
+    if law.currency is not currency and probability is None:
+        raise MissingKey(
+            f"{law.name} noise needs a failure_probability here",
+            why="its loss is a rho, and becomes the epsilon that the cost is stated in only at a δ",
+            instead="state failure_probability = 1e-10, or a cost per rho",
+            where=Place(key="mechanism.failure_probability"),
+        )
+    mechanism = _mechanism(law, table, workload)
+    frontiers = {
+        group: frontier_of(mechanism, workload.only(tables), protection=protection)
+        for group, tables in _groups(table, workload).items()
+    }
+    converted = law.currency is not currency and probability is not None
+    return Producer(law.name, frontiers, float(probability) if converted and probability else None)
+
+
+def _mechanism(law: NoiseLaw, table: MechanismTable, workload: Workload) -> Mechanism:
+    if table.strategy == "workload":
+        return NoiseMechanism(law)
+    if workload.domain.size > MOST_MEASURED:
+        raise TooLarge(
+            f"every one of {workload.domain.size:.3g} cells was asked to be measured",
+            why=f"at most {MOST_MEASURED:,} numbers are measured, and each of them gets noise",
+            instead='state strategy = "workload", or record less: fewer attributes or fewer levels',
+            where=Place(key="mechanism.strategy"),
+        )
+    every_cell = Tabulation("every cell", by=workload.domain.names)
+    return MatrixMechanism(Workload.from_tabulations(workload.domain, [every_cell]), law)
+
+
+def _groups(table: MechanismTable, workload: Workload) -> dict[str, tuple[str, ...]]:
+    """The tables measured together, by a name for the group."""
+    names = tuple(table.name for table in workload.tables)
+    if table.measured == "together" or len(names) == 1:
+        return {ALL_TABLES: names}
+    if table.measured == "apart":
+        return {name: (name,) for name in names}
+    assert not isinstance(table.measured, str)
+    return {" + ".join(group): group for group in table.measured}

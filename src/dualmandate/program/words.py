@@ -1,0 +1,179 @@
+"""A plan as a page of text that a board member reads in two minutes."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from dualmandate.choice import dollars, plural
+from dualmandate.population import Currency
+from dualmandate.semantics import sentences
+
+if TYPE_CHECKING:
+    from dualmandate.program.plan import Plan
+
+WIDTH = 100
+MOST_ROWS = 6  # of a table of many rows; the rest is in plan.json
+SHOWN_PRIOR = 0.01
+SHOWN_MULTIPLES = (0.5, 0.8, 1.25, 2.0)
+
+
+def plan_words(plan: Plan) -> str:
+    """The whole page."""
+    program = plan.program
+    title = program.name if program.file.program.description is None else f"{program.name}: {_description(plan)}"
+    parts = [
+        [title],
+        _section("The choice", _wrapped(plan.choice.explain().splitlines())),
+        _section("The tables", _tables(plan)),
+        _section(f"What it means for a {program.protection.unit}", _meaning(plan)),
+        _section("The price of another choice", _regrets(plan)),
+        _section("What the choice rests on", _tornado(plan)),
+        _section("Other kinds of noise", _comparisons(plan)),
+        _section("Notes", _wrapped(plan.notes)) if plan.notes else [],
+        _section("To be approved", _signed(plan)),
+    ]
+    return "\n\n".join("\n".join(lines) for lines in parts if lines)
+
+
+def _description(plan: Plan) -> str:
+    return plan.program.file.program.description or ""
+
+
+def _section(heading: str, lines: Iterable[str]) -> list[str]:
+    return [heading, *(f"  {line}" for line in lines)]
+
+
+def _wrapped(paragraphs: Iterable[str]) -> list[str]:
+    lines: list[str] = []
+    for paragraph in paragraphs:
+        lines += textwrap.wrap(paragraph, WIDTH - 4, initial_indent="- ", subsequent_indent="  ")
+    return lines
+
+
+def _tables(plan: Plan) -> list[str]:
+    rows = sorted(plan.tables, key=lambda table: -table.data_loss)
+    lines = _columns(
+        ["table", "numbers", "typical error", "95 in 100 within", "typical worth", "cost of errors"],
+        [
+            [
+                textwrap.shorten(table.table, 34, placeholder="…"),
+                f"{table.query_count:,}",
+                f"{table.root_mean_squared_error:.4g} {plural(table.unit)}",
+                f"±{table.half_width:.4g}",
+                "–" if table.root_mean_squared_consequence is None else dollars(table.root_mean_squared_consequence),
+                dollars(table.data_loss),
+            ]
+            for table in rows[:MOST_ROWS]
+        ],
+    )
+    return [*lines, *_more(len(rows), "tables")]
+
+
+def _meaning(plan: Plan) -> list[str]:
+    promise = plan.guarantee
+    losses = "; ".join(f"{group.label}: {group.words}" for group in promise.losses)
+    return _wrapped(
+        [
+            f"{promise.protected} {promise.indistinguishable}",
+            f"{losses[:1].upper()}{losses[1:]}.",
+            *_beliefs(plan),
+            f"Not protected: {' '.join(promise.not_protected)}",
+            promise.assumption,
+        ]
+    )
+
+
+def _beliefs(plan: Plan) -> tuple[str, ...]:
+    """The sentences of the guarantee, for one prior belief instead of three."""
+    probability = plan.program.file.mechanism.failure_probability
+    if plan.loss.currency is Currency.RHO and probability is None:
+        return plan.guarantee.beliefs
+    return sentences(
+        plan.loss,
+        plan.program.protection,
+        priors=(SHOWN_PRIOR,),
+        failure_probability=None if probability is None else float(probability),
+    )
+
+
+def _regrets(plan: Plan) -> list[str]:
+    currency = plan.choice.currency
+    rows = [row for row in plan.regrets if any(abs(row.multiple - shown) < 1e-9 for shown in SHOWN_MULTIPLES)]
+    return _wrapped(
+        f"{currency} = {row.epsilon:.4g} ({row.multiple:g} times the choice) would "
+        + (f"cost society {dollars(row.absolute)} more" if row.absolute >= 0 else "be better, but is not allowed")
+        + f" ({row.relative:+.1%})."
+        for row in rows
+    )
+
+
+def _tornado(plan: Plan) -> list[str]:
+    rows = [row for row in plan.tornado if row.swing > 1e-9 * plan.choice.epsilon]
+    lines = _columns(
+        ["a tenth either way", "now", "lower", "higher"],
+        [
+            [
+                row.name,
+                f"{row.value:,.10g} {row.unit}".rstrip(),
+                "no optimum" if row.low.epsilon is None else f"{row.low.epsilon:.4g}",
+                "no optimum" if row.high.epsilon is None else f"{row.high.epsilon:.4g}",
+            ]
+            for row in rows[:MOST_ROWS]
+        ],
+    )
+    return [*lines, *_more(len(rows), "inputs")] if rows else ["nothing stated moves it: a limit decides."]
+
+
+def _comparisons(plan: Plan) -> list[str]:
+    able = [row for row in plan.comparisons if row.choice is not None]
+    lines = _columns(
+        ["noise", str(plan.choice.currency), "typical error", "society loses"],
+        [
+            [
+                row.noise + (" (chosen)" if row.noise == plan.technology.noise else ""),
+                f"{row.choice.epsilon:.6g}",
+                "–" if row.choice.root_mean_squared_error is None else f"{row.choice.root_mean_squared_error:.4g}",
+                dollars(-row.choice.welfare),
+            ]
+            for row in able
+            if row.choice is not None
+        ],
+    )
+    return [*lines, *_wrapped(f"{row.noise}: {row.why}." for row in plan.comparisons if row.choice is None)]
+
+
+def _signed(plan: Plan) -> list[str]:
+    split = [f"{group}: {share}" for group, share in plan.allocation.items()] if len(plan.allocation) > 1 else []
+    return [
+        f"loss    {plan.loss.currency} = {plan.loss.exact()}, spent from the account '{_account(plan)}'",
+        *(f"        of it {line}" for line in split[:MOST_ROWS]),
+        *(f"        {line}" for line in _more(len(split), "groups")),
+        f"noise   {plan.technology.noise}, on {_measured(plan)}",
+        f"digest  {plan.digest}",
+    ]
+
+
+def _account(plan: Plan) -> str:
+    return plan.program.file.population.account
+
+
+def _measured(plan: Plan) -> str:
+    return "every cell" if plan.program.file.mechanism.strategy == "identity" else "the tables themselves"
+
+
+def _more(count: int, what: str) -> list[str]:
+    return [f"… and {count - MOST_ROWS} more {what}, in plan.json"] if count > MOST_ROWS else []
+
+
+def _columns(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """Rows under heads: the first column left, the others right."""
+    widths = [max(len(row[column]) for row in [heads, *rows]) for column in range(len(heads))]
+    return [
+        "  ".join(
+            cell.ljust(width) if column == 0 else cell.rjust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in [heads, *rows]
+    ]

@@ -1,0 +1,169 @@
+"""How far a release can move what somebody believes about one person.
+
+A secret is a pair of statements about a person that cannot both be true; what an attacker believes is a prior on the
+first of them. A release with pure loss ε moves the odds between two neighboring files by at most e^{±ε}, whatever the
+attacker knows about everybody else, provided that records are drawn independently (the paper's equation for semantic
+privacy; Kifer and Machanavajjhala 2012, theorem 6.1). Files that lie several neighbor steps apart lose the bound of
+each step:
+
+    secret                          add-or-remove     replace-one
+    in the file with a, or out           1 step       not protected: the number of records is public
+    in with a, or in with b              2 steps      1 step
+
+With a failure probability δ no bound holds for every outcome. For any β > δ the odds move by more than
+e^ε·β/(β − δ) with probability at most β: if B is the set of outcomes whose likelihood ratio exceeds e^t, then
+P(B) ≤ e^ε·P′(B) + δ ≤ e^{ε−t}·P(B) + δ, so P(B) ≤ δ/(1 − e^{ε−t}), which is β at t = ε + ln(β/(β − δ)).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from enum import StrEnum
+
+from dualmandate.errors import InvalidLoss, InvalidPreferences
+from dualmandate.population import Currency, Neighbors, PrivacyLoss
+from dualmandate.population.conversion import epsilon_at
+
+
+class Secret(StrEnum):
+    """The two kinds of statements about a person that a release may help to tell apart."""
+
+    IN_OR_OUT = "in or out"
+    ATTRIBUTE = "one attribute or another"
+
+
+@dataclass(frozen=True)
+class Belief:
+    """What somebody believed before a release, and the least and most they can believe after it; all in [0, 1]."""
+
+    prior: float
+    lowest: float
+    highest: float
+
+
+@dataclass(frozen=True)
+class OddsBound:
+    """How far the odds of a secret can move: by a factor between e^{−log_factor} and e^{log_factor}.
+
+    `log_factor` is infinite where the secret is not protected. `exception_probability` β is 0 for a pure loss; with a
+    δ it is the probability with which the bound may fail, upward or downward.
+    """
+
+    log_factor: float
+    exception_probability: float = 0.0
+
+    @property
+    def protected(self) -> bool:
+        """Whether anything is promised about this secret."""
+        return math.isfinite(self.log_factor)
+
+    @property
+    def factor(self) -> float:
+        """Largest factor on the odds, e^{log_factor}; infinite where it exceeds every number."""
+        return math.exp(self.log_factor) if self.log_factor < 709.0 else math.inf
+
+    def belief(self, prior: float) -> Belief:
+        """The beliefs a prior can turn into."""
+        return Belief(prior, posterior(prior, -self.log_factor), posterior(prior, self.log_factor))
+
+
+def posterior(prior: float, log_factor: float) -> float:
+    """Belief after the odds moved by e^t: p·e^t/(1 − p + p·e^t), computed without overflow."""
+    checked_probability(prior, "a prior belief")
+    if prior in (0.0, 1.0):
+        return prior
+    log_odds = math.log(prior) - math.log1p(-prior) + log_factor
+    if log_odds >= 0:
+        return 1.0 / (1.0 + math.exp(-log_odds))
+    return math.exp(log_odds) / (1.0 + math.exp(log_odds))
+
+
+def odds_bound(
+    loss: PrivacyLoss,
+    secret: Secret = Secret.IN_OR_OUT,
+    *,
+    neighbors: Neighbors = Neighbors.ADD_OR_REMOVE,
+    records: int = 1,
+    failure_probability: float | None = None,
+    exception_probability: float | None = None,
+) -> OddsBound:
+    """How far a loss lets the odds of a secret move: e^{±ε}, e^{±2ε}, e^{±mε} for m records that change together.
+
+    A loss in ρ is first expressed in ε at the `failure_probability`, after multiplying ρ by the square of the number of
+    neighbor steps. `exception_probability` is the β of the module's text; by default √δ, which costs nothing visible.
+    """
+    steps = neighbor_steps(secret, neighbors)
+    if steps is None:
+        return OddsBound(math.inf)
+    epsilon, delta = after_steps(loss, steps * records, failure_probability)
+    return _with_exceptions(epsilon, delta, exception_probability, shares=1)
+
+
+def participation_bound(
+    loss: PrivacyLoss,
+    *,
+    records: int = 1,
+    failure_probability: float | None = None,
+    exception_probability: float | None = None,
+) -> OddsBound:
+    """How much one's own record adds to any conclusion: the odds with it, over the odds without it, are e^{±2ε}.
+
+    Posterior against posterior: whatever the attacker wants to know and however records depend on each other, the
+    likelihood of each of two statements changes by at most e^{±ε} when one record is left out (Nissim et al. 2018).
+    """
+    epsilon, delta = after_steps(loss, records, failure_probability)
+    # Two statements, each with a ratio bounded on both sides: four sets of exceptions share β.
+    once = _with_exceptions(epsilon, delta, exception_probability, shares=4)
+    return OddsBound(2.0 * once.log_factor, once.exception_probability)
+
+
+def neighbor_steps(secret: Secret, neighbors: Neighbors) -> int | None:
+    """Number of neighbor steps between the two files of a secret; None where no number of steps leads there."""
+    if neighbors is Neighbors.REPLACE_ONE:
+        return 1 if secret is Secret.ATTRIBUTE else None
+    return 1 if secret is Secret.IN_OR_OUT else 2
+
+
+def after_steps(loss: PrivacyLoss, steps: int, failure_probability: float | None) -> tuple[float, float]:
+    """The (ε, δ) between files `steps` neighbor steps apart: mε; with δ, δ·(e^{mε} − 1)/(e^ε − 1); in ρ, m²ρ."""
+    if steps < 1:
+        raise InvalidLoss(
+            f"a group of {steps} records",
+            why="a guarantee is stated for at least one record",
+            instead="ask for one record or more",
+        )
+    if loss.currency is Currency.RHO:
+        if failure_probability is None:
+            raise InvalidLoss(
+                f"no bound on beliefs follows from {loss} alone",
+                why="a concentrated loss bounds beliefs only up to a failure probability δ",
+                instead="state a failure probability, for example 1e-10",
+            )
+        return epsilon_at(float(loss.amount) * steps**2, failure_probability), failure_probability
+    epsilon, delta = float(loss.amount), float(loss.failure_probability)
+    if delta == 0.0:
+        return steps * epsilon, 0.0
+    grown = sum(math.exp(min(step * epsilon, 700.0)) for step in range(steps)) * delta
+    return steps * epsilon, min(grown, 1.0)
+
+
+def _with_exceptions(epsilon: float, delta: float, exception_probability: float | None, *, shares: int) -> OddsBound:
+    if delta == 0.0:
+        return OddsBound(epsilon)
+    exceptions = math.sqrt(delta) if exception_probability is None else exception_probability
+    share = exceptions / shares
+    if share <= delta:
+        return OddsBound(math.inf, exceptions)
+    return OddsBound(epsilon + math.log(share) - math.log(share - delta), exceptions)
+
+
+def checked_probability(value: float, what: str) -> float:
+    """The value, refused unless it lies in [0, 1]."""
+    if not 0.0 <= value <= 1.0:
+        raise InvalidPreferences(
+            f"{what} of {value}",
+            why="a probability lies between 0 and 1",
+            instead="state a number from 0 to 1",
+        )
+    return value

@@ -1,0 +1,234 @@
+"""The largest sum of products: every sensitivity is one.
+
+    maximize  Σ_k q_k · Π_i m_i[c_i, column_i(k)]   over one choice c_i an attribute, under rules on the choices.
+
+For add-or-remove neighbors a choice is a level and m its norms; for replace-one it is a pair of levels, with both norms
+and what the two have in common. Attributes are added one at a time. Partial choices that promise the same are merged,
+those that another beats in every term are dropped, and terms that the remaining attributes treat alike are added up.
+What is left is enumerated, exactly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dualmandate.workload.columns import LARGEST_INTEGER
+from dualmandate.workload.factor import Integers, Numbers
+from dualmandate.workload.levels import row_ids
+
+LARGEST_ENUMERATION = 10**7  # merged classes that are looked at for one attribute
+CHUNK = 2**21  # numbers held at once while classes are looked at
+PATIENCE = 3 * 10**8  # comparisons spent on dropping what is beaten
+
+Flags = NDArray[np.bool_]
+
+
+class Rule(Protocol):
+    """A condition on a whole cell, or pair of cells, read off flags of its attributes that are combined by `and`."""
+
+    @property
+    def flags(self) -> tuple[int, ...]:
+        """The columns of flags that it reads."""
+        ...
+
+    @property
+    def monotone(self) -> bool:
+        """Whether what it allows stays allowed when flags are lowered."""
+        ...
+
+    def allows(self, flags: Flags) -> Flags:
+        """Which rows are allowed, from its own columns; shape (choices,)."""
+        ...
+
+
+@dataclass(frozen=True)
+class Choices:
+    """What one attribute can contribute: a row for each choice."""
+
+    numbers: Numbers  # (choices, columns), integers
+    flags: Flags  # (choices, flags)
+
+    @cached_property
+    def largest(self) -> list[int]:
+        """The largest size in each column."""
+        return [int(max(column.max(), -column.min())) for column in self.numbers.T]
+
+    @cached_property
+    def positive(self) -> Flags:
+        """Which columns are nowhere negative."""
+        return np.array([bool(column.min() >= 0) for column in self.numbers.T], dtype=np.bool_)
+
+    @cached_property
+    def contents(self) -> Integers:
+        """For each column the first one that equals it."""
+        seen: dict[object, int] = {}
+        wide = self.numbers.dtype == object
+        keys = [tuple(column) if wide else column.tobytes() for column in self.numbers.T]
+        return np.array([seen.setdefault(key, place) for place, key in enumerate(keys)], dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A sum of products: its coefficients, the column of each attribute that each term reads, choices and rules."""
+
+    coefficients: tuple[int, ...]
+    columns: Integers  # (terms, attributes)
+    axes: tuple[Choices, ...]
+    rules: tuple[Rule, ...] = ()
+
+    @cached_property
+    def whole(self) -> type:
+        """The type of integers that holds every partial sum."""
+        bound = 0
+        for coefficient, columns in zip(self.coefficients, self.columns.tolist(), strict=True):
+            size = abs(coefficient)
+            for choices, column in zip(self.axes, columns, strict=True):
+                size *= choices.largest[column]
+            bound += size
+        return np.int64 if max(bound, *map(abs, self.coefficients)) < LARGEST_INTEGER else object
+
+
+@dataclass(frozen=True)
+class Extremum:
+    """The largest value (None where the rules allow nothing), and how many merged classes were looked at."""
+
+    value: int | None
+    looked_at: int
+
+
+@dataclass(frozen=True)
+class _Partial:
+    """Merged choices of the attributes so far: the terms still to be multiplied, added up, and the flags so far."""
+
+    values: Numbers  # (classes, terms)
+    flags: Flags  # (classes, flags)
+    columns: Integers  # (terms, attributes to come)
+
+
+def largest(problem: Problem) -> Extremum | None:
+    """The exact maximum; None where more classes than `LARGEST_ENUMERATION` would have to be looked at."""
+    order = sorted(range(len(problem.axes)), key=lambda axis: len(problem.axes[axis].numbers))
+    columns = np.stack([problem.axes[axis].contents[problem.columns[:, axis]] for axis in order], axis=1)
+    start: Numbers = np.array([problem.coefficients], dtype=problem.whole)
+    flags = np.ones((1, problem.axes[0].flags.shape[1]), dtype=np.bool_)
+    values, columns = _added_up(start, columns)
+    partial = _Partial(values, flags, columns)
+    looked_at = 1
+    for position, axis in enumerate(order):
+        here, later = problem.axes[axis], [problem.axes[other] for other in order[position + 1 :]]
+        looked_at = max(looked_at, len(partial.values) * len(here.numbers))
+        if looked_at > LARGEST_ENUMERATION:
+            return None
+        partial = _with(partial, here, later, problem)
+    return Extremum(int(partial.values[:, 0].max()) if len(partial.values) else None, looked_at)
+
+
+def climbed(problem: Problem) -> int | None:
+    """A value that some choice attains: the best that one attribute at a time can reach, or None."""
+    whole = problem.whole
+    coefficients: Numbers = np.array(problem.coefficients, dtype=whole)
+    numbers: list[Numbers] = [
+        choices.numbers[:, problem.columns[:, axis]].astype(whole, copy=False)
+        for axis, choices in enumerate(problem.axes)
+    ]
+    chosen = [int(np.argmax(np.abs(each.astype(np.float64)).sum(axis=1))) for each in numbers]
+    best: int | None = None
+    improving = True
+    while improving:
+        improving = False
+        for axis, choices in enumerate(problem.axes):
+            others = [other for other in range(len(numbers)) if other != axis]
+            product, flags = coefficients, choices.flags
+            for other in others:
+                product = product * numbers[other][chosen[other]]
+                flags = flags & problem.axes[other].flags[chosen[other]]
+            allowed = np.flatnonzero(_allowed(flags, problem.rules))
+            if len(allowed) == 0:
+                continue
+            values = (numbers[axis][allowed] * product).sum(axis=1)
+            top = int(np.argmax(values))
+            if best is None or values[top] > best:
+                best, chosen[axis], improving = int(values[top]), int(allowed[top]), True
+    return best
+
+
+def undominated(gain: Numbers) -> Integers:
+    """Rows that no other row equals or beats in every column; where there are very many, some beaten ones may stay."""
+    if len(gain) < 2:
+        return np.arange(len(gain))
+    gain = gain[:, [bool((column != column[0]).any()) for column in gain.T]]
+    if gain.shape[1] < 2:
+        return np.array([int(np.argmax(gain[:, 0]))]) if gain.shape[1] else np.array([0])
+    spread = np.abs(gain).max(axis=0).astype(np.float64)
+    alive = np.argsort(-(gain.astype(np.float64) / np.where(spread > 0, spread, 1.0)).sum(axis=1), kind="stable")
+    gain, kept, patience = gain[alive], [], PATIENCE // gain.shape[1]
+    while len(alive) and patience > 0:
+        kept.append(alive[0])
+        patience -= len(alive)
+        stays = np.any(gain > gain[0], axis=1)
+        alive, gain = alive[stays], gain[stays]
+    if len(alive):
+        _, first = np.unique(row_ids(gain.T, len(gain)), return_index=True)
+        alive = alive[first]
+    return np.concatenate([np.array(kept, dtype=np.int64), alive])
+
+
+def _with(partial: _Partial, here: Choices, later: Sequence[Choices], problem: Problem) -> _Partial:
+    """The partial choices joined with those of one more attribute, merged, without what is forbidden or beaten."""
+    numbers: Numbers = here.numbers[:, partial.columns[:, 0]].astype(problem.whole, copy=False)
+    remaining = partial.columns[:, 1:]
+    settled = [rule for rule in problem.rules if all(each.flags[:, list(rule.flags)].all() for each in later)]
+    pending = [rule for rule in problem.rules if rule not in settled]
+    found: list[_Partial] = []
+    step = max(1, CHUNK // max(1, len(remaining)))
+    total = len(partial.values) * len(numbers)
+    for begin in range(0, total, step):
+        left, right = np.divmod(np.arange(begin, min(begin + step, total)), len(numbers))
+        flags = partial.flags[left] & here.flags[right]
+        allowed = _allowed(flags, settled)
+        values, columns = _added_up(partial.values[left[allowed]] * numbers[right[allowed]], remaining)
+        found.append(_pruned(_Partial(values, flags[allowed], columns), later, pending))
+    if len(found) == 1:
+        return found[0]
+    values = np.concatenate([each.values for each in found])
+    flags = np.concatenate([each.flags for each in found])
+    return _pruned(_Partial(values, flags, found[0].columns), later, pending)
+
+
+def _allowed(flags: Flags, rules: Sequence[Rule]) -> Flags:
+    allowed = np.ones(len(flags), dtype=np.bool_)
+    for rule in rules:
+        allowed &= rule.allows(flags[:, list(rule.flags)])
+    return allowed
+
+
+def _added_up(values: Numbers, columns: Integers) -> tuple[Numbers, Integers]:
+    """Terms that the attributes to come treat alike become one."""
+    ids = row_ids(columns.T, len(columns))
+    order = np.argsort(ids, kind="stable")
+    _, starts = np.unique(ids[order], return_index=True)
+    return np.asarray(np.add.reduceat(values[:, order], starts, axis=1)), columns[order[starts]]
+
+
+def _pruned(partial: _Partial, later: Sequence[Choices], pending: Sequence[Rule]) -> _Partial:
+    best = undominated(_gain(partial, later, pending))
+    return _Partial(partial.values[best], partial.flags[best], partial.columns)
+
+
+def _gain(partial: _Partial, later: Sequence[Choices], pending: Sequence[Rule]) -> Numbers:
+    """Numbers of which more is never worse, whatever the remaining attributes add."""
+    known = np.ones(len(partial.columns), dtype=np.bool_)
+    for axis, choices in enumerate(later):
+        known &= choices.positive[partial.columns[:, axis]]
+    lowered = sorted({flag for rule in pending if rule.monotone for flag in rule.flags})
+    matched = sorted({flag for rule in pending if not rule.monotone for flag in rule.flags})
+    # A term whose future sign is open, or a flag that may help or hurt, can only be compared with its equal.
+    equal = row_ids([*partial.values[:, ~known].T, *partial.flags[:, matched].T], len(partial.values))
+    columns = [*partial.values[:, known].T, *(~partial.flags[:, lowered]).T.astype(np.int64), equal, -equal]
+    return np.stack(columns, axis=1) if columns else np.zeros((len(partial.values), 0), dtype=np.int64)

@@ -1,0 +1,80 @@
+from __future__ import annotations
+
+import json
+from importlib import metadata
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from tests.apps.conftest import Command
+
+
+@pytest.mark.parametrize("words", [[], ["--help"]])
+def test_help_names_every_command(command: Command, words: list[str]) -> None:
+    outcome = command(*words)
+    assert outcome.status == 0
+    for name in ("demo", "init", "plan", "replicate", "benchmark", "doctor", "schema"):
+        assert f"  {name} " in outcome.out
+    assert "..." not in outcome.out.replace("[ARGS]...", "")  # no summary is cut short
+    assert "\x1b" not in outcome.out
+
+
+@pytest.mark.parametrize("name", ["demo", "init", "plan", "replicate", "benchmark", "doctor", "schema"])
+def test_every_command_has_help_and_json(command: Command, name: str) -> None:
+    outcome = command(name, "--help")
+    assert outcome.status == 0
+    assert "--json" in outcome.out
+
+
+def test_the_version_is_the_package_s(command: Command) -> None:
+    assert command("--version").out == f"dualmandate {metadata.version('dualmandate')}\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "what"),
+    [
+        (["plam"], "no such command 'plam'"),
+        (["plan"], "missing argument 'PROGRAM.toml'"),
+        (["plan", "a.toml", "--ledger", "x"], "no such option: --ledger"),
+        (["plan", "a.toml", "--epsilon", "1"], "no such option: --epsilon"),
+        (["plan", "a.toml", "b.toml"], "got unexpected extra argument(s) (b.toml)"),
+        (["plan", "a.toml", "--out"], "invalid value for '--out': '--json' reads like another option"),
+        (["init"], "missing argument 'NAME'"),
+    ],
+)
+def test_a_command_that_cannot_be_read_is_a_refusal(command: Command, words: list[str], what: str) -> None:
+    outcome = command(*words, "--json")
+    assert outcome.status == 2
+    assert outcome.document["schema"] == "refusal/1"
+    assert outcome.document["code"] == "invalid request"
+    assert outcome.document["what"].startswith(what)
+    assert "--help" in outcome.document["instead"]
+    assert outcome.err.startswith(what)
+    assert "Traceback" not in outcome.err
+
+
+def test_a_refusal_in_words_leaves_standard_output_empty(command: Command) -> None:
+    for words in (["plam"], ["plan"], ["plan", "a.toml", "--out"]):
+        outcome = command(*words)
+        assert (outcome.status, outcome.out) == (2, "")
+        assert "instead:" in outcome.err
+
+
+@pytest.mark.parametrize(("words", "name"), [(["schema", "plam"], "plam"), (["benchmark", "speed"], "speed")])
+def test_an_unknown_name_is_refused_with_the_list(command: Command, words: list[str], name: str) -> None:
+    outcome = command(*words, "--json")
+    assert outcome.status == 2
+    assert outcome.document["code"] == "unknown name"
+    assert name in outcome.document["what"]
+    assert "plan" in outcome.document["why"] + outcome.document["instead"]
+
+
+def test_schemas_are_listed_and_printed(command: Command) -> None:
+    names = command("schema", "--json").document["names"]
+    assert {"program", "plan"} <= {name.split("/")[0] for name in names}
+    assert command("schema").out.split() == names
+    for name in names:
+        printed = command("schema", name)
+        assert printed.status == 0
+        assert json.loads(printed.out)["$schema"].startswith("https://json-schema.org/")

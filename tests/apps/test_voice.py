@@ -1,0 +1,132 @@
+from __future__ import annotations
+
+import io
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from pathlib import Path
+
+import pytest
+from rich.table import Table
+
+from dualmandate.apps import voice
+from dualmandate.apps.refusals import CannotWrite
+from dualmandate.apps.voice import Voice, write, write_json
+from dualmandate.errors import InvalidLoss
+
+ESCAPE = "\x1b"
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@contextmanager
+def at_a_terminal() -> Iterator[Terminal]:
+    stream = Terminal()
+    with redirect_stdout(stream), redirect_stderr(stream):
+        yield stream
+
+
+@pytest.fixture
+def _colors(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+
+
+def table() -> Table:
+    drawn = Table("what", title="numbers", title_style="bold")
+    drawn.add_row("[bold]not markup[/bold] :smile:")
+    return drawn
+
+
+def test_words_go_to_standard_output_and_under_json_to_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
+    Voice().say("ε = 2.5")
+    Voice().document({"schema": "x/1"})
+    assert capsys.readouterr() == ("ε = 2.5\n", "")
+    Voice(json=True).say("ε = 2.5")
+    Voice(json=True).document({"schema": "x/1"})
+    assert capsys.readouterr() == ('{\n  "schema": "x/1"\n}\n', "ε = 2.5\n")
+
+
+def test_a_table_is_plain_text_off_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    Voice().show(table())
+    out = capsys.readouterr().out
+    assert "[bold]not markup[/bold] :smile:" in out
+    assert ESCAPE not in out
+
+
+@pytest.mark.usefixtures("_colors")
+@pytest.mark.parametrize(("name", "value"), [("NO_COLOR", "1"), ("TERM", "dumb")])
+def test_no_escape_codes_where_they_are_not_wanted(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
+    with at_a_terminal() as colored:
+        Voice().show(table())
+    assert ESCAPE in colored.getvalue()
+    monkeypatch.setenv(name, value)
+    monkeypatch.setattr(voice, "PATIENCE", 0.0)
+    with at_a_terminal() as plain:
+        Voice().show(table())
+        with Voice().progress("working"):
+            time.sleep(0.1)
+    assert "working …" in plain.getvalue()
+    assert ESCAPE not in plain.getvalue()
+
+
+@pytest.mark.usefixtures("_colors")
+def test_progress_is_a_bar_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(voice, "PATIENCE", 0.0)
+    with at_a_terminal() as terminal, Voice().progress("working") as progress:
+        time.sleep(0.1)
+        progress("reading")
+        time.sleep(0.2)
+    assert "reading" in terminal.getvalue()
+    assert ESCAPE in terminal.getvalue()
+
+
+def test_progress_is_plain_lines_elsewhere_and_silent_before_two_seconds(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert voice.PATIENCE == 2.0
+    with Voice().progress("quick") as progress:
+        progress("quicker")
+    assert capsys.readouterr() == ("", "")
+    monkeypatch.setattr(voice, "PATIENCE", 0.05)
+    with Voice().progress("working") as progress:
+        progress("first")
+        time.sleep(0.3)
+        progress("second")
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert [line.split(" s  ")[1] for line in err.splitlines()] == ["first …", "second …"]
+
+
+def test_a_refusal_is_told_and_documented(capsys: pytest.CaptureFixture[str]) -> None:
+    refusal = InvalidLoss("a loss of 0", why="it must be positive", instead="state a positive one")
+    Voice(json=True).refuse(refusal)
+    out, err = capsys.readouterr()
+    assert '"schema": "refusal/1"' in out
+    assert err == "a loss of 0\n  why:     it must be positive\n  instead: state a positive one\n"
+    Voice().refuse(refusal)
+    assert capsys.readouterr().out == ""
+
+
+def test_an_encoding_without_greek_does_not_stop_the_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    raw = io.BytesIO()
+    monkeypatch.setattr("sys.stdout", io.TextIOWrapper(raw, encoding="ascii"))
+    Voice().say("ε = 2.5")
+    write_json({"what": "ε"})
+    assert raw.getvalue() == b'? = 2.5\n{\n  "what": "\\u03b5"\n}\n'
+
+
+def test_a_number_that_is_not_finite_is_never_printed() -> None:
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        write_json({"epsilon": float("nan")})
+
+
+def test_a_full_disk_under_standard_output_is_refused() -> None:
+    full = Path("/dev/full")
+    assert full.exists()
+    with full.open("w", encoding="utf-8") as stream, pytest.raises(CannotWrite) as caught:
+        write("words", stream)
+    assert caught.value.why == "no space left on device"

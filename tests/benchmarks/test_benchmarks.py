@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dualmandate import benchmarks
+from dualmandate.benchmarks.measured import measure, peak_megabytes
+from dualmandate.benchmarks.row import Row
+from dualmandate.errors import UnknownName
+
+
+def test_a_row_compares_ours_with_a_peer_and_a_target() -> None:
+    row = Row("case", 2.0, "seconds", target=3.0, peer="peer 1.0", peer_value=8.0)
+    assert row.document() == {
+        "case": "case",
+        "ours": 2.0,
+        "unit": "seconds",
+        "peer": "peer 1.0",
+        "peer_value": 8.0,
+        "ratio": 4.0,
+        "target": 3.0,
+        "met": True,
+    }
+    assert Row("case", 4.0, "seconds", target=3.0).met is False
+
+
+def test_without_a_peer_or_a_target_nothing_is_claimed() -> None:
+    row = Row("case", 2.0, "seconds")
+    assert (row.peer, row.peer_value, row.ratio, row.met) == (None, None, None, None)
+
+
+def test_an_unknown_benchmark_is_refused() -> None:
+    with pytest.raises(UnknownName, match="no benchmark 'speed'") as caught:
+        benchmarks.run("speed")
+    assert all(name in caught.value.instead for name in benchmarks.names())
+
+
+@pytest.fixture
+def _at_the_root(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(Path(__file__).parents[2])  # where the measuring process finds tests.benchmarks.work
+
+
+@pytest.mark.usefixtures("_at_the_root")
+def test_memory_is_measured_in_a_process_of_its_own() -> None:
+    import numpy as np
+
+    ballast = np.ones(25_000_000)  # 200 MB here must not be counted there
+    took = measure("tests.benchmarks.work", "50 megabytes")
+    assert ballast.sum() == 25_000_000
+    assert 50 < took.megabytes < 150 < peak_megabytes()
+    assert took.seconds < 5
+
+
+@pytest.mark.usefixtures("_at_the_root")
+def test_work_that_comes_to_a_wrong_answer_is_not_a_measurement() -> None:
+    with pytest.raises(RuntimeError, match="found 1, where 2 is right"):
+        measure("tests.benchmarks.work", "wrong")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", benchmarks.names())
+def test_every_benchmark_meets_its_targets(name: str) -> None:
+    stages: list[str] = []
+    rows = benchmarks.run(name, progress=stages.append)
+    assert stages
+    assert {row.unit for row in rows} == {"seconds", "megabytes"}
+    assert [row.document() for row in rows if not row.met] == []

@@ -1,0 +1,155 @@
+"""Splitting one loss: the printed reference cases, and never worse than any other split."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dualmandate.errors import InvalidLoss, InvalidWorkload, UnknownName
+from dualmandate.frontier import CurveFrontier, SplitCurves, measured_error, power_split, split
+from dualmandate.frontier.difference import derivative
+from dualmandate.mechanism.gaussian import GAUSSIAN
+from dualmandate.mechanism.geometric import GEOMETRIC
+from dualmandate.mechanism.laplace import LAPLACE
+from dualmandate.mechanism.mechanism import NoiseLaw
+from dualmandate.mechanism.staircase import STAIRCASE
+
+if TYPE_CHECKING:
+    from tests.frontier.conftest import LawFrontier
+
+CUBES = {"a": 1.0, "b": 8.0, "c": 27.0}
+
+
+def curves_of(frontier: CurveFrontier) -> SplitCurves:
+    assert isinstance(frontier.curves, SplitCurves)
+    return frontier.curves
+
+
+def groups(of_law: LawFrontier, law: NoiseLaw, coefficients: dict[str, float]) -> list[CurveFrontier]:
+    return [of_law(law, {table: coefficient}) for table, coefficient in coefficients.items()]
+
+
+def test_cube_roots_for_laplace(of_law: LawFrontier) -> None:
+    """c/ε² with c = (1, 8, 27): Laplace has 2/ε², so half a draw stands for c = 1."""
+    frontier = split(groups(of_law, LAPLACE, {table: c / 2 for table, c in CUBES.items()}))
+    assert frontier.allocation(6) == pytest.approx({"a": 1, "b": 2, "c": 3})
+    assert curves_of(frontier).combined(6) == pytest.approx(6)
+    assert frontier.expected_squared_error(6) == pytest.approx(6)
+    assert frontier.marginal_rate_of_transformation(6) == pytest.approx(2)  # K = 2: ε = 6 is the chosen total
+    assert power_split([1, 8, 27], 6, 2) == pytest.approx([1, 2, 3])
+    assert sum(c / 2**2 for c in CUBES.values()) == 9  # an equal split
+
+
+def test_square_roots_for_zcdp(of_law: LawFrontier) -> None:
+    assert power_split([1, 4, 9], 6, 1) == pytest.approx([1, 2, 3])
+    # Gaussian noise has 1/(2ρ); at small ρ the discrete one is the same to the last digit.
+    frontier = split(groups(of_law, GAUSSIAN, {"a": 2, "b": 8, "c": 18}))
+    assert frontier.allocation(0.06) == pytest.approx({"a": 0.01, "b": 0.02, "c": 0.03})
+    assert curves_of(frontier).combined(0.06) == pytest.approx(600)
+
+
+@pytest.mark.parametrize(
+    ("loss", "shares", "combined", "by_cube_roots"),
+    [
+        (6, (1.035251, 2.036653, 2.928096), 7.693582, 7.715208),
+        (12, (2.424041, 4.200600, 5.375359), 0.712668, 0.800637),
+    ],
+)
+def test_geometric_noise_is_not_split_by_cube_roots(
+    of_law: LawFrontier, loss: float, shares: tuple[float, ...], combined: float, by_cube_roots: float
+) -> None:
+    frontier = split(groups(of_law, GEOMETRIC, CUBES))
+    assert tuple(frontier.allocation(loss).values()) == pytest.approx(shares, abs=5e-7)
+    assert curves_of(frontier).combined(loss) == pytest.approx(combined, abs=5e-7)
+    naive = power_split(list(CUBES.values()), loss, 2)
+    cost = sum(c * GEOMETRIC.variance(float(e)) for c, e in zip(CUBES.values(), naive, strict=True))
+    assert cost == pytest.approx(by_cube_roots, abs=5e-7)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    loss=st.floats(1e-3, 60.0),
+    coefficients=st.lists(st.floats(1e-3, 1e6), min_size=1, max_size=7),
+    laws=st.lists(st.sampled_from([LAPLACE, GEOMETRIC, STAIRCASE]), min_size=7, max_size=7),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_no_other_split_is_better_and_marginal_values_are_equal(
+    of_law: LawFrontier, loss: float, coefficients: list[float], laws: list[NoiseLaw], seed: int
+) -> None:
+    parts = [of_law(law, {f"t{i}": c}) for i, (c, law) in enumerate(zip(coefficients, laws, strict=False))]
+    curves = curves_of(split(parts))
+    best = curves.best(loss)
+    assert best.losses.sum() == pytest.approx(loss, rel=1e-12)
+    assert best.growth.sum() == pytest.approx(1.0)
+    marginals = [part.marginal_rate_of_transformation(spent) for part, spent in zip(parts, best.losses, strict=True)]
+    assert marginals == pytest.approx([best.price] * len(parts), rel=1e-9)
+    generator = np.random.default_rng(seed)
+    for shares in generator.dirichlet(np.ones(len(parts)), 20):
+        other = math.fsum(p.expected_squared_error(max(s * loss, 1e-9)) for p, s in zip(parts, shares, strict=True))
+        assert curves.combined(loss) <= other * (1 + 1e-12)
+
+
+def test_values_and_measures_decide_who_gets_how_much(of_law: LawFrontier) -> None:
+    """b = 8 for one of two equal Laplace tables: twice the loss. Absolute errors fall like 1/ε: square roots of b."""
+    parts = groups(of_law, LAPLACE, {"a": 1.0, "b": 1.0})
+    assert split(parts, values={"b": 8.0}).allocation(3) == pytest.approx({"a": 1, "b": 2})
+    absolute = split(parts, values={"b": 4.0}, measures={"a": "absolute", "b": "absolute"})
+    assert absolute.allocation(3) == pytest.approx({"a": 1, "b": 2})
+    mixed = split(parts, measures={"a": "absolute"})
+    spent = mixed.allocation(3)
+    assert 1 / spent["a"] ** 2 == pytest.approx(4 / spent["b"] ** 3)
+
+
+def test_price_is_the_slope_of_the_combined_loss_and_tables_follow_the_split(of_law: LawFrontier) -> None:
+    parts = {"counts": of_law(GEOMETRIC, {"a": 3.0, "b": 5.0}), "rates": of_law(STAIRCASE, {"c": 20.0})}
+    values = {"a": 2.0, "b": 0.5, "c": 7.0}
+    frontier = split(parts, values=values)
+    for loss in (0.3, 2.0, 9.0):
+        curves = curves_of(frontier)
+        assert derivative(curves.combined, loss) == pytest.approx(-curves.best(loss).price, rel=1e-9)
+        slopes = frontier.table_slopes(loss)
+        assert sum(values[t] * slope for t, slope in slopes.items()) == pytest.approx(-curves.best(loss).price)
+        for table in frontier.tables:
+            numeric = derivative(measured_error(frontier, table, "squared").at, loss)
+            assert slopes[table] == pytest.approx(numeric, rel=1e-8)
+    assert frontier.allocation(2.0).keys() == {"counts", "rates"}
+    assert frontier.technology(2.0) == "geometric, staircase"
+
+
+def test_losses_where_discrete_noise_vanishes_are_still_split(of_law: LawFrontier) -> None:
+    frontier = split([of_law(LAPLACE, {"a": 1.0}), of_law(GEOMETRIC, {"b": 1e6}), of_law(STAIRCASE, {"c": 1e-3})])
+    for loss in (1e-4, 1.0, 300.0, 3e3, 1e5):
+        assert sum(frontier.allocation(loss).values()) == pytest.approx(loss)
+    whole = split(groups(of_law, GEOMETRIC, {"a": 1.0, "b": 2.0}))
+    assert whole.expected_squared_error(5e3) == 0.0
+    assert sum(whole.allocation(5e3).values()) == pytest.approx(5e3)
+
+
+def test_many_groups_are_split_at_once(of_law: LawFrontier) -> None:
+    sizes = {f"t{i}": float(1 + i % 7) for i in range(60)}
+    frontier = split(groups(of_law, GEOMETRIC, sizes))
+    assert sum(frontier.allocation(30.0).values()) == pytest.approx(30.0)
+    assert frontier.name == "split over 60 groups"
+    alike = [spent for table, spent in frontier.allocation(30.0).items() if sizes[table] == 1.0]
+    assert alike == pytest.approx([alike[0]] * len(alike))
+
+
+def test_groups_that_cannot_share_a_loss_are_refused(of_law: LawFrontier) -> None:
+    laplace, gaussian = of_law(LAPLACE, {"a": 1.0}), of_law(GAUSSIAN, {"b": 1.0})
+    with pytest.raises(InvalidLoss, match="different currencies"):
+        split([laplace, gaussian])
+    with pytest.raises(InvalidLoss, match="no group"):
+        split([])
+    with pytest.raises(InvalidWorkload, match="two groups"):
+        split({"one": laplace, "two": laplace})
+    with pytest.raises(InvalidWorkload, match="two groups"):
+        split([laplace, laplace])
+    with pytest.raises(InvalidLoss, match="would get no privacy loss"):
+        split([laplace, of_law(LAPLACE, {"c": 1.0})], values={"c": 0.0})
+    with pytest.raises(UnknownName, match="'d' is not a table"):
+        split([laplace], values={"d": 1.0})

@@ -1,0 +1,80 @@
+"""Doors open fast, and every dependency lives beside every other."""
+
+from __future__ import annotations
+
+import ast
+import importlib.metadata
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+HEAVY = {
+    "altair",
+    "duckdb",
+    "jinja2",
+    "numba",
+    "numpy",
+    "pint",
+    "pyarrow",
+    "pydantic",
+    "scipy",
+    "sqlalchemy",
+    "vl_convert",
+}
+
+
+def loaded_after(statement: str) -> set[str]:
+    code = f"{statement}\nimport sys\nprint(*{{name.partition('.')[0] for name in sys.modules}})"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+    return set(result.stdout.split())
+
+
+def declared_modules(root: Path) -> set[str]:
+    """Top-level modules of the dependencies in pyproject.toml."""
+    asked = tomllib.loads((root / "pyproject.toml").read_text())["project"]["dependencies"]
+    names = {re.split(r"[\s<>=!~;\[]", requirement, maxsplit=1)[0] for requirement in asked}
+    owners = importlib.metadata.packages_distributions()
+    return {
+        module
+        for module, distributions in owners.items()
+        if module[0] != "_" and names & {name.lower().replace("_", "-") for name in distributions}
+    }
+
+
+def imported_modules(tree: ast.Module) -> set[str]:
+    """Top-level modules from elsewhere that a module imports, also inside its functions."""
+    absolute = {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and not node.level}
+    plain = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+    return {name.partition(".")[0] for name in absolute | plain} - set(sys.stdlib_module_names) - {"dualmandate"}
+
+
+@pytest.mark.parametrize("module", ["dualmandate", "dualmandate.errors", "dualmandate.apps.cli"])
+def test_doors_import_nothing_heavy(module: str) -> None:
+    assert not loaded_after(f"import {module}") & HEAVY
+
+
+def test_heavy_is_seen() -> None:
+    assert "numpy" in loaded_after("import dualmandate.population") & HEAVY
+
+
+@pytest.mark.parametrize("backward", [False, True], ids=["forward", "backward"])
+def test_every_dependency_in_one_process(root: Path, backward: bool) -> None:
+    modules = sorted(declared_modules(root))
+    assert {"numpy", "scipy", "altair", "vl_convert"} <= set(modules)
+    ordered = modules[::-1] if backward else modules
+    assert set(modules) <= loaded_after("\n".join(f"import {module}" for module in ordered))
+
+
+def test_what_is_imported_is_declared(root: Path, trees: Mapping[Path, ast.Module]) -> None:
+    sample = "import os, numpy.linalg\ndef f():\n    from torch import nn\n"
+    assert imported_modules(ast.parse(sample)) == {"numpy", "torch"}
+    declared = declared_modules(root)
+    imported = {path: imported_modules(tree) for path, tree in trees.items()}
+    assert not {str(path): names - declared for path, names in imported.items() if names - declared}
+    assert not declared - set[str]().union(*imported.values())

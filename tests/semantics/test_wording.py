@@ -1,0 +1,73 @@
+"""Numbers in sentences: readable, and never rounded the unsafe way where a bound is stated."""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dualmandate.population import Neighbors, PrivacyLoss, Protection
+from dualmandate.semantics import Belief, belief_sentence, chance, odds_bound, rounded_up, sentences
+
+
+def test_the_sentence_for_title_i() -> None:
+    said = belief_sentence(odds_bound(PrivacyLoss.chosen(2.527644)).belief(0.01))
+    assert said.startswith("someone who thought it 1 in 100 likely may come to think it at most 11 in 100 likely")
+    assert said.endswith("(unrounded, at most 11.23)")
+
+
+@pytest.mark.parametrize(
+    ("probability", "said"),
+    [
+        (0.112298, "11 in 100"),
+        (0.0, "0 in 100"),
+        (1.0, "100 in 100"),
+        (0.001, "1 in 1,000"),
+        (0.9996, "9,996 in 10,000"),
+        (1e-12, "0 in 1,000,000,000"),
+    ],
+)
+def test_chances_take_the_smallest_unit_that_shows_them(probability: float, said: str) -> None:
+    assert chance(probability) == said
+
+
+@given(value=st.floats(1e-7, 1e12), digits=st.integers(1, 8))
+def test_losses_and_factors_never_shrink(value: float, digits: int) -> None:
+    said = Fraction(rounded_up(value, digits).replace(",", ""))
+    written = Fraction(repr(value))
+    assert written <= said <= written * (1 + Fraction(10) ** (1 - digits))
+
+
+@given(highest=st.floats(0.0, 1.0))
+def test_the_unrounded_bound_is_never_below_the_bound(highest: float) -> None:
+    said = belief_sentence(Belief(0.5, 0.0, highest))
+    found = re.search(r"at most ([\d,]+) in ([\d,]+) likely \(unrounded, at most ([\d,.]+)\)", said)
+    assert found is not None
+    whole, unit, exact = (Fraction(text.replace(",", "")) for text in found.groups())
+    written = Fraction(repr(highest))
+    assert written <= exact / unit <= written + Fraction(1, 100) / unit
+    assert abs(whole - exact) <= Fraction(51, 100)
+
+
+def test_sentences_name_the_unit_and_what_each_relation_leaves_open() -> None:
+    adding = sentences(PrivacyLoss.pure(1), Protection(unit="child"))
+    assert adding[0].startswith("Whether a given child is in the file with a given record, or not in it")
+    assert "factor of at most 2.719" in adding[0]  # e = 2.71828…, up
+    assert "factor of at most 7.390" in adding[1]  # e² = 7.38905…, up
+    assert "left out" in adding[2]
+    assert "finds at most 14 in 100 of those it should (unrounded, at most 13.60)" in adding[3]  # .05·e = .135914
+    replacing = sentences(PrivacyLoss.pure(1), Protection(unit="firm", neighbors=Neighbors.REPLACE_ONE))
+    assert "is not protected" in replacing[0]
+    assert "factor of at most 2.719" in replacing[1]
+    assert "another one" in replacing[2]
+
+
+def test_sentences_with_a_failure_probability_admit_exceptions() -> None:
+    loss = PrivacyLoss(Fraction(1), failure_probability=Fraction(1, 10**10))
+    said = sentences(loss, Protection())
+    assert "except with probability at most 0.00001)" in said[0]
+    concentrated = sentences(PrivacyLoss.concentrated("0.5"), Protection(), failure_probability=1e-10)
+    assert "except with probability" in concentrated[1]
