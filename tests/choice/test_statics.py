@@ -81,7 +81,9 @@ def test_by_moving_each_input(title_i: TitleI, power_frontier: type[PowerFrontie
     welfare = SocialWelfare(groups, values)
     rows = comparative_statics(frontier, welfare)
     by_name = {row.name: row for row in inputs(welfare)}
-    assert {"prior of x", "mean_disclosure_cost of y", "value_of_accuracy of c", "consequence of a"} <= set(by_name)
+    assert {"prior_probability of x", "mean_disclosure_cost of y", "value_of_accuracy of c", "consequence of a"} <= set(
+        by_name
+    )
     for row in rows:
         up, down = (
             choose(frontier, *by_name[row.name].change(row.value * factor)).epsilon for factor in (1.0001, 0.9999)
@@ -171,6 +173,17 @@ def test_a_frontier_that_follows_preferences(power_frontier: type[PowerFrontier]
     assert rows["value_of_accuracy"] == pytest.approx(1 / 6, abs=1e-10)
     (row,) = (row for row in tornado(frontier, welfare, rebuild=rebuild) if row.name == "value_of_accuracy")
     assert row.high.epsilon == pytest.approx(8.8 ** (1 / 3) + 2, rel=1e-12)
+
+
+def test_absolute_losses(title_i: TitleI) -> None:
+    # ε* = √(b·L/K): every elasticity is a half.
+    for price in (2.0, None):
+        value = TableValue(
+            title_i.table, 8.0, measure="absolute", unit="child", consequence=8.0 / (price or 1.0), price=price
+        )
+        rows = elasticities(title_i.laplace(), title_i.welfare(value=value))
+        assert rows["consequence"] == pytest.approx(0.5, abs=1e-10)
+        assert rows.get("price_of_misallocation") == (pytest.approx(0.5, abs=1e-10) if price else None)
 
 
 def test_nothing_has_no_percentage(title_i: TitleI) -> None:

@@ -68,7 +68,9 @@ def check_console(block: Block, folder: Path, where: str) -> None:
         elif line.strip() and not line.startswith("$"):
             pattern = r".*?".join(re.escape(part.strip()) for part in line.strip().split("…"))
             squeezed = re.sub(r"\s+", " ", printed)
-            assert re.search(re.sub(r"(\\ )+", r"\\s+", pattern), squeezed), f"{where}: not printed: {line!r}\n{printed}"
+            assert re.search(re.sub(r"(\\ )+", r"\\s+", pattern), squeezed), (
+                f"{where}: not printed: {line!r}\n{printed}"
+            )
     assert status == int(block.options.get("exit", "0")), f"{where}: exit {status}\n{printed}"
 
 
@@ -110,9 +112,7 @@ PAPER_IN_CODE = ROOT / "docs" / "explanation" / "the-paper-in-code.md"
 def code_links() -> list[tuple[str, str]]:
     text = PAPER_IN_CODE.read_text(encoding="utf-8")
     return [
-        (match["text"].strip("`"), match["target"])
-        for match in LINK.finditer(text)
-        if match["target"].endswith(".py")
+        (match["text"].strip("`"), match["target"]) for match in LINK.finditer(text) if match["target"].endswith(".py")
     ]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -142,7 +143,7 @@ def units() -> Units:
         for inner in (*part.get("layer", ()), *part.get("hconcat", ()), *part.get("vconcat", ())):
             yield from walk(inner, data)
         if "mark" in part:
-            yield {**part, "data": data}
+            yield {**part, "data": data, "name": re.sub(r"_\d+$", "", part.get("name", ""))}
 
     def found(picture: Picture) -> list[dict[str, Any]]:
         document = picture.to_dict(validate=False)

@@ -15,7 +15,7 @@ from dualmandate.population import PrivacyLoss
     [
         (0.0, "0"), (0.5594987, "0.559"), (2.5276, "2.53"), (64.4, "64.4"), (3220.0, "3,220"), (-4069.5, "−4,070"),
         (6.2e-5, "6.20 × 10⁻⁵"), (2e16, "2.00 × 10¹⁶"), (float("inf"), "∞"), (float("-inf"), "−∞"),
-        (999.6, "1,000"), (9.996, "10.00"),
+        (999.6, "1,000"), (9.996, "10.0"),
     ],
 )  # fmt: skip
 def test_numbers_keep_three_digits_and_separate_thousands(value: float, words: str) -> None:

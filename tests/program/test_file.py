@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dualmandate.errors import InvalidFile, Refusal, UnknownName
+from dualmandate.errors import InvalidFile, Place, Refusal, UnknownName
 from dualmandate.program.file import LARGEST_PROGRAM, dotted, read_document
 
 
@@ -119,6 +119,13 @@ def test_refusals_inside_a_key_get_its_place(tmp_path: Path) -> None:
         raise UnknownName("x", why="y", instead="z")
     assert missing.value.where is not None
     assert (missing.value.where.line, missing.value.where.key) == (1, "a.c")
+
+
+def test_a_refusal_that_names_its_key_gets_the_line_of_that_key(tmp_path: Path) -> None:
+    document = read_document(written(tmp_path, "[a]\nb = 1\n[c]\n"))
+    with pytest.raises(UnknownName) as caught, document.at("c"):
+        raise UnknownName("x", why="y", instead="z", where=Place(key="a.b"))
+    assert caught.value.where == Place(str(tmp_path / "program.toml"), 2, "a.b")
 
 
 def test_dotted_keys_quote_unusual_names() -> None:

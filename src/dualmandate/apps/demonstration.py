@@ -12,6 +12,7 @@ from dualmandate.apps.voice import Voice
 
 PROGRAM = "title_i"
 REPORT = "report"
+PICTURE = "figures/tangency.png"
 
 
 def demonstrate(directory: Path, voice: Voice) -> None:
@@ -28,7 +29,7 @@ def demonstrate(directory: Path, voice: Voice) -> None:
     page = report / planning.page_name()
     if kept:
         voice.say(f"(you had changed files of an earlier demo; they are kept as {', '.join(kept)})\n")
-    voice.say(_story(directory, page, plan.words()))
+    voice.say(_story(directory, plan.words()))
     voice.document(
         {
             "schema": "demo/1",
@@ -40,8 +41,8 @@ def demonstrate(directory: Path, voice: Voice) -> None:
     )
 
 
-def _story(directory: Path, page: Path, words: str) -> str:
-    program = directory / planning.PROGRAM_FILE
+def _story(directory: Path, words: str) -> str:
+    program, report = directory / planning.PROGRAM_FILE, directory / REPORT
     return f"""\
 The United States allot money to school districts by their number of poor children. Noise in those counts protects the
 children and misdirects money. How much of each? A program file says who is counted, what is asked, and what a privacy
@@ -53,7 +54,9 @@ What was done: the program was planned, from public numbers alone. No confidenti
 published; publication is not part of this version.
 
 Open this next, in any browser:
-  {page}
+  {report / planning.page_name()}
+Its first picture alone, where what can be produced meets what society wants:
+  {report / PICTURE}
 Then change a number in the program file and plan it again:
   dualmandate plan {program}"""
 

@@ -39,17 +39,18 @@ def carry_out(program: Path, out: Path | None, voice: Voice) -> None:
 
 def program_file(program: Path) -> Path:
     """The program file meant by a file or by the folder that holds it."""
-    if not program.is_dir():
-        return program
     inside = program / PROGRAM_FILE
-    if not inside.exists():
-        raise InvalidFile(
-            f"the folder '{program}' holds no {PROGRAM_FILE}",
-            why="a folder stands for the program file in it",
-            instead="name the program file itself, or begin with `dualmandate init blank`",
-            where=Place(file=str(program)),
-        )
-    return inside
+    try:
+        if not program.is_dir() or inside.exists():
+            return inside if program.is_dir() else program
+    except OSError:  # not to be looked at: whoever opens it will say why
+        return program
+    raise InvalidFile(
+        f"the folder '{program}' holds no {PROGRAM_FILE}",
+        why="a folder stands for the program file in it",
+        instead="name the program file itself, or begin with `dualmandate init blank`",
+        where=Place(file=str(program)),
+    )
 
 
 def page_name() -> str:

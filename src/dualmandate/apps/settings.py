@@ -62,7 +62,7 @@ class Setting:
 def project_folder(start: Path) -> Path | None:
     """The nearest folder from `start` upward that holds a project file."""
     here = start.absolute()
-    return next((folder for folder in (here, *here.parents) if (folder / PROJECT_FILE).is_file()), None)
+    return next((folder for folder in (here, *here.parents) if _can_see(folder / PROJECT_FILE)), None)
 
 
 def settings(start: Path, flags: Mapping[str, str | None]) -> dict[str, Setting]:
@@ -82,6 +82,14 @@ def debugging() -> bool:
     return os.environ.get(f"{VARIABLES}DEBUG", "") not in ("", "0")
 
 
+def _can_see(path: Path) -> bool:
+    """Whether something stands there; a folder above that may not be searched hides what is in it."""
+    try:
+        return path.exists()
+    except OSError:
+        return False
+
+
 def _resolve(known: Known, flag: str | None, project: Mapping[str, Setting]) -> Setting:
     if flag is not None:
         return Setting(known.name, flag, "flag", known.flag or known.name)
@@ -92,7 +100,7 @@ def _resolve(known: Known, flag: str | None, project: Mapping[str, Setting]) -> 
         return project[known.name]
     if known.name == "data":
         beside = Path("..", "shared", "data")
-        found = str(beside) if beside.is_dir() else None
+        found = str(beside) if _can_see(beside) else None
         return Setting(known.name, found, "default", f"{beside.as_posix()} if it exists")
     return Setting(known.name, None, "default", "not set")
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from dualmandate.apps.folder import written_whole
+from dualmandate.apps.folder import check_writable, written_whole
 from dualmandate.apps.planning import PROGRAM_FILE
 from dualmandate.apps.refusals import CannotWrite
 from dualmandate.apps.settings import PROJECT_FILE, PROJECT_SCHEMA, project_folder
@@ -62,6 +62,7 @@ def start(name: str, directory: Path) -> Started:
     from dualmandate import gallery
 
     files = gallery.files(name)
+    check_writable(directory)
     project = project_folder(directory)
     if project is None:
         project = directory.absolute()

@@ -116,7 +116,7 @@ def information_utility(
         raise InvalidPreferences(
             f"the {form} form is stated {'without' if prior is None else 'with'} a prior",
             why="the posterior form, and only it, starts from what was believed before",
-            instead="state prior, between 0 and 1" if prior is None else "leave prior out",
+            instead="state prior_probability, between 0 and 1" if prior is None else "leave prior_probability out",
         )
     expected = f"USD per {units.singular}" + (f" per {currency}" if form == "linear" else "")
     if not units.agree(mean_disclosure_cost.unit, expected):

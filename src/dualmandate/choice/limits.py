@@ -8,8 +8,6 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Literal
 
-from scipy.optimize import brentq
-
 from dualmandate.choice.units import plural
 from dualmandate.choice.welfare import SocialWelfare
 from dualmandate.errors import ConflictingLimits, InvalidPreferences, InvalidValue
@@ -124,6 +122,8 @@ def exact(limit: float | Fraction) -> Fraction:
 
 def _smallest_loss(frontier: Frontier, table: str, *, mean_squared_error: float) -> float | None:
     """The loss at which a table's mean squared error falls to a limit; None where every loss satisfies it."""
+    from scipy.optimize import brentq
+
     count = frontier.query_counts[table]
 
     def excess(log_loss: float) -> float:

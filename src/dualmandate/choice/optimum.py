@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-from scipy.optimize import brentq, minimize_scalar
 
 from dualmandate.choice.limits import LARGEST_LOSS, SMALLEST_LOSS, Bounds, Limits
 from dualmandate.choice.outcome import Choice, LocalOptimum, dollars, outcome
@@ -42,7 +41,7 @@ def choose(frontier: Frontier, welfare: SocialWelfare, limits: Limits | None = N
     bounds = limits.bounds(frontier, welfare)
     candidates = local_optima(frontier, welfare, bounds)
     peaks = [candidate for candidate in candidates if candidate.kind != "minimum"]
-    best = max(peaks, key=lambda candidate: (candidate.welfare, candidate.kind == "maximum"), default=None)
+    best = max(peaks, key=lambda candidate: candidate.welfare, default=None)
     _refuse_unbounded(frontier, welfare, bounds=bounds, best=best)
     assert best is not None
     return outcome(frontier, welfare, bounds=bounds, best=best, candidates=candidates)
@@ -50,6 +49,8 @@ def choose(frontier: Frontier, welfare: SocialWelfare, limits: Limits | None = N
 
 def local_optima(frontier: Frontier, welfare: SocialWelfare, bounds: Bounds | None = None) -> tuple[LocalOptimum, ...]:
     """Every point where W' changes sign, and the ends that the limits set, by increasing loss."""
+    from scipy.optimize import brentq
+
     bounds = bounds or Bounds()
     gain = _Advantage(frontier, welfare)
     found: list[LocalOptimum] = []
@@ -121,6 +122,8 @@ def _grid(gain: Callable[[float], float], lowest: float, highest: float) -> list
     A logarithmic grid, refined where the curve nearly touches 0; exact zeros are left out, so that each lies between
     two points of opposite sign.
     """
+    from scipy.optimize import minimize_scalar
+
     if lowest >= highest:
         return []
     count = max(LEAST_POINTS, math.ceil(POINTS_PER_DECADE * (highest - lowest) / math.log(10)))
@@ -146,20 +149,20 @@ def _refuse_unbounded(frontier: Frontier, welfare: SocialWelfare, *, bounds: Bou
     gain = _Advantage(frontier, welfare)
     lowest, highest = gain.range(bounds)
     currency = frontier.currency
+    inside = f"; the best {currency} inside, {best.epsilon:.6g}, gives {dollars(reached)}" if best else ""
     if bounds.lowest is None and gain(lowest) <= 0:
         nothing = welfare.at(frontier, math.exp(lowest))
         if nothing > reached:
             raise NoOptimum(
-                f"no {currency} is worth its cost: welfare rises as {currency} falls to 0",
-                why="the first unit of privacy loss costs more than the errors it removes",
-                instead="publish nothing, or state what errors in the tables cost",
+                f"no {currency} is worth its cost: welfare is {dollars(nothing)} as {currency} falls to 0{inside}",
+                why="every release costs more in privacy than the errors it removes",
+                instead="publish nothing new, or state what errors in the tables cost",
             )
     if bounds.highest is not None:
         return
     if math.isfinite(welfare.most_privacy_cost):
         limit = -welfare.most_privacy_cost - _least_data_loss(frontier, welfare, math.exp(highest))
         if best is None or limit - reached > TIE * abs(limit):
-            inside = f"; the best {currency} inside, {best.epsilon:.6g}, gives {dollars(reached)}" if best else ""
             raise NoOptimum(
                 f"welfare rises without limit of {currency}, to {dollars(limit)} when nothing is protected{inside}",
                 why="the cost of privacy loss is bounded, and exact tables are worth more than all of it",

@@ -175,7 +175,7 @@ def _group_inputs(welfare: SocialWelfare, limits: Limits, group: Group) -> tuple
     if isinstance(utility, PosteriorCost):
         rows.append(
             Input(
-                f"prior{of}",
+                f"prior_probability{of}",
                 utility.prior,
                 "",
                 lambda v: put(replace(group, information_utility=replace(utility, prior=v))),

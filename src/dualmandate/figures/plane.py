@@ -181,8 +181,7 @@ def with_right_axis(picture: alt.LayerChart, plane: Plane, ruler: Ruler) -> alt.
     """The same picture with its height also read on a second axis, at the right."""
     corner = [{"x": plane.across.low, "y": ruler.high}]
     axis = Plane(plane.across, ruler).points(corner, "x", "y", color="transparent", name="ruler", filled=True)
-    both: alt.LayerChart = layered(picture, axis).resolve_scale(y="independent")
-    return both
+    return alt.LayerChart(layer=[picture, axis], resolve=alt.Resolve(scale={"y": "independent"}))
 
 
 def spread(heights: Sequence[float], ruler: Ruler, *, height: int, gap: float) -> list[float]:

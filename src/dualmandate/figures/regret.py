@@ -95,11 +95,12 @@ def _signpost(plane: Plane, row: Mapping[str, Cell], name: str, *, align: Align,
     words = f"{name}: {percent(amount(row, 'relative_regret'))}"
     if roomy:
         words += f"\n{money(amount(row, 'regret'))}"
+    high = plane.up.share(amount(row, "relative_regret")) > 0.2
     return plane.words(
         amount(row, "loss"),
         amount(row, "relative_regret"),
         words,
         align=align,
         color=LIGHT.preference,
-        shift=(12 if align == "left" else -12, -8 if roomy else 0),
+        shift=(12, -10) if align == "left" else (-12, 10 if high and not roomy else -10),
     )

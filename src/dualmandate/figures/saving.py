@@ -44,7 +44,7 @@ def specification(picture: Picture) -> dict[str, Any]:
 
 def headline(picture: Picture) -> tuple[str, str]:
     """The finding and the units that stand above a picture."""
-    return _headline(specification(picture))
+    return " ".join(picture.title.text), " ".join(picture.title.subtitle)
 
 
 def svg(picture: Picture, scheme: Scheme = "light") -> str:
@@ -66,7 +66,7 @@ def svg_to_png(drawing: str) -> bytes:
 def inline_svg(picture: Picture, name: str) -> str:
     """The picture for a web page: headline left to the page, colors from its `--dm-…` variables, `name` in every id."""
     document = specification(picture)
-    title, subtitle = _headline(document)
+    title, subtitle = headline(picture)
     del document["title"]
     document["background"] = document["config"]["background"] = None
     drawing = vl_convert.vegalite_to_svg(document)
@@ -80,7 +80,7 @@ def inline_svg(picture: Picture, name: str) -> str:
 def page(picture: Picture) -> str:
     """The picture as one self-contained web page that follows the width of its window."""
     document = specification(picture)
-    title, subtitle = (html.escape(words, quote=True) for words in _headline(document))
+    title, subtitle = (html.escape(words, quote=True) for words in headline(picture))
     del document["title"]
     if "width" in document:
         document["width"] = "container"
@@ -94,10 +94,6 @@ def page(picture: Picture) -> str:
         bundle=vl_convert.javascript_bundle(EMBED).replace("</script", "<\\/script"),
         specification=json.dumps(document, ensure_ascii=False, allow_nan=False).replace("</", "<\\/"),
     )
-
-
-def _headline(document: dict[str, Any]) -> tuple[str, str]:
-    return " ".join(document["title"]["text"]), " ".join(document["title"]["subtitle"])
 
 
 def save(picture: Picture, path: Path | str, scheme: Scheme = "light") -> Path:

@@ -137,7 +137,7 @@ def _curves(plane: Plane, twin: Twin, choice: Choice, *, roomy: bool) -> list[Ma
         ),
     ]
     if not straight:
-        top = next((row for row in rows if amount(row, "tangent") >= 0.2 * level), rows[-1])
+        top = next((row for row in rows if amount(row, "tangent") >= (0.6 if flat else 0.2) * level), rows[-1])
         side: Align = "right" if flat else "left"
         dashed = plane.curve(rows, "loss", "tangent", color=LIGHT.quiet, dash=(6, 4), thick=1.5)
         words = plane.words(

@@ -112,8 +112,8 @@ def dress(drawing: Drawing, *, title: str, subtitle: str, width: int, height: in
     sizes: Mapping[str, Any] = {}
     if height is not None:
         sizes = {"width": width, "height": height, "autosize": alt.AutoSizeParams(type="fit-x", contains="padding")}
-    dressed: Drawing = drawing.properties(title=heading, description=f"{title}. {subtitle}", **sizes).configure(
-        **configuration()
+    dressed: Drawing = drawing.properties(
+        title=heading, description=f"{title}. {subtitle}", config=alt.Config(**configuration()), **sizes
     )
     return dressed
 

@@ -17,11 +17,12 @@ if TYPE_CHECKING:
     from dualmandate.frontier import Frontier
 
 REACH = 8.0  # times the lowest and the highest candidate
-DEPTH = 1.5  # the picture reaches down to this many times the cost at the choice below it
+DEPTH = 1.5  # the picture reaches down to this many times the cost at the choice below the lowest candidate,
+DEEPEST = 5.0  # but no further than this many times the cost at the choice
 END_NAMES = {
     "largest epsilon": "cap",
     "largest rho": "cap",
-    "ledger": "left in the account",
+    "ledger": "account",
     "fitness for use": "fit for use",
 }
 
@@ -40,7 +41,7 @@ def welfare_twin(frontier: Frontier, welfare: SocialWelfare, choice: Choice) -> 
             "kind": candidates.get(loss),
             "marked": loss in candidates,
         }
-        for loss in log_grid(*ends, through=tuple(candidates), points=161)
+        for loss in log_grid(*ends, through=tuple(candidates), points=121)
     ]
     return Twin(
         caption=f"Welfare at each {letter}, and what it is made of",
@@ -59,8 +60,10 @@ def welfare_curve(frontier: Frontier, welfare: SocialWelfare, choice: Choice, *,
     """Welfare with all its local optima and ends: dots for those considered, an open circle for the one chosen."""
     twin, letter, roomy = welfare_twin(frontier, welfare, choice), loss_symbol(choice.currency), width >= ROOMY
     here = next(row for row in twin.rows if row["kind"] == "chosen")
-    others = [row for row in twin.rows if row["marked"] and row is not here]
-    bottom = min(amount(row, "welfare") for row in [*others, here]) - DEPTH * abs(choice.welfare)
+    candidates = [row for row in twin.rows if row["marked"]]
+    bottom = min(amount(row, "welfare") for row in candidates) - DEPTH * abs(choice.welfare)
+    bottom = max(bottom, DEEPEST * choice.welfare)
+    others = [row for row in candidates if row is not here and amount(row, "welfare") > bottom]
     plane = Plane(
         Ruler(f"privacy loss {letter}", amount(twin.rows[0], "loss"), amount(twin.rows[-1], "loss"), log=True),
         Ruler("↑ welfare, USD", bottom, 0.0, labels=MONEY_AXIS),
@@ -94,6 +97,7 @@ def welfare_curve(frontier: Frontier, welfare: SocialWelfare, choice: Choice, *,
                 shift=(0, -10 if row["kind"] == "maximum" else 12),
             )
             for row in others
+            if row["kind"] != "end"
         ),
         plane.points([here], "loss", "welfare", color=LIGHT.ink, name="optimum"),
         plane.words(
@@ -101,7 +105,7 @@ def welfare_curve(frontier: Frontier, welfare: SocialWelfare, choice: Choice, *,
             amount(here, "welfare") if roomy else bottom,
             f"{stated_loss(choice.loss)}\n{money(choice.welfare)}",
             align="center",
-            shift=(0, 16) if roomy else (0, -28 if crowded else -8),
+            shift=(0, 16) if roomy else (0, -44 if crowded else -8),
         ),
     )
     return dress(
@@ -133,6 +137,7 @@ def _ends(plane: Plane, choice: Choice) -> list[Mark]:
         if point.kind != "end":
             continue
         floor, name = point.bound_by == "fitness for use", END_NAMES[point.bound_by]
+        at = plain_number(float(f"{point.epsilon:.4g}"))
         closed = (plane.across.low, point.epsilon) if floor else (point.epsilon, plane.across.high)
         marks += [
             plane.closed(*closed),
@@ -140,10 +145,10 @@ def _ends(plane: Plane, choice: Choice) -> list[Mark]:
             plane.words(
                 point.epsilon,
                 plane.up.low,
-                f"{name} →" if floor else f"← {name}",
+                f"{name} from {at} →" if floor else f"← {name} {at}",
                 color=LIGHT.limit,
                 align="left" if floor else "right",
-                shift=(6 if floor else -6, -6),
+                shift=(6, -24) if floor else (-6, -6),
             ),
         ]
     return marks

@@ -31,7 +31,7 @@ def number(value: float, digits: int = 3) -> str:
     if size < 1e-4 or size >= 1e15:
         mantissa, exponent = f"{value:.{digits - 1}e}".split("e")
         return f"{mantissa} × 10{str(int(exponent)).translate(SUPERSCRIPTS)}".replace("-", "−")
-    decimals = max(0, digits - 1 - math.floor(math.log10(size)))
+    decimals = max(0, digits - 1 - math.floor(math.log10(float(f"{size:.{digits - 1}e}"))))
     return f"{value:,.{decimals}f}".replace("-", "−")
 
 

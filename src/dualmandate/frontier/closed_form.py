@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +17,8 @@ from dualmandate.frontier.converted import in_epsilon
 from dualmandate.frontier.curves import CurveFrontier
 from dualmandate.frontier.difference import derivative
 from dualmandate.frontier.frontier import Measure
-from dualmandate.mechanism.mechanism import Mechanism, Production
+from dualmandate.frontier.smooth import SmoothCurve
+from dualmandate.mechanism import Mechanism, NoiseProduction, Production
 from dualmandate.population import Currency, Protection
 from dualmandate.workload import Workload
 
@@ -29,17 +31,26 @@ class ClosedFormCurves:
 
     def values(self, loss: float, measure: Measure) -> NDArray[np.float64]:
         """Errors of each table."""
-        return np.array(list(self.production.table_losses(loss, measure).values()))
+        logs = self._read_off(loss, measure)
+        return _listed(self.production.table_losses(loss, measure)) if logs is None else np.exp(logs[0])
 
     def slopes(self, loss: float, measure: Measure) -> NDArray[np.float64]:
         """Slopes of each table."""
-        return np.array(list(self.production.table_slopes(loss, measure).values()))
+        logs = self._read_off(loss, measure)
+        if logs is None:
+            return _listed(self.production.table_slopes(loss, measure))
+        level, elasticity, _ = logs
+        return np.exp(level) * elasticity / loss
 
     def curvatures(self, loss: float, measure: Measure) -> NDArray[np.float64]:
         """Curvatures of each table: stated by the technology for squared error, otherwise from its slopes."""
         if measure == "squared":
-            return np.array(list(self.production.table_curvatures(loss).values()))
-        return derivative(lambda at: self.slopes(at, measure), loss)
+            return _listed(self.production.table_curvatures(loss))
+        logs = self._read_off(loss, measure)
+        if logs is None:
+            return derivative(lambda at: self.slopes(at, measure), loss)
+        level, elasticity, bend = logs
+        return np.exp(level) * (bend + elasticity * (elasticity - 1.0)) / loss**2
 
     def inverse(self, expected_squared_error: float) -> float | None:
         """√(ESE(1)/ESE) where the error falls like 1/ε², as it does for Laplace noise; otherwise unknown."""
@@ -59,6 +70,26 @@ class ClosedFormCurves:
     def allocation(self, loss: float) -> dict[str, float]:
         """All tables are measured together."""
         return {"all": loss}
+
+    def _read_off(
+        self, loss: float, measure: Measure
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]] | None:
+        """Absolute errors of combined noise as logarithms, read off polynomials; None for all that is computed."""
+        return self._absolute.logs(loss) if measure == "absolute" and self._absolute is not None else None
+
+    @cached_property
+    def _absolute(self) -> SmoothCurve | None:
+        if not isinstance(self.production, NoiseProduction):
+            return None
+        mixes = (mix for noise in self.production.noises for mix in noise.kinds.mixes)
+        if all(sum(float(counts.sum()) for _, counts in mix) <= 1 for mix in mixes):
+            return None
+        production = self.production
+        return SmoothCurve(lambda loss: _listed(production.table_losses(loss, "absolute")))
+
+
+def _listed(by_table: dict[str, float]) -> NDArray[np.float64]:
+    return np.array(list(by_table.values()))
 
 
 def frontier_of(

@@ -3,7 +3,7 @@
 With L = ln(1/δ) and a = α − 1, ρ-zCDP implies (ε, δ) for ε(α) = αρ + h(a),
 h(a) = L/a − ln(1 + 1/a) − ln(1 + a)/a. The best order α satisfies ρ = −h′(a) = (L − ln(1 + a))/a², so both ρ and
 ε = h − α·h′ are known functions of the order, and by the envelope theorem dε/dρ = α, dα/dρ = −1/h″.
-Source: Canonne, Kamath and Steinke 2020, proposition 12 (the conversion in `population.conversion`).
+Source: [CKS20] proposition 12 (the conversion in `population.conversion`).
 """
 
 from __future__ import annotations

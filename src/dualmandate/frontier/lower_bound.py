@@ -52,7 +52,7 @@ def count_bound(workload: Workload, protection: Protection) -> LowerBound:
     """Pure ε: each query alone is at least as hard as the one count it contains, for which geometric noise is best.
 
     A query that one unit can move by s answers s times the number of units in the cell where it moves most, so its
-    error is at least s²·V(ε), V = 1/(2·sinh²(ε/2)). Source: Ghosh, Roughgarden and Sundararajan 2012 (every prior);
+    error is at least s²·V(ε), V = 1/(2·sinh²(ε/2)). Source: [GRS12] (every prior);
     Gupte and Sundararajan 2010 (worst case).
     """
     total = _summed_squared_moves(workload, protection)
@@ -67,7 +67,7 @@ def count_bound(workload: Workload, protection: Protection) -> LowerBound:
 def unbiased_bound(workload: Workload, protection: Protection) -> LowerBound:
     """zCDP: each query alone, for mechanisms without bias: Var ≥ s²/(e^{2ρ} − 1).
 
-    The Chapman-Robbins inequality with the χ² distance e^{D₂} − 1, and D₂ ≤ 2ρ (Bun and Steinke 2016).
+    The Chapman-Robbins inequality with the χ² distance e^{D₂} − 1, and D₂ ≤ 2ρ. Source: [BS16].
     """
     total = _summed_squared_moves(workload, protection)
     return LowerBound(
@@ -85,7 +85,7 @@ def matrix_bound(workload: Workload, law: NoiseLaw, protection: Protection) -> L
     mean one, and the total, which is public, is the best a strategy can be told for free. An L1 sensitivity is never
     below the L2 one, so the bound holds for pure ε too. For noise on whole numbers V(l/Δ²) ≥ Δ²·V(l) in ρ, and
     V(l/Δ) ≥ Δ²·V(l) in ε, because such noise gains on its continuous twin as the loss grows.
-    Where the whole workload is too large, its hardest table alone bounds it. Source: Li and Miklau 2013.
+    Where the whole workload is too large, its hardest table alone bounds it. Source: [LM13].
     """
     _refuse_invariants(protection)
     records = protection.most_records_per_unit

@@ -181,7 +181,7 @@ def _best_split(groups: tuple[_Group, ...], loss: float) -> Allocation:
     # Errors that have vanished at an equal split say nothing about shares: no group starts with less than a crumb.
     logs = np.log(np.maximum(power_split(start, loss, power), _CRUMB * share))
     before = math.inf
-    for _ in range(_MOST_STEPS):
+    for taken in range(_MOST_STEPS):
         marginals, elasticities = np.transpose(
             [group.marginal(math.exp(log)) for group, log in zip(groups, logs.tolist(), strict=True)]
         )
@@ -193,7 +193,7 @@ def _best_split(groups: tuple[_Group, ...], loss: float) -> Allocation:
         logs += math.log(loss) - math.log(math.fsum(np.exp(logs)))
         size = float(np.max(np.abs(step)))
         # Near the optimum steps shrink quadratically, until only rounding of the marginal values is left.
-        if size <= 1e-14 or (size <= 1e-9 and size >= before):
+        if size <= 1e-14 or (size >= before and size <= (1e-9 if taken < _MOST_STEPS // 2 else 1e-5)):
             spent = np.exp(logs)
             ease = spent / -elasticities
             return Allocation(spent, ease / ease.sum(), math.exp(target))

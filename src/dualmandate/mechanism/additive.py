@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dualmandate.mechanism.kinds import Kinds
+from dualmandate.mechanism.lattice import lattice_of
 from dualmandate.mechanism.mechanism import EVERY_PERSON, NoiseLaw
-from dualmandate.mechanism.production import Kinds, Measured, NoiseProduction, constant
+from dualmandate.mechanism.production import Measured, NoiseProduction, constant
 from dualmandate.population import Currency, Protection
 from dualmandate.workload import Workload
 
@@ -42,7 +43,7 @@ class NoiseMechanism:
 
     def production(self, workload: Workload, protection: Protection = EVERY_PERSON) -> NoiseProduction:
         """What it produces: I = −V(ε/ΔQ)·(number of queries), for tables of weight 1."""
-        steps = [table.weight if self.law.needs_whole_numbers else Fraction(1) for table in workload.tables]
+        steps = [lattice_of(self.law, table) for table in workload.tables]
         measured = tuple(Measured(table.query_count, step) for table, step in zip(workload.tables, steps, strict=True))
         distinct = list(dict.fromkeys(steps))
         starts = np.cumsum([0, *(block.rows for block in measured)])

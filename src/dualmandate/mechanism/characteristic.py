@@ -5,7 +5,7 @@ E|S| = (2/π)·∫₀^∞ (1 − φ(t))/t² dt. Summed with step h instead of in
 mean it leaves a relative error below 10⁻⁶.
 
 Tails are taken of S plus a little Gaussian noise, whose φ ends, and then widened to cover it: a half-width is never too
-small and at most 2 % too wide.
+small, and too wide by at most 3 % of the standard deviation of S and by what 2 % of the tail probability are worth.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from dualmandate.errors import InvalidMechanism
 FINEST_TAIL = 1e-10  # smallest tail probability that is computed
 _NODES = 2**16  # frequencies of a sum that is cut off
 _BLOCK = 2**14  # frequencies held at once
-_BLUR = 1e-3  # standard deviation of the added Gaussian, relative to that of S
+_BLUR = 2e-3  # standard deviation of the added Gaussian, relative to that of S
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,37 +50,38 @@ class CharacteristicFunction:
 
     def tail(self, distance: float) -> float:
         """P(|S| > distance), or a little more."""
-        return min(self._blurred_tail(max(distance - 6 * self._blur, 0.0)) + 2e-9, 1.0)
+        step, tails = self._blurred_tails
+        place = math.floor((distance - 6 * self._blur) / step)
+        return min(float(tails[min(place, len(tails) - 1)]) + 2e-9, 1.0) if place >= 0 else 1.0
 
     def reach(self, tail: float) -> float:
         """The smallest t with P(|S| > t) ≤ tail, or a little more."""
         # P(|S| > t + z) ≤ P(|S + Z| > t) + P(|Z| > z): a hundredth of the tail is given to the second part.
         margin = -NormalDist().inv_cdf(computable(tail) / 200) * self._blur
-        low, high = 0.0, self.largest
-        while high - low > 1e-6 * high:
-            middle = (low + high) / 2
-            low, high = (middle, high) if self._blurred_tail(middle) > 0.99 * tail else (low, middle)
-        return high + margin
+        step, tails = self._blurred_tails
+        after = int(np.argmax(tails <= 0.99 * tail))
+        drop = tails[after - 1] - tails[after] if after else 0.0
+        part = float((tails[after - 1] - 0.99 * tail) / drop) if drop > 0 else 0.0
+        return step * (max(after - 1, 0) + part) + margin
 
     @property
     def _blur(self) -> float:
         return _BLUR * math.sqrt(self.variance)
 
-    def _blurred_tail(self, distance: float) -> float:
-        """P(|S + Z| > distance), Z Gaussian, by inversion."""
-        spacing, values = self._blurred
-        frequencies = spacing * np.arange(1, len(values) + 1)
-        waves = float(values @ (np.sin(frequencies * distance) / frequencies))
-        return 1 - spacing / math.pi * (distance + 2 * waves)
-
     @cached_property
-    def _blurred(self) -> tuple[float, NDArray[np.float64]]:
+    def _blurred_tails(self) -> tuple[float, NDArray[np.float64]]:
+        """P(|S + Z| > k steps) for k = 0, 1, …, Z Gaussian: 1 − (h/π)(x + 2·Σ φ(mh)·sin(mhx)/(mh)), all x at once."""
         spacing = math.pi / self.largest
-        parts = []
-        for orders in blocks(1, math.ceil(8 / (self._blur * spacing)) + 1):
+        count = math.ceil(8 / (self._blur * spacing))
+        weights = np.zeros(count + 1)
+        for orders in blocks(1, count + 1):
             frequencies = spacing * orders
-            parts.append(self.at(frequencies) * np.exp(-np.square(self._blur * frequencies) / 2))
-        return spacing, np.concatenate(parts)
+            blurred = self.at(frequencies) * np.exp(-np.square(self._blur * frequencies) / 2)
+            weights[orders.astype(np.int64)] = blurred / frequencies
+        waves = -np.fft.rfft(weights, 2 * count).imag
+        distances = self.largest / count * np.arange(count + 1)
+        tails = 1 - spacing / math.pi * (distances + 2 * waves)
+        return self.largest / count, np.append(np.maximum(tails, 0.0), 0.0)
 
 
 def computable(tail: float) -> float:

@@ -44,6 +44,11 @@ class DenseStrategy:
         """Whether every entry is a whole number."""
         return bool(np.all(self.matrix == np.rint(self.matrix)))
 
+    @property
+    def step(self) -> Fraction:
+        """The common divisor of whole entries."""
+        return Fraction(int(np.gcd.reduce(self.matrix.astype(np.int64), axis=None)) or 1)
+
     def sensitivity(self, domain: Domain, protection: Protection, norm: Literal["l1", "l2"]) -> Sensitivity:
         """The largest column (add or remove) or difference of two columns (replace), of cells that can occur."""
         if protection.invariants:

@@ -93,7 +93,7 @@ class GaussianLaw:
     """Discrete Gaussian noise at unit loss u = ρ/Δ₂²: P(X = k) ∝ exp(−u·k²), that is σ² = 1/(2u).
 
     A change of whole-number answers by a vector s costs ρ = u·‖s‖₂². V, −V′ and V″ are the cumulants of X².
-    Source: [CKS20] theorem 14 (multivariate), [BS16].
+    Source: [CKS20], [BS16].
     """
 
     name: ClassVar[str] = "gaussian"

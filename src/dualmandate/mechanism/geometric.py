@@ -89,33 +89,33 @@ class GeometricLaw:
 
     def variance(self, unit_loss: float) -> float:
         """V = 2a/(1 − a)²."""
-        a, rest = _decay(unit_loss)
-        return 2 * a / rest**2
+        a, w = _decay(unit_loss)
+        return 2 * a * w * w
 
     def variance_slope(self, unit_loss: float) -> float:
         """V′ = −2a(1 + a)/(1 − a)³."""
-        a, rest = _decay(unit_loss)
-        return -2 * a * (1 + a) / rest**3
+        a, w = _decay(unit_loss)
+        return -2 * a * (1 + a) * w * w * w
 
     def variance_curvature(self, unit_loss: float) -> float:
         """V″ = 2a(1 + 4a + a²)/(1 − a)⁴."""
-        a, rest = _decay(unit_loss)
-        return 2 * a * (1 + 4 * a + a * a) / rest**4
+        a, w = _decay(unit_loss)
+        return 2 * a * (1 + 4 * a + a * a) * w * w * w * w
 
     def mean_absolute(self, unit_loss: float) -> float:
         """E|X| = 2a/(1 − a²)."""
-        a, rest = _decay(unit_loss)
-        return 2 * a / (rest * (1 + a))
+        a, w = _decay(unit_loss)
+        return 2 * a * w / (1 + a)
 
     def mean_absolute_slope(self, unit_loss: float) -> float:
         """−2a(1 + a²)/(1 − a²)²."""
-        a, rest = _decay(unit_loss)
-        return -2 * a * (1 + a * a) / (rest * (1 + a)) ** 2
+        a, w = _decay(unit_loss)
+        return -2 * a * (1 + a * a) * w * w / (1 + a) ** 2
 
 
 def _decay(unit_loss: float) -> tuple[float, float]:
-    """The values a = exp(−u) and 1 − a, the second without cancellation."""
-    return math.exp(-positive_loss(unit_loss)), -math.expm1(-unit_loss)
+    """The values a = exp(−u) and w = 1/(1 − a), the second without cancellation."""
+    return math.exp(-positive_loss(unit_loss)), -1 / math.expm1(-unit_loss)
 
 
 GEOMETRIC = GeometricLaw()

@@ -1,9 +1,10 @@
 """Noise for answers that are whole numbers times a weight: measured whole, then rescaled.
 
-A table with weight w holds answers on the lattice w·ℤ. It is measured as the whole-number table at unit loss u·|w|
-(u·w² under ρ) and the result is multiplied by w. One unit that moves the table by w·s then costs u·|w|·‖s‖₁ =
+A table with weight w holds answers on the lattice w·ℤ. It is measured as the whole-number table at unit loss u·w
+(u·w² under ρ) and the result is multiplied by w. One unit that moves the table by w·s then costs u·w·‖s‖₁ =
 u·‖w·s‖₁ (or u·‖w·s‖₂²): exactly its share of the *weighted* workload's sensitivity, so the whole release loses
-u·Δ, as with continuous noise. As the lattice gets finer, geometric noise tends to Laplace noise of the same rate.
+u·Δ, as with continuous noise. The coarser the lattice, the less noise is needed: entries with a common divisor are
+divided by it first. As the lattice gets finer, geometric noise tends to Laplace noise of the same rate.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from numpy.typing import NDArray
 
 from dualmandate.mechanism.mechanism import Distribution, NoiseLaw, positive_loss, tail_of
 from dualmandate.population import Currency
+from dualmandate.workload import Factor, Table
+from dualmandate.workload.factor import dense
 
 
 @dataclass(frozen=True)
@@ -75,7 +78,8 @@ class Stretched:
         """A value in units of the factor; lattice points must not miss their whole number by a rounding error."""
         steps = value / self.factor
         nearest = round(steps)
-        return float(nearest) if self.discrete and math.isclose(steps, nearest, rel_tol=1e-12) else steps
+        is_near = math.isclose(steps, nearest, rel_tol=1e-12, abs_tol=1e-9)
+        return float(nearest) if self.discrete and is_near else steps
 
 
 @dataclass(frozen=True)
@@ -142,6 +146,18 @@ def on_lattice(law: NoiseLaw, step: Fraction) -> NoiseLaw:
     return law if step == 1 or not law.needs_whole_numbers else LatticeLaw(law, step)
 
 
+def lattice_of(law: NoiseLaw, table: Table) -> Fraction:
+    """The step of which every entry of a table is a whole multiple: its weight times the entries' common divisor."""
+    if not law.needs_whole_numbers:
+        return Fraction(1)
+    return table.weight * math.prod(_divisor(factor) for factor in table.factors)
+
+
 def loss_power(currency: Currency) -> int:
     """How a loss grows when answers are stretched: ε like the stretch, ρ like its square."""
     return 2 if currency is Currency.RHO else 1
+
+
+def _divisor(factor: Factor) -> int:
+    entries = dense(factor) if factor.scales is None else factor.scales
+    return int(np.gcd.reduce(entries, axis=None)) or 1

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from dualmandate.errors import InvalidMechanism, UnsupportedWorkload
 from dualmandate.mechanism.additive import norm_of
 from dualmandate.mechanism.dense_strategy import DenseStrategy
+from dualmandate.mechanism.lattice import lattice_of
 from dualmandate.mechanism.mechanism import EVERY_PERSON, NoiseLaw
 from dualmandate.mechanism.production import Measured, NoiseProduction, TableNoise
 from dualmandate.mechanism.reconstruction import (
@@ -23,6 +24,7 @@ from dualmandate.mechanism.reconstruction import (
     MatrixMap,
     is_identity,
     reconstruct,
+    require_small,
     unsupported_row,
 )
 from dualmandate.population import Currency, Protection
@@ -60,10 +62,7 @@ class MatrixMechanism:
             if workload.domain.structural_zeros and self.strategy.domain != workload.domain:
                 method = f"{sensitivity.method}; structural zeros not heeded"
                 sensitivity = replace(sensitivity, exact=False, method=method)
-            measured = tuple(
-                Measured(table.query_count, table.weight if self.law.needs_whole_numbers else Fraction(1))
-                for table in self.strategy.tables
-            )
+            measured = tuple(Measured(table.query_count, lattice_of(self.law, table)) for table in self.strategy.tables)
             is_product = len(measured) == 1 and self.strategy.domain.shape == workload.domain.shape
             product = self.strategy.tables[0] if is_product else None
             noises = self._from_matrix(workload, measured) if product is None else _from_product(workload, product)
@@ -71,7 +70,7 @@ class MatrixMechanism:
             _same_cells(workload, (self._dense.matrix.shape[1],))
             self._check_whole()
             sensitivity = self._dense.sensitivity(workload.domain, protection, norm_of(self.currency))
-            measured = (Measured(self._dense.rows),)
+            measured = (Measured(self._dense.rows, self._dense.step if self.law.needs_whole_numbers else Fraction(1)),)
             noises = self._from_matrix(workload, measured)
         return NoiseProduction(self.name, workload, protection, self.law, sensitivity, measured, noises)
 
@@ -81,6 +80,7 @@ class MatrixMechanism:
         return DenseStrategy(np.asarray(matrix, dtype=np.float64))
 
     def _from_matrix(self, workload: Workload, measured: tuple[Measured, ...]) -> tuple[TableNoise, ...]:
+        require_small(workload.query_count, sum(block.rows for block in measured), workload.domain.size)
         matrix, missed = reconstruct(np.asarray(workload.dense(), dtype=np.float64), self._dense.matrix)
         steps = list(dict.fromkeys(block.step for block in measured))
         source = np.repeat([steps.index(block.step) for block in measured], [block.rows for block in measured])
@@ -124,6 +124,7 @@ def _from_product(workload: Workload, strategy: Table) -> tuple[TableNoise, ...]
 def _axis_map(asked: Factor, measured: Factor) -> tuple[AxisMap, int | None]:
     if is_identity(measured):
         return FactorMap(asked), None
+    require_small(asked.rows, measured.rows, measured.size)
     matrix, missed = reconstruct(dense(asked).astype(np.float64), dense(measured).astype(np.float64))
     # Where a row is missed its reconstruction may be empty: its own length says whether it asks something.
     return (FactorMap(asked) if missed is not None else MatrixMap(matrix)), missed

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, reduce
@@ -13,21 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualmandate.errors import InvalidMechanism, UnknownName
-from dualmandate.mechanism.combination import Combination, Term
+from dualmandate.mechanism.combination import SMOOTHNESS, Combination, Term
+from dualmandate.mechanism.kinds import FEW, Kinds, Mix, draws
 from dualmandate.mechanism.lattice import on_lattice
 from dualmandate.mechanism.mechanism import Measure, NoiseLaw, positive_loss, tail_of
 from dualmandate.population import Currency, PrivacyLoss, Protection
 from dualmandate.workload import Sensitivity, Workload
-
-Mix = tuple[tuple[NDArray[np.float64], NDArray[np.float64]], ...]  # factors and counts, one pair a source
-
-
-@dataclass(frozen=True, eq=False)
-class Kinds:
-    """The queries of a table sorted by the mix of noise that reaches them: equal mixes have equal errors."""
-
-    mixes: tuple[Mix, ...]
-    members: NDArray[np.intp]  # shape (query_count,), the mix of each query
 
 
 class TableNoise(Protocol):
@@ -138,7 +129,7 @@ class NoiseProduction:
         if measure == "squared":
             return self._by_table([law.variance(unit) for law in self.sources])
         if measure == "absolute":
-            return self._absolute(lambda mix: self._combination(mix, unit).mean_absolute)
+            return self._absolute_losses(unit)
         return {table.name: float(np.max(self.query_variances(table.name, loss))) for table in self.workload.tables}
 
     def table_slopes(self, loss: float, measure: Measure = "squared") -> dict[str, float]:
@@ -147,7 +138,7 @@ class NoiseProduction:
         if measure == "squared":
             return self._by_table([law.variance_slope(unit) / power for law in self.sources])
         if measure == "absolute":
-            return self._absolute(lambda mix: self._absolute_slope(mix, unit) / power)
+            return {name: slope / power for name, slope in self._absolute_slopes(unit).items()}
         slopes = {}
         for table, noise in zip(self.workload.tables, self.noises, strict=True):
             worst = int(np.argmax(self.query_variances(table.name, loss)))
@@ -224,24 +215,46 @@ class NoiseProduction:
         pairs = zip(self.sources, mix, strict=True)
         return Combination(tuple(Term(law.at(unit), *bag) for law, bag in pairs if len(bag[0])))
 
-    def _absolute(self, expected: Callable[[Mix], float]) -> dict[str, float]:
+    def _absolute_losses(self, unit: float) -> dict[str, float]:
+        if not self.law.needs_whole_numbers:
+            # Scaled noise: E|S| at unit loss 1, stretched.
+            return {name: loss * unit ** -_elasticity(self.currency) for name, loss in self._unit_absolute.items()}
+        return self._over_kinds(lambda mix: self._combination(mix, unit).mean_absolute)
+
+    def _absolute_slopes(self, unit: float) -> dict[str, float]:
+        """d Σ E|S|/du: exact for one draw and for scaled noise, otherwise a central difference of fourth order."""
+        if not self.law.needs_whole_numbers:
+            elasticity = -_elasticity(self.currency) / unit
+            return {name: loss * elasticity for name, loss in self._absolute_losses(unit).items()}
+
+        def fall(mix: Mix) -> float:
+            if draws(mix) != 1:
+                return -slope_of(lambda at: self._combination(mix, at).mean_absolute, unit)
+            law, factors = next((law, bag[0]) for law, bag in zip(self.sources, mix, strict=True) if len(bag[0]))
+            return -float(factors[0]) * law.mean_absolute_slope(unit)
+
+        return {name: -total_fall for name, total_fall in self._over_kinds(fall).items()}
+
+    @cached_property
+    def _unit_absolute(self) -> dict[str, float]:
+        return self._over_kinds(lambda mix: self._combination(mix, 1.0).mean_absolute)
+
+    def _over_kinds(self, expected: Callable[[Mix], float]) -> dict[str, float]:
         return {
-            table.name: math.fsum(expected(mix) * number for mix, number in _tally(noise.kinds) if number)
+            table.name: float(noise.kinds.evaluate(expected) @ noise.kinds.numbers())
             for table, noise in zip(self.workload.tables, self.noises, strict=True)
         }
 
-    def _absolute_slope(self, mix: Mix, unit: float) -> float:
-        """d E|S|/du: exact for one draw and for scaled noise, otherwise a central difference of fourth order."""
-        draws = [(law, factors) for law, (factors, counts) in zip(self.sources, mix, strict=True) if counts.sum() == 1]
-        if len(draws) == 1 and sum(float(counts.sum()) for _, counts in mix) == 1:
-            return float(draws[0][1][0]) * draws[0][0].mean_absolute_slope(unit)
-        if not self.law.needs_whole_numbers:
-            return -self._combination(mix, unit).mean_absolute / unit * _elasticity(self.currency)
-        return slope_of(lambda at: self._combination(mix, at).mean_absolute, unit)
-
     def _reaches(self, table: str, loss: float, tail: float) -> NDArray[np.float64]:
         unit, kinds = self.unit_loss(loss), self.noises[self._index(table)].kinds
-        widths = np.array([self._combination(mix, unit).reach(tail) for mix in kinds.mixes])
+        if len(kinds.mixes) <= FEW:
+            widths = np.array([self._combination(mix, unit).reach(tail) for mix in kinds.mixes])
+        else:
+            widths = kinds.evaluate(
+                lambda mix: self._combination(mix, unit).smooth_reach(tail),
+                rough=lambda mix: self._combination(mix, unit).is_coarse,
+                tolerance=SMOOTHNESS,
+            )
         return np.broadcast_to(widths[0], kinds.members.shape) if len(widths) == 1 else widths[kinds.members]
 
 
@@ -271,13 +284,6 @@ def slope_of(curve: Callable[[float], float], at: float) -> float:
     step = 0.01 * min(at, 1.0)
     near, far = (curve(at + k * step) - curve(at - k * step) for k in (1, 2))
     return (8 * near - far) / (12 * step)
-
-
-def _tally(kinds: Kinds) -> Iterator[tuple[Mix, int]]:
-    if len(kinds.mixes) == 1:
-        yield kinds.mixes[0], len(kinds.members)
-    else:
-        yield from zip(kinds.mixes, np.bincount(kinds.members, minlength=len(kinds.mixes)).tolist(), strict=True)
 
 
 def _elasticity(currency: Currency) -> float:

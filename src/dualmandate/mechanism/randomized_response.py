@@ -8,7 +8,7 @@ v = u/m = (1 − ρ)/ρ, a query q has, over the mechanism alone and given the t
 
 For one of two levels and μ = ½ this is N(u² + u) = N/(4·sinh²(ε/2)) whatever π: half of N times the variance that a
 trusted curator's geometric noise would have, at every ε.
-Source: [AS19] section III and appendix B; the normalization is the conditional error, not the superpopulation variance.
+Source: [W65]; [AS19] section III and appendix B. The error is that of the mechanism, not of a superpopulation.
 """
 
 from __future__ import annotations

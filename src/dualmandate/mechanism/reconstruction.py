@@ -18,7 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualmandate.errors import TooLarge
-from dualmandate.mechanism.production import Kinds, constant
+from dualmandate.mechanism.kinds import Bag, Kinds
+from dualmandate.mechanism.production import constant
 from dualmandate.workload.factor import Factor, Identity, Numbers, dense
 
 LARGEST_INVERSE = 2048  # smaller side of a matrix that is inverted
@@ -27,8 +28,6 @@ MOST_KINDS = 4096  # different mixes of noise in one table
 MOST_SIZES = 256  # different sizes among the entries of a factor
 _UNSUPPORTED = 1e-8  # part of a query, relative to its length, that measurements may miss by rounding
 _NEGLIGIBLE = 1e-12  # entry of QA⁺, relative to the largest, that is rounding error
-
-Bag = tuple[NDArray[np.float64], NDArray[np.float64]]  # distinct sizes of a row's entries, and how often each occurs
 
 
 class AxisMap(Protocol):
@@ -196,15 +195,18 @@ class DenseNoise:
 
 def reconstruct(queries: NDArray[np.float64], strategy: NDArray[np.float64]) -> tuple[NDArray[np.float64], int | None]:
     """R = QA⁺ and the first query that A does not support (row of Q ≠ row of QA⁺A), or None."""
-    rows, columns = strategy.shape
-    _bounded(min(rows, columns), LARGEST_INVERSE, "rows or columns of a strategy that is inverted")
-    _bounded(len(queries) * max(rows, columns), LARGEST_ENTRIES, "numbers in a dense reconstruction")
     left, singular, right = np.linalg.svd(strategy, full_matrices=False)
-    kept = singular > singular[0] * max(rows, columns) * np.finfo(np.float64).eps
+    kept = singular > singular[0] * max(strategy.shape) * np.finfo(np.float64).eps
     inside = queries @ right[kept].T
     missed = np.linalg.norm(queries - inside @ right[kept], axis=1) > _UNSUPPORTED * np.linalg.norm(queries, axis=1)
     matrix = (inside / singular[kept]) @ left[:, kept].T
     return matrix, int(np.argmax(missed)) if np.any(missed) else None
+
+
+def require_small(query_count: int, rows: int, columns: int) -> None:
+    """Refuse, before anything is written out, a reconstruction that is too large to be dense."""
+    _bounded(min(rows, columns), LARGEST_INVERSE, "rows or columns of a strategy that is inverted")
+    _bounded(max(query_count, 1) * max(rows, columns), LARGEST_ENTRIES, "numbers in a dense reconstruction")
 
 
 def is_identity(factor: Factor) -> bool:

@@ -78,7 +78,9 @@ class ResponseProduction:
         """
         if measure == "absolute":
             low, high = 0.95 * loss, 1.05 * loss
-            return {name: (self._absolute(name, high) - self._absolute(name, low)) / (high - low) for name in self._names}
+            return {
+                name: (self._absolute(name, high) - self._absolute(name, low)) / (high - low) for name in self._names
+            }
         u = self._u(loss)
         slopes = {}
         for name in self._names:
@@ -199,23 +201,29 @@ class ResponseProduction:
         return [self._law(row, loss, variance) if variance > 0 else None for row, variance in errors]
 
     def _law(self, row: int, loss: float, variance: float) -> CharacteristicFunction:
-        """A sum over people: φ(t) = Π over cells of E[exp(it(q_d − E q_d)/ρ)]^(people in the cell)."""
-        query, truth = self._queries[row], self._truth(loss)
+        """A sum over people: φ(t) = Π over cells of E[exp(it(q_d − E q_d)/ρ)]^(people in the cell).
+
+        Cells that the query treats alike are one: what matters of a report is the query's value.
+        """
+        values, cells = np.unique(self._queries[row], return_inverse=True)
+        innocuous = np.bincount(cells, weights=self.innocuous_shares)
         if self.sensitive_shares is None:
-            people = np.zeros(len(query))
-            people[int(np.argmax(self._distances[row]))] = self.population_size
+            people = np.zeros(len(values))
+            people[cells[int(np.argmax(self._distances[row]))]] = self.population_size
         else:
-            people = self.population_size * self.sensitive_shares
+            people = np.bincount(cells, weights=self.population_size * self.sensitive_shares).astype(np.float64)
+        truth = self._truth(loss)
 
         def at(frequencies: NDArray[np.float64]) -> NDArray[np.float64]:
+            waves = [np.exp(1j * value / truth * frequencies) for value in values]
             log_value = np.zeros(frequencies.shape, dtype=np.complex128)
-            for cell in np.flatnonzero(people):
-                shares = self._report_shares(int(cell), truth)
-                steps = (query - query @ shares) / truth
-                one = sum(share * np.exp(1j * step * frequencies) for share, step in zip(shares, steps, strict=True))
-                log_value += people[cell] * np.log(one)
+            for place in np.flatnonzero(people):
+                shares = (1 - truth) * innocuous
+                shares[place] += truth
+                one = sum(share * wave for share, wave in zip(shares, waves, strict=True))
+                log_value += people[place] * (np.log(one) - 1j * float(values @ shares) / truth * frequencies)
             return np.asarray(np.exp(log_value).real, dtype=np.float64)
 
-        width = float(query.max() - query.min()) / truth
+        width = float(values[-1] - values[0]) / truth
         largest = min(12 * math.sqrt(variance) + 50 * width, self.population_size * width)
         return CharacteristicFunction(at, variance, largest)

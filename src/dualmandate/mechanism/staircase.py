@@ -66,10 +66,10 @@ class Staircase:
         shape = self._shape
         whole = math.floor(-math.log(tail) / self.rate)
         ratio = min(max(tail * math.exp(self.rate * whole), shape.decay), 1.0)
-        part = shape.mass * (1 - ratio) / shape.rest
-        if part > shape.high:
-            part = 1 - shape.mass * (ratio - shape.decay) / (shape.rest * shape.decay)
-        return whole + part
+        low_piece = shape.rest * shape.decay / shape.mass
+        if ratio >= shape.decay + low_piece * (1 - shape.high):
+            return whole + shape.mass * (1 - ratio) / shape.rest
+        return whole + 1 - (ratio - shape.decay) / low_piece
 
     def half_width(self, probability: float) -> float:
         """The smallest t with P(|X| ≤ t) ≥ probability."""
@@ -144,7 +144,7 @@ class StaircaseLaw:
 
     V = ((b(1 + b)/2)^⅔ + b)/(1 − b)², b = exp(−u). A change by a vector s of *whole* numbers costs u·‖s‖₁; a change
     by half a step can cost as much as a whole one, which is why it needs whole numbers although it is real-valued.
-    Source: [GV14] theorem 7 and its corollary for squared error.
+    Source: [GV16].
     """
 
     name: ClassVar[str] = "staircase"
@@ -157,22 +157,22 @@ class StaircaseLaw:
         return Staircase(positive_loss(unit_loss))
 
     def variance(self, unit_loss: float) -> float:
-        """V = (p + b)/(1 − b)², p = (b(1 + b)/2)^⅔."""
-        power, b, rest = _powers(unit_loss)
-        return (power + b) / rest**2
+        """V = (p + b)·w², p = (b(1 + b)/2)^⅔, w = 1/(1 − b)."""
+        power, b, w = _powers(unit_loss)
+        return (power + b) * w * w
 
     def variance_slope(self, unit_loss: float) -> float:
         """V′, by d/du = −b·d/db: a sum of terms of one sign."""
-        power, b, rest = _powers(unit_loss)
+        power, b, w = _powers(unit_loss)
         rate = 2 * (1 + 2 * b) / (3 * (1 + b))
-        return -(power * rate + b) / rest**2 - (power + b) * 2 * b / rest**3
+        return -(power * rate + b + (power + b) * 2 * b * w) * w * w
 
     def variance_curvature(self, unit_loss: float) -> float:
         """V″, likewise."""
-        power, b, rest = _powers(unit_loss)
+        power, b, w = _powers(unit_loss)
         rate = 2 * (1 + 2 * b) / (3 * (1 + b))
         second = power * (rate**2 + 2 * b / (3 * (1 + b) ** 2)) + b
-        return second / rest**2 + 2 * (power * rate + b) * 2 * b / rest**3 + (power + b) * 2 * b * (1 + 2 * b) / rest**4
+        return (second + 4 * (power * rate + b) * b * w + (power + b) * 2 * b * (1 + 2 * b) * w * w) * w * w
 
     def mean_absolute(self, unit_loss: float) -> float:
         """E|X| = b/(1 − b) + (γ² + b(1 − γ²))/(2c)."""
@@ -187,13 +187,13 @@ class StaircaseLaw:
         moment = shape.high_over_root * g + r**2 * (1 - g**2)
         moment_fall = 2 * g * shape.fall_over_root * rest + r**2 * (1 - g**2)
         mass_fall = shape.fall_over_root * rest + r**2 * (1 - g)
-        return -b / rest**2 - (moment_fall - moment * mass_fall / shape.mass_over_root) / (2 * shape.mass_over_root)
+        return -b / rest / rest - (moment_fall - moment * mass_fall / shape.mass_over_root) / (2 * shape.mass_over_root)
 
 
 def _powers(unit_loss: float) -> tuple[float, float, float]:
-    """The values (b(1 + b)/2)^⅔, b = exp(−u) and 1 − b."""
+    """The values (b(1 + b)/2)^⅔, b = exp(−u) and w = 1/(1 − b)."""
     b = math.exp(-positive_loss(unit_loss))
-    return math.exp(-2 * unit_loss / 3) * math.cbrt((1 + b) / 2) ** 2, b, -math.expm1(-unit_loss)
+    return math.exp(-2 * unit_loss / 3) * math.cbrt((1 + b) / 2) ** 2, b, -1 / math.expm1(-unit_loss)
 
 
 STAIRCASE = StaircaseLaw()

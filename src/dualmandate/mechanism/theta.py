@@ -34,6 +34,9 @@ def square_cumulants(u: float) -> tuple[float, float, float]:
     if u >= 1:
         return _cumulants([n * n for n in _TERMS], u)
     s = 1 / u
+    if u < _SMALL:
+        # The corrections below are under exp(−π²/u) < 10⁻⁴⁰⁰.
+        return s / 2, s * s / 2, s * s * s
     first, second, third = _cumulants([(math.pi * n) ** 2 for n in _TERMS], s)
     return (
         s / 2 - s**2 * first,

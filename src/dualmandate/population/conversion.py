@@ -3,7 +3,7 @@
 ρ-zCDP gives (ε, δ) for δ = inf over α > 1 of exp((α − 1)(αρ − ε))/(α − 1)·(1 − 1/α)^α. Solved for ε, with t = α − 1
 and L = ln(1/δ):  ε = ρ(1 + t) + ln(t/(1 + t)) + (L − ln(1 + t))/t,  least where  ρt² = L − ln(1 + t).
 The two sides of the last equation run in opposite directions, so t is found safely, and every t gives a valid ε.
-Source: [CKS20] corollary 13.
+Source: [CKS20].
 """
 
 from __future__ import annotations

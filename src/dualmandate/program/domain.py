@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from dualmandate.errors import InvalidDomain
+from dualmandate.errors import InvalidDomain, TooLarge
 from dualmandate.population import (
     Attribute,
     Domain,
@@ -20,7 +20,7 @@ from dualmandate.program.codes import CodeList, read_codes
 from dualmandate.program.file import Document
 from dualmandate.program.schema import AttributeTable, HierarchyTable, PopulationTable, ProgramFile
 
-MOST_LISTED_INTEGERS = 10**6  # of a range with a missing level, whose labels are held one by one
+MOST_LEVELS = 2 * 10**7  # of one attribute
 
 
 def code_lists(population: PopulationTable, document: Document) -> dict[str, CodeList]:
@@ -41,6 +41,12 @@ def domain_of(population: PopulationTable, lists: Mapping[str, CodeList], docume
     for name, table in population.attributes.items():
         with document.at("population", "attributes", name):
             attributes[name] = _attribute(name, table, lists.get(name))
+            if attributes[name].size > MOST_LEVELS:
+                raise TooLarge(
+                    f"'{name}' has {attributes[name].size:.3g} levels",
+                    why=f"an attribute has at most {MOST_LEVELS:,}: filters and sums hold a number for each",
+                    instead="choose a coarser grid, or bins",
+                )
     with document.at("population", "attributes"):
         plain = Domain(tuple(attributes.values()))
     hierarchies = []
@@ -95,23 +101,13 @@ def _attribute(name: str, table: AttributeTable, codes: CodeList | None) -> Attr
         return make(name, table.levels, missing=table.missing)
     if table.edges is not None:
         return Attribute.binned(name, table.edges, missing=table.missing)
-    if table.lower is not None and table.upper is not None and table.grid is not None:
-        return Attribute.numbers(name, table.lower, table.upper, table.grid)
+    if table.grid is not None:
+        assert table.lower is not None
+        assert table.upper is not None
+        return Attribute.numbers(name, table.lower, table.upper, table.grid, missing=table.missing)
     assert table.from_ is not None
     assert table.to is not None
-    return _range(name, table.from_, table.to, table.missing)
-
-
-def _range(name: str, first: int, last: int, missing: str | None) -> Attribute:
-    if missing is None:
-        return Attribute.numbers(name, first, last)
-    if last <= first or last - first >= MOST_LISTED_INTEGERS:
-        raise InvalidDomain(
-            f"'{name}' runs from {first} to {last}",
-            why=f"a range with a missing level has at least two and at most {MOST_LISTED_INTEGERS:,} integers",
-            instead="state from < to, or bin the number with edges",
-        )
-    return Attribute.ordered_levels(name, (str(number) for number in range(first, last + 1)), missing=missing)
+    return Attribute.numbers(name, table.from_, table.to, missing=table.missing)
 
 
 def _by_columns(columns: Sequence[str], attribute: Attribute, lists: CodeList | None, codes: str | None) -> Hierarchy:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
+from fractions import Fraction
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -56,6 +57,14 @@ if TYPE_CHECKING:
     from dualmandate.program.plan import Plan
 
 PAGE, FIGURES = "dossier.html", "figures"
+JUDGMENTS = (
+    "population.neighbors",
+    "population.most_records",
+    "population.household",
+    "mechanism",
+    "preferences",
+    "limits",
+)
 CONTENTS = (
     ("choice", "The choice"),
     ("guarantee", "The promise"),
@@ -277,41 +286,50 @@ def _compared(plan: Plan) -> Twin:
     )
 
 
-def _inputs(plan: Plan) -> Twin:
-    """Every calibrated number of the program file, by its key."""
-    rows: list[dict[str, Cell]] = [
-        {
-            "key": key,
-            "value": float(stated.value),
-            "unit": plain_unit(stated.unit),
-            "source": stated.source + (f" ({stated.time_base})" if stated.time_base else ""),
-        }
-        for key, stated in _calibrated(plan.program.file, "")
-    ]
-    return Twin(
-        caption="Calibrated numbers of the program file",
-        columns=(
-            Column("key", "key", "text"),
-            Column("value", "value", "stated"),
-            Column("unit", "unit", "text"),
-            Column("source", "source", "text"),
+def _inputs(plan: Plan) -> tuple[Twin, Twin]:
+    """Every calibrated number of the program file, and every judgment stated beside them, by key."""
+    numbers: list[dict[str, Cell]] = []
+    judgments: list[dict[str, Cell]] = []
+    for key, stated in _stated(plan.program.file, ""):
+        if isinstance(stated, CalibratedNumber):
+            base = f" ({stated.time_base})" if stated.time_base else ""
+            row: dict[str, Cell] = {"key": key, "value": float(stated.value), "unit": plain_unit(stated.unit)}
+            numbers.append(row | {"source": stated.source + base})
+        elif key.startswith(JUDGMENTS):
+            words = stated if isinstance(stated, str) else plain_number(float(stated))
+            judgments.append({"key": key, "value": words})
+    name = Column("key", "key", "text")
+    return (
+        Twin(
+            caption="Calibrated numbers of the program file",
+            columns=(
+                name,
+                Column("value", "value", "stated"),
+                Column("unit", "unit", "text"),
+                Column("source", "source", "text"),
+            ),
+            rows=tuple(numbers),
         ),
-        rows=tuple(rows),
+        Twin(
+            caption="Judgments of the program file: law, policy and weights, which no source can settle",
+            columns=(name, Column("value", "stated", "text")),
+            rows=tuple(judgments),
+        ),
     )
 
 
-def _calibrated(part: object, key: str) -> Iterator[tuple[str, CalibratedNumber]]:
-    """Every number with a unit and a source below a part of the program file."""
+def _stated(part: object, key: str) -> Iterator[tuple[str, CalibratedNumber | str | int | Fraction]]:
+    """Every number and word below a part of the program file, with its key."""
     from pydantic import BaseModel
 
-    if isinstance(part, CalibratedNumber):
+    if isinstance(part, CalibratedNumber | str | int | Fraction):
         yield key, part
     elif isinstance(part, BaseModel):
         for name in type(part).model_fields:
-            yield from _calibrated(getattr(part, name), f"{key}.{name}" if key else name)
+            yield from _stated(getattr(part, name), f"{key}.{name}" if key else name)
     elif isinstance(part, tuple):
         for i, member in enumerate(part):
-            yield from _calibrated(member, f"{key} '{getattr(member, 'name', i + 1)}'")
+            yield from _stated(member, f"{key} '{getattr(member, 'name', i + 1)}'")
 
 
 def _sliders(plan: Plan, grid: WhatIf) -> dict[str, Any]:

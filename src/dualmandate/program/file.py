@@ -49,12 +49,14 @@ class Document:
 
     @contextmanager
     def at(self, *key: str | int) -> Iterator[None]:
-        """Give every refusal raised inside the place of this key in the file."""
+        """Give every refusal raised inside the place of this key in the file, or of the key that it names itself."""
         try:
             yield
         except Refusal as refusal:
+            own = refusal.where.key if refusal.where is not None and refusal.where.line is None else None
+            named = next((path for path in self.lines if own is not None and dotted(path) == own), key)
             # `from None`: a refusal explains itself, and nobody should read how it travelled.
-            raise refusal.at(self.place(key)) from None
+            raise refusal.at(self.place(named)) from None
 
     def value(self, key: KeyPath) -> object:
         """What the file says at a key; None where it says nothing."""

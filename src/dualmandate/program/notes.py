@@ -1,4 +1,4 @@
-"""What a careful reader of a plan would remark: bounds taken for values, noise that another one beats, hidden prices."""
+"""What a careful reader of a plan would remark: bounds taken for values, noise that is beaten, hidden prices."""
 
 from __future__ import annotations
 
@@ -60,8 +60,8 @@ def _worst_case(plan: Plan) -> Iterator[str]:
     if linear and plan.choice.currency is Currency.EPSILON and FAR < epsilon < 700:
         times = math.expm1(epsilon) / epsilon
         yield (
-            f"The cost of privacy loss is taken as linear. At epsilon = {epsilon:.4g} a worst case that starts with the "
-            f'same slope (information_utility = "exponential") costs {times:,.3g} times as much.'
+            f"The cost of privacy loss is taken as linear. At epsilon = {epsilon:.4g} a worst case that starts with "
+            f'the same slope (information_utility = "exponential") costs {times:,.3g} times as much.'
         )
 
 

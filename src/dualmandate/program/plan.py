@@ -38,7 +38,7 @@ class TableConsequence:
 
 @dataclass(frozen=True)
 class Comparison:
-    """What another kind of noise would choose and be worth; `choice` is None where it would not do, and `why` says so."""
+    """What one kind of noise alone would choose; `choice` is None where it would not do, and `why` says so."""
 
     noise: str
     choice: Choice | None

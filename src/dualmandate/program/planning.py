@@ -12,7 +12,7 @@ from dualmandate.frontier import CurveFrontier
 from dualmandate.program.notes import notes_on
 from dualmandate.program.plan import Comparison, Plan, TableConsequence
 from dualmandate.program.program import Program
-from dualmandate.program.technology import BEST, Producer, Technology, combine, producers, used_at
+from dualmandate.program.technology import Technology, combine, producers, used_at
 from dualmandate.semantics import guarantee
 
 MULTIPLES = (0.25, 0.5, 0.8, 0.9, 1.0, 1.1, 1.25, 2.0, 4.0)  # of the chosen loss, in the table of regrets
@@ -26,7 +26,7 @@ def make_plan(program: Program, remaining: Fraction | float | None, progress: Ca
     limits = replace(program.limits, remaining=remaining)
     progress("working out what each kind of noise can produce")
     with document.at("mechanism"):
-        able, refused = producers(mechanism, program.workload, program.protection, currency=welfare.currency)
+        able, refused = producers(mechanism, program.workload, program.protection, welfare=welfare)
         technologies = {producer.noise: producer.technology(welfare) for producer in able}
         frontier = combine(mechanism.noise, technologies, welfare)
     progress("choosing the privacy loss")
@@ -37,7 +37,6 @@ def make_plan(program: Program, remaining: Fraction | float | None, progress: Ca
     progress("comparing with other kinds of noise")
     comparisons = _compare(technologies, refused, welfare=welfare, limits=limits)
     progress("asking how the choice moves with each number it rests on")
-    rebuild = _rebuilding(mechanism.noise, able)
     plan = Plan(
         program=program,
         limits=limits,
@@ -56,7 +55,8 @@ def make_plan(program: Program, remaining: Fraction | float | None, progress: Ca
         tables=_table_consequences(program, technology, choice, frontier),
         comparisons=comparisons,
         regrets=regret_curve(frontier, welfare, MULTIPLES, best=choice),
-        tornado=tornado(frontier, welfare, limits, spread=SPREAD, rebuild=rebuild),
+        # The shares of groups of tables stay as planned: to first order the best shares move nothing.
+        tornado=tornado(frontier, welfare, limits, spread=SPREAD),
         notes=(),
     )
     return replace(plan, notes=notes_on(plan))
@@ -77,18 +77,6 @@ def _compare(
         except Refusal as refusal:
             rows.append(Comparison(noise, None, refusal.what))
     return (*rows, *(Comparison(noise, None, f"{refusal.what}: {refusal.why}") for noise, refusal in refused.items()))
-
-
-def _rebuilding(asked: str, able: tuple[Producer, ...]) -> Callable[[SocialWelfare], CurveFrontier] | None:
-    """How to make the frontier anew for other preferences; None where it does not depend on them."""
-    if asked != BEST and all(len(producer.groups) == 1 for producer in able):
-        return None
-    kept = [producer for producer in able if asked in (BEST, producer.noise)]
-
-    def rebuild(welfare: SocialWelfare) -> CurveFrontier:
-        return combine(asked, {producer.noise: producer.technology(welfare) for producer in kept}, welfare)
-
-    return rebuild
 
 
 def _table_consequences(

@@ -78,6 +78,9 @@ def workload_of(file: ProgramFile, domain: Domain, document: Document) -> Worklo
         for name, levels in table.where.items():
             with document.at("workload", position, "where", name):
                 domain.mask(name, levels)
+        if table.sum_of is not None:
+            with document.at("workload", position, "sum_of"):
+                domain.attribute(table.sum_of).grid_values  # noqa: B018 - refused where there are no numbers
         with document.at("workload", position):
             tabulation = Tabulation(
                 table.name,

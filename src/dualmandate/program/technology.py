@@ -3,21 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 
 from dualmandate.choice import SocialWelfare
 from dualmandate.errors import InvalidMechanism, MissingKey, Place, Refusal, TooLarge
-from dualmandate.frontier import ClosedFormCurves, Conversion, CurveFrontier, EnvelopeCurves, Measure
-from dualmandate.frontier import envelope, frontier_of, in_epsilon, split
+from dualmandate.frontier import (
+    ClosedFormCurves,
+    Conversion,
+    CurveFrontier,
+    EnvelopeCurves,
+    Measure,
+    envelope,
+    frontier_of,
+    in_epsilon,
+    split,
+)
 from dualmandate.mechanism import NOISE_LAWS, MatrixMechanism, Mechanism, NoiseLaw, NoiseMechanism, Production
 from dualmandate.population import Currency, PrivacyLoss, Protection
+from dualmandate.program.remembered import RememberedCurves, remembered
 from dualmandate.program.schema import MechanismTable
 from dualmandate.workload import Tabulation, Workload
 
 BEST = "best"
 ALL_TABLES = "all"
 MOST_MEASURED = 10**9  # numbers in one table, or cells where every cell is measured
+_NOT_COMPARED = InvalidMechanism(
+    "it was not compared",
+    why="absolute errors of sums over many measured cells take long to work out",
+    instead='state noise = "best" to compare all kinds',
+)
 SHARE_DIGITS = 10  # significant digits of the share of a group of tables in the loss
 
 
@@ -31,14 +46,14 @@ class Producer:
 
     def technology(self, welfare: SocialWelfare) -> Technology:
         """The frontier of this noise; groups of tables share the loss by what their accuracy is worth."""
-        values = {value.table: value.value_per_step for value in welfare.table_values}
-        measures: dict[str, Measure] = {value.table: value.measure for value in welfare.table_values}
-        only = next(iter(self.groups.values()))
-        measured = only if len(self.groups) == 1 else split(self.groups, values=values, measures=measures)
-        measured = replace(measured, name=self.noise)
+        if len(self.groups) == 1:
+            measured = next(iter(self.groups.values()))
+        else:
+            measured = split(self.groups, values=_values(welfare), measures=_measures(welfare))
+        measured = remembered(measured, name=self.noise)
         if self.failure_probability is None:
             return Technology(self.noise, measured, measured, self)
-        return Technology(self.noise, in_epsilon(measured, self.failure_probability), measured, self)
+        return Technology(self.noise, remembered(in_epsilon(measured, self.failure_probability)), measured, self)
 
     def production(self, group: str) -> Production:
         """What the noise does to the answers of one group of tables."""
@@ -87,7 +102,7 @@ class Technology:
 
 
 def producers(
-    table: MechanismTable, workload: Workload, protection: Protection, *, currency: Currency
+    table: MechanismTable, workload: Workload, protection: Protection, *, welfare: SocialWelfare
 ) -> tuple[tuple[Producer, ...], dict[str, Refusal]]:
     """Every kind of noise that can serve the program, and why the others cannot; refused where the stated one cannot.
 
@@ -97,7 +112,9 @@ def producers(
     refused: dict[str, Refusal] = {}
     for law in NOISE_LAWS.values():
         try:
-            found.append(_producer(law, table, workload, protection=protection, currency=currency))
+            if law.name != table.noise != BEST and _is_slow(table, welfare):
+                raise _NOT_COMPARED
+            found.append(_producer(law, table, workload, protection=protection, currency=welfare.currency))
         except Refusal as refusal:
             if table.noise == law.name:
                 raise
@@ -107,19 +124,32 @@ def producers(
     return tuple(found), refused
 
 
+def _is_slow(table: MechanismTable, welfare: SocialWelfare) -> bool:
+    """Whether errors take long to work out: absolute ones of sums over many measured cells have no closed form."""
+    return table.strategy == "identity" and any(value.measure == "absolute" for value in welfare.table_values)
+
+
 def combine(asked: str, technologies: Mapping[str, Technology], welfare: SocialWelfare) -> CurveFrontier:
     """The frontier that the program asks for: one noise, or the best of all at each loss."""
     if asked != BEST:
         return technologies[asked].frontier
-    values = {value.table: value.value_per_step for value in welfare.table_values}
-    measures: dict[str, Measure] = {value.table: value.measure for value in welfare.table_values}
-    return envelope([technology.frontier for technology in technologies.values()], values=values, measures=measures)
+    frontiers = [technology.frontier for technology in technologies.values()]
+    return remembered(envelope(frontiers, values=_values(welfare), measures=_measures(welfare)))
 
 
 def used_at(frontier: CurveFrontier, technologies: Mapping[str, Technology], loss: float) -> Technology:
     """The technology that stands on the frontier at a loss."""
-    standing = frontier.curves.best(loss) if isinstance(frontier.curves, EnvelopeCurves) else frontier
+    curves = frontier.curves.original if isinstance(frontier.curves, RememberedCurves) else frontier.curves
+    standing = curves.best(loss) if isinstance(curves, EnvelopeCurves) else frontier
     return next(technology for technology in technologies.values() if technology.frontier is standing)
+
+
+def _values(welfare: SocialWelfare) -> dict[str, float]:
+    return {value.table: value.value_per_step for value in welfare.table_values}
+
+
+def _measures(welfare: SocialWelfare) -> dict[str, Measure]:
+    return {value.table: value.measure for value in welfare.table_values}
 
 
 def _producer(

@@ -1,7 +1,7 @@
 """What the best test of a secret can find: an attacker who accuses the innocent rarely also finds the guilty rarely.
 
 Under (ε, δ) every test of one neighboring file against the other obeys
-power ≤ e^ε·α + δ and 1 − α ≤ e^ε·(1 − power) + δ (Wasserman and Zhou 2010; Kairouz, Oh and Viswanath 2015).
+power ≤ e^ε·α + δ and 1 − α ≤ e^ε·(1 − power) + δ ([WZ10], [KOV15]).
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ def epsilon_for_disclosure_risk(
 
     ε ≤ (Δf/Δv)·ln((n − 1)·ρ/(1 − ρ)): Δf is the query's sensitivity that noise is scaled to, Δv the largest difference
     between its values on the n possible files, and every one of the n people is a priori equally likely to be the one.
-    Source: Lee and Clifton 2011.
+    Source: [LC11].
     """
     if population_size < 2 or not 1.0 / population_size < risk < 1.0:
         raise InvalidPreferences(
@@ -45,7 +45,7 @@ def epsilon_for_relative_risk(relative_risk: float, prior: float, *, steps: int 
     """The largest ε that keeps posterior ≤ r·prior: ε = ln(r(1 − p)/(1 − rp)), infinite once rp ≥ 1.
 
     `steps` is the number of neighbor steps of the secret (2: attribute against attribute under add-or-remove).
-    Source: Kazan and Reiter 2023, solved for ε.
+    Source: [KR23], solved for ε.
     """
     if not relative_risk > 1.0:
         raise InvalidPreferences(
@@ -72,6 +72,6 @@ def epsilon_for_risk_profile(
 ) -> float:
     """The largest ε that keeps posterior/prior ≤ r(p) at every prior listed; by default 2,801 from 1e-6 to 1 − 1e-6.
 
-    Infinite where the profile accepts certainty at each of them. Source: Kazan and Reiter 2023.
+    Infinite where the profile accepts certainty at each of them. Source: [KR23].
     """
     return min(epsilon_for_relative_risk(profile(prior), prior, steps=steps) for prior in priors)

@@ -76,7 +76,10 @@ def is_partition(factor: Factor) -> bool:
 def sizes_vary(factor: Factor) -> bool:
     """Whether entries that are not zero differ in size."""
     scales = factor.scales
-    return scales is None or len(np.unique(np.abs(scales[scales != 0]))) > 1
+    if scales is None:
+        return True
+    sizes = np.abs(scales[scales != 0])
+    return len(sizes) > 0 and bool(sizes.min() != sizes.max())
 
 
 def signs_vary(factor: Factor) -> bool:

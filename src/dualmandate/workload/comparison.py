@@ -10,7 +10,7 @@ import numpy as np
 from dualmandate.workload.columns import LARGEST_INTEGER
 from dualmandate.workload.extremum import CHUNK
 from dualmandate.workload.factor import Integers
-from dualmandate.workload.levels import essential_levels, row_ids
+from dualmandate.workload.levels import row_ids
 from dualmandate.workload.neighbors import Question
 
 LARGEST_COMPARISON = 10**9  # differences of entries that are looked at
@@ -18,7 +18,7 @@ LARGEST_COMPARISON = 10**9  # differences of entries that are looked at
 
 def farthest(question: Question) -> int | None:
     """The largest L1 distance of two columns of neighbors, merged cells compared one by one; None for too many."""
-    levels = [essential_levels(axis.structure, axis.size) for axis in question.axes]
+    levels = [axis.essential for axis in question.axes]
     count = math.prod(len(each) for each in levels)
     rows = sum(table.query_count for table in question.tables)
     sizes = zip(question.tables, question.coefficients, strict=True)

@@ -6,7 +6,9 @@ share them: the steps form a tree, walked once.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+
+import numpy as np
 
 from dualmandate.workload.factor import Factor, Identity, Numbers
 from dualmandate.workload.table import Table
@@ -32,15 +34,27 @@ def apply_tables(tables: Sequence[Table], counts: Numbers) -> list[Numbers]:
 def apply_tables_transpose(tables: Sequence[Table], answers: Sequence[Numbers]) -> Numbers:
     """Σ over tables of the transposed integer product times that table's answers; in the shape of the domain."""
 
-    def gather(pending: list[tuple[int, list[Step]]]) -> Numbers:
-        parts = [answers[number] for number, steps in pending if not steps]
-        parts += [factor.apply_transpose(gather(members), axis) for (axis, factor), members in _next_steps(pending)]
-        total = parts[0]
-        for part in parts[1:]:
-            total = total + part
+    def parts(pending: list[tuple[int, list[Step]]]) -> Iterator[Numbers]:
+        for (axis, factor), members in _next_steps(pending):
+            yield factor.apply_transpose(added(members), axis)
+        for number, steps in pending:
+            if not steps:
+                yield answers[number]
+
+    def added(pending: list[tuple[int, list[Step]]]) -> Numbers:
+        total: Numbers | None = None
+        owned = False
+        for part in parts(pending):
+            if total is None:
+                total = part
+            elif owned and np.can_cast(part.dtype, total.dtype):
+                total += part
+            else:
+                total, owned = total + part, True
+        assert total is not None
         return total
 
-    return gather([(number, _steps(table)) for number, table in enumerate(tables)])
+    return added([(number, _steps(table)) for number, table in enumerate(tables)])
 
 
 def _steps(table: Table) -> list[Step]:

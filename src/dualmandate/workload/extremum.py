@@ -24,7 +24,7 @@ from dualmandate.workload.levels import row_ids
 
 LARGEST_ENUMERATION = 10**7  # merged classes that are looked at for one attribute
 CHUNK = 2**21  # numbers held at once while classes are looked at
-PATIENCE = 3 * 10**8  # comparisons spent on dropping what is beaten
+PATIENCE = 10**8  # comparisons spent on dropping what is beaten
 
 Flags = NDArray[np.bool_]
 
@@ -162,19 +162,26 @@ def undominated(gain: Numbers) -> Integers:
     """Rows that no other row equals or beats in every column; where there are very many, some beaten ones may stay."""
     if len(gain) < 2:
         return np.arange(len(gain))
-    gain = gain[:, [bool((column != column[0]).any()) for column in gain.T]]
-    if gain.shape[1] < 2:
-        return np.array([int(np.argmax(gain[:, 0]))]) if gain.shape[1] else np.array([0])
-    spread = np.abs(gain).max(axis=0).astype(np.float64)
-    alive = np.argsort(-(gain.astype(np.float64) / np.where(spread > 0, spread, 1.0)).sum(axis=1), kind="stable")
-    gain, kept, patience = gain[alive], [], PATIENCE // gain.shape[1]
+    columns = [column for column in np.ascontiguousarray(gain.T) if bool((column != column[0]).any())]
+    if len(columns) < 2:
+        return np.array([int(np.argmax(columns[0]))]) if columns else np.array([0])
+    score = sum(column / float(np.abs(column).max()) for column in columns)
+    alive = np.argsort(-score.astype(np.float64), kind="stable")
+    columns = [column[alive] for column in columns]
+    kept, patience, before = [], PATIENCE // len(columns), len(alive)
     while len(alive) and patience > 0:
         kept.append(alive[0])
         patience -= len(alive)
-        stays = np.any(gain > gain[0], axis=1)
-        alive, gain = alive[stays], gain[stays]
+        stays = columns[0] > columns[0][0]
+        for column in columns[1:]:
+            stays |= column > column[0]
+        alive, columns = alive[stays], [column[stays] for column in columns]
+        if len(kept) % 32 == 0:
+            if 10 * len(alive) > 9 * before:
+                break
+            before = len(alive)
     if len(alive):
-        _, first = np.unique(row_ids(gain.T, len(gain)), return_index=True)
+        _, first = np.unique(row_ids(columns, len(alive)), return_index=True)
         alive = alive[first]
     return np.concatenate([np.array(kept, dtype=np.int64), alive])
 

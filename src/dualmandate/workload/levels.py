@@ -16,12 +16,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from hashlib import blake2b
-from itertools import combinations
+from itertools import combinations, pairwise
 
 import numpy as np
 
 from dualmandate.workload.factor import Factor, Integers, Numbers, Structure
 
+TRIES = 16  # levels of a kind from which a pair without a common group is looked for
 WIDEST_COMPARISON = 16  # kinds of branches under one node that are compared with each other
 
 
@@ -29,6 +30,8 @@ def row_ids(columns: Iterable[Numbers], size: int) -> Integers:
     """A number for each row of a table given by columns; equal rows have equal numbers."""
     ids = np.zeros(size, dtype=np.int64)
     for column in columns:
+        if size == 0 or not bool(np.any(column != column[0])):
+            continue
         _, codes = np.unique(column, return_inverse=True)
         codes = codes.reshape(-1)
         _, joined = np.unique(ids * (int(codes.max()) + 1) + codes, return_inverse=True)
@@ -45,14 +48,15 @@ def column_classes(factors: Sequence[Factor], size: int) -> Integers:
     return row_ids(columns, size)
 
 
-def essential_levels(structure: Structure, size: int) -> Integers:
-    """Levels among which, for each pair of levels, there is a pair at least as far apart: runs, then twins."""
-    kept = run_ends(structure, size)
-    told_apart = [*structure.marks, *structure.lines]
-    if structure.ordered:
-        told_apart.append(np.arange(size, dtype=np.int64))
-    marks = row_ids((column[kept] for column in told_apart), len(kept))
-    return kept[twins(marks, [labels[kept] for labels in structure.labels])]
+def kinds_of(structure: Structure, levels: Integers) -> Integers:
+    """A number for each of some levels, the same for levels that only labels tell apart."""
+    told_apart = [column[levels] for column in (*structure.marks, *structure.lines)]
+    return row_ids([*told_apart, levels] if structure.ordered else told_apart, len(levels))
+
+
+def twins_of(structure: Structure, levels: Integers) -> Integers:
+    """Positions among `levels` of those that remain when branches that look alike are kept twice."""
+    return twins(kinds_of(structure, levels), [labels[levels] for labels in structure.labels])
 
 
 def joined(structures: Iterable[Structure]) -> Structure:
@@ -76,7 +80,7 @@ def run_ends(structure: Structure, size: int) -> Integers:
     if not structure.lines and not structure.ordered:
         return levels
     # A partition into single levels does not break a run: its levels differ from each other in the same way.
-    fixed = [labels for labels in structure.labels if not _single(labels)]
+    fixed = [labels for labels in structure.labels if distinct_labels(labels) < np.count_nonzero(labels >= 0)]
     inside = [labels >= 0 for labels in structure.labels]
     key = row_ids([*structure.marks, *fixed, *inside], size)
     if structure.ordered:
@@ -90,9 +94,10 @@ def run_ends(structure: Structure, size: int) -> Integers:
     return np.sort(order[(position < begins + 2) | (position >= ends - 2)]).astype(np.int64)
 
 
-def _single(labels: Integers) -> bool:
-    used = labels[labels >= 0]
-    return len(np.unique(used)) == len(used)
+def distinct_labels(labels: Integers) -> int:
+    """How many groups a partition has."""
+    used = np.sort(labels[labels >= 0])  # by sorting: much faster than np.unique on millions of different labels
+    return int(np.count_nonzero(np.diff(used))) + (len(used) > 0)
 
 
 def _inside_ordered_run(key: Integers, lines: Sequence[Integers]) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
@@ -134,7 +139,7 @@ def twins(marks: Integers, partitions: Sequence[Integers]) -> Integers:
     for labels in sorted(partitions, key=_mean_group, reverse=True):
         used = labels >= 0
         joint = row_ids([labels[used], nodes[-1][used]], int(used.sum()))
-        if len(np.unique(joint)) == len(np.unique(labels[used])):
+        if distinct_labels(joint) == distinct_labels(labels):
             nodes.append(row_ids([nodes[-1], np.where(used, labels, -1)], len(marks)))
         else:
             told_apart.append(labels)
@@ -144,35 +149,78 @@ def twins(marks: Integers, partitions: Sequence[Integers]) -> Integers:
 
 
 def _mean_group(labels: Integers) -> float:
-    used = labels[labels >= 0]
-    return len(used) / max(len(np.unique(used)), 1)
+    return float(np.count_nonzero(labels >= 0) / max(distinct_labels(labels), 1))
+
+
+def disjoint_pairs(kinds: Integers, partitions: Sequence[Integers]) -> tuple[Integers, Integers]:
+    """For each two kinds of levels a pair that shares no group that it need not, where a few tries find one."""
+    count = int(kinds.max()) + 1
+    common = [_common_labels(kinds, labels, count) for labels in partitions]
+    left: list[int] = []
+    right: list[int] = []
+    for kind in range(count):
+        members = np.flatnonzero(kinds == kind)
+        # Where all levels of two kinds are in one group, every pair of them shares it.
+        forced = [(alike == alike[kind]) & (alike >= 0) for alike in common]
+        open_kinds = np.ones(count, dtype=np.bool_)
+        for level in members[np.linspace(0, len(members) - 1, min(len(members), TRIES)).astype(np.int64)]:
+            apart = np.ones(len(kinds), dtype=np.bool_)
+            for labels, must in zip(partitions, forced, strict=True):
+                if labels[level] >= 0:
+                    apart &= (labels != labels[level]) | must[kinds]
+            met, first = np.unique(kinds[apart], return_index=True)
+            new = open_kinds[met]
+            left += [int(level)] * int(new.sum())
+            right += np.flatnonzero(apart)[first[new]].tolist()
+            open_kinds[met] = False
+            if not open_kinds.any():
+                break
+    return np.array(left, dtype=np.int64), np.array(right, dtype=np.int64)
+
+
+def _common_labels(kinds: Integers, labels: Integers, count: int) -> Integers:
+    """For each kind the group that all of its levels are in, -1 where there is none."""
+    lowest, highest = np.full(count, np.iinfo(np.int64).max), np.full(count, -1)
+    np.minimum.at(lowest, kinds, labels)
+    np.maximum.at(highest, kinds, labels)
+    return np.where(lowest == highest, lowest, -1)
 
 
 def _two_of_each_kind(levels: Integers, kinds: Integers, nodes: Sequence[Integers]) -> Integers:
     """Climb from the leaves to the root: at each node, branches are named by what they hold, and two of a kind stay."""
     tree = _Kinds()
-    # Branches at the current height: the kind of each and the levels (still kept) that it holds.
     branch_of_level = np.arange(len(levels))
-    kind = np.array([tree.leaf(int(mark)) for mark in kinds[levels]], dtype=np.int64)
-    above = [nodes[height][levels] for height in range(len(nodes))]
+    marks, mark_of_level = np.unique(kinds[levels], return_inverse=True)
+    kind = np.array([tree.leaf(mark) for mark in marks.tolist()], dtype=np.int64)[mark_of_level]
+    above = [node[levels] for node in nodes]
     for height in range(len(nodes) - 1, -1, -1):
         _, first = np.unique(branch_of_level, return_index=True)
-        parent = above[height][first]
-        order = np.lexsort((kind, parent))
-        cuts = np.flatnonzero(np.diff(parent[order])) + 1
-        stays = np.zeros(len(kind), dtype=np.bool_)
-        parent_kinds = []
-        for members in np.split(order, cuts):
-            held, begins, counts = np.unique(kind[members], return_index=True, return_counts=True)
-            name, quota = tree.node(tuple(zip(held.tolist(), np.minimum(counts, 2).tolist(), strict=True)))
-            parent_kinds.append(name)
-            for which, begin in zip(held.tolist(), begins.tolist(), strict=True):
-                stays[members[begin : begin + quota.get(which, 0)]] = True
+        stays, kind = _stays(tree, above[height][first], kind)
         kept = stays[branch_of_level]
         levels, above = levels[kept], [node[kept] for node in above]
         _, branch_of_level = np.unique(above[height], return_inverse=True)
-        kind = np.array(parent_kinds, dtype=np.int64)
     return np.sort(levels)
+
+
+def _stays(
+    tree: _Kinds, parent: Integers, kind: Integers
+) -> tuple[np.ndarray[tuple[int], np.dtype[np.bool_]], Integers]:
+    """Which branches stay under their parents, and the kind of each parent, in the order of their numbers."""
+    order = np.lexsort((kind, parent))
+    alike = row_ids([parent[order], kind[order]], len(order))
+    starts = np.flatnonzero(np.concatenate([[True], alike[1:] != alike[:-1]]))
+    counts = np.diff(np.append(starts, len(order)))
+    held = list(zip(kind[order[starts]].tolist(), np.minimum(counts, 2).tolist(), strict=True))
+    families = np.flatnonzero(np.concatenate([[True], np.diff(parent[order[starts]]) != 0]))
+    quotas: list[int] = []
+    parents: list[int] = []
+    for begin, end in pairwise([*families.tolist(), len(held)]):
+        name, quota = tree.node(tuple(held[begin:end]))
+        parents.append(name)
+        quotas += [quota.get(which, 0) for which, _ in held[begin:end]]
+    stays = np.empty(len(order), dtype=np.bool_)
+    stays[order] = np.arange(len(order)) - np.repeat(starts, counts) < np.repeat(quotas, counts)
+    return stays, np.array(parents, dtype=np.int64)
 
 
 class _Kinds:

@@ -17,7 +17,8 @@ from dualmandate.population.invariants import Labels
 from dualmandate.workload.columns import column_norms, signs_vary, sizes_vary
 from dualmandate.workload.extremum import CHUNK, Choices, Flags, Problem, undominated
 from dualmandate.workload.factor import Factor, Integers, Numbers, Structure
-from dualmandate.workload.levels import joined, run_ends
+from dualmandate.workload.hull import corners_within
+from dualmandate.workload.levels import joined, row_ids, run_ends, twins_of
 from dualmandate.workload.table import Table
 
 
@@ -127,6 +128,16 @@ class Axis:
         told = Structure(marks=(*masks, *inside), labels=groups)
         return joined([*(factor.structure for factor in self.factors), told])
 
+    @cached_property
+    def ends(self) -> Integers:
+        """Levels that remain when runs keep only their ends."""
+        return run_ends(self.structure, self.size)
+
+    @cached_property
+    def essential(self) -> Integers:
+        """Levels that may make the farthest pair."""
+        return self.ends[twins_of(self.structure, self.ends)]
+
     def cell_flags(self, levels: Integers) -> Flags:
         """One flag a structural zero: whether the level agrees with it."""
         columns = [np.ones(len(levels), np.bool_) if mask is None else mask[levels] for mask in self.zeros]
@@ -142,14 +153,15 @@ def cells(question: Question) -> Problem:
 
 
 def _cell_choices(axis: Axis) -> Choices:
-    levels = run_ends(axis.structure, axis.size)
+    levels = axis.ends
     found: list[Choices] = []
     step = max(1, CHUNK // (len(axis.factors) + len(axis.zeros)))
     for begin in range(0, len(levels), step):
         some = levels[begin : begin + step]
         found.append(_best_cells(np.stack([norms[some] for norms in axis.norms], axis=1), axis.cell_flags(some)))
     numbers, flags = (np.concatenate([getattr(each, part) for each in found]) for part in ("numbers", "flags"))
-    return _best_cells(numbers, flags)
+    kept = corners_within(numbers, row_ids(flags.T, len(flags)))
+    return _best_cells(numbers[kept], flags[kept])
 
 
 def _best_cells(numbers: Numbers, flags: Flags) -> Choices:

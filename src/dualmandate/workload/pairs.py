@@ -11,7 +11,6 @@ neither way is bounded from above, by min of products ≥ product of minima.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from itertools import product
 from typing import Literal
@@ -21,11 +20,13 @@ import numpy as np
 from dualmandate.workload.columns import inner, leading, least
 from dualmandate.workload.extremum import CHUNK, Choices, Flags, Problem, Rule, undominated
 from dualmandate.workload.factor import Integers, Numbers
-from dualmandate.workload.levels import essential_levels, row_ids
+from dualmandate.workload.hull import corners_within
+from dualmandate.workload.levels import disjoint_pairs, kinds_of, row_ids
 from dualmandate.workload.neighbors import Axis, Impossible, Question
 from dualmandate.workload.table import Table
 
-LARGEST_PAIRS = 4 * 10**7  # pairs of essential levels of one attribute
+LARGEST_PAIRS = 4 * 10**6  # pairs of essential levels of one attribute
+MOST_KINDS = 64  # of levels, for each two of which a pair without a common group is looked for
 MOST_FORKS = 6  # tables that are looked at in two cases
 
 Kind = Literal[
@@ -76,20 +77,19 @@ class Pairs:
 
 
 def pairs(question: Question) -> Pairs | None:
-    """Replace one record within its groups; None where the attributes have too many essential levels."""
-    levels = [essential_levels(axis.structure, axis.size) for axis in question.axes]
-    if any(len(each) ** 2 > LARGEST_PAIRS for each in levels):
-        return None
+    """Replace one record within its groups; None where some attribute has too many pairs of levels."""
     cases = [_cases(question, table) for table in question.tables]
     forked = [table.name for table, case in zip(question.tables, cases, strict=True) if case == "two"]
     exact = "bound" not in cases and len(forked) <= MOST_FORKS
     forked = forked if len(forked) <= MOST_FORKS else []
     # Exchanging the two cells exchanges the two cases, so the first table needs only one of them.
     sides: list[tuple[Side, ...]] = [("leading",) if name == forked[0] else ("leading", "trailing") for name in forked]
-    problems = [
-        _problem(question, levels, _terms(question, dict(zip(forked, chosen, strict=True))))
-        for chosen in product(*sides)
-    ]
+    problems: list[Problem] = []
+    for chosen in product(*sides):
+        problem = _problem(question, _terms(question, dict(zip(forked, chosen, strict=True))))
+        if problem is None:
+            return None
+        problems.append(problem)
     return Pairs(tuple(problems), exact)
 
 
@@ -121,7 +121,7 @@ def _terms(question: Question, side_of: Mapping[str, Side]) -> list[Term]:
     return terms
 
 
-def _problem(question: Question, levels: Sequence[Integers], terms: Sequence[Term]) -> Problem:
+def _problem(question: Question, terms: Sequence[Term]) -> Problem | None:
     columns = np.empty((len(terms), len(question.axes)), dtype=np.int64)
     negative = np.array([_may_be_negative(question, term) for term in terms])
     axes: list[Choices] = []
@@ -130,10 +130,12 @@ def _problem(question: Question, levels: Sequence[Integers], terms: Sequence[Ter
         wanted = list(dict.fromkeys(asked))
         position = {column: index for index, column in enumerate(wanted)}
         columns[:, number] = [position[column] for column in asked]
-        # Having less in common is being farther apart, unless another attribute may turn the sign.
         turned = negative.sum(axis=1) > negative[:, number]
         open_sign = {column for column, may_turn in zip(asked, turned, strict=True) if may_turn}
-        axes.append(_choices(axis, levels[number], wanted, open_sign, question.always_inside))
+        choices = _Comparison(axis, tuple(wanted), frozenset(open_sign), question.always_inside).choices()
+        if choices is None:
+            return None
+        axes.append(choices)
     zeros = 2 * len(question.axes[0].zeros)
     rules: list[Rule] = [Impossible((flag,)) for flag in range(zeros)]
     rules += [SameGroup((flag, flag + 1, flag + 2)) for flag in range(zeros, zeros + 3 * len(question.invariants), 3)]
@@ -145,35 +147,101 @@ def _may_be_negative(question: Question, term: Term) -> list[bool]:
     return [kind in _CAN_BE_NEGATIVE and axis.signed[place] for axis, (place, kind) in used]
 
 
-def _choices(
-    axis: Axis, levels: Integers, wanted: Sequence[Column], open_sign: AbstractSet[Column], inside: AbstractSet[int]
-) -> Choices:
-    """The pairs of essential levels that may be the farthest apart."""
-    rising = [place for place, (_, kind) in enumerate(wanted) if kind in ("left", "right")]
-    falling = [place for place, column in enumerate(wanted) if place not in rising and column not in open_sign]
-    matched = [place for place, column in enumerate(wanted) if column in open_sign and place not in rising]
-    zeros = 2 * len(axis.zeros)
+@dataclass(frozen=True)
+class _Comparison:
+    """The pairs of levels of one attribute that may be the farthest apart, and what is asked of them."""
 
-    def pruned(numbers: Numbers, flags: Flags) -> Choices:
-        same = row_ids([*numbers[:, matched].T, *flags[:, zeros:].T], len(numbers))
-        gain = [*numbers[:, rising].T, *(-numbers[:, falling]).T, *(~flags[:, :zeros]).T, same, -same]
-        best = undominated(np.stack(gain, axis=1))
-        return Choices(numbers[best], flags[best])
+    axis: Axis
+    wanted: tuple[Column, ...]
+    open_sign: frozenset[Column]  # columns whose sign another attribute may turn
+    always_inside: frozenset[int]  # exact totals that count every cell
 
-    found: list[Choices] = []
-    step = max(1, CHUNK // (len(levels) * (len(wanted) + 1)))
-    for begin in range(0, len(levels), step):
-        left = np.repeat(levels[begin : begin + step], len(levels))
-        right = np.tile(levels, len(left) // len(levels))
-        flags = _flags(axis, left, right)
+    def choices(self) -> Choices | None:
+        """Pairs without what another pair beats; None where there are too many."""
+        return self._apart() or self._enumerated()
+
+    def _apart(self) -> Choices | None:
+        """A pair that shares no group for each two kinds of levels: having less in common is being farther apart.
+
+        None where that does not decide: under exact totals, with opposite signs, or where some pair is not found.
+        """
+        axis, levels = self.axis, self.axis.ends
+        opposite = any(kind in _CAN_BE_NEGATIVE and axis.signed[place] for place, kind in self.wanted)
+        if opposite or self.open_sign or any(labels is not None for labels in axis.groups):
+            return None
+        kinds = kinds_of(axis.structure, levels)
+        count = int(kinds.max()) + 1
+        if count > MOST_KINDS:
+            return None
+        left, right = disjoint_pairs(kinds, [labels[levels] for labels in axis.structure.labels])
+        if len(left) == 0:
+            return None
+        found = self._pruned(levels[left], levels[right])
+        missing = np.setdiff1d(np.arange(count**2), kinds[left] * count + kinds[right])
+        if len(missing) == 0:
+            return found
+        _, first = np.unique(kinds, return_index=True)
+        # What a pair that was not found could reach at most: everything of both, and nothing in common.
+        most = self._measured(levels[first[missing // count]], levels[first[missing % count]])
+        most.numbers[:, self._falling] = 0
+        gain, reach = self._gain(found), self._gain(most)
+        beaten = (bool(np.any(np.all(gain >= row, axis=1))) for row in reach)
+        return found if all(beaten) else None
+
+    def _enumerated(self) -> Choices | None:
+        levels = self.axis.essential
+        fixed = [self.axis.groups[number] for number in sorted(self.always_inside)]
         # Where every cell belongs to some group of an exact total, a pair must agree on each attribute.
-        agree = np.all(flags[:, [zeros + 3 * number + 2 for number in inside]], axis=1)
-        left, right = left[agree], right[agree]
-        numbers = np.stack([_number(axis, column, left, right) for column in wanted], axis=1)
-        found.append(pruned(numbers, flags[agree]))
-    if len(found) == 1:
-        return found[0]
-    return pruned(np.concatenate([each.numbers for each in found]), np.concatenate([each.flags for each in found]))
+        group = row_ids([labels[levels] for labels in fixed if labels is not None], len(levels))
+        order = np.argsort(group, kind="stable")
+        levels, sizes = levels[order], np.bincount(group)
+        if int((sizes**2).sum()) > LARGEST_PAIRS:
+            return None
+        size_of = sizes[group[order]]
+        left = np.repeat(levels, size_of)
+        starts = np.repeat(np.cumsum(sizes) - sizes, sizes)
+        within = np.arange(len(left)) - np.repeat(np.cumsum(size_of) - size_of, size_of)
+        right = levels[np.repeat(starts, size_of) + within]
+        step = max(1, CHUNK // (len(self.wanted) + 1))
+        found = [self._cornered(left[at : at + step], right[at : at + step]) for at in range(0, len(left), step)]
+        numbers = np.concatenate([each.numbers for each in found])
+        return self._best(Choices(numbers, np.concatenate([each.flags for each in found]))) if found[1:] else found[0]
+
+    def _cornered(self, left: Integers, right: Integers) -> Choices:
+        """Pairs without what lies between others: on either side of the diagonal, choices often lie in a plane."""
+        choices = self._measured(left, right)
+        key = row_ids([np.sign(left - right), *choices.flags.T], len(left))
+        kept = corners_within(choices.numbers, key)
+        return self._best(Choices(choices.numbers[kept], choices.flags[kept]))
+
+    @property
+    def _rising(self) -> list[int]:
+        return [place for place, (_, kind) in enumerate(self.wanted) if kind in ("left", "right")]
+
+    @property
+    def _falling(self) -> list[int]:
+        kept = {*self._rising, *(place for place, column in enumerate(self.wanted) if column in self.open_sign)}
+        return [place for place in range(len(self.wanted)) if place not in kept]
+
+    def _measured(self, left: Integers, right: Integers) -> Choices:
+        numbers = np.stack([_number(self.axis, column, left, right) for column in self.wanted], axis=1)
+        return Choices(numbers, _flags(self.axis, left, right))
+
+    def _gain(self, choices: Choices) -> Numbers:
+        """Numbers of which more is never worse; what can only be compared with its equal counts twice."""
+        zeros = 2 * len(self.axis.zeros)
+        matched = [place for place in range(len(self.wanted)) if place not in {*self._rising, *self._falling}]
+        same = row_ids([*choices.numbers[:, matched].T, *choices.flags[:, zeros:].T], len(choices.numbers))
+        falling = (-choices.numbers[:, self._falling]).T
+        gain = [*choices.numbers[:, self._rising].T, *falling, *(~choices.flags[:, :zeros]).T, same, -same]
+        return np.stack(gain, axis=1)
+
+    def _best(self, choices: Choices) -> Choices:
+        best = undominated(self._gain(choices))
+        return Choices(choices.numbers[best], choices.flags[best])
+
+    def _pruned(self, left: Integers, right: Integers) -> Choices:
+        return self._best(self._measured(left, right))
 
 
 def _flags(axis: Axis, left: Integers, right: Integers) -> Flags:

@@ -128,7 +128,9 @@ class Workload:
             _weighted(part.reshape(table.shape), table.weight, whole)
             for part, table in zip(np.split(answers, cuts), self.tables, strict=True)
         ]
-        return np.array(np.broadcast_to(apply_tables_transpose(self.tables, parts), self.domain.shape))
+        added = apply_tables_transpose(self.tables, parts)
+        # One table alone may give a view of its own numbers.
+        return added if added.flags.owndata and added.flags.writeable and added.base is None else np.array(added)
 
     def dense(self) -> NDArray[np.float64]:
         """Q written out; refused where it would not fit."""
@@ -180,7 +182,9 @@ class Workload:
         if values.dtype.kind not in "iub":
             return values.astype(np.float64, copy=False)
         largest = max(math.prod((table.largest_entry, math.ceil(table.weight))) for table in self.tables)
-        if int(np.abs(values.astype(np.float64)).sum()) * largest >= 2**62:
+        lowest, highest = int(values.min()), int(values.max())
+        records = int(values.sum(dtype=np.float64)) if lowest >= 0 else max(-lowest, highest) * values.size
+        if records * largest >= 2**62:
             raise TooLarge(
                 "answers beyond 64-bit integers",
                 why="a sum of these counts with these weights may not fit",

@@ -6,64 +6,34 @@ conversion of Canonne, Kamath and Steinke (2020). An implied η is not given: it
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 
 from dualmandate.choice import implied_coefficient_ratio
-from dualmandate.gallery.paper.row import Row
+from dualmandate.gallery.paper.row import Computed
 from dualmandate.population import PrivacyLoss
 from dualmandate.population.conversion import epsilon_at
 
-SECTION = "Beyond the paper: the 2020 Census"
 FAILURE_PROBABILITY = 1e-10
 
 
-@dataclass(frozen=True)
-class Product:
-    """One released product: its scale and the ε that was announced for it, if any."""
-
-    key: str
-    name: str
-    global_scale: Fraction
-    announced: float | None
-
-    @property
-    def loss(self) -> PrivacyLoss:
-        """ρ = 1/σ², exact."""
-        return PrivacyLoss.concentrated(1 / self.global_scale**2)
+SCALES = {
+    "pl94_persons": Fraction(339, 542),
+    "pl94_units": Fraction(12343, 3379),
+    "dhc_persons": Fraction(254, 485),
+    "demonstration_12_persons": Fraction(429, 439),
+    "demonstration_12_units": Fraction(4499, 959),
+    "demonstration_4_persons": Fraction(2379, 1024),
+    "demonstration_4_units": Fraction(17371, 1024),
+}
 
 
-PERSONS = Product("pl94_persons", "redistricting, persons", Fraction(339, 542), 17.14)
-UNITS = Product("pl94_units", "redistricting, housing units", Fraction(12343, 3379), 2.47)
-PRODUCTS = (
-    PERSONS,
-    UNITS,
-    Product("dhc_persons", "demographic and housing characteristics, persons", Fraction(254, 485), None),
-    Product("demonstration_12_persons", "April 2021 demonstration (12.2), persons", Fraction(429, 439), 10.3),
-    Product("demonstration_12_units", "April 2021 demonstration (12.2), units", Fraction(4499, 959), 1.90),
-    Product("demonstration_4_persons", "April 2021 demonstration (4.5), persons", Fraction(2379, 1024), 4.00),
-    Product("demonstration_4_units", "April 2021 demonstration (4.5), units", Fraction(17371, 1024), 0.50),
-)
-
-
-def rows() -> list[Row]:
+def computed() -> dict[str, Computed]:
     """ρ and ε of each product, and what the two redistricting budgets imply together."""
-    found = []
-    for product in PRODUCTS:
-        epsilon = epsilon_at(float(product.loss), FAILURE_PROBABILITY)
-        announced = "as announced" if product.announced is not None else "converted here; none was announced"
-        found.append(
-            Row(f"census_2020.{product.key}.rho", SECTION, f"{product.name}: ρ", None, float(product.loss),
-                float(product.loss), f"ρ = 1/σ², σ = {product.global_scale}", "rho")
-        )
-        found.append(
-            Row(f"census_2020.{product.key}.epsilon", SECTION, f"{product.name}: ε at δ = 10⁻¹⁰", product.announced,
-                epsilon, epsilon, announced, "epsilon")
-        )
-    ratio = float(implied_coefficient_ratio(PERSONS.loss, UNITS.loss))
-    found.append(
-        Row("census_2020.implied_ratio", SECTION,
-            "how much more the persons' tables must be worth than the units', at one linear cost of ρ", None, ratio,
-            ratio, "errors c/ρ and cost K·ρ give c = K·ρ², so the value-weighted coefficients stand as (ρ_p/ρ_u)²")
-    )
-    return found
+    losses = {product: PrivacyLoss.concentrated(1 / scale**2) for product, scale in SCALES.items()}
+    epsilons = {product: epsilon_at(float(loss), FAILURE_PROBABILITY) for product, loss in losses.items()}
+    ratio = implied_coefficient_ratio(losses["pl94_persons"], losses["pl94_units"])
+    return {
+        **{f"census_2020.{product}.rho": Computed.same(float(loss)) for product, loss in losses.items()},
+        **{f"census_2020.{product}.epsilon": Computed.same(epsilon) for product, epsilon in epsilons.items()},
+        "census_2020.implied_ratio": Computed.same(float(ratio)),
+    }

@@ -4,62 +4,29 @@ from __future__ import annotations
 
 import math
 
-from dualmandate.gallery.paper.row import CONFIRMED, Row
+from dualmandate.gallery.paper.row import Computed
 from dualmandate.gallery.paper.title_i import Calibration
 from dualmandate.population import PrivacyLoss
-from dualmandate.semantics import Secret, odds_bound
+from dualmandate.semantics import Secret, odds_bound, posterior
 
-BOUND = "IV.A. The semantic bound"
-RECONSTRUCTION = "I and Appendix A. Reconstruction"
-STATISTICS = {"PL 94-171": 2.8e9, "the balance of SF1": 2.8e9, "SF2": 2.1e9, "the PUMS": 31e6}  # linearly independent
-PERSONS_2010 = 309e6
-CELLS, BLOCKS = 500_000, 1e7
+STATISTICS = (2.8e9, 2.8e9, 2.1e9, 31e6)  # linearly independent: PL 94-171, the balance of SF1, SF2, the PUMS
+PERSONS = 309e6  # in the 2010 Census
+CELLS, BLOCKS = 500_000, 10**7
+COMPANION_LOSSES = (0.5, 3.0)  # where the companion paper's figure, PF = 1 − e^−ε, draws its tangents
 
 
-def rows() -> list[Row]:
+def computed() -> dict[str, Computed]:
     """The bound on learning and the arithmetic of reconstruction."""
-    return [*_bounds(), *_beliefs(), *_reconstruction()]
-
-
-def _bounds() -> list[Row]:
-    found = []
-    for epsilon, printed in (("1", 7.4), ("1/4", 1.65), ("1/10", 1.22)):
-        loss = PrivacyLoss.pure(epsilon)
-        factor = odds_bound(loss, Secret.ATTRIBUTE).factor
-        found.append(
-            Row(f"semantics.attribute.{float(loss):g}", BOUND,
-                f"companion paper: largest change of the odds of one attribute against another, ε = {float(loss):g}",
-                printed, factor, factor, f"{CONFIRMED}: two neighbor steps under add-or-remove, so e^2ε")
-        )
-    one = PrivacyLoss.pure(1)
-    in_or_out = odds_bound(one, Secret.IN_OR_OUT).factor
-    return [
-        Row("semantics.in_or_out", BOUND, "equation (6): largest change of the odds of in against out, ε = 1",
-            math.e, in_or_out, in_or_out,
-            f"{CONFIRMED}, for independent records (Kifer and Machanavajjhala 2012)"),
-        *found,
-    ]
-
-
-def _beliefs() -> list[Row]:
-    loss = PrivacyLoss.chosen(Calibration().choice.epsilon)
-    bound = odds_bound(loss, Secret.IN_OR_OUT)
-    return [
-        Row(f"semantics.belief.{prior:g}", BOUND,
-            f"at the Title I optimum, belief that was {prior:g} may become at most", None,
-            bound.belief(prior).highest, bound.belief(prior).highest,
-            "not in the paper: prior p becomes at most p·e^ε/(1 − p + p·e^ε)", "probability")
-        for prior in (0.01, 0.1, 0.5)
-    ]
-
-
-def _reconstruction() -> list[Row]:
-    statistics = math.fsum(STATISTICS.values())
-    return [
-        Row("reconstruction.statistics", RECONSTRUCTION, "statistics published from the 2010 Census", 7.7e9, statistics,
-            statistics, f"{CONFIRMED}: {' + '.join(f'{count:.3g}' for count in STATISTICS.values())}"),
-        Row("reconstruction.per_person", RECONSTRUCTION, "statistics per person", 25, statistics / PERSONS_2010,
-            statistics / PERSONS_2010, CONFIRMED),
-        Row("reconstruction.cells", RECONSTRUCTION, "cells of the person domain by block", 500_000 * 1e7, CELLS * BLOCKS,
-            CELLS * BLOCKS, f"{CONFIRMED}: 500,000 cells in each of 10⁷ blocks; zeros in exact tables remove most"),
-    ]
+    attributes = {loss: odds_bound(PrivacyLoss.pure(loss), Secret.ATTRIBUTE).factor for loss in ("1", "0.25", "0.1")}
+    epsilon = Calibration().choice.epsilon
+    statistics = math.fsum(STATISTICS)
+    return {
+        "semantics.in_or_out": Computed.same(odds_bound(PrivacyLoss.pure(1), Secret.IN_OR_OUT).factor, paper=math.e),
+        **{f"semantics.attribute.{loss}": Computed.same(factor) for loss, factor in attributes.items()},
+        **{f"companion.accuracy.{loss:g}": Computed.same(-math.expm1(-loss)) for loss in COMPANION_LOSSES},
+        **{f"companion.slope.{loss:g}": Computed.same(math.exp(-loss)) for loss in COMPANION_LOSSES},
+        **{f"semantics.belief.{prior:g}": Computed.same(posterior(prior, epsilon)) for prior in (0.01, 0.1, 0.5)},
+        "reconstruction.statistics": Computed.same(statistics),
+        "reconstruction.per_person": Computed.same(statistics / PERSONS),
+        "reconstruction.cells": Computed.same(float(CELLS * BLOCKS)),
+    }

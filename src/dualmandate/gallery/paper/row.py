@@ -11,7 +11,7 @@ Value = float | str | None
 class Row:
     """What the paper says, what its own inputs give, what is right, and why they differ.
 
-    `paper` is a number or wording as printed; `from_its_inputs` is computed here from the paper's stated inputs and
+    `paper` is a number or wording as printed; `from_its_inputs` is computed from the paper's stated inputs and
     formulas; `corrected` is computed with the mistake mended, and equals `from_its_inputs` where nothing is wrong but
     rounding. None: the paper gives no such number, or there is nothing to compute.
     """
@@ -19,24 +19,26 @@ class Row:
     id: str
     section: str
     what: str
+    unit: str
     paper: Value
     from_its_inputs: Value
     corrected: Value
     why: str
-    unit: str = ""
 
     def document(self) -> dict[str, object]:
         """The row as JSON."""
-        return {
-            "id": self.id,
-            "section": self.section,
-            "what": self.what,
-            "unit": self.unit,
-            "paper": self.paper,
-            "from_its_inputs": self.from_its_inputs,
-            "corrected": self.corrected,
-            "why": self.why,
-        }
+        return {field: getattr(self, field) for field in self.__dataclass_fields__}
 
 
-CONFIRMED = "confirmed"
+@dataclass(frozen=True)
+class Computed:
+    """The numbers of one statement. `paper` evaluates a formula that the paper prints without a number."""
+
+    from_its_inputs: float
+    corrected: float
+    paper: float | None = None
+
+    @classmethod
+    def same(cls, value: float, *, paper: float | None = None) -> Computed:
+        """A number about which the paper's inputs are right."""
+        return cls(value, value, paper)

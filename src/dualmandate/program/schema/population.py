@@ -28,7 +28,7 @@ from dualmandate.program.schema.number import (
 FORMS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "levels": (("levels",), ("ordered", "missing")),
     "codes": (("codes",), ("column", "ordered", "missing")),
-    "numbers": (("lower", "upper", "grid"), ()),
+    "numbers": (("lower", "upper", "grid"), ("missing",)),
     "bins": (("edges",), ("missing",)),
     "range": (("from", "to"), ("missing",)),
 }
@@ -80,17 +80,6 @@ class AttributeTable(BaseModel):
         if stray is not None:
             raise refused(f"{stray} says nothing about an attribute given by {needed[0]}", _WRITE_ONE, key=stray)
         return self
-
-    @property
-    def form(self) -> str:
-        """Which of the five ways describes the attribute."""
-        if self.levels is not None:
-            return "levels"
-        if self.codes is not None:
-            return "codes"
-        if self.edges is not None:
-            return "bins"
-        return "numbers" if self.grid is not None else "range"
 
 
 def _attribute(value: object) -> object:
