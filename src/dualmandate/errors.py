@@ -17,7 +17,9 @@
     ├── InvalidPreferences      costs, weights and values that cannot be preferences
     ├── NoOptimum               welfare rises without limit
     ├── ConflictingLimits       a cap and a floor that no privacy loss satisfies
-    └── UnknownName             a program, schema or benchmark that does not exist
+    ├── UnknownName             a program, schema or benchmark that does not exist
+    ├── InvalidRequest          a command, option or argument that does not exist, or one that is missing
+    └── CannotWrite             a place on disk where nothing can be written, or must not be
 
 A refusal says what, where, why and what instead. It never holds a confidential number.
 """
@@ -26,6 +28,7 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import dataclass
+from os import PathLike, strerror
 from typing import ClassVar, Self
 
 
@@ -189,3 +192,26 @@ class UnknownName(Refusal):
     """A program, schema or benchmark that does not exist."""
 
     code = "unknown name"
+
+
+class InvalidRequest(Refusal):
+    """A command, option or argument that does not exist, or one that is missing."""
+
+    code = "invalid request"
+
+
+class CannotWrite(Refusal):
+    """A place on disk where nothing can be written, or where something stands that must not be overwritten."""
+
+    code = "cannot write"
+
+    @classmethod
+    def because(cls, error: OSError, path: PathLike[str] | str) -> Self:
+        """The refusal for an error of the operating system while writing to `path`."""
+        reason = strerror(error.errno) if error.errno is not None else "the operating system refused"
+        return cls(
+            f"'{path}' cannot be written",
+            why=reason[:1].lower() + reason[1:],
+            instead="name a folder you may write to, on a disk with room",
+            where=Place(file=str(path)),
+        )

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from dualmandate.benchmarks import Row
+
 if TYPE_CHECKING:
     from tests.apps.conftest import Command
 
@@ -78,3 +80,19 @@ def test_schemas_are_listed_and_printed(command: Command) -> None:
         printed = command("schema", name)
         assert printed.status == 0
         assert json.loads(printed.out)["$schema"].startswith("https://json-schema.org/")
+
+
+def test_benchmarks_print_rows_with_their_targets(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    def run(name: str | None, *, progress: object) -> list[Row]:
+        return [Row("quick", 1.5, "seconds", target=10.0), Row("slow", 2000.0, "seconds", target=10.0)]
+
+    monkeypatch.setattr("dualmandate.benchmarks.run", run)
+    document = command("benchmark", "plan", "--json").document
+    assert (document["schema"], document["name"], document["inputs"]) == ("benchmark/1", "plan", "generated")
+    for row in document["rows"]:
+        assert set(row) == {"case", "ours", "unit", "peer", "peer_value", "ratio", "target", "met"}
+    assert [row["met"] for row in document["rows"]] == [True, False]
+    words = command("benchmark").out
+    assert "yes" in words
+    assert "NO" in words
+    assert "2,000" in words

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dualmandate.apps.folder import check_writable, written_whole
-from dualmandate.apps.refusals import CannotWrite
+from dualmandate.errors import CannotWrite
 
 
 def listing(folder: Path) -> list[str]:

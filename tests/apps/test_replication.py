@@ -2,9 +2,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import jsonschema
 import pytest
 
 from dualmandate.apps.replication import _number
+from dualmandate.program.schemas import schema
 
 if TYPE_CHECKING:
     from tests.apps.conftest import Command
@@ -34,10 +36,8 @@ def test_numbers_are_written_as_people_write_them(value: float | str | None, tex
 def test_the_paper_beside_what_is_right(command: Command) -> None:
     outcome = command("replicate", "--json")
     assert outcome.status == 0, outcome.err
+    jsonschema.validate(outcome.document, schema("replicate"))
     rows = outcome.document["rows"]
-    assert outcome.document["schema"] == "replicate/1"
-    for row in rows:
-        assert {"id", "what", "paper", "from_its_inputs", "corrected", "why", "section", "unit"} == set(row)
     assert len({row["id"] for row in rows}) == len(rows)
     for row in rows:
         assert row["section"] in outcome.err

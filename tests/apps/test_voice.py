@@ -10,9 +10,8 @@ import pytest
 from rich.table import Table
 
 from dualmandate.apps import voice
-from dualmandate.apps.refusals import CannotWrite
 from dualmandate.apps.voice import Voice, write, write_json
-from dualmandate.errors import InvalidLoss
+from dualmandate.errors import CannotWrite, InvalidLoss
 
 ESCAPE = "\x1b"
 

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from dualmandate.errors import UnknownName
 from dualmandate.mechanism import (
     GAUSSIAN,
     GEOMETRIC,
@@ -27,7 +28,9 @@ from dualmandate.mechanism import (
     NoiseProduction,
     Production,
     RandomizedResponse,
+    Staircase,
 )
+from dualmandate.mechanism.lattice import Stretched
 from dualmandate.population import Currency, Neighbors, Protection
 from dualmandate.workload import Workload, groups, identity, kron, marginals, prefix, stack, total
 
@@ -187,6 +190,13 @@ def test_a_unit_of_two_records_needs_twice_the_loss(case: Case) -> None:
 
 
 @every_case
+def test_an_unknown_measure_is_refused(case: Case) -> None:
+    for use in (case.production.table_losses, case.production.table_slopes):
+        with pytest.raises(UnknownName, match="not a measure of error"):
+            use(case.loss, "cubed")  # type: ignore[arg-type]
+
+
+@every_case
 def test_the_privacy_loss_is_exact(case: Case) -> None:
     stated = case.production.privacy_loss(Fraction(1, 3))
     assert stated.amount == Fraction(1, 3)
@@ -253,13 +263,12 @@ def outputs(noise: Distribution, shift: float) -> Iterator[float]:
     if noise.discrete:
         yield from (k * noise.step for k in range(-400, 401))
         return
-    rate = noise.step or 1.0
-    gamma = float(getattr(noise, "high_share", getattr(getattr(noise, "noise", None), "high_share", 0.0)))
-    stretch = float(getattr(noise, "factor", 1.0))
-    kinks = [stretch * sign * (k + part) for k in range(6) for part in (0.0, gamma) for sign in (1, -1)]
-    for kink in kinks:
+    inner, stretch = (noise.noise, noise.factor) if isinstance(noise, Stretched) else (noise, 1.0)
+    high = inner.high_share if isinstance(inner, Staircase) else 0.0
+    for whole, part, sign in product(range(6), (0.0, high), (1, -1)):
+        kink = stretch * sign * (whole + part)
         for center in (kink, kink + shift):
-            yield from (center - 1e-7 * rate, center + 1e-7 * rate, center + 0.013)
+            yield from (center - 1e-7, center + 1e-7, center + 0.013)
 
 
 def noises(case: Case) -> list[Distribution]:

@@ -7,33 +7,15 @@ from typing import TYPE_CHECKING
 import pytest
 
 from dualmandate.errors import InvalidLoss
-from dualmandate.frontier import Conversion, in_epsilon, split
+from dualmandate.frontier import in_epsilon, split
 from dualmandate.frontier.difference import derivative
 from dualmandate.mechanism.gaussian import GAUSSIAN
 from dualmandate.mechanism.laplace import LAPLACE
 from dualmandate.population import Currency
-from dualmandate.population.conversion import epsilon_at
+from dualmandate.population.conversion import epsilon_at, rho_at
 
 if TYPE_CHECKING:
     from tests.frontier.conftest import LawFrontier
-
-
-@pytest.mark.parametrize("failure_probability", [1e-10, 1e-6, 0.05])
-@pytest.mark.parametrize("epsilon", [0.05, 1.0, 2.47, 17.14, 200.0])
-def test_conversion_and_its_derivatives_agree_with_the_accountant(epsilon: float, failure_probability: float) -> None:
-    conversion = Conversion(failure_probability)
-    rho, slope, curvature = conversion.rho(epsilon)
-    assert epsilon_at(rho, failure_probability) == pytest.approx(epsilon, rel=1e-11)
-    assert conversion.epsilon(rho) == pytest.approx(epsilon, rel=1e-12)
-    assert derivative(lambda at: conversion.rho(at)[0], epsilon) == pytest.approx(slope, rel=1e-9)
-    assert derivative(lambda at: conversion.rho(at)[1], epsilon) == pytest.approx(curvature, rel=1e-9)
-
-
-def test_census_budgets() -> None:
-    """ρ = (542/339)² is ε = 17.14 and ρ = (3379/12343)² is 2.47 at δ = 1e-10 (the production configuration files)."""
-    conversion = Conversion(1e-10)
-    assert conversion.epsilon((542 / 339) ** 2) == pytest.approx(17.14, abs=0.005)
-    assert conversion.epsilon((3379 / 12343) ** 2) == pytest.approx(2.47, abs=0.005)
 
 
 def test_frontier_in_epsilon_is_the_frontier_in_rho_at_the_converted_loss(of_law: LawFrontier) -> None:
@@ -58,7 +40,7 @@ def test_a_loss_that_the_failure_probability_covers_costs_no_epsilon(of_law: Law
 def test_groups_keep_their_rho(of_law: LawFrontier) -> None:
     inner = split([of_law(GAUSSIAN, {"a": 2.0}), of_law(GAUSSIAN, {"b": 8.0})])
     frontier = in_epsilon(inner, 1e-10)
-    rho = Conversion(1e-10).rho(1.0)[0]
+    rho = rho_at(1.0, 1e-10)
     assert frontier.allocation(1.0) == pytest.approx({"a": rho / 3, "b": 2 * rho / 3})
     assert derivative(frontier.accuracy, 1.0) == pytest.approx(frontier.marginal_rate_of_transformation(1.0), rel=1e-9)
 

@@ -138,7 +138,7 @@ def run_tests(
     return subprocess.run(command, cwd=folder, env=dict(variables), capture_output=True, text=True, check=False)
 
 
-@pytest.mark.parametrize("workers", ["0", "2"])
+@pytest.mark.parametrize("workers", ["0", pytest.param("2", marks=pytest.mark.slow)])
 def test_a_missing_part_is_not_run_and_not_green(root: Path, tmp_path: Path, workers: str) -> None:
     body = "def test_plain(): ...\n\ndef test_page(browser_page): ...\n"
     bare = os.environ | {"PATH": str(tmp_path)}

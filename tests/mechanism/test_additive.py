@@ -97,6 +97,11 @@ def test_decided_answers_are_refused() -> None:
         laplace().production(workload, exact)
 
 
+def test_the_public_number_of_records_needs_no_noise() -> None:
+    with pytest.raises(InvalidMechanism, match="no protected person can change"):
+        geometric().production(total(5), REPLACE_ONE)
+
+
 def test_ten_million_queries_cost_nothing() -> None:
     production = geometric().production(identity(10**7))
     assert production.table_losses(1.0)["identity"] == pytest.approx(10**7 * GEOMETRIC.variance(1.0))

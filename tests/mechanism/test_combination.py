@@ -134,3 +134,11 @@ def test_tails_beyond_arithmetic_are_refused(noise: Distribution) -> None:
 def test_the_common_step(values: list[float], step: float | None) -> None:
     found = common_step(np.array(values))
     assert found is None if step is None else found == pytest.approx(step, rel=1e-12)
+
+
+@pytest.mark.parametrize("rate", [16.0, 19.0, 25.0, 40.0, 70.0])
+def test_rare_noise_equals_convolution(rate: float) -> None:
+    """1 − φ cancels where noise is almost surely 0; the law itself does not."""
+    values, law = convolved(Geometric(rate), [7, 7, 3, 1])
+    found = combination(Geometric(rate), [1, 3 / 7, 1 / 7], [2, 1, 1])
+    assert found.mean_absolute == pytest.approx(np.abs(values) @ law / 7, rel=1e-7)

@@ -196,7 +196,7 @@ def schema(
 ) -> None:
     """JSON Schemas of the files.
 
-    Prints the schema of a program file or of a document printed under --json; without NAME, lists the names.
+    Prints the schema called NAME, for editors and for other programs; without NAME, lists the names.
     """
     from dualmandate.apps.voice import write_json
     from dualmandate.program import schemas

@@ -10,8 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from dualmandate.apps.refusals import CannotWrite
-from dualmandate.errors import Place
+from dualmandate.errors import CannotWrite, Place
 
 # what a disk says of itself; any other error while writing is our bug
 DISK_ERRORS = frozenset(

@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Any
 import typer
 from typer.main import get_command
 
-from dualmandate.apps.refusals import InvalidRequest
 from dualmandate.apps.settings import debugging
 from dualmandate.apps.voice import Voice, write
-from dualmandate.errors import Refusal
+from dualmandate.errors import InvalidRequest, Refusal
 
 if TYPE_CHECKING:
     from types import TracebackType

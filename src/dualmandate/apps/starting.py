@@ -9,9 +9,8 @@ from pathlib import Path
 
 from dualmandate.apps.folder import check_writable, written_whole
 from dualmandate.apps.planning import PROGRAM_FILE
-from dualmandate.apps.refusals import CannotWrite
 from dualmandate.apps.settings import PROJECT_FILE, PROJECT_SCHEMA, project_folder
-from dualmandate.errors import Place
+from dualmandate.errors import CannotWrite, Place
 
 IGNORE_FILE = ".gitignore"
 STATE = ".dualmandate/"  # what the project knows and git must not: ledger and keys

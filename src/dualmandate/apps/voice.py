@@ -16,8 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TextIO
 
-from dualmandate.apps.refusals import CannotWrite
-from dualmandate.errors import Refusal
+from dualmandate.errors import CannotWrite, Refusal
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType

@@ -62,6 +62,7 @@ def regret(frontier: Frontier, welfare: SocialWelfare, choice: Choice, *, width:
     top, bottom = min(max(shares), max(2.2 * posts, 1e-6)), min(0.0, *shares)
     across = Ruler(f"privacy loss {letter}", amount(twin.rows[0], "loss"), amount(twin.rows[-1], "loss"), log=True)
     plane = Plane(across, Ruler("↑ regret, share of the cost at the choice", bottom, top, labels=PERCENT_AXIS))
+    free = roomy or plane.up.share(amount(double, "relative_regret")) > 0.3  # the valley has room for a label
     picture = layered(
         plane.curve(twin.rows, "loss", "relative_regret", color=LIGHT.preference),
         plane.points([half, double], "loss", "relative_regret", color=LIGHT.preference, name="signposts", filled=True),
@@ -69,7 +70,11 @@ def regret(frontier: Frontier, welfare: SocialWelfare, choice: Choice, *, width:
         _signpost(plane, half, "half", align="left", roomy=roomy),
         _signpost(plane, double, "twice", align="right", roomy=roomy),
         plane.words(
-            amount(here, "loss"), 0.0, stated_loss(choice.loss), align="center", shift=(0, -14 if roomy else -30)
+            amount(here, "loss"),
+            0.0,
+            stated_loss(choice.loss),
+            align="center" if free else "right",
+            shift=(0, -14 if roomy else -30) if free else (-10, -12),
         ),
     )
     if roomy:
@@ -95,12 +100,12 @@ def _signpost(plane: Plane, row: Mapping[str, Cell], name: str, *, align: Align,
     words = f"{name}: {percent(amount(row, 'relative_regret'))}"
     if roomy:
         words += f"\n{money(amount(row, 'regret'))}"
-    high = plane.up.share(amount(row, "relative_regret")) > 0.2
+    drop = -10 if roomy else 10 if plane.up.share(amount(row, "relative_regret")) > 0.3 else -28
     return plane.words(
         amount(row, "loss"),
         amount(row, "relative_regret"),
         words,
         align=align,
         color=LIGHT.preference,
-        shift=(12, -10) if align == "left" else (-12, 10 if high and not roomy else -10),
+        shift=(12, -10) if align == "left" else (-12, drop),
     )

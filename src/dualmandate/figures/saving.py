@@ -49,7 +49,7 @@ def headline(picture: Picture) -> tuple[str, str]:
 
 def svg(picture: Picture, scheme: Scheme = "light") -> str:
     """The picture as a drawing of its own, in light or dark colors."""
-    return recolor(vl_convert.vegalite_to_svg(specification(picture)), PALETTES[scheme])
+    return recolor(_drawn(specification(picture), "part"), PALETTES[scheme])
 
 
 def png(picture: Picture, scheme: Scheme = "light") -> bytes:
@@ -69,10 +69,7 @@ def inline_svg(picture: Picture, name: str) -> str:
     title, subtitle = headline(picture)
     del document["title"]
     document["background"] = document["config"]["background"] = None
-    drawing = vl_convert.vegalite_to_svg(document)
-    drawing = re.sub(r' (?:aria-[a-z]+|role)="[^"]*"', "", drawing)  # the label below speaks for the whole
-    drawing = re.sub(r'id="([^"]+)"', rf'id="{name}-\1"', drawing)
-    drawing = re.sub(r"url\(#([^)]+)\)", rf"url(#{name}-\1)", drawing)
+    drawing = re.sub(r' (?:aria-[a-z]+|role)="[^"]*"', "", _drawn(document, name))  # one label speaks for the whole
     label = html.escape(f"{title}. {subtitle}", quote=True)
     return recolor(drawing.replace("<svg ", f'<svg role="img" aria-label="{label}" ', 1), None)
 
@@ -110,6 +107,14 @@ def save(picture: Picture, path: Path | str, scheme: Scheme = "light") -> Path:
         why="pictures are written as .png, .svg or .html",
         instead=f"write to {path.with_suffix('.png').name}",
     )
+
+
+def _drawn(document: dict[str, Any], name: str) -> str:
+    """The drawing of a specification, its ids counted anew: Vega counts on from whatever was drawn before."""
+    drawing: str = vl_convert.vegalite_to_svg(document)
+    for i, old in enumerate(dict.fromkeys(re.findall(r'id="([^"]+)"', drawing))):
+        drawing = drawing.replace(f'id="{old}"', f'id="{name}-{i}"').replace(f"url(#{old})", f"url(#{name}-{i})")
+    return drawing
 
 
 def write(path: Path, content: bytes) -> Path:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 
-from dualmandate.figures.wording import money, number, percent, plain_number
+from dualmandate.figures.wording import money, number, percent, plain_number, rounded_down
 
 Cell = float | str | bool | None
 WRITTEN: Mapping[str, Callable[[float], str]] = {
@@ -15,7 +14,7 @@ WRITTEN: Mapping[str, Callable[[float], str]] = {
     "percent": percent,
     "count": "{:,.0f}".format,
     "stated": plain_number,
-    "loss": partial(number, digits=5),
+    "loss": rounded_down,
 }
 
 

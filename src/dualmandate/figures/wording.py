@@ -68,6 +68,11 @@ def loss_symbol(currency: Currency) -> str:
     return SYMBOLS[currency]
 
 
+def rounded_down(loss: float) -> str:
+    """A privacy loss in five digits, never more than it is, as a chosen one is stated: 2.5276."""
+    return f"{float(PrivacyLoss.chosen(loss).amount):,.6g}"
+
+
 def stated_loss(loss: PrivacyLoss) -> str:
     """The chosen loss with all of its digits, so that printing never rounds it up: ε = 2.5276."""
     return f"{loss_symbol(loss.currency)} = {float(loss.amount):,.6g}"

@@ -1,7 +1,7 @@
 """How much accuracy each privacy loss buys, in closed form or simulated: the best technology, splits and limits."""
 
 from dualmandate.frontier.closed_form import ClosedFormCurves, frontier_of
-from dualmandate.frontier.converted import Conversion, ConvertedCurves, in_epsilon
+from dualmandate.frontier.converted import ConvertedCurves, in_epsilon
 from dualmandate.frontier.curves import CurveFrontier, Curves, TableWeights
 from dualmandate.frontier.envelope import EnvelopeCurves, Switch, envelope
 from dualmandate.frontier.error_curve import ErrorCurve, interval, measured_error, relative_error
@@ -15,7 +15,6 @@ from dualmandate.frontier.split import Allocation, SplitCurves, power_split, spl
 __all__ = [
     "Allocation",
     "ClosedFormCurves",
-    "Conversion",
     "ConvertedCurves",
     "CurveFrontier",
     "Curves",

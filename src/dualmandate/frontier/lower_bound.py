@@ -52,8 +52,8 @@ def count_bound(workload: Workload, protection: Protection) -> LowerBound:
     """Pure ε: each query alone is at least as hard as the one count it contains, for which geometric noise is best.
 
     A query that one unit can move by s answers s times the number of units in the cell where it moves most, so its
-    error is at least s²·V(ε), V = 1/(2·sinh²(ε/2)). Source: [GRS12] (every prior);
-    Gupte and Sundararajan 2010 (worst case).
+    error is at least s²·V(ε), V = 1/(2·sinh²(ε/2)). Source: [GRS12] (every prior); Gupte and Sundararajan 2010 (worst
+    case).
     """
     total = _summed_squared_moves(workload, protection)
     return LowerBound(

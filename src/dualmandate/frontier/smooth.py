@@ -40,7 +40,8 @@ class SmoothCurve:
         if coefficients is None:
             return None
         at, scale = 2.0 * (math.log(loss) / _WIDTH - stretch) - 1.0, 2.0 / _WIDTH
-        level, slope, bend = (chebyshev.chebval(at, chebyshev.chebder(coefficients, order)) for order in range(3))
+        parts = [chebyshev.chebval(at, chebyshev.chebder(coefficients, order)) for order in range(3)]
+        level, slope, bend = (np.asarray(part, dtype=np.float64) for part in parts)
         return level, slope * scale, bend * scale**2
 
     @cached_property

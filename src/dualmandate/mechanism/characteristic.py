@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from dualmandate.errors import InvalidMechanism
 
 FINEST_TAIL = 1e-10  # smallest tail probability that is computed
-_NODES = 2**16  # frequencies of a sum that is cut off
+_NODES = 2**15  # frequencies of a sum that is cut off
 _BLOCK = 2**14  # frequencies held at once
 _BLUR = 2e-3  # standard deviation of the added Gaussian, relative to that of S
 

@@ -4,6 +4,7 @@ A single term has a closed form. Otherwise S is known by its characteristic func
 
 * whole-number noise with commensurable factors: S lies on a lattice and φ is periodic, so the Fourier sum of
   `characteristic` is folded into one period; relative error of E|S| below 10⁻¹², tails exact to 10⁻¹²;
+* whole-number noise that is almost surely 0: E|S| is that of one draw alone, Σ c·E|X|; below 10⁻⁷;
 * Laplace noise: E|S| is an integral of positive terms, by the trapezoidal rule in ln t; below 10⁻¹²;
 * anything else: as in `characteristic`; E|S| below 10⁻⁶, half-widths never too small and hardly too wide.
 """
@@ -23,6 +24,7 @@ from dualmandate.mechanism.laplace import Laplace
 from dualmandate.mechanism.mechanism import Distribution, tail_of
 
 _NEGLECTED = 1e-20  # tail of one term that the sums leave out
+_RARE = 1e-8  # chance of any noise at all, below which 1 − φ would cancel and two draws never meet
 _FINEST = 5000  # largest denominator that is looked for between two factors
 SMOOTHNESS = 5e-4  # relative, of half-widths as a function of the number of draws
 _SMOOTH = 30  # standard deviations of S, in lattice steps, from which its tails are taken as those of a smooth law
@@ -57,6 +59,8 @@ class Combination:
             return factor * noise.mean_absolute
         if self.variance == 0:
             return 0.0
+        if self._is_rare:
+            return math.fsum(term.noise.mean_absolute * float(term.counts @ term.factors) for term in self.terms)
         if all(isinstance(term.noise, Laplace) for term in self.terms):
             return _laplace_mean_absolute(self.terms)
         return self._law.mean_absolute if self._period is None else self._folded_mean_absolute(*self._period)
@@ -124,6 +128,12 @@ class Combination:
             return None
         term = next(term for term in self.terms if len(term.counts))
         return term.noise, float(term.factors[0])
+
+    @property
+    def _is_rare(self) -> bool:
+        return all(term.noise.discrete for term in self.terms) and (
+            math.fsum(term.noise.tail(0.0) * float(term.counts.sum()) for term in self.terms) < _RARE
+        )
 
     @cached_property
     def _law(self) -> CharacteristicFunction:

@@ -14,8 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-FEW = 40  # counts that are computed one by one
-_POINTS = 28
+FEW = 80  # counts that are computed one by one
+_SMALL = 64  # draws; below, counts are too far apart to lie near Chebyshev points
+_POINTS = 40
 
 Bag = tuple[NDArray[np.float64], NDArray[np.float64]]  # different factors > 0, and how many draws have each
 Mix = tuple[Bag, ...]  # one bag a source of noise
@@ -88,21 +89,20 @@ def over_counts(
         return known[count]
 
     distinct = np.unique(counts)
-    if len(distinct) > FEW:
-        found = _interpolated(exact, distinct, tolerance)
-        if found is not None:
-            return found[np.searchsorted(distinct, counts)]
-    return np.array([exact(float(count)) for count in counts])
+    many = distinct[distinct > _SMALL]
+    smooth = _interpolated(exact, many, tolerance) if len(many) > FEW else None
+    values = np.array([exact(float(count)) for count in (distinct if smooth is None else distinct[distinct <= _SMALL])])
+    return (values if smooth is None else np.concatenate([values, smooth]))[np.searchsorted(distinct, counts)]
 
 
 def _interpolated(
     value: Callable[[float], float], counts: NDArray[np.float64], tolerance: float
 ) -> NDArray[np.float64] | None:
-    """Barycentric interpolation in logarithms; None where values vanish or a check fails."""
+    """Barycentric interpolation in logarithms; None where values vanish or a check in between fails."""
     low, high = math.log(counts[0]), math.log(counts[-1])
     angles = np.cos(np.pi * np.arange(_POINTS) / (_POINTS - 1))
     wanted = np.exp((low + high) / 2 - (high - low) / 2 * angles)
-    nodes = np.unique(counts[np.abs(np.searchsorted(counts, wanted)).clip(0, len(counts) - 1)])
+    nodes = np.unique(counts[np.searchsorted(counts, wanted).clip(0, len(counts) - 1)])
     values = np.array([value(float(node)) for node in nodes])
     if not np.all(values > 0):
         return None
@@ -113,8 +113,8 @@ def _interpolated(
     where = np.log(counts)[:, None] - places[None, :]
     at_node = where == 0
     ratios = weights / np.where(at_node, 1.0, where)
-    found = np.exp((ratios @ logs) / ratios.sum(axis=1))
-    found[at_node.any(axis=1)] = values[at_node[at_node.any(axis=1)].argmax(axis=1)]
-    between = [count for count in counts[:: max(1, len(counts) // 5)] if count not in nodes][:4]
-    checks = [abs(value(float(count)) / found[np.searchsorted(counts, count)] - 1) for count in between]
-    return found if max(checks, default=0.0) < tolerance else None
+    found = (ratios @ logs) / ratios.sum(axis=1)
+    found[at_node.any(axis=1)] = logs[at_node[at_node.any(axis=1)].argmax(axis=1)]
+    between = [i for i in range(0, len(counts), max(1, len(counts) // 9)) if counts[i] not in nodes]
+    checks = [abs(math.log(value(float(counts[i]))) - found[i]) for i in between]
+    return np.exp(found) if max(checks, default=0.0) < tolerance else None

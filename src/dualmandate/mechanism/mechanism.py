@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import Literal, Protocol
+from typing import Literal, Protocol, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dualmandate.errors import InvalidLoss, InvalidMechanism
+from dualmandate.errors import InvalidLoss, InvalidMechanism, UnknownName
 from dualmandate.population import Currency, PrivacyLoss, Protection
 from dualmandate.workload import Sensitivity, Workload
 
@@ -226,6 +226,17 @@ def positive_loss(loss: float) -> float:
             instead="state a positive epsilon or rho",
         )
     return loss
+
+
+def known_measure(measure: Measure) -> Measure:
+    """The measure itself, refused unless errors are counted by it."""
+    if measure not in get_args(Measure):
+        raise UnknownName(
+            f"'{measure}' is not a measure of error",
+            why=f"errors are counted by {', '.join(get_args(Measure))}",
+            instead="use one of these",
+        )
+    return measure
 
 
 def tail_of(probability: float) -> float:

@@ -16,7 +16,7 @@ from dualmandate.errors import InvalidMechanism, UnknownName
 from dualmandate.mechanism.combination import SMOOTHNESS, Combination, Term
 from dualmandate.mechanism.kinds import FEW, Kinds, Mix, draws
 from dualmandate.mechanism.lattice import on_lattice
-from dualmandate.mechanism.mechanism import Measure, NoiseLaw, positive_loss, tail_of
+from dualmandate.mechanism.mechanism import Measure, NoiseLaw, known_measure, positive_loss, tail_of
 from dualmandate.population import Currency, PrivacyLoss, Protection
 from dualmandate.workload import Sensitivity, Workload
 
@@ -71,8 +71,8 @@ class NoiseProduction:
         if self.sensitivity.power <= 0:
             raise InvalidMechanism(
                 f"{self.technology} for answers that no protected {self.protection.unit} can change",
-                why="what is measured is decided by the invariants, so noise would protect nothing",
-                instead="publish it as the invariant that it is, or drop the invariant",
+                why="exact totals, or the public number of records, decide what is measured: noise protects nothing",
+                instead="publish it as the exact total that it is, or drop the invariant",
             )
 
     @property
@@ -126,7 +126,7 @@ class NoiseProduction:
     def table_losses(self, loss: float, measure: Measure = "squared") -> dict[str, float]:
         """Expected error of each table."""
         unit = self.unit_loss(loss)
-        if measure == "squared":
+        if known_measure(measure) == "squared":
             return self._by_table([law.variance(unit) for law in self.sources])
         if measure == "absolute":
             return self._absolute_losses(unit)
@@ -135,7 +135,7 @@ class NoiseProduction:
     def table_slopes(self, loss: float, measure: Measure = "squared") -> dict[str, float]:
         """Derivative of `table_losses` with respect to the loss."""
         unit, power = self.unit_loss(loss), float(self.sensitivity.power)
-        if measure == "squared":
+        if known_measure(measure) == "squared":
             return self._by_table([law.variance_slope(unit) / power for law in self.sources])
         if measure == "absolute":
             return {name: slope / power for name, slope in self._absolute_slopes(unit).items()}
@@ -233,15 +233,15 @@ class NoiseProduction:
             law, factors = next((law, bag[0]) for law, bag in zip(self.sources, mix, strict=True) if len(bag[0]))
             return -float(factors[0]) * law.mean_absolute_slope(unit)
 
-        return {name: -total_fall for name, total_fall in self._over_kinds(fall).items()}
+        return {name: -falls for name, falls in self._over_kinds(fall, tolerance=1e-4).items()}
 
     @cached_property
     def _unit_absolute(self) -> dict[str, float]:
         return self._over_kinds(lambda mix: self._combination(mix, 1.0).mean_absolute)
 
-    def _over_kinds(self, expected: Callable[[Mix], float]) -> dict[str, float]:
+    def _over_kinds(self, expected: Callable[[Mix], float], *, tolerance: float = 1e-6) -> dict[str, float]:
         return {
-            table.name: float(noise.kinds.evaluate(expected) @ noise.kinds.numbers())
+            table.name: float(noise.kinds.evaluate(expected, tolerance=tolerance) @ noise.kinds.numbers())
             for table, noise in zip(self.workload.tables, self.noises, strict=True)
         }
 

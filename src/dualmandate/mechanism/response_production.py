@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dualmandate.errors import InvalidMechanism, UnknownName
 from dualmandate.mechanism.characteristic import CharacteristicFunction
-from dualmandate.mechanism.mechanism import Measure, positive_loss, tail_of
+from dualmandate.mechanism.mechanism import Measure, known_measure, positive_loss, tail_of
 from dualmandate.mechanism.production import relative
 from dualmandate.population import Currency, PrivacyLoss, Protection
 from dualmandate.workload import Sensitivity, Workload
@@ -65,7 +65,7 @@ class ResponseProduction:
 
     def table_losses(self, loss: float, measure: Measure = "squared") -> dict[str, float]:
         """Expected error of each table."""
-        if measure == "absolute":
+        if known_measure(measure) == "absolute":
             return {name: self._absolute(name, loss) for name in self._names}
         combine = np.sum if measure == "squared" else np.max
         return {name: float(combine(self.query_variances(name, loss))) for name in self._names}
@@ -76,7 +76,7 @@ class ResponseProduction:
         The absolute error has a kink wherever the mean of the reports passes a whole number; its slope is that of the
         chord from 5 % below to 5 % above the loss.
         """
-        if measure == "absolute":
+        if known_measure(measure) == "absolute":
             low, high = 0.95 * loss, 1.05 * loss
             return {
                 name: (self._absolute(name, high) - self._absolute(name, low)) / (high - low) for name in self._names

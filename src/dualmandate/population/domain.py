@@ -182,15 +182,18 @@ class Domain:
     def possible_cells(self, within: Mapping[int, NDArray[np.bool_]]) -> int:
         """Number of cells that can occur among those whose level on each axis of `within` passes its mask."""
         zeros = self.all_zero_masks
-        last = [max(masks) for masks in zeros]
+        # Attributes of one zero follow each other, so that few zeros are undecided at a time.
+        named = dict.fromkeys(axis for masks in zeros for axis in masks)
+        order = list(dict.fromkeys([*named, *range(len(self.shape))]))
+        last = [max(order.index(axis) for axis in masks) for masks in zeros]
         # For each set of zeros (as bits) that all levels so far agree with: how many combinations of levels.
         counts = {(1 << len(zeros)) - 1: 1}
-        for axis, size in enumerate(self.shape):
+        for place, axis in enumerate(order):
             kept = np.flatnonzero(within[axis]) if axis in within else None
             concerned = [bit for bit, masks in enumerate(zeros) if axis in masks]
             agreeing = [zeros[bit][axis] if kept is None else zeros[bit][axis][kept] for bit in concerned]
-            patterns = _patterns(concerned, agreeing, size if kept is None else len(kept))
-            done = sum(1 << bit for bit in concerned if last[bit] == axis)
+            patterns = _patterns(concerned, agreeing, self.shape[axis] if kept is None else len(kept))
+            done = sum(1 << bit for bit in concerned if last[bit] == place)
             grown: Counter[int] = Counter()
             for bits, count in counts.items():
                 for missed, levels in patterns.items():

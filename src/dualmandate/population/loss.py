@@ -130,8 +130,8 @@ class PrivacyLoss:
         return float(self.amount)
 
     def __str__(self) -> str:
-        amount = f"{self.currency} = {_rounded_up(self.amount):g}"
-        return f"{amount}, δ = {_rounded_up(self.failure_probability):g}" if self.failure_probability else amount
+        amount = f"{self.currency} = {_printed(self.amount)}"
+        return f"{amount}, δ = {_printed(self.failure_probability)}" if self.failure_probability else amount
 
 
 def _exact(number: Written) -> Fraction:
@@ -146,3 +146,8 @@ def _exact(number: Written) -> Fraction:
 def _rounded_up(number: Fraction) -> Decimal:
     upward = Context(prec=PRINTED_DIGITS, rounding=ROUND_CEILING)
     return upward.divide(Decimal(number.numerator), Decimal(number.denominator)).normalize(upward)
+
+
+def _printed(number: Fraction) -> str:
+    rounded = _rounded_up(number)
+    return f"{rounded:f}" if -5 < rounded.adjusted() < 15 else f"{rounded:e}"

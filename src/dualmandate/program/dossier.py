@@ -49,7 +49,7 @@ from dualmandate.figures import (
 from dualmandate.figures.saving import Picture, svg_to_png
 from dualmandate.figures.theme import FONT, Palette
 from dualmandate.figures.twin import Cell
-from dualmandate.figures.wording import money, number, plain_number, plain_unit, stated_loss
+from dualmandate.figures.wording import money, number, percent, plain_number, plain_unit, stated_loss
 from dualmandate.program.schema import CalibratedNumber
 
 if TYPE_CHECKING:
@@ -172,13 +172,22 @@ def _exhibits(plan: Plan, grid: WhatIf) -> Iterator[Exhibit]:
 
 
 def _regret_sentence(plan: Plan) -> str:
-    half, double = (
-        plan.choice.welfare - plan.welfare.at(plan.frontier, multiple * plan.choice.epsilon) for multiple in (0.5, 2.0)
-    )
-    side = "too little privacy loss" if half > double else "too much privacy loss"
+    """How forgiving the choice is, and on which side."""
+    choice = plan.choice
+    if choice.bound_by != "preferences":
+        return (
+            "A limit decides, so the curve is no valley: below zero, society would be better off, but the limit "
+            "forbids it."
+        )
+    forgone = {
+        multiple: choice.welfare - plan.welfare.at(plan.frontier, multiple * choice.epsilon)
+        for multiple in (0.5, 0.9, 1.1, 2.0)
+    }
+    near = percent(max(forgone[0.9], forgone[1.1]) / abs(choice.welfare))
+    side = "too little privacy loss" if forgone[0.5] > forgone[2.0] else "too much privacy loss"
     return (
-        "The valley is flat at the bottom: being wrong by a tenth costs little. It is not the same on both sides: by "
-        f"the same factor, {side} costs more."
+        f"The valley is flat at the bottom: being off by a tenth costs at most {near} more. Being off by a factor of "
+        f"two costs more on the side of {side}."
     )
 
 
@@ -335,7 +344,7 @@ def _stated(part: object, key: str) -> Iterator[tuple[str, CalibratedNumber | st
 def _sliders(plan: Plan, grid: WhatIf) -> dict[str, Any]:
     """What the two sliders say and look up: words for each step, the choice at each ratio, the cost at each pair."""
     weights = {group.relative_privacy_weight for group in plan.welfare.groups}
-    prices = {value.price for value in plan.welfare.table_values if value.measure == "squared"}
+    prices = {value.price if value.measure == "squared" else None for value in plan.welfare.table_values}
     weight, price = weights.pop() if len(weights) == 1 else None, prices.pop() if len(prices) == 1 else None
     times = [f"{plain_number(float(f'{multiple:.3g}'))} × as stated" for multiple in grid.multiples]
     privacy = times if weight is None else [plain_number(float(f"{weight * m:.3g}")) for m in grid.multiples]

@@ -10,7 +10,6 @@ from dualmandate.choice import SocialWelfare
 from dualmandate.errors import InvalidMechanism, MissingKey, Place, Refusal, TooLarge
 from dualmandate.frontier import (
     ClosedFormCurves,
-    Conversion,
     CurveFrontier,
     EnvelopeCurves,
     Measure,
@@ -21,6 +20,7 @@ from dualmandate.frontier import (
 )
 from dualmandate.mechanism import NOISE_LAWS, MatrixMechanism, Mechanism, NoiseLaw, NoiseMechanism, Production
 from dualmandate.population import Currency, PrivacyLoss, Protection
+from dualmandate.population.conversion import rho_at
 from dualmandate.program.remembered import RememberedCurves, remembered
 from dualmandate.program.schema import MechanismTable
 from dualmandate.workload import Tabulation, Workload
@@ -78,7 +78,7 @@ class Technology:
     def spent(self, loss: float) -> float:
         """The loss in the currency that the noise is set by, for a loss in the program's currency."""
         probability = self.producer.failure_probability
-        return loss if probability is None else Conversion(probability).rho(loss)[0]
+        return loss if probability is None else rho_at(loss, probability)
 
     def exact_loss(self, chosen: PrivacyLoss) -> PrivacyLoss:
         """The loss that a release spends, exactly: the chosen one, or the ρ behind a chosen ε at δ, rounded down."""

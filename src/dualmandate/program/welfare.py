@@ -142,8 +142,7 @@ def _table_value(
     grid: float,
     document: Document,
 ) -> TableValue:
-    squared = table.loss == "squared"
-    price = preferences.price_of_squared_misallocation if squared else preferences.price_of_misallocation
+    price = _price(table.loss, preferences, units, document)
     stated = "consequence" if table.value_of_accuracy is None else "value_of_accuracy"
     with document.at("workload", position, stated):
         value = table_value(
@@ -153,9 +152,22 @@ def _table_value(
             loss=table.loss,
             value_of_accuracy=_optional(table.value_of_accuracy),
             consequence=_optional(table.consequence),
-            price=_optional(price),
+            price=price,
         )
         return replace(value, grid=grid)
+
+
+def _price(loss: str, preferences: PreferencesTable, units: Units, document: Document) -> Calibrated | None:
+    """What a squared dollar, or a dollar, of misallocation is worth; checked here, where its key is known."""
+    key, stated, unit = "price_of_misallocation", preferences.price_of_misallocation, "USD per USD"
+    if loss == "squared":
+        key, stated, unit = (
+            "price_of_squared_misallocation",
+            preferences.price_of_squared_misallocation,
+            "USD per USD^2",
+        )
+    with document.at("preferences", key):
+        return None if stated is None else _calibrated(stated).to(unit, units)
 
 
 def _stated_quantities(file: ProgramFile) -> tuple[Calibrated | None, ...]:

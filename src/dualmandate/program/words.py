@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 WIDTH = 100
 MOST_ROWS = 6  # of a table of many rows; the rest is in plan.json
-SHOWN_PRIOR = 0.01
-SHOWN_MULTIPLES = (0.5, 0.8, 1.25, 2.0)
+SHOWN_PRIOR, SHOWN_BELIEFS = 0.01, 2  # being in the file, and which of two records
+SHOWN_MULTIPLES = (0.5, 2.0)
 
 
 def plan_words(plan: Plan) -> str:
@@ -76,17 +76,21 @@ def _meaning(plan: Plan) -> list[str]:
     losses = "; ".join(f"{group.label}: {group.words}" for group in promise.losses)
     return _wrapped(
         [
-            f"{promise.protected} {promise.indistinguishable}",
-            f"{losses[:1].upper()}{losses[1:]}.",
+            f"Protected: {_lowered(promise.protected)} Cannot be told apart: {_lowered(promise.indistinguishable)}",
+            f"Privacy loss: {losses}.",
             *_beliefs(plan),
-            f"Not protected: {' '.join(promise.not_protected)}",
+            *(f"Not protected: {_lowered(line)}" for line in promise.not_protected),
             promise.assumption,
         ]
     )
 
 
+def _lowered(sentence: str) -> str:
+    return sentence[:1].lower() + sentence[1:]
+
+
 def _beliefs(plan: Plan) -> tuple[str, ...]:
-    """The sentences of the guarantee, for one prior belief instead of three."""
+    """What somebody may come to think, for one prior belief instead of three; the rest stands in the dossier."""
     probability = plan.program.file.mechanism.failure_probability
     if plan.loss.currency is Currency.RHO and probability is None:
         return plan.guarantee.beliefs
@@ -95,7 +99,7 @@ def _beliefs(plan: Plan) -> tuple[str, ...]:
         plan.program.protection,
         priors=(SHOWN_PRIOR,),
         failure_probability=None if probability is None else float(probability),
-    )
+    )[:SHOWN_BELIEFS]
 
 
 def _regrets(plan: Plan) -> list[str]:

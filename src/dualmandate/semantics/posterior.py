@@ -3,8 +3,7 @@
 A secret is a pair of statements about a person that cannot both be true; what an attacker believes is a prior on the
 first of them. A release with pure loss ε moves the odds between two neighboring files by at most e^{±ε}, whatever the
 attacker knows about everybody else, provided that records are drawn independently (the paper's equation for semantic
-privacy; [KM12] theorem 6.1). Files that lie several neighbor steps apart lose the bound of
-each step:
+privacy; [KM12] theorem 6.1). Files that lie several neighbor steps apart lose the bound of each step:
 
     secret                          add-or-remove     replace-one
     in the file with a, or out           1 step       not protected: the number of records is public

@@ -14,7 +14,7 @@ from dualmandate.population import Currency, Neighbors, PrivacyLoss
 from dualmandate.semantics.posterior import Secret, after_steps, checked_probability, neighbor_steps
 
 # A concentrated loss gives one (ε, δ) for each δ; the smallest of their bounds holds.
-_FAILURE_PROBABILITIES = np.concatenate([np.logspace(-16, -2, 57), np.linspace(0.02, 0.98, 49)])
+_FAILURE_PROBABILITIES = np.concatenate([np.logspace(-12, -2, 21), np.linspace(0.02, 0.98, 25)])
 
 
 def largest_power(false_positive_rate: float, epsilon: float, failure_probability: float = 0.0) -> float:

@@ -195,7 +195,7 @@ def _with(partial: _Partial, here: Choices, later: Sequence[Choices], problem: P
     found: list[_Partial] = []
     step = max(1, CHUNK // max(1, len(remaining)))
     total = len(partial.values) * len(numbers)
-    for begin in range(0, total, step):
+    for begin in range(0, max(total, 1), step):
         left, right = np.divmod(np.arange(begin, min(begin + step, total)), len(numbers))
         flags = partial.flags[left] & here.flags[right]
         allowed = _allowed(flags, settled)

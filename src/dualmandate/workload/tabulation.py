@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 
 from dualmandate.errors import InvalidWorkload
 from dualmandate.population import Domain, Grouping
-from dualmandate.population.rational import Written, rational
+from dualmandate.population.rational import Written, rational, written
 from dualmandate.workload.columns import LARGEST_INTEGER
 from dualmandate.workload.factor import Factor, Identity, Integers, Total
 from dualmandate.workload.listed import Groups, Row
@@ -41,15 +42,10 @@ class Tabulation:
             raise InvalidWorkload("a table has no name", why="releases name their tables", instead="give it a name")
         if isinstance(self.by, str):
             object.__setattr__(self, "by", (self.by,))
-        for what, names in (("where", self.where), ("weights", self.weights)):
-            listed = [name for name, _ in names]
-            twice = next((name for name in listed if listed.count(name) > 1), None)
-            if twice is not None:
-                raise InvalidWorkload(
-                    f"the table '{self.name}' names '{twice}' twice in `{what}`",
-                    why="it would be unclear which of the two holds",
-                    instead="name it once",
-                )
+        self._once("where", [name for name, _ in self.where])
+        self._once("weights", [name for name, _ in self.weights])
+        for name, weights in self.weights:
+            self._once(f"weights.{name}", [level for level, _ in weights])
         for name, levels in self.where:
             if isinstance(levels, str) or not levels:
                 raise InvalidWorkload(
@@ -156,11 +152,20 @@ class Tabulation:
             denominator *= common
         return scales, denominator
 
+    def _once(self, what: str, names: Sequence[str]) -> None:
+        twice = next((name for name, count in Counter(names).items() if count > 1), None)
+        if twice is not None:
+            raise InvalidWorkload(
+                f"the table '{self.name}' names '{twice}' twice in `{what}`",
+                why="it would be unclear which of the two holds",
+                instead="name it once",
+            )
+
     def _weight(self, level: str, number: Written) -> Fraction:
         weight = self._exact(self.name, level, number)
         if not -1 <= weight <= 1:
             raise InvalidWorkload(
-                f"the weight {number} of '{level}' in the table '{self.name}'",
+                f"the weight {written(weight)} of '{level}' in the table '{self.name}'",
                 why="weights lie between -1 and 1, so that one record moves an answer by at most 1",
                 instead="divide all weights of the table by the largest",
             )

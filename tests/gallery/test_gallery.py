@@ -1,0 +1,49 @@
+"""The programs to start from: written once, never over anything, and ready to plan."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dualmandate import gallery
+from dualmandate.errors import InvalidFile, UnknownName
+from dualmandate.gallery.title_i.districts import districts
+from dualmandate.program import load
+
+
+@pytest.mark.parametrize("name", gallery.names())
+def test_every_program_can_be_planned(tmp_path: Path, name: str) -> None:
+    written = gallery.write(name, tmp_path / "new" / "folder")
+    assert all(path.is_file() for path in written)
+    plan = load(tmp_path / "new" / "folder" / "program.toml").plan()
+    assert plan.choice.epsilon > 0
+    assert plan.choice.bound_by == "preferences"
+
+
+def test_nothing_is_overwritten(tmp_path: Path) -> None:
+    (tmp_path / "districts.csv").write_text("mine")
+    with pytest.raises(InvalidFile, match="already there") as caught:
+        gallery.write("title_i", tmp_path)
+    assert caught.value.where is not None
+    assert caught.value.where.file == str(tmp_path / "districts.csv")
+    assert [path.name for path in tmp_path.iterdir()] == ["districts.csv"]
+
+
+def test_names_with_hyphens_and_unknown_names() -> None:
+    assert gallery.files("title-i") == gallery.files("title_i")
+    with pytest.raises(UnknownName) as caught:
+        gallery.files("titlei")
+    assert "title_i" in caught.value.instead
+
+
+def test_districts_are_thirteen_thousand_and_all_different() -> None:
+    codes, states, names = zip(*districts(), strict=True)
+    assert len(codes) == len(set(codes)) == len(set(names)) == 13_000
+    assert len(set(states)) == 50
+    assert all(code.startswith(state) and len(code) == 7 for code, state in zip(codes, states, strict=True))
+
+
+def test_title_i_gives_the_number_of_the_paper(tmp_path: Path) -> None:
+    gallery.write("title_i", tmp_path)
+    assert load(tmp_path / "program.toml").plan().choice.epsilon == pytest.approx(2.527644, abs=5e-7)
