@@ -142,6 +142,14 @@ def test_gaussian_noise_read_in_epsilon_spends_a_rho(survey: Any) -> None:
     assert "at δ = 1e-10" in plan.words()
 
 
+def test_gaussian_noise_in_epsilon_stays_fit_for_use(survey: Any) -> None:
+    fit = ('by = ["age"]', 'by = ["age"]\nfitness_for_use = { largest_root_mean_squared_error = 1.7 }')
+    plan = load(survey((NOISE, f'noise = "gaussian"\n{DELTA}'), fit)).plan()
+    assert plan.choice.bound_by == "fitness for use"
+    squared = plan.technology.measured.table_losses(float(plan.loss))["ages in state A"]
+    assert (squared / 10) ** 0.5 <= 1.7
+
+
 def test_gaussian_noise_apart_and_in_epsilon(survey: Any) -> None:
     plan = load(survey((NOISE, f'noise = "gaussian"\nmeasured = "apart"\n{DELTA}'))).plan()
     assert plan.loss.currency is Currency.RHO

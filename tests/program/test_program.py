@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from dualmandate.errors import (
+    ConflictingLimits,
     IncompatibleUnits,
     InvalidDomain,
     InvalidFile,
@@ -151,6 +152,7 @@ def invariant(name: str, by: str) -> tuple[str, str]:
 @pytest.mark.parametrize(
     ("pieces", "kind", "key"),
     [
+        ((("household_size = 3", 'source = "./blocks.csv"'),), InvalidValue, "population.attributes.block.codes"),
         ((("blocks.csv", "none.csv"),), InvalidFile, "population.attributes.block.codes"),
         ((('"blocks.csv"', '"blocks.csv", column = "x"'),), InvalidValue, "population.attributes.block"),
         ((("upper = 200, grid = 10", "upper = 205, grid = 10"),), InvalidDomain, "population.attributes.income"),
@@ -211,6 +213,14 @@ def test_what_other_rooms_refuse_gets_its_place(survey: Any, pieces: Any, kind: 
     assert found.where.line is not None
     assert found.why
     assert found.instead
+
+
+def test_an_account_with_nothing_left(survey: Any) -> None:
+    program = load(survey())
+    with pytest.raises(ConflictingLimits) as caught:
+        program.plan(remaining=0)
+    assert caught.value.where is not None
+    assert caught.value.where.key == "population.account"
 
 
 def test_invariants_under_replace_one(survey: Any) -> None:

@@ -150,7 +150,7 @@ def test_a_bound_is_never_too_small(
     workload = data.draw(any_workload())
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(extremum, "LARGEST_ENUMERATION", limits[0])
-        patch.setattr(pairs, "LARGEST_PAIRS", limits[1])
+        patch.setattr(pairs, "LARGEST_COMPARED", 8 * limits[1])
         patch.setattr(pairs, "MOST_FORKS", limits[2])
         patch.setattr(comparison, "LARGEST_COMPARISON", limits[3])
         for power, norm in enumerate(NORMS, start=1):

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 REACH = 4.0  # from a quarter of the chosen loss to four times it
 HALF, DOUBLE = 0.5, 2.0
+ROOM = 0.2  # share of the height from which on a point leaves room for a label below it
 
 
 def regret_twin(frontier: Frontier, welfare: SocialWelfare, choice: Choice) -> Twin:
@@ -62,13 +63,12 @@ def regret(frontier: Frontier, welfare: SocialWelfare, choice: Choice, *, width:
     top, bottom = min(max(shares), max(2.2 * posts, 1e-6)), min(0.0, *shares)
     across = Ruler(f"privacy loss {letter}", amount(twin.rows[0], "loss"), amount(twin.rows[-1], "loss"), log=True)
     plane = Plane(across, Ruler("↑ regret, share of the cost at the choice", bottom, top, labels=PERCENT_AXIS))
-    free = roomy or plane.up.share(amount(double, "relative_regret")) > 0.3  # the valley has room for a label
+    free = roomy or plane.up.share(amount(double, "relative_regret")) > ROOM  # the valley has room for a label
     picture = layered(
         plane.curve(twin.rows, "loss", "relative_regret", color=LIGHT.preference),
         plane.points([half, double], "loss", "relative_regret", color=LIGHT.preference, name="signposts", filled=True),
         plane.points([here], "loss", "relative_regret", color=LIGHT.ink, name="optimum"),
-        _signpost(plane, half, "half", align="left", roomy=roomy),
-        _signpost(plane, double, "twice", align="right", roomy=roomy),
+        *_signposts(plane, half, double, roomy=roomy),
         plane.words(
             amount(here, "loss"),
             0.0,
@@ -95,17 +95,23 @@ def _change(share: float) -> str:
     return f"{percent(abs(share))} {'more' if share >= 0 else 'less'}"
 
 
-def _signpost(plane: Plane, row: Mapping[str, Cell], name: str, *, align: Align, roomy: bool) -> alt.LayerChart:
-    """The regret at half and at twice the choice, written inside the valley."""
-    words = f"{name}: {percent(amount(row, 'relative_regret'))}"
-    if roomy:
-        words += f"\n{money(amount(row, 'regret'))}"
-    drop = -10 if roomy else 10 if plane.up.share(amount(row, "relative_regret")) > 0.3 else -28
-    return plane.words(
-        amount(row, "loss"),
-        amount(row, "relative_regret"),
-        words,
-        align=align,
-        color=LIGHT.preference,
-        shift=(12, -10) if align == "left" else (-12, drop),
+def _signposts(
+    plane: Plane, half: Mapping[str, Cell], double: Mapping[str, Cell], *, roomy: bool
+) -> list[alt.LayerChart]:
+    """The regret at half and at twice the choice, written inside the valley and clear of each other."""
+    left, right = (plane.up.share(amount(row, "relative_regret")) for row in (half, double))
+    level = abs(left - right) < ROOM / 2
+    rise = -10 if roomy or level else 0
+    fall = -10 if roomy else -28 if right < ROOM else 10 if level else 0
+    marks = []
+    sides: tuple[tuple[Mapping[str, Cell], str, Align, tuple[int, int]], ...] = (
+        (half, "half", "left", (12, rise)),
+        (double, "twice", "right", (-12, fall)),
     )
+    for row, name, align, shift in sides:
+        words = f"{name}: {percent(amount(row, 'relative_regret'))}"
+        if roomy:
+            words += f"\n{money(amount(row, 'regret'))}"
+        at = amount(row, "loss"), amount(row, "relative_regret")
+        marks.append(plane.words(*at, words, align=align, color=LIGHT.preference, shift=shift))
+    return marks

@@ -11,7 +11,7 @@ import altair as alt
 from dualmandate.figures.plane import Plane, Ruler, layered
 from dualmandate.figures.theme import LIGHT, ROOMY, WIDE, dress
 from dualmandate.figures.twin import Cell, Column, Twin, amount
-from dualmandate.figures.wording import loss_symbol, number, plain_number, plain_unit, stated_loss
+from dualmandate.figures.wording import loss_symbol, number, plain_unit, rounded_number, stated_loss
 
 if TYPE_CHECKING:
     from dualmandate.choice import Choice
@@ -49,9 +49,9 @@ def tornado_twin(rows: Sequence[TornadoRow], choice: Choice) -> Twin:
             Column("input", "input", "text"),
             Column("value", "stated", "stated"),
             Column("unit", "unit", "text"),
-            Column("low_value", "low end", "stated"),
+            Column("low_value", "low end", "rounded"),
             Column("low_loss", f"{letter} there", "loss"),
-            Column("high_value", "high end", "stated"),
+            Column("high_value", "high end", "rounded"),
             Column("high_loss", f"{letter} there", "loss"),
             Column("note", "no choice, because", "text"),
         ),
@@ -103,7 +103,7 @@ def _moves(row: Mapping[str, Cell], loss: float) -> bool:
 
 def _label(plane: Plane, row: Mapping[str, Cell], place: int, *, width: int) -> alt.LayerChart:
     """The input and its range, above its bar."""
-    span = f"{plain_number(amount(row, 'low_value'))} to {plain_number(amount(row, 'high_value'))}"
+    span = f"{rounded_number(amount(row, 'low_value'))} to {rounded_number(amount(row, 'high_value'))}"
     if width >= ROOMY and row["unit"] != "pure number":
         span += f" {row['unit']}"
     letters = int((width - 40) / LETTER)

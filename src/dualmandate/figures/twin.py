@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from dualmandate.figures.wording import money, number, percent, plain_number, rounded_down
+from dualmandate.figures.wording import money, number, percent, plain_number, rounded_down, rounded_number
 
 Cell = float | str | bool | None
 WRITTEN: Mapping[str, Callable[[float], str]] = {
@@ -14,6 +14,7 @@ WRITTEN: Mapping[str, Callable[[float], str]] = {
     "percent": percent,
     "count": "{:,.0f}".format,
     "stated": plain_number,
+    "rounded": rounded_number,
     "loss": rounded_down,
 }
 
@@ -24,7 +25,7 @@ class Column:
 
     key: str
     heading: str
-    kind: str = "number"  # or loss, money, percent, count, stated, text
+    kind: str = "number"  # or loss, money, percent, count, stated, rounded, text
 
     def written(self, cell: Cell) -> str:
         """A cell as the reader sees it."""

@@ -10,7 +10,7 @@ from dualmandate.figures.grid import log_grid
 from dualmandate.figures.plane import Mark, Plane, Ruler, layered
 from dualmandate.figures.theme import LIGHT, ROOMY, WIDE, dress
 from dualmandate.figures.twin import Cell, Column, Twin, amount
-from dualmandate.figures.wording import MONEY_AXIS, loss_symbol, money, plain_number, stated_loss
+from dualmandate.figures.wording import MONEY_AXIS, loss_symbol, money, rounded_number, stated_loss
 
 if TYPE_CHECKING:
     from dualmandate.choice import Choice, SocialWelfare
@@ -91,7 +91,7 @@ def welfare_curve(frontier: Frontier, welfare: SocialWelfare, choice: Choice, *,
             plane.words(
                 amount(row, "loss"),
                 amount(row, "welfare"),
-                plain_number(float(f"{row['loss']:.4g}")),
+                rounded_number(amount(row, "loss")),
                 color=LIGHT.quiet,
                 align="center",
                 shift=(0, -10 if row["kind"] == "maximum" else 12),
@@ -137,7 +137,7 @@ def _ends(plane: Plane, choice: Choice) -> list[Mark]:
         if point.kind != "end":
             continue
         floor, name = point.bound_by == "fitness for use", END_NAMES[point.bound_by]
-        at = plain_number(float(f"{point.epsilon:.4g}"))
+        at = rounded_number(point.epsilon)
         closed = (plane.across.low, point.epsilon) if floor else (point.epsilon, plane.across.high)
         marks += [
             plane.closed(*closed),

@@ -88,7 +88,7 @@ def what_if_twin(grid: WhatIf, choice: Choice) -> Twin:
     return Twin(
         caption=f"The chosen {letter} if privacy weighed more or less against accuracy",
         columns=(
-            Column("ratio", "privacy weighs … times as much as stated", "stated"),
+            Column("ratio", "privacy weighs … times as much as stated", "rounded"),
             Column("loss", f"chosen {letter}", "loss"),
             Column(
                 "error", "cost of errors" if in_money else "typical error (RMSE)", "money" if in_money else "number"

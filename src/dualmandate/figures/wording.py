@@ -11,13 +11,15 @@ LARGE_SUMS = ((1e12, "trillion"), (1e9, "billion"), (1e6, "million"))
 SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 # The same on an axis, in Vega's expression language.
-MONEY_AXIS = (
-    "(datum.value < 0 ? '−$' : '$') + (abs(datum.value) >= 1e12 ? format(abs(datum.value) / 1e12, ',~r') + 'T'"
+_SIZE = (
+    "(abs(datum.value) >= 1e15 ? format(abs(datum.value), '~e')"
+    " : abs(datum.value) >= 1e12 ? format(abs(datum.value) / 1e12, ',~r') + 'T'"
     " : abs(datum.value) >= 1e9 ? format(abs(datum.value) / 1e9, ',~r') + 'B'"
     " : abs(datum.value) >= 1e6 ? format(abs(datum.value) / 1e6, ',~r') + 'M'"
     " : format(abs(datum.value), ',~r'))"
 )
-NUMBER_AXIS = "format(datum.value, ',~r')"
+NUMBER_AXIS = f"(datum.value < 0 ? '−' : '') + {_SIZE}"
+MONEY_AXIS = f"(datum.value < 0 ? '−$' : '$') + {_SIZE}"
 PERCENT_AXIS = "format(100 * datum.value, ',~r') + ' %'"
 
 
@@ -38,6 +40,11 @@ def number(value: float, digits: int = 3) -> str:
 def plain_number(value: float) -> str:
     """A number that somebody stated, with the digits it was stated with: 2, 3.1623."""
     return f"{value:,.10g}".replace("-", "−")
+
+
+def rounded_number(value: float) -> str:
+    """A number that was worked out, in four digits and no trailing zeros: 41,400,000, 4,025."""
+    return plain_number(float(f"{value:.4g}"))
 
 
 def plain_unit(unit: str) -> str:

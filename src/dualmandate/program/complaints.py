@@ -85,7 +85,9 @@ def _table(key: KeyPath) -> str:
 
 
 def _statement(name: str) -> str:
-    return f"write {name} = …" if name not in ProgramFile.model_fields else f"write a table [{name}]"
+    if name not in ProgramFile.model_fields:
+        return f"write {name} = …"
+    return "write at least one [[workload]] table" if name == "workload" else f"write a table [{name}]"
 
 
 def _shown(value: object) -> str:

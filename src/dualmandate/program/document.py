@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from dualmandate.program.digest import PLAN_VERSION, digest_of
@@ -30,7 +31,7 @@ def plan_document(plan: Plan) -> dict[str, object]:
             "digest": digest_of(plan.exact["program"]),
         },
         "loss": _loss(plan),
-        "choice": plan.choice.document() | {"explanation": plan.choice.explain()},
+        "choice": _choice(plan),
         "mechanism": _mechanism(plan),
         "frontier": _frontier(plan),
         "tables": _tables(plan),
@@ -55,6 +56,14 @@ def _loss(plan: Plan) -> dict[str, object]:
         "chosen": {"exact": plan.choice.loss.exact(), "currency": str(plan.choice.currency)},
         "allocation": {group: str(share) for group, share in plan.allocation.items()},
     }
+
+
+def _choice(plan: Plan) -> dict[str, object]:
+    """The choice without what left the range of floats: a limit at which welfare is beyond any number."""
+    within = tuple(point for point in plan.choice.local_optima if math.isfinite(point.welfare))
+    stated = replace(plan.choice, local_optima=within).document()
+    numbers = {key: None if value in (math.inf, -math.inf) else value for key, value in stated.items()}
+    return {**numbers, "explanation": plan.choice.explain()}
 
 
 def _mechanism(plan: Plan) -> dict[str, object]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
-from dualmandate.errors import InvalidDomain, TooLarge
+from dualmandate.errors import InvalidDomain, InvalidValue, TooLarge
 from dualmandate.population import (
     Attribute,
     Domain,
@@ -31,8 +32,19 @@ def code_lists(population: PopulationTable, document: Document) -> dict[str, Cod
             file = document.path.parent / table.codes
             known = next((read for read in lists.values() if read.file == file), None)
             with document.at("population", "attributes", name, "codes"):
+                _check_not_data(file, population, document)
                 lists[name] = known or read_codes(file)
     return lists
+
+
+def _check_not_data(file: Path, population: PopulationTable, document: Document) -> None:
+    """Refuse to read the confidential file as a list of codes: what is in it would then decide the domain."""
+    if population.source is not None and file.resolve() == (document.path.parent / population.source).resolve():
+        raise InvalidValue(
+            f"'{file.name}' is the confidential file of this program",
+            why="levels come from the program, never from the data",
+            instead="list the codes that can occur in a file of their own",
+        )
 
 
 def domain_of(population: PopulationTable, lists: Mapping[str, CodeList], document: Document) -> Domain:

@@ -213,7 +213,7 @@ def _page(plan: Plan, exhibits: Mapping[str, Exhibit], grid: WhatIf) -> str:
         font=FONT,
         contents=CONTENTS,
         explanation=choice.explain().splitlines(),
-        numbers=_numbers(choice),
+        numbers=_numbers(plan),
         guarantee=plan.guarantee,
         reasons=[shown["tangency"], shown["rates"], shown["welfare"]],
         risks=[shown["regret"], shown["tornado"]],
@@ -248,9 +248,12 @@ def _variables(palette: Palette) -> str:
     return " ".join(f"--dm-{name}: {color};" for name, color in asdict(palette).items())
 
 
-def _numbers(choice: Choice) -> list[tuple[str, str]]:
+def _numbers(plan: Plan) -> list[tuple[str, str]]:
     """The few numbers to remember."""
+    choice, probability = plan.choice, plan.technology.producer.failure_probability
     numbers = [("privacy loss", stated_loss(choice.loss))]
+    if probability is not None:
+        numbers += [("failure probability δ", number(probability)), ("spent, exactly", stated_loss(plan.loss))]
     if choice.root_mean_squared_error is not None:
         unit = plural(choice.tables[0].unit)
         numbers.append(("typical error of a number", f"{number(choice.root_mean_squared_error)} {unit}"))

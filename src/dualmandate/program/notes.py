@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from dualmandate.program.plan import Plan
 
 FAR = 1.0  # epsilon from which on a linear and a worst-case cost differ by more than half
+NO_GAIN = 1e-9  # share of what society loses that is no difference
 EXAMPLE_BUDGET, EXAMPLE_AVERSION = 20e6, 2.0  # USD, and relative risk aversion, of the example that explains a price
 
 
@@ -37,13 +38,10 @@ def _better_noise(plan: Plan) -> Iterator[str]:
     """Another kind of noise that leaves society better off, where the program asked for one kind."""
     if plan.program.file.mechanism.noise == BEST:
         return
-    chosen = [row.choice for row in plan.comparisons if row.choice is not None]
-    best = max(chosen, key=lambda choice: choice.welfare, default=None)
-    if best is None or best.welfare <= plan.choice.welfare * (1 - 1e-9):
-        return
-    noise = next(row.noise for row in plan.comparisons if row.choice is best)
+    able = [(row.noise, row.choice) for row in plan.comparisons if row.choice is not None]
+    noise, best = max(able, key=lambda row: row[1].welfare)
     gain = best.welfare - plan.choice.welfare
-    if gain <= 0 or noise == plan.technology.noise:
+    if gain <= NO_GAIN * -plan.choice.welfare:
         return
     reason = ""
     if plan.technology.noise == "laplace" and noise == "geometric":

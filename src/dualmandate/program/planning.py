@@ -23,7 +23,8 @@ COVERAGE = 0.95
 def make_plan(program: Program, remaining: Fraction | float | None, progress: Callable[[str], None]) -> Plan:
     """Choose on the frontier that the program asks for, then say everything that follows."""
     document, mechanism, welfare = program.document, program.file.mechanism, program.welfare
-    limits = replace(program.limits, remaining=remaining)
+    with document.at("population", "account"):
+        limits = replace(program.limits, remaining=remaining)
     progress("working out what each kind of noise can produce")
     with document.at("mechanism"):
         able, refused = producers(mechanism, program.workload, program.protection, welfare=welfare)
@@ -33,7 +34,7 @@ def make_plan(program: Program, remaining: Fraction | float | None, progress: Ca
     with document.at("limits" if program.document.value(("limits",)) else "preferences"):
         choice = choose(frontier, welfare, limits)
     technology = used_at(frontier, technologies, choice.epsilon)
-    loss = technology.exact_loss(choice.loss)
+    loss = technology.exact_loss(choice)
     progress("comparing with other kinds of noise")
     comparisons = _compare(technologies, refused, welfare=welfare, limits=limits)
     progress("asking how the choice moves with each number it rests on")

@@ -151,7 +151,10 @@ def _choice() -> Schema:
             "marginal_rate_of_transformation": _AT_LEAST_0,
             "willingness_to_accept": _MAYBE_NUMBER,
             "local_optima": _list(
-                _object({"epsilon": _POSITIVE, "welfare": _AT_MOST_0, "kind": _TEXT}, {"bound_by": _BOUND_BY})
+                _object(
+                    {"epsilon": _POSITIVE, "welfare": _AT_MOST_0, "kind": _TEXT},
+                    {"bound_by": {"anyOf": [_BOUND_BY, {"type": "null"}]}},
+                )
             ),
             "bound_by": _BOUND_BY,
             "explanation": _TEXT,

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
-from dualmandate.choice import SocialWelfare
+from dualmandate.choice import Choice, SocialWelfare
 from dualmandate.errors import InvalidMechanism, MissingKey, Place, Refusal, TooLarge
 from dualmandate.frontier import (
     ClosedFormCurves,
@@ -33,7 +34,7 @@ _NOT_COMPARED = InvalidMechanism(
     why="absolute errors of sums over many measured cells take long to work out",
     instead='state noise = "best" to compare all kinds',
 )
-SHARE_DIGITS = 10  # significant digits of the share of a group of tables in the loss
+SHARE_DIGITS = 10  # significant digits of a share of the loss
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,11 +81,18 @@ class Technology:
         probability = self.producer.failure_probability
         return loss if probability is None else rho_at(loss, probability)
 
-    def exact_loss(self, chosen: PrivacyLoss) -> PrivacyLoss:
-        """The loss that a release spends, exactly: the chosen one, or the ρ behind a chosen ε at δ, rounded down."""
+    def exact_loss(self, choice: Choice) -> PrivacyLoss:
+        """The loss that a release spends, exactly: the chosen one, or the ρ behind a chosen ε at δ, rounded down.
+
+        Where fitness for use decides, more digits are kept, so that rounding leaves no table unfit.
+        """
         if self.producer.failure_probability is None:
-            return chosen
-        return PrivacyLoss.chosen(self.spent(float(chosen)), Currency.RHO)
+            return choice.loss
+        rho = self.spent(float(choice.loss))
+        if choice.bound_by != "fitness for use":
+            return PrivacyLoss.chosen(rho, Currency.RHO)
+        step = Fraction(10) ** (math.floor(math.log10(rho)) - SHARE_DIGITS)
+        return PrivacyLoss(Fraction(rho) // step * step, Currency.RHO)
 
     def shares(self, loss: PrivacyLoss) -> dict[str, Fraction]:
         """What each group of tables spends of an exact loss: rounded down, at most all of it together."""

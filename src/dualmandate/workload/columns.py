@@ -45,6 +45,7 @@ def least(factor: Factor, left: Integers, right: Integers, *, signed: bool = Fal
         first, second = _pairs(factor, left, right)
         smaller = np.minimum(np.abs(first), np.abs(second))
         return np.asarray((smaller * np.sign(first) * np.sign(second) if signed else smaller).sum(axis=0))
+    scales = exact(scales, _largest(scales) * factor.rows)
     first, second = scales[left], scales[right]
     smaller = np.minimum(np.abs(first), np.abs(second)) * factor.shared(left, right)
     return np.asarray(smaller * np.sign(first) * np.sign(second) if signed else smaller)
@@ -57,6 +58,7 @@ def leading(factor: Factor, left: Integers, right: Integers, *, signed: bool = F
         first, second = _pairs(factor, left, right)
         sizes = np.abs(first) * (second != 0)
         return np.asarray((sizes * np.sign(first) * np.sign(second) if signed else sizes).sum(axis=0))
+    scales = exact(scales, _largest(scales) * factor.rows)
     sizes = np.abs(scales[left]) * factor.shared(left, right)
     return np.asarray(sizes * np.sign(scales[left]) * np.sign(scales[right]) if signed else sizes)
 

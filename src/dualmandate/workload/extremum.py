@@ -23,7 +23,10 @@ from dualmandate.workload.factor import Integers, Numbers
 from dualmandate.workload.levels import row_ids
 
 LARGEST_ENUMERATION = 10**7  # merged classes that are looked at for one attribute
+LARGEST_WORK = 4 * 10**8  # numbers multiplied for one attribute
+LARGEST_HELD = 2 * 10**7  # numbers of merged classes that wait for the next attribute
 CHUNK = 2**21  # numbers held at once while classes are looked at
+STARTS = 24  # from which an attained value is looked for
 PATIENCE = 10**8  # comparisons spent on dropping what is beaten
 
 Flags = NDArray[np.bool_]
@@ -89,9 +92,9 @@ class Problem:
         for coefficient, columns in zip(self.coefficients, self.columns.tolist(), strict=True):
             size = abs(coefficient)
             for choices, column in zip(self.axes, columns, strict=True):
-                size *= choices.largest[column]
+                size *= max(1, choices.largest[column])
             bound += size
-        return np.int64 if max(bound, *map(abs, self.coefficients)) < LARGEST_INTEGER else object
+        return np.int64 if bound < LARGEST_INTEGER else object
 
 
 @dataclass(frozen=True)
@@ -111,8 +114,9 @@ class _Partial:
     columns: Integers  # (terms, attributes to come)
 
 
-def largest(problem: Problem) -> Extremum | None:
-    """The exact maximum; None where more classes than `LARGEST_ENUMERATION` would have to be looked at."""
+def largest(problem: Problem, most_classes: int | None = None) -> Extremum | None:
+    """The exact maximum; None where more merged classes than `LARGEST_ENUMERATION` would have to be looked at."""
+    limit = LARGEST_ENUMERATION if most_classes is None else min(most_classes, LARGEST_ENUMERATION)
     order = sorted(range(len(problem.axes)), key=lambda axis: len(problem.axes[axis].numbers))
     columns = np.stack([problem.axes[axis].contents[problem.columns[:, axis]] for axis in order], axis=1)
     start: Numbers = np.array([problem.coefficients], dtype=problem.whole)
@@ -122,36 +126,49 @@ def largest(problem: Problem) -> Extremum | None:
     looked_at = 1
     for position, axis in enumerate(order):
         here, later = problem.axes[axis], [problem.axes[other] for other in order[position + 1 :]]
-        looked_at = max(looked_at, len(partial.values) * len(here.numbers))
-        if looked_at > LARGEST_ENUMERATION:
+        classes = len(partial.values) * len(here.numbers)
+        looked_at = max(looked_at, classes)
+        if looked_at > limit or classes * len(partial.columns) > LARGEST_WORK:
             return None
-        partial = _with(partial, here, later, problem)
+        grown = _with(partial, here, later, problem)
+        if grown is None:
+            return None
+        partial = grown
     return Extremum(int(partial.values[:, 0].max()) if len(partial.values) else None, looked_at)
 
 
 def climbed(problem: Problem) -> int | None:
-    """A value that some choice attains: the best that one attribute at a time can reach, or None."""
-    whole = problem.whole
-    coefficients: Numbers = np.array(problem.coefficients, dtype=whole)
+    """A value that some choice attains: the best that changing one attribute at a time reaches from a few starts."""
     numbers: list[Numbers] = [
-        choices.numbers[:, problem.columns[:, axis]].astype(whole, copy=False)
+        choices.numbers[:, problem.columns[:, axis]].astype(problem.whole, copy=False)
         for axis, choices in enumerate(problem.axes)
     ]
-    chosen = [int(np.argmax(np.abs(each.astype(np.float64)).sum(axis=1))) for each in numbers]
+    largest_first = [np.argsort(-np.abs(each.astype(np.float64)).sum(axis=1), kind="stable") for each in numbers]
+    best: int | None = None
+    for start in range(STARTS):
+        # Attributes step through their choices at different speeds, so that starts differ in more than one of them.
+        chosen = [int(each[start * (axis + 1) % len(each)]) for axis, each in enumerate(largest_first)]
+        found = _climb(problem, numbers, chosen)
+        best = found if best is None else best if found is None else max(best, found)
+    return best
+
+
+def _climb(problem: Problem, numbers: Sequence[Numbers], chosen: list[int]) -> int | None:
+    coefficients: Numbers = np.array(problem.coefficients, dtype=problem.whole)
     best: int | None = None
     improving = True
     while improving:
         improving = False
         for axis, choices in enumerate(problem.axes):
-            others = [other for other in range(len(numbers)) if other != axis]
             product, flags = coefficients, choices.flags
-            for other in others:
-                product = product * numbers[other][chosen[other]]
-                flags = flags & problem.axes[other].flags[chosen[other]]
+            for other in range(len(numbers)):
+                if other != axis:
+                    product = product * numbers[other][chosen[other]]
+                    flags = flags & problem.axes[other].flags[chosen[other]]
             allowed = np.flatnonzero(_allowed(flags, problem.rules))
             if len(allowed) == 0:
                 continue
-            values = (numbers[axis][allowed] * product).sum(axis=1)
+            values = numbers[axis][allowed] @ product
             top = int(np.argmax(values))
             if best is None or values[top] > best:
                 best, chosen[axis], improving = int(values[top]), int(allowed[top]), True
@@ -186,7 +203,7 @@ def undominated(gain: Numbers) -> Integers:
     return np.concatenate([np.array(kept, dtype=np.int64), alive])
 
 
-def _with(partial: _Partial, here: Choices, later: Sequence[Choices], problem: Problem) -> _Partial:
+def _with(partial: _Partial, here: Choices, later: Sequence[Choices], problem: Problem) -> _Partial | None:
     """The partial choices joined with those of one more attribute, merged, without what is forbidden or beaten."""
     numbers: Numbers = here.numbers[:, partial.columns[:, 0]].astype(problem.whole, copy=False)
     remaining = partial.columns[:, 1:]
@@ -201,6 +218,8 @@ def _with(partial: _Partial, here: Choices, later: Sequence[Choices], problem: P
         allowed = _allowed(flags, settled)
         values, columns = _added_up(partial.values[left[allowed]] * numbers[right[allowed]], remaining)
         found.append(_pruned(_Partial(values, flags[allowed], columns), later, pending))
+        if sum(each.values.size for each in found) > LARGEST_HELD:
+            return None
     if len(found) == 1:
         return found[0]
     values = np.concatenate([each.values for each in found])

@@ -121,7 +121,8 @@ def _on_a_line(key: Integers, lines: Sequence[Integers]) -> bool:
     order = np.lexsort((*reversed(lines), key))
     first = np.searchsorted(key[order], key[order], side="left")
     last = np.searchsorted(key[order], key[order], side="right") - 1
-    sorted_lines = [line[order].astype(object) for line in lines]
+    fits = all(int(np.abs(line).max()) < 2**29 for line in lines)
+    sorted_lines: list[Numbers] = [line[order] if fits else line[order].astype(object) for line in lines]
     steps = [(line - line[first], line[last] - line[first]) for line in sorted_lines]
     return all(
         bool(np.all(one_step * other_span == other_step * one_span))

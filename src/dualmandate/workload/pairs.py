@@ -25,7 +25,7 @@ from dualmandate.workload.levels import disjoint_pairs, kinds_of, row_ids
 from dualmandate.workload.neighbors import Axis, Impossible, Question
 from dualmandate.workload.table import Table
 
-LARGEST_PAIRS = 4 * 10**6  # pairs of essential levels of one attribute
+LARGEST_COMPARED = 1.5 * 10**7  # numbers that are held to compare pairs of essential levels of one attribute
 MOST_KINDS = 64  # of levels, for each two of which a pair without a common group is looked for
 MOST_FORKS = 6  # tables that are looked at in two cases
 
@@ -195,7 +195,7 @@ class _Comparison:
         group = row_ids([labels[levels] for labels in fixed if labels is not None], len(levels))
         order = np.argsort(group, kind="stable")
         levels, sizes = levels[order], np.bincount(group)
-        if int((sizes**2).sum()) > LARGEST_PAIRS:
+        if int((sizes**2).sum()) * (len(self.wanted) + 1) > LARGEST_COMPARED:
             return None
         size_of = sizes[group[order]]
         left = np.repeat(levels, size_of)

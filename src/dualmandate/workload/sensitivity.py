@@ -12,13 +12,15 @@ from dualmandate.population import Neighbors, Protection
 from dualmandate.population.domain import Domain
 from dualmandate.population.invariants import group_labels, steps
 from dualmandate.workload.comparison import farthest
-from dualmandate.workload.extremum import Extremum, climbed, largest
+from dualmandate.workload.extremum import LARGEST_ENUMERATION, Extremum, climbed, largest
 from dualmandate.workload.neighbors import Question, cells
 from dualmandate.workload.pairs import Pairs, pairs
 from dualmandate.workload.table import Table
 
 Norm = Literal["l1", "l2"]
 
+LARGEST_TABLES_ALONE = 10**7  # pairs of levels that are looked at to bound each table by itself
+MOST_CLASSES_ALONE = 10**5  # merged classes of one table by itself
 PRINTED_DIGITS = 6
 NOTHING_MOVES = "no pair of neighbors changes any answer: exact totals or the size of the file decide them all"
 
@@ -88,16 +90,26 @@ def _of_cells(question: Question) -> _Found:
 
 def _of_pairs(question: Question) -> _Found:
     asked = pairs(question)
-    found = None if asked is None else [largest(problem) for problem in asked.problems]
-    if asked is not None and found is not None and None not in found:
-        best = max((each for each in found if each is not None), key=lambda each: each.value or 0)
-        if asked.exact:
-            return _Found(best.value or 0, True, _words(best, "pairs of cells"))
-        written_out = farthest(question)
-        if written_out is not None:
-            return _Found(written_out, True, "every pair of merged cells compared")
-        return _Found(best.value or 0, False, "tables with several unequal weights bounded one attribute at a time")
-    return _bounded(question, asked)
+    best = None if asked is None else _largest_of(asked)
+    if asked is None or best is None:
+        return _bounded(question, asked)
+    if asked.exact:
+        return _Found(best.value or 0, True, _words(best, "pairs of cells"))
+    written_out = farthest(question)
+    if written_out is not None:
+        return _Found(written_out, True, "every pair of merged cells compared")
+    return _Found(best.value or 0, False, "tables with several unequal weights bounded one attribute at a time")
+
+
+def _largest_of(asked: Pairs, most_classes: int = LARGEST_ENUMERATION) -> Extremum | None:
+    """The largest of several cases; None as soon as one of them cannot be looked at."""
+    best = Extremum(None, 0)
+    for problem in asked.problems:
+        found = largest(problem, most_classes // len(asked.problems))
+        if found is None:
+            return None
+        best = max(best, found, key=lambda each: -1 if each.value is None else each.value)
+    return best
 
 
 def _bounded(question: Question, asked: Pairs | None) -> _Found:
@@ -106,11 +118,10 @@ def _bounded(question: Question, asked: Pairs | None) -> _Found:
     # ‖a − b‖ ≤ ‖a‖ + ‖b‖; the square of it is at most 4 times the larger, or 2 where no entries have opposite signs.
     twice = 2 if question.power == 1 or nonnegative else 4
     bounds = [(twice * _of_cells(question).value, "twice the largest column")]
-    if len(question.tables) > 1:
-        alone = (_of_pairs(replace(question, tables=(table,))) for table in question.tables)
-        shares = [each.value * question.denominator for each in alone]
-        own = [replace(question, tables=(table,)).denominator for table in question.tables]
-        bounds.append((math.ceil(sum(map(Fraction, shares, own))), "each table's largest change, added up"))
+    levels = sum(len(axis.essential) ** 2 for axis in question.axes)
+    if len(question.tables) > 1 and len(question.tables) * levels <= LARGEST_TABLES_ALONE:
+        changes = [_change_alone(question, table, twice) for table in question.tables]
+        bounds.append((sum(changes), "each table's largest change, added up"))
     if question.domain.structural_zeros and question.heed_zeros:
         without = _of_pairs(replace(question, heed_zeros=False))
         bounds.append((without.value, "structural zeros not heeded"))
@@ -118,6 +129,16 @@ def _bounded(question: Question, asked: Pairs | None) -> _Found:
     if asked is not None and asked.exact:
         reached = max((value for value in map(climbed, asked.problems) if value is not None), default=None)
     return _attained(min(bounds), reached)
+
+
+def _change_alone(question: Question, table: Table, twice: int) -> int:
+    """The largest change of one table, or a bound on it, in units of the question's denominator."""
+    alone = replace(question, tables=(table,))
+    asked = pairs(alone)
+    best = None if asked is None else _largest_of(asked, MOST_CLASSES_ALONE)
+    if best is None or best.value is None:
+        return twice * _alone(question, table)
+    return best.value * (question.denominator // alone.denominator)
 
 
 def _attained(bound: tuple[int, str], reached: int | None) -> _Found:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dualmandate.errors import InvalidWorkload
-from dualmandate.workload.columns import column_norms
+from dualmandate.workload.columns import column_norms, exact
 from dualmandate.workload.factor import AllRange, Factor, Identity, Prefix, Total
 from dualmandate.workload.listed import Groups, Row
 
@@ -25,13 +25,13 @@ class Table:
     """The queries w·(F₁ ⊗ … ⊗ F_d), row-major in the domain's order of attributes.
 
     The product is an integer matrix; the weight w > 0 turns its answers into those that were asked for. `axes` are the
-    attributes that label a row, in the order in which a label names them.
+    attributes that label a row, in the order in which a label names them; where not stated, all that are not summed.
     """
 
     name: str
     factors: tuple[Factor, ...]  # one an attribute of the domain
     weight: Fraction = Fraction(1)
-    axes: tuple[int, ...] = ()
+    axes: tuple[int, ...] | None = None
     grid: Fraction = Fraction(1)  # what one unit of an answer stands for: the grid of a summed number
     tabulation: Tabulation | None = None  # what it came from
 
@@ -54,6 +54,13 @@ class Table:
         return math.prod(self.shape)
 
     @property
+    def label_axes(self) -> tuple[int, ...]:
+        """The attributes that label a row."""
+        if self.axes is not None:
+            return self.axes
+        return tuple(axis for axis, factor in enumerate(self.factors) if not isinstance(factor, Total | Row))
+
+    @property
     def largest_entry(self) -> int:
         """The largest size of an entry of the integer product."""
         return math.prod(_largest_entry(factor) for factor in self.factors)
@@ -61,23 +68,18 @@ class Table:
     @property
     def squared_norm(self) -> Fraction:
         """Σ of all squared entries, weight included (‖Q‖²_F: the error of noise of variance 1 on every cell)."""
-        sums = (int(column_norms(factor, 2).astype(object).sum()) for factor in self.factors)
-        return self.weight**2 * math.prod(sums)
+        return self.weight**2 * math.prod(_sum_of_squares(factor) for factor in self.factors)
 
     def labels(self, levels: Sequence[Sequence[str]]) -> Iterator[tuple[str, ...]]:
         """For each row its label on each of `axes`, from the levels of all attributes."""
-        places = [self.axes.index(axis) for axis in sorted(self.axes)]
-        each = (_row_labels(self.factors[axis], levels[axis]) for axis in sorted(self.axes))
+        axes = self.label_axes
+        places = [axes.index(axis) for axis in sorted(axes)]
+        each = (_row_labels(self.factors[axis], levels[axis]) for axis in sorted(axes))
         for combination in product(*each):
             label = [""] * len(places)
             for place, word in zip(places, combination, strict=True):
                 label[place] = word
             yield tuple(label)
-
-
-def labeled_axes(factors: Sequence[Factor]) -> tuple[int, ...]:
-    """The attributes that are not summed over."""
-    return tuple(axis for axis, factor in enumerate(factors) if not isinstance(factor, Total | Row))
 
 
 def _row_labels(factor: Factor, levels: Sequence[str]) -> Iterator[str]:
@@ -91,6 +93,11 @@ def _row_labels(factor: Factor, levels: Sequence[str]) -> Iterator[str]:
     if isinstance(factor, Groups) and factor.names is not None:
         return iter(factor.names)
     return (f"row {row}" for row in range(factor.rows))
+
+
+def _sum_of_squares(factor: Factor) -> int:
+    squares = column_norms(factor, 2)
+    return int(exact(squares, int(squares.max()) * factor.size).sum())
 
 
 def _largest_entry(factor: Factor) -> int:

@@ -17,7 +17,7 @@ from dualmandate.population import Domain
 from dualmandate.population.rational import Written, rational
 from dualmandate.workload.factor import AllRange, Factor, Identity, Prefix, Total, affordable, require_levels
 from dualmandate.workload.listed import Dense, Groups
-from dualmandate.workload.table import Table, labeled_axes
+from dualmandate.workload.table import Table
 from dualmandate.workload.workload import Workload
 
 MOST_TABLES = 10**5  # of one workload
@@ -92,7 +92,7 @@ def kron(*workloads: Workload) -> Workload:
             " × ".join(part.name for part in parts),
             tuple(factor for part in parts for factor in part.factors),
             math.prod((part.weight for part in parts), start=Fraction(1)),
-            _shifted([part.axes for part in parts], [len(part.factors) for part in parts]),
+            _shifted([part.label_axes for part in parts], [len(part.factors) for part in parts]),
             math.prod((part.grid for part in parts), start=Fraction(1)),
         )
         for parts in product(*(workload.tables for workload in workloads))
@@ -156,7 +156,7 @@ def marginals(shape: Iterable[int], order: int | Iterable[int]) -> Workload:
 
 
 def _single(name: str, factor: Factor, weight: Fraction = Fraction(1)) -> Workload:
-    return Workload(Domain.of_shape((factor.size,)), (Table(name, (factor,), weight, labeled_axes((factor,))),))
+    return Workload(Domain.of_shape((factor.size,)), (Table(name, (factor,), weight),))
 
 
 def _shifted(axes: Sequence[tuple[int, ...]], lengths: Sequence[int]) -> tuple[int, ...]:

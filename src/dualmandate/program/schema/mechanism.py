@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, WithJsonSchema
 
-from dualmandate.program.schema.number import CLOSED, Positive, Probability, refused
+from dualmandate.program.schema.number import CLOSED, Cap, Probability, refused
 
 Noise = Literal["laplace", "geometric", "gaussian", "staircase", "best"]
 
@@ -52,7 +52,7 @@ class LimitsTable(BaseModel):
 
     model_config = CLOSED
 
-    largest_epsilon: Positive | None = None
+    largest_epsilon: Cap | None = None
     """The largest epsilon that may be chosen."""
-    largest_rho: Positive | None = None
+    largest_rho: Cap | None = None
     """The largest rho that may be chosen, where the privacy loss is counted in rho."""

@@ -10,8 +10,9 @@ from typing import Annotated, Any, TypeVar
 from pydantic import ConfigDict, Field, PlainValidator, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
-LARGEST_EXPONENT = 300  # of ten, so that every number has a finite double
+LARGEST_EXPONENT = 50  # of ten: products of a few such numbers still have finite doubles
 MOST_DIGITS = 60
+LARGEST_CAP = 10**6  # on a privacy loss
 
 CLOSED = ConfigDict(
     frozen=True, extra="forbid", strict=True, hide_input_in_errors=True, use_attribute_docstrings=True, title=None
@@ -117,6 +118,17 @@ Positive = Annotated[
     Fraction,
     PlainValidator(_checked(lambda number: number > 0, "it must be larger than 0", "write a positive number")),
     WithJsonSchema({"type": "number", "exclusiveMinimum": 0}),
+]
+Cap = Annotated[
+    Fraction,
+    PlainValidator(
+        _checked(
+            lambda cap: 0 < cap <= LARGEST_CAP,
+            f"it must be larger than 0 and at most {LARGEST_CAP:,}: a larger privacy loss protects nobody",
+            "write a positive number, or leave the cap out",
+        )
+    ),
+    WithJsonSchema({"type": "number", "exclusiveMinimum": 0, "maximum": LARGEST_CAP}),
 ]
 Probability = Annotated[
     Fraction,
