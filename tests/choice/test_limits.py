@@ -12,7 +12,10 @@ import pytest
 
 from dualmandate.choice import Limits, LinearCost, SocialWelfare, TableValue, choose
 from dualmandate.errors import ConflictingLimits, InvalidPreferences, InvalidValue
+from dualmandate.frontier import frontier_of
+from dualmandate.mechanism import geometric
 from dualmandate.population import Currency
+from dualmandate.workload import identity, stack
 
 if TYPE_CHECKING:
     from tests.choice.conftest import PowerFrontier, TitleI
@@ -165,3 +168,13 @@ def test_a_cap_in_the_other_currency(power_frontier: type[PowerFrontier]) -> Non
     assert (choice.epsilon, choice.bound_by) == (2, "largest rho")
     with pytest.raises(ConflictingLimits, match="does not count the loss in rho"):
         choose(frontier, welfare, Limits(largest_epsilon=2))
+
+
+def test_a_floor_that_is_met_by_far_is_no_limit() -> None:
+    """The ratio of two errors leaves the range of floats; their logarithms do not."""
+    # Δ = 1.4, so that at the upper end of the search, ε = 1000, the variance 2·e^(−1000/1.4) is barely above 0.
+    vanishing = frontier_of(geometric(), stack(identity(3), identity(3), weights=("1", "2/5")))
+    table = vanishing.tables[0]
+    values = tuple(TableValue(name, 1e3) for name in vanishing.tables)
+    welfare = SocialWelfare.uniform(1e3, LinearCost(1.0), table_values=values)
+    assert choose(vanishing, welfare, Limits(floors={table: 1e15})).bound_by == "preferences"

@@ -104,9 +104,9 @@ def test_files_with_the_same_totals_are_one_record_at_a_time_apart_unless_totals
     allowed = [cell_groups(domain, total) for total in within.kept]
     cells = range(domain.size)
     files: dict[object, list[tuple[int, ...]]] = {}
-    for file in combinations_with_replacement(cells, 3):
-        key = tuple(tuple(sorted(map(repr, (group[cell] for cell in file)))) for group in groups)
-        files.setdefault(key, []).append(file)
+    for listed in combinations_with_replacement(cells, 3):
+        key = tuple(tuple(sorted(map(repr, (group[cell] for cell in listed)))) for group in groups)
+        files.setdefault(key, []).append(listed)
     step = np.array([[all(group[a] == group[b] for group in allowed) for b in cells] for a in cells])
     for members in files.values():
         reached: set[tuple[int, ...]] = {members[0]}

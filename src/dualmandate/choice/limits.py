@@ -128,7 +128,7 @@ def _smallest_loss(frontier: Frontier, table: str, *, mean_squared_error: float)
 
     def excess(log_loss: float) -> float:
         error = frontier.table_losses(math.exp(log_loss))[table] / count
-        return math.log(error / mean_squared_error) if error > 0 else -1e3
+        return math.log(error) - math.log(mean_squared_error) if error > 0 else -1e3
 
     low, high = math.log(1e-4), math.log(1e3)
     while excess(low) <= 0:

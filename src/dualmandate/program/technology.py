@@ -34,7 +34,7 @@ _NOT_COMPARED = InvalidMechanism(
     why="absolute errors of sums over many measured cells take long to work out",
     instead='state noise = "best" to compare all kinds',
 )
-SHARE_DIGITS = 10  # significant digits of a share of the loss
+SHARE_DIGITS = 7  # decimal digits, after the first of the whole loss, to which a share of it is rounded down
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +91,7 @@ class Technology:
         rho = self.spent(float(choice.loss))
         if choice.bound_by != "fitness for use":
             return PrivacyLoss.chosen(rho, Currency.RHO)
-        step = Fraction(10) ** (math.floor(math.log10(rho)) - SHARE_DIGITS)
+        step = _decimal_step(rho)
         return PrivacyLoss(Fraction(rho) // step * step, Currency.RHO)
 
     def shares(self, loss: PrivacyLoss) -> dict[str, Fraction]:
@@ -99,7 +99,7 @@ class Technology:
         groups = self.producer.groups
         if len(groups) == 1:
             return dict.fromkeys(groups, loss.amount)
-        step = loss.amount / 10**SHARE_DIGITS
+        step = _decimal_step(float(loss))
         allocation = self.measured.allocation(float(loss))
         shares = {group: max(Fraction(spent) // step, Fraction(1)) * step for group, spent in allocation.items()}
         excess = sum(shares.values()) - loss.amount
@@ -107,6 +107,10 @@ class Technology:
             largest = max(shares, key=lambda group: shares[group])
             shares[largest] -= -(-excess // step) * step
         return shares
+
+
+def _decimal_step(loss: float) -> Fraction:
+    return Fraction(10) ** (math.floor(math.log10(loss)) - SHARE_DIGITS)
 
 
 def producers(

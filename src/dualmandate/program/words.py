@@ -149,7 +149,8 @@ def _comparisons(plan: Plan) -> list[str]:
 
 
 def _signed(plan: Plan) -> list[str]:
-    split = [f"{group}: {share}" for group, share in plan.allocation.items()] if len(plan.allocation) > 1 else []
+    shares = plan.allocation.items() if len(plan.allocation) > 1 else ()
+    split = [f"{group}: {float(share):.8g}" for group, share in shares]
     return [
         f"loss    {plan.loss.currency} = {plan.loss.exact()}, spent from the account '{_account(plan)}'",
         *(f"        of it {line}" for line in split[:MOST_ROWS]),

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dualmandate.workload.factor import Factor, Integers, Numbers, affordable
-
-LARGEST_INTEGER = 2**62  # 64-bit integers are used below this
+from dualmandate.workload.factor import LARGEST_INTEGER, Factor, Integers, Numbers, affordable
 
 
 def exact(values: Integers, largest: int) -> Numbers:

@@ -7,9 +7,8 @@ from functools import reduce
 
 import numpy as np
 
-from dualmandate.workload.columns import LARGEST_INTEGER
 from dualmandate.workload.extremum import CHUNK
-from dualmandate.workload.factor import Integers
+from dualmandate.workload.factor import LARGEST_INTEGER, Integers
 from dualmandate.workload.levels import row_ids
 from dualmandate.workload.neighbors import Question
 

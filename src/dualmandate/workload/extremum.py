@@ -18,13 +18,12 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from dualmandate.workload.columns import LARGEST_INTEGER
-from dualmandate.workload.factor import Integers, Numbers
+from dualmandate.workload.factor import LARGEST_INTEGER, Integers, Numbers
 from dualmandate.workload.levels import row_ids
 
 LARGEST_ENUMERATION = 10**7  # merged classes that are looked at for one attribute
 LARGEST_WORK = 4 * 10**8  # numbers multiplied for one attribute
-LARGEST_HELD = 2 * 10**7  # numbers of merged classes that wait for the next attribute
+LARGEST_HELD = 10**7  # numbers of merged classes that wait for the next attribute
 CHUNK = 2**21  # numbers held at once while classes are looked at
 STARTS = 24  # from which an attained value is looked for
 PATIENCE = 10**8  # comparisons spent on dropping what is beaten

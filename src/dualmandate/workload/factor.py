@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from dualmandate.errors import InvalidWorkload, TooLarge
 
 LARGEST_DENSE = 2**25  # entries of a matrix that is written out; 256 MiB of 64-bit numbers
+LARGEST_INTEGER = 2**62  # 64-bit integers are used below this
 
 Integers = NDArray[np.int64]
 Numbers = NDArray[Any]  # 64-bit integers, Python integers where those would overflow, or floats

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dualmandate.workload.columns import LARGEST_INTEGER
-from dualmandate.workload.factor import Integers, Numbers
+from dualmandate.workload.factor import LARGEST_INTEGER, Integers, Numbers
 
 FEWEST_POINTS = 8  # below, corners are not looked for
 MOST_OUTLINE_POINTS = 10**5  # of the outline from which the corners are found

@@ -20,23 +20,31 @@ from itertools import combinations, pairwise
 
 import numpy as np
 
-from dualmandate.workload.factor import Factor, Integers, Numbers, Structure
+from dualmandate.workload.factor import LARGEST_INTEGER, Factor, Integers, Numbers, Structure
 
+_LONGEST_DIGIT = 2**31
 TRIES = 16  # levels of a kind from which a pair without a common group is looked for
 WIDEST_COMPARISON = 16  # kinds of branches under one node that are compared with each other
 
 
 def row_ids(columns: Iterable[Numbers], size: int) -> Integers:
-    """A number for each row of a table given by columns; equal rows have equal numbers."""
-    ids = np.zeros(size, dtype=np.int64)
-    for column in columns:
-        if size == 0 or not bool(np.any(column != column[0])):
+    """A number from 0 on for each row of a table given by columns; equal rows have equal numbers."""
+    ids, span = np.zeros(size, dtype=np.int64), 1
+    for column in columns if size else ():
+        low, width = int(column.min()), int(column.max()) - int(column.min()) + 1
+        if width == 1:
             continue
-        _, codes = np.unique(column, return_inverse=True)
-        codes = codes.reshape(-1)
-        _, joined = np.unique(ids * (int(codes.max()) + 1) + codes, return_inverse=True)
-        ids = joined.reshape(-1).astype(np.int64)
-    return ids
+        # Digits of one long number, written again from 0 on where it would grow too long.
+        codes, width = (column - low, width) if width < _LONGEST_DIGIT else _counted(column)
+        if span * width >= LARGEST_INTEGER:
+            ids, span = _counted(ids)
+        ids, span = ids * width + codes.astype(np.int64), span * width
+    return _counted(ids)[0]
+
+
+def _counted(values: Numbers) -> tuple[Integers, int]:
+    different, codes = np.unique(values, return_inverse=True)
+    return codes.reshape(-1).astype(np.int64), len(different)
 
 
 def column_classes(factors: Sequence[Factor], size: int) -> Integers:

@@ -25,7 +25,7 @@ from dualmandate.workload.levels import disjoint_pairs, kinds_of, row_ids
 from dualmandate.workload.neighbors import Axis, Impossible, Question
 from dualmandate.workload.table import Table
 
-LARGEST_COMPARED = 1.5 * 10**7  # numbers that are held to compare pairs of essential levels of one attribute
+LARGEST_COMPARED = 10**7  # numbers that are held to compare pairs of essential levels of one attribute
 MOST_KINDS = 64  # of levels, for each two of which a pair without a common group is looked for
 MOST_FORKS = 6  # tables that are looked at in two cases
 

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from dualmandate.errors import InvalidWorkload
 from dualmandate.population import Domain, Grouping
 from dualmandate.population.rational import Written, rational, written
-from dualmandate.workload.columns import LARGEST_INTEGER
-from dualmandate.workload.factor import Factor, Identity, Integers, Total
+from dualmandate.workload.factor import LARGEST_INTEGER, Factor, Identity, Integers, Total
 from dualmandate.workload.listed import Groups, Row
 from dualmandate.workload.table import Table
 
