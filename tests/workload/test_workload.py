@@ -173,6 +173,7 @@ def test_exact_size_of_a_domain_that_is_never_written_out() -> None:
         lambda: identity(10**6).dense(),
         lambda: identity(10**5).gram(),
         lambda: marginals((2,) * 40, 20),
+        lambda: total(10**12),
         lambda: Workload(
             Domain.of_shape((2, 2)), (Table("t", (Row(np.array([2**40, 1])), Row(np.array([1, 2**40])))),)
         ).answers(np.ones((2, 2), dtype=np.int64)),

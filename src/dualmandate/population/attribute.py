@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from dualmandate.errors import InvalidDomain, TooLarge
 from dualmandate.population.rational import Written, rational, written
 
-LARGEST_LISTED_ATTRIBUTE = 2**27  # levels whose numbers are held one by one; 1 GiB of 64-bit integers
+LARGEST_LISTED_ATTRIBUTE = 2**26  # levels whose numbers are held one by one; 512 MiB of 64-bit integers
 
 
 @dataclass(frozen=True)

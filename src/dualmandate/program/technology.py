@@ -101,7 +101,7 @@ class Technology:
             return dict.fromkeys(groups, loss.amount)
         step = _decimal_step(float(loss))
         allocation = self.measured.allocation(float(loss))
-        shares = {group: max(Fraction(spent) // step, Fraction(1)) * step for group, spent in allocation.items()}
+        shares = {group: max(Fraction(spent) // step, 1) * step for group, spent in allocation.items()}
         excess = sum(shares.values()) - loss.amount
         if excess > 0:
             largest = max(shares, key=lambda group: shares[group])

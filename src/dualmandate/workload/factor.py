@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from dualmandate.errors import InvalidWorkload, TooLarge
 
 LARGEST_DENSE = 2**25  # entries of a matrix that is written out; 256 MiB of 64-bit numbers
+LARGEST_ATTRIBUTE = 2**26  # levels of one attribute; 512 MiB of 64-bit numbers
 LARGEST_INTEGER = 2**62  # 64-bit integers are used below this
 
 Integers = NDArray[np.int64]
@@ -110,12 +111,18 @@ def ones(size: int) -> Integers:
 
 
 def require_levels(size: int) -> None:
-    """Refuse a matrix without columns."""
+    """Refuse a matrix without columns, or with more than can be held one by one."""
     if not isinstance(size, int | np.integer) or size < 1:
         raise InvalidWorkload(
             f"a query matrix over {size} levels",
             why="queries are asked about at least one level",
             instead="give a positive whole number of levels",
+        )
+    if size > LARGEST_ATTRIBUTE:
+        raise TooLarge(
+            f"a query matrix over {size:,} levels of one attribute",
+            why=f"at most {LARGEST_ATTRIBUTE:,} levels of an attribute are told apart",
+            instead="choose a coarser grid, or bin the number",
         )
 
 
