@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from dualmandate.errors import InvalidLoss, UnknownName
 from dualmandate.frontier.frontier import Frontier, Measure
 from dualmandate.frontier.inversion import loss_where
+from dualmandate.mechanism.mechanism import known_measure, positive_loss
 from dualmandate.population import Currency
 
 MEASURES: tuple[Measure, ...] = ("squared", "absolute", "largest variance")
@@ -67,19 +68,19 @@ class CurveFrontier:
 
     def table_losses(self, loss: float, measure: Measure = "squared") -> dict[str, float]:
         """Expected error of each table: Σ E[error²], Σ E|error|, or max E[error²]; ≥ 0, in the table's unit."""
-        return self._by_table(self.curves.values(checked_loss(loss), checked_measure(measure)))
+        return self._by_table(self.curves.values(positive_loss(loss), known_measure(measure)))
 
     def table_slopes(self, loss: float, measure: Measure = "squared") -> dict[str, float]:
         """Derivative of `table_losses` with respect to the loss; ≤ 0."""
-        return self._by_table(self.curves.slopes(checked_loss(loss), checked_measure(measure)))
+        return self._by_table(self.curves.slopes(positive_loss(loss), known_measure(measure)))
 
     def table_curvatures(self, loss: float, measure: Measure = "squared") -> dict[str, float]:
         """Second derivative of `table_losses` with respect to the loss."""
-        return self._by_table(self.curves.curvatures(checked_loss(loss), checked_measure(measure)))
+        return self._by_table(self.curves.curvatures(positive_loss(loss), known_measure(measure)))
 
     def expected_squared_error(self, loss: float) -> float:
         """E‖M(x, Q) − Qx‖², summed over all queries; ≥ 0."""
-        return math.fsum(self.curves.values(checked_loss(loss), "squared"))
+        return math.fsum(self.curves.values(positive_loss(loss), "squared"))
 
     def accuracy(self, loss: float) -> float:
         """The paper's I: minus the expected squared error; ≤ 0, higher is better."""
@@ -87,11 +88,11 @@ class CurveFrontier:
 
     def marginal_rate_of_transformation(self, loss: float) -> float:
         """dI/dloss > 0: accuracy gained for one more unit of privacy loss."""
-        return -math.fsum(self.curves.slopes(checked_loss(loss), "squared"))
+        return -math.fsum(self.curves.slopes(positive_loss(loss), "squared"))
 
     def second_derivative(self, loss: float) -> float:
         """d²I/dloss²; < 0 where the frontier is concave."""
-        return -math.fsum(self.curves.curvatures(checked_loss(loss), "squared"))
+        return -math.fsum(self.curves.curvatures(positive_loss(loss), "squared"))
 
     def epsilon_for(self, accuracy: float) -> float:
         """The smallest privacy loss that buys this accuracy (< 0); 0 where nothing needs to be measured for it."""
@@ -107,11 +108,11 @@ class CurveFrontier:
 
     def technology(self, loss: float) -> str:
         """Which mechanism stands on the frontier at this loss."""
-        return self.curves.technology(checked_loss(loss))
+        return self.curves.technology(positive_loss(loss))
 
     def allocation(self, loss: float) -> dict[str, float]:
         """How the loss is split over groups of tables measured apart; one entry where they are measured together."""
-        return self.curves.allocation(checked_loss(loss))
+        return self.curves.allocation(positive_loss(loss))
 
     def _by_table(self, numbers: NDArray[np.float64]) -> dict[str, float]:
         return dict(zip(self.query_counts, numbers.tolist(), strict=True))
@@ -144,7 +145,7 @@ class TableWeights:
                 why="technologies are compared by what their errors cost, which must be finite and positive somewhere",
                 instead="state values of at least 0, one of them above 0",
             )
-        return cls(tables, weights, tuple(checked_measure((measures or {}).get(table, "squared")) for table in tables))
+        return cls(tables, weights, tuple(known_measure((measures or {}).get(table, "squared")) for table in tables))
 
     def losses(self, frontier: Frontier, loss: float) -> dict[str, float]:
         """loss_t of each table, in its own measure."""
@@ -168,25 +169,3 @@ class TableWeights:
         """The weights of some tables."""
         kept = [self.tables.index(table) for table in tables]
         return TableWeights(tables, tuple(self.values[i] for i in kept), tuple(self.measures[i] for i in kept))
-
-
-def checked_loss(loss: float) -> float:
-    """The loss, refused unless it is a positive, finite number."""
-    if not (math.isfinite(loss) and loss > 0.0):
-        raise InvalidLoss(
-            f"a privacy loss of {loss}",
-            why="noise is set by a positive, finite loss",
-            instead="ask for a loss above 0",
-        )
-    return loss
-
-
-def checked_measure(measure: Measure) -> Measure:
-    """The measure, refused unless it is one that frontiers know."""
-    if measure not in MEASURES:
-        raise UnknownName(
-            f"'{measure}' is not a measure of error",
-            why=f"errors are counted by {', '.join(MEASURES)}",
-            instead="use one of these",
-        )
-    return measure

@@ -14,9 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualmandate.errors import InvalidLoss, InvalidWorkload
-from dualmandate.frontier.curves import checked_loss, checked_measure
 from dualmandate.frontier.frontier import Frontier, Measure
-from dualmandate.mechanism.mechanism import Production
+from dualmandate.mechanism.mechanism import Production, known_measure, positive_loss
 from dualmandate.population import Currency
 
 _PRECISION = 1e-9  # relative, of a loss found by bisection
@@ -33,7 +32,7 @@ class ErrorCurve:
 
     def at(self, loss: float) -> float:
         """The error at a loss."""
-        return self.error(checked_loss(loss))
+        return self.error(positive_loss(loss))
 
     def loss_for(self, target: float) -> float:
         """The smallest loss at which the error is at most the target, to nine digits, never below it.
@@ -66,7 +65,7 @@ class ErrorCurve:
 
 def measured_error(frontier: Frontier, table: str, measure: Measure) -> ErrorCurve:
     """Σ E[error²], Σ E|error| or the largest variance of one table of a frontier."""
-    checked_measure(measure)
+    known_measure(measure)
     return ErrorCurve(
         f"{measure} error of '{table}'" if measure != "largest variance" else f"largest variance in '{table}'",
         frontier.currency,

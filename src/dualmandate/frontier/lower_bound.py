@@ -13,11 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from dualmandate.errors import InvalidLoss, InvalidMechanism, TooLarge
-from dualmandate.frontier.curves import checked_loss
 from dualmandate.frontier.frontier import Frontier
 from dualmandate.frontier.spectrum import Spectrum, product_spectrum, spectrum
 from dualmandate.mechanism.geometric import GEOMETRIC
-from dualmandate.mechanism.mechanism import NoiseLaw
+from dualmandate.mechanism.mechanism import NoiseLaw, positive_loss
 from dualmandate.population import Currency, Neighbors, Protection
 from dualmandate.workload import Table, Workload
 from dualmandate.workload.factor import Factor, dense
@@ -34,7 +33,7 @@ class LowerBound:
 
     def at(self, loss: float) -> float:
         """The least expected squared error at a loss; ≥ 0."""
-        return self.error(checked_loss(loss))
+        return self.error(positive_loss(loss))
 
 
 def efficiency(frontier: Frontier, bound: LowerBound, loss: float) -> float:
