@@ -129,3 +129,4 @@ def test_a_full_disk_under_standard_output_is_refused() -> None:
     with full.open("w", encoding="utf-8") as stream, pytest.raises(CannotWrite) as caught:
         write("words", stream)
     assert caught.value.why == "no space left on device"
+    assert caught.value.instead == "send it to a file on a disk with room"

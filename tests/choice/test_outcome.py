@@ -38,13 +38,16 @@ def test_the_paper_in_words(title_i: TitleI) -> None:
 
 def test_limits_in_words(title_i: TitleI) -> None:
     capped = choose(title_i.laplace(), title_i.welfare(), Limits(largest_epsilon=1)).explain()
-    assert "epsilon = 1, the most that the law allows." in capped
+    assert "epsilon = 1, the largest epsilon allowed." in capped
     assert "society would gain by more loss, and the limit forbids it" in capped
     spent = choose(title_i.laplace(), title_i.welfare(), Limits(remaining=1)).explain()
     assert "epsilon = 1, all that the ledger has left." in spent
     floor = choose(title_i.laplace(), title_i.welfare(), Limits(floors={title_i.table: 0.2})).explain()
     assert "the least that leaves the tables fit for use: a root mean squared error of at most 0.2 children" in floor
-    assert "society would gain by less loss, and the limit forbids it" in floor
+    assert "society would gain by less loss, and fitness for use forbids it" in floor
+    dollars_floor = Limits(consequence_floors={title_i.table: 1000})
+    bound = choose(title_i.laplace(), title_i.welfare(), dollars_floor).explain()
+    assert "a root mean squared consequence of at most USD 1,000 in" in bound
 
 
 def test_other_peaks_in_words(title_i: TitleI) -> None:
@@ -65,8 +68,9 @@ def test_several_groups_and_tables_in_words(power_frontier: type[PowerFrontier])
     assert "borne by 10 households (owners)" in text
     assert "borne by 2,000,000 households (tenants)" in text
     assert "counted 0.5 times in the sum" in text
-    assert "households in one number" in text
-    assert "USD in each of 9 numbers" in text
+    assert "households in its one number; it costs USD" in text
+    assert f"of {dollars(choice.tables[1].root_mean_squared_error)} in each of 9 numbers; they cost USD" in text
+    assert "the two are in balance." in text, "squared households and squared dollars have no common rate"
     # Households and dollars have no common error; nothing states a consequence.
     assert choice.root_mean_squared_error is None
     assert choice.root_mean_squared_consequence is None
@@ -101,7 +105,9 @@ def test_the_document(title_i: TitleI) -> None:
         (0.00012, "USD 0.00012"),
         (2502.15, "USD 2,502"),
         (999_999, "USD 999,999"),
+        (999_999.9999, "USD 1 million"),
         (3.2e6, "USD 3.2 million"),
+        (999_999_999.0, "USD 1 billion"),
         (-6.44e10, "minus USD 64.4 billion"),
         (2.3e12, "USD 2.3 trillion"),
         (1e19, "USD 1e+19"),
@@ -110,3 +116,13 @@ def test_the_document(title_i: TitleI) -> None:
 )
 def test_amounts_in_words(amount: float, words: str) -> None:
     assert dollars(amount) == words
+
+
+def test_one_person_and_very_many(power_frontier: type[PowerFrontier]) -> None:
+    def borne(size: float) -> str:
+        values = (TableValue("a", 1.0),)
+        choice = choose(power_frontier({"a": 2.0}), SocialWelfare.uniform(size, LinearCost(1), table_values=values))
+        return choice.explain()
+
+    assert "borne by 1 person: " in borne(1)
+    assert "borne by 1,000,000,000,000 people: " in borne(1e12)

@@ -37,7 +37,7 @@ def test_the_inputs_of_the_paper(title_i: TitleI) -> None:
     rows = inputs(title_i.welfare(), Limits(largest_epsilon=10))
     assert {row.name: (row.value, row.unit) for row in rows} == {
         "mean_disclosure_cost": (1400, "USD per child per epsilon"),
-        "population_size": (46e6, "child"),
+        "population_size": (46e6, "children"),
         "relative_privacy_weight": (1, ""),
         "consequence": (2e7, "USD^2 per child^2"),
         "price_of_squared_misallocation": (1, "USD per USD^2"),

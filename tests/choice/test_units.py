@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dualmandate.choice import Units, plural, singular
+from dualmandate.choice import Units, counted, plural, singular, with_article
 from dualmandate.errors import IncompatibleUnits, MissingKey, Refusal
 
 CHILD = Units("child")
@@ -78,6 +78,21 @@ def test_one_and_several(one: str, many: str) -> None:
     units = Units(many)
     assert (units.singular, units.plural) == (one, many)
     assert units.agree(f"USD per {one}", f"USD per {many}")
+
+
+def test_counted_and_with_an_article() -> None:
+    assert [counted(number, "person") for number in (1, 2, 1e12, 0.5)] == [
+        "1 person",
+        "2 people",
+        "1,000,000,000,000 people",
+        "0.5 people",
+    ]
+    assert [with_article(word) for word in ("child", "establishment", "Inn", "unit")] == [
+        "a child",
+        "an establishment",
+        "an Inn",
+        "a unit",
+    ]
 
 
 def test_persons_are_people() -> None:

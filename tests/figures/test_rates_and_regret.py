@@ -44,6 +44,15 @@ def test_at_a_cap_both_rates_are_marked(capped: Any, units: Any) -> None:
     assert marks["asked"]["data"]["values"][0]["willingness_to_accept"] == pytest.approx(3220)
 
 
+def test_tables_in_different_units_are_weighed_in_dollars(two_tables: Any) -> None:
+    """Squared children and squared hours have no sum: both curves are then dollars per unit of loss."""
+    twin = rates_twin(two_tables.frontier, two_tables.welfare, two_tables.choice)
+    here = next(row for row in twin.rows if row["marked"])
+    assert amount(here, "willingness_to_accept") == pytest.approx(46e6 * 1400)
+    assert amount(here, "marginal_rate_of_transformation") == pytest.approx(46e6 * 1400)
+    assert [column.kind for column in twin.columns] == ["loss", "money", "money"]
+
+
 def test_rates_that_meet_twice_say_so(bounded: Any) -> None:
     finding, _ = headline(rates(bounded.frontier, bounded.welfare, bounded.choice))
     assert "meet 2 times" in finding

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from dualmandate.choice import Limits, choose
 from dualmandate.figures import tangency, tangency_twin
 from dualmandate.figures.theme import LIGHT
 from dualmandate.figures.twin import amount
@@ -79,3 +80,13 @@ def test_several_tables_are_drawn_in_dollars(two_tables: Any) -> None:
     assert {column.kind for column in twin.columns} == {"loss", "money"}
     for row in twin.rows:
         assert amount(row, "indifference") >= amount(row, "frontier") - 1e-6 * abs(amount(row, "frontier"))
+
+
+def test_a_steep_indifference_curve_keeps_its_words_inside(title_i: Any, units: Any) -> None:
+    """A floor far beyond the optimum: society asks so much that the curve is nearly upright."""
+    limits = Limits(floors={title_i.frontier.tables[0]: 0.01})
+    choice = choose(title_i.frontier, title_i.welfare, limits)
+    marks = units(tangency(title_i.frontier, title_i.welfare, choice, limits=limits))
+    words = [row for mark in marks if mark["mark"]["type"] == "text" for row in mark["data"]["values"]]
+    wanted = next(row for row in words if row["text"].startswith("equally good"))
+    assert 1.5 * choice.accuracy < wanted["y"] < 0

@@ -107,3 +107,12 @@ def test_tables_with_weights_and_all_measures(mechanism: Mechanism) -> None:
     assert squared["identity"] == pytest.approx(4 * largest["identity"])
     assert squared["total"] == pytest.approx(largest["total"])
     assert frontier.table_losses(1.5, "absolute")["identity"] < math.sqrt(4 * squared["identity"])
+
+
+def test_curvatures_of_absolute_errors_of_combined_noise_are_derivatives() -> None:
+    frontier = frontier_of(MatrixMechanism(identity(8), GEOMETRIC), prefix(8))
+    for loss in (0.4, 1.3):
+        step = 1e-4 * loss
+        slopes = [sum(frontier.table_slopes(at, "absolute").values()) for at in (loss - step, loss + step)]
+        curvature = sum(frontier.table_curvatures(loss, "absolute").values())
+        assert curvature == pytest.approx((slopes[1] - slopes[0]) / (2 * step), rel=1e-5)

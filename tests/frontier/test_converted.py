@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from dualmandate.errors import InvalidLoss
-from dualmandate.frontier import in_epsilon, split
+from dualmandate.frontier import envelope, in_epsilon, public_guess, split
 from dualmandate.frontier.difference import derivative
 from dualmandate.mechanism.gaussian import GAUSSIAN
 from dualmandate.mechanism.laplace import LAPLACE
@@ -35,6 +35,13 @@ def test_a_loss_that_the_failure_probability_covers_costs_no_epsilon(of_law: Law
     frontier = in_epsilon(of_law(GAUSSIAN, {"a": 1.0}), 0.1)
     assert frontier.epsilon_for(-1e6) == 0.0
     assert frontier.accuracy(1e-9) > -1e3
+
+
+def test_an_accuracy_that_a_guess_has_costs_no_epsilon(of_law: LawFrontier) -> None:
+    measured = of_law(GAUSSIAN, {"a": 1.0})
+    converted = in_epsilon(envelope([public_guess(measured, {"a": 5.0}), measured]), 1e-10)
+    assert converted.epsilon_for(-6.0) == 0.0
+    assert converted.expected_squared_error(converted.epsilon_for(-4.0)) == pytest.approx(4.0)
 
 
 def test_groups_keep_their_rho(of_law: LawFrontier) -> None:

@@ -110,3 +110,13 @@ def test_technologies_that_cannot_be_compared_are_refused(of_law: LawFrontier) -
         envelope([of_law(LAPLACE, {"a": 1.0})], values={"a": 0.0})
     with pytest.raises(InvalidMechanism, match="not stated"):
         public_guess(of_law(LAPLACE, {"a": 1.0}), {})
+
+
+def test_an_accuracy_is_bought_where_its_technology_is_in_use(of_law: LawFrontier) -> None:
+    """Ranked by table a alone, the guess stays in use at losses where noise would already be accurate enough in b."""
+    noise = of_law(LAPLACE, {"a": 10.0, "b": 1.0})
+    best = envelope([public_guess(noise, {"a": 500.0, "b": 1e6}), noise], values={"b": 0.0})
+    loss = best.epsilon_for(-2000.0)
+    assert noise.epsilon_for(-2000.0) < loss
+    assert loss == pytest.approx(math.sqrt(20 / 500))
+    assert best.expected_squared_error(loss) <= 2000.0

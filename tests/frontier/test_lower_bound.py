@@ -211,3 +211,13 @@ def test_bounds_say_for_whom_they_are_valid_and_refuse_what_they_do_not_cover() 
     held = Protection(neighbors=Neighbors.REPLACE_ONE, invariants=(Invariant("all"),))
     with pytest.raises(InvalidMechanism, match="exact total 'all'"):
         matrix_bound(workload, LAPLACE, held)
+
+
+def test_limits_for_several_records_and_unequal_weights_by_hand() -> None:
+    """A unit of two records doubles every move, and an answer of weights 1 and 3 moves by 2 when a record changes."""
+    two = Protection(most_records_per_unit=2, identifier="id")
+    one_bound, two_bound = (matrix_bound(identity(4), GAUSSIAN, protection) for protection in (ADDING, two))
+    assert two_bound.at(0.8) == pytest.approx(one_bound.at(0.2))
+    weighted = explicit(np.array([[1, 3]]))
+    assert count_bound(weighted, REPLACING).at(0.7) == pytest.approx(4 * GEOMETRIC.variance(0.7))
+    assert count_bound(weighted, ADDING).at(0.7) == pytest.approx(9 * GEOMETRIC.variance(0.7))

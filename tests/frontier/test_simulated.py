@@ -7,7 +7,7 @@ import pytest
 from numpy.typing import NDArray
 
 from dualmandate.errors import InvalidLoss, InvalidMechanism
-from dualmandate.frontier import CurveFrontier, Release, SimulatedCurves, Simulation, frontier_of, simulated
+from dualmandate.frontier import CurveFrontier, Measure, Release, SimulatedCurves, Simulation, frontier_of, simulated
 from dualmandate.mechanism import geometric
 from dualmandate.population import Histogram
 from dualmandate.workload import Workload, identity, stack, total
@@ -115,3 +115,18 @@ def test_simulations_that_cannot_show_a_curve_are_refused() -> None:
         Simulation((1.0, 2.0), 1, 0)
     with pytest.raises(InvalidLoss, match="no error was seen"):
         simulated(noisy, WORKLOAD, histogram=public(WORKLOAD), simulation=Simulation((1.0, 60.0), 5, 0))
+
+
+@pytest.mark.parametrize("measure", ["squared", "largest variance"])
+def test_the_band_is_students_interval_of_the_logarithm(measure: Measure) -> None:
+    """One answer: mean·exp(±t·s.e./mean), t the two-sided quantile, here of 90 % with 11 degrees of freedom."""
+
+    def shaken(loss: float, histogram: Histogram, generator: np.random.Generator) -> NDArray[np.float64]:
+        return np.array([histogram.total + generator.normal() / loss])
+
+    plan = Simulation((1.0, 2.0), repetitions=12, seed=3, confidence=0.9)
+    frontier = simulated(shaken, total(6), histogram=public(total(6)), simulation=plan)
+    squares = np.array([np.random.default_rng([3, repetition]).normal() ** 2 for repetition in range(12)])
+    reach = 1.795885 * squares.std(ddof=1) / np.sqrt(12) / squares.mean()
+    expected = squares.mean() * np.exp([[-reach, reach]])
+    assert curves_of(frontier).band(1.0, measure) == pytest.approx(expected, rel=1e-6)

@@ -12,7 +12,16 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from dualmandate.errors import InvalidMechanism, TooLarge, UnsupportedWorkload
-from dualmandate.mechanism import GAUSSIAN, GEOMETRIC, LAPLACE, NOISE_LAWS, MatrixMechanism, NoiseLaw, laplace
+from dualmandate.mechanism import (
+    GAUSSIAN,
+    GEOMETRIC,
+    LAPLACE,
+    NOISE_LAWS,
+    MatrixMechanism,
+    NoiseLaw,
+    dense_strategy,
+    laplace,
+)
 from dualmandate.mechanism.dense_strategy import DenseStrategy, possible_cells
 from dualmandate.mechanism.reconstruction import is_identity
 from dualmandate.population import Attribute, Domain, Invariant, Neighbors, Protection, StructuralZero
@@ -181,6 +190,46 @@ def test_impossible_cells_do_not_count() -> None:
     assert possible_cells(domain).tolist() == [True, False, True, False, True, True]
     matrix = np.array([[1.0, 9.0, 1.0, 9.0, 1.0, 2.0]])
     assert DenseStrategy(matrix).sensitivity(domain, Protection(), "l1").power == 2
+
+
+def test_a_strategy_is_judged_by_the_rules_of_the_domain_that_is_protected() -> None:
+    """What only the strategy's own domain rules out, or groups otherwise, can occur and counts."""
+    attributes = (Attribute.categories("age", ["child", "adult"]), Attribute.categories("sex", ["f", "m"]))
+    never = Domain(attributes, structural_zeros=(StructuralZero.of({"age": "child", "sex": "f"}),))
+    children_twice = Tabulation.of("children", weights={"age": {"child": 1, "adult": "0.5"}})
+    cells = Tabulation.of("cells", ("age", "sex"))
+    for strict, loose in ((Domain(attributes), never), (never, Domain(attributes))):
+        asked = Workload.from_tabulations(strict, [cells])
+        strategy = Workload.from_tabulations(loose, [cells, children_twice])
+        found = MatrixMechanism(strategy, LAPLACE).production(asked, REPLACE_ONE).sensitivity
+        assert found == Workload(strict, strategy.tables).sensitivity(REPLACE_ONE)
+    only_girls = Domain(attributes, structural_zeros=(StructuralZero.of({"age": "child"}),))
+    half = Workload.from_tabulations(only_girls, [Tabulation.of("sums", weights={"age": {"child": 1, "adult": "0.5"}})])
+    assert MatrixMechanism(half, LAPLACE).production(Workload(Domain(attributes), half.tables)).sensitivity.power == 1
+    fixed = Protection(neighbors=Neighbors.REPLACE_ONE, invariants=(Invariant("by axis", ("axis0",)),))
+    with pytest.raises(InvalidMechanism, match="numbered cells with the exact total 'by axis'"):
+        MatrixMechanism(identity(4), LAPLACE).production(kron(identity(2), identity(2)), fixed)
+
+
+@pytest.mark.parametrize("pairs", [2**27, 0], ids=["all pairs", "twice the largest column"])
+def test_several_records_with_opposite_signs_are_covered(pairs: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three records moved from −1 to 1: ‖·‖₁ = 3·2, ‖·‖₂² = (3·2)²."""
+    monkeypatch.setattr(dense_strategy, "LARGEST_PAIRS", pairs)
+    protection = Protection(neighbors=Neighbors.REPLACE_ONE, most_records_per_unit=3, identifier="id")
+    strategy = DenseStrategy(np.array([[1.0, -1.0]]))
+    assert strategy.sensitivity(Domain.of_shape((2,)), protection, "l1").power == 6
+    assert strategy.sensitivity(Domain.of_shape((2,)), protection, "l2").power == 36
+
+
+def test_errors_that_share_measurements_are_not_taken_for_independent() -> None:
+    for strategy in (tree(4), tree(4).dense(), groups(4, [[0], [0, 1], [2, 3], [3]])):
+        production = MatrixMechanism(strategy, LAPLACE).production(prefix(4))
+        assert not any(noise.independent for noise in production.noises)
+
+
+def test_whole_numbers_beyond_what_floats_subtract_exactly_are_not_taken_for_whole() -> None:
+    assert DenseStrategy(np.array([[2.0**51, 1.0]])).is_whole
+    assert not DenseStrategy(np.array([[2.0**60, 1.0]])).is_whole
 
 
 def test_many_columns_are_bounded() -> None:

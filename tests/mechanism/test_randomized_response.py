@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.stats import binom
 
 from dualmandate.errors import InvalidLoss, InvalidMechanism, UnknownName
-from dualmandate.mechanism import GEOMETRIC, RandomizedResponse
+from dualmandate.mechanism import GEOMETRIC, Measure, RandomizedResponse
 from dualmandate.population import Invariant, Neighbors, Protection
 from dualmandate.workload import identity, kron, stack, total
 
@@ -207,3 +207,16 @@ def test_the_geometric_yardstick() -> None:
     response = RandomizedResponse.binary(10, sensitive_share=0.5)
     count_variance = response.production(identity(2), REPLACE_ONE).query_variances("identity", 1.0)[1]
     assert count_variance == pytest.approx(5 * GEOMETRIC.variance(1.0), rel=1e-12)
+
+
+def test_slopes_with_several_records_a_unit_are_derivatives() -> None:
+    several = Protection(neighbors=Neighbors.REPLACE_ONE, most_records_per_unit=3, identifier="id")
+    production = RandomizedResponse.binary(50, innocuous_share=0.3).production(identity(2), several)
+    measures: tuple[Measure, ...] = ("squared", "largest variance")
+    for measure in measures:
+        losses = [sum(production.table_losses(at, measure).values()) for at in (1.9999, 2.0001)]
+        slope = sum(production.table_slopes(2.0, measure).values())
+        assert slope == pytest.approx((losses[1] - losses[0]) / 2e-4, rel=1e-6)
+    slopes = [production.expected_squared_error_slope(at) for at in (1.9999, 2.0001)]
+    curvature = production.expected_squared_error_curvature(2.0)
+    assert curvature == pytest.approx((slopes[1] - slopes[0]) / 2e-4, rel=1e-6)

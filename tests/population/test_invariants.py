@@ -53,6 +53,14 @@ def test_totals_cross_or_nest(one: Invariant, other: Invariant, crossing: bool) 
     assert cross(DOMAIN, *reversed(labels)) is crossing
 
 
+def test_totals_that_nest_one_way_here_and_the_other_way_there_do_not_cross() -> None:
+    halves = Hierarchy("block", (Grouping.of("half", ["A", "A", "B", "C"]),))
+    parts = Hierarchy("block", (Grouping.of("part", ["1", "2", "3", "3"]),))
+    domain = Domain((BLOCK,), (halves, parts))
+    one, other = (group_labels(domain, Invariant(name, (name,))) for name in ("half", "part"))
+    assert not cross(domain, one, other)
+
+
 def test_crossing_totals_need_the_number_of_records_that_change_together() -> None:
     rows, columns, tracts = (
         Invariant("rows", ("block",)),

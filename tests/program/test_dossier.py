@@ -8,6 +8,7 @@ from dataclasses import replace
 from html.parser import HTMLParser
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Page
@@ -135,6 +136,22 @@ def test_every_number_it_rests_on_carries_its_unit_and_source(page: str) -> None
     ):
         assert said in page, said
     assert "children.parquet" not in page
+
+
+def test_what_decides_is_listed_and_empty_sections_are_left_out(survey: Any, tmp_path: Path) -> None:
+    apart = 'measured = [["people by county and sex", "ages in state A"], ["income by state"]]'
+    program = survey(
+        ('by = ["age"]\n', 'by = ["age"]\nfitness_for_use = { largest_root_mean_squared_error = 90 }\n'),
+        ('noise = "laplace"', f'noise = "geometric"\n{apart}'),
+    )
+    plan = load(program).plan()
+    write_dossier(replace(plan, notes=()), tmp_path / "out")
+    page = (tmp_path / "out" / "dossier.html").read_text(encoding="utf-8")
+    assert "workload &#39;ages in state A&#39;.fitness_for_use.largest_root_mean_squared_error" in page
+    assert "mechanism.measured[0]" in page
+    assert "people by county and sex, ages in state A" in page
+    assert "#notes" not in page
+    assert 'id="notes"' not in page
 
 
 def test_it_is_labeled_public(page: str) -> None:

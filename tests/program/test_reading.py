@@ -240,3 +240,18 @@ def test_measured_groups_name_each_table_once(changed: Any) -> None:
     name = "eligible children by district"
     path = changed(('noise = "laplace"', f'noise = "laplace"\nmeasured = [["{name}", "{name}"]]'))
     assert "is measured twice" in refusal(path).what
+
+
+@pytest.mark.parametrize(
+    ("everybody", "own", "key"),
+    [
+        ("prior_probability = 0.1\n", "", "preferences.prior_probability"),
+        ("", "prior_probability = 0.1\n", "preferences.groups[0].prior_probability"),
+    ],
+)
+def test_a_prior_that_no_group_uses_is_refused(changed: Any, everybody: str, own: str, key: str) -> None:
+    group = GROUP.format(name="a") + own
+    found = refusal(changed(("mean_disclosure_cost ", f"{everybody}# "), ("[limits]", group + "[limits]")))
+    assert found.where is not None
+    assert found.where.key == key
+    assert "plays no part in the linear form" in found.why

@@ -125,29 +125,32 @@ def test_failure_probability_bounds_all_but_a_stated_share_of_outcomes() -> None
     loss = PrivacyLoss(Fraction(1), failure_probability=Fraction(1, 1000))
     for exceptions in (0.0015, 0.01, 0.2):
         bound = odds_bound(loss, Secret.ATTRIBUTE, neighbors=Neighbors.REPLACE_ONE, exception_probability=exceptions)
-        assert bound.log_factor == pytest.approx(epsilon + math.log(exceptions / (exceptions - delta)))
-        surprising = if_yes > np.exp(bound.log_factor) * if_no
+        assert bound.factor == pytest.approx((exceptions * math.e + delta) / (exceptions - delta))
+        surprising = (if_yes > bound.factor * if_no) | (if_no > bound.factor * if_yes)
         assert 0 < if_yes[surprising].sum() <= exceptions
     assert not odds_bound(loss, exception_probability=0.001).protected
     assert odds_bound(loss).exception_probability == pytest.approx(math.sqrt(delta))
 
 
 def test_the_bound_with_exceptions_cannot_be_improved() -> None:
-    """Two outcomes: a rare one whose likelihood ratio is exactly the bound, with probability exactly β."""
+    """Two rare outcomes, one for each file, whose ratios are exactly the bound: together they have probability β."""
     epsilon, delta, exceptions = 0.5, 0.01, 0.05
-    rare_if_no = math.exp(-epsilon) * (exceptions - delta)
     bound = odds_bound(
         PrivacyLoss(Fraction(1, 2), failure_probability=Fraction(1, 100)), exception_probability=exceptions
     )
-    assert math.log(exceptions / rare_if_no) == pytest.approx(bound.log_factor)
-    assert 1 - rare_if_no <= math.exp(epsilon) * (1 - exceptions) + delta
+    rare = exceptions / (1 + 1 / bound.factor)
+    if_yes = np.array([rare, rare / bound.factor, 1 - exceptions])
+    if_no = np.array([rare / bound.factor, rare, 1 - exceptions])
+    assert if_yes[:2].sum() == pytest.approx(exceptions)
+    for one, other in ((if_yes, if_no), (if_no, if_yes)):
+        assert np.maximum(one - math.exp(epsilon) * other, 0).sum() == pytest.approx(delta)
 
 
 def test_groups_with_a_failure_probability_grow_as_group_privacy_says() -> None:
     loss = PrivacyLoss(Fraction(1, 2), failure_probability=Fraction(1, 10**6))
     growth = (math.exp(1.5) - 1) / (math.exp(0.5) - 1)
     bound = odds_bound(loss, records=3, exception_probability=0.01)
-    assert bound.log_factor == pytest.approx(1.5 + math.log(0.01 / (0.01 - growth * 1e-6)))
+    assert bound.factor == pytest.approx((0.01 * math.exp(1.5) + growth * 1e-6) / (0.01 - growth * 1e-6))
 
 
 def test_concentrated_losses_need_and_use_a_failure_probability() -> None:
@@ -156,9 +159,15 @@ def test_concentrated_losses_need_and_use_a_failure_probability() -> None:
         odds_bound(rho)
     bound = odds_bound(rho, Secret.ATTRIBUTE, failure_probability=1e-9, exception_probability=1e-3)
     assert bound.log_factor == pytest.approx(epsilon_at(0.4, 1e-9), rel=1e-5)
-    assert participation_bound(rho, failure_probability=1e-9).log_factor == pytest.approx(
-        2 * epsilon_at(0.1, 1e-9), rel=1e-3
-    )
+
+
+@pytest.mark.parametrize(
+    "loss", [PrivacyLoss.concentrated("0.1"), PrivacyLoss(Fraction(1), failure_probability=Fraction(1, 1000))]
+)
+def test_odds_of_any_two_statements_are_bounded_by_pure_losses_only(loss: PrivacyLoss) -> None:
+    """With a δ: statements P = (1 − δ, δ), (1, 0) without the record, and (0, 1): outcome 2 has odds of δ, or of 0."""
+    with pytest.raises(InvalidLoss, match="any two statements"):
+        participation_bound(loss)
 
 
 def test_certainty_never_moves_and_nonsense_is_refused() -> None:

@@ -52,6 +52,9 @@ def test_secrets_and_groups_multiply_the_loss() -> None:
     assert power_of_best_test(0.05, loss, Secret.ATTRIBUTE) == pytest.approx(0.05 * math.exp(1.0))
     assert power_of_best_test(0.05, loss, records=3) == pytest.approx(0.05 * math.exp(1.5))
     assert power_of_best_test(0.05, loss, neighbors=Neighbors.REPLACE_ONE) == 1.0
+    one, four = PrivacyLoss.concentrated("0.01"), PrivacyLoss.concentrated("0.04")
+    assert power_of_best_test(0.05, one, records=2) == power_of_best_test(0.05, four)
+    assert power_of_best_test(0.05, one, Secret.ATTRIBUTE) == power_of_best_test(0.05, four)
 
 
 @pytest.mark.parametrize("rho", [0.02, 0.125, 1.0])

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dualmandate.population import Neighbors, PrivacyLoss, Protection
+from dualmandate.population import Invariant, Neighbors, PrivacyLoss, Protection
 from dualmandate.semantics import Belief, belief_sentence, chance, odds_bound, rounded_up, sentences
 
 
@@ -71,3 +71,15 @@ def test_sentences_with_a_failure_probability_admit_exceptions() -> None:
     assert "except with probability at most 0.00001)" in said[0]
     concentrated = sentences(PrivacyLoss.concentrated("0.5"), Protection(), failure_probability=1e-10)
     assert "except with probability" in concentrated[1]
+    # e = 2.71828…, up: how often a conclusion is drawn is bounded with a δ, the odds of any two statements are not.
+    assert said[2].endswith("the chance of concluding it would differ by a factor of at most 2.719 and by 1e-10.")
+
+
+def test_records_that_change_together_multiply_the_loss_in_every_sentence() -> None:
+    """Two records under pure ε = 1: e² for two records, e⁴ for one's own, 5 in 100 times e² for a test."""
+    totals = (Invariant("by state", by=("state",)), Invariant("by age", by=("age",)))
+    crossing = Protection(neighbors=Neighbors.REPLACE_ONE, invariants=totals, records_changing_together=2)
+    said = sentences(PrivacyLoss.pure(1), crossing)
+    assert "factor of at most 7.390" in said[1]
+    assert "factor of at most 54.60" in said[2]
+    assert "unrounded, at most 36.95)" in said[3]

@@ -84,7 +84,11 @@ def write(text: str, stream: TextIO) -> None:
     except OSError as error:
         # what could not be flushed would fail a second time at exit, with a traceback
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
-        raise CannotWrite.because(error, stream.name) from None
+        raise CannotWrite(
+            "the output cannot be written",
+            why=(os.strerror(error.errno) if error.errno else "the operating system refused").lower(),
+            instead="send it to a file on a disk with room",
+        ) from None
 
 
 def write_json(document: Mapping[str, object]) -> None:

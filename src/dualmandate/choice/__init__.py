@@ -19,7 +19,7 @@ from dualmandate.choice.information import (
 )
 from dualmandate.choice.limits import Bounds, Limits
 from dualmandate.choice.optimum import choose, local_optima
-from dualmandate.choice.outcome import Choice, GroupOutcome, LocalOptimum, TableOutcome, dollars
+from dualmandate.choice.outcome import Choice, GroupOutcome, LocalOptimum, TableOutcome, dollars, quantity
 from dualmandate.choice.regret import Regret, regret, regret_curve
 from dualmandate.choice.statics import (
     Elasticity,
@@ -30,7 +30,7 @@ from dualmandate.choice.statics import (
     inputs,
     tornado,
 )
-from dualmandate.choice.units import Units, plural, singular
+from dualmandate.choice.units import Units, counted, plural, singular, with_article
 from dualmandate.choice.wealth import (
     Exposures,
     TaylorDiagnostic,
@@ -79,6 +79,7 @@ __all__ = [
     "choose",
     "common_time_base",
     "comparative_statics",
+    "counted",
     "dollars",
     "expected_second_derivative",
     "groups_by_share",
@@ -91,6 +92,7 @@ __all__ = [
     "local_optima",
     "plural",
     "population_size",
+    "quantity",
     "regret",
     "regret_curve",
     "relative_weight",
@@ -98,4 +100,5 @@ __all__ = [
     "table_value",
     "taylor_coefficient",
     "tornado",
+    "with_article",
 ]

@@ -108,8 +108,9 @@ class Limits:
                     )
                 limit = largest / math.sqrt(consequence) if in_dollars and consequence else largest
                 needed = _smallest_loss(frontier, table, mean_squared_error=(limit / value.grid) ** 2)
-                size = f"USD {largest:,g}" if in_dollars else f"{largest:g} {plural(value.unit)}"
-                words = f"a root mean squared error of at most {size} in '{table}'"
+                size = f"USD {largest:,g}" if in_dollars else f"{largest:,g} {plural(value.unit)}"
+                what = "consequence" if in_dollars else "error"
+                words = f"a root mean squared {what} of at most {size} in '{table}'"
                 if needed is not None and (lowest is None or needed > lowest):
                     lowest, reason = needed, words
         return lowest, reason

@@ -154,7 +154,7 @@ def _refuse_unbounded(frontier: Frontier, welfare: SocialWelfare, *, bounds: Bou
         nothing = welfare.at(frontier, math.exp(lowest))
         if nothing > reached:
             raise NoOptimum(
-                f"no {currency} is worth its cost: welfare is {dollars(nothing)} as {currency} falls to 0{inside}",
+                f"no {currency} is worth its cost: society is best off as {currency} falls to 0{inside}",
                 why="every release costs more in privacy than the errors it removes",
                 instead="publish nothing new, or state what errors in the tables cost",
             )

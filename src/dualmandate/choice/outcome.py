@@ -9,11 +9,14 @@ from fractions import Fraction
 from typing import Literal
 
 from dualmandate.choice.limits import BoundBy, Bounds
-from dualmandate.choice.units import plural, singular
+from dualmandate.choice.units import counted, is_money, plural, singular
 from dualmandate.choice.welfare import SocialWelfare, TableValue
 from dualmandate.frontier.frontier import Frontier
 from dualmandate.population import Currency, PrivacyLoss
 from dualmandate.population.loss import SIGNIFICANT_DIGITS
+
+MOST_NAMED = 8  # tables in the words, the costliest; the others in one sentence
+LEAST_MILLION = 999_999.5  # USD; what rounds to a million is one
 
 
 @dataclass(frozen=True)
@@ -112,30 +115,40 @@ class Choice:
             return f"The choice is {amount}, where accuracy is worth exactly what it costs in privacy."
         if self.bound_by == "fitness for use":
             return f"The choice is {amount}, the least that leaves the tables fit for use: {self.bound_reason}."
-        limit = "all that the ledger has left" if self.bound_by == "ledger" else "the most that the law allows"
+        limit = "all that the ledger has left" if self.bound_by == "ledger" else f"the {self.bound_by} allowed"
         return f"The choice is {amount}, {limit}."
 
     def _margin(self) -> str:
         cost, gain = self.marginal_privacy_cost, -self.marginal_data_loss
         text = f"At the margin one more {self.currency} would cost {dollars(cost)} of privacy and save {dollars(gain)}"
         if self.bound_by == "preferences":
-            return (
-                f"{text} of errors: the two are in balance "
-                f"(MRT = WTA = {self.marginal_rate_of_transformation:,.6g} squared units per {self.currency})."
-            )
+            # Squared people and squared dollars have no sum to speak of; in dollars the balance holds all the same.
+            rate = f"{self.marginal_rate_of_transformation:,.6g} squared units per {self.currency}"
+            rates = "" if self.root_mean_squared_error is None else f" (MRT = WTA = {rate})"
+            return f"{text} of errors: the two are in balance{rates}."
         if gain >= cost:
             return f"{text} of errors: society would gain by more loss, and the limit forbids it."
-        return f"{text} of errors: society would gain by less loss, and the limit forbids it."
+        return f"{text} of errors: society would gain by less loss, and fitness for use forbids it."
 
     def _bought(self) -> list[str]:
+        ranked = sorted(self.tables, key=lambda table: -(table.data_loss or 0.0))
+        named = self.tables if len(ranked) <= MOST_NAMED else ranked[:MOST_NAMED]
         lines = []
-        for table in self.tables:
-            error = f"{table.root_mean_squared_error:.4g} {plural(table.unit)}"
-            numbers = "one number" if table.query_count == 1 else f"each of {table.query_count:,} numbers"
+        for table in named:
+            error, alone = quantity(table.root_mean_squared_error, table.unit), table.query_count == 1
+            numbers = "its one number" if alone else f"each of {table.query_count:,} numbers"
             line = f"It buys '{table.table}' with a typical error (root mean squared) of {error} in {numbers}"
             if table.root_mean_squared_consequence is not None:
-                line += f", worth {dollars(table.root_mean_squared_consequence)} each"
-            lines.append(line + ("." if table.data_loss is None else f"; they cost {dollars(table.data_loss)} in all."))
+                line += f", worth {dollars(table.root_mean_squared_consequence)}" + ("" if alone else " each")
+            if table.data_loss is not None:
+                line += "; it costs " if alone else "; they cost "
+                line += dollars(table.data_loss) + ("" if alone else " in all")
+            lines.append(line + ".")
+        rest = ranked[len(named) :]
+        if rest:
+            cost = dollars(math.fsum(table.data_loss or 0.0 for table in rest))
+            numbers = f"{sum(table.query_count for table in rest):,} numbers"
+            lines.append(f"It buys {len(rest):,} more tables, {numbers}, whose errors cost {cost} in all.")
         return lines
 
     def _paid(self) -> str:
@@ -148,12 +161,12 @@ class Choice:
         lines = []
         for group in self.groups:
             name = "" if len(self.groups) == 1 else f" ({group.name})"
-            members = f"{group.size:,.10g} {plural(self.protected_unit)}{name}"
+            members = f"{counted(group.size, self.protected_unit)}{name}"
             weight = group.relative_privacy_weight
-            counted = "" if weight == 1 else f", counted {weight:g} times in the sum"
+            weighed = "" if weight == 1 else f", counted {weight:g} times in the sum"
             lines.append(
                 f"The privacy loss is borne by {members}: {dollars(group.cost_per_member)} each, and "
-                f"{dollars(group.marginal_cost_per_member)} each for one more {self.currency}{counted}."
+                f"{dollars(group.marginal_cost_per_member)} each for one more {self.currency}{weighed}."
             )
         lines.append("The errors are borne by those whom the tables serve.")
         return lines
@@ -273,10 +286,17 @@ def _exact_loss(loss: float, bounds: Bounds, *, currency: Currency) -> PrivacyLo
     return PrivacyLoss(up, currency)
 
 
+def quantity(amount: float, unit: str) -> str:
+    """An amount in the unit of a table: "0.5595 children", "USD 5.536 million"."""
+    return dollars(amount) if is_money(unit) else f"{amount:.4g} {plural(unit)}"
+
+
 def dollars(amount: float) -> str:
     """An amount of money in words: "USD 2,502", "USD 64.4 billion", "minus USD 3.2 million"."""
     sign = "minus " if amount < 0 else ""
     size = abs(amount)
+    if size >= LEAST_MILLION and math.isfinite(size):
+        size = float(f"{size:.4g}")  # first, so that 999.99 million is 1 billion and never 1,000 million
     for scale, word in ((1e12, "trillion"), (1e9, "billion"), (1e6, "million")):
         if size >= scale and math.isfinite(size):
             scaled = size / scale

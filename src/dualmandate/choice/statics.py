@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
 from dualmandate.choice.information import PosteriorCost
 from dualmandate.choice.limits import Limits
 from dualmandate.choice.optimum import advantage, choose
+from dualmandate.choice.units import plural
 from dualmandate.choice.welfare import Group, SocialWelfare, TableValue
 from dualmandate.errors import InvalidValue, Refusal
 from dualmandate.frontier.frontier import Frontier
@@ -68,12 +69,14 @@ class TornadoRow:
         return abs(self.high.epsilon - self.low.epsilon)
 
 
-def inputs(welfare: SocialWelfare, limits: Limits | None = None) -> tuple[Input, ...]:
-    """Every number that the choice rests on, by the name it has in a program file."""
+def inputs(
+    welfare: SocialWelfare, limits: Limits | None = None, *, tables: Collection[str] | None = None
+) -> tuple[Input, ...]:
+    """Every number that the choice rests on, by the name it has in a program file; of all tables, or of some."""
     limits = limits or Limits()
     return (
         *(row for group in welfare.groups for row in _group_inputs(welfare, limits, group)),
-        *(_table_input(welfare, limits, value) for value in welfare.table_values),
+        *(_table_input(welfare, limits, v) for v in welfare.table_values if tables is None or v.table in tables),
         *_price_inputs(welfare, limits),
         *_limit_inputs(welfare, limits),
     )
@@ -117,13 +120,15 @@ def tornado(
     ranges: Mapping[str, tuple[float, float]] | None = None,
     spread: float = 0.1,
     rebuild: Rebuild | None = None,
+    tables: Collection[str] | None = None,
 ) -> tuple[TornadoRow, ...]:
     """The choice at both ends of every input's range, widest first.
 
-    `ranges` gives (low, high) by input name, in the input's unit; the others move by `spread` of their value.
+    `ranges` gives (low, high) by input name, in the input's unit; the others move by `spread` of their value. Where
+    `tables` are named, the worth of these alone is moved: each input costs two choices.
     """
     limits = limits or Limits()
-    known = inputs(welfare, limits)
+    known = inputs(welfare, limits, tables=tables)
     stated = dict(ranges or {})
     unknown = sorted(set(stated) - {row.name for row in known})
     if unknown:
@@ -181,7 +186,8 @@ def _group_inputs(welfare: SocialWelfare, limits: Limits, group: Group) -> tuple
                 lambda v: put(replace(group, information_utility=replace(utility, prior=v))),
             )
         )
-    rows.append(Input(f"population_size{of}", group.size, unit, lambda v: put(replace(group, size=v))))
+    size = f"size{of}" if of else "population_size"
+    rows.append(Input(size, group.size, plural(unit), lambda v: put(replace(group, size=v))))
     weight = group.relative_privacy_weight
     rows.append(
         Input(f"relative_privacy_weight{of}", weight, "", lambda v: put(replace(group, relative_privacy_weight=v)))
@@ -242,7 +248,7 @@ def _limit_inputs(welfare: SocialWelfare, limits: Limits) -> tuple[Input, ...]:
         left = float(limits.remaining)
         unit = str(welfare.currency)
         rows.append(Input("remaining", left, unit, lambda v: (welfare, replace(limits, remaining=v))))
-    units = {value.table: value.unit for value in welfare.table_values}
+    units = {value.table: plural(value.unit) for value in welfare.table_values}
     for table, largest in limits.floors.items():
 
         def put(amount: float, table: str = table) -> Problem:

@@ -16,9 +16,11 @@ from dualmandate.errors import IncompatibleUnits, MissingKey
 from dualmandate.population import Currency
 
 LONGEST_UNIT = 200  # characters
-RESERVED_WORDS = frozenset({"usd", "dollar", "dollars", "epsilon", "rho", "disclosure", "disclosures", "dimensionless"})
+MONEY_WORDS = frozenset({"usd", "dollar", "dollars"})
+RESERVED_WORDS = MONEY_WORDS | {"epsilon", "rho", "disclosure", "disclosures", "dimensionless"}
 OPERATOR_WORDS = frozenset({"per", "squared", "cubed", "square", "sq", "cubic", "nan", "percent", "delta"})
 IRREGULAR_PLURALS = {"child": "children", "person": "people", "man": "men", "woman": "women"}
+VOWELS = frozenset("aeio")  # not u: a unit, a university
 SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-")
 NAMED_POWERS = {"squared": "2", "cubed": "3"}
 TOKEN = re.compile(
@@ -167,6 +169,22 @@ def plural(word: str) -> str:
     if last.endswith("y") and last[-2:-1] not in "aeiou":
         return head + last[:-1] + "ies"
     return head + last + ("es" if last.endswith(("s", "x", "ch", "sh")) else "s")
+
+
+def counted(number: float, unit: str) -> str:
+    """So many of them: "1 child", "46,000,000 children"."""
+    size = f"{number:,.0f}" if float(number).is_integer() and abs(number) < 1e18 else f"{number:,.10g}"
+    return f"{size} {singular(unit) if number == 1 else plural(unit)}"
+
+
+def with_article(word: str) -> str:
+    """One of them, whichever: "a child", "an establishment"."""
+    return f"{'an' if word[:1].casefold() in VOWELS else 'a'} {word}"
+
+
+def is_money(unit: str) -> bool:
+    """Whether a table is counted in dollars."""
+    return unit.casefold() in MONEY_WORDS
 
 
 def _last_word(word: str) -> tuple[str, str]:

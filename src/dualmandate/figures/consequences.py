@@ -68,7 +68,8 @@ def consequences(
     by_unit = sorted(costliest, key=lambda row: str(row["unit"]))
     panels = [(unit, list(rows)) for unit, rows in groupby(by_unit, key=lambda row: str(row["unit"]))]
     first = costliest[0]
-    error = f"{number(amount(first, 'root_mean_squared_error'))} {first['unit']}"
+    typical = amount(first, "root_mean_squared_error")
+    error = money(typical) if first["unit"] == "USD" else f"{number(typical)} {first['unit']}"
     consequence = first["root_mean_squared_consequence"]
     worth = f", worth {money(consequence)}" if isinstance(consequence, float) else ""
     which = "A published number" if len(twin.rows) == 1 else f"A number in '{first['table']}'"

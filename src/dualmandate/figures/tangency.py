@@ -164,9 +164,11 @@ def _wanted(plane: Plane, twin: Twin, choice: Choice, *, straight: bool, roomy: 
         spot, shift = rows[round(0.8 * len(rows))], (-4, -8)
     elif straight and roomy:
         words += "\n(also the tangent)"
-    return plane.words(
-        amount(spot, "loss"), amount(spot, "indifference"), words, color=LIGHT.preference, align="right", shift=shift
-    )
+    side: Align = "right"
+    place, height = amount(spot, "loss"), amount(spot, "indifference")
+    if height > 0:  # a steep curve leaps over the top between two points: its words stand below the frontier
+        place, height, side, shift = choice.epsilon, 1.3 * level, "left", (12, 0)
+    return plane.words(place, height, words, color=LIGHT.preference, align=side, shift=shift)
 
 
 def _limit_marks(plane: Plane, choice: Choice, limits: Limits | None) -> list[Mark]:

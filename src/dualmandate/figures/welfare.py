@@ -131,7 +131,8 @@ def _finding(choice: Choice) -> str:
 
 
 def _ends(plane: Plane, choice: Choice) -> list[Mark]:
-    """Where limits close the range: a line, its name, and the closed side in shade."""
+    """Where limits close the range: the closed sides in shade, and above them each line with its name."""
+    shades: list[Mark] = []
     marks: list[Mark] = []
     for point in choice.local_optima:
         if point.kind != "end":
@@ -139,8 +140,8 @@ def _ends(plane: Plane, choice: Choice) -> list[Mark]:
         floor, name = point.bound_by == "fitness for use", END_NAMES[point.bound_by]
         at = rounded_number(point.epsilon)
         closed = (plane.across.low, point.epsilon) if floor else (point.epsilon, plane.across.high)
+        shades.append(plane.closed(*closed))
         marks += [
-            plane.closed(*closed),
             plane.vertical(point.epsilon, color=LIGHT.limit),
             plane.words(
                 point.epsilon,
@@ -151,4 +152,4 @@ def _ends(plane: Plane, choice: Choice) -> list[Mark]:
                 shift=(6, -24) if floor else (-6, -6),
             ),
         ]
-    return marks
+    return [*shades, *marks]

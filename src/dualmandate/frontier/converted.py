@@ -42,8 +42,9 @@ class ConvertedCurves:
         return inner * slope**2 + _listed(self.frontier.table_slopes(rho, measure)) * curvature
 
     def inverse(self, expected_squared_error: float) -> float | None:
-        """The ρ that buys this accuracy, as ε."""
-        return epsilon_at(self.frontier.epsilon_for(-expected_squared_error), self.failure_probability)
+        """The ρ that buys this accuracy, as ε; 0 where nothing needs to be measured for it."""
+        rho = self.frontier.epsilon_for(-expected_squared_error)
+        return epsilon_at(rho, self.failure_probability) if rho > 0.0 else 0.0
 
     def technology(self, loss: float) -> str:
         """The technology at the ρ that this ε stands for."""

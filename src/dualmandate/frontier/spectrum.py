@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualmandate.errors import TooLarge
-from dualmandate.population import Domain
+from dualmandate.mechanism.dense_strategy import possible_cells
 from dualmandate.workload import Table, Workload
 from dualmandate.workload.factor import Factor, Identity, Total, dense
 
@@ -40,8 +40,8 @@ def spectrum(workload: Workload) -> Spectrum:
             "table or made of marginals",
             instead="bound one of its tables alone, which bounds the whole",
         )
-    gram = workload.gram()[np.ix_(_possible(domain), _possible(domain))]
-    return _of_gram(gram)
+    possible = possible_cells(domain)
+    return _of_gram(workload.gram()[np.ix_(possible, possible)])
 
 
 def product_spectrum(table: Table) -> Spectrum:
@@ -97,16 +97,3 @@ def _marginal_spectrum(workload: Workload) -> Spectrum:
         halves[:, 0] += halves[:, 1]
     values = np.sqrt(sums)
     return Spectrum(float(dimensions @ values), float(values[dimensions > 0].max()), math.prod(shape))
-
-
-def _possible(domain: Domain) -> NDArray[np.intp]:
-    """Cells that are not structural zeros."""
-    possible = np.ones(domain.shape, dtype=np.bool_)
-    for zero in domain.structural_zeros:
-        ruled_out = np.ones(domain.shape, dtype=np.bool_)
-        for axis, mask in domain.zero_masks(zero).items():
-            shape = [1] * len(domain.shape)
-            shape[axis] = -1
-            ruled_out &= mask.reshape(shape)
-        possible &= ~ruled_out
-    return np.flatnonzero(possible)

@@ -10,6 +10,7 @@ from dualmandate.mechanism.production import NoiseProduction
 from dualmandate.mechanism.randomized_response import RandomizedResponse
 from dualmandate.mechanism.registry import NOISE_LAWS, gaussian, geometric, laplace, mechanism_named, staircase
 from dualmandate.mechanism.staircase import STAIRCASE, Staircase
+from dualmandate.mechanism.strategy import Strategy, optimize_strategy
 
 __all__ = [
     "GAUSSIAN",
@@ -30,9 +31,11 @@ __all__ = [
     "Production",
     "RandomizedResponse",
     "Staircase",
+    "Strategy",
     "gaussian",
     "geometric",
     "laplace",
     "mechanism_named",
+    "optimize_strategy",
     "staircase",
 ]

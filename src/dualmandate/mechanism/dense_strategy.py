@@ -41,8 +41,8 @@ class DenseStrategy:
 
     @property
     def is_whole(self) -> bool:
-        """Whether every entry is a whole number."""
-        return bool(np.all(self.matrix == np.rint(self.matrix)))
+        """Whether every entry is a whole number, small enough for differences of two to be exact."""
+        return bool(np.all((self.matrix == np.rint(self.matrix)) & (np.abs(self.matrix) < 2**52)))
 
     @property
     def step(self) -> Fraction:

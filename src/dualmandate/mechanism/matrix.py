@@ -27,7 +27,7 @@ from dualmandate.mechanism.reconstruction import (
     require_small,
     unsupported_row,
 )
-from dualmandate.population import Currency, Protection
+from dualmandate.population import Currency, Domain, Protection
 from dualmandate.workload import Table, Workload
 from dualmandate.workload.factor import Factor, dense
 
@@ -57,14 +57,14 @@ class MatrixMechanism:
     def production(self, workload: Workload, protection: Protection = EVERY_PERSON) -> NoiseProduction:
         """What it produces for a workload that its strategy supports."""
         if isinstance(self.strategy, Workload):
-            _same_cells(workload, self.strategy.domain.shape)
-            sensitivity = self.strategy.sensitivity(protection, norm_of(self.currency))
-            if workload.domain.structural_zeros and self.strategy.domain != workload.domain:
+            strategy = _over_the_same_cells(workload, self.strategy, protection)
+            sensitivity = strategy.sensitivity(protection, norm_of(self.currency))
+            if workload.domain.structural_zeros and strategy.domain is not workload.domain:
                 method = f"{sensitivity.method}; structural zeros not heeded"
                 sensitivity = replace(sensitivity, exact=False, method=method)
-            measured = tuple(Measured(table.query_count, lattice_of(self.law, table)) for table in self.strategy.tables)
-            is_product = len(measured) == 1 and self.strategy.domain.shape == workload.domain.shape
-            product = self.strategy.tables[0] if is_product else None
+            measured = tuple(Measured(table.query_count, lattice_of(self.law, table)) for table in strategy.tables)
+            is_product = len(measured) == 1 and strategy.domain is workload.domain
+            product = strategy.tables[0] if is_product else None
             noises = self._from_matrix(workload, measured) if product is None else _from_product(workload, product)
         else:
             _same_cells(workload, (self._dense.matrix.shape[1],))
@@ -128,6 +128,23 @@ def _axis_map(asked: Factor, measured: Factor) -> tuple[AxisMap, int | None]:
     matrix, missed = reconstruct(dense(asked).astype(np.float64), dense(measured).astype(np.float64))
     # Where a row is missed its reconstruction may be empty: its own length says whether it asks something.
     return (FactorMap(asked) if missed is not None else MatrixMap(matrix)), missed
+
+
+def _over_the_same_cells(workload: Workload, strategy: Workload, protection: Protection) -> Workload:
+    """The strategy over the workload's own domain, whose rules and groupings the promise is about; or over its cells.
+
+    A strategy brings its tables alone: combinations that only its own domain rules out can occur all the same.
+    """
+    _same_cells(workload, strategy.domain.shape)
+    if strategy.domain.shape == workload.domain.shape:
+        return Workload(workload.domain, strategy.tables)
+    if protection.invariants:
+        raise InvalidMechanism(
+            f"a strategy over numbered cells with the exact total '{protection.invariants[0].name}'",
+            why="exact totals are stated by attributes, and numbered cells have none",
+            instead="state the strategy over the program's domain",
+        )
+    return Workload(Domain.of_shape(strategy.domain.shape), strategy.tables)
 
 
 def _same_cells(workload: Workload, shape: tuple[int, ...]) -> None:

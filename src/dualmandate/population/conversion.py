@@ -26,11 +26,6 @@ def epsilon_at(rho: float | Fraction, failure_probability: float | Fraction) -> 
     return max(rounded_up, 0.0)
 
 
-def epsilon_slope_at(rho: float | Fraction, failure_probability: float | Fraction) -> float:
-    """Derivative dε/dρ = α, the order at which the conversion is tight; > 1."""
-    return 1 + _best_order(_checked(rho, "rho"), _log_odds(failure_probability))
-
-
 def rho_at(epsilon: float | Fraction, failure_probability: float | Fraction) -> float:
     """The largest ρ that still gives (ε, δ), rounded down."""
     log_odds = _log_odds(failure_probability)

@@ -211,7 +211,7 @@ def _page(plan: Plan, exhibits: Mapping[str, Exhibit], grid: WhatIf) -> str:
         light=_variables(LIGHT),
         dark=_variables(DARK),
         font=FONT,
-        contents=CONTENTS,
+        contents=CONTENTS if plan.notes else CONTENTS[:-1],
         explanation=choice.explain().splitlines(),
         numbers=_numbers(plan),
         guarantee=plan.guarantee,
@@ -278,7 +278,7 @@ def _compared(plan: Plan) -> Twin:
         }
         if other.choice is not None:
             row |= {
-                "loss": other.choice.epsilon,
+                "loss": float(other.choice.loss),
                 "error": other.choice.root_mean_squared_error,
                 "consequence": other.choice.root_mean_squared_consequence,
                 "cost": -other.choice.welfare,
@@ -292,7 +292,7 @@ def _compared(plan: Plan) -> Twin:
             Column("error", "typical error (RMSE)"),
             Column("consequence", "what such an error comes to", "money"),
             Column("cost", "cost to society", "money"),
-            Column("why", "not possible, because", "text"),
+            Column("why", "no choice of its own, because", "text"),
         ),
         rows=tuple(rows),
     )
@@ -307,7 +307,7 @@ def _inputs(plan: Plan) -> tuple[Twin, Twin]:
             base = f" ({stated.time_base})" if stated.time_base else ""
             row: dict[str, Cell] = {"key": key, "value": float(stated.value), "unit": plain_unit(stated.unit)}
             numbers.append(row | {"source": stated.source + base})
-        elif key.startswith(JUDGMENTS):
+        elif key.startswith(JUDGMENTS) or ".fitness_for_use." in key:
             words = stated if isinstance(stated, str) else plain_number(float(stated))
             judgments.append({"key": key, "value": words})
     name = Column("key", "key", "text")
@@ -338,10 +338,13 @@ def _stated(part: object, key: str) -> Iterator[tuple[str, CalibratedNumber | st
         yield key, part
     elif isinstance(part, BaseModel):
         for name in type(part).model_fields:
-            yield from _stated(getattr(part, name), f"{key}.{name}" if key else name)
+            if name != "name":  # a table that has one stands under it
+                yield from _stated(getattr(part, name), f"{key}.{name}" if key else name)
+    elif isinstance(part, tuple) and part and all(isinstance(member, str) for member in part):
+        yield key, ", ".join(part)
     elif isinstance(part, tuple):
         for i, member in enumerate(part):
-            yield from _stated(member, f"{key} '{getattr(member, 'name', i + 1)}'")
+            yield from _stated(member, f"{key} '{member.name}'" if hasattr(member, "name") else f"{key}[{i}]")
 
 
 def _sliders(plan: Plan, grid: WhatIf) -> dict[str, Any]:

@@ -61,7 +61,7 @@ def _table(heading: str, table: Node) -> Iterator[str]:
         if key not in required:
             default = node.get("default")
             words += "; optional" if default in (None, {}, []) else f"; {_literal(default)} if not stated"
-        yield f"| `{key}` | {words} | {node.get('description', '')} |"
+        yield f"| `{key}` | {words} | {' '.join(node.get('description', '').split())} |"
     yield ""
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from dualmandate.choice import LinearCost, dollars
 from dualmandate.population import Currency
+from dualmandate.program.plan import costliest
 from dualmandate.program.technology import BEST
 
 if TYPE_CHECKING:
@@ -20,7 +21,14 @@ EXAMPLE_BUDGET, EXAMPLE_AVERSION = 20e6, 2.0  # USD, and relative risk aversion,
 
 def notes_on(plan: Plan) -> tuple[str, ...]:
     """Remarks for the reader, the ones about the guarantee first."""
-    return (*_bounds(plan), *_better_noise(plan), *_worst_case(plan), *_hidden_prices(plan))
+    return (
+        *_bounds(plan),
+        *_better_noise(plan),
+        *_shares_and_fitness(plan),
+        *_worst_case(plan),
+        *_hidden_prices(plan),
+        *_left_out(plan),
+    )
 
 
 def _bounds(plan: Plan) -> Iterator[str]:
@@ -50,6 +58,26 @@ def _better_noise(plan: Plan) -> Iterator[str]:
         f"{noise.capitalize()} noise would leave society {dollars(gain)} better off, at {best.currency} = "
         f'{best.epsilon:.4g}; noise = "best" chooses among all kinds.{reason}'
     )
+
+
+def _shares_and_fitness(plan: Plan) -> Iterator[str]:
+    """Shares follow value alone, so that a table which must be fit for use drags the others along."""
+    if plan.choice.bound_by == "fitness for use" and len(plan.allocation) > 1:
+        yield (
+            "Tables share the privacy loss by the value of their accuracy alone. The one whose fitness for use decides "
+            "is worth more than its stated value says: with a higher value it gets a larger share, and the whole "
+            f"takes less {plan.choice.currency}."
+        )
+
+
+def _left_out(plan: Plan) -> Iterator[str]:
+    """What the tornado did not ask, where tables are many."""
+    stated, moved = len(plan.tables), len(costliest(plan.choice))
+    if moved < stated:
+        yield (
+            f"How the choice moves with the worth of a table was asked for the {moved} tables whose errors cost most, "
+            f"not for the other {stated - moved:,}."
+        )
 
 
 def _worst_case(plan: Plan) -> Iterator[str]:

@@ -21,6 +21,8 @@ from dualmandate.semantics import Guarantee
 if TYPE_CHECKING:
     from dualmandate.program.program import Program
 
+MANY_TABLES, MOST_MOVED = 40, 20  # one of many tables moves the choice by little, and asking takes two more choices
+
 
 @dataclass(frozen=True)
 class TableConsequence:
@@ -118,3 +120,12 @@ class Plan:
         from dualmandate.program.words import plan_words
 
         return plan_words(self)
+
+
+def costliest(choice: Choice) -> tuple[str, ...]:
+    """The tables whose worth the tornado moves: all of them, or the ones whose errors cost most where there are many.
+
+    The elasticity of the choice in a table's worth is as its share of what errors cost at the margin.
+    """
+    ranked = sorted(choice.tables, key=lambda table: -(table.data_loss or 0.0))
+    return tuple(table.table for table in (ranked if len(ranked) <= MANY_TABLES else ranked[:MOST_MOVED]))

@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from fractions import Fraction
 
-from dualmandate.choice import Choice, Limits, SocialWelfare, choose, regret_curve, tornado
+from dualmandate.choice import Choice, Limits, SocialWelfare, choose, dollars, regret_curve, tornado
 from dualmandate.errors import Refusal
 from dualmandate.frontier import CurveFrontier
 from dualmandate.program.notes import notes_on
-from dualmandate.program.plan import Comparison, Plan, TableConsequence
+from dualmandate.program.plan import Comparison, Plan, TableConsequence, costliest
 from dualmandate.program.program import Program
-from dualmandate.program.technology import Technology, combine, producers, used_at
+from dualmandate.program.technology import Technology, combine, is_slow, producers, used_at
 from dualmandate.semantics import guarantee
 
 MULTIPLES = (0.25, 0.5, 0.8, 0.9, 1.0, 1.1, 1.25, 2.0, 4.0)  # of the chosen loss, in the table of regrets
@@ -36,7 +36,12 @@ def make_plan(program: Program, remaining: Fraction | float | None, progress: Ca
     technology = used_at(frontier, technologies, choice.epsilon)
     loss = technology.exact_loss(choice)
     progress("comparing with other kinds of noise")
-    comparisons = _compare(technologies, refused, welfare=welfare, limits=limits)
+    compared = {technology.noise: technology} if is_slow(mechanism, welfare) else technologies
+    comparisons = (
+        *_compare(compared, welfare, limits),
+        *_beaten({noise: technologies[noise] for noise in technologies.keys() - compared.keys()}, choice, welfare),
+        *(Comparison(noise, None, f"{refusal.what}: {refusal.why}") for noise, refusal in refused.items()),
+    )
     progress("asking how the choice moves with each number it rests on")
     plan = Plan(
         program=program,
@@ -57,19 +62,13 @@ def make_plan(program: Program, remaining: Fraction | float | None, progress: Ca
         comparisons=comparisons,
         regrets=regret_curve(frontier, welfare, MULTIPLES, best=choice),
         # The shares of groups of tables stay as planned: to first order the best shares move nothing.
-        tornado=tornado(frontier, welfare, limits, spread=SPREAD),
+        tornado=tornado(frontier, welfare, limits, spread=SPREAD, tables=costliest(choice)),
         notes=(),
     )
     return replace(plan, notes=notes_on(plan))
 
 
-def _compare(
-    technologies: Mapping[str, Technology],
-    refused: Mapping[str, Refusal],
-    *,
-    welfare: SocialWelfare,
-    limits: Limits,
-) -> tuple[Comparison, ...]:
+def _compare(technologies: Mapping[str, Technology], welfare: SocialWelfare, limits: Limits) -> tuple[Comparison, ...]:
     """What each kind of noise alone would choose."""
     rows = []
     for noise, technology in technologies.items():
@@ -77,7 +76,19 @@ def _compare(
             rows.append(Comparison(noise, choose(technology.frontier, welfare, limits)))
         except Refusal as refusal:
             rows.append(Comparison(noise, None, refusal.what))
-    return (*rows, *(Comparison(noise, None, f"{refusal.what}: {refusal.why}") for noise, refusal in refused.items()))
+    return tuple(rows)
+
+
+def _beaten(technologies: Mapping[str, Technology], choice: Choice, welfare: SocialWelfare) -> tuple[Comparison, ...]:
+    """How much more the errors of other kinds of noise cost at the choice, where their own choices would take long."""
+    rows = []
+    for noise, technology in sorted(technologies.items()):
+        more = welfare.data_loss(technology.frontier, choice.epsilon) - choice.data_loss
+        why = (
+            f"at the same {choice.currency} its errors cost {dollars(more)} more; its own choice takes long to work out"
+        )
+        rows.append(Comparison(noise, None, why))
+    return tuple(rows)
 
 
 def _table_consequences(

@@ -124,7 +124,7 @@ def producers(
     refused: dict[str, Refusal] = {}
     for law in NOISE_LAWS.values():
         try:
-            if law.name != table.noise != BEST and _is_slow(table, welfare):
+            if law.name != table.noise != BEST and is_slow(table, welfare):
                 raise _NOT_COMPARED
             found.append(_producer(law, table, workload, protection=protection, currency=welfare.currency))
         except Refusal as refusal:
@@ -136,7 +136,7 @@ def producers(
     return tuple(found), refused
 
 
-def _is_slow(table: MechanismTable, welfare: SocialWelfare) -> bool:
+def is_slow(table: MechanismTable, welfare: SocialWelfare) -> bool:
     """Whether errors take long to work out: absolute ones of sums over many measured cells have no closed form."""
     return table.strategy == "identity" and any(value.measure == "absolute" for value in welfare.table_values)
 

@@ -14,7 +14,7 @@ from dualmandate.choice.calibration import (
     relative_weight,
     table_value,
 )
-from dualmandate.choice.units import singular
+from dualmandate.choice.units import is_money, singular
 from dualmandate.errors import InvalidValue
 from dualmandate.population import Currency
 from dualmandate.program.file import Document
@@ -67,7 +67,7 @@ def _units(file: ProgramFile, document: Document) -> Units:
         Units(protected)
     others: dict[str, None] = {}
     for position, table in enumerate(file.workload):
-        if table.unit is not None and table.unit.casefold() not in ("usd", "dollar", "dollars"):
+        if table.unit is not None and not is_money(table.unit):
             with document.at("workload", position, "unit"):
                 word = singular(table.unit)
                 if word.casefold() != singular(protected).casefold():

@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from dualmandate.choice import dollars, plural
+from dualmandate.choice import dollars, plural, quantity, with_article
 from dualmandate.population import Currency
 from dualmandate.semantics import sentences
 
@@ -27,7 +27,7 @@ def plan_words(plan: Plan) -> str:
         [title],
         _section("The choice", _wrapped(plan.choice.explain().splitlines())),
         _section("The tables", _tables(plan)),
-        _section(f"What it means for a {program.protection.unit}", _meaning(plan)),
+        _section(f"What it means for {with_article(program.protection.unit)}", _meaning(plan)),
         _section("The price of another choice", _regrets(plan)),
         _section("What the choice rests on", _tornado(plan)),
         _section("Other kinds of noise", _comparisons(plan)),
@@ -60,8 +60,8 @@ def _tables(plan: Plan) -> list[str]:
             [
                 textwrap.shorten(table.table, 34, placeholder="…"),
                 f"{table.query_count:,}",
-                f"{table.root_mean_squared_error:.4g} {plural(table.unit)}",
-                f"±{table.half_width:.4g}",
+                quantity(table.root_mean_squared_error, table.unit),
+                "±" + quantity(table.half_width, table.unit).removesuffix(f" {plural(table.unit)}"),
                 "–" if table.root_mean_squared_consequence is None else dollars(table.root_mean_squared_consequence),
                 dollars(table.data_loss),
             ]
@@ -108,7 +108,7 @@ def _regrets(plan: Plan) -> list[str]:
     return _wrapped(
         f"{currency} = {row.epsilon:.4g} ({row.multiple:g} times the choice) would "
         + (f"cost society {dollars(row.absolute)} more" if row.absolute >= 0 else "be better, but is not allowed")
-        + f" ({row.relative:+.1%})."
+        + f" ({row.relative:+,.1%})."
         for row in rows
     )
 
@@ -169,7 +169,8 @@ def _measured(plan: Plan) -> str:
 
 
 def _more(count: int, what: str) -> list[str]:
-    return [f"… and {count - MOST_ROWS} more {what}, in plan.json"] if count > MOST_ROWS else []
+    rest = count - MOST_ROWS
+    return [f"… and {rest:,} more {what.removesuffix('s') if rest == 1 else what}, in plan.json"] if rest > 0 else []
 
 
 def _columns(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:

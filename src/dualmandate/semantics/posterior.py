@@ -9,9 +9,10 @@ privacy; [KM12] theorem 6.1). Files that lie several neighbor steps apart lose t
     in the file with a, or out           1 step       not protected: the number of records is public
     in with a, or in with b              2 steps      1 step
 
-With a failure probability δ no bound holds for every outcome. For any β > δ the odds move by more than
-e^ε·β/(β − δ) with probability at most β: if B is the set of outcomes whose likelihood ratio exceeds e^t, then
-P(B) ≤ e^ε·P′(B) + δ ≤ e^{ε−t}·P(B) + δ, so P(B) ≤ δ/(1 − e^{ε−t}), which is β at t = ε + ln(β/(β − δ)).
+With a failure probability δ no bound holds for every outcome. For any β > δ the odds move, up or down, by more than
+(β·e^ε + δ)/(β − δ) with probability at most β: if B is the set of outcomes whose likelihood ratio exceeds e^t, then
+P(B) ≤ e^ε·P′(B) + δ ≤ e^{ε−t}·P(B) + δ, so P(B) ≤ δ/(1 − e^{ε−t}); outcomes whose ratio is below e^{−t} add at most
+e^{−t} times as much, and both together are β at e^t = (β·e^ε + δ)/(β − δ).
 """
 
 from __future__ import annotations
@@ -96,25 +97,25 @@ def odds_bound(
     if steps is None:
         return OddsBound(math.inf)
     epsilon, delta = after_steps(loss, steps * records, failure_probability)
-    return _with_exceptions(epsilon, delta, exception_probability, shares=1)
+    return _with_exceptions(epsilon, delta, exception_probability)
 
 
-def participation_bound(
-    loss: PrivacyLoss,
-    *,
-    records: int = 1,
-    failure_probability: float | None = None,
-    exception_probability: float | None = None,
-) -> OddsBound:
+def participation_bound(loss: PrivacyLoss, *, records: int = 1) -> OddsBound:
     """How much one's own record adds to any conclusion: the odds with it, over the odds without it, are e^{±2ε}.
 
     Posterior against posterior: whatever the attacker wants to know and however records depend on each other, the
     likelihood of each of two statements changes by at most e^{±ε} when one record is left out (Nissim et al. 2018).
+    Pure losses only: with a δ, outcomes that are rare under one statement may be common under the other, and there the
+    odds may differ by any factor.
     """
-    epsilon, delta = after_steps(loss, records, failure_probability)
-    # Two statements, each with a ratio bounded on both sides: four sets of exceptions share β.
-    once = _with_exceptions(epsilon, delta, exception_probability, shares=4)
-    return OddsBound(2.0 * once.log_factor, once.exception_probability)
+    if loss.currency is Currency.RHO or loss.failure_probability:
+        raise InvalidLoss(
+            f"no bound on the odds of any two statements follows from {loss}",
+            why="where δ > 0, the likelihood of an unlikely statement may change by any factor",
+            instead="state a pure epsilon, or say how often a conclusion is drawn: at most e^ε times as often, plus δ",
+        )
+    epsilon, _ = after_steps(loss, records, None)
+    return OddsBound(2.0 * epsilon)
 
 
 def neighbor_steps(secret: Secret, neighbors: Neighbors) -> int | None:
@@ -147,14 +148,15 @@ def after_steps(loss: PrivacyLoss, steps: int, failure_probability: float | None
     return steps * epsilon, min(grown, 1.0)
 
 
-def _with_exceptions(epsilon: float, delta: float, exception_probability: float | None, *, shares: int) -> OddsBound:
+def _with_exceptions(epsilon: float, delta: float, exception_probability: float | None) -> OddsBound:
     if delta == 0.0:
         return OddsBound(epsilon)
     exceptions = math.sqrt(delta) if exception_probability is None else exception_probability
-    share = exceptions / shares
-    if share <= delta:
+    if exceptions <= delta:
         return OddsBound(math.inf, exceptions)
-    return OddsBound(epsilon + math.log(share) - math.log(share - delta), exceptions)
+    # ln((β·e^ε + δ)/(β − δ)) without overflow.
+    log_factor = epsilon + math.log(exceptions + delta * math.exp(-epsilon)) - math.log(exceptions - delta)
+    return OddsBound(log_factor, exceptions)
 
 
 def checked_probability(value: float, what: str) -> float:

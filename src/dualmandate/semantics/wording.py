@@ -14,7 +14,7 @@ from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 
 from dualmandate.population import Neighbors, PrivacyLoss, Protection
-from dualmandate.semantics.posterior import Belief, OddsBound, Secret, odds_bound, participation_bound
+from dualmandate.semantics.posterior import Belief, OddsBound, Secret, after_steps, odds_bound, participation_bound
 from dualmandate.semantics.power import power_of_best_test
 
 PRIORS = (0.01, 0.1, 0.5)
@@ -62,17 +62,14 @@ def sentences(
     attribute = odds_bound(
         loss, Secret.ATTRIBUTE, neighbors=neighbors, records=together, failure_probability=failure_probability
     )
-    own = participation_bound(loss, records=together, failure_probability=failure_probability)
     tested = Secret.IN_OR_OUT if neighbors is Neighbors.ADD_OR_REMOVE else Secret.ATTRIBUTE
     power = power_of_best_test(FALSE_POSITIVE_RATE, loss, tested, neighbors=neighbors, records=together)
     open_still = " that the exact totals leave open" if protection.invariants else ""
-    changed = "left out" if neighbors is Neighbors.ADD_OR_REMOVE else "another one"
     question = f"whether the {unit} is in the file" if tested is Secret.IN_OR_OUT else "which of two records it is"
     return (
         _in_or_out(loss, protection, before, failure_probability),
         f"Which of two records{open_still} a given {unit} has: {_odds(attribute)}{_beliefs(attribute, before)}.",
-        f"Anything else that somebody concludes about the {unit}: had the {unit}'s own record been {changed}, the odds "
-        f"would differ by a factor of at most {rounded_up(own.factor)}{_exceptions(own)}.",
+        _own_record(loss, protection, failure_probability),
         f"A test of {question} that accuses {chance(FALSE_POSITIVE_RATE)} of those it should not finds at most "
         f"{chance(power)} of those it should (unrounded, at most {_highest(power)}).",
     )
@@ -91,6 +88,20 @@ def _in_or_out(
     return (
         f"Whether a given {unit} is in the file with a given record, or not in it: "
         f"{_odds(bound)}{_beliefs(bound, priors)}."
+    )
+
+
+def _own_record(loss: PrivacyLoss, protection: Protection, failure_probability: float | None) -> str:
+    unit, together = protection.unit, protection.records_changing_together or 1
+    changed = "left out" if protection.neighbors is Neighbors.ADD_OR_REMOVE else "another one"
+    said = f"Anything else that somebody concludes about the {unit}: had the {unit}'s own record been {changed},"
+    epsilon, delta = after_steps(loss, together, failure_probability)
+    if delta == 0.0:
+        own = participation_bound(loss, records=together)
+        return f"{said} the odds would differ by a factor of at most {rounded_up(own.factor)}."
+    more = rounded_up(OddsBound(epsilon).factor)
+    return (
+        f"{said} the chance of concluding it would differ by a factor of at most {more} and by {rounded_up(delta, 2)}."
     )
 
 

@@ -27,6 +27,7 @@ LARGEST_HELD = 10**7  # numbers of merged classes that wait for the next attribu
 CHUNK = 2**21  # numbers held at once while classes are looked at
 STARTS = 24  # from which an attained value is looked for
 PATIENCE = 10**8  # comparisons spent on dropping what is beaten
+SLOWER = 64  # how many 64-bit integers cost as much, in time and in room, as one Python integer
 
 Flags = NDArray[np.bool_]
 
@@ -127,7 +128,7 @@ def largest(problem: Problem, most_classes: int | None = None) -> Extremum | Non
         here, later = problem.axes[axis], [problem.axes[other] for other in order[position + 1 :]]
         classes = len(partial.values) * len(here.numbers)
         looked_at = max(looked_at, classes)
-        if looked_at > limit or classes * len(partial.columns) > LARGEST_WORK:
+        if looked_at > limit or classes * len(partial.columns) * _cost(start) > LARGEST_WORK:
             return None
         grown = _with(partial, here, later, problem)
         if grown is None:
@@ -184,7 +185,7 @@ def undominated(gain: Numbers) -> Integers:
     score = sum(column / float(np.abs(column).max()) for column in columns)
     alive = np.argsort(-score.astype(np.float64), kind="stable")
     columns = [column[alive] for column in columns]
-    kept, patience, before = [], PATIENCE // len(columns), len(alive)
+    kept, patience, before = [], PATIENCE // (len(columns) * _cost(gain)), len(alive)
     while len(alive) and patience > 0:
         kept.append(alive[0])
         patience -= len(alive)
@@ -217,13 +218,17 @@ def _with(partial: _Partial, here: Choices, later: Sequence[Choices], problem: P
         allowed = _allowed(flags, settled)
         values, columns = _added_up(partial.values[left[allowed]] * numbers[right[allowed]], remaining)
         found.append(_pruned(_Partial(values, flags[allowed], columns), later, pending))
-        if sum(each.values.size for each in found) > LARGEST_HELD:
+        if sum(each.values.size for each in found) * _cost(numbers) > LARGEST_HELD:
             return None
     if len(found) == 1:
         return found[0]
     values = np.concatenate([each.values for each in found])
     flags = np.concatenate([each.flags for each in found])
     return _pruned(_Partial(values, flags, found[0].columns), later, pending)
+
+
+def _cost(numbers: Numbers) -> int:
+    return SLOWER if numbers.dtype == object else 1
 
 
 def _allowed(flags: Flags, rules: Sequence[Rule]) -> Flags:

@@ -19,11 +19,10 @@ CLOSED = ConfigDict(
 )
 
 
-def refused(why: str, instead: str, *, key: str | None = None) -> PydanticCustomError:
+def refused(why: str, instead: str, *, key: str | tuple[str | int, ...] = ()) -> PydanticCustomError:
     """A complaint about a value (of the table's key, where one is named), in the words that its refusal will use."""
-    return PydanticCustomError(
-        "refused", "{why}", {"why": why, "instead": instead, "key": () if key is None else (key,)}
-    )
+    path = (key,) if isinstance(key, str) else key
+    return PydanticCustomError("refused", "{why}", {"why": why, "instead": instead, "key": path})
 
 
 def lacking(key: str | tuple[str | int, ...], why: str, instead: str) -> PydanticCustomError:

@@ -22,7 +22,7 @@ class GroupTable(BaseModel):
     size: Calibrated
     """The number of units in the group."""
     mean_disclosure_cost: Calibrated
-    """What a privacy loss costs one of them."""
+    """What a privacy loss costs one of them, in the unit of their form."""
     information_utility: InformationUtility | None = None
     """The form of their cost, where it differs from everybody's."""
     prior_probability: Probability | None = None
@@ -39,7 +39,9 @@ class PreferencesTable(BaseModel):
     information_utility: InformationUtility
     """How cost grows with privacy loss must be stated: "linear", "exponential", "bounded" or "posterior"."""
     mean_disclosure_cost: Calibrated | None = None
-    """What a privacy loss costs one unit; its unit depends on the form."""
+    """What a privacy loss costs one person (or whatever the unit is). Linear: USD per person per epsilon, or per rho.
+    Exponential: USD per person, the harm to be expected by one who is not in the data. Bounded: USD per person, all
+    that can be lost. Posterior: USD per person, the harm of a certain disclosure."""
     prior_probability: Probability | None = None
     """What an attacker believes beforehand; with the posterior form."""
     relative_privacy_weight: Positive | None = None
@@ -73,11 +75,12 @@ class PreferencesTable(BaseModel):
                 "without a cost of privacy loss, more of it is always better",
                 'state { value = …, unit = "…", source = "…" }, or [[preferences.groups]] with their own costs',
             )
-        if not self.groups:
-            _check_prior(self.information_utility, self.prior_probability, ())
-        for position, group in enumerate(self.groups):
-            form = group.information_utility or self.information_utility
-            _check_prior(form, group.prior_probability or self.prior_probability, ("groups", position))
+        forms = [group.information_utility or self.information_utility for group in self.groups]
+        if "posterior" not in forms:
+            _check_prior(forms[0] if forms else self.information_utility, self.prior_probability, ())
+        for position, (form, group) in enumerate(zip(forms, self.groups, strict=True)):
+            prior = group.prior_probability or (self.prior_probability if form == "posterior" else None)
+            _check_prior(form, prior, ("groups", position))
         return self
 
 
@@ -88,9 +91,9 @@ def _check_prior(form: str, prior: object, table: tuple[str | int, ...]) -> None
             "the posterior form prices how far a belief may move, so it must know where the belief starts",
             "state prior_probability = 0.01, or the belief you assume",
         )
-    if form != "posterior" and prior is not None and not table:
+    if form != "posterior" and prior is not None:
         raise refused(
             f"a prior belief plays no part in the {form} form",
             'leave it out, or state information_utility = "posterior"',
-            key="prior_probability",
+            key=(*table, "prior_probability"),
         )

@@ -1,0 +1,207 @@
+"""Marginals measured as plain counts for pure ε: which of the 2^d tables, and how well each.
+
+A strategy that measures the marginal T with weight θ_T has sensitivity Σθ, because a record is in one cell of each.
+On the residual space of S its Gram matrix is X_S = Σ_{T ⊇ S} θ_T²·Π_{i∉T} n_i, so its error is (Σθ)²·Σ_S m_S·v_S/X_S.
+Marginals finer than those asked for belong in the search. Sums over supersets and subsets are Yates' butterflies.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property, reduce
+
+import numpy as np
+from scipy.optimize import minimize
+
+from dualmandate.errors import TooLarge
+from dualmandate.mechanism.strategy.parts import Floats, Key, Part
+from dualmandate.mechanism.strategy.residuals import mean_and_differences
+from dualmandate.workload.sensitivity import Norm
+
+MOST_ATTRIBUTES = 16
+MOST_WORK = 2**16  # starts × marginals × attributes, beyond which only a few starts are made
+_NEGLIGIBLE = 1e-7  # weight, relative to their sum, of a marginal that is not worth measuring
+_GOLDEN = (math.sqrt(5) - 1) / 2
+
+
+@dataclass(frozen=True, eq=False)
+class MarginalStack:
+    """Some marginals of a part, each times a weight, stacked; one row a cell of each."""
+
+    part: Part
+    weights: dict[frozenset[int], float]  # by the places that a marginal keeps
+    words: str
+
+    @property
+    def rows(self) -> int:
+        """Number of measurements."""
+        return sum(math.prod(self.part.merged_shape[place] for place in kept) for kept in self.weights)
+
+    def sensitivity(self, norm: Norm) -> float:
+        """The largest column norm: Σθ, or √Σθ²."""
+        return math.fsum(self.weights.values()) if norm == "l1" else math.hypot(*self.weights.values())
+
+    @cached_property
+    def _inverses(self) -> dict[frozenset[int], float]:
+        """1/X_S for each set of places that a query sees."""
+        shape = self.part.merged_shape
+        found = {}
+        for chosen in self.part.block_weights():
+            finer = (kept for kept in self.weights if kept >= chosen)
+            squares = (
+                self.weights[kept] ** 2 * math.prod(n for i, n in enumerate(shape) if i not in kept) for kept in finer
+            )
+            found[chosen] = 1.0 / math.fsum(squares)
+        return found
+
+    def measure(self, counts: Floats) -> Floats:
+        """Ax for histograms over merged cells, shape (k, *merged_shape); shape (k, rows)."""
+        parts = [w * counts.sum(axis=self._summed(kept)).reshape(len(counts), -1) for kept, w in self.weights.items()]
+        return np.concatenate(parts, axis=1)
+
+    def estimate(self, measured: Floats) -> Floats:
+        """Counts over merged cells that give the best linear unbiased answers; shape (k, *merged_shape)."""
+        shape = self.part.merged_shape
+        total = np.zeros((len(measured), *shape))
+        start = 0
+        for kept, weight in self.weights.items():
+            sizes = [n if place in kept else 1 for place, n in enumerate(shape)]
+            stop = start + math.prod(sizes)
+            total += weight * measured[:, start:stop].reshape(len(measured), *sizes)
+            start = stop
+        found = np.zeros_like(total)
+        for chosen, inverse in self._inverses.items():
+            values = total.mean(axis=self._summed(chosen), keepdims=True)
+            for place in chosen:
+                values = values - values.mean(axis=1 + place, keepdims=True)
+            found += inverse * values
+        return found
+
+    def coefficients(self, key: Key) -> Floats:
+        """Squared length of each row of FA⁺ for one table, by rows of each factor."""
+        spreads = [mean_and_differences(self.part, key, place) for place in range(len(self.part.axes))]
+        total: Floats = np.zeros(tuple(factor.rows for factor in self.part.tables[key]))
+        fine = {place for place, (_, differences) in enumerate(spreads) if differences.any()}
+        for chosen, inverse in self._inverses.items():
+            if chosen <= fine:
+                shares = [spread[place in chosen] for place, spread in enumerate(spreads)]
+                total = total + inverse * reduce(np.multiply.outer, shares)
+        return total
+
+    def _summed(self, kept: frozenset[int]) -> tuple[int, ...]:
+        return tuple(1 + place for place in range(len(self.part.axes)) if place not in kept)
+
+
+def best_marginals(part: Part) -> tuple[MarginalStack, float]:
+    """The best weights found, and the error for sensitivity 1; a closed form for one attribute."""
+    shape = part.merged_shape
+    if len(shape) > MOST_ATTRIBUTES:
+        raise TooLarge(
+            f"weights for 2^{len(shape)} marginals",
+            why=f"all marginals of at most {MOST_ATTRIBUTES} attributes are weighed",
+            instead="ask about fewer attributes at once, or use gaussian noise, which has a closed form",
+        )
+    problem = _Problem.of(part)
+    found = [problem.one_attribute()] if len(shape) == 1 else [problem.improved(start) for start in problem.starts()]
+    weights, error = min(found, key=lambda each: each[1])
+    kept = {
+        frozenset(place for place in range(len(shape)) if index >> place & 1): float(weight)
+        for index, weight in enumerate(weights)
+        if weight > 0
+    }
+    how = "in closed form" if len(shape) == 1 else f"the best of {len(found)} starts"
+    return MarginalStack(part, kept, f"{len(kept)} marginals as weighted counts, {how}"), error
+
+
+@dataclass(frozen=True, eq=False)
+class _Problem:
+    shape: tuple[int, ...]
+    needs: Floats  # m_S·v_S, by bits of S
+    spans: Floats  # Π_{i∉T} n_i, by bits of T
+    asked: Floats  # squared weight of the tables whose finest residual space is S
+
+    @classmethod
+    def of(cls, part: Part) -> _Problem:
+        shape = part.merged_shape
+        needs, asked, spans = np.zeros(2 ** len(shape)), np.zeros(2 ** len(shape)), np.ones(1)
+        for chosen, weights in part.block_weights().items():
+            index = sum(1 << place for place in chosen)
+            dimension = math.prod(shape[place] - 1 for place in chosen)
+            needs[index] = dimension * math.fsum(weights.values())
+        for key, weight in part.squared_weights.items():
+            fine = [i for i in part.exchangeable if (part.eigenvalues[i] or {})[key[i]][1] > 0 and shape[i] > 1]
+            asked[sum(1 << place for place in fine)] += weight
+        for n in shape:
+            spans = np.concatenate([spans * n, spans])
+        return cls(shape, needs, spans, asked)
+
+    def error(self, weights: Floats) -> tuple[float, Floats]:
+        """(Σθ)²·Σ needs/X, and its gradient."""
+        gram = self._over(weights**2 * self.spans, upward=False)
+        seen = self.needs > 0
+        shares = np.zeros_like(gram)
+        shares[seen] = self.needs[seen] / gram[seen]
+        total, noise = float(weights.sum()), float(shares.sum())
+        shares[seen] /= gram[seen]
+        slope = 2 * total * noise - 2 * total**2 * weights * self.spans * self._over(shares, upward=True)
+        return total**2 * noise, slope
+
+    def improved(self, start: Floats) -> tuple[Floats, float]:
+        """The local optimum from a start; weights that carry nothing are dropped."""
+        first, _ = self.error(start)
+
+        def loss(weights: Floats) -> tuple[float, Floats]:
+            value, slope = self.error(weights)
+            return value / first, slope / first
+
+        bounds = [(0.0, None)] * len(start)
+        bounds[-1] = (1e-9 * float(start.sum()), None)  # the cells themselves keep every query answerable
+        found = minimize(
+            loss, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 500, "ftol": 1e-9}
+        )
+        weights = found.x / found.x.sum()
+        trimmed = np.where(weights > _NEGLIGIBLE, weights, 0.0)
+        supported = self._over(trimmed**2 * self.spans, upward=False)[self.needs > 0].min() > 0
+        candidates = [trimmed / trimmed.sum(), weights] if supported else [weights]
+        return min(((each, self.error(each)[0]) for each in candidates), key=lambda each: each[1])
+
+    def one_attribute(self) -> tuple[Floats, float]:
+        """Identity and total with weights 1 and u: (1 + u)²(a + b/(1 + nu²)) is stationary at roots of a quartic."""
+        n, b, a = self.shape[0], self.needs[0], self.needs[1] if self.shape[0] > 1 else 0.0
+        if a == 0.0:
+            return np.array([1.0, 0.0]), self.error(np.array([1.0, 0.0]))[0]
+        roots = np.roots([a * n**2, 0.0, 2 * a * n, -b * n, a + b])
+        ratios = [0.0, *(float(root.real) for root in roots if abs(root.imag) < 1e-9 and root.real > 0)]
+        found = [np.array([ratio, 1.0]) / (1 + ratio) for ratio in ratios]
+        return min(((each, self.error(each)[0]) for each in found), key=lambda each: each[1])
+
+    def starts(self) -> Iterator[Floats]:
+        """Enumerated: the tables asked for, cube roots of sizes, all alike, then points of an even spread."""
+        count = len(self.needs)
+        cells = math.prod(self.shape) / self.spans
+        floor = np.full(count, 1e-3 / count)
+        asked = np.sqrt(self.asked)
+        yield asked / asked.sum() + floor
+        cubes = np.cbrt(self.asked * cells)
+        yield cubes / cubes.sum() + floor
+        yield np.full(count, 1.0 / count)
+        finest = floor.copy()
+        finest[-1] += 1.0
+        yield finest
+        points = np.arange(1, count + 1)
+        for number in range(1, max(4, min(60, MOST_WORK // (count * len(self.shape)))) + 1):
+            spread = np.modf(number * (points * _GOLDEN + points**2 * (math.sqrt(2) - 1)))[0]
+            yield spread / spread.sum() + floor
+
+    def _over(self, values: Floats, *, upward: bool) -> Floats:
+        """Sums over subsets (`upward`) or supersets of each set."""
+        sums = values.copy()
+        for place in range(len(self.shape)):
+            halves = sums.reshape(-1, 2, 1 << place)
+            if upward:
+                halves[:, 1] += halves[:, 0]
+            else:
+                halves[:, 0] += halves[:, 1]
+        return sums

@@ -1,0 +1,109 @@
+"""The pieces: how a workload is taken apart, the dual problem, gradients."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.optimize import approx_fprime
+
+from dualmandate.mechanism.strategy.dual import Block, solve
+from dualmandate.mechanism.strategy.marginals import _Problem, best_marginals
+from dualmandate.mechanism.strategy.p_identity import best_p_identity, p_identity_error, p_identity_measurement
+from dualmandate.mechanism.strategy.parts import parts_of
+from dualmandate.workload import all_range, explicit, groups, identity, kron, marginals, prefix, stack, total
+
+
+def test_products_are_taken_apart() -> None:
+    part_axes = [part.axes for part in parts_of(kron(prefix(3), stack(identity(2), total(2)), all_range(4)))]
+    assert part_axes == [(0,), (1,), (2,)]
+    joined = stack(kron(prefix(3), total(2)), kron(total(3), identity(2)))
+    assert {part.axes for part in parts_of(kron(joined, identity(5)))} == {(0, 1), (2,)}
+    assert {part.axes for part in parts_of(kron(identity(5), joined))} == {(1, 2), (0,)}
+    assert [part.axes for part in parts_of(kron(prefix(3), prefix(3)), split=False)] == [(0, 1)]
+    assert len(parts_of(joined)) == 1
+
+
+def test_weights_that_do_not_multiply_keep_parts_together() -> None:
+    pair = [identity(2), total(2)]
+    tables = [kron(left, right) for left in pair for right in pair]
+    assert len(parts_of(stack(*tables, weights=[1, 2, 3, 6]))) == 2
+    assert len(parts_of(stack(*tables, weights=[1, 2, 3, 5]))) == 1
+
+
+def test_levels_alike_are_merged_in_order() -> None:
+    (part,) = parts_of(groups(9, [[6, 7, 8], [0, 1, 2, 6]]))
+    assert part.merged_shape == (4,)
+    assert part.levels[0].kept.tolist() == [0, 3, 6, 7]
+    assert part.levels[0].labels is not None
+    assert part.levels[0].labels.tolist() == [0, 0, 0, 1, 1, 1, 2, 3, 3]
+
+
+def test_exchangeable_levels_are_seen() -> None:
+    (part,) = parts_of(stack(identity(4), total(4), explicit(1 - np.eye(4, dtype=np.int64))))
+    assert part.exchangeable == (0,)
+    (mean, differences) = (part.block_weights()[frozenset(chosen)] for chosen in ((), (0,)))
+    values = np.linalg.eigvalsh(part.gram(part.squared_weights, (0,)))
+    assert sum(differences.values()) == pytest.approx(values[0])
+    assert sum(mean.values()) == pytest.approx(values[-1])
+    assert parts_of(prefix(4))[0].exchangeable == ()
+
+
+def test_the_dual_by_rows_and_by_gram_agree() -> None:
+    rows = groups(30, [range(k, k + 12) for k in range(0, 18, 2)]).dense()
+    one, other = (solve([Block(1.0, rows, True)], 1.0, 1e-9), solve([Block(1.0, rows.T @ rows, False)], 1.0, 1e-9))
+    assert one.lower == pytest.approx(other.lower, rel=1e-7)
+    for found in (one, other):
+        [measured] = found.measurements
+        np.testing.assert_allclose(rows @ measured.inverse @ measured.rows, rows, atol=1e-6)
+        assert np.square(measured.rows).sum(axis=0).max() == pytest.approx(1.0)
+        assert np.square(rows @ measured.inverse).sum() == pytest.approx(found.upper, rel=1e-6)
+
+
+def test_the_dual_bound_holds_for_every_strategy() -> None:
+    gram = all_range(8).gram()
+    lower = solve([Block(1.0, gram, False)], 1.0, 1e-9).lower
+    points = np.random.default_rng(5).standard_normal((200, 12, 8))
+    for matrix in points:
+        scaled = matrix / np.sqrt(np.square(matrix).sum(axis=0).max())
+        assert np.trace(gram @ np.linalg.inv(scaled.T @ scaled)) >= lower
+
+
+def test_gradients() -> None:
+    gram = all_range(7).gram()
+    sums = np.abs(np.sin(np.arange(1, 22))).reshape(3, 7)
+    value, slope = p_identity_error(gram, sums)
+    numeric = approx_fprime(sums.reshape(-1), lambda flat: p_identity_error(gram, flat.reshape(3, 7))[0], 1e-7)
+    np.testing.assert_allclose(slope.reshape(-1), numeric, rtol=1e-3, atol=1e-3)
+    measured = p_identity_measurement(sums)
+    np.testing.assert_allclose(np.abs(measured.rows).sum(axis=0), 1.0)
+    np.testing.assert_allclose(measured.inverse, np.linalg.pinv(measured.rows), atol=1e-12)
+    assert value == pytest.approx(np.trace(measured.inverse.T @ gram @ measured.inverse))
+    problem = _Problem.of(parts_of(marginals((3, 4, 2), (1, 2)))[0])
+    weights = np.linspace(0.1, 1.0, 8)
+    numeric = approx_fprime(weights, lambda each: problem.error(each)[0], 1e-7)
+    np.testing.assert_allclose(problem.error(weights)[1], numeric, rtol=1e-4, atol=1e-3)
+
+
+def test_one_attribute_in_closed_form() -> None:
+    stacked, error = best_marginals(parts_of(stack(identity(256), total(256)))[0])
+    ratios = np.linspace(0.0, 1.0, 4001)
+    scanned = (1 + ratios) ** 2 * (255 + 257 / (1 + 256 * ratios**2))
+    assert error == pytest.approx(scanned.min(), rel=1e-6)
+    assert error <= scanned.min()
+    assert stacked.weights[frozenset()] / stacked.weights[frozenset({0})] == pytest.approx(0.138, abs=5e-4)
+
+
+def test_every_start_is_no_better_than_the_answer() -> None:
+    part = parts_of(marginals((9, 4, 3), (1, 2)))[0]
+    problem = _Problem.of(part)
+    _, error = best_marginals(part)
+    assert all(problem.improved(start)[1] >= error for start in problem.starts())
+
+
+def test_p_identity_is_a_local_optimum() -> None:
+    gram = prefix(16).gram()
+    sums, error = best_p_identity(gram)
+    assert error < np.trace(gram)
+    for number in range(5):
+        near = np.maximum(0.0, sums + 1e-3 * np.cos(number + np.arange(sums.size)).reshape(sums.shape))
+        assert p_identity_error(gram, near)[0] > error * (1 - 1e-6)
