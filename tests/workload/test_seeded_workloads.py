@@ -8,9 +8,21 @@ from typing import Any, Literal
 import numpy as np
 import pytest
 
-from dualmandate.errors import InvalidDomain, Refusal
+from dualmandate.errors import InvalidDomain, Refusal, TooLarge
 from dualmandate.population import Attribute, Domain, Invariant, Neighbors, Protection, StructuralZero
-from dualmandate.workload import AllRange, Dense, Factor, Groups, Identity, Prefix, Row, Table, Total, Workload
+from dualmandate.workload import (
+    AllRange,
+    Dense,
+    Factor,
+    Groups,
+    Identity,
+    Prefix,
+    Row,
+    Table,
+    Tabulation,
+    Total,
+    Workload,
+)
 from dualmandate.workload import comparison as written_out
 from dualmandate.workload import pairs as sums
 
@@ -138,3 +150,17 @@ def test_products_of_unequal_weights_are_compared_as_wholes(brute_force: Any, mo
     for each, at_most in ((mixed, bound), (workload, workload.sensitivity(protection))):
         assert not at_most.exact
         assert at_most.power >= brute_force(each).replace_one(1)
+
+
+def test_weights_of_two_attributes_multiply() -> None:
+    levels = tuple(Attribute.categories(name, ["0", "1"]) for name in ("x", "y"))
+    weights = {"x": {"0": "0.5", "1": "1"}, "y": {"0": "0.2", "1": "0.4"}}
+    workload = Workload.from_tabulations(Domain(levels), [Tabulation.of("t", weights=weights)])
+    assert workload.answers(np.array([[1, 0], [0, 10]])).tolist() == pytest.approx([0.5 * 0.2 + 10 * 0.4])
+
+
+def test_answers_that_might_not_fit_are_refused() -> None:
+    workload = Workload(Domain.of_shape((2,)), (Table("sum", (Row(np.array([2**40, 1])),)),))
+    assert workload.answers(np.array([2**21, 0])).tolist() == [2**61]
+    with pytest.raises(TooLarge, match="64-bit"):
+        workload.answers(np.array([2**23, 0]))

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import eigh
 
 Floats = NDArray[np.float64]
 
@@ -127,6 +126,8 @@ def _start(blocks: Sequence[Block], levels: float, tolerance: float) -> Floats:
 
 def _spectrum(block: Block, weights: Floats) -> tuple[Floats, Floats]:
     """Eigenvalues > 0 and eigenvectors of D^½VD^½, or of WDWᵀ."""
+    from scipy.linalg import eigh
+
     root = np.sqrt(weights)
     scaled = block.matrix * root if block.by_rows else root[:, None] * block.matrix * root
     values, vectors = eigh(scaled @ scaled.T if block.by_rows else scaled, overwrite_a=True, check_finite=False)

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from functools import cached_property, reduce
 
 import numpy as np
-from scipy.optimize import minimize
 
 from dualmandate.errors import TooLarge
 from dualmandate.mechanism.strategy.parts import Floats, Key, Part
@@ -150,6 +149,8 @@ class _Problem:
 
     def improved(self, start: Floats) -> tuple[Floats, float]:
         """The local optimum from a start; weights that carry nothing are dropped."""
+        from scipy.optimize import minimize
+
         first, _ = self.error(start)
 
         def loss(weights: Floats) -> tuple[float, Floats]:

@@ -11,8 +11,6 @@ import math
 from collections.abc import Iterable, Iterator
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
-from scipy.optimize import minimize
 
 from dualmandate.mechanism.strategy.dual import Measurement
 from dualmandate.mechanism.strategy.parts import Floats
@@ -87,6 +85,8 @@ def _sorted(found: Iterable[tuple[Floats, float]]) -> list[tuple[Floats, float]]
 
 def p_identity_measurement(sums: Floats) -> Measurement:
     """The rows [I; B]·diag(s)⁻¹, and their least-squares inverse diag(s)·(I + BᵀB)⁻¹[I; B]ᵀ."""
+    from scipy.linalg import cho_factor, cho_solve
+
     scales = 1.0 + sums.sum(axis=0)
     size = sums.shape[1]
     stacked = np.concatenate([np.eye(size), sums])
@@ -96,6 +96,8 @@ def p_identity_measurement(sums: Floats) -> Measurement:
 
 
 def _polished(gram: Floats, start: Floats, steps: int) -> tuple[Floats, float]:
+    from scipy.optimize import minimize
+
     shape = start.shape
     unit = float(np.trace(gram))
 
