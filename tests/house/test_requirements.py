@@ -46,7 +46,7 @@ def test_pins_are_versions_only(root: Path, name: str) -> None:
         "numpy>=2",
         "numpy==2.4.6+cpu",
         "x @ file:///wheels/x.whl",
-        "--index-url https://example.invalid",
+        "--index-url ftp://example.invalid",
         "x==1 --hash=sha256:0",
     ],
 )
