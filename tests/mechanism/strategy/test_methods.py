@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import approx_fprime
 
+from dualmandate.mechanism.strategy.axes import Floats
 from dualmandate.mechanism.strategy.dual import Block, solve
 from dualmandate.mechanism.strategy.marginals import _Problem, best_marginals
 from dualmandate.mechanism.strategy.p_identity import best_p_identity, p_identity_error, p_identity_measurement
@@ -40,17 +41,42 @@ def test_levels_alike_are_merged_in_order() -> None:
 
 def test_exchangeable_levels_are_seen() -> None:
     (part,) = parts_of(stack(identity(4), total(4), explicit(1 - np.eye(4, dtype=np.int64))))
-    assert part.exchangeable == (0,)
-    (mean, differences) = (part.block_weights()[frozenset(chosen)] for chosen in ((), (0,)))
-    values = np.linalg.eigvalsh(part.gram(part.squared_weights, (0,)))
+    assert part.is_symmetric
+    (mean, differences) = (part.sectors[frozenset(chosen)] for chosen in ((), ((0, 0),)))
+    values = np.linalg.eigvalsh(part.cell_by_cell().gram())
     assert sum(differences.values()) == pytest.approx(values[0])
     assert sum(mean.values()) == pytest.approx(values[-1])
-    assert parts_of(prefix(4))[0].exchangeable == ()
+    assert parts_of(prefix(4))[0].orbit_shape == (4,)
+
+
+def test_levels_within_a_group_are_exchangeable() -> None:
+    (part,) = parts_of(stack(identity(9), groups(9, [[0, 1, 2, 3], [4, 5, 6], [7, 8]])))
+    assert part.levels[0].classes.tolist() == [0, 0, 0, 0, 1, 1, 1, 2, 2]
+    assert part.orbit_sizes.tolist() == [4, 3, 2]
+    assert len(part.sectors) == 4
+
+
+def test_sectors_hold_the_whole_spectrum() -> None:
+    binned = groups(7, [[0, 1, 2], [3, 4], [5], [6]])
+    tables = [kron(identity(7), total(4)), kron(binned, prefix(4)), kron(total(7), identity(4))]
+    (part,) = parts_of(stack(*tables, weights=[1, 2, 3]))
+    values = np.linalg.eigvalsh(part.cell_by_cell().gram())
+    found = [
+        np.repeat(np.linalg.eigvalsh(part.gram(sector)), int(part.multiplicity(sector))) for sector in part.sectors
+    ]
+    together = np.concatenate(found)
+    expected = values[values > 1e-9]
+    np.testing.assert_allclose(np.sort(together[together > 1e-9]), expected, rtol=1e-9)
+
+
+def _whole(matrix: Floats, *, by_rows: bool) -> tuple[list[Block], Floats]:
+    cells = matrix.shape[1]
+    return [Block(1.0, matrix, by_rows, np.arange(cells))], np.full(cells, 1.0 / cells)
 
 
 def test_the_dual_by_rows_and_by_gram_agree() -> None:
     rows = groups(30, [range(k, k + 12) for k in range(0, 18, 2)]).dense()
-    one, other = (solve([Block(1.0, rows, True)], 1.0, 1e-9), solve([Block(1.0, rows.T @ rows, False)], 1.0, 1e-9))
+    one, other = solve(*_whole(rows, by_rows=True), 1e-9), solve(*_whole(rows.T @ rows, by_rows=False), 1e-9)
     assert one.lower == pytest.approx(other.lower, rel=1e-7)
     for found in (one, other):
         [measured] = found.measurements
@@ -61,7 +87,7 @@ def test_the_dual_by_rows_and_by_gram_agree() -> None:
 
 def test_the_dual_bound_holds_for_every_strategy() -> None:
     gram = all_range(8).gram()
-    lower = solve([Block(1.0, gram, False)], 1.0, 1e-9).lower
+    lower = solve(*_whole(gram, by_rows=False), 1e-9).lower
     points = np.random.default_rng(5).standard_normal((200, 12, 8))
     for matrix in points:
         scaled = matrix / np.sqrt(np.square(matrix).sum(axis=0).max())

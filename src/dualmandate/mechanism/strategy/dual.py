@@ -1,9 +1,9 @@
 """The best strategy for Gaussian noise, with a certificate: the dual problem of the matrix mechanism.
 
 minimize tr(V X⁻¹) over X = AᵀA with diag X ≤ 1. Its dual is max over d ≥ 0, Σd = 1 of (tr (D^½VD^½)^½)², so any d gives
-a lower bound, and X = D^-½(D^½VD^½)^½D^-½, scaled to diag X ≤ 1, gives a strategy. Both meet at the optimum. With
-exchangeable attributes V splits into blocks V_S, of multiplicity μ_S, over the c cells of the other attributes: with
-N levels of exchangeable attributes in all, the bound is (Σ μ_S tr(D^½V_SD^½)^½)²/N. Source: [LM13], [DMRST22], [ENU20].
+a lower bound, and X = D^-½(D^½VD^½)^½D^-½, scaled to diag X ≤ 1, gives a strategy. Both meet at the optimum. Where V
+splits into blocks V_S of multiplicity μ_S over orbits of N cells, d is spread evenly over each orbit: with p the mass
+of an orbit and U_S = N^-½V_SN^-½, the bound is (Σ μ_S tr(P^½U_SP^½)^½)². Source: [LM13], [DMRST22], [ENU20].
 """
 
 from __future__ import annotations
@@ -25,16 +25,17 @@ _ROUNDING = 1e-13  # by which a bound may fall without having fallen
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """V_S over the cells, as a Gram matrix (cells × cells) or by its rows W_S (rows × cells, fewer than cells)."""
+    """U_S over some orbits, as a Gram matrix (orbits × orbits) or by its rows (rows × orbits, fewer than orbits)."""
 
     multiplicity: float
     matrix: Floats
     by_rows: bool
+    cells: NDArray[np.intp]  # the orbits, among all that are measured
 
 
 @dataclass(frozen=True, eq=False)
 class Measurement:
-    """Rows A_S that are measured in one block (rows × cells), and B_S (cells × rows) with W·B_S·A_S = W."""
+    """Rows A_S that are measured in one block (rows × orbits), and B_S (orbits × rows) with W·B_S·A_S = W."""
 
     rows: Floats
     inverse: Floats
@@ -46,28 +47,25 @@ class Optimum:
 
     lower: float
     upper: float
-    weights: Floats  # d, the dual solution
-    measurements: tuple[Measurement, ...]  # one a block; largest column norm 1
+    masses: Floats  # p, the dual solution
+    measurements: tuple[Measurement, ...]  # one a block, for U; largest column norm 1
 
 
-def solve(blocks: Sequence[Block], levels: float, tolerance: float) -> Optimum:
-    """The optimum to a relative gap of `tolerance`, or as near as 400 steps come.
-
-    `levels` is N, the number of combinations of exchangeable levels behind each cell.
-    """
-    weights = _start(blocks, levels, tolerance)
-    lower, upper, best = 0.0, np.inf, weights
+def solve(blocks: Sequence[Block], start: Floats, tolerance: float) -> Optimum:
+    """The optimum to a relative gap of `tolerance`, or as near as 400 steps come, from some masses of the orbits."""
+    masses = _coarse_start(blocks, start, tolerance)
+    lower, upper, best = 0.0, np.inf, masses
     history = _History()
     for _ in range(MOST_STEPS):
-        trace, diagonal = _evaluate(blocks, weights)
-        if trace * float(diagonal.max()) / levels < upper:
-            upper, best = trace * float(diagonal.max()) / levels, weights
-        weights = history.next(weights, trace, diagonal / trace)
-        lower = max(lower, trace**2 / levels)
+        trace, diagonal = _evaluate(blocks, masses)
+        if trace * float(diagonal.max()) < upper:
+            upper, best = trace * float(diagonal.max()), masses
+        masses = history.next(masses, trace, diagonal / trace)
+        lower = max(lower, trace**2)
         if upper <= lower * (1 + tolerance):
             break
-    scale = np.sqrt(levels / float(_evaluate(blocks, best)[1].max()))
-    measurements = tuple(_measurement(block, best, scale) for block in blocks)
+    scale = 1.0 / np.sqrt(float(_evaluate(blocks, best)[1].max()))
+    measurements = tuple(_measurement(block, best[block.cells], scale) for block in blocks)
     return Optimum(lower, upper, best, measurements)
 
 
@@ -113,50 +111,53 @@ def _normalized(weights: Floats) -> Floats:
     return np.asarray(weights / weights.sum())
 
 
-def _start(blocks: Sequence[Block], levels: float, tolerance: float) -> Floats:
-    """Uniform; for Gram matrices the solution for every fourth cell drawn out, near where neighbors are alike."""
-    cells = blocks[0].matrix.shape[1]
-    if cells < 4 * COARSE or any(block.by_rows for block in blocks):
-        return np.full(cells, 1.0 / cells)
+def _coarse_start(blocks: Sequence[Block], start: Floats, tolerance: float) -> Floats:
+    """For Gram matrices the solution for every fourth cell drawn out, near where neighbors are alike."""
+    cells = len(start)
+    if cells < 4 * COARSE or any(block.by_rows or len(block.cells) < cells for block in blocks):
+        return start
     chosen = np.arange(1, cells, 4)
-    coarse = [Block(block.multiplicity, block.matrix[np.ix_(chosen, chosen)], False) for block in blocks]
-    found = solve(coarse, levels, max(tolerance, 1e-6)).weights
+    places = np.arange(len(chosen))
+    coarse = [Block(block.multiplicity, block.matrix[np.ix_(chosen, chosen)], False, places) for block in blocks]
+    found = solve(coarse, start[chosen] / start[chosen].sum(), max(tolerance, 1e-6)).masses
     return _normalized(np.exp(np.interp(np.arange(cells), chosen, np.log(found))))
 
 
-def _spectrum(block: Block, weights: Floats) -> tuple[Floats, Floats]:
-    """Eigenvalues > 0 and eigenvectors of D^½VD^½, or of WDWᵀ."""
+def _spectrum(block: Block, masses: Floats) -> tuple[Floats, Floats]:
+    """Eigenvalues > 0 and eigenvectors of P^½UP^½, or of WPWᵀ."""
     from scipy.linalg import eigh
 
-    root = np.sqrt(weights)
+    root = np.sqrt(masses)
     scaled = block.matrix * root if block.by_rows else root[:, None] * block.matrix * root
     values, vectors = eigh(scaled @ scaled.T if block.by_rows else scaled, overwrite_a=True, check_finite=False)
     kept = values > values[-1] * len(values) * np.finfo(np.float64).eps
     return values[kept], vectors[:, kept]
 
 
-def _evaluate(blocks: Sequence[Block], weights: Floats) -> tuple[float, Floats]:
-    """Σ μ·tr M^½, and Σ μ·diag X before scaling; shape (cells,)."""
-    diagonal, trace = np.zeros(len(weights)), 0.0
+def _evaluate(blocks: Sequence[Block], masses: Floats) -> tuple[float, Floats]:
+    """Σ μ·tr M^½, and Σ μ·diag X before scaling; shape (orbits,)."""
+    diagonal, trace = np.zeros(len(masses)), 0.0
     for block in blocks:
-        values, vectors = _spectrum(block, weights)
+        here = masses[block.cells]
+        values, vectors = _spectrum(block, here)
         trace += block.multiplicity * float(np.sqrt(values).sum())
         if block.by_rows:
             half = (vectors * values**-0.25).T @ block.matrix
-            diagonal += block.multiplicity * np.einsum("ij,ij->j", half, half)
+            squares = np.einsum("ij,ij->j", half, half)
         else:
             half = vectors * values**0.25
-            diagonal += block.multiplicity * np.einsum("ij,ij->i", half, half) / weights
+            squares = np.einsum("ij,ij->i", half, half) / here
+        diagonal[block.cells] += block.multiplicity * squares
     return trace, diagonal
 
 
-def _measurement(block: Block, weights: Floats, scale: float) -> Measurement:
-    values, vectors = _spectrum(block, weights)
+def _measurement(block: Block, masses: Floats, scale: float) -> Measurement:
+    values, vectors = _spectrum(block, masses)
     if block.by_rows:
         rows = (vectors * values**-0.25).T @ block.matrix
-        inverse = weights[:, None] * (block.matrix.T @ (vectors * values**-0.75))
+        inverse = masses[:, None] * (block.matrix.T @ (vectors * values**-0.75))
     else:
-        root = np.sqrt(weights)[:, None]
+        root = np.sqrt(masses)[:, None]
         rows = (vectors * values**0.25 / root).T
         inverse = root * vectors * values**-0.25
     return Measurement(scale * rows, inverse / scale)

@@ -15,8 +15,8 @@ from functools import cached_property, reduce
 import numpy as np
 
 from dualmandate.errors import TooLarge
-from dualmandate.mechanism.strategy.parts import Floats, Key, Part
-from dualmandate.mechanism.strategy.residuals import mean_and_differences
+from dualmandate.mechanism.strategy.axes import Floats
+from dualmandate.mechanism.strategy.parts import Key, Part
 from dualmandate.workload.sensitivity import Norm
 
 MOST_ATTRIBUTES = 16
@@ -47,7 +47,8 @@ class MarginalStack:
         """1/X_S for each set of places that a query sees."""
         shape = self.part.merged_shape
         found = {}
-        for chosen in self.part.block_weights():
+        for sector in self.part.sectors:
+            chosen = frozenset(place for place, _ in sector)
             finer = (kept for kept in self.weights if kept >= chosen)
             squares = (
                 self.weights[kept] ** 2 * math.prod(n for i, n in enumerate(shape) if i not in kept) for kept in finer
@@ -80,7 +81,10 @@ class MarginalStack:
 
     def coefficients(self, key: Key) -> Floats:
         """Squared length of each row of FA⁺ for one table, by rows of each factor."""
-        spreads = [mean_and_differences(self.part, key, place) for place in range(len(self.part.axes))]
+        spreads = [
+            (np.square(level.averaged(factor)[:, 0]), level.spread(factor, 0))
+            for level, factor in zip(self.part.levels, self.part.tables[key], strict=True)
+        ]
         total: Floats = np.zeros(tuple(factor.rows for factor in self.part.tables[key]))
         fine = {place for place, (_, differences) in enumerate(spreads) if differences.any()}
         for chosen, inverse in self._inverses.items():
@@ -125,12 +129,11 @@ class _Problem:
     def of(cls, part: Part) -> _Problem:
         shape = part.merged_shape
         needs, asked, spans = np.zeros(2 ** len(shape)), np.zeros(2 ** len(shape)), np.ones(1)
-        for chosen, weights in part.block_weights().items():
-            index = sum(1 << place for place in chosen)
-            dimension = math.prod(shape[place] - 1 for place in chosen)
-            needs[index] = dimension * math.fsum(weights.values())
+        for sector, weights in part.sectors.items():
+            index = sum(1 << place for place, _ in sector)
+            needs[index] = part.multiplicity(sector) * math.fsum(weights.values())
         for key, weight in part.squared_weights.items():
-            fine = [i for i in part.exchangeable if (part.eigenvalues[i] or {})[key[i]][1] > 0 and shape[i] > 1]
+            fine = [place for place, factor in enumerate(part.tables[key]) if part.own(place, factor)[0] > 0]
             asked[sum(1 << place for place in fine)] += weight
         for n in shape:
             spans = np.concatenate([spans * n, spans])

@@ -7,11 +7,12 @@ import math
 import numpy as np
 
 from dualmandate.errors import TooLarge
+from dualmandate.mechanism.strategy.axes import Floats
 from dualmandate.mechanism.strategy.dual import Measurement
 from dualmandate.mechanism.strategy.gaussian_optimum import Optimized, gaussian_optimum
 from dualmandate.mechanism.strategy.marginals import MarginalStack, best_marginals
 from dualmandate.mechanism.strategy.p_identity import best_p_identity, p_identity_measurement
-from dualmandate.mechanism.strategy.parts import Floats, Part, parts_of
+from dualmandate.mechanism.strategy.parts import EVERYTHING_AVERAGED, Part, parts_of
 from dualmandate.mechanism.strategy.residuals import Residuals
 from dualmandate.mechanism.strategy.strategy import Noise, Strategy, known_noise
 from dualmandate.workload import Workload
@@ -61,7 +62,7 @@ def _jointly(workload: Workload, found: list[Optimized]) -> list[Optimized]:
 
 def _laplace(part: Part) -> Optimized:
     """The best of all families that fit the part."""
-    if not part.ordered:
+    if part.is_symmetric and part.possible is None:
         stack, error = best_marginals(part)
         return Optimized(stack, error, gaussian_optimum(part).lower)
     if part.merged_size > LARGEST_DENSE_STRATEGY:
@@ -71,15 +72,13 @@ def _laplace(part: Part) -> Optimized:
             instead="use gaussian noise, group levels, or optimize some of the tables alone",
         )
     lower = gaussian_optimum(part, BOUND_TOLERANCE).lower
-    places = range(len(part.axes))
-    gram = part.gram(part.squared_weights, places)
-    asked = np.diag(gram) > 0
-    cells = np.flatnonzero(asked if part.possible is None else asked & part.possible)
-    candidates = [_cells_and_sums(gram[np.ix_(cells, cells)])]
-    if part.row_count(part.squared_weights, places) <= LARGEST_DENSE_STRATEGY:
-        candidates.append(_the_queries(part.rows(part.squared_weights, places)[:, cells]))
+    apart = part.cell_by_cell()
+    gram = apart.gram()[np.ix_(apart.cells, apart.cells)]
+    candidates = [_cells_and_sums(gram)]
+    if apart.query_count <= LARGEST_DENSE_STRATEGY:
+        candidates.append(_the_queries(apart.queries()[:, apart.cells]))
     measurement, error, words = min(candidates, key=lambda each: each[1])
-    return Optimized(Residuals(part, (), cells, {frozenset(): measurement}, words), error, min(lower, error))
+    return Optimized(Residuals(apart, {EVERYTHING_AVERAGED: measurement}, words), error, min(lower, error))
 
 
 def _cells_and_sums(gram: Floats) -> tuple[Measurement, float, str]:

@@ -1,90 +1,36 @@
-"""A workload taken apart before anything is optimized: independent groups of attributes, levels that are alike merged.
+"""A workload taken apart before anything is optimized: independent groups of attributes, and symmetric sectors.
 
-A workload is a product of smaller ones where its tables are all combinations of theirs. Within a part, levels that
-every table treats alike become one level, and an attribute whose levels are all exchangeable (each Gram matrix is
-aI + bJ) is known by two eigenvalues a table: a + bn on the mean, a on the n − 1 differences.
+A workload is a product of smaller ones where its tables are all combinations of theirs. Within a part each attribute
+has classes of exchangeable levels (`axes`), and the cells of the part form orbits: one class an attribute. A *sector*
+says which attributes are in the differences of which class, the others being averaged over classes; sectors do not
+mix, so the Gram matrix V of the workload splits into one small block V_S for each sector, of multiplicity Π(m − 1).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from itertools import combinations
+from itertools import product
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dualmandate.errors import TooLarge
+from dualmandate.errors import InvalidWorkload, TooLarge
 from dualmandate.mechanism.dense_strategy import possible_cells
-from dualmandate.workload import Factor, Identity, Total, Workload
-from dualmandate.workload.columns import inner
+from dualmandate.mechanism.strategy.axes import Axis, Floats, Indices, axis_of, with_zeros
+from dualmandate.workload import Factor, Workload
 from dualmandate.workload.factor import LARGEST_DENSE, Numbers, affordable
-from dualmandate.workload.levels import column_classes
 
-LARGEST_AXIS = 4_096  # merged levels of an attribute whose Gram matrix is written out
-MOST_BLOCKS = 2**16  # sets of exchangeable attributes that are told apart
-_EXCHANGEABLE = 1e-12
+MOST_SECTORS = 2**16
+LARGEST_BOX = 2**24  # orbits that are told apart
 
 Key = tuple[Hashable, ...]
-Floats = NDArray[np.float64]
-
-
-@dataclass(frozen=True, eq=False)
-class Axis:
-    """One attribute of a part: its levels after merging, and how each factor looks on them."""
-
-    size: int  # levels before merging
-    kept: NDArray[np.intp]  # one level of each class
-    labels: NDArray[np.int64] | None  # the class of each level; None: nothing is merged
-
-    @property
-    def merged(self) -> int:
-        """Levels after merging."""
-        return len(self.kept)
-
-    def gram(self, factor: Factor) -> Floats:
-        """FᵀF on the merged levels."""
-        if self.merged > LARGEST_AXIS:
-            raise TooLarge(
-                f"an attribute with {self.merged:,} levels that queries tell apart in an ordered way",
-                why=f"strategies are optimized for at most {LARGEST_AXIS:,} such levels",
-                instead="group the levels, or publish with noise on each level",
-            )
-        if factor.scales is None:
-            columns = factor.columns(self.kept).astype(np.float64)
-            return np.asarray(columns.T @ columns)
-        return np.asarray(inner(factor, self.kept[:, None], self.kept[None, :]), dtype=np.float64)
-
-    def apply(self, factor: Factor, values: Floats, place: int) -> Floats:
-        """F along one axis of an array over merged levels."""
-        if self.labels is None:
-            return np.asarray(factor.apply(values, place), dtype=np.float64)
-        affordable(factor.rows, self.merged, "a dense factor")
-        columns = factor.columns(self.kept).astype(np.float64)
-        return np.moveaxis(np.tensordot(columns, values, axes=([1], [place])), 0, place)
-
-    def merge(self, values: Numbers, place: int) -> Numbers:
-        """Sums over the levels of each class, along one axis of an array."""
-        if self.labels is None:
-            return values
-        moved = np.moveaxis(values, place, 0)
-        summed = np.zeros((self.merged, *moved.shape[1:]), dtype=values.dtype)
-        np.add.at(summed, self.labels, moved)
-        return np.moveaxis(summed, 0, place)
-
-    def row_sums(self, factor: Factor) -> Floats:
-        """Σ of each row over merged levels; shape (rows,)."""
-        return self.apply(factor, np.ones(self.merged), 0)
-
-    def row_squares(self, factor: Factor) -> Floats:
-        """Σ of squares of each row over merged levels; shape (rows,)."""
-        if factor.scales is None:
-            affordable(factor.rows, self.merged, "a dense factor")
-            return np.asarray(np.square(factor.columns(self.kept).astype(np.float64)).sum(axis=1))
-        return self.apply(factor, factor.scales[self.kept].astype(np.float64), 0)
+Sector = frozenset[tuple[int, int]]  # (place of an attribute, class whose differences it is in)
+EVERYTHING_AVERAGED: Sector = frozenset()
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +41,7 @@ class Part:
     levels: tuple[Axis, ...]  # one an attribute
     tables: dict[Key, tuple[Factor, ...]]
     squared_weights: dict[Key, float]
-    possible: NDArray[np.bool_] | None = None  # merged cells that can occur, row-major; None: all
+    possible: NDArray[np.bool_] | None = None  # merged cells that can occur, in the merged shape; None: all
 
     @property
     def merged_shape(self) -> tuple[int, ...]:
@@ -107,81 +53,169 @@ class Part:
         """Merged cells (an exact integer)."""
         return math.prod(self.merged_shape)
 
+    @property
+    def orbit_shape(self) -> tuple[int, ...]:
+        """Classes of each attribute."""
+        return tuple(level.orbits for level in self.levels)
+
+    @property
+    def orbit_count(self) -> int:
+        """Orbits of cells, possible or not."""
+        return math.prod(self.orbit_shape)
+
+    @property
+    def is_symmetric(self) -> bool:
+        """Whether all levels of every attribute are exchangeable, so that there is one orbit."""
+        return self.orbit_count == 1
+
     @cached_property
-    def eigenvalues(self) -> tuple[dict[Hashable, tuple[float, float]] | None, ...]:
-        """For each attribute with exchangeable levels, by factor: the Gram matrix on the mean and on differences."""
+    def cells(self) -> Indices:
+        """Orbits that can occur and that some query asks about, row-major."""
+        if self.orbit_count > LARGEST_BOX:
+            raise TooLarge(
+                f"a strategy over {self.orbit_count:.3g} cells that queries tell apart",
+                why=f"at most {LARGEST_BOX:,} cells are weighed one by one",
+                instead="group levels, or ask about fewer attributes at once",
+            )
+        asked = np.zeros(self.orbit_count, dtype=np.bool_)
+        for key, factors in self.tables.items():
+            if self.squared_weights[key] > 0:
+                columns = (f.counts[level.kept[level.first]] > 0 for f, level in zip(factors, self.levels, strict=True))
+                asked |= _outer(list(columns))
         if self.possible is not None:
-            return (None,) * len(self.axes)
-        found = []
-        for place, level in enumerate(self.levels):
-            factors = {factors[place].key: factors[place] for factors in self.tables.values()}
-            pairs = {key: _exchangeable(level, factor) for key, factor in factors.items()}
-            known = {key: pair for key, pair in pairs.items() if pair is not None}
-            found.append(known if len(known) == len(pairs) else None)
-        return tuple(found)
+            asked &= self.possible[np.ix_(*(level.first for level in self.levels))].reshape(-1)
+        if not asked.any():
+            raise asks_nothing()
+        return np.flatnonzero(asked)
 
     @cached_property
-    def exchangeable(self) -> tuple[int, ...]:
-        """Places of the attributes whose levels can be permuted freely."""
-        return tuple(place for place, pairs in enumerate(self.eigenvalues) if pairs is not None)
+    def orbit_sizes(self) -> Floats:
+        """Merged cells in each of `cells`, N."""
+        return _outer([level.members.astype(np.float64) for level in self.levels])[self.cells]
 
-    @cached_property
-    def ordered(self) -> tuple[int, ...]:
-        """Places of all other attributes."""
-        return tuple(place for place, pairs in enumerate(self.eigenvalues) if pairs is None)
+    def cell_by_cell(self) -> Part:
+        """The same part with every merged cell an orbit of its own."""
+        return replace(self, levels=tuple(level.level_by_level() for level in self.levels))
 
-    def block_weights(self) -> dict[frozenset[int], dict[Key, float]]:
-        """For each set S of exchangeable attributes in differences (the others averaged): what each table weighs.
+    @property
+    def query_count(self) -> int:
+        """Queries of all different tables."""
+        return sum(math.prod(factor.rows for factor in factors) for factors in self.tables.values())
 
-        w_t²·Π_{i∈S} a_i·Π_{i∉S} (a_i + b_i·n_i); tables that weigh nothing there are left out, and so is S if all do.
-        """
-        blocks: dict[frozenset[int], dict[Key, float]] = {}
-        for key in self.tables:
-            pairs = {place: (self.eigenvalues[place] or {})[key[place]] for place in self.exchangeable}
-            fine = [place for place, (_, a) in pairs.items() if a > 0 and self.levels[place].merged > 1]
-            if 2 ** len(fine) + len(blocks) > MOST_BLOCKS:
-                raise TooLarge(
-                    f"a table by {len(fine)} attributes among {len(self.tables):,} tables",
-                    why=f"at most {MOST_BLOCKS:,} sets of attributes are told apart",
-                    instead="ask for tables of fewer attributes",
-                )
-            for chosen in (frozenset(c) for order in range(len(fine) + 1) for c in combinations(fine, order)):
-                weight = self.squared_weights[key] * math.prod(
-                    a if place in chosen else mean for place, (mean, a) in pairs.items()
-                )
-                if weight > 0:
-                    blocks.setdefault(chosen, {})[key] = weight
-        return blocks
-
-    def gram(self, weights: dict[Key, float], places: Sequence[int]) -> Floats:
-        """Σ_t weight_t · ⊗ FᵀF over some attributes."""
-        size = math.prod(self.levels[place].merged for place in places)
-        affordable(size, size, "a Gram matrix")
-        total = np.zeros((size, size))
-        grams: dict[Key, Floats] = {}
-        for key, weight in weights.items():
-            for place in places:
-                if (place, key[place]) not in grams:
-                    grams[place, key[place]] = self.levels[place].gram(self.tables[key][place])
-            total += weight * _kron([grams[place, key[place]] for place in places])
-        return total
-
-    def rows(self, weights: dict[Key, float], places: Sequence[int]) -> Floats:
-        """The queries √weight_t · ⊗F over some attributes, written out on merged cells; equal queries once."""
-        merged: dict[Key, tuple[float, Key]] = {}
-        for key, weight in weights.items():
-            short = tuple(key[place] for place in places)
-            merged[short] = (merged.get(short, (0.0, key))[0] + weight, key)
+    def queries(self) -> Floats:
+        """The queries, each times its table's weight, written out over merged cells."""
+        affordable(self.query_count, self.merged_size, "a list of queries")
         blocks = []
-        for weight, key in merged.values():
-            factors = [self.tables[key][p].columns(self.levels[p].kept).astype(np.float64) for p in places]
-            blocks.append(math.sqrt(weight) * _kron(factors))
+        for key, factors in self.tables.items():
+            columns = [f.columns(level.kept).astype(np.float64) for f, level in zip(factors, self.levels, strict=True)]
+            blocks.append(math.sqrt(self.squared_weights[key]) * kron(columns))
         return np.concatenate(blocks)
 
-    def row_count(self, weights: dict[Key, float], places: Sequence[int]) -> int:
+    def own(self, place: int, factor: Factor) -> Floats:
+        """FᵀF on the differences of each class of an attribute; shape (orbits,)."""
+        return self._known(("own", place, factor.key), lambda: self.levels[place].own(factor))
+
+    def averaged_gram(self, place: int, factor: Factor) -> Floats:
+        """FᵀF on the averages of the classes of an attribute; shape (orbits, orbits)."""
+        return self._known(("gram", place, factor.key), lambda: self.levels[place].gram(factor))
+
+    @cached_property
+    def _memory(self) -> dict[Hashable, Floats]:
+        return {}
+
+    def _known(self, key: Hashable, found: Callable[[], Floats]) -> Floats:
+        if key not in self._memory:
+            self._memory[key] = found()
+        return self._memory[key]
+
+    @cached_property
+    def sectors(self) -> dict[Sector, dict[Key, float]]:
+        """For each sector that a query sees, what each table weighs there: w²·Π a over the attributes in differences.
+
+        Attributes of one class that are averaged weigh a + bm. Tables that weigh nothing in a sector are left out, and
+        so are sectors in which all do.
+        """
+        found: dict[Sector, dict[Key, float]] = {}
+        for key, factors in self.tables.items():
+            choices = [self._choices(place, factor) for place, factor in enumerate(factors)]
+            count = math.prod(len(choice) for choice in choices)
+            if count + len(found) > MOST_SECTORS:
+                fine = sum(len(choice) > 1 for choice in choices)
+                raise TooLarge(
+                    f"a table by {fine} attributes among {len(self.tables):,} tables",
+                    why=f"at most {MOST_SECTORS:,} kinds of differences are told apart, and it alone has {count:,}",
+                    instead="ask for tables of fewer attributes",
+                )
+            for chosen in product(*choices):
+                weight = self.squared_weights[key] * math.prod(value for _, value in chosen)
+                if weight > 0:
+                    sector = frozenset((i, one) for i, (one, _) in enumerate(chosen) if one is not None)
+                    found.setdefault(sector, {})[key] = weight
+        return found
+
+    def _choices(self, place: int, factor: Factor) -> list[tuple[int | None, float]]:
+        own = self.own(place, factor)
+        mean = float(self.averaged_gram(place, factor)[0, 0]) if self.levels[place].orbits == 1 else 1.0
+        return [(None, mean), *((int(one), float(own[one])) for one in np.flatnonzero(own > 0))]
+
+    def multiplicity(self, sector: Sector) -> float:
+        """How many copies of a sector's block there are: Π(m − 1)."""
+        return float(math.prod(int(self.levels[place].members[one]) - 1 for place, one in sector))
+
+    def averaged(self, sector: Sector) -> tuple[int, ...]:
+        """Places of the attributes of several classes that a sector averages."""
+        differing = {place for place, _ in sector}
+        return tuple(place for place, level in enumerate(self.levels) if level.orbits > 1 and place not in differing)
+
+    def orbits_of(self, sector: Sector) -> Indices:
+        """The orbits of a sector among all orbits, row-major over the averaged attributes."""
+        grid = np.arange(self.orbit_count).reshape(self.orbit_shape)
+        fixed = dict(sector)
+        return np.asarray(grid[tuple(fixed.get(place, slice(None)) for place in range(len(self.axes)))].reshape(-1))
+
+    def seen(self, sector: Sector) -> tuple[Indices, Indices]:
+        """Which of `cells` a sector has, and where each stands among the sector's own orbits."""
+        places = np.searchsorted(self.cells, orbits := self.orbits_of(sector))
+        places = np.minimum(places, len(self.cells) - 1)
+        inside = np.flatnonzero(self.cells[places] == orbits)
+        return places[inside], inside
+
+    def gram(self, sector: Sector = EVERYTHING_AVERAGED) -> Floats:
+        """V_S = Σ_t weight_t ⊗ FᵀF over the orbits of a sector."""
+        places = self.averaged(sector)
+        size = math.prod(self.orbit_shape[place] for place in places)
+        affordable(size, size, "a Gram matrix")
+        total = np.zeros((size, size))
+        for key, weight in self.sectors[sector].items():
+            total += weight * kron([self.averaged_gram(place, self.tables[key][place]) for place in places])
+        return total
+
+    def rows(self, sector: Sector = EVERYTHING_AVERAGED) -> Floats:
+        """Rows W with WᵀW = V_S over the orbits of a sector: as many a table as its factors have ranks."""
+        places, blocks = self.averaged(sector), []
+        for key, weight in self._merged_weights(sector).items():
+            blocks.append(math.sqrt(weight) * kron([self._root(place, self.tables[key][place]) for place in places]))
+        return np.concatenate(blocks)
+
+    def row_count(self, sector: Sector = EVERYTHING_AVERAGED) -> int:
         """How many rows `rows` would give."""
-        short = {tuple(key[place] for place in places): key for key in weights}
-        return sum(math.prod(self.tables[key][place].rows for place in places) for key in short.values())
+        places = self.averaged(sector)
+        return sum(
+            math.prod(len(self._root(place, self.tables[key][place])) for place in places)
+            for key in self._merged_weights(sector)
+        )
+
+    def _root(self, place: int, factor: Factor) -> Floats:
+        """R with RᵀR = FᵀF on averages of classes, and no more rows than its rank."""
+        return self._known(("root", place, factor.key), lambda: compact_root(self.averaged_gram(place, factor)))
+
+    def _merged_weights(self, sector: Sector) -> dict[Key, float]:
+        """Weights of tables that differ over the averaged attributes; equal ones added up."""
+        found: dict[Key, tuple[Key, float]] = {}
+        for key, weight in self.sectors[sector].items():
+            short = tuple(key[place] for place in self.averaged(sector))
+            found[short] = (key, found.get(short, (key, 0.0))[1] + weight)
+        return dict(found.values())
 
 
 def parts_of(workload: Workload, *, split: bool = True) -> tuple[Part, ...]:
@@ -230,7 +264,7 @@ def _alone(squares: dict[Key, Fraction], place: int) -> dict[Hashable, Fraction]
 
 
 def _part(axes: tuple[int, ...], tables: dict[Key, tuple[Factor, ...]], squares: dict[Key, Fraction]) -> Part:
-    levels = tuple(_axis([factors[place] for factors in tables.values()]) for place in range(len(axes)))
+    levels = tuple(axis_of([factors[place] for factors in tables.values()]) for place in range(len(axes)))
     return Part(axes, levels, tables, {key: float(value) for key, value in squares.items()})
 
 
@@ -243,42 +277,49 @@ def _part_with_zeros(workload: Workload, tables: dict[Key, tuple[Factor, ...]], 
             instead="optimize for fewer attributes, or without the structural zeros",
         )
     part = _part(tuple(range(len(workload.domain.shape))), tables, squares)
-    possible: Numbers = possible_cells(workload.domain).reshape(workload.domain.shape).astype(np.int64)
+    counts: Numbers = possible_cells(workload.domain).reshape(workload.domain.shape).astype(np.int64)
     for place, level in enumerate(part.levels):
-        possible = level.merge(possible, place)
-    return Part(part.axes, part.levels, tables, part.squared_weights, (possible > 0).reshape(-1))
+        counts = level.merge(counts, place)
+    possible = counts > 0
+    levels = tuple(
+        with_zeros(
+            level,
+            [factors[place] for factors in tables.values()],
+            np.moveaxis(possible, place, 0).reshape(level.merged, -1),
+        )
+        for place, level in enumerate(part.levels)
+    )
+    return Part(part.axes, levels, tables, part.squared_weights, possible)
 
 
-def _kron(matrices: Sequence[Floats]) -> Floats:
-    product: Floats = np.ones((1, 1))
+def kron(matrices: Sequence[Floats]) -> Floats:
+    """The product of matrices of one attribute each; 1 × 1 where there are none."""
+    found: Floats = np.ones((1, 1))
     for matrix in matrices:
-        product = np.asarray(np.kron(product, matrix), dtype=np.float64)
-    return product
+        found = found * matrix if matrix.size == 1 else np.asarray(np.kron(found, matrix), dtype=np.float64)
+    return found
 
 
-def _axis(factors: Sequence[Factor]) -> Axis:
-    size = factors[0].size
-    distinct = list({factor.key: factor for factor in factors}.values())
-    if any(isinstance(factor, Identity) for factor in distinct):
-        return Axis(size, np.arange(size), None)
-    first, labels = np.unique(column_classes(distinct, size), return_index=True, return_inverse=True)[1:]
-    if len(first) == size:
-        return Axis(size, np.arange(size), None)
-    # Classes in the order of their first levels: neighbors stay neighbors.
-    order = np.argsort(first)
-    return Axis(size, first[order], np.argsort(order)[labels.reshape(-1)])
+def compact_root(gram: Floats) -> Floats:
+    """R with RᵀR = G for a positive semidefinite G, with as many rows as its rank."""
+    if len(gram) == 1:
+        return np.sqrt(gram)
+    values, vectors = np.linalg.eigh(gram)
+    kept = values > values[-1] * len(values) * np.finfo(np.float64).eps
+    return np.asarray((vectors[:, kept] * np.sqrt(values[kept])).T)
 
 
-def _exchangeable(level: Axis, factor: Factor) -> tuple[float, float] | None:
-    if isinstance(factor, Identity):
-        return 1.0, 1.0
-    if isinstance(factor, Total):
-        return float(level.merged), 0.0
-    gram = level.gram(factor)
-    if level.merged == 1:
-        return float(gram[0, 0]), 0.0
-    both, own = float(gram[0, 1]), float(gram[0, 0] - gram[0, 1])
-    model = own * np.eye(level.merged) + both
-    if np.abs(gram - model).max() > _EXCHANGEABLE * max(float(np.abs(gram).max()), 1e-300):
-        return None
-    return own + both * level.merged, own
+def asks_nothing() -> InvalidWorkload:
+    """The refusal of queries without an answer that could differ."""
+    return InvalidWorkload(
+        "a strategy for queries that are zero on every cell that can occur",
+        why="their answers are 0 whatever the data are, so there is nothing to measure",
+        instead="leave these tables out",
+    )
+
+
+def _outer(vectors: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    found = vectors[0]
+    for vector in vectors[1:]:
+        found = np.multiply.outer(found, vector).reshape(-1)
+    return found

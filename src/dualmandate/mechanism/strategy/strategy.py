@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualmandate.errors import InvalidMechanism, InvalidWorkload, TooLarge
-from dualmandate.mechanism.strategy.parts import Floats, Key, Part
+from dualmandate.mechanism.strategy.axes import Floats
+from dualmandate.mechanism.strategy.parts import Key, Part
 from dualmandate.workload import Workload
 from dualmandate.workload.sensitivity import Norm
 
