@@ -33,6 +33,7 @@ def test_everything_is_reported_in_one_document(command: Command) -> None:
     assert {setting["name"]: setting["source"] for setting in document["settings"]} == {
         "out": "default",
         "data": "default",
+        "peers": "default",
         "debug": "default",
     }
 

@@ -31,6 +31,7 @@ from dualmandate.mechanism import (
     GAUSSIAN,
     GEOMETRIC,
     LAPLACE,
+    KNorm,
     MatrixMechanism,
     RandomizedResponse,
     gaussian,
@@ -102,6 +103,7 @@ CASES = {
     "laplace, replace-one": Case(lambda: frontier_of(laplace(), identity(7), protection=REPLACE_ONE)),
     "geometric": Case(lambda: frontier_of(geometric(), TABLES)),
     "staircase": Case(lambda: frontier_of(staircase(), TABLES)),
+    "K-norm": Case(lambda: frontier_of(KNorm(), TABLES)),
     "gaussian": Case(lambda: frontier_of(gaussian(), marginals((3, 2, 2), (1, 2)))),
     "gaussian in epsilon": Case(lambda: frontier_of(gaussian(), TABLES, failure_probability=1e-9)),
     "laplace on a strategy": Case(

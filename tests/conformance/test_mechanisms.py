@@ -21,11 +21,13 @@ from dualmandate.mechanism import (
     LAPLACE,
     STAIRCASE,
     Distribution,
+    KNorm,
     MatrixMechanism,
     Measure,
     Mechanism,
     NoiseMechanism,
     NoiseProduction,
+    OptimizedMechanism,
     Production,
     RandomizedResponse,
     Staircase,
@@ -49,7 +51,7 @@ class Case:
     workload: Workload
     protection: Protection
     loss: float
-    measured: NDArray[np.float64] | None = None  # what gets noise; None: people randomize themselves
+    measured: NDArray[np.float64] | None = None  # what gets noise; None: it is found, or people randomize themselves
 
     @cached_property
     def production(self) -> Production:
@@ -84,6 +86,12 @@ def _cases() -> Iterator[Case]:
         yield Case(f"cells, {law.name}", MatrixMechanism(cells, law), pairs, ADD_OR_REMOVE, loss, cells.dense())
         sums = kron(identity(2), prefix(3))
         yield Case(f"product, {law.name}", MatrixMechanism(sums, law), pairs, ADD_OR_REMOVE, loss, sums.dense())
+        steered = OptimizedMechanism(law, values={"prefix": 2.0, "total": 0.5})
+        yield Case(f"optimized, {law.name}", steered, weighted, ADD_OR_REMOVE, loss)
+        yield Case(f"optimized, {law.name}, replace-one", OptimizedMechanism(law), prefix(5), REPLACE_ONE, loss)
+        for protection in (ADD_OR_REMOVE, REPLACE_ONE):
+            words = f"{law.name}, {protection.neighbors}"
+            yield Case(f"optimized margins, {words}", OptimizedMechanism(law), pairs, protection, loss)
         matrix = np.array([[1, 1, 1, 1], [1, -1, 0, 0], [0, 0, 1, -1], [1, 1, -1, -1]])
         dense = MatrixMechanism(matrix, law)
         yield Case(f"wavelet matrix, {law.name}", dense, prefix(4), ADD_OR_REMOVE, loss, matrix.astype(np.float64))
@@ -93,9 +101,14 @@ def _cases() -> Iterator[Case]:
         ("four levels", RandomizedResponse.categories(60, 4, sensitive_shares=(0.5, 0.3, 0.2, 0.0)), 4),
     ):
         yield Case(label, response, stack(identity(cells_asked), prefix(cells_asked)), REPLACE_ONE, 1.1)
+    yield Case("K-norm", KNorm(), weighted, ADD_OR_REMOVE, 1.7)
+    yield Case("K-norm, replace-one", KNorm(), prefix(3), REPLACE_ONE, 1.7)
+    yield Case("K-norm of margins", KNorm(), pairs, ADD_OR_REMOVE, 1.7)
+    yield Case("K-norm of margins, replace-one", KNorm(), pairs, REPLACE_ONE, 1.7)
 
 
 CASES = list(_cases())
+RESPONSES = [case for case in CASES if isinstance(case.mechanism, RandomizedResponse)]
 every_case = pytest.mark.parametrize("case", CASES, ids=[case.label for case in CASES])
 every_noise = pytest.mark.parametrize(
     "case", [case for case in CASES if case.measured is not None], ids=lambda case: case.label
@@ -149,7 +162,7 @@ def test_query_variances_sum_to_the_total(case: Case) -> None:
 @every_case
 @pytest.mark.parametrize("measure", MEASURES)
 def test_slopes_are_derivatives(case: Case, measure: Measure) -> None:
-    if measure == "absolute" and case.measured is None:
+    if measure == "absolute" and isinstance(case.mechanism, RandomizedResponse):
         return  # kinks: tests/mechanism/test_randomized_response.py compares chords
     production, step = case.production, 1e-4 * case.loss
     high, low = (production.table_losses(case.loss + sign * step, measure) for sign in (1, -1))
@@ -311,7 +324,9 @@ def divergence(noise: Distribution, shift: float, order: float) -> float:
     return (largest + math.log(math.fsum(math.exp(term - largest) for term in terms))) / (order - 1)
 
 
-@pytest.mark.parametrize("case", [case for case in CASES if case.measured is None], ids=lambda case: case.label)
+@pytest.mark.parametrize(
+    "case", [case for case in CASES if isinstance(case.mechanism, RandomizedResponse)], ids=lambda case: case.label
+)
 def test_no_report_tells_two_people_apart_by_more_than_the_loss(case: Case) -> None:
     response = case.mechanism
     assert isinstance(response, RandomizedResponse)

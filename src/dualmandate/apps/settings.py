@@ -40,6 +40,7 @@ class Known:
 KNOWN = (
     Known("out", "the folder where `plan` writes plan.json and the dossier", flag="--out"),
     Known("data", "the folder with real data, for tests and benchmarks"),
+    Known("peers", "a Python with packages to compare with in benchmarks; else this one", in_project_file=False),
     Known("debug", "1 prints the traceback of a bug", in_project_file=False),
 )
 

@@ -1,4 +1,4 @@
-"""Ours against peers, in one run, against targets stated beforehand. No peer computes what is measured here yet."""
+"""Ours against peers, in one run, against targets stated beforehand."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dualmandate.benchmarks.row import Row
 from dualmandate.errors import UnknownName
 
 INPUTS = "generated"  # none of these benchmarks reads real data
-_MODULES = {"sensitivity": "sensitivity", "plan": "planning"}
+_MODULES = {"sensitivity": "sensitivity", "plan": "planning", "strategies": "strategies", "accelerator": "accelerator"}
 
 __all__ = ["INPUTS", "Row", "names", "run"]
 

@@ -3,17 +3,28 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import resource
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 from dualmandate.benchmarks.row import Row
+
+ONE_THREAD = {  # threads that wait for each other would be counted as work
+    "MKL_NUM_THREADS": "1",
+    "NUMBA_NUM_THREADS": "1",
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "VECLIB_MAXIMUM_THREADS": "1",
+    "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1",
+}
 
 
 @dataclass(frozen=True)
@@ -39,11 +50,16 @@ def measured_rows(module: str, progress: Callable[[str], None], *, seconds: floa
 
 def measure(module: str, case: str) -> Measured:
     """Run `module.CASES[case]` in a fresh process; a failure there is a failure here."""
-    words = [sys.executable, "-m", "dualmandate.benchmarks.measured", module, case]
-    ran = subprocess.run(words, capture_output=True, text=True, encoding="utf-8", check=False)
+    return Measured(**told([sys.executable, "-m", "dualmandate.benchmarks.measured", module, case], case=case))
+
+
+def told(words: Sequence[str], *, case: str, environment: Mapping[str, str] | None = None) -> Any:
+    """What a fresh process says, in JSON on its standard output; `environment` is added to ours."""
+    added = os.environ | (environment or {})
+    ran = subprocess.run(words, capture_output=True, text=True, encoding="utf-8", check=False, env=added)
     if ran.returncode:
         raise RuntimeError(f"the benchmark '{case}' failed:\n{ran.stderr}")
-    return Measured(**json.loads(ran.stdout))
+    return json.loads(ran.stdout)
 
 
 def check(found: object, expected: object) -> None:

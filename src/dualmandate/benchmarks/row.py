@@ -7,24 +7,29 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Row:
-    """One measured case; smaller is better."""
+    """One measured case; smaller is better, except where the target is a floor."""
 
     case: str
-    ours: float  # in `unit`
+    ours: float | None  # in `unit`; None: refused, which meets no target
     unit: str
     target: float | None = None  # in `unit`; None: nothing was promised
-    peer: str | None = None  # name and version of the package it is compared with; None: there is no peer
+    peer: str | None = None  # name and version of what it is compared with; None: there is no peer, or it is not there
     peer_value: float | None = None  # in `unit`, measured in the same run
+    is_floor: bool = False  # the target is the least that is promised: a certified bound
 
     @property
     def ratio(self) -> float | None:
         """The peer's value over ours: above 1, ours is better."""
-        return None if self.peer_value is None or self.ours == 0 else self.peer_value / self.ours
+        return None if self.peer_value is None or not self.ours else self.peer_value / self.ours
 
     @property
     def met(self) -> bool | None:
         """Whether the target is met."""
-        return None if self.target is None else self.ours <= self.target
+        if self.target is None:
+            return None
+        if self.ours is None:
+            return False
+        return self.ours >= self.target if self.is_floor else self.ours <= self.target
 
     def document(self) -> dict[str, object]:
         """The row as JSON."""

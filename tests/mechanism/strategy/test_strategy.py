@@ -207,8 +207,8 @@ def test_words() -> None:
 def test_refusals() -> None:
     with pytest.raises(InvalidMechanism, match="a strategy for staircase noise"):
         optimize_strategy(prefix(4), "staircase")  # type: ignore[arg-type]
-    with pytest.raises(TooLarge, match="laplace noise on 3,000 cells"):
-        optimize_strategy(one_way((30, 100), 1))
+    with pytest.raises(TooLarge, match="laplace noise on 3,600 cells"):
+        optimize_strategy(stack(kron(prefix(60), prefix(60)), kron(all_range(60), total(60))))
     with pytest.raises(TooLarge, match="an optimal strategy for"):
         optimize_strategy(stack(kron(prefix(60), prefix(60)), kron(all_range(60), total(60))), "gaussian")
     with pytest.raises(TooLarge, match="levels that queries tell apart"):

@@ -127,12 +127,16 @@ class Axis:
         """Sums over the levels that are merged, along one axis of an array."""
         return values if self.labels is None else _summed(values, self.labels, place, self.merged)
 
+    def class_sums(self, values: Numbers, place: int) -> Numbers:
+        """Σ over each class, along one axis of an array over merged levels."""
+        return values if self.orbits == self.merged else _summed(values, self.classes, place, self.orbits)
+
     def averages(self, values: Floats, place: int) -> Floats:
         """Σ over each class divided by √m, along one axis of an array over merged levels."""
-        lengths = np.sqrt(self.members.astype(np.float64))
         if self.orbits == self.merged:
             return values
-        return _summed(values, self.classes, place, self.orbits) / _along(lengths, place, values.ndim)
+        lengths = np.sqrt(self.members.astype(np.float64))
+        return self.class_sums(values, place) / _along(lengths, place, values.ndim)
 
     def from_averages(self, values: Floats, place: int) -> Floats:
         """The transpose of `averages`: each class's number divided by √m, for each of its merged levels."""
@@ -227,10 +231,9 @@ def _same_but(gram: Numbers, one: int, other: int) -> bool:
 
 
 def _summed(values: Numbers, labels: NDArray[np.int64] | Indices, place: int, count: int) -> Numbers:
-    moved = np.moveaxis(values, place, 0)
-    summed = np.zeros((count, *moved.shape[1:]), dtype=values.dtype)
-    np.add.at(summed, labels, moved)
-    return np.moveaxis(summed, 0, place)
+    order = np.argsort(labels, kind="stable")
+    starts = np.searchsorted(labels[order], np.arange(count))
+    return np.asarray(np.add.reduceat(np.take(values, order, axis=place), starts, axis=place))
 
 
 def _along(values: Floats, place: int, dimensions: int) -> Floats:

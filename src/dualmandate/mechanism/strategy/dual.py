@@ -14,6 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dualmandate.mechanism.strategy.arrays import Array, arrays_of
+
 Floats = NDArray[np.float64]
 
 MOST_STEPS = 400
@@ -28,7 +30,7 @@ class Block:
     """U_S over some orbits, as a Gram matrix (orbits × orbits) or by its rows (rows × orbits, fewer than orbits)."""
 
     multiplicity: float
-    matrix: Floats
+    matrix: Array  # of numpy, or on the device where the problem is solved
     by_rows: bool
     cells: NDArray[np.intp]  # the orbits, among all that are measured
 
@@ -49,15 +51,17 @@ class Optimum:
     upper: float
     masses: Floats  # p, the dual solution
     measurements: tuple[Measurement, ...]  # one a block, for U; largest column norm 1
+    operations: int  # floating-point operations of all eigenproblems on the way, coarser ones included
 
 
 def solve(blocks: Sequence[Block], start: Floats, tolerance: float) -> Optimum:
     """The optimum to a relative gap of `tolerance`, or as near as 400 steps come, from some masses of the orbits."""
-    masses = _coarse_start(blocks, start, tolerance)
+    masses, operations = _coarse_start(blocks, start, tolerance)
     lower, upper, best = 0.0, np.inf, masses
-    history = _History()
+    history, once = Steps(), sum(_operations(block) for block in blocks)
     for _ in range(MOST_STEPS):
         trace, diagonal = _evaluate(blocks, masses)
+        operations += once
         if trace * float(diagonal.max()) < upper:
             upper, best = trace * float(diagonal.max()), masses
         masses = history.next(masses, trace, diagonal / trace)
@@ -66,10 +70,10 @@ def solve(blocks: Sequence[Block], start: Floats, tolerance: float) -> Optimum:
             break
     scale = 1.0 / np.sqrt(float(_evaluate(blocks, best)[1].max()))
     measurements = tuple(_measurement(block, best[block.cells], scale) for block in blocks)
-    return Optimum(lower, upper, best, measurements)
+    return Optimum(lower, upper, best, measurements, operations + 2 * once)
 
 
-class _History:
+class Steps:
     """Anderson's combination of the last steps of log d ← log d + 2·log diag X.
 
     For diagonal V the doubled step is exact. Where a combined step lowers the bound, it is taken back and the plain one
@@ -111,53 +115,59 @@ def _normalized(weights: Floats) -> Floats:
     return np.asarray(weights / weights.sum())
 
 
-def _coarse_start(blocks: Sequence[Block], start: Floats, tolerance: float) -> Floats:
-    """For Gram matrices the solution for every fourth cell drawn out, near where neighbors are alike."""
+def _operations(block: Block) -> int:
+    """The least that the eigenvalues and eigenvectors of a block take: (4/3 + 4/3 + 2)·n³, and the products by rows."""
+    count, cells = len(block.matrix), block.matrix.shape[1]
+    return 14 * count**3 // 3 + (3 * count**2 * cells if block.by_rows else 0)
+
+
+def _coarse_start(blocks: Sequence[Block], start: Floats, tolerance: float) -> tuple[Floats, int]:
+    """For Gram matrices the solution for every fourth cell drawn out, near where neighbors are alike; and its work."""
     cells = len(start)
     if cells < 4 * COARSE or any(block.by_rows or len(block.cells) < cells for block in blocks):
-        return start
+        return start, 0
     chosen = np.arange(1, cells, 4)
     places = np.arange(len(chosen))
-    coarse = [Block(block.multiplicity, block.matrix[np.ix_(chosen, chosen)], False, places) for block in blocks]
-    found = solve(coarse, start[chosen] / start[chosen].sum(), max(tolerance, 1e-6)).masses
-    return _normalized(np.exp(np.interp(np.arange(cells), chosen, np.log(found))))
+    coarse = [Block(block.multiplicity, block.matrix[1::4, 1::4], False, places) for block in blocks]
+    found = solve(coarse, start[chosen] / start[chosen].sum(), max(tolerance, 1e-6))
+    return _normalized(np.exp(np.interp(np.arange(cells), chosen, np.log(found.masses)))), found.operations
 
 
-def _spectrum(block: Block, masses: Floats) -> tuple[Floats, Floats]:
-    """Eigenvalues > 0 and eigenvectors of P^½UP^½, or of WPWᵀ."""
-    from scipy.linalg import eigh
-
-    root = np.sqrt(masses)
+def _spectrum(block: Block, masses: Floats) -> tuple[Floats, Array, Array]:
+    """Eigenvalues > 0 (in the processor's memory) and eigenvectors of P^½UP^½ or of WPWᵀ, and P^½."""
+    arrays = arrays_of(block.matrix)
+    root = arrays.asarray(np.sqrt(masses))
     scaled = block.matrix * root if block.by_rows else root[:, None] * block.matrix * root
-    values, vectors = eigh(scaled @ scaled.T if block.by_rows else scaled, overwrite_a=True, check_finite=False)
-    kept = values > values[-1] * len(values) * np.finfo(np.float64).eps
-    return values[kept], vectors[:, kept]
+    found, vectors = arrays.eigh(scaled @ scaled.T if block.by_rows else scaled)
+    values = arrays.to_numpy(found)
+    first = int(np.searchsorted(values, values[-1] * len(values) * np.finfo(np.float64).eps, side="right"))
+    return values[first:], vectors[:, first:], root
 
 
 def _evaluate(blocks: Sequence[Block], masses: Floats) -> tuple[float, Floats]:
     """Σ μ·tr M^½, and Σ μ·diag X before scaling; shape (orbits,)."""
     diagonal, trace = np.zeros(len(masses)), 0.0
     for block in blocks:
-        here = masses[block.cells]
-        values, vectors = _spectrum(block, here)
+        here, arrays = masses[block.cells], arrays_of(block.matrix)
+        values, vectors, _ = _spectrum(block, here)
         trace += block.multiplicity * float(np.sqrt(values).sum())
         if block.by_rows:
-            half = (vectors * values**-0.25).T @ block.matrix
-            squares = np.einsum("ij,ij->j", half, half)
+            half = (vectors * arrays.asarray(values**-0.25)).T @ block.matrix
+            squares = arrays.to_numpy(arrays.sum(half * half, 0))
         else:
-            half = vectors * values**0.25
-            squares = np.einsum("ij,ij->i", half, half) / here
+            half = vectors * arrays.asarray(values**0.25)
+            squares = arrays.to_numpy(arrays.sum(half * half, 1)) / here
         diagonal[block.cells] += block.multiplicity * squares
     return trace, diagonal
 
 
 def _measurement(block: Block, masses: Floats, scale: float) -> Measurement:
-    values, vectors = _spectrum(block, masses)
+    arrays = arrays_of(block.matrix)
+    values, vectors, root = _spectrum(block, masses)
     if block.by_rows:
-        rows = (vectors * values**-0.25).T @ block.matrix
-        inverse = masses[:, None] * (block.matrix.T @ (vectors * values**-0.75))
+        rows = (vectors * arrays.asarray(values**-0.25)).T @ block.matrix
+        inverse = (root * root)[:, None] * (block.matrix.T @ (vectors * arrays.asarray(values**-0.75)))
     else:
-        root = np.sqrt(masses)[:, None]
-        rows = (vectors * values**0.25 / root).T
-        inverse = root * vectors * values**-0.25
-    return Measurement(scale * rows, inverse / scale)
+        rows = (vectors * arrays.asarray(values**0.25) / root[:, None]).T
+        inverse = root[:, None] * vectors * arrays.asarray(values**-0.25)
+    return Measurement(scale * arrays.to_numpy(rows), arrays.to_numpy(inverse) / scale)

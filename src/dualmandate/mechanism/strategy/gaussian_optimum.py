@@ -8,13 +8,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from dualmandate.errors import TooLarge
+from dualmandate.mechanism.strategy.algebra import compact_root
+from dualmandate.mechanism.strategy.arrays import NUMPY, Arrays
 from dualmandate.mechanism.strategy.axes import Floats
 from dualmandate.mechanism.strategy.dual import Block, Measurement, solve
-from dualmandate.mechanism.strategy.marginals import MarginalStack
-from dualmandate.mechanism.strategy.parts import Part, Sector, asks_nothing, compact_root
+from dualmandate.mechanism.strategy.group_stack import GroupStack
+from dualmandate.mechanism.strategy.parts import Part, Sector, asks_nothing
+from dualmandate.mechanism.strategy.public import pair_bound
 from dualmandate.mechanism.strategy.residuals import Residuals
 
 LARGEST_PROBLEM = 2_048  # rows and columns of a matrix whose eigenvalues are computed again and again
+LARGEST_ON_DEVICE = 8_192  # the same on an accelerator
 LARGEST_LIST = 2**24  # entries of a list of queries that is written out
 TOLERANCE = 1e-5  # relative gap between error and bound
 FINE_TOLERANCE = 1e-8  # the same where there are few cells
@@ -25,30 +29,32 @@ FEW_CELLS = 256
 class Optimized:
     """A strategy for one part: its error and the least that any strategy can have, for sensitivity 1."""
 
-    measured: Residuals | MarginalStack
+    measured: Residuals | GroupStack
     error: float
     lower: float
 
 
-def gaussian_optimum(part: Part, tolerance: float | None = None) -> Optimized:
+def gaussian_optimum(part: Part, tolerance: float | None = None, arrays: Arrays = NUMPY) -> Optimized:
     """The strategy of least total variance for a part, with its certificate."""
     if part.is_symmetric and part.possible is None:
         return _closed_form(part)
-    sectors, sizes = part.sectors, part.orbit_sizes
-    blocks = [_block(part, sector) for sector in sectors]
+    sizes = part.orbit_sizes
+    blocks = {sector: _block(part, sector, arrays) for sector in part.sectors}
+    blocks = {sector: block for sector, block in blocks.items() if block.matrix.shape[0]}
     goal = tolerance or (FINE_TOLERANCE if len(sizes) <= FEW_CELLS else TOLERANCE)
-    found = solve(blocks, sizes / sizes.sum(), goal)
+    found = solve(list(blocks.values()), sizes / sizes.sum(), goal)
     measurements = {}
-    for sector, block, each in zip(sectors, blocks, found.measurements, strict=True):
+    for (sector, block), each in zip(blocks.items(), found.measurements, strict=True):
         lengths = np.sqrt(sizes[block.cells])
-        measurements[sector] = Measurement(each.rows * lengths, each.inverse / lengths[:, None])
+        inverse, basis = each.inverse / lengths[:, None], part.public_basis(sector)
+        # What is public is known: only the rest of a query is put together from measurements.
+        measurements[sector] = Measurement(each.rows * lengths, inverse - basis.T @ (basis @ inverse))
     rows = sum(len(each.rows) for each in found.measurements)
     words = f"{rows:,} weighted sums of {len(sizes):,} cells by the dual problem"
-    if len(sectors) > 1:
-        words = (
-            f"{rows:,} weighted sums of {len(sizes):,} kinds of cells in {len(sectors):,} sectors by the dual problem"
-        )
-    return Optimized(Residuals(part, measurements, words), found.upper, min(found.lower, found.upper))
+    if len(blocks) > 1:
+        words = f"{rows:,} sums of {len(sizes):,} kinds of cells in {len(blocks):,} sectors by the dual problem"
+    lower = pair_bound(part, list(blocks), found.masses) if part.public else min(found.lower, found.upper)
+    return Optimized(Residuals(part, measurements, words), found.upper, lower)
 
 
 def _closed_form(part: Part) -> Optimized:
@@ -63,27 +69,31 @@ def _closed_form(part: Part) -> Optimized:
         row = math.sqrt(math.sqrt(value) * levels / total)
         measurements[sector] = Measurement(np.array([[row]]), np.array([[1 / row]]))
     words = f"differences over {len(values):,} sets of attributes, in closed form"
-    return Optimized(Residuals(part, measurements, words), total**2 / levels, total**2 / levels)
+    lower = pair_bound(part, list(values), np.ones(1)) if part.public else total**2 / levels
+    return Optimized(Residuals(part, measurements, words), total**2 / levels, lower)
 
 
-def _block(part: Part, sector: Sector) -> Block:
+def _block(part: Part, sector: Sector, arrays: Arrays) -> Block:
     """U_S = N^-½V_SN^-½ over the orbits that are measured; by rows where it has fewer of them."""
+    largest = LARGEST_PROBLEM if arrays is NUMPY else LARGEST_ON_DEVICE
     cells, inside = part.seen(sector)
     scales = 1.0 / np.sqrt(part.orbit_sizes[cells])
     multiplicity = part.multiplicity(sector)
-    if len(cells) <= LARGEST_PROBLEM:
+    if len(cells) <= largest:
         gram = part.gram(sector)[np.ix_(inside, inside)] * np.multiply.outer(scales, scales)
         if _has_full_rank(gram) or 5 * len(rows := compact_root(gram)) > 4 * len(cells):
-            return Block(multiplicity, gram, False, cells)
-        return Block(multiplicity, rows, True, cells)
+            return Block(multiplicity, arrays.asarray(gram), False, cells)
+        return Block(multiplicity, arrays.asarray(rows), True, cells)
     count = part.row_count(sector)
-    if count > LARGEST_PROBLEM or count * len(cells) > LARGEST_LIST:
+    if count > largest or count * len(cells) > LARGEST_LIST:
         raise TooLarge(
             f"an optimal strategy for {count:,} queries about {len(cells):,} cells that they tell apart",
-            why=f"the dual problem is solved for at most {LARGEST_PROBLEM:,} queries or cells at once",
-            instead="group levels, ask about fewer attributes at once, or optimize some of the tables alone",
+            why=f"the dual problem is solved for at most {largest:,} queries or cells at once with {arrays.name}",
+            instead="group levels, ask about fewer attributes at once, optimize some of the tables alone, "
+            "or ask for an accelerator",
         )
-    return Block(multiplicity, np.ascontiguousarray(part.rows(sector)[:, inside] * scales), True, cells)
+    rows = np.ascontiguousarray(part.rows(sector)[:, inside] * scales)
+    return Block(multiplicity, arrays.asarray(rows), True, cells)
 
 
 def _has_full_rank(gram: Floats) -> bool:

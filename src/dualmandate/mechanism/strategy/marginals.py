@@ -10,14 +10,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property, reduce
 
 import numpy as np
 
 from dualmandate.errors import TooLarge
 from dualmandate.mechanism.strategy.axes import Floats
-from dualmandate.mechanism.strategy.parts import Key, Part
-from dualmandate.workload.sensitivity import Norm
+from dualmandate.mechanism.strategy.codings import Coding
+from dualmandate.mechanism.strategy.group_stack import GroupStack
+from dualmandate.mechanism.strategy.parts import Part
 
 MOST_ATTRIBUTES = 16
 MOST_WORK = 2**16  # starts × marginals × attributes, beyond which only a few starts are made
@@ -25,79 +25,7 @@ _NEGLIGIBLE = 1e-7  # weight, relative to their sum, of a marginal that is not w
 _GOLDEN = (math.sqrt(5) - 1) / 2
 
 
-@dataclass(frozen=True, eq=False)
-class MarginalStack:
-    """Some marginals of a part, each times a weight, stacked; one row a cell of each."""
-
-    part: Part
-    weights: dict[frozenset[int], float]  # by the places that a marginal keeps
-    words: str
-
-    @property
-    def rows(self) -> int:
-        """Number of measurements."""
-        return sum(math.prod(self.part.merged_shape[place] for place in kept) for kept in self.weights)
-
-    def sensitivity(self, norm: Norm) -> float:
-        """The largest column norm: Σθ, or √Σθ²."""
-        return math.fsum(self.weights.values()) if norm == "l1" else math.hypot(*self.weights.values())
-
-    @cached_property
-    def _inverses(self) -> dict[frozenset[int], float]:
-        """1/X_S for each set of places that a query sees."""
-        shape = self.part.merged_shape
-        found = {}
-        for sector in self.part.sectors:
-            chosen = frozenset(place for place, _ in sector)
-            finer = (kept for kept in self.weights if kept >= chosen)
-            squares = (
-                self.weights[kept] ** 2 * math.prod(n for i, n in enumerate(shape) if i not in kept) for kept in finer
-            )
-            found[chosen] = 1.0 / math.fsum(squares)
-        return found
-
-    def measure(self, counts: Floats) -> Floats:
-        """Ax for histograms over merged cells, shape (k, *merged_shape); shape (k, rows)."""
-        parts = [w * counts.sum(axis=self._summed(kept)).reshape(len(counts), -1) for kept, w in self.weights.items()]
-        return np.concatenate(parts, axis=1)
-
-    def estimate(self, measured: Floats) -> Floats:
-        """Counts over merged cells that give the best linear unbiased answers; shape (k, *merged_shape)."""
-        shape = self.part.merged_shape
-        total = np.zeros((len(measured), *shape))
-        start = 0
-        for kept, weight in self.weights.items():
-            sizes = [n if place in kept else 1 for place, n in enumerate(shape)]
-            stop = start + math.prod(sizes)
-            total += weight * measured[:, start:stop].reshape(len(measured), *sizes)
-            start = stop
-        found = np.zeros_like(total)
-        for chosen, inverse in self._inverses.items():
-            values = total.mean(axis=self._summed(chosen), keepdims=True)
-            for place in chosen:
-                values = values - values.mean(axis=1 + place, keepdims=True)
-            found += inverse * values
-        return found
-
-    def coefficients(self, key: Key) -> Floats:
-        """Squared length of each row of FA⁺ for one table, by rows of each factor."""
-        spreads = [
-            (np.square(level.averaged(factor)[:, 0]), level.spread(factor, 0))
-            for level, factor in zip(self.part.levels, self.part.tables[key], strict=True)
-        ]
-        total: Floats = np.zeros(tuple(factor.rows for factor in self.part.tables[key]))
-        fine = {place for place, (_, differences) in enumerate(spreads) if differences.any()}
-        for chosen, inverse in self._inverses.items():
-            if chosen <= fine:
-                shares = [spread[place in chosen] for place, spread in enumerate(spreads)]
-                total = total + inverse * reduce(np.multiply.outer, shares)
-        return total
-
-    def _summed(self, kept: frozenset[int]) -> tuple[int, ...]:
-        return tuple(1 + place for place in range(len(self.part.axes)) if place not in kept)
-
-
-def best_marginals(part: Part) -> tuple[MarginalStack, float]:
+def best_marginals(part: Part) -> tuple[GroupStack, float]:
     """The best weights found, and the error for sensitivity 1; a closed form for one attribute."""
     shape = part.merged_shape
     if len(shape) > MOST_ATTRIBUTES:
@@ -115,7 +43,11 @@ def best_marginals(part: Part) -> tuple[MarginalStack, float]:
         if weight > 0
     }
     how = "in closed form" if len(shape) == 1 else f"the best of {len(found)} starts"
-    return MarginalStack(part, kept, f"{len(kept)} marginals as weighted counts, {how}"), error
+    groupings = tuple(
+        tuple(Coding.of(level, [0], [place in each]) for place, level in enumerate(part.levels)) for each in kept
+    )
+    arrays = tuple(np.full((1,) * len(shape), weight) for weight in kept.values())
+    return GroupStack(part, groupings, arrays, f"{len(kept)} marginals as weighted counts, {how}"), error
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,22 +3,32 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 import numpy as np
 
 from dualmandate.errors import TooLarge
+from dualmandate.mechanism.mechanism import EVERY_PERSON
+from dualmandate.mechanism.strategy.arrays import Arrays, namespace
 from dualmandate.mechanism.strategy.axes import Floats
 from dualmandate.mechanism.strategy.dual import Measurement
 from dualmandate.mechanism.strategy.gaussian_optimum import Optimized, gaussian_optimum
-from dualmandate.mechanism.strategy.marginals import MarginalStack, best_marginals
+from dualmandate.mechanism.strategy.group_stack import GroupStack
+from dualmandate.mechanism.strategy.marginals import best_marginals
 from dualmandate.mechanism.strategy.p_identity import best_p_identity, p_identity_measurement
-from dualmandate.mechanism.strategy.parts import EVERYTHING_AVERAGED, Part, parts_of
+from dualmandate.mechanism.strategy.partitions import LARGEST_BASE, best_partitions, fits, groups_asked
+from dualmandate.mechanism.strategy.parts import EVERYTHING_AVERAGED, Part
+from dualmandate.mechanism.strategy.public import LARGEST_BY_PAIRS, pair_optimum, public_tables, same_groups
 from dualmandate.mechanism.strategy.residuals import Residuals
-from dualmandate.mechanism.strategy.strategy import Noise, Strategy, known_noise
+from dualmandate.mechanism.strategy.strategy import Noise, Strategy, known_noise, worth_of
+from dualmandate.mechanism.strategy.taking_apart import parts_of
+from dualmandate.population import Domain, Protection
 from dualmandate.workload import Workload
 
 LARGEST_DENSE_STRATEGY = 2_048  # merged cells of a part that is not made of marginals
+FEW_CELLS = 256  # the same beside tables of counts, which are better for many
 MOST_JOINT_ATTRIBUTES = 10
+MOST_JOINT_GROUPS = 128  # of the finest tables, up to which parts are also optimized together
 BOUND_TOLERANCE = 1e-2  # of the dual problem where it only gives a bound
 _GAUSSIAN_BOUND = "the dual of the matrix mechanism for gaussian noise; it holds for every matrix mechanism"
 _LAPLACE_BOUND = (
@@ -27,37 +37,73 @@ _LAPLACE_BOUND = (
 )
 
 
-def optimize_strategy(workload: Workload, noise: Noise = "laplace") -> Strategy:
+def optimize_strategy(
+    workload: Workload,
+    noise: Noise = "laplace",
+    *,
+    values: Mapping[str, float] | None = None,
+    protection: Protection = EVERY_PERSON,
+    arrays: str | None = None,
+) -> Strategy:
     """What to measure for a workload so that all answers together carry the least noise.
 
-    For Gaussian noise the optimum to a certified gap; for pure ε (laplace) the best that enumerated starts lead to. The
-    weight of a table is the root of what its squared error costs. The same workload gives the same strategy.
+    For Gaussian noise the optimum to a certified gap; for pure ε (laplace) the best that enumerated starts lead to.
+    `values` says what the squared error of each table costs society (1 each where None); the weight of a table counts
+    with its square besides. Totals that the `protection` makes public are not measured. `arrays` asks for an
+    accelerator: "torch" or "cupy". The same workload gives the same strategy.
     """
     known_noise(noise)
-    found = [gaussian_optimum(part) if noise == "gaussian" else _laplace(part) for part in parts_of(workload)]
+    where = namespace(arrays)
+    worth = worth_of(workload, values)
+    public = public_tables(workload.domain, protection)
+    parts = parts_of(workload, worth, public=public)
+    if noise == "gaussian":
+        found = [_gaussian(part, workload.domain, protection, arrays=where) for part in parts]
+    else:
+        found = [_laplace(part) for part in parts]
     if noise == "laplace" and len(found) > 1:
-        found = _jointly(workload, found)
-    error = math.prod(each.error for each in found)
+        found = _jointly(parts_of(workload, worth, split=False), found)
+    records = protection.most_records_per_unit
+    error, lower = (math.prod(each) for each in zip(*((each.error, each.lower) for each in found), strict=True))
     return Strategy(
         workload,
         noise,
-        error_coefficient=error,
-        lower_bound=min(math.prod(each.lower for each in found), error),
+        protection,
+        values=worth,
+        found_error=error,
+        lower_bound=records**2 * (lower if public else min(lower, error)),
         bound=_GAUSSIAN_BOUND if noise == "gaussian" else _LAPLACE_BOUND,
         measurements=tuple(each.measured for each in found),
     )
 
 
-def _jointly(workload: Workload, found: list[Optimized]) -> list[Optimized]:
+def _gaussian(part: Part, domain: Domain, protection: Protection, *, arrays: Arrays) -> Optimized:
+    """The certified optimum; beside public totals by weights on pairs of cells, where these are few."""
+    if not part.public or part.merged_size > LARGEST_BY_PAIRS:
+        return gaussian_optimum(part, arrays=arrays)
+    apart = part.cell_by_cell()
+    same = same_groups(apart, domain, protection)
+    gram = apart.gram()[np.ix_(apart.cells, apart.cells)]
+    measured, error, lower = pair_optimum(gram, None if same is None else same[apart.cells])
+    words = f"{len(measured.rows):,} weighted sums of {len(gram):,} cells by the dual problem for pairs of cells"
+    return Optimized(Residuals(apart, {EVERYTHING_AVERAGED: measured}, words), error, lower)
+
+
+def _jointly(together: tuple[Part, ...], found: list[Optimized]) -> list[Optimized]:
     """One strategy for all parts where that is better: for pure ε the product of the best is not the best product."""
-    if not all(isinstance(each.measured, MarginalStack) for each in found):
+    [part] = together
+    kinds = {type(each.measured) for each in found}
+    if len(part.axes) > MOST_JOINT_ATTRIBUTES or Residuals in kinds:
         return found
-    if len(workload.domain.shape) > MOST_JOINT_ATTRIBUTES:
+    if part.is_symmetric and part.possible is None:
+        measured, error = best_marginals(part)
+    elif fits(part) and groups_asked(part) <= MOST_JOINT_GROUPS:
+        measured, error = best_partitions(part)
+    else:
         return found
-    stack, error = best_marginals(parts_of(workload, split=False)[0])
     if error >= math.prod(each.error for each in found):
         return found
-    return [Optimized(stack, error, math.prod(each.lower for each in found))]
+    return [Optimized(measured, error, math.prod(each.lower for each in found))]
 
 
 def _laplace(part: Part) -> Optimized:
@@ -65,20 +111,45 @@ def _laplace(part: Part) -> Optimized:
     if part.is_symmetric and part.possible is None:
         stack, error = best_marginals(part)
         return Optimized(stack, error, gaussian_optimum(part).lower)
-    if part.merged_size > LARGEST_DENSE_STRATEGY:
+    # Sums of cells of one attribute without exchangeable levels are better chosen freely.
+    is_free = len(part.axes) == 1 and part.orbit_count == part.merged_size <= LARGEST_DENSE_STRATEGY
+    by_tables = not is_free and fits(part)
+    if not by_tables and part.merged_size > LARGEST_DENSE_STRATEGY:
         raise TooLarge(
             f"a strategy for laplace noise on {part.merged_size:,} cells that queries tell apart",
-            why=f"unless all tables are marginals, at most {LARGEST_DENSE_STRATEGY:,} cells are measured jointly",
+            why=f"at most {LARGEST_DENSE_STRATEGY:,} cells, or {LARGEST_BASE:,} groups of exchangeable cells, "
+            f"are measured jointly, and the finest tables have {groups_asked(part):,}",
             instead="use gaussian noise, group levels, or optimize some of the tables alone",
         )
     lower = gaussian_optimum(part, BOUND_TOLERANCE).lower
+    candidates: list[tuple[Residuals | GroupStack, float]] = [best_partitions(part)] if by_tables else []
+    if part.merged_size <= LARGEST_DENSE_STRATEGY:
+        candidates.extend(_cell_by_cell(part, FEW_CELLS if by_tables else LARGEST_DENSE_STRATEGY))
+    measured, error = min(candidates, key=lambda each: each[1])
+    return Optimized(measured, error, lower if part.public else min(lower, error))
+
+
+def _cell_by_cell(part: Part, most: int) -> list[tuple[Residuals | GroupStack, float]]:
+    """Each cell and sums of cells where they are few, and the queries themselves where these are."""
     apart = part.cell_by_cell()
     gram = apart.gram()[np.ix_(apart.cells, apart.cells)]
-    candidates = [_cells_and_sums(gram)]
-    if apart.query_count <= LARGEST_DENSE_STRATEGY:
-        candidates.append(_the_queries(apart.queries()[:, apart.cells]))
-    measurement, error, words = min(candidates, key=lambda each: each[1])
-    return Optimized(Residuals(apart, {EVERYTHING_AVERAGED: measurement}, words), error, min(lower, error))
+    found = [_cells_and_sums(gram)] if len(gram) <= most else []
+    if apart.query_count <= most:
+        found.append(_the_queries(apart.queries()[:, apart.cells], gram))
+    basis = apart.public_basis(EVERYTHING_AVERAGED)
+    candidates: list[tuple[Residuals | GroupStack, float]] = []
+    for measurement, error, words in found:
+        # What is public is known: only the rest of a query is put together from measurements.
+        private = _less_public(measurement, basis) if len(basis) else measurement
+        error = float(np.einsum("ij,ij->", private.inverse, gram @ private.inverse)) if len(basis) else error
+        candidates.append((Residuals(apart, {EVERYTHING_AVERAGED: private}, words), error))
+    return candidates
+
+
+def _less_public(measurement: Measurement, basis: Floats) -> Measurement:
+    """The same rows, with the inverse of what they measure beyond what is public."""
+    private = measurement.rows - (measurement.rows @ basis.T) @ basis
+    return Measurement(measurement.rows, np.asarray(np.linalg.pinv(private), dtype=np.float64))
 
 
 def _cells_and_sums(gram: Floats) -> tuple[Measurement, float, str]:
@@ -92,9 +163,9 @@ def _cells_and_sums(gram: Floats) -> tuple[Measurement, float, str]:
     return measurement, error, words
 
 
-def _the_queries(rows: Floats) -> tuple[Measurement, float, str]:
-    """The queries themselves, made consistent by least squares: error Δ²·rank."""
+def _the_queries(rows: Floats, gram: Floats) -> tuple[Measurement, float, str]:
+    """The queries themselves, made consistent by least squares: error Δ²·rank where nothing is public."""
     largest = float(np.abs(rows).sum(axis=0).max())
     inverse = np.asarray(np.linalg.pinv(rows / largest), dtype=np.float64)
-    error = float(np.square(rows @ inverse).sum())
+    error = float(np.einsum("ij,ij->", inverse, gram @ inverse))
     return Measurement(rows / largest, inverse), error, f"the {len(rows):,} queries themselves, made consistent"

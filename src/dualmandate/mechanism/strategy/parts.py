@@ -9,24 +9,23 @@ mix, so the Gram matrix V of the workload splits into one small block V_S for ea
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from functools import cached_property
 from itertools import product
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dualmandate.errors import InvalidWorkload, TooLarge
-from dualmandate.mechanism.dense_strategy import possible_cells
-from dualmandate.mechanism.strategy.axes import Axis, Floats, Indices, axis_of, with_zeros
-from dualmandate.workload import Factor, Workload
-from dualmandate.workload.factor import LARGEST_DENSE, Numbers, affordable
+from dualmandate.errors import InvalidMechanism, InvalidWorkload, TooLarge
+from dualmandate.mechanism.strategy.algebra import compact_root, kron, orthonormal, outer, without
+from dualmandate.mechanism.strategy.axes import Axis, Floats, Indices
+from dualmandate.workload import Factor
+from dualmandate.workload.factor import affordable
 
 MOST_SECTORS = 2**16
 LARGEST_BOX = 2**24  # orbits that are told apart
+LARGEST_GRAM = 2**13  # orbits of which every two are compared; 512 MiB
 
 Key = tuple[Hashable, ...]
 Sector = frozenset[tuple[int, int]]  # (place of an attribute, class whose differences it is in)
@@ -42,6 +41,7 @@ class Part:
     tables: dict[Key, tuple[Factor, ...]]
     squared_weights: dict[Key, float]
     possible: NDArray[np.bool_] | None = None  # merged cells that can occur, in the merged shape; None: all
+    public: tuple[tuple[Factor, ...], ...] = ()  # tables that are known exactly without being measured
 
     @property
     def merged_shape(self) -> tuple[int, ...]:
@@ -70,18 +70,18 @@ class Part:
 
     @cached_property
     def cells(self) -> Indices:
-        """Orbits that can occur and that some query asks about, row-major."""
+        """Orbits that can occur and that some query asks about, row-major; all that can occur beside public totals."""
         if self.orbit_count > LARGEST_BOX:
             raise TooLarge(
                 f"a strategy over {self.orbit_count:.3g} cells that queries tell apart",
                 why=f"at most {LARGEST_BOX:,} cells are weighed one by one",
                 instead="group levels, or ask about fewer attributes at once",
             )
-        asked = np.zeros(self.orbit_count, dtype=np.bool_)
+        asked = np.full(self.orbit_count, bool(self.public))
         for key, factors in self.tables.items():
             if self.squared_weights[key] > 0:
                 columns = (f.counts[level.kept[level.first]] > 0 for f, level in zip(factors, self.levels, strict=True))
-                asked |= _outer(list(columns))
+                asked |= outer(list(columns))
         if self.possible is not None:
             asked &= self.possible[np.ix_(*(level.first for level in self.levels))].reshape(-1)
         if not asked.any():
@@ -91,7 +91,7 @@ class Part:
     @cached_property
     def orbit_sizes(self) -> Floats:
         """Merged cells in each of `cells`, N."""
-        return _outer([level.members.astype(np.float64) for level in self.levels])[self.cells]
+        return outer([level.members.astype(np.float64) for level in self.levels])[self.cells]
 
     def cell_by_cell(self) -> Part:
         """The same part with every merged cell an orbit of its own."""
@@ -130,11 +130,29 @@ class Part:
 
     @cached_property
     def sectors(self) -> dict[Sector, dict[Key, float]]:
-        """For each sector that a query sees, what each table weighs there: w²·Π a over the attributes in differences.
+        """For each sector in which something is left to measure, what each table weighs there.
 
-        Attributes of one class that are averaged weigh a + bm. Tables that weigh nothing in a sector are left out, and
-        so are sectors in which all do.
+        That is w²·Π a over the attributes in differences; attributes of one class that are averaged weigh a + bm.
+        Tables that weigh nothing in a sector are left out.
         """
+        if not self.public:
+            return self._all_sectors
+        found = {sector: each for sector, each in self._all_sectors.items() if not self._is_public(sector)}
+        if not found:
+            raise InvalidMechanism(
+                "a strategy for answers that no neighboring file can change",
+                why="exact totals, or the public number of records, decide them all: noise protects nothing",
+                instead="publish them as the exact totals that they are, or drop the invariant",
+            )
+        return found
+
+    def _is_public(self, sector: Sector) -> bool:
+        """Whether every query of a sector is decided by what is public."""
+        whole = float(np.trace(self._asked_gram(sector)))
+        return float(np.trace(self.gram(sector))) <= 1e-10 * whole
+
+    @cached_property
+    def _all_sectors(self) -> dict[Sector, dict[Key, float]]:
         found: dict[Sector, dict[Key, float]] = {}
         for key, factors in self.tables.items():
             choices = [self._choices(place, factor) for place, factor in enumerate(factors)]
@@ -152,6 +170,25 @@ class Part:
                     sector = frozenset((i, one) for i, (one, _) in enumerate(chosen) if one is not None)
                     found.setdefault(sector, {})[key] = weight
         return found
+
+    @cached_property
+    def public_sectors(self) -> dict[Sector, list[int]]:
+        """For each sector in which something is public, the numbers of the public tables."""
+        found: dict[Sector, list[int]] = {}
+        for number, factors in enumerate(self.public):
+            choices = [self._choices(place, factor) for place, factor in enumerate(factors)]
+            for chosen in product(*choices):
+                sector = frozenset((i, one) for i, (one, _) in enumerate(chosen) if one is not None)
+                found.setdefault(sector, []).append(number)
+        return found
+
+    def public_basis(self, sector: Sector, masses: Floats | None = None) -> Floats:
+        """Orthonormal rows that span what is public in a sector, over its orbits that are measured, times √mass."""
+        places, inside = self.averaged(sector), self.seen(sector)[1]
+        tables = [self.public[number] for number in self.public_sectors.get(sector, [])]
+        found = [kron([self._root(place, table[place]) for place in places])[:, inside] for table in tables]
+        rows = np.concatenate([np.zeros((0, len(inside))), *found])
+        return orthonormal(rows if masses is None else rows * np.sqrt(masses))
 
     def _choices(self, place: int, factor: Factor) -> list[tuple[int | None, float]]:
         own = self.own(place, factor)
@@ -181,21 +218,58 @@ class Part:
         return places[inside], inside
 
     def gram(self, sector: Sector = EVERYTHING_AVERAGED) -> Floats:
-        """V_S = Σ_t weight_t ⊗ FᵀF over the orbits of a sector."""
+        """V_S = Σ_t weight_t ⊗ FᵀF over the orbits of a sector, less what is public."""
+        asked = self._asked_gram(sector)
+        if sector not in self.public_sectors:
+            return asked
+        inside, private = np.ix_(self.seen(sector)[1], self.seen(sector)[1]), np.zeros_like(asked)
+        private[inside] = without(asked[inside], self.public_basis(sector))
+        return private
+
+    def _asked_gram(self, sector: Sector) -> Floats:
         places = self.averaged(sector)
         size = math.prod(self.orbit_shape[place] for place in places)
-        affordable(size, size, "a Gram matrix")
+        if size > LARGEST_GRAM:
+            raise TooLarge(
+                f"a Gram matrix over {size:,} cells that queries tell apart, {size**2 * 8 / 2**30:,.0f} GiB",
+                why=f"at most {LARGEST_GRAM:,} such cells are compared with each other",
+                instead="group levels, ask about fewer attributes at once, or optimize some of the tables alone",
+            )
         total = np.zeros((size, size))
-        for key, weight in self.sectors[sector].items():
+        for key, weight in self._all_sectors[sector].items():
             total += weight * kron([self.averaged_gram(place, self.tables[key][place]) for place in places])
         return total
 
+    def tells_apart(self, key: Key, sector: Sector) -> bool:
+        """Whether a table tells levels of all classes apart that a sector looks at the differences of."""
+        return all(self.own(place, self.tables[key][place])[one] > 0 for place, one in sector)
+
+    def table_gram(self, key: Key, sector: Sector) -> Floats | None:
+        """⊗ FᵀF of one table over the orbits of a sector, public or not, without its weight; None where it is 0."""
+        fixed, scale = dict(sector), 1.0
+        for place, factor in enumerate(self.tables[key]):
+            if place in fixed:
+                scale *= float(self.own(place, factor)[fixed[place]])
+            elif self.levels[place].orbits == 1:
+                scale *= float(self.averaged_gram(place, factor)[0, 0])
+        if scale == 0.0:
+            return None
+        return scale * kron([self.averaged_gram(place, self.tables[key][place]) for place in self.averaged(sector)])
+
     def rows(self, sector: Sector = EVERYTHING_AVERAGED) -> Floats:
-        """Rows W with WᵀW = V_S over the orbits of a sector: as many a table as its factors have ranks."""
+        """Rows W with WᵀW = V_S over the orbits of a sector: as many a table as its factors have ranks.
+
+        What is public is left out of them.
+        """
         places, blocks = self.averaged(sector), []
         for key, weight in self._merged_weights(sector).items():
             blocks.append(math.sqrt(weight) * kron([self._root(place, self.tables[key][place]) for place in places]))
-        return np.concatenate(blocks)
+        found = np.concatenate(blocks)
+        if sector not in self.public_sectors:
+            return found
+        inside, private, basis = self.seen(sector)[1], np.zeros_like(found), self.public_basis(sector)
+        private[:, inside] = found[:, inside] - (found[:, inside] @ basis.T) @ basis
+        return private
 
     def row_count(self, sector: Sector = EVERYTHING_AVERAGED) -> int:
         """How many rows `rows` would give."""
@@ -218,97 +292,6 @@ class Part:
         return dict(found.values())
 
 
-def parts_of(workload: Workload, *, split: bool = True) -> tuple[Part, ...]:
-    """The parts of a workload: attributes split off one by one where the tables are all combinations (if `split`)."""
-    squares: dict[Key, Fraction] = {}
-    tables: dict[Key, tuple[Factor, ...]] = {}
-    for table in workload.tables:
-        key = tuple(factor.key for factor in table.factors)
-        tables[key] = table.factors
-        squares[key] = squares.get(key, Fraction(0)) + table.weight**2
-    axes = tuple(range(len(workload.domain.shape)))
-    if workload.domain.structural_zeros:
-        return (_part_with_zeros(workload, tables, squares),)
-    found = []
-    for axis in axes if split else ():
-        place = axes.index(axis)
-        alone = _alone(squares, place) if len(axes) > 1 else None
-        if alone is not None:
-            single: dict[Key, tuple[Factor, ...]] = {
-                (key,): (next(f[place] for k, f in tables.items() if k[place] == key),) for key in alone
-            }
-            found.append(_part((axis,), single, {(key,): value for key, value in alone.items()}))
-            first = next(iter(alone))
-            axes = axes[:place] + axes[place + 1 :]
-            squares = {k[:place] + k[place + 1 :]: value for k, value in squares.items() if k[place] == first}
-            tables = {k[:place] + k[place + 1 :]: f[:place] + f[place + 1 :] for k, f in tables.items()}
-    found.append(_part(axes, tables, squares))
-    return tuple(found)
-
-
-def _alone(squares: dict[Key, Fraction], place: int) -> dict[Hashable, Fraction] | None:
-    """Squared weights of one attribute's factors relative to the first, if they multiply those of the rest."""
-    rest: dict[Key, dict[Hashable, Fraction]] = {}
-    for key, value in squares.items():
-        rest.setdefault(key[:place] + key[place + 1 :], {})[key[place]] = value
-    first_key = next(iter(squares))[place]
-    ratios: dict[Hashable, Fraction] | None = None
-    for values in rest.values():
-        if first_key not in values:
-            return None
-        found = {key: value / values[first_key] for key, value in values.items()}
-        if ratios is not None and found != ratios:
-            return None
-        ratios = found
-    return ratios
-
-
-def _part(axes: tuple[int, ...], tables: dict[Key, tuple[Factor, ...]], squares: dict[Key, Fraction]) -> Part:
-    levels = tuple(axis_of([factors[place] for factors in tables.values()]) for place in range(len(axes)))
-    return Part(axes, levels, tables, {key: float(value) for key, value in squares.items()})
-
-
-def _part_with_zeros(workload: Workload, tables: dict[Key, tuple[Factor, ...]], squares: dict[Key, Fraction]) -> Part:
-    """All attributes together: a merged cell is possible where one of its cells is."""
-    if workload.domain.size > LARGEST_DENSE:
-        raise TooLarge(
-            f"a strategy for {workload.domain.size:.3g} cells with structural zeros",
-            why=f"impossible cells are listed for at most {LARGEST_DENSE:,} cells",
-            instead="optimize for fewer attributes, or without the structural zeros",
-        )
-    part = _part(tuple(range(len(workload.domain.shape))), tables, squares)
-    counts: Numbers = possible_cells(workload.domain).reshape(workload.domain.shape).astype(np.int64)
-    for place, level in enumerate(part.levels):
-        counts = level.merge(counts, place)
-    possible = counts > 0
-    levels = tuple(
-        with_zeros(
-            level,
-            [factors[place] for factors in tables.values()],
-            np.moveaxis(possible, place, 0).reshape(level.merged, -1),
-        )
-        for place, level in enumerate(part.levels)
-    )
-    return Part(part.axes, levels, tables, part.squared_weights, possible)
-
-
-def kron(matrices: Sequence[Floats]) -> Floats:
-    """The product of matrices of one attribute each; 1 × 1 where there are none."""
-    found: Floats = np.ones((1, 1))
-    for matrix in matrices:
-        found = found * matrix if matrix.size == 1 else np.asarray(np.kron(found, matrix), dtype=np.float64)
-    return found
-
-
-def compact_root(gram: Floats) -> Floats:
-    """R with RᵀR = G for a positive semidefinite G, with as many rows as its rank."""
-    if len(gram) == 1:
-        return np.sqrt(gram)
-    values, vectors = np.linalg.eigh(gram)
-    kept = values > values[-1] * len(values) * np.finfo(np.float64).eps
-    return np.asarray((vectors[:, kept] * np.sqrt(values[kept])).T)
-
-
 def asks_nothing() -> InvalidWorkload:
     """The refusal of queries without an answer that could differ."""
     return InvalidWorkload(
@@ -316,10 +299,3 @@ def asks_nothing() -> InvalidWorkload:
         why="their answers are 0 whatever the data are, so there is nothing to measure",
         instead="leave these tables out",
     )
-
-
-def _outer(vectors: Sequence[NDArray[Any]]) -> NDArray[Any]:
-    found = vectors[0]
-    for vector in vectors[1:]:
-        found = np.multiply.outer(found, vector).reshape(-1)
-    return found

@@ -9,16 +9,19 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property, reduce
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dualmandate.mechanism.strategy.axes import Floats, Indices
 from dualmandate.mechanism.strategy.dual import Measurement
 from dualmandate.mechanism.strategy.parts import EVERYTHING_AVERAGED, Key, Part, Sector
+from dualmandate.mechanism.strategy.sectors import add_component, component, copies, squared_lengths
 from dualmandate.workload.sensitivity import Norm
 
-CHUNK = 2**23  # numbers that are held while errors of queries are added up
+if TYPE_CHECKING:
+    from dualmandate.mechanism.strategy.whole_rows import WholeRows
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,10 +35,7 @@ class Residuals:
     @property
     def rows(self) -> int:
         """Number of measurements."""
-        return sum(len(each.rows) * self._copies(sector) for sector, each in self.measurements.items())
-
-    def _copies(self, sector: Sector) -> int:
-        return math.prod(int(self.part.levels[place].members[one]) for place, one in sector)
+        return sum(len(each.rows) * copies(self.part, sector) for sector, each in self.measurements.items())
 
     @cached_property
     def _seen(self) -> dict[Sector, tuple[Indices, Indices]]:
@@ -55,7 +55,7 @@ class Residuals:
         """Ax for histograms over merged cells, shape (k, *merged_shape); shape (k, rows)."""
         found = []
         for sector, measured in self.measurements.items():
-            values = self._component(counts, sector)[:, self._seen[sector][1]]
+            values = component(self.part, counts, sector)[:, self._seen[sector][1]]
             values = np.moveaxis(np.tensordot(measured.rows, values, axes=([1], [1])), 0, 1)
             found.append(values.reshape(len(counts), -1))
         return np.concatenate(found, axis=1)
@@ -65,80 +65,22 @@ class Residuals:
         total = np.zeros((len(measured), *self.part.merged_shape))
         start = 0
         for sector, block in self.measurements.items():
-            stop = start + len(block.rows) * self._copies(sector)
+            stop = start + len(block.rows) * copies(self.part, sector)
             values = measured[:, start:stop].reshape(len(measured), len(block.rows), -1)
-            values = np.moveaxis(np.tensordot(block.inverse, values, axes=([1], [1])), 0, 1)
-            self._add(total, values, sector)
+            full = np.zeros((len(measured), len(self.part.orbits_of(sector)), values.shape[2]))
+            full[:, self._seen[sector][1]] = np.moveaxis(np.tensordot(block.inverse, values, axes=([1], [1])), 0, 1)
+            add_component(self.part, total, full, sector)
             start = stop
         return total
 
     def coefficients(self, key: Key) -> Floats:
         """Squared length of each row of FA⁺ for one table, by rows of each factor."""
-        factors, levels = self.part.tables[key], self.part.levels
-        total: Floats = np.zeros(tuple(factor.rows for factor in factors))
-        for sector, block in self.measurements.items():
-            fixed = dict(sector)
-            shares: list[Floats] = []
-            for place, one in fixed.items():
-                shares.append(levels[place].spread(factors[place], one))
-            if not all(share.any() for share in shares):
-                continue
-            averaged = [place for place in range(len(levels)) if place not in fixed]
-            squares = self._squares(key, block, sector=sector)
-            shaped = reduce(np.multiply.outer, shares, squares)
-            order = [*averaged, *fixed]
-            total += shaped.transpose([order.index(place) for place in range(len(order))])
-        return total
+        inverses = {sector: (self._seen[sector][1], each.inverse) for sector, each in self.measurements.items()}
+        return squared_lengths(self.part, key, inverses)
 
-    def _squares(self, key: Key, block: Measurement, *, sector: Sector) -> Floats:
-        """Σ over measured rows of (F·B_S)², by rows of each factor of an averaged attribute."""
-        fixed, part = dict(sector), self.part
-        averaged = [place for place in range(len(part.levels)) if place not in fixed]
-        maps = [part.levels[place].averaged(part.tables[key][place]) for place in averaged]
-        shape = tuple(part.orbit_shape[place] for place in averaged)
-        total = np.zeros(tuple(len(each) for each in maps))
-        width = max(1, CHUNK // max(total.size, math.prod(shape)))
-        for start in range(0, len(block.rows), width):
-            some = block.inverse[:, start : start + width]
-            values = np.zeros((math.prod(shape), some.shape[1]))
-            values[self._seen[sector][1]] = some
-            values = values.reshape(*shape, some.shape[1])
-            for axis, each in enumerate(maps):
-                values = np.moveaxis(np.tensordot(each, values, axes=([1], [axis])), 0, axis)
-            total += np.square(values).sum(axis=-1)
-        return total
+    def exact(self, norm: Norm) -> WholeRows:
+        """Whole-number rows with rational weights, whose error is at most 0.1 % more."""
+        # Rounding measures its own error with rows like these.
+        from dualmandate.mechanism.strategy.quantize import whole_rows
 
-    def _component(self, counts: Floats, sector: Sector) -> Floats:
-        """Histograms in a sector; shape (k, orbits of the sector, copies)."""
-        fixed, values = dict(sector), counts
-        for place, level in enumerate(self.part.levels):
-            if place in fixed:
-                values = np.take(values, level.levels_of(fixed[place]), axis=1 + place)
-                values = values - values.mean(axis=1 + place, keepdims=True)
-            else:
-                values = level.averages(values, 1 + place)
-        order = [1 + place for place in range(len(self.part.levels)) if place not in fixed]
-        copies = [1 + place for place in fixed]
-        shaped = values.transpose([0, *order, *copies])
-        return shaped.reshape(len(counts), math.prod(shaped.shape[1 : 1 + len(order)]), -1)
-
-    def _add(self, total: Floats, values: Floats, sector: Sector) -> None:
-        """Add numbers of a sector, shape (k, orbits that are measured, copies), to counts over merged cells."""
-        fixed, levels = dict(sector), self.part.levels
-        averaged = [place for place in range(len(levels)) if place not in fixed]
-        shape = [self.part.orbit_shape[place] for place in averaged]
-        full = np.zeros((len(values), math.prod(shape), values.shape[2]))
-        full[:, self._seen[sector][1]] = values
-        full = full.reshape(len(values), *shape, *(int(levels[place].members[one]) for place, one in fixed.items()))
-        order = [*averaged, *fixed]
-        full = full.transpose([0, *(1 + order.index(place) for place in range(len(levels)))])
-        index = [slice(None)] + [
-            level.levels_of(fixed[place]) if place in fixed else np.arange(level.merged)
-            for place, level in enumerate(levels)
-        ]
-        for place, level in enumerate(levels):
-            if place in fixed:
-                full = full - full.mean(axis=1 + place, keepdims=True)
-            else:
-                full = level.from_averages(full, 1 + place)
-        total[np.ix_(np.arange(len(values)), *index[1:])] += full  # type: ignore[arg-type]
+        return whole_rows(self, norm)

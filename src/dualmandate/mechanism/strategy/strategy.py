@@ -3,21 +3,34 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import reduce
+from fractions import Fraction
+from functools import cached_property, reduce
 from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dualmandate.errors import InvalidMechanism, InvalidWorkload, TooLarge
+from dualmandate.errors import InvalidMechanism, InvalidWorkload, UnknownName
 from dualmandate.mechanism.strategy.axes import Floats
+from dualmandate.mechanism.strategy.exact import (
+    ExactPart,
+    ExactStrategy,
+    affordable_estimate,
+    answers_of,
+    known_counts,
+    merged_counts,
+    part_by_part,
+    table_key,
+)
 from dualmandate.mechanism.strategy.parts import Key, Part
+from dualmandate.population import Neighbors, Protection
 from dualmandate.workload import Workload
 from dualmandate.workload.sensitivity import Norm
 
 Noise = Literal["laplace", "gaussian"]
-LARGEST_ESTIMATE = 2**26  # merged cells that are estimated at once; 512 MiB of 64-bit numbers
+LEAST_WORTH = Fraction(1, 10**6)  # of the dearest table: what is worth less still has to be answered
 
 
 class PartMeasurement(Protocol):
@@ -54,19 +67,25 @@ class PartMeasurement(Protocol):
         """Squared length of each row of FA⁺ for one table, by rows of each factor."""
         ...
 
+    def exact(self, norm: Norm) -> ExactPart:
+        """Whole-number rows with rational weights that measure nearly the same."""
+        ...
+
 
 @dataclass(frozen=True, eq=False)
 class Strategy:
     """What is measured for a workload (the paper's A), a product of one strategy a part, and its certificate.
 
     With noise of variance V at sensitivity 1, the expected squared error of all answers together is
-    V·`error_coefficient`, error_coefficient = (ΔA)²‖QA⁺‖²_F; no strategy has one below `lower_bound`. Both are for one
-    record added or removed.
+    V·`error_coefficient`, error_coefficient = (ΔA)²‖QA⁺‖²_F with each table times its value; no strategy has one below
+    `lower_bound`. Both are for the neighbor relation of `protection`.
     """
 
     workload: Workload
     noise: Noise
-    error_coefficient: float
+    protection: Protection
+    values: dict[str, Fraction]  # what the squared error of each table costs
+    found_error: float  # of the rows as they were found, for one record added or removed
     lower_bound: float
     bound: str  # which bound, and for which class of mechanisms
     measurements: tuple[PartMeasurement, ...]
@@ -78,8 +97,21 @@ class Strategy:
 
     @property
     def sensitivity(self) -> float:
-        """ΔA: the largest column norm, 1 up to rounding; norms of a product are products of norms."""
-        return math.prod(part.sensitivity(self.norm) for part in self.measurements)
+        """ΔA: the largest column norm times the records of a unit, or the largest distance of two columns.
+
+        Norms of a product are products of norms.
+        """
+        if self.protection.neighbors is Neighbors.ADD_OR_REMOVE:
+            records = self.protection.most_records_per_unit
+            return records * math.prod(part.sensitivity(self.norm) for part in self.measurements)
+        return self.exact.sensitivity(self.protection).value
+
+    @cached_property
+    def error_coefficient(self) -> float:
+        """(ΔA)²‖QA⁺‖²_F, each table times its value; for moves of a record, of the whole-number rows."""
+        if self.protection.neighbors is Neighbors.ADD_OR_REMOVE:
+            return self.found_error * self.protection.most_records_per_unit**2
+        return self.exact.error_coefficient(self.protection)
 
     @property
     def rows(self) -> int:
@@ -113,66 +145,47 @@ class Strategy:
         The variance of a query is that of noise at sensitivity 1 times this.
         """
         table = self.workload.table(table_name)
-        found = [each.coefficients(_key(each.part, table.factors)) for each in self.measurements]
+        found = [each.coefficients(table_key(each.part, table)) for each in self.measurements]
         axes = [axis for each in self.measurements for axis in each.part.axes]
         outer = reduce(np.multiply.outer, found).transpose(np.argsort(axes))
         return np.asarray(float(table.weight) ** 2 * self.sensitivity**2 * outer.reshape(-1))
 
     def measure(self, counts: NDArray[Any]) -> Floats:
         """Ax, without noise, for a public or synthetic histogram, dense or flattened; shape (rows,)."""
-        domain = self.workload.domain
-        self._affordable(domain.size)
-        if counts.shape not in (domain.shape, (domain.size,)):
-            raise InvalidWorkload(
-                f"counts of shape {counts.shape} do not fit a domain of shape {domain.shape}",
-                why="a histogram has one count a cell",
-                instead="give the counts in the shape of the domain, or flattened in row-major order",
-            )
-        values: Floats = counts.reshape(domain.shape).astype(np.float64)
-        values = values.transpose([axis for each in self.measurements for axis in each.part.axes])
-        for each in self.measurements:
-            for place, level in enumerate(each.part.levels):
-                values = level.merge(values, place)
-            count = len(each.part.axes)
-            values = np.moveaxis(values, range(count), range(-count, 0))
-            rest = values.shape[: values.ndim - count]
-            values = each.measure(values.reshape(-1, *values.shape[values.ndim - count :])).reshape(*rest, -1)
-        return values.reshape(-1)
+        values = merged_counts(self.workload, self._parts, counts.astype(np.float64))
+        return part_by_part(values, [(each.part, each.measure) for each in self.measurements])
 
-    def reconstruct(self, measured: Floats) -> Floats:
-        """The workload's answers from noisy measurements: QA⁺y, best linear unbiased; shape (query_count,)."""
+    @property
+    def _parts(self) -> list[Part]:
+        return [each.part for each in self.measurements]
+
+    def reconstruct(self, measured: Floats, like: NDArray[Any] | None = None) -> Floats:
+        """The workload's answers from noisy measurements: QA⁺y, best linear unbiased; shape (query_count,).
+
+        Beside public totals, `like` is any histogram that has them: what is public is taken from it.
+        """
         if measured.shape != (self.rows,):
             raise InvalidWorkload(
                 f"{measured.shape} numbers were given for {self.rows:,} measurements",
                 why="there is one number a measurement",
                 instead="give them in the order of `measure`",
             )
-        self._affordable(math.prod(each.part.merged_size for each in self.measurements))
-        values = measured.reshape([each.rows for each in self.measurements])
+        affordable_estimate(math.prod(part.merged_size for part in self._parts))
+        known = known_counts(self.workload, self._parts, like)
+        values = measured
+        if known is not None:
+            values = values - part_by_part(known, [(each.part, each.measure) for each in self.measurements])
+        values = values.reshape([each.rows for each in self.measurements])
         for each in self.measurements:
             values = np.moveaxis(values, 0, -1)
             values = each.estimate(values.reshape(-1, each.rows)).reshape(*values.shape[:-1], *each.part.merged_shape)
-        axes = [axis for each in self.measurements for axis in each.part.axes]
-        levels = [level for each in self.measurements for level in each.part.levels]
-        answers = []
-        for table in self.workload.tables:
-            found = values
-            for place, (axis, level) in enumerate(zip(axes, levels, strict=True)):
-                found = level.apply(table.factors[axis], found, place)
-            answers.append(float(table.weight) * found.transpose(np.argsort(axes)).reshape(-1))
-        return np.concatenate(answers)
+        return answers_of(self.workload, self._parts, values if known is None else values + known)
 
-    def _affordable(self, cells: int) -> None:
-        if cells > LARGEST_ESTIMATE:
-            raise TooLarge(
-                f"an estimate of {cells:.3g} cells",
-                why=f"at most {LARGEST_ESTIMATE:,} cells are estimated at once",
-                instead="use the strategy's errors, which need no cells, or ask about fewer attributes",
-            )
-
-
-def _key(part: Part, factors: tuple[Any, ...]) -> Key:
-    return tuple(factors[axis].key for axis in part.axes)
+    @cached_property
+    def exact(self) -> ExactStrategy:
+        """The same strategy as it is published: whole-number rows with rational losses."""
+        parts = tuple(each.exact(self.norm) for each in self.measurements)
+        return ExactStrategy(self.workload, self.norm, parts, self.values)
 
 
 def _share(ratio: float) -> str:
@@ -187,3 +200,30 @@ def known_noise(noise: str) -> None:
             why="strategies are optimized for the L1 norm (laplace) or the L2 norm (gaussian)",
             instead="ask for 'laplace', which serves every noise in epsilon, or 'gaussian'",
         )
+
+
+def worth_of(workload: Workload, values: Mapping[str, float] | None) -> dict[str, Fraction]:
+    """What the squared error of each table costs, exactly; at least a millionth of the dearest, to stay answerable."""
+    names = [table.name for table in workload.tables]
+    for name, value in (values or {}).items():
+        if name not in names:
+            raise UnknownName(
+                f"'{name}' is not a table of this workload",
+                why=f"it has {', '.join(names[:12])}{', …' if len(names) > 12 else ''}",
+                instead="name one of its tables",
+            )
+        if not (math.isfinite(value) and value >= 0):
+            raise InvalidWorkload(
+                f"the accuracy of '{name}' is worth {value}",
+                why="a strategy weighs squared errors by what they cost: finite numbers, 0 or more",
+                instead="state a finite value",
+            )
+    exact = {name: Fraction((values or {}).get(name, 1.0)) for name in names}
+    dearest = max(exact.values())
+    if dearest == 0:
+        raise InvalidWorkload(
+            "a strategy for tables whose accuracy is worth nothing",
+            why="there is nothing to weigh one table's errors against another's by",
+            instead="give at least one table a positive value",
+        )
+    return {name: max(value, dearest * LEAST_WORTH) for name, value in exact.items()}

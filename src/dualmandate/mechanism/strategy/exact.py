@@ -1,0 +1,308 @@
+"""The strategy that is published: whole-number rows with rational losses, and what a release of it loses, exactly.
+
+Each row is divided by the common divisor of its entries and measured as a whole number with discrete noise of its own
+loss: u·w (pure ε) or u·w² (ρ), w the row's weight and u the loss for one unit of sensitivity. A unit then loses at most
+u·max Σ_r (w_r·|a_r·Δx|)^p over neighbors, which is computed in exact arithmetic, squares only. Rows that are a weight
+times 0/1 are plain counts, so that coarse noise keeps what it gains over continuous noise.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property, reduce
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dualmandate.errors import InvalidMechanism, InvalidWorkload, TooLarge
+from dualmandate.mechanism.strategy.axes import Floats, Indices
+from dualmandate.mechanism.strategy.parts import Key, Part
+from dualmandate.mechanism.strategy.public import same_groups
+from dualmandate.population import Neighbors, Protection
+from dualmandate.workload import Factor, Sensitivity, Table, Workload
+from dualmandate.workload.sensitivity import Norm
+
+LARGEST_ESTIMATE = 2**26  # merged cells that are estimated at once; 512 MiB of 64-bit numbers
+MOST_KINDS = 2**16  # different weights of rows of a product of parts
+
+
+class ExactPart(Protocol):
+    """What is measured about one part: whole-number rows, each divided by the gcd of its entries, times weights."""
+
+    @property
+    def part(self) -> Part:
+        """The attributes and tables."""
+        ...
+
+    @property
+    def words(self) -> str:
+        """What is measured, in words."""
+        ...
+
+    @property
+    def rows(self) -> int:
+        """Number of measurements."""
+        ...
+
+    @property
+    def steps(self) -> tuple[Fraction, ...]:
+        """The weight w > 0 of each kind of row; several rows may be of one kind."""
+        ...
+
+    def kinds(self) -> Indices:
+        """The kind of each row, in the order of `count`; shape (rows,)."""
+        ...
+
+    def largest_column(self, power: int) -> Fraction:
+        """The largest Σ_r (w_r·|a_r|)^power over merged cells that can occur, exactly."""
+        ...
+
+    def largest_difference(self, power: int, same: NDArray[np.int64] | None) -> tuple[Fraction, bool]:
+        """The largest Σ_r (w_r·|a_r − a_r′|)^power over pairs of merged cells with the same label, and whether exact.
+
+        Where it is not exact it is a certified upper bound. `same` has one label a merged cell; None: all pairs.
+        """
+        ...
+
+    def count(self, counts: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The whole numbers a·x for histograms over merged cells, shape (k, *merged_shape); shape (k, rows)."""
+        ...
+
+    def estimate(self, measured: Floats) -> Floats:
+        """Counts over merged cells, shape (k, *merged_shape), from weighted rows w·(a·x + noise), shape (k, rows)."""
+        ...
+
+    def table_sums(self, key: Key) -> Floats:
+        """Σ of (FA⁺)² over the queries of a table and the rows of each kind; shape (kinds,)."""
+        ...
+
+    def coefficients(self, key: Key, variances: Floats | None = None) -> Floats:
+        """Σ_r (FA⁺)²·v for each query of a table, v the variance by kind (1 where None), by rows of each factor."""
+        ...
+
+    def query_rows(self, key: Key, indices: Sequence[tuple[int, ...]]) -> Floats:
+        """Some rows of FA⁺, by the rows of each factor; shape (len(indices), rows)."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class ExactStrategy:
+    """Whole-number rows for a workload, a product of one list of rows a part; a row of a product is a product of rows.
+
+    Rows are in the row-major order of the parts, and so are kinds: the weight of a kind is the product of its parts'.
+    """
+
+    workload: Workload
+    norm: Norm
+    parts: tuple[ExactPart, ...]
+    values: dict[str, Fraction]  # of each table's accuracy
+
+    @property
+    def power(self) -> int:
+        """1 where losses add up with sizes of changes (ε), 2 where they do with squares (ρ)."""
+        return 1 if self.norm == "l1" else 2
+
+    @property
+    def rows(self) -> int:
+        """Number of measurements (an exact integer, however large)."""
+        return math.prod(part.rows for part in self.parts)
+
+    @cached_property
+    def steps(self) -> tuple[Fraction, ...]:
+        """The weight of each kind of row."""
+        count = math.prod(len(part.steps) for part in self.parts)
+        if count > MOST_KINDS:
+            raise TooLarge(
+                f"a product of strategies with {count:,} different weights",
+                why=f"at most {MOST_KINDS:,} are told apart, each with a loss of its own",
+                instead="publish with gaussian noise, or fewer attributes with ordered queries",
+            )
+        found = [Fraction(1)]
+        for part in self.parts:
+            found = [one * other for one in found for other in part.steps]
+        return tuple(found)
+
+    def kinds(self) -> Indices:
+        """The kind of each row; shape (rows,)."""
+        found = np.zeros(1, dtype=np.intp)
+        for part in self.parts:
+            found = np.add.outer(found * len(part.steps), part.kinds()).reshape(-1)
+        return found
+
+    def row_losses(self, loss: Fraction, protection: Protection) -> tuple[Fraction, ...]:
+        """The rational loss of a row of each kind when a release loses `loss` in all: u·w, or u·w²."""
+        unit = loss / self.sensitivity(protection).power
+        return tuple(unit * step**self.power for step in self.steps)
+
+    def sensitivity(self, protection: Protection) -> Sensitivity:
+        """How far one protected unit can move the weighted rows, in exact arithmetic."""
+        records = Fraction(protection.most_records_per_unit) ** self.power
+        if protection.neighbors is Neighbors.ADD_OR_REMOVE:
+            power = math.prod((part.largest_column(self.power) for part in self.parts), start=records)
+            return Sensitivity(self.norm, power, True, "the largest column of whole-number rows")
+        if len(self.parts) > 1:
+            raise InvalidMechanism(
+                f"a product of strategies for neighbors that {protection.relation}",
+                why="two cells may differ in several parts at once, and rows of products are not compared",
+                instead="optimize the strategy for this protection, which keeps all attributes together",
+            )
+        [part] = self.parts
+        largest, exact = part.largest_difference(self.power, same_groups(part.part, self.workload.domain, protection))
+        method = "the farthest pair of columns of whole-number rows"
+        return Sensitivity(self.norm, records * largest, exact, method if exact else f"upper bound: {method}")
+
+    def count(self, counts: NDArray[Any]) -> NDArray[np.int64]:
+        """The whole numbers that are measured, before noise, for a histogram of counts; shape (rows,)."""
+        return self._counted(merged_counts(self.workload, [part.part for part in self.parts], counts.astype(np.int64)))
+
+    def _counted(self, values: NDArray[Any]) -> NDArray[Any]:
+        return part_by_part(values, [(part.part, part.count) for part in self.parts])
+
+    def reconstruct(self, measured: NDArray[Any], like: NDArray[Any] | None = None) -> Floats:
+        """The workload's answers from noisy whole numbers in the order of `count`; shape (query_count,).
+
+        Beside public totals, `like` is any histogram that has them (the totals spread evenly over their cells, say):
+        what is public is taken from it, and only the rest from the measurements.
+        """
+        if measured.shape != (self.rows,):
+            raise InvalidWorkload(
+                f"{measured.shape} numbers were given for {self.rows:,} measurements",
+                why="there is one number a measurement",
+                instead="give them in the order of `count`",
+            )
+        affordable_estimate(math.prod(part.part.merged_size for part in self.parts))
+        known = known_counts(self.workload, [part.part for part in self.parts], like)
+        values: Floats = measured.astype(np.float64)
+        if known is not None:
+            values = values - self._counted(known)
+        values = values.reshape([part.rows for part in self.parts])
+        for part in self.parts:
+            weights = np.array([float(step) for step in part.steps])[part.kinds()]
+            values = np.moveaxis(values, 0, -1) * weights
+            values = part.estimate(values.reshape(-1, part.rows)).reshape(*values.shape[:-1], *part.part.merged_shape)
+        return answers_of(
+            self.workload, [part.part for part in self.parts], values if known is None else values + known
+        )
+
+    @cached_property
+    def _sums(self) -> dict[str, Floats]:
+        found = {}
+        for table in self.workload.tables:
+            parts = [part.table_sums(table_key(part.part, table)) for part in self.parts]
+            found[table.name] = float(table.weight) ** 2 * reduce(np.multiply.outer, parts).reshape(-1)
+        return found
+
+    def table_sums(self, table: str) -> Floats:
+        """Σ of (QA⁺)² over the queries of a table and the rows of each kind; shape (kinds,)."""
+        return self._sums[table]
+
+    def error_coefficient(self, protection: Protection) -> float:
+        """Δ²·‖QA⁺‖²_F, each table times its value: what continuous noise of variance 1 at Δ = 1 would cost."""
+        total = math.fsum(float(self.values[name]) * float(sums.sum()) for name, sums in self._sums.items())
+        return self.sensitivity(protection).value ** 2 * total
+
+    def query_variances(self, table_name: str, variance: Callable[[Fraction], float]) -> Floats:
+        """The variance of each query of a table, given that of a weighted row of each weight; shape (query_count,)."""
+        table = self.workload.table(table_name)
+        weights, last = float(table.weight) ** 2, self.parts[-1]
+        keys = [table_key(part.part, table) for part in self.parts]
+        axes = [axis for part in self.parts for axis in part.part.axes]
+        total: Floats | float = 0.0
+        # Over kinds of all parts but the last, whose variances are passed on in one go.
+        for chosen, outer in self._all_but_last(keys):
+            variances = np.array([variance(chosen * step) for step in last.steps])
+            total = total + np.multiply.outer(outer, last.coefficients(keys[-1], variances))
+        return np.asarray(weights * np.asarray(total).transpose(np.argsort(axes)).reshape(-1))
+
+    def _all_but_last(self, keys: list[Key]) -> list[tuple[Fraction, Floats]]:
+        found: list[tuple[Fraction, Floats]] = [(Fraction(1), np.ones(()))]
+        for part, key in zip(self.parts[:-1], keys[:-1], strict=True):
+            units = np.eye(len(part.steps))
+            split = [(step, part.coefficients(key, unit)) for step, unit in zip(part.steps, units, strict=True)]
+            found = [(one * step, np.multiply.outer(done, each)) for one, done in found for step, each in split]
+        return found
+
+    def query_rows(self, table_name: str, numbers: Sequence[int]) -> Floats:
+        """Some rows of QA⁺, by their numbers within their table; shape (len(numbers), rows)."""
+        table = self.workload.table(table_name)
+        places = [tuple(int(i) for i in np.unravel_index(number, table.shape)) for number in numbers]
+        total = np.full((len(places), 1), float(table.weight))
+        for part in self.parts:
+            indices = [tuple(place[axis] for axis in part.part.axes) for place in places]
+            rows = part.query_rows(table_key(part.part, table), indices)
+            total = (total[:, :, None] * rows[:, None, :]).reshape(len(places), -1)
+        return total
+
+
+def part_by_part(
+    values: NDArray[Any], parts: Sequence[tuple[Part, Callable[[NDArray[Any]], NDArray[Any]]]]
+) -> NDArray[Any]:
+    """What is measured of a histogram over merged cells, part after part: rows of a product are products of rows."""
+    for part, measured in parts:
+        size = len(part.axes)
+        values = np.moveaxis(values, range(size), range(-size, 0))
+        rest = values.shape[: values.ndim - size]
+        values = measured(values.reshape(-1, *values.shape[values.ndim - size :])).reshape(*rest, -1)
+    return values.reshape(-1)
+
+
+def merged_counts(workload: Workload, parts: Sequence[Part], counts: NDArray[Any]) -> NDArray[Any]:
+    """A histogram, dense or flattened, over merged cells in the order of the parts' attributes."""
+    domain = workload.domain
+    affordable_estimate(domain.size)
+    if counts.shape not in (domain.shape, (domain.size,)):
+        raise InvalidWorkload(
+            f"counts of shape {counts.shape} do not fit a domain of shape {domain.shape}",
+            why="a histogram has one count a cell",
+            instead="give the counts in the shape of the domain, or flattened in row-major order",
+        )
+    values = counts.reshape(domain.shape).transpose([axis for part in parts for axis in part.axes])
+    for place, level in enumerate(level for part in parts for level in part.levels):
+        values = level.merge(values, place)
+    return values
+
+
+def known_counts(workload: Workload, parts: Sequence[Part], like: NDArray[Any] | None) -> Floats | None:
+    """A histogram over merged cells that has the public totals; None where nothing is public."""
+    if not any(part.public for part in parts):
+        return None
+    if like is None:
+        raise InvalidWorkload(
+            "answers from measurements alone, beside public totals",
+            why="what is public was not measured, and answers rest on it",
+            instead="give `like`, any histogram that has the public totals",
+        )
+    return merged_counts(workload, parts, like.astype(np.float64))
+
+
+def table_key(part: Part, table: Table) -> Key:
+    """What a part knows a table by."""
+    return tuple(table.factors[axis].key for axis in part.axes)
+
+
+def answers_of(workload: Workload, parts: list[Part], values: Floats) -> Floats:
+    """The workload's answers from counts over merged cells, in the order of the parts' attributes."""
+    axes = [axis for part in parts for axis in part.axes]
+    levels = [level for part in parts for level in part.levels]
+    answers = []
+    for table in workload.tables:
+        found = values
+        factors: tuple[Factor, ...] = table.factors
+        for place, (axis, level) in enumerate(zip(axes, levels, strict=True)):
+            found = level.apply(factors[axis], found, place)
+        answers.append(float(table.weight) * found.transpose(np.argsort(axes)).reshape(-1))
+    return np.concatenate(answers)
+
+
+def affordable_estimate(cells: int) -> None:
+    """Refuse to hold more cells at once than fit."""
+    if cells > LARGEST_ESTIMATE:
+        raise TooLarge(
+            f"an estimate of {cells:.3g} cells",
+            why=f"at most {LARGEST_ESTIMATE:,} cells are estimated at once",
+            instead="use the strategy's errors, which need no cells, or ask about fewer attributes",
+        )
