@@ -21,11 +21,6 @@ from dualmandate.mechanism.strategy.arrays import (
 )
 
 
-def torch_on_the_processor() -> Arrays:
-    torch = pytest.importorskip("torch")
-    return TorchArrays(torch, torch.device("cpu"))
-
-
 def stand_in(name: str, *, devices: int) -> ModuleType:
     """A library like cupy or torch with as many devices, whose arrays are numpy's."""
     library = ModuleType(name)
@@ -42,7 +37,10 @@ def stand_in(name: str, *, devices: int) -> ModuleType:
 
 @pytest.fixture(params=["numpy", "torch"])
 def arrays(request: pytest.FixtureRequest) -> Arrays:
-    return NUMPY if request.param == "numpy" else torch_on_the_processor()
+    if request.param == "numpy":
+        return NUMPY
+    torch = request.getfixturevalue("torch")
+    return TorchArrays(torch, torch.device("cpu"))
 
 
 class TestOperations:
@@ -66,6 +64,7 @@ class TestOperations:
             (arrays.matmul(there, there.T), matrix @ matrix.T),
             (arrays.vecdot(there, there[1]), matrix @ matrix[1]),
             (arrays.inv(arrays.asarray(symmetric)), np.linalg.inv(symmetric)),
+            (arrays.eigh(arrays.asarray(symmetric))[0], np.linalg.eigvalsh(symmetric)),
         ]
         for found, right in expected:
             np.testing.assert_allclose(arrays.to_numpy(found), right, atol=1e-14)

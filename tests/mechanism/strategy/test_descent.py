@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
@@ -143,8 +144,7 @@ def test_without_curvature_the_first_move_is_short() -> None:
     assert not any(weights[:-1])
 
 
-def test_the_same_on_torch() -> None:
-    torch = pytest.importorskip("torch")
+def test_the_same_on_torch(torch: Any) -> None:
     arrays: Arrays = TorchArrays(torch, torch.device("cpu"))
     target = np.linspace(-1.0, 2.0, 24).reshape(4, 6)
     curved = 1.0 + np.arange(24.0).reshape(4, 6)

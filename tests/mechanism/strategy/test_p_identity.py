@@ -13,7 +13,7 @@ from scipy.optimize import approx_fprime
 
 from dualmandate.errors import InvalidRequest
 from dualmandate.mechanism.strategy import p_identity
-from dualmandate.mechanism.strategy.arrays import NUMPY
+from dualmandate.mechanism.strategy.arrays import NUMPY, TorchArrays
 from dualmandate.mechanism.strategy.p_identity import (
     Gram,
     OrderedGram,
@@ -227,14 +227,14 @@ class TestWork:
 
 
 @pytest.mark.parametrize("make", [lambda: prefix(64), lambda: all_range(260), two_ways])
-def test_the_same_on_torch(make: Callable[[], Workload]) -> None:
-    torch = pytest.importorskip("torch")
+def test_the_same_on_torch(make: Callable[[], Workload], torch: Any) -> None:
     gram = make().gram().astype(np.float64)
-    here, there = search_p_identity(gram, starts=2), search_p_identity(torch.asarray(gram), starts=2)
+    there_too = TorchArrays(torch, torch.device("cpu")).asarray(gram)
+    here, there = search_p_identity(gram, starts=2), search_p_identity(there_too, starts=2)
     assert isinstance(there.sums, torch.Tensor)
     assert there.error == pytest.approx(here.error, rel=1e-3)
     sums = there.sums.cpu().numpy()
     assert p_identity_error(gram, sums)[0] == pytest.approx(there.error, rel=1e-9)
-    value, slope = p_identity_error(torch.asarray(gram), there.sums)
+    value, slope = p_identity_error(there_too, there.sums)
     assert value == pytest.approx(there.error, rel=1e-9)
     np.testing.assert_allclose(slope.numpy(), p_identity_error(gram, sums)[1], atol=1e-7 * float(np.trace(gram)))

@@ -7,9 +7,11 @@ Marginals finer than those asked for belong in the search. Sums over supersets a
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 
@@ -20,12 +22,13 @@ from dualmandate.mechanism.strategy.group_stack import GroupStack
 from dualmandate.mechanism.strategy.parts import Part
 
 MOST_ATTRIBUTES = 16
+STRUCTURED = 4  # starts that follow from the tables asked for
 MOST_WORK = 2**16  # starts × marginals × attributes, beyond which only a few starts are made
 _NEGLIGIBLE = 1e-7  # weight, relative to their sum, of a marginal that is not worth measuring
 _GOLDEN = (math.sqrt(5) - 1) / 2
 
 
-def best_marginals(part: Part) -> tuple[GroupStack, float]:
+def best_marginals(part: Part, starts: int | None = None) -> tuple[GroupStack, float]:
     """The best weights found, and the error for sensitivity 1; a closed form for one attribute."""
     shape = part.merged_shape
     if len(shape) > MOST_ATTRIBUTES:
@@ -35,7 +38,10 @@ def best_marginals(part: Part) -> tuple[GroupStack, float]:
             instead="ask about fewer attributes at once, or use gaussian noise, which has a closed form",
         )
     problem = _Problem.of(part)
-    found = [problem.one_attribute()] if len(shape) == 1 else [problem.improved(start) for start in problem.starts()]
+    if len(shape) == 1:
+        found = [problem.one_attribute()]
+    else:
+        found = [problem.improved(start) for start in islice(problem.starts(), starts or problem.usual_starts)]
     weights, error = min(found, key=lambda each: each[1])
     kept = {
         frozenset(place for place in range(len(shape)) if index >> place & 1): float(weight)
@@ -113,6 +119,11 @@ class _Problem:
         found = [np.array([ratio, 1.0]) / (1 + ratio) for ratio in ratios]
         return min(((each, self.error(each)[0]) for each in found), key=lambda each: each[1])
 
+    @property
+    def usual_starts(self) -> int:
+        """As many starts as are worth their time."""
+        return STRUCTURED + max(4, min(60, MOST_WORK // (len(self.needs) * len(self.shape))))
+
     def starts(self) -> Iterator[Floats]:
         """Enumerated: the tables asked for, cube roots of sizes, all alike, then points of an even spread."""
         count = len(self.needs)
@@ -127,7 +138,7 @@ class _Problem:
         finest[-1] += 1.0
         yield finest
         points = np.arange(1, count + 1)
-        for number in range(1, max(4, min(60, MOST_WORK // (count * len(self.shape)))) + 1):
+        for number in itertools.count(1):
             spread = np.modf(number * (points * _GOLDEN + points**2 * (math.sqrt(2) - 1)))[0]
             yield spread / spread.sum() + floor
 

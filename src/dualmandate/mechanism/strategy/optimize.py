@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
 from dualmandate.errors import TooLarge
 from dualmandate.mechanism.mechanism import EVERY_PERSON
-from dualmandate.mechanism.strategy.arrays import Arrays, namespace
+from dualmandate.mechanism.strategy.arrays import NUMPY, Arrays, namespace
 from dualmandate.mechanism.strategy.axes import Floats
 from dualmandate.mechanism.strategy.dual import Measurement
-from dualmandate.mechanism.strategy.gaussian_optimum import Optimized, gaussian_optimum
+from dualmandate.mechanism.strategy.gaussian_optimum import LARGEST_ON_DEVICE, Optimized, gaussian_optimum
 from dualmandate.mechanism.strategy.group_stack import GroupStack
 from dualmandate.mechanism.strategy.marginals import best_marginals
 from dualmandate.mechanism.strategy.p_identity import best_p_identity, p_identity_measurement
@@ -37,32 +38,42 @@ _LAPLACE_BOUND = (
 )
 
 
+@dataclass(frozen=True)
+class Means:
+    """What a search may use: starts (None: as many as usual), and where its arrays are."""
+
+    starts: int | None
+    arrays: Arrays
+
+
 def optimize_strategy(
     workload: Workload,
     noise: Noise = "laplace",
     *,
     values: Mapping[str, float] | None = None,
     protection: Protection = EVERY_PERSON,
+    starts: int | None = None,
     arrays: str | None = None,
 ) -> Strategy:
     """What to measure for a workload so that all answers together carry the least noise.
 
     For Gaussian noise the optimum to a certified gap; for pure ε (laplace) the best that enumerated starts lead to.
     `values` says what the squared error of each table costs society (1 each where None); the weight of a table counts
-    with its square besides. Totals that the `protection` makes public are not measured. `arrays` asks for an
-    accelerator: "torch" or "cupy". The same workload gives the same strategy.
+    with its square besides. Totals that the `protection` makes public are not measured. Starts are enumerated: the same
+    workload gives the same strategy, and more `starts` can only improve it. `arrays` asks for an accelerator: "torch"
+    or "cupy".
     """
     known_noise(noise)
-    where = namespace(arrays)
+    means = Means(starts, namespace(arrays))
     worth = worth_of(workload, values)
     public = public_tables(workload.domain, protection)
     parts = parts_of(workload, worth, public=public)
     if noise == "gaussian":
-        found = [_gaussian(part, workload.domain, protection, arrays=where) for part in parts]
+        found = [_gaussian(part, workload.domain, protection, arrays=means.arrays) for part in parts]
     else:
-        found = [_laplace(part) for part in parts]
+        found = [_laplace(part, means) for part in parts]
     if noise == "laplace" and len(found) > 1:
-        found = _jointly(parts_of(workload, worth, split=False), found)
+        found = _jointly(parts_of(workload, worth, split=False), found, means)
     records = protection.most_records_per_unit
     error, lower = (math.prod(each) for each in zip(*((each.error, each.lower) for each in found), strict=True))
     return Strategy(
@@ -89,16 +100,16 @@ def _gaussian(part: Part, domain: Domain, protection: Protection, *, arrays: Arr
     return Optimized(Residuals(apart, {EVERYTHING_AVERAGED: measured}, words), error, lower)
 
 
-def _jointly(together: tuple[Part, ...], found: list[Optimized]) -> list[Optimized]:
+def _jointly(together: tuple[Part, ...], found: list[Optimized], means: Means) -> list[Optimized]:
     """One strategy for all parts where that is better: for pure ε the product of the best is not the best product."""
     [part] = together
     kinds = {type(each.measured) for each in found}
     if len(part.axes) > MOST_JOINT_ATTRIBUTES or Residuals in kinds:
         return found
     if part.is_symmetric and part.possible is None:
-        measured, error = best_marginals(part)
+        measured, error = best_marginals(part, means.starts)
     elif fits(part) and groups_asked(part) <= MOST_JOINT_GROUPS:
-        measured, error = best_partitions(part)
+        measured, error = best_partitions(part, means.starts)
     else:
         return found
     if error >= math.prod(each.error for each in found):
@@ -106,35 +117,38 @@ def _jointly(together: tuple[Part, ...], found: list[Optimized]) -> list[Optimiz
     return [Optimized(measured, error, math.prod(each.lower for each in found))]
 
 
-def _laplace(part: Part) -> Optimized:
+def _laplace(part: Part, means: Means) -> Optimized:
     """The best of all families that fit the part."""
     if part.is_symmetric and part.possible is None:
-        stack, error = best_marginals(part)
+        stack, error = best_marginals(part, means.starts)
         return Optimized(stack, error, gaussian_optimum(part).lower)
+    largest = LARGEST_DENSE_STRATEGY if means.arrays is NUMPY else LARGEST_ON_DEVICE
     # Sums of cells of one attribute without exchangeable levels are better chosen freely.
-    is_free = len(part.axes) == 1 and part.orbit_count == part.merged_size <= LARGEST_DENSE_STRATEGY
+    is_free = len(part.axes) == 1 and part.orbit_count == part.merged_size <= largest
     by_tables = not is_free and fits(part)
-    if not by_tables and part.merged_size > LARGEST_DENSE_STRATEGY:
+    if not by_tables and part.merged_size > largest:
         raise TooLarge(
             f"a strategy for laplace noise on {part.merged_size:,} cells that queries tell apart",
-            why=f"at most {LARGEST_DENSE_STRATEGY:,} cells, or {LARGEST_BASE:,} groups of exchangeable cells, "
+            why=f"at most {largest:,} cells, or {LARGEST_BASE:,} groups of exchangeable cells, "
             f"are measured jointly, and the finest tables have {groups_asked(part):,}",
             instead="use gaussian noise, group levels, or optimize some of the tables alone",
         )
-    lower = gaussian_optimum(part, BOUND_TOLERANCE).lower
-    candidates: list[tuple[Residuals | GroupStack, float]] = [best_partitions(part)] if by_tables else []
-    if part.merged_size <= LARGEST_DENSE_STRATEGY:
-        candidates.extend(_cell_by_cell(part, FEW_CELLS if by_tables else LARGEST_DENSE_STRATEGY))
+    lower = gaussian_optimum(part, BOUND_TOLERANCE, means.arrays).lower
+    candidates: list[tuple[Residuals | GroupStack, float]] = []
+    if by_tables:
+        candidates.append(best_partitions(part, means.starts))
+    if part.merged_size <= largest:
+        candidates.extend(_cell_by_cell(part, FEW_CELLS if by_tables else largest, means))
     measured, error = min(candidates, key=lambda each: each[1])
     return Optimized(measured, error, lower if part.public else min(lower, error))
 
 
-def _cell_by_cell(part: Part, most: int) -> list[tuple[Residuals | GroupStack, float]]:
+def _cell_by_cell(part: Part, most: int, means: Means) -> list[tuple[Residuals | GroupStack, float]]:
     """Each cell and sums of cells where they are few, and the queries themselves where these are."""
     apart = part.cell_by_cell()
     gram = apart.gram()[np.ix_(apart.cells, apart.cells)]
-    found = [_cells_and_sums(gram)] if len(gram) <= most else []
-    if apart.query_count <= most:
+    found = [_cells_and_sums(gram, means)] if len(gram) <= most else []
+    if apart.query_count <= min(most, LARGEST_DENSE_STRATEGY):
         found.append(_the_queries(apart.queries()[:, apart.cells], gram))
     basis = apart.public_basis(EVERYTHING_AVERAGED)
     candidates: list[tuple[Residuals | GroupStack, float]] = []
@@ -152,9 +166,9 @@ def _less_public(measurement: Measurement, basis: Floats) -> Measurement:
     return Measurement(measurement.rows, np.asarray(np.linalg.pinv(private), dtype=np.float64))
 
 
-def _cells_and_sums(gram: Floats) -> tuple[Measurement, float, str]:
+def _cells_and_sums(gram: Floats, means: Means) -> tuple[Measurement, float, str]:
     """p-identity, or the cells alone."""
-    sums, _ = best_p_identity(gram)
+    sums = means.arrays.to_numpy(best_p_identity(means.arrays.asarray(gram), starts=means.starts)[0])
     measurement = p_identity_measurement(sums)
     error = float(np.einsum("ij,ij->", measurement.inverse, gram @ measurement.inverse))
     if error >= float(np.trace(gram)):

@@ -66,12 +66,12 @@ def _is_small(tables: Sequence[Grouping]) -> bool:
     return groups <= LARGEST_BASE and numbers <= LARGEST_POOL
 
 
-def best_partitions(part: Part, starts: int = STARTS) -> tuple[GroupStack, float]:
+def best_partitions(part: Part, starts: int | None = None) -> tuple[GroupStack, float]:
     """The best tables and weights found for a part that `fits`, and the error for sensitivity 1."""
     tables, base = _candidates(part)
     layout = Layout.of(part, tables)
     search = _Search(weighing_of(layout), layout.starts)
-    stack = _stacked(layout, weights := search.best(base, starts))
+    stack = _stacked(layout, weights := search.best(base, starts or STARTS))
     if math.isinf(error := stack.error()):
         # Queries that weigh next to nothing have lost what they need: the finest tables support everything.
         stack = _stacked(layout, (1.0 - KEPT) * weights + KEPT / base * search.first(base))

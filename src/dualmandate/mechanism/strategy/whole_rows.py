@@ -149,15 +149,22 @@ class WholeRows:
         """a·x for whole histograms over merged cells, shape (k, *merged_shape); shape (k, rows), exact.
 
         Sums are taken modulo 2^64, so that they are right wherever `largest_entry` times the records is below 2^63.
+        Below 2^53 floats hold them exactly, and are multiplied far faster. Numbers that are not whole stay so.
         """
+        whole = counts.dtype.kind in "iu"
+        if whole and self.largest_entry * float(np.abs(counts).sum(dtype=np.float64)) < 2**52:
+            return np.asarray(np.rint(self._counted(counts.astype(np.float64))), dtype=np.int64)
+        return self._counted(counts)
+
+    def _counted(self, counts: Numbers) -> Numbers:
         found = []
         for sector, each in self.sectors.items():
             values = self._component(counts, sector)[:, self._seen[sector][1]]
-            answers = np.moveaxis(np.tensordot(each.numbers, values, axes=([1], [1])), 0, 1)
+            answers = np.moveaxis(np.tensordot(each.numbers.astype(values.dtype), values, axes=([1], [1])), 0, 1)
             found.append(answers.reshape(len(counts), -1))
         return np.concatenate(found, axis=1)
 
-    def _component(self, counts: Integers, sector: Sector) -> Integers:
+    def _component(self, counts: Numbers, sector: Sector) -> Numbers:
         """Sums over classes, and m times a level less its class; shape (k, orbits of the sector, copies)."""
         fixed, values, levels = dict(sector), counts, self.part.levels
         averaged = [place for place in range(len(levels)) if place not in fixed]
