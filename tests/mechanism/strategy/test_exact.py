@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dualmandate.errors import InvalidMechanism, InvalidWorkload
+from dualmandate.errors import InvalidMechanism, InvalidWorkload, TooLarge
 from dualmandate.mechanism import (
     GAUSSIAN,
     GEOMETRIC,
@@ -23,6 +23,7 @@ from dualmandate.mechanism import (
     optimize_strategy,
 )
 from dualmandate.mechanism.combination import Combination, Term
+from dualmandate.mechanism.strategy.memory import machine_memory
 from dualmandate.mechanism.strategy.production import NearlyNormal
 from dualmandate.mechanism.strategy.strategy import Noise
 from dualmandate.population import Attribute, Domain, Invariant, Neighbors, Protection
@@ -226,3 +227,16 @@ def test_refusals() -> None:
         optimize_strategy(total(4), protection=REPLACE_ONE)
     with pytest.raises(InvalidMechanism, match="a product of strategies"):
         optimize_strategy(kron(prefix(3), prefix(3))).exact.sensitivity(REPLACE_ONE)
+
+
+def test_what_the_machine_cannot_hold_is_refused_before_work_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dualmandate.mechanism.strategy.memory.machine_memory", lambda: 2**20)
+    with pytest.raises(TooLarge, match="a strategy for 200 cells that queries tell apart, which takes") as refused:
+        optimize_strategy(prefix(200), "gaussian")
+    assert "this machine can give it 0.8 MiB" in refused.value.why
+    assert refused.value.instead
+    strategy = optimize_strategy(kron(identity(200), identity(200)))
+    with pytest.raises(TooLarge, match=r"an estimate of 4e\+04 cells, which takes some 3.66 MiB"):
+        strategy.measure(np.ones(40_000))
+    monkeypatch.undo()
+    assert machine_memory() > 2**28

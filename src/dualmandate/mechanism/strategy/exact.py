@@ -20,13 +20,14 @@ from numpy.typing import NDArray
 
 from dualmandate.errors import InvalidMechanism, InvalidWorkload, TooLarge
 from dualmandate.mechanism.strategy.axes import Floats, Indices
+from dualmandate.mechanism.strategy.memory import require_memory
 from dualmandate.mechanism.strategy.parts import Key, Part
 from dualmandate.mechanism.strategy.public import same_groups
 from dualmandate.population import Neighbors, Protection
 from dualmandate.workload import Factor, Sensitivity, Table, Workload
 from dualmandate.workload.sensitivity import Norm
 
-LARGEST_ESTIMATE = 2**26  # merged cells that are estimated at once; 512 MiB of 64-bit numbers
+BYTES_A_CELL = 96.0  # of an estimate, with what is held on the way
 MOST_KINDS = 2**16  # different weights of rows of a product of parts
 
 
@@ -300,9 +301,8 @@ def answers_of(workload: Workload, parts: list[Part], values: Floats) -> Floats:
 
 def affordable_estimate(cells: int) -> None:
     """Refuse to hold more cells at once than fit."""
-    if cells > LARGEST_ESTIMATE:
-        raise TooLarge(
-            f"an estimate of {cells:.3g} cells",
-            why=f"at most {LARGEST_ESTIMATE:,} cells are estimated at once",
-            instead="use the strategy's errors, which need no cells, or ask about fewer attributes",
-        )
+    require_memory(
+        BYTES_A_CELL * cells,
+        f"an estimate of {cells:.3g} cells",
+        instead="use the strategy's errors, which need no cells, or ask about fewer attributes",
+    )

@@ -20,11 +20,13 @@ from numpy.typing import NDArray
 from dualmandate.errors import InvalidMechanism, InvalidWorkload, TooLarge
 from dualmandate.mechanism.strategy.algebra import compact_root, kron, orthonormal, outer, without
 from dualmandate.mechanism.strategy.axes import Axis, Floats, Indices
+from dualmandate.mechanism.strategy.memory import require_memory
 from dualmandate.workload import Factor
 from dualmandate.workload.factor import affordable
 
 MOST_SECTORS = 2**16
 LARGEST_BOX = 2**24  # orbits that are told apart
+GRAM_COPIES = 6  # of a Gram matrix that the work on it holds
 LARGEST_GRAM = 2**13  # orbits of which every two are compared; 512 MiB
 
 Key = tuple[Hashable, ...]
@@ -231,10 +233,15 @@ class Part:
         size = math.prod(self.orbit_shape[place] for place in places)
         if size > LARGEST_GRAM:
             raise TooLarge(
-                f"a Gram matrix over {size:,} cells that queries tell apart, {size**2 * 8 / 2**30:,.0f} GiB",
+                f"a strategy for {size:,} cells that queries tell apart",
                 why=f"at most {LARGEST_GRAM:,} such cells are compared with each other",
                 instead="group levels, ask about fewer attributes at once, or optimize some of the tables alone",
             )
+        require_memory(
+            GRAM_COPIES * 8.0 * size**2,
+            f"a strategy for {size:,} cells that queries tell apart",
+            instead="group levels, ask about fewer attributes at once, or optimize some of the tables alone",
+        )
         total = np.zeros((size, size))
         for key, weight in self._all_sectors[sector].items():
             total += weight * kron([self.averaged_gram(place, self.tables[key][place]) for place in places])
