@@ -16,14 +16,17 @@ from itertools import islice
 import numpy as np
 
 from dualmandate.errors import TooLarge
+from dualmandate.mechanism.strategy.arrays import NUMPY
 from dualmandate.mechanism.strategy.axes import Floats
 from dualmandate.mechanism.strategy.codings import Coding
+from dualmandate.mechanism.strategy.descent import descend
 from dualmandate.mechanism.strategy.group_stack import GroupStack
 from dualmandate.mechanism.strategy.parts import Part
 
 MOST_ATTRIBUTES = 16
 STRUCTURED = 4  # starts that follow from the tables asked for
 MOST_WORK = 2**16  # starts × marginals × attributes, beyond which only a few starts are made
+MOST_STEPS = 500  # of one start
 _NEGLIGIBLE = 1e-7  # weight, relative to their sum, of a marginal that is not worth measuring
 _GOLDEN = (math.sqrt(5) - 1) / 2
 
@@ -90,20 +93,16 @@ class _Problem:
 
     def improved(self, start: Floats) -> tuple[Floats, float]:
         """The local optimum from a start; weights that carry nothing are dropped."""
-        from scipy.optimize import minimize
-
         first, _ = self.error(start)
+        least = np.zeros(len(start))
+        least[-1] = 1e-9 * float(start.sum())  # the cells themselves keep every query answerable
 
-        def loss(weights: Floats) -> tuple[float, Floats]:
-            value, slope = self.error(weights)
+        def loss(above: Floats) -> tuple[float, Floats]:
+            value, slope = self.error(above + least)
             return value / first, slope / first
 
-        bounds = [(0.0, None)] * len(start)
-        bounds[-1] = (1e-9 * float(start.sum()), None)  # the cells themselves keep every query answerable
-        found = minimize(
-            loss, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 500, "ftol": 1e-9}
-        )
-        weights = found.x / found.x.sum()
+        found = descend(loss, start - least, arrays=NUMPY, upper=1e9, steps=MOST_STEPS, tolerance=1e-9)
+        weights = (found.point + least) / (found.point + least).sum()
         trimmed = np.where(weights > _NEGLIGIBLE, weights, 0.0)
         supported = self._over(trimmed**2 * self.spans, upward=False)[self.needs > 0].min() > 0
         candidates = [trimmed / trimmed.sum(), weights] if supported else [weights]
@@ -122,7 +121,7 @@ class _Problem:
     @property
     def usual_starts(self) -> int:
         """As many starts as are worth their time."""
-        return STRUCTURED + max(4, min(60, MOST_WORK // (len(self.needs) * len(self.shape))))
+        return STRUCTURED + max(4, min(36, MOST_WORK // (len(self.needs) * len(self.shape))))
 
     def starts(self) -> Iterator[Floats]:
         """Enumerated: the tables asked for, cube roots of sizes, all alike, then points of an even spread."""
