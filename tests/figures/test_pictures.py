@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from dualmandate.figures import (
     rates,
     regret,
     specification,
+    strategies,
     svg,
     tangency,
     technologies,
@@ -29,10 +31,14 @@ from dualmandate.figures import (
 from dualmandate.figures.saving import Picture
 
 OTHER_CASES = ("capped", "fit_for_use", "bounded", "two_tables")
-NAMES = ("tangency", "rates", "welfare", "regret", "tornado", "consequences", "what_if", "technologies")
+NAMES = ("tangency", "rates", "welfare", "regret", "tornado", "consequences", "what_if", "technologies", "strategies")
 LOADS = re.compile(r'(?:href|src|url)\s*[=(]\s*["\']?(?!#)[a-z]+:', re.IGNORECASE)
 
 Draw = Callable[[str, str, int], Picture]
+
+
+def times(cost: Callable[[float], float], factor: float) -> Callable[[float], float]:
+    return lambda loss: factor * cost(loss)
 
 
 @pytest.fixture
@@ -50,6 +56,10 @@ def draw(request: pytest.FixtureRequest) -> Draw:
         if name == "technologies":
             other = type(case.frontier)("geometric", case.frontier.query_counts)
             return technologies([case.frontier, other], case.welfare, case.choice, width=width)
+        if name == "strategies":
+            cost: Callable[[float], float] = partial(case.welfare.data_loss, case.frontier)
+            costs = {"Laplace noise on the tables": cost, "Laplace noise on an optimized strategy": times(cost, 0.4)}
+            return strategies(costs, case.choice, used=[*costs][1], least=times(cost, 0.3), width=width)
         if name == "tangency":
             return tangency(*whole, limits=case.limits, width=width)
         return {"rates": rates, "welfare": welfare_curve, "regret": regret}[name](*whole, width=width)

@@ -6,13 +6,18 @@ import math
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from dualmandate.frontier import frontier_of
 from dualmandate.mechanism import (
+    GAUSSIAN,
     GEOMETRIC,
     LAPLACE,
     MatrixMechanism,
+    Measure,
     Mechanism,
+    NoiseLaw,
+    OptimizedMechanism,
     RandomizedResponse,
     gaussian,
     geometric,
@@ -116,3 +121,29 @@ def test_curvatures_of_absolute_errors_of_combined_noise_are_derivatives() -> No
         slopes = [sum(frontier.table_slopes(at, "absolute").values()) for at in (loss - step, loss + step)]
         curvature = sum(frontier.table_curvatures(loss, "absolute").values())
         assert curvature == pytest.approx((slopes[1] - slopes[0]) / (2 * step), rel=1e-5)
+
+
+@pytest.mark.parametrize("law", [LAPLACE, GEOMETRIC, GAUSSIAN], ids=lambda law: str(law.name))
+def test_an_optimized_strategy_has_a_frontier_in_every_measure(law: NoiseLaw) -> None:
+    """Errors against draws; slopes and curvatures against differences; MRT is minus the slope of squared error."""
+    workload = stack(identity(6), total(6))
+    mechanism = OptimizedMechanism(law, {"identity": 1.0, "total": 4.0})
+    frontier, loss = frontier_of(mechanism, workload), 0.8
+    assert frontier.currency is law.currency
+    generator, counts = np.random.default_rng(11), np.arange(6, dtype=np.int64)
+    drawn = mechanism.production(workload).draw(counts, loss, generator=generator, size=4_000) - workload.answers(
+        counts
+    )
+    measured: dict[Measure, NDArray[np.float64]] = {"squared": drawn**2, "absolute": np.abs(drawn)}
+    for measure, errors in measured.items():
+        found = frontier.table_losses(loss, measure)
+        assert found["identity"] == pytest.approx(errors[:, :6].sum() / 4_000, rel=0.05)
+        assert found["total"] == pytest.approx(errors[:, 6].sum() / 4_000, rel=0.05)
+        step = 1e-4 * loss
+        before, after = (frontier.table_losses(at, measure)["total"] for at in (loss - step, loss + step))
+        slopes = [frontier.table_slopes(at, measure)["total"] for at in (loss - step, loss + step)]
+        assert sum(slopes) / 2 == pytest.approx((after - before) / (2 * step), rel=1e-5)
+        curvature = frontier.table_curvatures(loss, measure)["total"]
+        assert curvature == pytest.approx((slopes[1] - slopes[0]) / (2 * step), rel=1e-4)
+    assert frontier.marginal_rate_of_transformation(loss) == pytest.approx(-sum(frontier.table_slopes(loss).values()))
+    assert frontier.expected_squared_error(frontier.epsilon_for(-5.0)) == pytest.approx(5.0)

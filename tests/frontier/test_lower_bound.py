@@ -9,10 +9,19 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 from scipy.optimize import linprog
 
 from dualmandate.errors import InvalidLoss, InvalidMechanism, TooLarge
-from dualmandate.frontier import count_bound, efficiency, frontier_of, matrix_bound, spectrum, unbiased_bound
+from dualmandate.frontier import (
+    count_bound,
+    efficiency,
+    frontier_of,
+    matrix_bound,
+    spectrum,
+    strategy_bound,
+    unbiased_bound,
+)
 from dualmandate.mechanism import (
     GAUSSIAN,
     GEOMETRIC,
@@ -23,8 +32,10 @@ from dualmandate.mechanism import (
     gaussian,
     geometric,
     laplace,
+    optimize_strategy,
 )
-from dualmandate.population import Attribute, Domain, Invariant, Neighbors, Protection, StructuralZero
+from dualmandate.mechanism.optimized import noise_of
+from dualmandate.population import Attribute, Currency, Domain, Invariant, Neighbors, Protection, StructuralZero
 from dualmandate.workload import (
     Tabulation,
     Workload,
@@ -221,3 +232,59 @@ def test_limits_for_several_records_and_unequal_weights_by_hand() -> None:
     weighted = explicit(np.array([[1, 3]]))
     assert count_bound(weighted, REPLACING).at(0.7) == pytest.approx(4 * GEOMETRIC.variance(0.7))
     assert count_bound(weighted, ADDING).at(0.7) == pytest.approx(9 * GEOMETRIC.variance(0.7))
+
+
+def least_error(
+    rows: NDArray[np.int64], weights: NDArray[np.float64], law: NoiseLaw, loss: float
+) -> NDArray[np.float64]:
+    """(AᵀΣ⁻¹A)⁻¹ for whole-number rows, each with its own noise: the errors of the best linear unbiased counts.
+
+    Of row r, as it is weighted, the variance is w²·V(u·wᵖ), u = loss/Δᵖ, Δᵖ = max Σ (w|a|)ᵖ.
+    """
+    power = 2 if law.currency is Currency.RHO else 1
+    weighted = weights[:, None] * rows
+    unit = loss / float((np.abs(weighted) ** power).sum(axis=0).max())
+    if law.needs_whole_numbers:
+        variances = np.array([w**2 * law.variance(unit * w**power) for w in weights])
+    else:
+        variances = np.full(len(weights), law.variance(unit))
+    return np.asarray(np.linalg.inv(weighted.T @ (weighted / variances[:, None])))
+
+
+@pytest.mark.parametrize("law", [LAPLACE, GEOMETRIC, STAIRCASE, GAUSSIAN])
+def test_no_strategy_of_whole_numbers_errs_less_than_the_bound(law: NoiseLaw) -> None:
+    generator = np.random.default_rng(5)
+    queries = [explicit(generator.integers(-1, 2, size=(3, 4)).tolist()), identity(4), prefix(4)]
+    closest = math.inf
+    for asked in (stack(*queries[1:]), stack(*queries), queries[2]):
+        values = {table.name: float(generator.uniform(0.2, 5.0)) for table in asked.tables}
+        bound = strategy_bound(optimize_strategy(asked, noise_of(law), values=values), law)
+        scale = np.concatenate([np.full(table.query_count, values[table.name]) for table in asked.tables])
+        gram = asked.dense().T @ (scale[:, None] * asked.dense())
+        for _ in range(150):
+            extra = generator.integers(-2, 3, size=(int(generator.integers(0, 4)), 4))
+            rows = np.concatenate([np.eye(4, dtype=np.int64), extra[np.any(extra != 0, axis=1)]])
+            weights = generator.integers(1, 64, size=len(rows)) / 16.0
+            loss = float(generator.choice([0.05, 0.8, 3.0, 9.0]))
+            found = float(np.trace(gram @ least_error(rows, weights, law, loss)))
+            closest = min(closest, found / bound.at(loss))
+    assert 1.0 <= closest < 1.5
+
+
+def test_the_bound_is_met_where_the_cells_are_asked_for() -> None:
+    for law in (LAPLACE, GEOMETRIC, GAUSSIAN):
+        cells = identity(6)
+        bound = strategy_bound(optimize_strategy(cells, noise_of(law), values={cells.tables[0].name: 3.0}), law)
+        for loss in (0.1, 2.0, 7.0):
+            assert bound.at(loss) == pytest.approx(3.0 * 6 * law.variance(loss))
+            assert bound.currency is law.currency
+    # A unit of two records is protected by noise for half the loss, or a quarter in rho.
+    twice = Protection(most_records_per_unit=2, identifier="id")
+    for law, share in ((GEOMETRIC, 2.0), (GAUSSIAN, 4.0)):
+        strategy = optimize_strategy(identity(6), noise_of(law), protection=twice)
+        assert strategy_bound(strategy, law).at(3.0) == pytest.approx(6 * law.variance(3.0 / share))
+
+
+def test_a_bound_for_one_norm_is_none_for_the_other() -> None:
+    with pytest.raises(InvalidMechanism, match="gaussian noise on a strategy for laplace noise"):
+        strategy_bound(optimize_strategy(identity(3)), GAUSSIAN)

@@ -94,6 +94,7 @@ consequence = { value = 0.001, unit = "USD^2 per USD^2", source = "assumed" }
 
 [mechanism]
 noise = "laplace"
+strategy = "workload"
 
 [preferences]
 information_utility = "linear"

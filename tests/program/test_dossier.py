@@ -20,7 +20,17 @@ from dualmandate.program.dossier import write_dossier
 from dualmandate.program.plan import Plan
 from dualmandate.program.program import load
 
-PICTURES = ("tangency", "rates", "welfare", "regret", "tornado", "consequences", "what-if", "technologies")
+PICTURES = (
+    "tangency",
+    "rates",
+    "welfare",
+    "regret",
+    "tornado",
+    "consequences",
+    "what-if",
+    "strategies",
+    "technologies",
+)
 WIDTHS = (1280, 360)
 
 # Words of a picture that leave it, or that lie on each other; the halos behind them do not count.
@@ -152,6 +162,19 @@ def test_what_decides_is_listed_and_empty_sections_are_left_out(survey: Any, tmp
     assert "people by county and sex, ages in state A" in page
     assert "#notes" not in page
     assert 'id="notes"' not in page
+
+
+def test_it_says_what_is_measured_and_what_that_saves(page: str, tmp_path: Path) -> None:
+    assert "Measured: the tables themselves. No matrix mechanism with laplace noise errs less." in page
+    assert "saved against plain noise" not in page
+    plan = plan_of(tmp_path / "program", *OPTIMIZED)
+    assert plan.technology.strategy == "optimized"
+    write_dossier(plan, tmp_path / "out")
+    other = (tmp_path / "out" / "dossier.html").read_text(encoding="utf-8")
+    assert plan.saving.dollars is not None
+    assert f"<dt>saved against plain noise</dt><dd>{money(plan.saving.dollars)}</dd>" in other
+    assert "the better technology saves" in other
+    assert f"{plan.technology.producer.found['all'].exact.rows:,} measurements." in other
 
 
 def test_it_is_labeled_public(page: str) -> None:
@@ -311,13 +334,20 @@ SEVERAL = (
         '[mechanism]\nmeasured = "apart"\n',
     ),
 )
+OPTIMIZED = (
+    (
+        "[mechanism]\n",
+        '[[workload]]\nname = "every child"\nby = []\n'
+        'value_of_accuracy = { value = 1.0e9, unit = "USD per child^2", source = "made up" }\n\n[mechanism]\n',
+    ),
+)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "changes",
-    [CAPPED, BOUNDED, FIT, IN_RHO, SEVERAL],
-    ids=["capped", "bounded", "fit for use", "in rho", "several"],
+    [CAPPED, BOUNDED, FIT, IN_RHO, SEVERAL, OPTIMIZED],
+    ids=["capped", "bounded", "fit for use", "in rho", "several", "optimized"],
 )
 def test_other_programs_are_as_readable(
     browser_page: Page, tmp_path: Path, changes: tuple[tuple[str, str], ...]

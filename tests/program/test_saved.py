@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from dualmandate.errors import InvalidFile
+from dualmandate.mechanism.strategy.fingerprint import strategy_digest
 from dualmandate.program import load, load_plan
 from dualmandate.program.digest import digest_of
 
@@ -33,6 +34,22 @@ def test_round_trip(plan_file: Path, title_i: Path) -> None:
     assert saved.loss == plan.loss
     assert saved.account == "school children"
     assert saved.program == "title-i"
+
+
+def test_the_strategy_that_was_found_is_signed(title_i: Path) -> None:
+    text = title_i.read_text(encoding="utf-8").replace('noise = "laplace"', 'noise = "laplace"\nstrategy = "optimized"')
+    title_i.write_text(text, encoding="utf-8")
+    plan = load(title_i).plan()
+    path = title_i.parent / "plan.json"
+    path.write_text(json.dumps(plan.document()), encoding="utf-8")
+    digest = strategy_digest(plan.technology.producer.found["all"].exact)
+    assert load_plan(path).strategies == {"eligible children by district": digest}
+
+    def set_strategy(document: Any) -> None:
+        document["strategies"][0]["digest"] = "0" * 64
+
+    with pytest.raises(InvalidFile, match="was changed"):
+        load_plan(rewritten(path, set_strategy))
 
 
 def set_loss(document: Any) -> None:

@@ -9,6 +9,7 @@ from dualmandate.figures.cover import cover, cover_twins
 from dualmandate.figures.rates import rates, rates_twin
 from dualmandate.figures.regret import regret, regret_twin
 from dualmandate.figures.saving import headline, inline_svg, png, save, specification, svg, write
+from dualmandate.figures.strategies import strategies, strategies_twin
 from dualmandate.figures.tangency import tangency, tangency_twin
 from dualmandate.figures.technologies import technologies, technologies_twin
 from dualmandate.figures.theme import DARK, LIGHT, NARROW, WIDE
@@ -38,6 +39,8 @@ __all__ = [
     "regret_twin",
     "save",
     "specification",
+    "strategies",
+    "strategies_twin",
     "svg",
     "tangency",
     "tangency_twin",

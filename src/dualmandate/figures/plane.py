@@ -154,6 +154,11 @@ class Plane:
         mark = _data(rows).mark_rule(color=color, strokeDash=list(dash), strokeWidth=1.5, clip=True)
         return _placed(mark, x=self.across.across("x"), y=self.up.up("low"), y2="high")
 
+    def between(self, x: float, low: float, high: float, *, color: str) -> alt.Chart:
+        """A thick line at one place from one height to another: a difference that is spoken of."""
+        mark = _data([{"x": x, "low": low, "high": high}]).mark_rule(color=color, strokeWidth=5, opacity=0.6, clip=True)
+        return _placed(mark, x=self.across.across("x"), y=self.up.up("low"), y2="high")
+
     def horizontal(self, y: float, *, color: str, dash: Sequence[int] = (1, 0), end: float | None = None) -> alt.Chart:
         """A line from the left edge to `end`, or through."""
         rows = [{"y": y, "low": self.across.low, "high": self.across.high if end is None else end}]
@@ -170,6 +175,12 @@ class Plane:
         rows = [{"left": left, "right": right, "low": self.up.low, "high": self.up.high}]
         mark = _data(rows).mark_rect(color=LIGHT.shade, opacity=0.75, clip=True)
         return _placed(mark, x=self.across.across("left"), x2="right", y=self.up.up("low"), y2="high")
+
+    def below(self, rows: Rows, x: str, y: str) -> alt.Chart:
+        """A pale region below a line through the rows, which nothing reaches."""
+        shaded = ({x: row[x], y: row[y], "low": self.up.low} for row in rows)
+        mark = _data(shaded).mark_area(color=LIGHT.shade, opacity=0.75, clip=True)
+        return _placed(mark, x=self.across.across(x), y=self.up.up(y), y2="low")
 
 
 def layered(*marks: Mark) -> alt.LayerChart:

@@ -7,7 +7,14 @@ from dualmandate.frontier.envelope import EnvelopeCurves, Switch, envelope
 from dualmandate.frontier.error_curve import ErrorCurve, interval, measured_error, relative_error
 from dualmandate.frontier.frontier import Frontier, Measure
 from dualmandate.frontier.guess import GuessCurves, public_guess
-from dualmandate.frontier.lower_bound import LowerBound, count_bound, efficiency, matrix_bound, unbiased_bound
+from dualmandate.frontier.lower_bound import (
+    LowerBound,
+    count_bound,
+    efficiency,
+    matrix_bound,
+    strategy_bound,
+    unbiased_bound,
+)
 from dualmandate.frontier.simulated import Release, SimulatedCurves, Simulation, simulated
 from dualmandate.frontier.spectrum import Spectrum, spectrum
 from dualmandate.frontier.split import Allocation, SplitCurves, power_split, split
@@ -45,5 +52,6 @@ __all__ = [
     "simulated",
     "spectrum",
     "split",
+    "strategy_bound",
     "unbiased_bound",
 ]

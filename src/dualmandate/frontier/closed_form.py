@@ -18,7 +18,7 @@ from dualmandate.frontier.curves import CurveFrontier
 from dualmandate.frontier.difference import derivative
 from dualmandate.frontier.frontier import Measure
 from dualmandate.frontier.smooth import SmoothCurve
-from dualmandate.mechanism import Mechanism, NoiseProduction, Production
+from dualmandate.mechanism import Mechanism, NoiseProduction, Production, StrategyProduction
 from dualmandate.population import Currency, Protection
 from dualmandate.workload import Workload
 
@@ -79,13 +79,18 @@ class ClosedFormCurves:
 
     @cached_property
     def _absolute(self) -> SmoothCurve | None:
-        if not isinstance(self.production, NoiseProduction):
-            return None
-        mixes = (mix for noise in self.production.noises for mix in noise.kinds.mixes)
-        if all(sum(float(counts.sum()) for _, counts in mix) <= 1 for mix in mixes):
-            return None
         production = self.production
+        if not (isinstance(production, StrategyProduction) or _combines(production)):
+            return None
         return SmoothCurve(lambda loss: _listed(production.table_losses(loss, "absolute")))
+
+
+def _combines(production: Production) -> bool:
+    """Whether some answer is put together from more than one draw."""
+    if not isinstance(production, NoiseProduction):
+        return False
+    mixes = (mix for noise in production.noises for mix in noise.kinds.mixes)
+    return any(sum(float(counts.sum()) for _, counts in mix) > 1 for mix in mixes)
 
 
 def _listed(by_table: dict[str, float]) -> NDArray[np.float64]:

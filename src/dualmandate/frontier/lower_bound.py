@@ -17,6 +17,8 @@ from dualmandate.frontier.frontier import Frontier
 from dualmandate.frontier.spectrum import Spectrum, product_spectrum, spectrum
 from dualmandate.mechanism.geometric import GEOMETRIC
 from dualmandate.mechanism.mechanism import NoiseLaw, positive_loss
+from dualmandate.mechanism.optimized import StrategyMechanism
+from dualmandate.mechanism.strategy import Strategy
 from dualmandate.population import Currency, Neighbors, Protection
 from dualmandate.workload import Table, Workload
 from dualmandate.workload.factor import Factor, dense
@@ -96,6 +98,29 @@ def matrix_bound(workload: Workload, law: NoiseLaw, protection: Protection) -> L
     per_record = 1.0 / (records**2 if law.currency is Currency.RHO else records)
     return LowerBound(
         f"singular values{whole}",
+        f"every matrix mechanism with {law.name} noise"
+        + (" on a strategy of whole numbers" if law.needs_whole_numbers else ""),
+        law.currency,
+        lambda loss: coefficient * law.variance(loss * per_record),
+    )
+
+
+def strategy_bound(strategy: Strategy, law: NoiseLaw) -> LowerBound:
+    """What the errors of a strategy's tables cost at least, whatever is measured: V(loss)·lower_bound.
+
+    The errors are those of the strategy's own bound: squared, summed over queries, each table times its value. An
+    unbiased linear answer QR with RA = Q errs by Σ_r R_r²·σ_r², and A⁺ makes ‖QR‖ least, so that ‖QA⁺‖²·min σ² bounds
+    it. For continuous noise σ² = V(loss/Δ) = Δ²·V(loss). For noise on whole numbers a row of weight w has variance
+    w²·V(u·w), u = loss/Δ (in ρ: w²·V(u·w²), u = loss/Δ²). A row that one record moves, moves by w or more, so w ≤ Δ;
+    x²·V(x) (in ρ: x·V(x)) falls in x, because such noise gains on its continuous twin as the loss grows; so
+    w²·V(u·w) ≥ Δ²·V(loss). A unit of m records counts as V(loss/m), in ρ V(loss/m²). Source: [LM13], [ENU20].
+    """
+    StrategyMechanism(strategy, law)  # refuses a law of another norm
+    records = strategy.protection.most_records_per_unit
+    coefficient = strategy.lower_bound / records**2
+    per_record = 1.0 / (records**2 if law.currency is Currency.RHO else records)
+    return LowerBound(
+        "the dual of the matrix mechanism",
         f"every matrix mechanism with {law.name} noise"
         + (" on a strategy of whole numbers" if law.needs_whole_numbers else ""),
         law.currency,

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dualmandate.program.plan import Comparison, Plan, TableConsequence
+from dualmandate.program.plan import Plan, TableConsequence
 from dualmandate.program.program import Program, load
 from dualmandate.program.saved import SavedPlan, load_plan
+from dualmandate.program.saving import Comparison
 
 __all__ = ["Comparison", "Plan", "Program", "SavedPlan", "TableConsequence", "load", "load_plan", "write_dossier"]
 

@@ -6,6 +6,7 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from dualmandate.mechanism.strategy.fingerprint import strategy_digest
 from dualmandate.program.digest import PLAN_VERSION, digest_of
 from dualmandate.program.schema.program import SCHEMA_VERSION
 
@@ -37,6 +38,8 @@ def plan_document(plan: Plan) -> dict[str, object]:
         "tables": _tables(plan),
         "groups": _groups(plan),
         "technologies": _technologies(plan),
+        "strategies": _strategies(plan),
+        "saving": _saving(plan),
         "guarantee": plan.guarantee.document(),
         "regret": _regrets(plan),
         "tornado": _tornado(plan),
@@ -72,7 +75,7 @@ def _mechanism(plan: Plan) -> dict[str, object]:
     return {
         "asked": table.noise,
         "noise": plan.technology.noise,
-        "strategy": table.strategy,
+        "strategy": plan.technology.strategy,
         "measured": table.measured if isinstance(table.measured, str) else [list(group) for group in table.measured],
         "sensitivity": {
             group: {
@@ -87,11 +90,14 @@ def _mechanism(plan: Plan) -> dict[str, object]:
 
 
 def _frontier(plan: Plan) -> dict[str, object]:
+    points = [point for loss in _losses(plan) if (point := _point(plan, loss)) is not None]
+    return {"name": plan.frontier.name, "currency": str(plan.frontier.currency), "points": points}
+
+
+def _losses(plan: Plan) -> list[float]:
     best = plan.choice.epsilon
     step = 2 * math.log(REACH) / POINTS
-    losses = {best * math.exp(i * step) for i in range(-POINTS // 2, POINTS // 2 + 1) if i} | {best}
-    points = [point for loss in sorted(losses) if (point := _point(plan, loss)) is not None]
-    return {"name": plan.frontier.name, "currency": str(plan.frontier.currency), "points": points}
+    return sorted({best * math.exp(i * step) for i in range(-POINTS // 2, POINTS // 2 + 1) if i} | {best})
 
 
 def _point(plan: Plan, loss: float) -> dict[str, object] | None:
@@ -153,7 +159,8 @@ def _technologies(plan: Plan) -> list[dict[str, object]]:
     return [
         {
             "noise": row.noise,
-            "chosen": row.noise == plan.technology.noise,
+            "strategy": row.strategy,
+            "chosen": plan.uses(row),
             "why_not": row.why or None,
             "epsilon": None if row.choice is None else row.choice.epsilon,
             "welfare": None if row.choice is None else row.choice.welfare,
@@ -163,6 +170,53 @@ def _technologies(plan: Plan) -> list[dict[str, object]]:
         }
         for row in plan.comparisons
     ]
+
+
+def _strategies(plan: Plan) -> list[dict[str, object]]:
+    """What is measured for each group of tables, where it is neither the tables nor the cells."""
+    return [
+        {
+            "group": group,
+            "words": found.description,
+            "rows": found.exact.rows,
+            "weights": [str(step) for step in found.exact.steps],
+            "digest": strategy_digest(found.exact),
+            "error_coefficient": found.error_coefficient,
+            "lower_bound": found.lower_bound,
+            "bound": found.bound,
+            "gap": found.gap,
+        }
+        for group, found in plan.technology.producer.found.items()
+    ]
+
+
+def _saving(plan: Plan) -> dict[str, object]:
+    saving = plan.saving
+    naive, alone, limit = saving.naive, saving.naive.choice, saving.limit
+    return {
+        "naive": {
+            "noise": naive.noise,
+            "strategy": naive.strategy,
+            "why_not": naive.why or None,
+            "epsilon": None if alone is None else alone.epsilon,
+            "welfare": None if alone is None else alone.welfare,
+        },
+        "dollars": saving.dollars,
+        "at_choice": saving.at_choice,
+        "least_valid_for": None if limit is None else limit.bound.valid_for,
+        "points": [point for loss in _losses(plan) if (point := _costs(plan, loss)) is not None],
+    }
+
+
+def _costs(plan: Plan, loss: float) -> dict[str, object] | None:
+    """What errors cost at one loss under each technology; None where a number leaves the range of floats."""
+    try:
+        costs = {name: None if cost is None else cost(loss) for name, cost in plan.saving.costs.items()}
+    except (ZeroDivisionError, OverflowError):
+        return None
+    if not all(cost is None or math.isfinite(cost) for cost in costs.values()):
+        return None
+    return {"loss": loss, **costs}
 
 
 def _regrets(plan: Plan) -> list[dict[str, object]]:

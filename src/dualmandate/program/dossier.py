@@ -7,8 +7,8 @@ a few lines of script that look up and never compute.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 from fractions import Fraction
 from importlib.resources import files
 from pathlib import Path
@@ -16,41 +16,15 @@ from typing import TYPE_CHECKING, Any
 
 from dualmandate.choice import plural
 from dualmandate.errors import Refusal
-from dualmandate.figures import (
-    DARK,
-    LIGHT,
-    NARROW,
-    WIDE,
-    Column,
-    Twin,
-    WhatIf,
-    consequences,
-    consequences_twin,
-    headline,
-    inline_svg,
-    rates,
-    rates_twin,
-    regret,
-    regret_twin,
-    svg,
-    tangency,
-    tangency_twin,
-    technologies,
-    technologies_twin,
-    tornado,
-    tornado_twin,
-    welfare_curve,
-    welfare_twin,
-    what_if,
-    what_if_choices,
-    what_if_twin,
-    write,
-)
-from dualmandate.figures.saving import Picture, svg_to_png
+from dualmandate.figures import DARK, LIGHT, Column, Twin, WhatIf, headline, inline_svg, svg, what_if_choices, write
+from dualmandate.figures.saving import svg_to_png
 from dualmandate.figures.theme import FONT, Palette
 from dualmandate.figures.twin import Cell
-from dualmandate.figures.wording import money, number, percent, plain_number, plain_unit, stated_loss
+from dualmandate.figures.wording import money, number, plain_number, plain_unit, stated_loss
+from dualmandate.program.exhibits import Exhibit, exhibits_of
 from dualmandate.program.schema import CalibratedNumber
+from dualmandate.program.technology import MEASURED
+from dualmandate.program.words import technology_words
 
 if TYPE_CHECKING:
     from dualmandate.choice import Choice
@@ -78,22 +52,6 @@ CONTENTS = (
 )
 
 
-@dataclass(frozen=True)
-class Exhibit:
-    """A picture on the page, for a desk and for a phone, with a sentence on how to read it and the table behind it."""
-
-    name: str
-    sentence: str
-    wide: Picture
-    narrow: Picture
-    twin: Twin
-
-    @classmethod
-    def drawn(cls, name: str, sentence: str, *, draw: Callable[[int], Picture], twin: Twin) -> Exhibit:
-        """The exhibit in both widths."""
-        return cls(name, sentence, draw(WIDE), draw(NARROW), twin)
-
-
 def write_dossier(plan: Plan, directory: Path | str) -> tuple[Path, ...]:
     """Write the page and its pictures (SVG and PNG, in a folder `figures`) for a plan; returns what was written.
 
@@ -101,94 +59,13 @@ def write_dossier(plan: Plan, directory: Path | str) -> tuple[Path, ...]:
     """
     directory = Path(directory)
     grid = what_if_choices(plan.frontier, plan.welfare, plan.limits)
-    exhibits = {exhibit.name: exhibit for exhibit in _exhibits(plan, grid)}
+    exhibits = {exhibit.name: exhibit for exhibit in exhibits_of(plan, grid)}
     written = [write(directory / PAGE, _page(plan, exhibits, grid).encode())]
     for name, exhibit in exhibits.items():
         drawing = svg(exhibit.wide)
         written.append(write(directory / FIGURES / f"{name}.svg", drawing.encode()))
         written.append(write(directory / FIGURES / f"{name}.png", svg_to_png(drawing)))
     return tuple(written)
-
-
-def _exhibits(plan: Plan, grid: WhatIf) -> Iterator[Exhibit]:
-    frontier, welfare, choice = plan.frontier, plan.welfare, plan.choice
-    yield Exhibit.drawn(
-        "tangency",
-        "The blue curve is the most accuracy that the technology can give for each privacy loss. Along the orange one "
-        "society is equally well off; it is better off above and to the left. The open circle is the best place that "
-        "can be reached.",
-        draw=lambda width: tangency(frontier, welfare, choice, limits=plan.limits, width=width),
-        twin=tangency_twin(frontier, welfare, choice),
-    )
-    yield Exhibit.drawn(
-        "rates",
-        "Each further unit of privacy loss buys less accuracy (blue). Society asks for accuracy in return (orange). "
-        "While it gets more than it asks for, it should go on.",
-        draw=lambda width: rates(frontier, welfare, choice, width=width),
-        twin=rates_twin(frontier, welfare, choice),
-    )
-    yield Exhibit.drawn(
-        "welfare",
-        "More privacy loss takes away privacy (orange) and takes away errors (blue). The black curve is both together; "
-        "dots are other places that were considered, where welfare turns or a limit stops it.",
-        draw=lambda width: welfare_curve(frontier, welfare, choice, width=width),
-        twin=welfare_twin(frontier, welfare, choice),
-    )
-    yield Exhibit.drawn(
-        "regret",
-        _regret_sentence(plan),
-        draw=lambda width: regret(frontier, welfare, choice, width=width),
-        twin=regret_twin(frontier, welfare, choice),
-    )
-    yield Exhibit.drawn(
-        "tornado",
-        "Each bar shows where the choice would fall if one number were different and all others as stated.",
-        draw=lambda width: tornado(plan.tornado, choice, width=width),
-        twin=tornado_twin(plan.tornado, choice),
-    )
-    yield Exhibit.drawn(
-        "consequences",
-        "What a reader of the tables may expect: by how much a published number is off, typically and at most in 95 "
-        "of 100 cases, and what an error comes to in dollars.",
-        draw=lambda width: consequences(choice, plan.half_widths, width=width),
-        twin=consequences_twin(choice, plan.half_widths),
-    )
-    yield Exhibit.drawn(
-        "what-if",
-        "The weight on privacy and the value of accuracy are judgments. What would be chosen if they were others was "
-        "worked out beforehand; the sliders look it up.",
-        draw=lambda width: what_if(frontier, welfare, choice, grid=grid, width=width),
-        twin=what_if_twin(grid, choice),
-    )
-    compared = [other for other in plan.frontiers.values() if other.currency is choice.currency]
-    if len(compared) > 1:
-        yield Exhibit.drawn(
-            "technologies",
-            "At the same privacy loss some kinds of noise do less harm to the tables than others. The thick line marks "
-            "the best at each privacy loss.",
-            draw=lambda width: technologies(compared, welfare, choice, width=width),
-            twin=technologies_twin(compared, welfare, choice),
-        )
-
-
-def _regret_sentence(plan: Plan) -> str:
-    """How forgiving the choice is, and on which side."""
-    choice = plan.choice
-    if choice.bound_by != "preferences":
-        return (
-            "A limit decides, so the curve is no valley: below zero, society would be better off, but the limit "
-            "forbids it."
-        )
-    forgone = {
-        multiple: choice.welfare - plan.welfare.at(plan.frontier, multiple * choice.epsilon)
-        for multiple in (0.5, 0.9, 1.1, 2.0)
-    }
-    near = percent(max(forgone[0.9], forgone[1.1]) / abs(choice.welfare))
-    side = "too little privacy loss" if forgone[0.5] > forgone[2.0] else "too much privacy loss"
-    return (
-        f"The valley is flat at the bottom: being off by a tenth costs at most {near} more. Being off by a factor of "
-        f"two costs more on the side of {side}."
-    )
 
 
 def _page(plan: Plan, exhibits: Mapping[str, Exhibit], grid: WhatIf) -> str:
@@ -219,7 +96,8 @@ def _page(plan: Plan, exhibits: Mapping[str, Exhibit], grid: WhatIf) -> str:
         risks=[shown["regret"], shown["tornado"]],
         consequences=shown["consequences"],
         what_if=shown["what-if"],
-        technologies=shown.get("technologies"),
+        technologies=[shown[name] for name in ("strategies", "technologies") if name in shown],
+        measured=technology_words(plan),
         compared=_compared(plan),
         inputs=_inputs(plan),
         notes=plan.notes,
@@ -259,21 +137,24 @@ def _numbers(plan: Plan) -> list[tuple[str, str]]:
         numbers.append(("typical error of a number", f"{number(choice.root_mean_squared_error)} {unit}"))
     if choice.root_mean_squared_consequence is not None:
         numbers.append(("what such an error comes to", money(choice.root_mean_squared_consequence)))
+    saved = plan.saving.dollars or 0.0
     return [
         *numbers,
         ("cost in privacy", money(choice.privacy_cost)),
         ("cost in errors", money(choice.data_loss)),
+        *([("saved against plain noise", money(saved))] if saved > 0 else []),
         ("decided by", choice.bound_by),
     ]
 
 
 def _compared(plan: Plan) -> Twin:
-    """What each kind of noise would choose, beside what was chosen."""
+    """What each technology would choose, beside what was chosen."""
     rows: list[dict[str, Cell]] = []
     for other in plan.comparisons:
         row: dict[str, Cell] = {
             "noise": other.noise,
-            "marked": other.noise == plan.technology.noise,
+            "measured": MEASURED[other.strategy],
+            "marked": plan.uses(other),
             "why": other.why or None,
         }
         if other.choice is not None:
@@ -285,9 +166,10 @@ def _compared(plan: Plan) -> Twin:
             }
         rows.append(row)
     return Twin(
-        caption="What each kind of noise would choose, and what society would then lose; the one used is set off",
+        caption="What each technology would choose, and what society would then lose; the one used is set off",
         columns=(
             Column("noise", "noise", "text"),
+            Column("measured", "on", "text"),
             Column("loss", f"chosen {plan.choice.currency}", "loss"),
             Column("error", "typical error (RMSE)"),
             Column("consequence", "what such an error comes to", "money"),

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dualmandate.choice import LinearCost, dollars
+from dualmandate.choice import Choice, LinearCost, dollars
 from dualmandate.population import Currency
 from dualmandate.program.plan import costliest
-from dualmandate.program.technology import BEST
+from dualmandate.program.saving import Comparison
+from dualmandate.program.technology import BEST, MEASURED, OPTIMIZED
 
 if TYPE_CHECKING:
     from dualmandate.program.plan import Plan
@@ -23,6 +25,7 @@ def notes_on(plan: Plan) -> tuple[str, ...]:
     """Remarks for the reader, the ones about the guarantee first."""
     return (
         *_bounds(plan),
+        *_strategy(plan),
         *_better_noise(plan),
         *_shares_and_fitness(plan),
         *_worst_case(plan),
@@ -44,20 +47,49 @@ def _bounds(plan: Plan) -> Iterator[str]:
 
 def _better_noise(plan: Plan) -> Iterator[str]:
     """Another kind of noise that leaves society better off, where the program asked for one kind."""
-    if plan.program.file.mechanism.noise == BEST:
+    used = plan.technology.noise
+    rows = [row for row in plan.comparisons if row.noise != used]
+    if plan.program.file.mechanism.noise == BEST or (found := _better(plan, rows)) is None:
         return
-    able = [(row.noise, row.choice) for row in plan.comparisons if row.choice is not None]
-    noise, best = max(able, key=lambda row: row[1].welfare)
-    gain = best.welfare - plan.choice.welfare
-    if gain <= NO_GAIN * -plan.choice.welfare:
-        return
+    noise, best, gain = found.row.noise, found.choice, found.gain
     reason = ""
-    if plan.technology.noise == "laplace" and noise == "geometric":
+    if (used, noise) == ("laplace", "geometric"):
         reason = " Laplace noise on whole-number counts is dominated: geometric noise is its whole-number twin."
     yield (
         f"{noise.capitalize()} noise would leave society {dollars(gain)} better off, at {best.currency} = "
         f'{best.epsilon:.4g}; noise = "best" chooses among all kinds.{reason}'
     )
+
+
+def _strategy(plan: Plan) -> Iterator[str]:
+    """Why what was looked for is not measured, or what else would have been better to measure."""
+    used = plan.technology
+    rows = [row for row in plan.comparisons if row.noise == used.noise and row.strategy != used.strategy]
+    refused = next((row for row in rows if row.strategy == OPTIMIZED and row.choice is None), None)
+    if refused is not None and not plan.program.file.mechanism.states_strategy:
+        yield f"The tables themselves are measured, because no better strategy could be looked for: {refused.why}."
+    found = _better(plan, rows)
+    if found is not None:
+        yield (
+            f"Noise on {MEASURED[found.row.strategy]} would leave society {dollars(found.gain)} better off, at "
+            f'{found.choice.currency} = {found.choice.epsilon:.4g}: strategy = "{found.row.strategy}".'
+        )
+
+
+@dataclass(frozen=True)
+class _Better:
+    row: Comparison
+    choice: Choice
+    gain: float  # USD
+
+
+def _better(plan: Plan, rows: Iterable[Comparison]) -> _Better | None:
+    """The row that leaves society best off, where that is better than what was chosen."""
+    able = [
+        _Better(row, row.choice, row.choice.welfare - plan.choice.welfare) for row in rows if row.choice is not None
+    ]
+    best = max(able, key=lambda each: each.gain, default=None)
+    return best if best is not None and best.gain > NO_GAIN * -plan.choice.welfare else None
 
 
 def _shares_and_fitness(plan: Plan) -> Iterator[str]:

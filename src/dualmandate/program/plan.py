@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING
 
 from dualmandate.choice import Choice, Limits, Regret, SocialWelfare, TornadoRow
 from dualmandate.frontier import CurveFrontier
+from dualmandate.mechanism.strategy.fingerprint import strategy_digest
 from dualmandate.population import PrivacyLoss
 from dualmandate.program.digest import PLAN_VERSION, Exact, digest_of, exact_content
+from dualmandate.program.saving import Comparison, Saving
 from dualmandate.program.technology import Technology
 from dualmandate.semantics import Guarantee
 
@@ -38,15 +40,6 @@ class TableConsequence:
     data_loss: float  # USD, all numbers of the table
 
 
-@dataclass(frozen=True)
-class Comparison:
-    """What one kind of noise alone would choose; `choice` is None where it would not do, and `why` says so."""
-
-    noise: str
-    choice: Choice | None
-    why: str = ""
-
-
 @dataclass(frozen=True, eq=False)
 class Plan:
     """What a program should publish, at which privacy loss, and why."""
@@ -62,6 +55,7 @@ class Plan:
     guarantee: Guarantee
     tables: tuple[TableConsequence, ...]
     comparisons: tuple[Comparison, ...]
+    saving: Saving
     regrets: tuple[Regret, ...]
     tornado: tuple[TornadoRow, ...]
     notes: tuple[str, ...]
@@ -76,6 +70,10 @@ class Plan:
         """The frontier of each kind of noise that can serve the program, in the program's currency."""
         return {noise: technology.frontier for noise, technology in self.technologies.items()}
 
+    def uses(self, row: Comparison) -> bool:
+        """Whether a row of the comparison is the technology in use."""
+        return (row.noise, row.strategy) == (self.technology.noise, self.technology.strategy)
+
     @property
     def half_widths(self) -> dict[str, float]:
         """By table, what 95 in 100 published numbers are off by at most, in the table's unit."""
@@ -84,14 +82,14 @@ class Plan:
     @cached_property
     def exact(self) -> dict[str, Exact]:
         """What the digest covers: exact things only."""
-        program, mechanism = self.program, self.program.file.mechanism
+        program = self.program
         productions = {group: self.technology.producer.production(group) for group in self.allocation}
         return {
             "plan": str(PLAN_VERSION),
             "program": exact_content(program.document.content),
             "attributes": [[attribute.name, str(attribute.size)] for attribute in program.domain.attributes],
             "code_lists": {name: codes.digest for name, codes in program.code_lists.items()},
-            "mechanism": {"noise": self.technology.noise, "strategy": mechanism.strategy},
+            "mechanism": {"noise": self.technology.noise, "strategy": self.technology.strategy},
             "loss": {"amount": self.loss.exact(), "currency": str(self.loss.currency)},
             "measurements": [
                 {
@@ -99,10 +97,18 @@ class Plan:
                     "loss": str(self.allocation[group]),
                     "sensitivity": str(production.sensitivity.power),
                     "norm": production.sensitivity.norm,
+                    **self._exact_strategy(group),
                 }
                 for group, production in productions.items()
             ],
         }
+
+    def _exact_strategy(self, group: str) -> dict[str, Exact]:
+        """The whole-number rows that are measured, by their fingerprint; nothing where the tables or cells are."""
+        found = self.technology.producer.found.get(group)
+        if found is None:
+            return {}
+        return {"strategy": {"rows": str(found.exact.rows), "digest": strategy_digest(found.exact)}}
 
     @property
     def digest(self) -> str:

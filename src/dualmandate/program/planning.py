@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 
-from dualmandate.choice import Choice, Limits, SocialWelfare, choose, dollars, regret_curve, tornado
-from dualmandate.errors import Refusal
+from dualmandate.choice import Choice, choose, regret_curve, tornado
 from dualmandate.frontier import CurveFrontier
+from dualmandate.program.comparing import Bench
 from dualmandate.program.notes import notes_on
-from dualmandate.program.plan import Comparison, Plan, TableConsequence, costliest
+from dualmandate.program.plan import Plan, TableConsequence, costliest
 from dualmandate.program.program import Program
-from dualmandate.program.technology import Technology, combine, is_slow, producers, used_at
+from dualmandate.program.strategies import offered
+from dualmandate.program.technology import Technology, Workshop, combine, used_at
 from dualmandate.semantics import guarantee
 
 MULTIPLES = (0.25, 0.5, 0.8, 0.9, 1.0, 1.1, 1.25, 2.0, 4.0)  # of the chosen loss, in the table of regrets
@@ -25,23 +26,21 @@ def make_plan(program: Program, remaining: Fraction | float | None, progress: Ca
     document, mechanism, welfare = program.document, program.file.mechanism, program.welfare
     with document.at("population", "account"):
         limits = replace(program.limits, remaining=remaining)
-    progress("working out what each kind of noise can produce")
+    progress("working out what to measure, and what each kind of noise can produce")
     with document.at("mechanism"):
-        able, refused = producers(mechanism, program.workload, program.protection, welfare=welfare)
-        technologies = {producer.noise: producer.technology(welfare) for producer in able}
+        workshop = Workshop(mechanism, program.workload, program.protection, welfare)
+        offer = offered(workshop, limits)
+        technologies = offer.technologies
         frontier = combine(mechanism.noise, technologies, welfare)
     progress("choosing the privacy loss")
     with document.at("limits" if program.document.value(("limits",)) else "preferences"):
         choice = choose(frontier, welfare, limits)
     technology = used_at(frontier, technologies, choice.epsilon)
     loss = technology.exact_loss(choice)
-    progress("comparing with other kinds of noise")
-    compared = {technology.noise: technology} if is_slow(mechanism, welfare) else technologies
-    comparisons = (
-        *_compare(compared, welfare, limits),
-        *_beaten({noise: technologies[noise] for noise in technologies.keys() - compared.keys()}, choice, welfare),
-        *(Comparison(noise, None, f"{refusal.what}: {refusal.why}") for noise, refusal in refused.items()),
-    )
+    progress("comparing with other technologies")
+    bench = Bench(workshop, offer, technology, choice=choice, limits=limits)
+    comparisons = bench.comparisons()
+    saving = bench.saving(comparisons)
     progress("asking how the choice moves with each number it rests on")
     plan = Plan(
         program=program,
@@ -60,35 +59,13 @@ def make_plan(program: Program, remaining: Fraction | float | None, progress: Ca
         ),
         tables=_table_consequences(program, technology, choice, frontier),
         comparisons=comparisons,
+        saving=saving,
         regrets=regret_curve(frontier, welfare, MULTIPLES, best=choice),
         # The shares of groups of tables stay as planned: to first order the best shares move nothing.
         tornado=tornado(frontier, welfare, limits, spread=SPREAD, tables=costliest(choice)),
         notes=(),
     )
     return replace(plan, notes=notes_on(plan))
-
-
-def _compare(technologies: Mapping[str, Technology], welfare: SocialWelfare, limits: Limits) -> tuple[Comparison, ...]:
-    """What each kind of noise alone would choose."""
-    rows = []
-    for noise, technology in technologies.items():
-        try:
-            rows.append(Comparison(noise, choose(technology.frontier, welfare, limits)))
-        except Refusal as refusal:
-            rows.append(Comparison(noise, None, refusal.what))
-    return tuple(rows)
-
-
-def _beaten(technologies: Mapping[str, Technology], choice: Choice, welfare: SocialWelfare) -> tuple[Comparison, ...]:
-    """How much more the errors of other kinds of noise cost at the choice, where their own choices would take long."""
-    rows = []
-    for noise, technology in sorted(technologies.items()):
-        more = welfare.data_loss(technology.frontier, choice.epsilon) - choice.data_loss
-        why = (
-            f"at the same {choice.currency} its errors cost {dollars(more)} more; its own choice takes long to work out"
-        )
-        rows.append(Comparison(noise, None, why))
-    return tuple(rows)
 
 
 def _table_consequences(

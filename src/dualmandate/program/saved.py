@@ -43,6 +43,12 @@ class SavedPlan:
         loss = self.document["exact"]["loss"]
         return PrivacyLoss(Fraction(loss["amount"]), Currency(loss["currency"]))
 
+    @property
+    def strategies(self) -> dict[str, str]:
+        """The digest of what is measured for each group of tables that has an optimized strategy, by its tables."""
+        measured = self.document["exact"]["measurements"]
+        return {" + ".join(each["tables"]): each["strategy"]["digest"] for each in measured if "strategy" in each}
+
 
 def load_plan(path: str | Path) -> SavedPlan:
     """Read a plan.json back; refused where it was changed after it was written."""
@@ -60,8 +66,9 @@ def load_plan(path: str | Path) -> SavedPlan:
         raise _changed(file)
     plan = SavedPlan(document)
     try:
-        stated = document["loss"]["exact"], document["loss"]["currency"], document["program"]["account"]
-        signed = plan.loss.exact(), str(plan.loss.currency), plan.account
+        shown = [strategy["digest"] for strategy in document["strategies"]]
+        stated = document["loss"]["exact"], document["loss"]["currency"], document["program"]["account"], shown
+        signed = plan.loss.exact(), str(plan.loss.currency), plan.account, list(plan.strategies.values())
     except (KeyError, TypeError, ValueError, ZeroDivisionError, Refusal):
         raise _no_plan(file, "it lacks what a plan says") from None
     if stated != signed:

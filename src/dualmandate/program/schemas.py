@@ -24,6 +24,7 @@ _AT_MOST_0: Schema = {"type": "number", "maximum": 0}
 _CURRENCY: Schema = {"enum": ["epsilon", "rho"]}
 _EXACT_NUMBER: Schema = {"type": "string", "pattern": "^[0-9]+(/[0-9]+)?$"}
 _DIGEST: Schema = {"type": "string", "pattern": "^[0-9a-f]{64}$"}
+_STRATEGY: Schema = {"enum": ["optimized", "workload", "identity"]}
 _BOUND_BY: Schema = {"enum": ["preferences", "largest epsilon", "largest rho", "fitness for use", "ledger"]}
 
 
@@ -110,6 +111,8 @@ def _plan() -> Schema:
                 "tables": _list(_table()),
                 "groups": _list(_group()),
                 "technologies": _list(_technology()),
+                "strategies": _list(_strategy()),
+                "saving": _saving(),
                 "guarantee": _guarantee(),
                 "regret": _list(_regret()),
                 "tornado": _list(_tornado()),
@@ -168,7 +171,7 @@ def _mechanism() -> Schema:
         {
             "asked": _TEXT,
             "noise": _TEXT,
-            "strategy": _TEXT,
+            "strategy": _STRATEGY,
             "measured": {"anyOf": [_TEXT, _list(_list(_TEXT))]},
             "sensitivity": _by_name(sensitivity),
         }
@@ -225,6 +228,7 @@ def _technology() -> Schema:
     return _object(
         {
             "noise": _TEXT,
+            "strategy": _STRATEGY,
             "chosen": {"type": "boolean"},
             "why_not": _MAYBE_TEXT,
             "epsilon": _MAYBE_NUMBER,
@@ -232,6 +236,44 @@ def _technology() -> Schema:
             "root_mean_squared_error": _MAYBE_NUMBER,
             "root_mean_squared_consequence": _MAYBE_NUMBER,
             "bound_by": {"anyOf": [_BOUND_BY, {"type": "null"}]},
+        }
+    )
+
+
+def _strategy() -> Schema:
+    return _object(
+        {
+            "group": _TEXT,
+            "words": _TEXT,
+            "rows": {"type": "integer", "minimum": 1},
+            "weights": {**_list(_EXACT_NUMBER), "minItems": 1},
+            "digest": _DIGEST,
+            "error_coefficient": _POSITIVE,
+            "lower_bound": _AT_LEAST_0,
+            "bound": _TEXT,
+            "gap": _TEXT,
+        }
+    )
+
+
+def _saving() -> Schema:
+    naive = _object(
+        {
+            "noise": _TEXT,
+            "strategy": _STRATEGY,
+            "why_not": _MAYBE_TEXT,
+            "epsilon": _MAYBE_NUMBER,
+            "welfare": _MAYBE_NUMBER,
+        }
+    )
+    costs = {"naive": _MAYBE_NUMBER, "used": _AT_LEAST_0, "optimized": _MAYBE_NUMBER, "least": _MAYBE_NUMBER}
+    return _object(
+        {
+            "naive": naive,
+            "dollars": _MAYBE_NUMBER,
+            "at_choice": _object(costs),
+            "least_valid_for": _MAYBE_TEXT,
+            "points": _list(_object({"loss": _POSITIVE, **costs})),
         }
     )
 

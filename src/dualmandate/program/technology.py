@@ -1,11 +1,12 @@
-"""The ways to produce the tables: one frontier for each kind of noise, alone or as the best of them."""
+"""The ways to produce the tables: one frontier for each kind of noise and each choice of what is measured."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cached_property
 
 from dualmandate.choice import Choice, SocialWelfare
 from dualmandate.errors import InvalidMechanism, MissingKey, Place, Refusal, TooLarge
@@ -19,7 +20,18 @@ from dualmandate.frontier import (
     in_epsilon,
     split,
 )
-from dualmandate.mechanism import NOISE_LAWS, MatrixMechanism, Mechanism, NoiseLaw, NoiseMechanism, Production
+from dualmandate.mechanism import (
+    MatrixMechanism,
+    Mechanism,
+    NoiseLaw,
+    NoiseMechanism,
+    Production,
+    Strategy,
+    StrategyMechanism,
+    optimize_strategy,
+)
+from dualmandate.mechanism.optimized import noise_of
+from dualmandate.mechanism.strategy.strategy import Noise
 from dualmandate.population import Currency, PrivacyLoss, Protection
 from dualmandate.population.conversion import rho_at
 from dualmandate.program.remembered import RememberedCurves, remembered
@@ -28,29 +40,29 @@ from dualmandate.workload import Tabulation, Workload
 
 BEST = "best"
 ALL_TABLES = "all"
+OPTIMIZED, TABLES, CELLS = "optimized", "workload", "identity"  # what is measured
+MEASURED = {OPTIMIZED: "an optimized strategy", TABLES: "the tables", CELLS: "every cell"}
+NAMED_AFTER_PEOPLE = ("laplace", "gaussian")
 MOST_MEASURED = 10**9  # numbers in one table, or cells where every cell is measured
-_NOT_COMPARED = InvalidMechanism(
-    "it was not compared",
-    why="absolute errors of sums over many measured cells take long to work out",
-    instead='state noise = "best" to compare all kinds',
-)
 SHARE_DIGITS = 7  # decimal digits, after the first of the whole loss, to which a share of it is rounded down
 
 
 @dataclass(frozen=True, eq=False)
 class Producer:
-    """One kind of noise on the program's tables, before anybody says what their accuracy is worth."""
+    """One kind of noise on one choice of what is measured, before the loss is shared out."""
 
     noise: str
+    strategy: str
     groups: Mapping[str, CurveFrontier]  # tables measured together, in the currency that the noise is set by
     failure_probability: float | None  # set where Gaussian noise is read in epsilon
+    found: Mapping[str, Strategy] = field(default_factory=dict)  # by group, where strategies were optimized
 
     def technology(self, welfare: SocialWelfare) -> Technology:
         """The frontier of this noise; groups of tables share the loss by what their accuracy is worth."""
         if len(self.groups) == 1:
             measured = next(iter(self.groups.values()))
         else:
-            measured = split(self.groups, values=_values(welfare), measures=_measures(welfare))
+            measured = split(self.groups, values=values_of(welfare), measures=_measures(welfare))
         measured = remembered(measured, name=self.noise)
         if self.failure_probability is None:
             return Technology(self.noise, measured, measured, self)
@@ -75,6 +87,11 @@ class Technology:
     frontier: CurveFrontier
     measured: CurveFrontier
     producer: Producer
+
+    @property
+    def strategy(self) -> str:
+        """What is measured."""
+        return self.producer.strategy
 
     def spent(self, loss: float) -> float:
         """The loss in the currency that the noise is set by, for a loss in the program's currency."""
@@ -113,86 +130,96 @@ def _decimal_step(loss: float) -> Fraction:
     return Fraction(10) ** (math.floor(math.log10(loss)) - SHARE_DIGITS)
 
 
-def producers(
-    table: MechanismTable, workload: Workload, protection: Protection, *, welfare: SocialWelfare
-) -> tuple[tuple[Producer, ...], dict[str, Refusal]]:
-    """Every kind of noise that can serve the program, and why the others cannot; refused where the stated one cannot.
+@dataclass(frozen=True, eq=False)
+class Workshop:
+    """A program's tables and the ways to produce them; a strategy is optimized once for each norm and group."""
 
-    Kinds that the program did not ask for are there to be compared.
-    """
-    found: list[Producer] = []
-    refused: dict[str, Refusal] = {}
-    for law in NOISE_LAWS.values():
-        try:
-            if law.name != table.noise != BEST and is_slow(table, welfare):
-                raise _NOT_COMPARED
-            found.append(_producer(law, table, workload, protection=protection, currency=welfare.currency))
-        except Refusal as refusal:
-            if table.noise == law.name:
-                raise
-            refused[law.name] = refusal
-    if not found:
-        raise next(iter(refused.values()))
-    return tuple(found), refused
+    table: MechanismTable
+    workload: Workload
+    protection: Protection
+    welfare: SocialWelfare
+    _optimized: dict[tuple[Noise, tuple[str, ...]], Strategy | Refusal] = field(default_factory=dict)
+
+    @cached_property
+    def groups(self) -> dict[str, Workload]:
+        """The tables measured together, by a name for the group."""
+        names = tuple(table.name for table in self.workload.tables)
+        measured = self.table.measured
+        if measured == "together" or len(names) == 1:
+            return {ALL_TABLES: self.workload}
+        if measured == "apart":
+            return {name: self.workload.only((name,)) for name in names}
+        assert not isinstance(measured, str)
+        return {" + ".join(group): self.workload.only(group) for group in measured}
+
+    def technology(self, law: NoiseLaw, strategy: str) -> Technology:
+        """One kind of noise on one choice of what is measured; refused where it cannot serve the program."""
+        self._check_currency(law)
+        found, frontiers = {}, {}
+        for group, workload in self.groups.items():
+            try:
+                if strategy == OPTIMIZED:
+                    found[group] = self.optimized(law, workload)
+                mechanism = StrategyMechanism(found[group], law) if found else _plain(law, strategy, workload)
+                frontiers[group] = frontier_of(mechanism, workload, protection=self.protection)
+            except Refusal as refusal:
+                raise (refusal.at(Place(key="mechanism.strategy")) if strategy == OPTIMIZED else refusal) from None
+        probability = self.table.failure_probability if law.currency is not self.welfare.currency else None
+        delta = None if probability is None else float(probability)
+        return Producer(law.name, strategy, frontiers, delta, found).technology(self.welfare)
+
+    def optimized(self, law: NoiseLaw, workload: Workload) -> Strategy:
+        """The strategy for some of the tables, each weighed by its value relative to the dearest table's.
+
+        A refusal is remembered too.
+        """
+        key = noise_of(law), tuple(table.name for table in workload.tables)
+        if key not in self._optimized:
+            try:
+                self._optimized[key] = optimize_strategy(
+                    workload,
+                    noise_of(law),
+                    values={name: self.relative_values[name] for name in key[1]},
+                    protection=self.protection,
+                )
+            except Refusal as refusal:
+                self._optimized[key] = refusal.at(Place(key="mechanism.strategy"))
+        found = self._optimized[key]
+        if isinstance(found, Refusal):
+            raise found
+        return found
+
+    @cached_property
+    def dearest(self) -> float:
+        """What a unit of error costs in the table where it costs most, USD; 1 where errors cost nothing."""
+        return max(values_of(self.welfare).values()) or 1.0
+
+    @cached_property
+    def relative_values(self) -> dict[str, float]:
+        """What a unit of each table's error costs, relative to the dearest one; in [0, 1]."""
+        return {name: value / self.dearest for name, value in values_of(self.welfare).items()}
+
+    def _check_currency(self, law: NoiseLaw) -> None:
+        currency = self.welfare.currency
+        if law.currency is not currency and law.currency is Currency.EPSILON:
+            raise InvalidMechanism(
+                f"{law.name} noise is not counted in {currency}",
+                why=f"the cost of disclosure is stated per {currency}, and the loss of {law.name} noise is an epsilon",
+                instead='use noise = "gaussian", or state the cost per epsilon',
+                where=Place(key="mechanism.noise"),
+            )
+        if law.currency is not currency and self.table.failure_probability is None:
+            raise MissingKey(
+                f"{law.name} noise needs a failure_probability here",
+                why="its loss is a rho, and becomes the epsilon that the cost is stated in only at a δ",
+                instead="state failure_probability = 1e-10, or a cost per rho",
+                where=Place(key="mechanism.failure_probability"),
+            )
 
 
-def is_slow(table: MechanismTable, welfare: SocialWelfare) -> bool:
-    """Whether errors take long to work out: absolute ones of sums over many measured cells have no closed form."""
-    return table.strategy == "identity" and any(value.measure == "absolute" for value in welfare.table_values)
-
-
-def combine(asked: str, technologies: Mapping[str, Technology], welfare: SocialWelfare) -> CurveFrontier:
-    """The frontier that the program asks for: one noise, or the best of all at each loss."""
-    if asked != BEST:
-        return technologies[asked].frontier
-    frontiers = [technology.frontier for technology in technologies.values()]
-    return remembered(envelope(frontiers, values=_values(welfare), measures=_measures(welfare)))
-
-
-def used_at(frontier: CurveFrontier, technologies: Mapping[str, Technology], loss: float) -> Technology:
-    """The technology that stands on the frontier at a loss."""
-    curves = frontier.curves.original if isinstance(frontier.curves, RememberedCurves) else frontier.curves
-    standing = curves.best(loss) if isinstance(curves, EnvelopeCurves) else frontier
-    return next(technology for technology in technologies.values() if technology.frontier is standing)
-
-
-def _values(welfare: SocialWelfare) -> dict[str, float]:
-    return {value.table: value.value_per_step for value in welfare.table_values}
-
-
-def _measures(welfare: SocialWelfare) -> dict[str, Measure]:
-    return {value.table: value.measure for value in welfare.table_values}
-
-
-def _producer(
-    law: NoiseLaw, table: MechanismTable, workload: Workload, *, protection: Protection, currency: Currency
-) -> Producer:
-    probability = table.failure_probability
-    if law.currency is not currency and law.currency is Currency.EPSILON:
-        raise InvalidMechanism(
-            f"{law.name} noise is not counted in {currency}",
-            why=f"the cost of disclosure is stated per {currency}, and the loss of {law.name} noise is an epsilon",
-            instead='use noise = "gaussian", or state the cost per epsilon',
-            where=Place(key="mechanism.noise"),
-        )
-    if law.currency is not currency and probability is None:
-        raise MissingKey(
-            f"{law.name} noise needs a failure_probability here",
-            why="its loss is a rho, and becomes the epsilon that the cost is stated in only at a δ",
-            instead="state failure_probability = 1e-10, or a cost per rho",
-            where=Place(key="mechanism.failure_probability"),
-        )
-    mechanism = _mechanism(law, table, workload)
-    frontiers = {
-        group: frontier_of(mechanism, workload.only(tables), protection=protection)
-        for group, tables in _groups(table, workload).items()
-    }
-    converted = law.currency is not currency and probability is not None
-    return Producer(law.name, frontiers, float(probability) if converted and probability else None)
-
-
-def _mechanism(law: NoiseLaw, table: MechanismTable, workload: Workload) -> Mechanism:
-    if table.strategy == "workload":
+def _plain(law: NoiseLaw, strategy: str, workload: Workload) -> Mechanism:
+    """Noise on the tables themselves, or on every cell."""
+    if strategy == TABLES:
         return NoiseMechanism(law)
     if workload.domain.size > MOST_MEASURED:
         raise TooLarge(
@@ -205,12 +232,35 @@ def _mechanism(law: NoiseLaw, table: MechanismTable, workload: Workload) -> Mech
     return MatrixMechanism(Workload.from_tabulations(workload.domain, [every_cell]), law)
 
 
-def _groups(table: MechanismTable, workload: Workload) -> dict[str, tuple[str, ...]]:
-    """The tables measured together, by a name for the group."""
-    names = tuple(table.name for table in workload.tables)
-    if table.measured == "together" or len(names) == 1:
-        return {ALL_TABLES: names}
-    if table.measured == "apart":
-        return {name: (name,) for name in names}
-    assert not isinstance(table.measured, str)
-    return {" + ".join(group): group for group in table.measured}
+def in_words(noise: str, strategy: str) -> str:
+    """A technology as a reader is told of it: Laplace noise on the tables."""
+    return f"{noise.capitalize() if noise in NAMED_AFTER_PEOPLE else noise} noise on {MEASURED[strategy]}"
+
+
+def is_slow(strategy: str, welfare: SocialWelfare) -> bool:
+    """Whether errors take long to work out: absolute ones of sums of measured numbers have no closed form."""
+    return strategy != TABLES and any(value.measure == "absolute" for value in welfare.table_values)
+
+
+def combine(asked: str, technologies: Mapping[str, Technology], welfare: SocialWelfare) -> CurveFrontier:
+    """The frontier that the program asks for: one noise, or the best of all at each loss."""
+    if asked != BEST:
+        return technologies[asked].frontier
+    frontiers = [technology.frontier for technology in technologies.values()]
+    return remembered(envelope(frontiers, values=values_of(welfare), measures=_measures(welfare)))
+
+
+def used_at(frontier: CurveFrontier, technologies: Mapping[str, Technology], loss: float) -> Technology:
+    """The technology that stands on the frontier at a loss."""
+    curves = frontier.curves.original if isinstance(frontier.curves, RememberedCurves) else frontier.curves
+    standing = curves.best(loss) if isinstance(curves, EnvelopeCurves) else frontier
+    return next(technology for technology in technologies.values() if technology.frontier is standing)
+
+
+def values_of(welfare: SocialWelfare) -> dict[str, float]:
+    """What a unit of each table's error costs, as frontiers count errors."""
+    return {value.table: value.value_per_step for value in welfare.table_values}
+
+
+def _measures(welfare: SocialWelfare) -> dict[str, Measure]:
+    return {value.table: value.measure for value in welfare.table_values}

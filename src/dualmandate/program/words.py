@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from dualmandate.choice import dollars, plural, quantity, with_article
 from dualmandate.population import Currency
+from dualmandate.program.technology import CELLS, MEASURED, OPTIMIZED, TABLES, in_words
 from dualmandate.semantics import sentences
 
 if TYPE_CHECKING:
     from dualmandate.program.plan import Plan
+    from dualmandate.program.saving import Comparison
 
 WIDTH = 100
 MOST_ROWS = 6  # of a table of many rows; the rest is in plan.json
 SHOWN_PRIOR, SHOWN_BELIEFS = 0.01, 2  # being in the file, and which of two records
 SHOWN_MULTIPLES = (0.5, 2.0)
+NO_DIFFERENCE = 1e-9  # share of a cost
+_MEASURED = {OPTIMIZED: "an optimized strategy", TABLES: "the tables themselves", CELLS: "every cell"}
 
 
 def plan_words(plan: Plan) -> str:
@@ -30,7 +34,8 @@ def plan_words(plan: Plan) -> str:
         _section(f"What it means for {with_article(program.protection.unit)}", _meaning(plan)),
         _section("The price of another choice", _regrets(plan)),
         _section("What the choice rests on", _tornado(plan)),
-        _section("Other kinds of noise", _comparisons(plan)),
+        _section("What is measured", _wrapped(technology_words(plan))),
+        _section("Other technologies", _comparisons(plan)),
         _section("Notes", _wrapped(plan.notes)) if plan.notes else [],
         _section("To be approved", _signed(plan)),
     ]
@@ -89,6 +94,10 @@ def _lowered(sentence: str) -> str:
     return sentence[:1].lower() + sentence[1:]
 
 
+def _raised(sentence: str) -> str:
+    return sentence[:1].upper() + sentence[1:]
+
+
 def _beliefs(plan: Plan) -> tuple[str, ...]:
     """What somebody may come to think, for one prior belief instead of three; the rest stands in the dossier."""
     probability = plan.program.file.mechanism.failure_probability
@@ -130,13 +139,63 @@ def _tornado(plan: Plan) -> list[str]:
     return [*lines, *_more(len(rows), "inputs")] if rows else ["nothing stated moves it: a limit decides."]
 
 
+def technology_words(plan: Plan) -> tuple[str, ...]:
+    """What is measured, how near to the best possible, and what that saves."""
+    return (*_measured(plan), *_saving(plan))
+
+
+def _measured(plan: Plan) -> list[str]:
+    """What gets noise, how many numbers that are, and how near to the best possible."""
+    found = plan.technology.producer.found
+    if not found:
+        measured = f"Measured: {_MEASURED[plan.technology.strategy]}"
+        if _at_the_limit(plan):
+            return [f"{measured}. No matrix mechanism with {plan.technology.noise} noise errs less."]
+        looked = plan.saving.optimized is not None and not plan.program.file.mechanism.states_strategy
+        return [f"{measured}{', because no strategy was found that is worth its trouble' if looked else ''}."]
+    lines = [
+        ("" if len(found) == 1 else f"For '{group}': ")
+        + f"{strategy.exact.rows:,} measurements. {_raised(strategy.description)}. Errors are {strategy.gap}."
+        for group, strategy in found.items()
+    ]
+    return [*lines[:MOST_ROWS], *_more(len(lines), "groups")]
+
+
+def _saving(plan: Plan) -> Iterator[str]:
+    """What errors cost beside plain noise on the tables, and at least."""
+    saving, currency = plan.saving, plan.choice.currency
+    naive, used, least = (saving.at_choice[name] for name in ("naive", "used", "least"))
+    assert used is not None
+    plain, alone = in_words(saving.naive.noise, saving.naive.strategy), saving.naive.choice
+    if saving.dollars is not None and naive is not None and not plan.uses(saving.naive):
+        verb, share = ("saves", 1 - used / naive) if saving.dollars >= 0 else ("costs", used / naive - 1)
+        yield (
+            f"At this {currency} errors would cost {dollars(naive)} with {plain}: the technology in use {verb} "
+            f"{dollars(abs(saving.dollars))}{'' if saving.dollars >= 0 else ' more'} ({share:.1%})."
+        )
+        if alone is not None:
+            more = plan.choice.welfare - alone.welfare
+            lost = f"{dollars(abs(more))} {'more' if more >= 0 else 'less'}"
+            yield f"Alone that would choose {currency} = {alone.epsilon:.4g}, and society would lose {lost}."
+    if least is not None and saving.limit is not None and not _at_the_limit(plan):
+        yield f"No strategy brings errors below {dollars(least)} here; that holds for {saving.limit.bound.valid_for}."
+
+
+def _at_the_limit(plan: Plan) -> bool:
+    """Whether errors cost no more than they must, whatever is measured."""
+    used, least = plan.saving.at_choice["used"], plan.saving.at_choice["least"]
+    return used is not None and least is not None and used <= least * (1 + NO_DIFFERENCE)
+
+
 def _comparisons(plan: Plan) -> list[str]:
-    able = [row for row in plan.comparisons if row.choice is not None]
+    """What others would choose; whatever else can be measured with the same noise only where it makes a difference."""
+    able = [row for row in plan.comparisons if row.choice is not None and (plan.uses(row) or _differs(plan, row))]
     lines = _columns(
-        ["noise", str(plan.choice.currency), "typical error", "society loses"],
+        ["noise", "on", str(plan.choice.currency), "typical error", "society loses"],
         [
             [
-                row.noise + (" (chosen)" if row.noise == plan.technology.noise else ""),
+                row.noise + (" (chosen)" if plan.uses(row) else ""),
+                MEASURED[row.strategy],
                 f"{row.choice.epsilon:.6g}",
                 "–" if row.choice.root_mean_squared_error is None else f"{row.choice.root_mean_squared_error:.4g}",
                 dollars(-row.choice.welfare),
@@ -145,7 +204,13 @@ def _comparisons(plan: Plan) -> list[str]:
             if row.choice is not None
         ],
     )
-    return [*lines, *_wrapped(f"{row.noise}: {row.why}." for row in plan.comparisons if row.choice is None)]
+    unable = [row for row in plan.comparisons if row.choice is None]
+    return [*lines, *_wrapped(f"{in_words(row.noise, row.strategy)}: {row.why}." for row in unable)]
+
+
+def _differs(plan: Plan, row: Comparison) -> bool:
+    welfare = plan.choice.welfare if row.choice is None else row.choice.welfare
+    return row.noise != plan.technology.noise or abs(welfare / plan.choice.welfare - 1) > NO_DIFFERENCE
 
 
 def _signed(plan: Plan) -> list[str]:
@@ -155,17 +220,13 @@ def _signed(plan: Plan) -> list[str]:
         f"loss    {plan.loss.currency} = {plan.loss.exact()}, spent from the account '{_account(plan)}'",
         *(f"        of it {line}" for line in split[:MOST_ROWS]),
         *(f"        {line}" for line in _more(len(split), "groups")),
-        f"noise   {plan.technology.noise}, on {_measured(plan)}",
+        f"noise   {plan.technology.noise}, on {_MEASURED[plan.technology.strategy]}",
         f"digest  {plan.digest}",
     ]
 
 
 def _account(plan: Plan) -> str:
     return plan.program.file.population.account
-
-
-def _measured(plan: Plan) -> str:
-    return "every cell" if plan.program.file.mechanism.strategy == "identity" else "the tables themselves"
 
 
 def _more(count: int, what: str) -> list[str]:

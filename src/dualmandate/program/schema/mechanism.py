@@ -9,6 +9,7 @@ from pydantic import BaseModel, BeforeValidator, WithJsonSchema
 from dualmandate.program.schema.number import CLOSED, Cap, Probability, refused
 
 Noise = Literal["laplace", "geometric", "gaussian", "staircase", "best"]
+Measured = Literal["optimized", "workload", "identity"]
 
 
 def _measured(value: object) -> object:
@@ -39,12 +40,19 @@ class MechanismTable(BaseModel):
 
     noise: Noise
     """The noise decides how much accuracy a privacy loss buys: "laplace", "geometric", … or "best"."""
-    strategy: Literal["workload", "identity"] = "workload"
-    """What is measured: the tables themselves, or every cell of the domain."""
+    strategy: Measured = "optimized"
+    """What is measured: whatever serves the tables best, weighed by their value ("optimized"), the tables themselves
+    ("workload"), or every cell of the domain ("identity"). Where it is not stated and nothing better than the tables
+    themselves can be found, these are measured."""
     measured: Annotated[str | tuple[tuple[str, ...], ...], BeforeValidator(_measured), _MEASURED_SCHEMA] = "together"
     """Whether the tables share one measurement or split the privacy loss by their value."""
     failure_probability: Probability | None = None
     """The δ at which Gaussian noise is expressed in epsilon."""
+
+    @property
+    def states_strategy(self) -> bool:
+        """Whether the file says what is measured, or leaves it to the plan."""
+        return "strategy" in self.model_fields_set
 
 
 class LimitsTable(BaseModel):

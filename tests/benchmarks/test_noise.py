@@ -1,0 +1,36 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dualmandate import benchmarks
+from dualmandate.benchmarks import noise
+from dualmandate.benchmarks.row import Row
+
+
+def test_what_is_measured_must_follow_its_law() -> None:
+    case = noise.CASES[1]
+    took = noise.draw_ours(case, calls=1)
+    assert 0 < took.nanoseconds < 1000
+    with pytest.raises(ValueError, match="found False, where True is right"):
+        noise.check_variance(np.zeros(1000, dtype=np.int64), case)
+
+
+def test_a_missing_peer_leaves_its_rows_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        noise, "_timed", lambda side, case, size: noise.Timed(side, 5.0, 0.1) if side == "ours" else None
+    )
+    rows = noise.rows(lambda _: None)
+    assert [row.unit for row in rows] == ["nanoseconds a draw", "processor seconds of set-up"] * 6
+    assert {row.peer for row in rows} == {None}
+
+
+@pytest.mark.slow
+def test_the_targets_are_met() -> None:
+    stages: list[str] = []
+    rows = benchmarks.run("noise", progress=stages.append)
+    assert stages == [case.name for case in noise.CASES]
+    assert len(rows) == 3 * len(stages)
+    assert [row for row in rows if row.met is False] == []
+    speeds: list[Row] = [row for row in rows if row.unit == "nanoseconds a draw"]
+    assert all(row.peer_value is not None and str(row.peer).startswith("opendp ") for row in speeds)
