@@ -174,6 +174,37 @@ def test_counts_keep_what_discrete_noise_gains() -> None:
     assert 1 - coarse.expected_squared_error(2.5) / fine.expected_squared_error(2.5) == pytest.approx(0.39, abs=0.01)
 
 
+def test_gaussian_noise_on_counts_where_counts_do() -> None:
+    """aI + bJ with b ≥ 0 is each cell and the total: no finer rows are measured."""
+    cells = optimize_strategy(identity(16), "gaussian").exact
+    assert (cells.rows, cells.steps) == (16, (Fraction(1),))
+    both = optimize_strategy(stack(identity(256), total(256)), "gaussian")
+    assert both.exact.rows == 257
+    assert both.error_coefficient == both.lower_bound == pytest.approx(286.945, abs=1e-3)
+    assert both.exact.error_coefficient(ADD_OR_REMOVE) == pytest.approx(both.lower_bound, rel=1e-4)
+
+
+def test_the_unit_of_values_does_not_matter() -> None:
+    asked = stack(kron(identity(300), identity(2)), kron(total(300), total(2)))
+    first, second = (table.name for table in asked.tables)
+    for noise in ("laplace", "gaussian"):
+        one = optimize_strategy(asked, noise, values={first: 1.0, second: 50.0})
+        other = optimize_strategy(asked, noise, values={first: 2e7, second: 1e9})
+        assert other.error_coefficient == pytest.approx(2e7 * one.error_coefficient, rel=1e-9)
+        assert other.lower_bound == pytest.approx(2e7 * one.lower_bound, rel=1e-9)
+        assert other.exact.steps == one.exact.steps
+
+
+@pytest.mark.parametrize("worth", [1e-6, 1.0, 1e6, 1e9])
+def test_unequal_values_beside_public_totals(worth: float) -> None:
+    asked = stack(marginals((3, 4, 2), 1), kron(prefix(3), identity(4), total(2)))
+    values = {table.name: worth if "×" in table.name else 1.0 for table in asked.tables}
+    for noise in ("laplace", "gaussian"):
+        found = optimize_strategy(asked, noise, values=values, protection=REPLACE_ONE)
+        assert 0 < found.lower_bound <= found.error_coefficient * (1 + 1e-9)
+        assert found.error_coefficient < 1e3 * found.lower_bound
+
+
 def test_many_weights_are_read_off_a_polynomial(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dualmandate.mechanism.strategy.production.FEW_KINDS", 20)
     strategy = optimize_strategy(prefix(100))

@@ -12,7 +12,7 @@ from dualmandate.mechanism.strategy.algebra import compact_root
 from dualmandate.mechanism.strategy.arrays import NUMPY, Arrays
 from dualmandate.mechanism.strategy.axes import Floats
 from dualmandate.mechanism.strategy.dual import Block, Measurement, solve
-from dualmandate.mechanism.strategy.group_stack import GroupStack
+from dualmandate.mechanism.strategy.group_stack import GroupStack, stacked_marginals
 from dualmandate.mechanism.strategy.parts import Part, Sector, asks_nothing
 from dualmandate.mechanism.strategy.public import pair_bound
 from dualmandate.mechanism.strategy.residuals import Residuals
@@ -23,6 +23,8 @@ LARGEST_LIST = 2**24  # entries of a list of queries that is written out
 TOLERANCE = 1e-5  # relative gap between error and bound
 FINE_TOLERANCE = 1e-8  # the same where there are few cells
 FEW_CELLS = 256
+MOST_MARGINALS = 512  # sets of attributes that are looked at for plain counts
+_ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,13 +66,41 @@ def _closed_form(part: Part) -> Optimized:
     if total == 0.0:
         raise asks_nothing()
     levels = float(part.merged_size)
+    error = total**2 / levels
+    lower = pair_bound(part, list(values), np.ones(1)) if part.public else error
+    energies = {sector: math.sqrt(value) * levels / total for sector, value in values.items()}
+    counts = None if part.public else _as_counts(part, energies)
+    if counts is not None:
+        return Optimized(counts, error, lower)
     measurements = {}
-    for sector, value in values.items():
-        row = math.sqrt(math.sqrt(value) * levels / total)
+    for sector, energy in energies.items():
+        row = math.sqrt(energy)
         measurements[sector] = Measurement(np.array([[row]]), np.array([[1 / row]]))
     words = f"differences over {len(values):,} sets of attributes, in closed form"
-    lower = pair_bound(part, list(values), np.ones(1)) if part.public else total**2 / levels
-    return Optimized(Residuals(part, measurements, words), total**2 / levels, lower)
+    return Optimized(Residuals(part, measurements, words), error, lower)
+
+
+def _as_counts(part: Part, energies: dict[Sector, float]) -> GroupStack | None:
+    """The same X as plain counts of marginals, where their squared weights come out as no less than 0.
+
+    X_S = Σ_{T ⊇ S} θ_T²·Π_{i∉T} n_i is solved from the largest sets down.
+    """
+    if len(energies) > MOST_MARGINALS:
+        return None
+    shape = part.merged_shape
+    sets = {frozenset(place for place, _ in sector): energy for sector, energy in energies.items()}
+    squares: dict[frozenset[int], float] = {}
+    for kept in sorted(sets, key=lambda each: -len(each)):
+        above = math.fsum(squares[other] for other in squares if other > kept)
+        squares[kept] = sets[kept] - above  # θ_T²·Π_{i∉T} n_i
+        if squares[kept] < -_ROUNDING * sets[kept]:
+            return None
+    weights = {
+        kept: math.sqrt(value / math.prod(n for place, n in enumerate(shape) if place not in kept))
+        for kept, value in squares.items()
+        if value > _ROUNDING * sets[kept]
+    }
+    return stacked_marginals(part, weights, f"{len(weights)} marginals as weighted counts, in closed form")
 
 
 def _block(part: Part, sector: Sector, arrays: Arrays) -> Block:

@@ -7,7 +7,7 @@ block X_S a sector, and estimates are Σ_S X_S⁺Aᵀy without A or A⁺ ever be
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dualmandate.mechanism.strategy.axes import Floats, Indices
-from dualmandate.mechanism.strategy.codings import Grouping
+from dualmandate.mechanism.strategy.codings import Coding, Grouping
 from dualmandate.mechanism.strategy.layout import Layout
 from dualmandate.mechanism.strategy.parts import Key, Part, Sector
 from dualmandate.mechanism.strategy.sectors import add_component, component, squared_lengths
@@ -183,3 +183,12 @@ class GroupStack:
 
         del norm
         return whole_groups(self)
+
+
+def stacked_marginals(part: Part, weights: Mapping[frozenset[int], float], words: str) -> GroupStack:
+    """Marginals of attributes whose levels are all exchangeable, each with one weight, by the places they keep."""
+    groupings = tuple(
+        tuple(Coding.of(level, [0], [place in kept]) for place, level in enumerate(part.levels)) for kept in weights
+    )
+    arrays = tuple(np.full((1,) * len(part.levels), weight) for weight in weights.values())
+    return GroupStack(part, groupings, arrays, words)

@@ -18,9 +18,8 @@ import numpy as np
 from dualmandate.errors import TooLarge
 from dualmandate.mechanism.strategy.arrays import NUMPY
 from dualmandate.mechanism.strategy.axes import Floats
-from dualmandate.mechanism.strategy.codings import Coding
 from dualmandate.mechanism.strategy.descent import descend
-from dualmandate.mechanism.strategy.group_stack import GroupStack
+from dualmandate.mechanism.strategy.group_stack import GroupStack, stacked_marginals
 from dualmandate.mechanism.strategy.parts import Part
 
 MOST_ATTRIBUTES = 16
@@ -52,11 +51,7 @@ def best_marginals(part: Part, starts: int | None = None) -> tuple[GroupStack, f
         if weight > 0
     }
     how = "in closed form" if len(shape) == 1 else f"the best of {len(found)} starts"
-    groupings = tuple(
-        tuple(Coding.of(level, [0], [place in each]) for place, level in enumerate(part.levels)) for each in kept
-    )
-    arrays = tuple(np.full((1,) * len(shape), weight) for weight in kept.values())
-    return GroupStack(part, groupings, arrays, f"{len(kept)} marginals as weighted counts, {how}"), error
+    return stacked_marginals(part, kept, f"{len(kept)} marginals as weighted counts, {how}"), error
 
 
 @dataclass(frozen=True, eq=False)

@@ -30,6 +30,8 @@ LARGEST_DENSE_STRATEGY = 2_048  # merged cells of a part that is not made of mar
 FEW_CELLS = 256  # the same beside tables of counts, which are better for many
 MOST_JOINT_ATTRIBUTES = 10
 MOST_JOINT_GROUPS = 128  # of the finest tables, up to which parts are also optimized together
+MISSED = 1e-7  # relative, of the queries, that rounding may leave unmeasured
+_ROUNDING = 1e-11  # of the largest singular value, below which a direction is not measured
 BOUND_TOLERANCE = 1e-2  # of the dual problem where it only gives a bound
 _GAUSSIAN_BOUND = "the dual of the matrix mechanism for gaussian noise; it holds for every matrix mechanism"
 _LAPLACE_BOUND = (
@@ -66,23 +68,25 @@ def optimize_strategy(
     known_noise(noise)
     means = Means(starts, namespace(arrays))
     worth = worth_of(workload, values)
+    dearest = max(worth.values())
+    relative = {name: value / dearest for name, value in worth.items()}
     public = public_tables(workload.domain, protection)
-    parts = parts_of(workload, worth, public=public)
+    parts = parts_of(workload, relative, public=public)
     if noise == "gaussian":
         found = [_gaussian(part, workload.domain, protection, arrays=means.arrays) for part in parts]
     else:
         found = [_laplace(part, means) for part in parts]
     if noise == "laplace" and len(found) > 1:
-        found = _jointly(parts_of(workload, worth, split=False), found, means)
-    records = protection.most_records_per_unit
-    error, lower = (math.prod(each) for each in zip(*((each.error, each.lower) for each in found), strict=True))
+        found = _jointly(parts_of(workload, relative, split=False), found, means)
+    unit = float(dearest)
+    error, lower = (unit * math.prod(each) for each in zip(*((each.error, each.lower) for each in found), strict=True))
     return Strategy(
         workload,
         noise,
         protection,
         values=worth,
         found_error=error,
-        lower_bound=records**2 * (lower if public else min(lower, error)),
+        lower_bound=protection.most_records_per_unit**2 * (lower if public else min(lower, error)),
         bound=_GAUSSIAN_BOUND if noise == "gaussian" else _LAPLACE_BOUND,
         measurements=tuple(each.measured for each in found),
     )
@@ -153,17 +157,22 @@ def _cell_by_cell(part: Part, most: int, means: Means) -> list[tuple[Residuals |
     basis = apart.public_basis(EVERYTHING_AVERAGED)
     candidates: list[tuple[Residuals | GroupStack, float]] = []
     for measurement, error, words in found:
-        # What is public is known: only the rest of a query is put together from measurements.
-        private = _less_public(measurement, basis) if len(basis) else measurement
-        error = float(np.einsum("ij,ij->", private.inverse, gram @ private.inverse)) if len(basis) else error
-        candidates.append((Residuals(apart, {EVERYTHING_AVERAGED: private}, words), error))
+        if len(basis) == 0:
+            candidates.append((Residuals(apart, {EVERYTHING_AVERAGED: measurement}, words), error))
+        elif (private := _less_public(measurement, basis, gram)) is not None:
+            error = float(np.einsum("ij,ij->", private.inverse, gram @ private.inverse))
+            candidates.append((Residuals(apart, {EVERYTHING_AVERAGED: private}, words), error))
     return candidates
 
 
-def _less_public(measurement: Measurement, basis: Floats) -> Measurement:
-    """The same rows, with the inverse of what they measure beyond what is public."""
+def _less_public(measurement: Measurement, basis: Floats, gram: Floats) -> Measurement | None:
+    """The same rows, with the inverse of what they measure beyond what is public; None where they miss a query."""
     private = measurement.rows - (measurement.rows @ basis.T) @ basis
-    return Measurement(measurement.rows, np.asarray(np.linalg.pinv(private), dtype=np.float64))
+    inverse = np.asarray(np.linalg.pinv(private, rcond=_ROUNDING), dtype=np.float64)
+    missed = gram - (gram @ inverse) @ private
+    if float(np.abs(missed).max()) > MISSED * float(np.abs(gram).max()):
+        return None
+    return Measurement(measurement.rows, inverse)
 
 
 def _cells_and_sums(gram: Floats, means: Means) -> tuple[Measurement, float, str]:
