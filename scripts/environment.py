@@ -174,7 +174,7 @@ def compile_requirements() -> None:
     options = ["--quiet", "--upgrade", "--universal", "--python-version", "3.11", "--no-annotate", "--no-header"]
     compile_: Sequence[str | Path] = [uv(environment), "pip", "compile", *options, "pyproject.toml"]
     test, base = "requirements/test.txt", "requirements/base.txt"
-    run([*compile_, "--group", "test", "--output-file", test], environment)
+    run([*compile_, "--group", "test", "--all-extras", "--output-file", test], environment)
     run([*compile_, "--group", "build", "--constraint", test, "--output-file", base], environment)
 
 

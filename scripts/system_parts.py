@@ -37,10 +37,20 @@ def library_loads(name: str) -> bool:
     return True
 
 
+def postgres_program(name: str) -> Path | None:
+    """A program of PostgreSQL's server: Debian keeps them off the path, one folder a version."""
+    found = shutil.which(name)
+    if found is not None:
+        return Path(found).resolve()
+    versions = sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{name}"), key=lambda path: path.parts)
+    return versions[-1] if versions else None
+
+
 PARTS = (
     Part("chromium", "chromium", "browser", lambda: shutil.which("chromium") is not None),
     Part("a font", "fonts-liberation", "browser", lambda: any(Path("/usr/share/fonts").rglob("*.[to]tf"))),
     Part("libatomic", "libatomic1", "browser", lambda: library_loads("libatomic.so.1")),  # playwright's driver links it
+    Part("PostgreSQL", "postgresql", "postgres", lambda: postgres_program("initdb") is not None),
 )
 
 

@@ -19,7 +19,15 @@
     ├── ConflictingLimits       a cap and a floor that no privacy loss satisfies
     ├── UnknownName             a program, schema or benchmark that does not exist
     ├── InvalidRequest          a command, option or argument that does not exist, or one that is missing
-    └── CannotWrite             a place on disk where nothing can be written, or must not be
+    ├── CannotWrite             a place on disk where nothing can be written, or must not be
+    └── LedgerRefusal           what the account of privacy losses will not do
+        ├── LedgerUnavailable   not there, busy, gone away, or written by a newer version
+        ├── LedgerTampered      a broken chain, or a ledger that is behind one of its anchors
+        ├── UnsafeKey           a key or secret that is missing, damaged, or open to others
+        ├── InvalidAccount      an account that cannot be opened, or does not exist
+        ├── BudgetExceeded      a loss that would go beyond a cap
+        ├── NotApproved         a plan that nobody approved, or only its own publisher
+        └── ReleaseConflict     a release that exists already, or a step it cannot take
 
 A refusal says what, where, why and what instead. It never holds a confidential number.
 """
@@ -215,3 +223,51 @@ class CannotWrite(Refusal):
             instead="name a folder you may write to, on a disk with room",
             where=Place(file=str(path)),
         )
+
+
+class LedgerRefusal(Refusal):
+    """What the account of privacy losses will not do."""
+
+    code = "ledger refusal"
+
+
+class LedgerUnavailable(LedgerRefusal):
+    """The ledger is not there, busy, gone away, or written by a newer version."""
+
+    code = "ledger unavailable"
+
+
+class LedgerTampered(LedgerRefusal):
+    """The ledger's chain is broken, or the ledger is behind one of its anchors."""
+
+    code = "ledger tampered"
+
+
+class UnsafeKey(LedgerRefusal):
+    """A key or secret that is missing, damaged, or open to others."""
+
+    code = "unsafe key"
+
+
+class InvalidAccount(LedgerRefusal):
+    """An account that cannot be opened, or does not exist."""
+
+    code = "invalid account"
+
+
+class BudgetExceeded(LedgerRefusal):
+    """A loss that would go beyond a cap."""
+
+    code = "budget exceeded"
+
+
+class NotApproved(LedgerRefusal):
+    """A plan that nobody approved, or only its own publisher."""
+
+    code = "not approved"
+
+
+class ReleaseConflict(LedgerRefusal):
+    """A release that exists already, or a step that it cannot take."""
+
+    code = "release conflict"

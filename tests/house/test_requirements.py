@@ -65,7 +65,13 @@ def test_everything_asked_for_is_pinned(root: Path, project: dict[str, Any]) -> 
     test = {
         normalized(requirement) for requirement in project["dependency-groups"]["test"] if isinstance(requirement, str)
     }
+    extras = {
+        normalized(requirement)
+        for requirements in project["project"]["optional-dependencies"].values()
+        for requirement in requirements
+    }
     assert asked | build <= base
+    assert extras <= {name for name, _ in pins(root, "test")}
     assert {"hatchling", "editables"} <= build
     assert test <= {name for name, _ in pins(root, "test")}
 

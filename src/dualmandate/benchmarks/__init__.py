@@ -9,7 +9,13 @@ from dualmandate.benchmarks.row import Row
 from dualmandate.errors import UnknownName
 
 INPUTS = "generated"  # none of these benchmarks reads real data
-_MODULES = {"sensitivity": "sensitivity", "plan": "planning", "strategies": "strategies", "accelerator": "accelerator"}
+_MODULES = {
+    "sensitivity": "sensitivity",
+    "plan": "planning",
+    "strategies": "strategies",
+    "accelerator": "accelerator",
+    "noise": "noise",
+}
 
 __all__ = ["INPUTS", "Row", "names", "run"]
 

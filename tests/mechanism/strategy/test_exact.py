@@ -17,6 +17,7 @@ from dualmandate.mechanism import (
     GEOMETRIC,
     LAPLACE,
     ExactStrategy,
+    NoiseLaw,
     OptimizedMechanism,
     Strategy,
     StrategyMechanism,
@@ -213,6 +214,18 @@ def test_many_weights_are_read_off_a_polynomial(monkeypatch: pytest.MonkeyPatch)
     for loss in (0.3, 2.0, 9.0):
         one_by_one = production.query_variances("prefix", loss).sum()
         assert production.expected_squared_error(loss) == pytest.approx(one_by_one, rel=1e-9)
+
+
+@pytest.mark.parametrize("law", [LAPLACE, GEOMETRIC])
+def test_half_widths_are_near_two_standard_deviations(law: NoiseLaw) -> None:
+    """At 95 %: 1.96 for a sum of many draws, 2.12 for one Laplace draw, and in between for all others."""
+    production = OptimizedMechanism(law).production(prefix(100))
+    ratios = production.half_width("prefix", 0.2, 0.95) / np.sqrt(production.query_variances("prefix", 0.2))
+    assert ratios.min() > 1.95
+    assert ratios.max() < 2.15
+    expected = production.table_losses(0.2, "absolute")["prefix"]
+    spreads = np.sqrt(production.query_variances("prefix", 0.2)).sum()
+    assert 0.7 < expected / spreads < 0.8
 
 
 def test_nearly_normal_errors() -> None:

@@ -112,6 +112,13 @@ def test_rows_over_orbits_measure_all_that_is_private(workload: Workload, protec
     np.testing.assert_allclose(found_squares, squares, rtol=1e-6, atol=1e-12)
 
 
+@pytest.mark.parametrize("size", [2, 6, 40])
+def test_the_bound_is_reached_where_all_moves_are_alike(size: int) -> None:
+    """Every cell by itself under replace-one: 2·(n − 1), whatever is measured."""
+    (part,) = parts_of(identity(size), public=public_tables(identity(size).domain, REPLACE_ONE))
+    assert gaussian_optimum(part).lower == pytest.approx(2.0 * (size - 1), rel=1e-12)
+
+
 def test_the_label_of_a_cell_is_its_group() -> None:
     workload, protection = _districts()
     (part,) = parts_of(workload, public=public_tables(workload.domain, protection))

@@ -1,0 +1,144 @@
+"""Exact noise: nanoseconds of one processor a draw, ours and OpenDP's, in one run.
+
+Each side draws in a fresh process with one thread, after one draw that loads and compiles. Ours is drawn in calls of
+2¹⁸ cells into the same array, as a publication does. What was drawn must have the variance of its law.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from fractions import Fraction
+from importlib import import_module, metadata
+from typing import Any
+
+import numpy as np
+
+from dualmandate.benchmarks.measured import ONE_THREAD, check, told
+from dualmandate.benchmarks.row import Row
+from dualmandate.mechanism import GAUSSIAN, GEOMETRIC
+from dualmandate.mechanism.noise import GaussianSampler, LaplaceSampler, Sampler, subkey
+
+LARGEST_NANOSECONDS = 50.0  # 20 million draws per processor second
+LEAST_RATIO = 100.0  # draws in the time of one of OpenDP's
+CALL_CELLS = 2**18
+CALLS = 200
+PEER_DRAWS = 100_000
+TOLERANCE = 0.1  # relative, of the variance of what was drawn
+
+
+@dataclass(frozen=True)
+class Case:
+    """One law of noise; the standard deviation of Gaussian noise is its scale."""
+
+    law: str
+    scale: int
+
+    @property
+    def name(self) -> str:
+        """As it stands in a row."""
+        return f"discrete {self.law.title()} noise, scale {self.scale:,}"
+
+    @property
+    def sampler(self) -> Sampler:
+        """Ours."""
+        scale = Fraction(self.scale)
+        return LaplaceSampler(scale) if self.law == "laplace" else GaussianSampler(scale**2)
+
+    @property
+    def variance(self) -> float:
+        """Of the noise, by its formula."""
+        return GEOMETRIC.variance(1 / self.scale) if self.law == "laplace" else GAUSSIAN.variance(0.5 / self.scale**2)
+
+
+CASES = tuple(Case(law, scale) for law in ("laplace", "gaussian") for scale in (1, 10, 1000))
+
+
+@dataclass(frozen=True)
+class Timed:
+    """What one side took, and who it was."""
+
+    name: str
+    nanoseconds: float  # of one processor, a draw
+    set_up: float  # processor seconds until the first draw
+
+
+def rows(progress: Callable[[str], None], *, calls: int = CALLS, peer_draws: int = PEER_DRAWS) -> list[Row]:
+    """Time a draw, how many draws that is in the time of one of the peer's, and the seconds of set-up."""
+    found: list[Row] = []
+    for case in CASES:
+        progress(case.name)
+        ours, theirs = _timed("ours", case, calls), _timed("opendp", case, peer_draws)
+        assert ours is not None
+        row = Row(case.name, ours.nanoseconds, "nanoseconds a draw", target=LARGEST_NANOSECONDS)
+        found.append(replace(row, peer=theirs.name, peer_value=theirs.nanoseconds) if theirs else row)
+        if theirs:
+            ratio, unit = theirs.nanoseconds / ours.nanoseconds, "draws in the time of one of the peer"
+            found.append(Row(case.name, ratio, unit, target=LEAST_RATIO, peer=theirs.name, is_floor=True))
+        found.append(Row(case.name, ours.set_up, "processor seconds of set-up"))
+    return found
+
+
+def _timed(side: str, case: Case, size: int) -> Timed | None:
+    """One side in a fresh process; None where its package is not installed."""
+    words = [sys.executable, "-m", "dualmandate.benchmarks.noise", side, str(CASES.index(case)), str(size)]
+    answer = told(words, case=case.name, environment=ONE_THREAD)
+    return None if answer is None else Timed(**answer)
+
+
+def draw_ours(case: Case, calls: int) -> Timed:
+    """In blocks, into one array, under a key that protects nobody."""
+    key = subkey(bytes(32), "benchmark", histogram_mac=b"", measurement=case.name)
+    room = np.empty(CALL_CELLS, dtype=np.int64)
+    LaplaceSampler(Fraction(5)).draw(key, range(8))  # loads and compiles what all laws share
+    sampler, started = case.sampler, time.process_time()
+    sampler.draw(key, range(8))
+    ready = time.process_time()
+    for call in range(calls):
+        sampler.draw(key, range(call * CALL_CELLS, (call + 1) * CALL_CELLS), out=room)
+    spent = time.process_time() - ready
+    check_variance(room, case)
+    return Timed("ours", spent / (calls * CALL_CELLS) * 1e9, ready - started)
+
+
+def draw_opendp(case: Case, draws: int) -> Timed | None:
+    """A vector of zeros through its measurement."""
+    try:
+        version = metadata.version("opendp")
+    except metadata.PackageNotFoundError:
+        return None
+    dp: Any = import_module("opendp.prelude")
+    dp.enable_features("contrib")
+    started = time.process_time()
+    vectors = dp.vector_domain(dp.atom_domain(T=int))
+    distance = dp.l1_distance(T=int) if case.law == "laplace" else dp.l2_distance(T=float)
+    make = dp.m.make_laplace if case.law == "laplace" else dp.m.make_gaussian
+    measurement = make(vectors, distance, float(case.scale))
+    measurement([0])
+    zeros, ready = [0] * draws, time.process_time()
+    noise = measurement(zeros)
+    spent = time.process_time() - ready
+    check_variance(np.array(noise), case)
+    return Timed(f"opendp {version}", spent / draws * 1e9, ready - started)
+
+
+def check_variance(noise: Any, case: Case) -> None:
+    """Refuse to measure noise of another spread."""
+    found = float(np.mean(np.square(noise.astype(np.float64)))) / case.variance
+    check(abs(found - 1) < TOLERANCE, True)
+
+
+SIDES: dict[str, Callable[[Case, int], Timed | None]] = {"ours": draw_ours, "opendp": draw_opendp}
+
+
+def main(side: str, case: str, size: str) -> None:
+    """Draw one case here, and print what it took as JSON."""
+    took = SIDES[side](CASES[int(case)], int(size))
+    print(json.dumps(took and asdict(took)))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,222 @@
+"""The books: what the entries of a ledger add up to, and whether a request fits into what is left."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import replace
+from fractions import Fraction
+
+from dualmandate.errors import BudgetExceeded, InvalidAccount, NotApproved, ReleaseConflict
+from dualmandate.ledger.accounts import Account, Scope, read_account
+from dualmandate.ledger.entries import Event, EventKind, Head
+from dualmandate.ledger.releases import Approval, Release, Request, State, read_loss
+
+STATE_OF = {
+    EventKind.OPENED: State.OPENED,
+    EventKind.MEASURED: State.MEASURED,
+    EventKind.WRITTEN: State.WRITTEN,
+    EventKind.PUBLISHED: State.SETTLED,
+}
+
+
+class Books:
+    """The state of a ledger after its entries so far; it changes only by reading the next entry."""
+
+    def __init__(self, ledger: str, first_digest: str) -> None:
+        self.ledger = ledger
+        self.digests = [first_digest]  # of entry n at place n
+        self.accounts: dict[str, Account] = {}
+        self.approvals: dict[tuple[str, str], list[Approval]] = {}
+        self.releases: dict[str, Release] = {}
+        self._newest: dict[tuple[str, str], str] = {}  # release of a plan and snapshot
+        self._totals: dict[tuple[str, Scope | None, str | None], Fraction] = defaultdict(Fraction)
+
+    @property
+    def head(self) -> Head:
+        """How far the books have read."""
+        return Head(self.ledger, len(self.digests) - 1, self.digests[-1])
+
+    def read(self, event: Event) -> None:
+        """Take in the next entry, whose digest has been checked."""
+        assert event.sequence == len(self.digests)
+        if event.kind is EventKind.ACCOUNT_OPENED:
+            assert event.account is not None
+            assert event.amount is not None
+            self.accounts[event.account] = read_account(event.account, event.amount, event.document())
+        elif event.kind is EventKind.APPROVED:
+            approval = _read_approval(event)
+            self.approvals.setdefault((approval.account, approval.plan_digest), []).append(approval)
+        elif event.kind is EventKind.RESERVED:
+            self._reserve(event)
+        elif event.kind is not EventKind.REFUSED:
+            assert event.release is not None
+            self._change(event.release, event)
+        self.digests.append(event.digest)
+
+    def _reserve(self, event: Event) -> None:
+        release = _read_release(event)
+        superseded = event.document()["supersedes"]
+        if superseded is not None:
+            old = self.releases[str(superseded)]
+            # What was never opened costs nothing; what was opened stays spent.
+            self._close(old, State.CANCELED if old.state is State.RESERVED else State.ABANDONED)
+        self.releases[release.name] = release
+        self._newest[release.plan_digest, release.snapshot] = release.name
+        self._count(release, release.cost)
+
+    def _change(self, name: str, event: Event) -> None:
+        release = self.releases[name]
+        if event.kind is EventKind.CANCELED:
+            self._close(release, State.CANCELED)
+        elif event.kind is EventKind.TABULATED:
+            self.releases[name] = replace(release, fingerprint=str(event.document()["fingerprint"]))
+        elif event.kind is EventKind.KEY_DESTROYED:
+            self.releases[name] = replace(release, secret_destroyed=True)
+        elif event.kind in STATE_OF:
+            self.releases[name] = replace(release, state=STATE_OF[event.kind])
+
+    def _close(self, release: Release, state: State) -> None:
+        self.releases[release.name] = replace(release, state=state)
+        if state is State.CANCELED:
+            self._count(release, -release.cost)
+
+    def _count(self, release: Release, cost: Fraction) -> None:
+        for scope, name in ((None, None), *release.parts):
+            self._totals[release.account, scope, name] += cost
+
+    def account(self, name: str) -> Account:
+        """An account that was opened."""
+        if name not in self.accounts:
+            raise InvalidAccount(
+                f"no account '{name}'",
+                why="only an act of its own opens an account; publishing never does",
+                instead="open it with its cap first, or state the account as it is written in the ledger",
+            )
+        return self.accounts[name]
+
+    def release(self, name: str) -> Release:
+        """A release that was reserved."""
+        if name not in self.releases:
+            raise ReleaseConflict(
+                f"no release '{name}'",
+                why="the ledger has never reserved it",
+                instead="state the release as the reservation named it",
+            )
+        return self.releases[name]
+
+    def spent(self, account: str, scope: Scope | None = None, name: str | None = None) -> Fraction:
+        """What was reserved or spent and not canceled, in the account's currency: in all, or of one part."""
+        self.account(account)
+        return self._totals.get((account, scope, name), Fraction(0))
+
+    def room(self, name: str, parts: Mapping[Scope, str]) -> dict[str, Fraction]:
+        """What each cap that applies to these parts leaves, by the cap in words."""
+        account, purpose = self.account(name), parts.get(Scope.PURPOSE)
+        kept = sum(
+            (
+                max(earmark.amount - self.spent(name, Scope.PURPOSE, earmark.purpose), Fraction(0))
+                for earmark in account.earmarks
+                if earmark.purpose != purpose
+            ),
+            Fraction(0),
+        )
+        words = f"the cap of '{name}'" + (", less what is kept for other purposes" if kept else "")
+        left = {words: account.cap.amount - self.spent(name) - kept}
+        for limit in account.limits:
+            part = parts.get(limit.scope)
+            if part is not None and limit.name in (None, part):
+                which = f"each {limit.scope}" if limit.name is None else f"the {limit.scope} '{part}'"
+                left[f"the limit of {which} in '{name}'"] = limit.amount - self.spent(name, limit.scope, part)
+        return left
+
+    def admit(self, request: Request) -> tuple[Fraction, str | None]:
+        """The cost of a request and the release it supersedes, or a refusal: approved, new, and within every cap."""
+        account = self.account(request.account)
+        cost = account.cost(request.loss, request.unit)
+        self._check_approval(account, request)
+        superseded = self._check_new(request)
+        freed = self.releases[superseded] if superseded else None
+        parts = _parts(request)
+        for words, left in self.room(account.name, parts).items():
+            # A reservation that is replaced before it was opened still counts: cancel it first to use its room.
+            if cost > left:
+                raise BudgetExceeded(
+                    f"a loss of {cost} {account.currency} is more than the {left} that {words} leaves",
+                    why="caps belong to the people in the data, and what was spent stays spent",
+                    instead=_advice(freed),
+                )
+        return cost, superseded
+
+    def _check_approval(self, account: Account, request: Request) -> None:
+        approvals = self.approvals.get((request.account, request.plan_digest), [])
+        fitting = [a for a in approvals if (a.loss, a.unit) == (request.loss, request.unit)]
+        if not fitting:
+            raise NotApproved(
+                f"plan {request.plan_digest[:12]}… is not approved for '{account.name}' with this loss",
+                why="exactly the approved plan is published, at exactly its loss",
+                instead="have the plan approved first",
+            )
+        if account.approver_differs and all(approval.by == request.user for approval in fitting):
+            raise NotApproved(
+                f"plan {request.plan_digest[:12]}… is approved only by its publisher",
+                why=f"'{account.name}' asks that another person approves",
+                instead="have somebody else approve it",
+            )
+
+    def _check_new(self, request: Request) -> str | None:
+        name = self._newest.get((request.plan_digest, request.snapshot))
+        if name is None or self.releases[name].state is State.CANCELED:
+            return None
+        state = self.releases[name].state
+        if not request.again:
+            raise ReleaseConflict(
+                f"release {name} of this plan and snapshot exists already, {state}",
+                why="one plan on one snapshot is one release, one secret and one loss",
+                instead=f"resume release {name}" if state.is_active else f"read release {name}, or publish again",
+            )
+        return name if state.is_active else None
+
+
+def _advice(freed: Release | None) -> str:
+    if freed is not None and freed.state is State.RESERVED:
+        return f"cancel release {freed.name} first, plan a smaller loss, or ask less"
+    return "plan a smaller loss, or ask less"
+
+
+def _parts(request: Request) -> dict[Scope, str]:
+    named = ((Scope.USER, request.user), (Scope.GROUP, request.group), (Scope.PURPOSE, request.purpose))
+    return {scope: name for scope, name in named if name is not None}
+
+
+def _read_approval(event: Event) -> Approval:
+    document = event.document()
+    assert event.account is not None
+    return Approval(
+        account=event.account,
+        plan_digest=str(document["plan_digest"]),
+        loss=read_loss(document),
+        unit=str(document["unit"]),
+        by=event.by,
+    )
+
+
+def _read_release(event: Event) -> Release:
+    document = event.document()
+    assert event.account is not None
+    assert event.release is not None
+    assert event.amount is not None
+    group, purpose = document["group"], document["purpose"]
+    return Release(
+        name=event.release,
+        account=event.account,
+        plan_digest=str(document["plan_digest"]),
+        snapshot=str(document["snapshot"]),
+        loss=read_loss(document),
+        unit=str(document["unit"]),
+        cost=event.amount,
+        user=event.by,
+        group=None if group is None else str(group),
+        purpose=None if purpose is None else str(purpose),
+        reserved_at=event.recorded_at,
+    )

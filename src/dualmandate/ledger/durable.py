@@ -1,0 +1,80 @@
+"""Files that survive a crash: complete or not there, on the disk before anything relies on them."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from dualmandate.errors import CannotWrite
+
+OWNER_ONLY = 0o600
+
+
+def write_durably(path: Path, content: bytes) -> None:
+    """Write a file for its owner alone: under another name, to the disk, then renamed, then the folder to the disk."""
+    try:
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                os.fchmod(file.fileno(), OWNER_ONLY)
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            Path(temporary).replace(path)
+        except BaseException:
+            Path(temporary).unlink(missing_ok=True)
+            raise
+        sync_folder(path.parent)
+    except OSError as error:
+        raise CannotWrite.because(error, path) from None
+
+
+def erase(path: Path) -> None:
+    """Overwrite a file, then remove it; a file that is gone already is no matter."""
+    try:
+        with path.open("r+b") as file:
+            file.write(bytes(path.stat().st_size))
+            file.flush()
+            os.fsync(file.fileno())
+        path.unlink()
+        sync_folder(path.parent)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise CannotWrite.because(error, path) from None
+
+
+def make_folder(path: Path) -> None:
+    """A folder for its owner alone; one that is there already stays as it is."""
+    try:
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        sync_folder(path.parent)
+    except OSError as error:
+        raise CannotWrite.because(error, path) from None
+
+
+def sync_folder(path: Path) -> None:
+    """Bring the names in a folder to the disk."""
+    handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+@contextmanager
+def alone_in(folder: Path) -> Iterator[None]:
+    """One process at a time in this folder; a process that is killed lets go."""
+    try:
+        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    except OSError as error:
+        raise CannotWrite.because(error, folder) from None
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)

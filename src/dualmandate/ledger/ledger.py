@@ -1,0 +1,365 @@
+"""The ledger: what has been spent, by whom, and what may still be spent. Every act is one durable, chained entry.
+
+A loss is reserved before any data are opened, and from then on counts; nothing is refunded on an error. Sums of ε, and
+of ρ, hold for releases chosen in sight of earlier ones, under a cap fixed beforehand [RRUV16] [FZ21].
+"""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from fractions import Fraction
+from pathlib import Path
+from threading import RLock
+
+import sqlalchemy as sql
+
+from dualmandate.errors import (
+    CannotWrite,
+    InvalidAccount,
+    LedgerRefusal,
+    LedgerTampered,
+    LedgerUnavailable,
+    ReleaseConflict,
+)
+from dualmandate.ledger.accounts import Account, Scope, checked_name
+from dualmandate.ledger.anchors import advance_anchor, check_anchors, read_anchor, read_anchors
+from dualmandate.ledger.books import STATE_OF, Books
+from dualmandate.ledger.entries import Event, EventKind, Head, chained_digest, first_digest, written_details
+from dualmandate.ledger.keys import LedgerKey, SecretFolder
+from dualmandate.ledger.releases import (
+    STEPS,
+    Approval,
+    Release,
+    Request,
+    State,
+    is_digest,
+    loss_document,
+    request_document,
+)
+from dualmandate.ledger.storage import Store, append_entry, read_entries, read_head
+from dualmandate.population import Confidential, Currency, PrivacyLoss
+from dualmandate.population.conversion import epsilon_at
+
+SMALLEST_REPORT = 1e-6  # of an ε: a δ that covers a whole loss would leave none to state
+KIND_OF = {state: kind for kind, state in STATE_OF.items()}
+
+
+@dataclass(frozen=True)
+class Verification:
+    """What a complete check of the ledger found in order: how far it goes, which anchors agree, and a wandering clock.
+
+    `clock_set_back` lists entries whose clock showed an earlier time than the entry before: remarkable, not wrong.
+    """
+
+    head: Head
+    anchors: tuple[Path, ...]
+    clock_set_back: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class _Draft:
+    kind: EventKind
+    by: str
+    account: str | None = None
+    release: str | None = None
+    amount: Fraction | None = None
+    details: Mapping[str, object] | None = None
+
+
+class _Page:
+    """What one writer adds between taking the lock and the commit."""
+
+    def __init__(self, connection: sql.Connection, key: LedgerKey, books: Books) -> None:
+        self._connection, self._key, self.books = connection, key, books
+        self.head = books.head
+
+    @property
+    def next_release(self) -> str:
+        """The name of a release whose reservation is the next entry."""
+        return f"r{self.head.sequence + 1:06d}"
+
+    def append(self, draft: _Draft) -> None:
+        """Chain the entry to the last one and write it."""
+        event = Event(
+            sequence=self.head.sequence + 1,
+            kind=draft.kind,
+            recorded_at=_now().isoformat(timespec="microseconds"),
+            by=draft.by,
+            account=draft.account,
+            release=draft.release,
+            amount=draft.amount,
+            details=written_details(draft.details or {}),
+        )
+        event = replace(event, digest=chained_digest(self._key, self.head.digest, event))
+        append_entry(self._connection, event)
+        self.head = Head(self.head.ledger, event.sequence, event.digest)
+
+
+class Ledger:
+    """The account of every privacy loss of an agency. Open it with `open_ledger`."""
+
+    def __init__(self, store: Store, key: LedgerKey, *, anchors: Sequence[Path], secrets_in: Path) -> None:
+        self._store, self._key, self._lock = store, key, RLock()
+        self._anchors = tuple(anchors)
+        ledger = read_anchor(self._anchors[0]).ledger
+        self._books = Books(ledger, first_digest(key, ledger))
+        self._secrets = SecretFolder(secrets_in, key, ledger)
+
+    def open_account(self, account: Account, *, by: str) -> Account:
+        """Open the account of a population: the only act that makes one."""
+        checked_name(by, "a person")
+        with self._writing() as page:
+            if account.name in page.books.accounts:
+                raise InvalidAccount(
+                    f"the account '{account.name}' is open already",
+                    why="the same people keep one account, and its cap is not raised by opening it again",
+                    instead="spend from it, or open an account for other people under another name",
+                )
+            details = account.document()
+            draft = _Draft(EventKind.ACCOUNT_OPENED, by, account.name, amount=account.cap.amount, details=details)
+            page.append(draft)
+        return account
+
+    def approve(self, approval: Approval) -> None:
+        """Record that a person approves a plan, known by its digest, at exactly its loss."""
+        with self._writing() as page:
+            cost = page.books.account(approval.account).cost(approval.loss, approval.unit)
+            details = {"plan_digest": approval.plan_digest, **loss_document(approval.loss, approval.unit)}
+            page.append(_Draft(EventKind.APPROVED, approval.by, approval.account, amount=cost, details=details))
+
+    def reserve(self, request: Request) -> Release:
+        """Set a loss aside for a release, with a fresh secret, before any data are opened; a refusal is recorded."""
+        refused: LedgerRefusal | None = None
+        with self._writing() as page:
+            try:
+                cost, superseded = page.books.admit(request)
+            except LedgerRefusal as refusal:
+                refused, details = refusal, {"code": refusal.code, **request_document(request, None)}
+                page.append(_Draft(EventKind.REFUSED, request.user, request.account, details=details))
+            else:
+                name = page.next_release
+                # The secret is on the disk before the entry that relies on it; without the entry it is nobody's.
+                self._secrets.make(name)
+                details = request_document(request, superseded)
+                page.append(_Draft(EventKind.RESERVED, request.user, request.account, name, cost, details))
+        if refused is not None:
+            raise refused
+        return self.release(name)
+
+    def advance(self, release: str, state: State, *, by: str) -> Release:
+        """Record that a release has taken its next step; to record the step it is at already changes nothing."""
+        checked_name(by, "a person")
+        with self._writing() as page:
+            found = page.books.release(release)
+            if found.state is state and state in KIND_OF:
+                return found
+            if not found.state.is_active or STEPS[STEPS.index(found.state) + 1] is not state:
+                raise _no_step(found, f"become {state}", "resume it from the state it is in")
+            if state is State.MEASURED and found.fingerprint is None:
+                raise _no_step(found, "be measured before it is bound to its data", "bind it to what was tabulated")
+            page.append(_Draft(KIND_OF[state], by, found.account, release))
+        return self.release(release)
+
+    def bind(self, release: str, fingerprint: str, *, by: str) -> Release:
+        """Tie an opened release to its data before any noise is drawn, by the HMAC of the tabulation under its secret.
+
+        A resumed release binds again: the same data change nothing, other data are refused, and the loss stays spent.
+        """
+        checked_name(by, "a person")
+        if not is_digest(fingerprint):
+            raise ReleaseConflict(
+                f"release {release} cannot be bound to this",
+                why="what was tabulated is known by its HMAC-SHA-256, 64 lowercase hexadecimal digits",
+                instead="bind the HMAC of the tabulation under the release's secret",
+            )
+        with self._writing() as page:
+            found = page.books.release(release)
+            if not found.state.is_active or found.state is State.RESERVED:
+                raise _no_step(found, "be bound to data", "bind a release after it is opened and before it settles")
+            if found.fingerprint is not None:
+                if not hmac.compare_digest(found.fingerprint, fingerprint):
+                    raise ReleaseConflict(
+                        f"release {release} was begun on other data, or by another version",
+                        why="the same noise on other data would expose the difference exactly; its loss stays spent",
+                        instead="restore what it was begun with, or publish again at a new loss",
+                    )
+                return found
+            details = {"fingerprint": fingerprint}
+            page.append(_Draft(EventKind.TABULATED, by, found.account, release, details=details))
+        return self.release(release)
+
+    def cancel(self, release: str, *, by: str) -> Release:
+        """Give a reservation back: only before it is opened. Its secret is destroyed."""
+        checked_name(by, "a person")
+        with self._writing() as page:
+            found = page.books.release(release)
+            if found.state is not State.RESERVED:
+                raise _no_step(found, "be canceled", "finish it; its loss is spent")
+            page.append(_Draft(EventKind.CANCELED, by, found.account, release))
+        return self.destroy_secret(release, by=by)
+
+    def record_export(self, release: str, to: str, *, by: str) -> None:
+        """Record that a finished release was handed out, and to whom or what."""
+        checked_name(by, "a person")
+        checked_name(to, "a receiver")
+        with self._writing() as page:
+            found = page.books.release(release)
+            if found.state is not State.SETTLED:
+                raise _no_step(found, "be exported", "finish it first")
+            page.append(_Draft(EventKind.EXPORTED, by, found.account, release, details={"to": to}))
+
+    def secret(self, release: str) -> Confidential[bytes]:
+        """The secret of a release that is under way, in a box that only the wall opens."""
+        found = self.release(release)
+        if not found.state.is_active:
+            raise _no_step(found, "be worked on", "publish again, with a new secret and a new loss")
+        return self._secrets.open(release)
+
+    def destroy_secret(self, release: str, *, by: str) -> Release:
+        """Overwrite and remove the secret of a release that is over, and record it."""
+        checked_name(by, "a person")
+        found = self.release(release)
+        if found.state.is_active:
+            raise _no_step(found, "lose its secret", "finish it first")
+        self._secrets.destroy(release)
+        with self._writing() as page:
+            if not page.books.release(release).secret_destroyed:
+                page.append(_Draft(EventKind.KEY_DESTROYED, by, found.account, release))
+        return self.release(release)
+
+    def accounts(self) -> tuple[Account, ...]:
+        """Every account, in the order of opening."""
+        with self._reading() as books:
+            return tuple(books.accounts.values())
+
+    def releases(self, account: str | None = None) -> tuple[Release, ...]:
+        """Every release, or those of one account, in the order of reservation."""
+        with self._reading() as books:
+            return tuple(found for found in books.releases.values() if account in (None, found.account))
+
+    def release(self, name: str) -> Release:
+        """One release as it stands."""
+        with self._reading() as books:
+            return books.release(name)
+
+    def spent(self, account: str, scope: Scope | None = None, name: str | None = None) -> Fraction:
+        """What is spent or set aside, exactly, in the account's currency; of one user, group or purpose if named."""
+        with self._reading() as books:
+            return books.spent(account, scope, name)
+
+    def remaining(self, account: str, parts: Mapping[Scope, str] | None = None) -> Fraction:
+        """The most that the next release may cost under every cap that applies to these users, groups and purposes."""
+        with self._reading() as books:
+            return min(books.room(account, parts or {}).values())
+
+    def report(self, account: str, failure_probability: Fraction) -> PrivacyLoss | None:
+        """What is spent, for the public: (ε, δ) by the tight conversion from ρ, or the pure ε; None for nothing."""
+        with self._reading() as books:
+            spent, currency = books.spent(account), books.account(account).currency
+        if not spent:
+            return None
+        if currency is Currency.EPSILON:
+            return PrivacyLoss(spent)
+        epsilon = max(epsilon_at(spent, failure_probability), SMALLEST_REPORT)
+        return PrivacyLoss.reported(epsilon, failure_probability)
+
+    def head(self) -> Head:
+        """How far the ledger has come; a release writes it down as a further anchor."""
+        with self._reading() as books:
+            return books.head
+
+    def events(self, account: str | None = None) -> tuple[Event, ...]:
+        """The entries, or those about one account, in the order of their numbers."""
+        with self._viewing() as connection:
+            return tuple(event for event in read_entries(connection, 1) if account in (None, event.account))
+
+    def verify(self) -> Verification:
+        """Read everything again from the first entry, and check the chain, the head and every anchor."""
+        with self._lock:
+            self._books = Books(self._books.ledger, self._books.digests[0])
+        with self._viewing() as connection:
+            times = [event.recorded_at for event in read_entries(connection, 1)]
+            back = tuple(number for number in range(2, len(times) + 1) if times[number - 1] < times[number - 2])
+            return Verification(self._books.head, self._anchors, back)
+
+    @contextmanager
+    def _reading(self) -> Iterator[Books]:
+        with self._viewing():
+            yield self._books
+
+    @contextmanager
+    def _viewing(self) -> Iterator[sql.Connection]:
+        """One consistent view, with the books brought up to it."""
+        with self._lock:
+            # Before the view is taken: a writer may commit and move the anchor right after.
+            anchors = read_anchors(self._anchors)
+            with self._store.reading() as connection:
+                self._read_on(connection, read_head(connection), anchors)
+                yield connection
+
+    @contextmanager
+    def _writing(self) -> Iterator[_Page]:
+        """One act: lock, check, write, commit, and then the anchor, all before the caller goes on."""
+        with self._lock:
+            with self._store.writing() as connection:
+                head = read_head(connection, lock=True)
+                self._read_on(connection, head, read_anchors(self._anchors))
+                page = _Page(connection, self._key, self._books)
+                yield page
+            if page.head.sequence > self._books.head.sequence:
+                self._anchor(page.head)
+
+    def _anchor(self, head: Head) -> None:
+        try:
+            advance_anchor(self._anchors[0], head)
+        except CannotWrite as refusal:
+            raise LedgerUnavailable(
+                f"entry {head.sequence} is in the ledger, and its anchor could not be written",
+                why=refusal.why,
+                instead="make room for the anchor; what was recorded stands, and can be taken up from there",
+                where=refusal.where,
+            ) from None
+
+    def _read_on(self, connection: sql.Connection, head: Head | None, anchors: Mapping[Path, Head]) -> None:
+        """Take in what others have written since, checking every digest, the head and the anchors."""
+        books = self._books
+        known = books.head
+        if head is None or head.ledger != known.ledger:
+            raise _broken("the database holds another ledger", "it was replaced, or its head was changed")
+        found = known.sequence == 0
+        for event in read_entries(connection, max(known.sequence, 1)):
+            if event.sequence == known.sequence:
+                found = event.digest == known.digest
+            elif not found or event.sequence != books.head.sequence + 1:
+                break
+            elif event.digest != chained_digest(self._key, books.head.digest, event):
+                why = "an entry was changed, dropped or moved after it was written, or this is not the ledger's key"
+                raise _broken(f"the chain breaks at entry {event.sequence}", why)
+            else:
+                books.read(event)
+        if not found or books.head != head:
+            why = "entries were removed or added behind its back, or an older copy was restored"
+            raise _broken(f"the entries do not lead to the ledger's head, number {head.sequence}", why)
+        check_anchors(anchors, head, books.digests)
+
+
+def _broken(what: str, why: str) -> LedgerTampered:
+    return LedgerTampered(
+        what, why=why, instead="restore the newest copy that its anchor knows; nothing can be spent before"
+    )
+
+
+def _no_step(release: Release, step: str, instead: str) -> ReleaseConflict:
+    return ReleaseConflict(
+        f"release {release.name} is {release.state} and cannot {step}",
+        why="a release is reserved, opened, measured, written and settled, in this order, and never goes back",
+        instead=instead,
+    )
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)

@@ -1,0 +1,141 @@
+"""Releases as the ledger knows them: asked for, approved, paid, and how far they have come."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from fractions import Fraction
+from typing import Any
+
+from dualmandate.errors import NotApproved
+from dualmandate.ledger.accounts import Scope, checked_name
+from dualmandate.population import Currency, PrivacyLoss
+
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+
+
+class State(StrEnum):
+    """How far a release has come, durably. From `opened` on its loss is spent, whatever happens."""
+
+    RESERVED = "reserved"
+    OPENED = "opened"
+    MEASURED = "measured"
+    WRITTEN = "written"
+    SETTLED = "settled"
+    CANCELED = "canceled"
+    ABANDONED = "abandoned"
+
+    @property
+    def is_active(self) -> bool:
+        """Whether the release may still take a step."""
+        return self in STEPS[:-1]
+
+
+STEPS = (State.RESERVED, State.OPENED, State.MEASURED, State.WRITTEN, State.SETTLED)
+
+
+@dataclass(frozen=True)
+class Approval:
+    """One person's word that a plan may be published: its digest, the account that pays, and exactly which loss."""
+
+    account: str
+    plan_digest: str
+    loss: PrivacyLoss
+    unit: str
+    by: str
+
+    def __post_init__(self) -> None:
+        checked_name(self.account, "an account")
+        checked_name(self.unit, "a unit")
+        checked_name(self.by, "an approver")
+        _check_digest(self.plan_digest)
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a publisher asks to spend: an approved plan on one snapshot of the data, for one user, group and purpose.
+
+    `loss` is the loss of one `unit`; `again` publishes the same pair anew, with a new secret and a new loss.
+    """
+
+    account: str
+    plan_digest: str
+    snapshot: str
+    loss: PrivacyLoss
+    unit: str
+    user: str
+    group: str | None = None
+    purpose: str | None = None
+    again: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("account", "snapshot", "unit", "user"):
+            checked_name(getattr(self, name), f"the {name} of a request")
+        for name in ("group", "purpose"):
+            if getattr(self, name) is not None:
+                checked_name(getattr(self, name), f"the {name} of a request")
+        _check_digest(self.plan_digest)
+
+
+@dataclass(frozen=True)
+class Release:
+    """A release in the ledger. `cost` is in the account's currency; `fingerprint` is the HMAC of what was tabulated."""
+
+    name: str
+    account: str
+    plan_digest: str
+    snapshot: str
+    loss: PrivacyLoss
+    unit: str
+    cost: Fraction
+    user: str
+    group: str | None
+    purpose: str | None
+    reserved_at: str
+    state: State = State.RESERVED
+    fingerprint: str | None = None
+    secret_destroyed: bool = False
+
+    @property
+    def parts(self) -> tuple[tuple[Scope, str], ...]:
+        """The user, group and purpose whose limits it counts against."""
+        named = ((Scope.USER, self.user), (Scope.GROUP, self.group), (Scope.PURPOSE, self.purpose))
+        return tuple((scope, name) for scope, name in named if name is not None)
+
+
+def request_document(request: Request, supersedes: str | None) -> dict[str, object]:
+    """What the entry of a reservation records beside its account, its user and its cost."""
+    return {
+        "plan_digest": request.plan_digest,
+        "snapshot": request.snapshot,
+        **loss_document(request.loss, request.unit),
+        "group": request.group,
+        "purpose": request.purpose,
+        "supersedes": supersedes,
+    }
+
+
+def loss_document(loss: PrivacyLoss, unit: str) -> dict[str, object]:
+    """A loss as entries record it: exact, with its currency and the unit it protects."""
+    return {"loss": loss.exact(), "currency": loss.currency.value, "unit": unit}
+
+
+def read_loss(document: Mapping[str, Any]) -> PrivacyLoss:
+    """The loss that an entry recorded."""
+    return PrivacyLoss(Fraction(document["loss"]), Currency(document["currency"]))
+
+
+def is_digest(text: object) -> bool:
+    """Whether this is a SHA-256 digest, as 64 lowercase hexadecimal digits."""
+    return isinstance(text, str) and _DIGEST.fullmatch(text) is not None
+
+
+def _check_digest(plan_digest: object) -> None:
+    if not is_digest(plan_digest):
+        raise NotApproved(
+            "a plan without a digest",
+            why="a plan is approved and published by its SHA-256 digest, 64 lowercase hexadecimal digits",
+            instead="state the digest that the plan holds",
+        )

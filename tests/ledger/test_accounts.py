@@ -1,0 +1,96 @@
+"""Accounts: one currency, exact sums, and the caps inside the cap."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dualmandate.errors import InvalidAccount, InvalidLoss
+from dualmandate.ledger import Account, Earmark, Limit, Scope, UnitBound
+from dualmandate.ledger.accounts import exact_amount, read_account
+from dualmandate.population import PrivacyLoss
+
+EPSILON, RHO = PrivacyLoss.pure, PrivacyLoss.concentrated
+
+
+def test_a_pure_epsilon_costs_half_its_square_in_rho() -> None:
+    account = Account("people", "person", RHO(10))
+    assert account.cost(EPSILON("1/3"), "person") == Fraction(1, 18)
+    assert account.cost(RHO("2.5562"), "person") == Fraction(12781, 5000)
+    assert Account("people", "person", EPSILON(10)).cost(EPSILON("1/3"), "person") == Fraction(1, 3)
+
+
+@pytest.mark.parametrize("loss", [RHO(1), PrivacyLoss(Fraction(1), failure_probability=Fraction(1, 10**6))])
+def test_an_account_in_epsilon_refuses_gaussian_and_approximate_losses(loss: PrivacyLoss) -> None:
+    with pytest.raises(InvalidAccount, match="which counts in epsilon"):
+        Account("people", "person", EPSILON(10)).cost(loss, "person")
+
+
+def test_units_are_converted_by_the_declared_bound() -> None:
+    bounds = (UnitBound("person", 6),)
+    pure = Account("homes", "household", EPSILON(10), unit_bounds=bounds)
+    concentrated = Account("homes", "household", RHO(10), unit_bounds=bounds)
+    assert pure.cost(EPSILON("1/3"), "person") == 2
+    assert concentrated.cost(RHO("1/9"), "person") == 4
+    # A household of six loses 6ε, and so ρ = (6ε)²/2.
+    assert concentrated.cost(EPSILON("1/3"), "person") == Fraction(2)
+    with pytest.raises(InvalidAccount, match="protects one establishment"):
+        pure.cost(EPSILON("1/3"), "establishment")
+
+
+def test_what_is_recorded_is_read_back() -> None:
+    account = Account(
+        "people",
+        "person",
+        RHO("22/7"),
+        limits=(Limit(Scope.USER, Fraction(1, 3)), Limit(Scope.GROUP, Fraction(1, 7), "labs")),
+        earmarks=(Earmark("2030", Fraction(1)),),
+        unit_bounds=(UnitBound("job", 4),),
+        approver_differs=True,
+    )
+    assert read_account("people", account.cap.amount, account.document()) == account
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"name": ""}, "without a usable name"),
+        ({"name": " people"}, "without a usable name"),
+        ({"name": "two\nlines"}, "without a usable name"),
+        ({"unit": "x" * 201}, "without a usable name"),
+        ({"cap": PrivacyLoss(Fraction(1), failure_probability=Fraction(1, 10))}, "a cap of"),
+        ({"limits": (Limit(Scope.USER, Fraction(1)), Limit(Scope.USER, Fraction(2)))}, "one limit"),
+        ({"earmarks": (Earmark("a", Fraction(6)), Earmark("b", Fraction(6)))}, "earmarks of 12"),
+        ({"unit_bounds": (UnitBound("person", 2),)}, "one unit"),
+    ],
+)
+def test_accounts_that_cannot_be_are_refused(change: dict[str, Any], words: str) -> None:
+    with pytest.raises(InvalidAccount, match=words):
+        Account(**{"name": "people", "unit": "person", "cap": EPSILON(10), **change})
+
+
+@pytest.mark.parametrize("most", [0, -1, 1.5, True])
+def test_bounds_are_whole_numbers(most: Any) -> None:
+    with pytest.raises(InvalidAccount, match="in at most"):
+        UnitBound("person", most)
+
+
+def test_a_limit_has_a_known_scope() -> None:
+    with pytest.raises(InvalidAccount, match="a limit for 'planet'"):
+        Limit("planet", Fraction(1))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("amount", [0, -1, float("nan"), float("inf"), "x", None, Fraction(1, 2**256), 2**256])
+def test_amounts_are_positive_and_writable(amount: Any) -> None:
+    with pytest.raises(InvalidLoss, match="cannot be kept"):
+        exact_amount(amount)
+
+
+@given(st.fractions(min_value=Fraction(1, 10**6), max_value=100, max_denominator=10**9), st.integers(1, 9))
+def test_conversion_of_units_and_currency_commute(epsilon: Fraction, most: int) -> None:
+    account = Account("homes", "household", RHO(10), unit_bounds=(UnitBound("person", most),))
+    assert account.cost(EPSILON(epsilon), "person") == (most * epsilon) ** 2 / 2
