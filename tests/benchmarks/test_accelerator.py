@@ -49,8 +49,9 @@ def test_the_whole_run_with_numpy_in_place_of_a_device(monkeypatch: pytest.Monke
     monkeypatch.setattr(accelerator, "FACTORS", {"all ranges": AllRange(48), "prefix sums": Prefix(48)})
     said: list[str] = []
     rows = accelerator.rows(said.append)
-    assert said == [f"{name} of 48 cells, laplace noise, numpy" for name in ("all ranges", "prefix sums")]
-    assert len(rows) == 6
+    cases = [(name, noise) for noise in ("laplace", "gaussian") for name in ("all ranges", "prefix sums")]
+    assert said == [f"{name} of 48 cells, {noise} noise, numpy" for name, noise in cases]
+    assert len(rows) == 12
     assert all(row.ours is not None and row.ours > 0 for row in rows)
 
 
@@ -63,3 +64,9 @@ def test_an_error_that_is_not_that_of_the_whole_matrix_stops_it(monkeypatch: pyt
     monkeypatch.setattr(accelerator, "p_identity_error", lambda gram, sums: (1.0, sums))
     with pytest.raises(ValueError, match="where True is right"):
         accelerator.laplace(accelerator.gram_of(Prefix(20), NUMPY))
+
+
+def test_a_certificate_that_does_not_close_stops_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(accelerator, "TOLERANCE", -1.0)
+    with pytest.raises(ValueError, match="where True is right"):
+        accelerator.gaussian(accelerator.gram_of(Prefix(20), NUMPY))
