@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from scipy.optimize import approx_fprime
 
+from dualmandate.mechanism import optimize_strategy
 from dualmandate.mechanism.strategy.arrays import TorchArrays
 from dualmandate.mechanism.strategy.axes import Floats
 from dualmandate.mechanism.strategy.dual import Block, solve
@@ -141,6 +142,35 @@ def test_every_start_is_no_better_than_the_answer() -> None:
     problem = _Problem.of(part)
     _, error = best_marginals(part)
     assert all(problem.improved(start)[1] >= error for start in islice(problem.starts(), problem.usual_starts))
+
+
+def test_listed_marginals_are_weighed_as_all_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    part = parts_of(marginals((5, 4, 3, 2), (1, 2)))[0]
+    everything = _Problem.of(part)
+    monkeypatch.setattr("dualmandate.mechanism.strategy.marginals.MOST_ATTRIBUTES", 3)
+    listed = _Problem.of(part)
+    assert listed.sets[-1] == frozenset(range(4))
+    weights = np.linspace(0.1, 1.0, len(listed.sets))
+    spread = np.zeros(len(everything.sets))
+    spread[[everything.sets.index(each) for each in listed.sets]] = weights
+    value, slope = listed.error(weights)
+    assert value == pytest.approx(everything.error(spread)[0], rel=1e-12)
+    numeric = approx_fprime(weights, lambda each: listed.error(each)[0], 1e-7)
+    np.testing.assert_allclose(slope, numeric, rtol=1e-4, atol=1e-3)
+    few = best_marginals(part)[1]
+    monkeypatch.undo()
+    assert best_marginals(part)[1] <= few * (1 + 1e-9) <= 1.1 * best_marginals(part)[1]
+
+
+def test_marginals_of_twenty_attributes() -> None:
+    workload = marginals((3, 5, 7, 2) * 5, 1)
+    strategy = optimize_strategy(workload)
+    assert strategy.lower_bound <= strategy.error_coefficient
+    names = [table.name for table in workload.tables]
+    total_error = sum(float(strategy.query_coefficients(name).sum()) for name in names)
+    assert total_error == pytest.approx(strategy.error_coefficient, rel=1e-6)
+    # Each marginal as counts with a share by the cube root of its size is the best that one-way tables alone allow.
+    assert strategy.error_coefficient <= np.cbrt([3, 5, 7, 2] * 5).sum() ** 3 * (1 + 1e-6)
 
 
 def test_p_identity_is_a_local_optimum() -> None:

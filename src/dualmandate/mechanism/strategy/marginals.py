@@ -22,7 +22,9 @@ from dualmandate.mechanism.strategy.descent import descend
 from dualmandate.mechanism.strategy.group_stack import GroupStack, stacked_marginals
 from dualmandate.mechanism.strategy.parts import Part
 
-MOST_ATTRIBUTES = 16
+MOST_ATTRIBUTES = 16  # of which all marginals are weighed
+MOST_LISTED = 4_096  # marginals that are weighed where there are more attributes
+MOST_UNIONS = 2**20  # pairs of tables whose unions are looked at
 STRUCTURED = 4  # starts that follow from the tables asked for
 MOST_WORK = 2**16  # starts × marginals × attributes, beyond which only a few starts are made
 MOST_STEPS = 500  # of one start
@@ -33,57 +35,61 @@ _GOLDEN = (math.sqrt(5) - 1) / 2
 def best_marginals(part: Part, starts: int | None = None) -> tuple[GroupStack, float]:
     """The best weights found, and the error for sensitivity 1; a closed form for one attribute."""
     shape = part.merged_shape
-    if len(shape) > MOST_ATTRIBUTES:
-        raise TooLarge(
-            f"weights for 2^{len(shape)} marginals",
-            why=f"all marginals of at most {MOST_ATTRIBUTES} attributes are weighed",
-            instead="ask about fewer attributes at once, or use gaussian noise, which has a closed form",
-        )
     problem = _Problem.of(part)
     if len(shape) == 1:
         found = [problem.one_attribute()]
     else:
         found = [problem.improved(start) for start in islice(problem.starts(), starts or problem.usual_starts)]
     weights, error = min(found, key=lambda each: each[1])
-    kept = {
-        frozenset(place for place in range(len(shape)) if index >> place & 1): float(weight)
-        for index, weight in enumerate(weights)
-        if weight > 0
-    }
+    kept = {chosen: float(weight) for chosen, weight in zip(problem.sets, weights, strict=True) if weight > 0}
     how = "in closed form" if len(shape) == 1 else f"the best of {len(found)} starts"
     return stacked_marginals(part, kept, f"{len(kept)} marginals as weighted counts, {how}"), error
 
 
 @dataclass(frozen=True, eq=False)
 class _Problem:
+    """Marginals T that may be measured, and residual spaces S that queries see; the last T is every cell."""
+
     shape: tuple[int, ...]
-    needs: Floats  # m_S·v_S, by bits of S
-    spans: Floats  # Π_{i∉T} n_i, by bits of T
-    asked: Floats  # squared weight of the tables whose finest residual space is S
+    sets: tuple[frozenset[int], ...]  # T, by the places that a marginal keeps
+    needs: Floats  # m_S·v_S, by S
+    spans: Floats  # Π_{i∉T} n_i, by T
+    asked: Floats  # squared weight of the tables whose finest residual space is T
+    holds: Floats | None  # 1 where S ⊆ T, shape (S, T), for a list; None: all sets, by their bits
 
     @classmethod
     def of(cls, part: Part) -> _Problem:
-        shape = part.merged_shape
-        needs, asked, spans = np.zeros(2 ** len(shape)), np.zeros(2 ** len(shape)), np.ones(1)
-        for sector, weights in part.sectors.items():
-            index = sum(1 << place for place, _ in sector)
-            needs[index] = part.multiplicity(sector) * math.fsum(weights.values())
+        shape, asked = part.merged_shape, dict[frozenset[int], float]()
         for key, weight in part.squared_weights.items():
             fine = [place for place, factor in enumerate(part.tables[key]) if part.own(place, factor)[0] > 0]
-            asked[sum(1 << place for place in fine)] += weight
-        for n in shape:
-            spans = np.concatenate([spans * n, spans])
-        return cls(shape, needs, spans, asked)
+            asked[frozenset(fine)] = asked.get(frozenset(fine), 0.0) + weight
+        needs = {
+            frozenset(place for place, _ in sector): part.multiplicity(sector) * math.fsum(weights.values())
+            for sector, weights in part.sectors.items()
+        }
+        every = len(shape) <= MOST_ATTRIBUTES
+        sets = _all_sets(len(shape)) if every else _listed_sets(set(asked), set(needs), len(shape))
+        holds = None
+        if not every:
+            holds = np.array([[float(seen <= kept) for kept in sets] for seen in needs])
+        return cls(
+            shape,
+            sets,
+            np.array([needs.get(each, 0.0) for each in (sets if every else needs)]),
+            np.array([math.prod(float(n) for i, n in enumerate(shape) if i not in kept) for kept in sets]),
+            np.array([asked.get(kept, 0.0) for kept in sets]),
+            holds,
+        )
 
     def error(self, weights: Floats) -> tuple[float, Floats]:
         """(Σθ)²·Σ needs/X, and its gradient."""
-        gram = self._over(weights**2 * self.spans, upward=False)
+        gram = self._seen_by(weights**2 * self.spans)
         seen = self.needs > 0
         shares = np.zeros_like(gram)
         shares[seen] = self.needs[seen] / gram[seen]
         total, noise = float(weights.sum()), float(shares.sum())
         shares[seen] /= gram[seen]
-        slope = 2 * total * noise - 2 * total**2 * weights * self.spans * self._over(shares, upward=True)
+        slope = 2 * total * noise - 2 * total**2 * weights * self.spans * self._held_by(shares)
         return total**2 * noise, slope
 
     def improved(self, start: Floats) -> tuple[Floats, float]:
@@ -99,7 +105,7 @@ class _Problem:
         found = descend(loss, start - least, arrays=NUMPY, upper=1e9, steps=MOST_STEPS, tolerance=1e-9)
         weights = (found.point + least) / (found.point + least).sum()
         trimmed = np.where(weights > _NEGLIGIBLE, weights, 0.0)
-        supported = self._over(trimmed**2 * self.spans, upward=False)[self.needs > 0].min() > 0
+        supported = self._seen_by(trimmed**2 * self.spans)[self.needs > 0].min() > 0
         candidates = [trimmed / trimmed.sum(), weights] if supported else [weights]
         return min(((each, self.error(each)[0]) for each in candidates), key=lambda each: each[1])
 
@@ -116,12 +122,12 @@ class _Problem:
     @property
     def usual_starts(self) -> int:
         """As many starts as are worth their time."""
-        return STRUCTURED + max(4, min(36, MOST_WORK // (len(self.needs) * len(self.shape))))
+        return STRUCTURED + max(4, min(36, MOST_WORK // (len(self.sets) * len(self.shape))))
 
     def starts(self) -> Iterator[Floats]:
         """Enumerated: the tables asked for, cube roots of sizes, all alike, then points of an even spread."""
-        count = len(self.needs)
-        cells = math.prod(self.shape) / self.spans
+        count = len(self.sets)
+        cells = math.prod(float(n) for n in self.shape) / self.spans
         floor = np.full(count, 1e-3 / count)
         asked = np.sqrt(self.asked)
         yield asked / asked.sum() + floor
@@ -136,8 +142,16 @@ class _Problem:
             spread = np.modf(number * (points * _GOLDEN + points**2 * (math.sqrt(2) - 1)))[0]
             yield spread / spread.sum() + floor
 
+    def _seen_by(self, values: Floats) -> Floats:
+        """For each S, the sum over the marginals that hold it."""
+        return self._over(values, upward=False) if self.holds is None else self.holds @ values
+
+    def _held_by(self, values: Floats) -> Floats:
+        """For each T, the sum over the residual spaces that it holds."""
+        return self._over(values, upward=True) if self.holds is None else values @ self.holds
+
     def _over(self, values: Floats, *, upward: bool) -> Floats:
-        """Sums over subsets (`upward`) or supersets of each set."""
+        """Sums over subsets (`upward`) or supersets of each of all sets: Yates' butterfly."""
         sums = values.copy()
         for place in range(len(self.shape)):
             halves = sums.reshape(-1, 2, 1 << place)
@@ -146,3 +160,22 @@ class _Problem:
             else:
                 halves[:, 0] += halves[:, 1]
         return sums
+
+
+def _all_sets(count: int) -> tuple[frozenset[int], ...]:
+    """All sets of places, by their bits."""
+    return tuple(frozenset(i for i in range(count) if index >> i & 1) for index in range(2**count))
+
+
+def _listed_sets(asked: set[frozenset[int]], seen: set[frozenset[int]], count: int) -> tuple[frozenset[int], ...]:
+    """Of too many sets: those that queries see, unions of two tables asked for, and every cell, which comes last."""
+    unions = {one | other for one in asked for other in asked} if len(asked) ** 2 <= MOST_UNIONS else set()
+    ranked = sorted(seen | unions, key=lambda each: (each not in seen, len(each), sorted(each)))
+    if len(seen) > MOST_LISTED:
+        raise TooLarge(
+            f"weights for {len(seen):,} marginals of {count} attributes",
+            why=f"at most {MOST_LISTED:,} marginals of more than {MOST_ATTRIBUTES} attributes are weighed",
+            instead="ask about fewer attributes at once, or use gaussian noise, which has a closed form",
+        )
+    every = frozenset(range(count))
+    return (*(each for each in ranked[:MOST_LISTED] if each != every), every)
