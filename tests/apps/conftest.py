@@ -39,7 +39,7 @@ Command = Callable[..., Outcome]
 def _clean_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An empty current folder, and no setting from the machine the tests run on."""
     monkeypatch.chdir(tmp_path)
-    for name in ("OUT", "DATA", "DEBUG"):
+    for name in ("OUT", "DATA", "LEDGER", "KEY_FILE", "DEBUG"):
         monkeypatch.delenv(f"DUALMANDATE_{name}", raising=False)
 
 

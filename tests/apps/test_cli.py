@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 def test_help_names_every_command(command: Command, words: list[str]) -> None:
     outcome = command(*words)
     assert outcome.status == 0
-    for name in ("demo", "init", "plan", "replicate", "benchmark", "doctor", "schema"):
+    for name in ("demo", "init", "plan", "approve", "ledger", "replicate", "benchmark", "doctor", "schema"):
         assert f"  {name} " in outcome.out
     assert "..." not in outcome.out.replace("[ARGS]...", "")  # no summary is cut short
     assert "\x1b" not in outcome.out
 
 
-@pytest.mark.parametrize("name", ["demo", "init", "plan", "replicate", "benchmark", "doctor", "schema"])
+@pytest.mark.parametrize("name", ["demo", "init", "plan", "approve", "replicate", "benchmark", "doctor", "schema"])
 def test_every_command_has_help_and_json(command: Command, name: str) -> None:
     outcome = command(name, "--help")
     assert outcome.status == 0
@@ -38,7 +38,10 @@ def test_the_version_is_the_package_s(command: Command) -> None:
     [
         (["plam"], "no such command 'plam'"),
         (["plan"], "missing argument 'PROGRAM.toml'"),
-        (["plan", "a.toml", "--ledger", "x"], "no such option: --ledger"),
+        (["plan", "a.toml", "--ledger"], "invalid value for '--ledger': '--json' reads like another option"),
+        (["ledger", "opem"], "no such command 'opem'"),
+        (["ledger", "open", "people", "--cap", "1"], "missing option '--unit'"),
+        (["approve"], "missing argument 'PLAN.json'"),
         (["plan", "a.toml", "--epsilon", "1"], "no such option: --epsilon"),
         (["plan", "a.toml", "b.toml"], "got unexpected extra argument(s) (b.toml)"),
         (["plan", "a.toml", "--out"], "invalid value for '--out': '--json' reads like another option"),

@@ -33,6 +33,8 @@ def test_everything_is_reported_in_one_document(command: Command) -> None:
     assert {setting["name"]: setting["source"] for setting in document["settings"]} == {
         "out": "default",
         "data": "default",
+        "ledger": "default",
+        "key_file": "default",
         "peers": "default",
         "debug": "default",
     }

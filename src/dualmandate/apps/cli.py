@@ -9,6 +9,8 @@ from typing import Annotated
 
 import typer
 
+from dualmandate.apps import ledger_cli
+from dualmandate.apps.options import By, CountedLedger, Json, LedgerPlace, folder
 from dualmandate.apps.voice import Voice
 
 app = typer.Typer(
@@ -38,25 +40,12 @@ def _benchmark_names() -> list[str]:
     return list(benchmarks.names())
 
 
-Json = Annotated[
-    bool,
-    typer.Option("--json", help="Print one JSON document on standard output; words go to standard error."),
-]
-
-
 def _version(asked: bool) -> None:
     if asked:
         from dualmandate import __version__
 
         Voice().say(f"dualmandate {__version__}")
         raise typer.Exit
-
-
-def _folder(out: Path | None) -> Path | None:
-    """A folder that was meant as one: `--out --json` would otherwise write a folder called `--json`."""
-    if out is not None and str(out).startswith("-"):
-        raise typer.BadParameter(f"'{out}' reads like another option; name a folder, or write ./{out}")
-    return out
 
 
 @app.callback(invoke_without_command=True)
@@ -74,7 +63,7 @@ def door(
 @app.command()
 def demo(
     out: Annotated[
-        Path, typer.Option("--out", metavar="DIR", help="The folder to write.", callback=_folder, show_default=True)
+        Path, typer.Option("--out", metavar="DIR", help="The folder to write.", callback=folder, show_default=True)
     ] = Path("demo"),
     json: Json = False,
 ) -> None:
@@ -122,18 +111,42 @@ def plan(
             metavar="DIR",
             help="Write plan.json and the dossier with its figures there. Also DUALMANDATE_OUT, "
             "or `out` in dualmandate.toml.",
-            callback=_folder,
+            callback=folder,
         ),
     ] = None,
+    ledger: CountedLedger = None,
     json: Json = False,
 ) -> None:
     """The privacy loss to choose, and why.
 
-    Prints the choice in words. Never opens confidential data. With --out, also writes plan.json and a dossier.
+    Prints the choice in words. Never opens confidential data. With --out, also writes plan.json and a dossier. With
+    --ledger, the choice is no more than the account has left.
     """
     from dualmandate.apps.planning import carry_out
 
-    carry_out(program, out, Voice(json))
+    carry_out(program, out, Voice(json), ledger=ledger)
+
+
+@app.command()
+def approve(
+    plan: Annotated[Path, typer.Argument(metavar="PLAN.json", help="The plan.json that `plan --out` wrote.")],
+    by: By = None,
+    ledger: LedgerPlace = None,
+    json: Json = False,
+) -> None:
+    """Approve a plan.
+
+    Records its digest, its account and exactly its loss in the ledger, with the approver's name.
+    """
+    from dualmandate.apps import ledgers
+
+    approved = ledgers.approve(plan, ledger, by=ledgers.person(by))
+    voice = Voice(json)
+    voice.say(approved.words())
+    voice.document(approved.document())
+
+
+app.add_typer(ledger_cli.app)
 
 
 @app.command()

@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from importlib import metadata
 from pathlib import Path
 
@@ -67,9 +67,17 @@ def examine(start: Path) -> Examination:
         packages=packages,
         programs=programs,
         project=str(project) if (project := project_folder(start)) else None,
-        settings=tuple(settings(start, {}).values()),
+        settings=tuple(_without_password(setting) for setting in settings(start, {}).values()),
         findings=tuple(_findings(packages, programs)),
     )
+
+
+def _without_password(setting: Setting) -> Setting:
+    """A setting that can be shown: the URL of a database may hold a password."""
+    if setting.value is None or "://" not in setting.value:
+        return setting
+    hidden = re.sub(r"(://[^:@/]*):.*@", r"\1:…@", setting.value)
+    return replace(setting, value=re.sub(r"(password=)[^&]*", r"\1…", hidden))
 
 
 def words(examination: Examination) -> str:

@@ -63,9 +63,11 @@ def _command(app: typer.Typer) -> Any:
     An undecided flag is checked by pydantic, whose import alone would triple the time of `dualmandate plan --help`.
     """
     command = get_command(app)
-    for parameter in command.get_params(typer.Context(command)):
-        if getattr(parameter, "is_bool_flag", False) and parameter.default is None:
-            parameter.default = False
+    inner: dict[str, Any] = vars(command).get("commands", {})
+    for group in (command, *(each for each in inner.values() if "commands" in vars(each))):
+        for parameter in group.get_params(typer.Context(group)):
+            if getattr(parameter, "is_bool_flag", False) and parameter.default is None:
+                parameter.default = False
     return command
 
 

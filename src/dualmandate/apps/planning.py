@@ -12,14 +12,18 @@ from dualmandate.apps.voice import Progress, Voice
 from dualmandate.errors import InvalidFile, Place
 
 if TYPE_CHECKING:
-    from dualmandate.program import Plan
+    from dualmandate.apps.ledgers import Room
+    from dualmandate.program import Plan, Program
 
 PROGRAM_FILE = "program.toml"
 PLAN_FILE = "plan.json"
 
 
-def carry_out(program: Path, out: Path | None, voice: Voice) -> None:
-    """`dualmandate plan`: plan, write where asked, then speak. Nothing is written before the plan stands."""
+def carry_out(program: Path, out: Path | None, voice: Voice, *, ledger: str | None = None) -> None:
+    """`dualmandate plan`: plan, write where asked, then speak. Nothing is written before the plan stands.
+
+    With a `ledger`, what the program's account has left limits the choice.
+    """
     file = program_file(program)
     folder = settings(file.parent, {"out": None if out is None else str(out)})["out"].path
     if folder is not None:
@@ -27,14 +31,26 @@ def carry_out(program: Path, out: Path | None, voice: Voice) -> None:
     with voice.progress(f"planning {file.name}") as progress:
         from dualmandate.program import load
 
-        plan = load(file).plan(progress=progress)
+        loaded = load(file)
+        room = None if ledger is None else _room(loaded, file, ledger)
+        plan = loaded.plan(None if room is None else room.remaining, progress=progress)
+        if room is not None:
+            room.check(plan)
         document = plan.document()
         if folder is not None:
             write(plan, document, folder, progress)
     voice.say(plan.words())
+    if room is not None:
+        voice.say(f"\n{room.words()}")
     if folder is not None:
         voice.say(f"\nwritten: {folder / PLAN_FILE}\nto open: {folder / page_name()}")
     voice.document(document)
+
+
+def _room(program: Program, file: Path, ledger: str) -> Room:
+    from dualmandate.apps.ledgers import find_ledger, room_for
+
+    return room_for(program, find_ledger(file.parent, ledger).open())
 
 
 def program_file(program: Path) -> Path:

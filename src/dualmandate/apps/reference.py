@@ -41,18 +41,23 @@ CONTRACT = f"""\
 ## Settings
 
 A flag comes before a variable, and that before `{PROJECT_FILE}` in the nearest folder upward, and that before the
-default. Epsilon, neighbors and preferences come only from the program file.
+default. Epsilon, neighbors and preferences come only from the program file, caps only from the ledger. The anchor and
+the sealed secrets of a ledger in a file lie beside it; those of a ledger in a database lie in the project's
+`.dualmandate`, and so does its key.
 """
 
 
 def page() -> str:
     """The whole page, in Markdown."""
     group = get_command(app)
-    commands: dict[str, Any] = vars(group)["commands"]  # the library does not export the type of a group
-    parts = [PREFACE, *_command("dualmandate", group)]
-    for name, command in commands.items():
-        parts += _command(f"dualmandate {name}", command)
-    return "\n".join([*parts, CONTRACT, *_settings()])
+    return "\n".join([PREFACE, *_commands("dualmandate", group), CONTRACT, *_settings()])
+
+
+def _commands(path: str, command: Any) -> Iterator[str]:
+    yield from _command(path, command)
+    inner: dict[str, Any] = vars(command).get("commands", {})  # the library does not export the type of a group
+    for name, each in inner.items():
+        yield from _commands(f"{path} {name}", each)
 
 
 def _command(path: str, command: Any) -> Iterator[str]:

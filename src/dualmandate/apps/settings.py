@@ -18,6 +18,8 @@ from dualmandate.errors import InvalidFile, InvalidValue, Place, UnknownKey
 PROJECT_FILE = "dualmandate.toml"
 PROJECT_SCHEMA = 1
 VARIABLES = "DUALMANDATE_"
+STATE_FOLDER = ".dualmandate"  # of a project: its ledger, the key, the anchor and the sealed secrets
+LEDGER_FILE = "ledger.sqlite"
 
 Source = Literal["flag", "variable", "project file", "default"]
 
@@ -40,6 +42,8 @@ class Known:
 KNOWN = (
     Known("out", "the folder where `plan` writes plan.json and the dossier", flag="--out"),
     Known("data", "the folder with real data, for tests and benchmarks"),
+    Known("ledger", "the account of every loss: a SQLite file, or the URL of a PostgreSQL database", flag="--ledger"),
+    Known("key_file", "the ledger's key; else `key` beside the ledger, made by `ledger open`", in_project_file=False),
     Known("peers", "a Python with packages to compare with in benchmarks; else this one", in_project_file=False),
     Known("debug", "1 prints the traceback of a bug", in_project_file=False),
 )
@@ -69,7 +73,12 @@ def project_folder(start: Path) -> Path | None:
 def settings(start: Path, flags: Mapping[str, str | None]) -> dict[str, Setting]:
     """Every setting as a command run for `start` sees it: flag first, then variable, project file, default."""
     project = _project_settings(start)
-    return {known.name: _resolve(known, flags.get(known.name), project) for known in KNOWN}
+    found = {known.name: _resolve(known, flags.get(known.name), project) for known in KNOWN}
+    folder = project_folder(start)
+    if found["ledger"].value is None and folder is not None:
+        place = str(folder / STATE_FOLDER / LEDGER_FILE)
+        found["ledger"] = Setting("ledger", place, "default", f"{STATE_FOLDER}/{LEDGER_FILE} of the project")
+    return found
 
 
 def unread_variables() -> list[str]:
@@ -130,14 +139,15 @@ def _project_settings(start: Path) -> dict[str, Setting]:
         elif not isinstance(value, str) or not value:
             raise InvalidValue(
                 f"the setting '{key}' is not a path",
-                why="it names a folder",
-                instead=f'write {key} = "folder", relative to the project file',
+                why="it names a place on disk",
+                instead=f'write {key} = "place", relative to the project file',
                 where=place,
             )
         else:
             # a path in a file is meant from where the file stands, not from where the command is typed
             origin = f"{place.file}, line {place.line}"
-            found[key] = Setting(key, str(folder / value), "project file", origin)
+            place_meant = value if key == "ledger" and "://" in value else str(folder / value)
+            found[key] = Setting(key, place_meant, "project file", origin)
     return found
 
 

@@ -9,17 +9,18 @@ from pathlib import Path
 
 from dualmandate.apps.folder import check_writable, written_whole
 from dualmandate.apps.planning import PROGRAM_FILE
-from dualmandate.apps.settings import PROJECT_FILE, PROJECT_SCHEMA, project_folder
+from dualmandate.apps.settings import PROJECT_FILE, PROJECT_SCHEMA, STATE_FOLDER, project_folder
 from dualmandate.errors import CannotWrite, Place
 
 IGNORE_FILE = ".gitignore"
-STATE = ".dualmandate/"  # what the project knows and git must not: ledger and keys
+STATE = f"{STATE_FOLDER}/"  # what the project knows and git must not: ledger and keys
 
 PROJECT = f"""\
 # The project: the commands of dualmandate run in this folder and below read their settings here.
 # A flag comes before a DUALMANDATE_* variable, and that before this file. `dualmandate doctor` shows what holds.
 schema = {PROJECT_SCHEMA}
 # out = "report"     # where `dualmandate plan` writes plan.json and the dossier
+# ledger = "…"       # the account of every loss, where it is not .dualmandate/ledger.sqlite: a file, or a database URL
 """
 
 

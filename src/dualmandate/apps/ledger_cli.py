@@ -1,0 +1,150 @@
+"""The commands `dualmandate ledger …`. Like all commands they import what is heavy only when they run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dualmandate.apps.options import AccountName, By, Json, LedgerPlace, MaybeAccountName
+from dualmandate.apps.voice import Voice
+
+app = typer.Typer(
+    name="ledger",
+    help="The account of every privacy loss.",
+    rich_markup_mode=None,
+)
+
+
+@app.callback(invoke_without_command=True)
+def door(context: typer.Context) -> None:
+    """The account of every privacy loss.
+
+    Open accounts, see what is spent and left, and check that nobody changed it.
+    """
+    if context.invoked_subcommand is None:
+        Voice().say(context.get_help())
+
+
+@app.command("open")
+def open_(
+    population: Annotated[
+        str, typer.Argument(metavar="POPULATION", help="Whose account: `account` in their program files.")
+    ],
+    unit: Annotated[str, typer.Option("--unit", metavar="UNIT", help="Who is protected: person, child, household, …")],
+    cap: Annotated[
+        str,
+        typer.Option(
+            "--cap",
+            metavar="LOSS",
+            help="The most that may ever be lost: 10 or epsilon=10 counts in epsilon, and refuses Gaussian noise; "
+            "rho=2.56 counts in rho.",
+        ),
+    ],
+    approver_differs: Annotated[
+        bool, typer.Option("--approver-differs", help="Nobody publishes on their own approval alone.")
+    ] = False,
+    by: By = None,
+    ledger: LedgerPlace = None,
+    json: Json = False,
+) -> None:
+    """Open the account of a population.
+
+    The only act that creates an account; the first one also makes the ledger, its key and its anchor. Nothing is
+    overwritten, and a cap is never raised.
+    """
+    from dualmandate.apps import ledgers
+
+    account = ledgers.account_of(population, unit, cap=cap, approver_differs=approver_differs)
+    opened = ledgers.open_account(account, ledgers.find_ledger(Path.cwd(), ledger), by=ledgers.person(by))
+    voice = Voice(json)
+    voice.say(opened.words())
+    voice.document(opened.document())
+
+
+@app.command()
+def show(account: MaybeAccountName = None, ledger: LedgerPlace = None, json: Json = False) -> None:
+    """Accounts with their approvals and releases.
+
+    Each with its cap, what is spent, what is left, the plans approved and the releases made.
+    """
+    from dualmandate.apps import ledgers, statements
+
+    statement = statements.statement(ledgers.find_ledger(Path.cwd(), ledger).open(), account)
+    voice = Voice(json)
+    voice.say(statement.words())
+    voice.document(statement.document())
+
+
+@app.command()
+def accounts(ledger: LedgerPlace = None, json: Json = False) -> None:
+    """One line an account: cap, spent, left."""
+    from dualmandate.apps import ledgers, statements
+
+    balances = statements.balances(ledgers.find_ledger(Path.cwd(), ledger).open())
+    voice = Voice(json)
+    voice.say("\n".join(balance.line() for balance in balances))
+    voice.document({"schema": "ledger-accounts/1", "label": "internal", "accounts": [b.document() for b in balances]})
+
+
+@app.command()
+def events(account: MaybeAccountName = None, ledger: LedgerPlace = None, json: Json = False) -> None:
+    """Every entry, in order.
+
+    Accounts opened, plans approved, releases with every step they took, and refusals.
+    """
+    from dualmandate.apps import ledgers, statements
+
+    books = ledgers.find_ledger(Path.cwd(), ledger).open()
+    found, counted_in = statements.events(books, account), statements.currencies(books)
+    voice = Voice(json)
+    voice.say("\n".join(statements.event_line(event, counted_in) for event in found))
+    documents = [statements.event_document(event) for event in found]
+    voice.document({"schema": "ledger-events/1", "label": "internal", "events": documents})
+
+
+@app.command()
+def verify(
+    anchor: Annotated[
+        list[Path] | None,
+        typer.Option("--anchor", metavar="FILE", help="Check this anchor or release.json too; may be repeated."),
+    ] = None,
+    ledger: LedgerPlace = None,
+    json: Json = False,
+) -> None:
+    """Check every entry, the head and the anchors.
+
+    Exit status 2 where an entry was changed, dropped or moved, or where an older copy was restored.
+    """
+    from dualmandate.apps import ledgers, statements
+
+    place = ledgers.find_ledger(Path.cwd(), ledger)
+    voice = Voice(json)
+    with voice.progress("verifying the ledger"):
+        verification = place.open(anchors=tuple(anchor or ())).verify()
+    voice.say(statements.verification_words(verification))
+    voice.document(statements.verification_document(verification))
+
+
+@app.command()
+def report(
+    account: AccountName,
+    failure_probability: Annotated[
+        str,
+        typer.Option("--failure-probability", metavar="PROBABILITY", help="The δ to report at, such as 1e-10."),
+    ],
+    ledger: LedgerPlace = None,
+    json: Json = False,
+) -> None:
+    """What is spent, as (ε, δ), for the public.
+
+    By the tight conversion from rho, rounded up; an account in epsilon reports its epsilon, which needs no δ.
+    """
+    from dualmandate.apps import ledgers, statements
+
+    probability = ledgers.probability(failure_probability)
+    reported = statements.report(ledgers.find_ledger(Path.cwd(), ledger).open(), account, probability)
+    voice = Voice(json)
+    voice.say(reported.words())
+    voice.document(reported.document())

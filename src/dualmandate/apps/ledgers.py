@@ -1,0 +1,328 @@
+"""Where the ledger of a command lies, and the three acts that need it: open an account, approve a plan, count room."""
+
+from __future__ import annotations
+
+import getpass
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dualmandate.apps.settings import STATE_FOLDER, project_folder, settings
+from dualmandate.errors import (
+    BudgetExceeded,
+    InvalidAccount,
+    InvalidLoss,
+    InvalidRequest,
+    LedgerUnavailable,
+    Place,
+    Refusal,
+    ReleaseConflict,
+)
+from dualmandate.ledger import Account, Approval, EventKind, Ledger, make_key, open_ledger, read_key
+from dualmandate.ledger.accounts import checked_name
+from dualmandate.ledger.durable import alone_in, make_folder
+from dualmandate.ledger.storage import find_store
+from dualmandate.population import Currency, PrivacyLoss
+from dualmandate.population.conversion import epsilon_at
+from dualmandate.population.rational import rational, written
+
+if TYPE_CHECKING:
+    from dualmandate.program import Plan, Program
+
+KEY_FILE = "key"
+_FINENESS = 10**12  # a square root is rounded down to a multiple of its inverse
+
+
+@dataclass(frozen=True)
+class LedgerFiles:
+    """Where a ledger, its key and the folder of its anchor and secrets lie; nothing is opened yet."""
+
+    place: str
+    file: Path | None  # None for a database elsewhere
+    folder: Path
+    key: Path
+
+    @property
+    def words(self) -> str:
+        """The ledger's place without the password that a URL may hold."""
+        return "a PostgreSQL database" if self.file is None else str(self.file)
+
+    def open(self, *, anchors: tuple[Path, ...] = ()) -> Ledger:
+        """The ledger that is there; refused where there is none."""
+        if self.file is not None and not self.file.is_file():
+            raise LedgerUnavailable(
+                "there is no ledger",
+                why="only opening an account creates a ledger",
+                instead="open one with `dualmandate ledger open POPULATION --unit UNIT --cap LOSS`, or name its place",
+                where=Place(file=str(self.file)),
+            )
+        return open_ledger(self.place, read_key(self.key), folder=self.folder, anchors=anchors)
+
+    def create(self) -> Ledger:
+        """The ledger that is there, or a new one with a key of its own; a ledger that stands gets no new key."""
+        make_folder(self.folder)
+        with alone_in(self.folder):
+            stands = self.key.exists() or (self.file is not None and self.file.is_file() and self.file.stat().st_size)
+            key = read_key(self.key) if stands else make_key(self.key)
+        try:
+            return open_ledger(self.place, key, folder=self.folder, create=True)
+        except Refusal:
+            if not stands and not any(self.folder.glob("*.anchor")):
+                self.key.unlink(missing_ok=True)
+            raise
+
+
+def find_ledger(start: Path, flag: str | None) -> LedgerFiles:
+    """The ledger that a command run for `start` means: flag, variable, project file, or the project's own."""
+    found = settings(start, {"ledger": flag})
+    place, project = found["ledger"].value, project_folder(start)
+    if place is None:
+        raise LedgerUnavailable(
+            "there is no project here, and no ledger was named",
+            why="a project is the nearest folder upward with dualmandate.toml, and its ledger lies there",
+            instead="begin a project with `dualmandate init`, or name the ledger with --ledger",
+        )
+    store = find_store(place)
+    if store.path is None and project is None:
+        raise LedgerUnavailable(
+            "a ledger in PostgreSQL outside of a project",
+            why="its anchor and the sealed secrets lie in the project's folder, not in the database",
+            instead="run this in a folder with dualmandate.toml in it or above it",
+        )
+    if store.path is not None:
+        folder = store.path.parent
+    else:
+        assert project is not None
+        folder = project / STATE_FOLDER
+    return LedgerFiles(place, store.path, folder, found["key_file"].path or folder / KEY_FILE)
+
+
+def person(by: str | None) -> str:
+    """Who acts: the name that was stated, or the one of the login."""
+    if by is None:
+        try:
+            by = getpass.getuser()
+        except (OSError, KeyError, ImportError):
+            raise InvalidRequest(
+                "nobody's name is known here",
+                why="the ledger records who acted, and this login has no name",
+                instead="state it: --by NAME",
+            ) from None
+    return checked_name(by, "a person")
+
+
+def account_of(name: str, unit: str, *, cap: str, approver_differs: bool) -> Account:
+    """An account as it is typed: `10` and `epsilon=10` are caps in epsilon, `rho=2.56` is one in rho."""
+    currency, equals, amount = cap.rpartition("=")
+    if equals and currency.strip() not in set(Currency):
+        raise InvalidAccount(
+            f"a cap in '{currency.strip()}'",
+            why="an account counts in epsilon or in rho",
+            instead="state --cap epsilon=10, or --cap rho=2.56",
+        )
+    counted = Currency(currency.strip()) if equals else Currency.EPSILON
+    return Account(name, unit, PrivacyLoss(_number(amount, "a cap"), counted), approver_differs=approver_differs)
+
+
+def probability(text: str) -> Fraction:
+    """A failure probability as it is typed."""
+    number = _number(text, "a failure probability")
+    if not 0 < number < 1:
+        raise InvalidLoss(
+            f"a failure probability of {text}",
+            why="δ is a probability above 0 and below 1",
+            instead="state a small one, such as 1e-10",
+        )
+    return number
+
+
+def _number(text: str, what: str) -> Fraction:
+    try:
+        return rational(text)
+    except ValueError as error:
+        raise InvalidLoss(
+            f"{what} of '{text}'", why=f"it is {error}", instead="state a number: 10, 2.56, 1e-10 or 6319/2500"
+        ) from None
+
+
+@dataclass(frozen=True)
+class OpenedAccount:
+    """An account that was just opened."""
+
+    account: Account
+    by: str
+    files: LedgerFiles
+
+    def words(self) -> str:
+        """What was opened, and where what must be kept safe lies."""
+        account = self.account
+        return "\n".join(
+            [
+                f"opened the account '{account.name}': each {account.unit} may lose {_loss(account.cap)}, "
+                "over all releases ever",
+                f"ledger: {self.files.words}",
+                f"key:    {self.files.key} (for its owner alone; whoever loses it loses the ledger)",
+            ]
+        )
+
+    def document(self) -> dict[str, object]:
+        """The account as the JSON document `ledger-account/1`."""
+        account = self.account
+        return {
+            "schema": "ledger-account/1",
+            "label": "internal",
+            "name": account.name,
+            "unit": account.unit,
+            "currency": str(account.currency),
+            "cap": amount_document(account.cap.amount),
+            "approver_differs": account.approver_differs,
+            "by": self.by,
+            "ledger": self.files.words,
+            "key_file": str(self.files.key),
+        }
+
+
+def open_account(account: Account, files: LedgerFiles, *, by: str) -> OpenedAccount:
+    """`dualmandate ledger open`: the only act that creates an account, a ledger or a key."""
+    files.create().open_account(account, by=by)
+    return OpenedAccount(account, by, files)
+
+
+@dataclass(frozen=True)
+class Approved:
+    """An approval that was just recorded."""
+
+    approval: Approval
+    program: str
+    currency: Currency  # of the account
+    cost: Fraction
+    remaining: Fraction
+
+    def words(self) -> str:
+        """What was approved, what it will cost, and what the account has."""
+        approval = self.approval
+        lines = [
+            f"approved by {approval.by}: the plan of '{self.program}', digest {approval.plan_digest}",
+            f"it may spend {_loss(approval.loss)} of each {approval.unit} from the account '{approval.account}', "
+            f"which has {self.currency} {written(self.remaining)} left",
+        ]
+        if self.cost > self.remaining:
+            lines.append(f"that is not enough: publishing it costs {self.currency} {written(self.cost)}")
+        return "\n".join(lines)
+
+    def document(self) -> dict[str, object]:
+        """The approval as the JSON document `approval/1`."""
+        approval = self.approval
+        return {
+            "schema": "approval/1",
+            "label": "internal",
+            "account": approval.account,
+            "program": self.program,
+            "plan_digest": approval.plan_digest,
+            "loss": {**amount_document(approval.loss.amount), "currency": str(approval.loss.currency)},
+            "unit": approval.unit,
+            "by": approval.by,
+            "currency": str(self.currency),
+            "cost": amount_document(self.cost),
+            "remaining": amount_document(self.remaining),
+        }
+
+
+def approve(plan_file: Path, ledger: str | None, *, by: str) -> Approved:
+    """`dualmandate approve`: record one person's word for a plan, by its digest, at exactly its loss."""
+    from dualmandate.program.saved import load_plan
+
+    plan = load_plan(plan_file)
+    unit = plan.document["exact"]["program"]["population"].get("unit")
+    approval = Approval(plan.account, plan.digest, plan.loss, unit, by=by)
+    # The project of the plan, where it lies in one: it need not be approved from there.
+    start = plan_file.parent if project_folder(plan_file.parent) else Path.cwd()
+    books = find_ledger(start, ledger).open()
+    account = named_account(books, plan.account)
+    cost = account.cost(approval.loss, approval.unit)
+    for event in books.events(account.name):
+        said = event.document()
+        if event.kind is EventKind.APPROVED and (event.by, said["plan_digest"]) == (by, plan.digest):
+            raise ReleaseConflict(
+                f"{by} approved this plan already, in entry {event.sequence}",
+                why="one person's word counts once, and it stands",
+                instead="nothing is left to do; another person may approve it too",
+                where=Place(file=str(plan_file)),
+            )
+    books.approve(approval)
+    return Approved(approval, plan.program, account.currency, cost, books.remaining(account.name))
+
+
+def named_account(ledger: Ledger, name: str) -> Account:
+    """An account of the ledger; refused, with the names there are, where there is none of this name."""
+    accounts = {account.name: account for account in ledger.accounts()}
+    if name not in accounts:
+        raise InvalidAccount(
+            f"no account '{name}'",
+            why=f"the ledger's accounts are {', '.join(repr(known) for known in accounts)}"
+            if accounts
+            else "the ledger has no account yet",
+            instead=f"open it with `dualmandate ledger open '{name}' --unit UNIT --cap LOSS`, or state another name",
+        )
+    return accounts[name]
+
+
+@dataclass(frozen=True)
+class Room:
+    """What the account of a program has left: in the account's currency, and as the program counts its loss."""
+
+    account: Account
+    unit: str
+    left: Fraction
+    remaining: Fraction
+
+    def words(self) -> str:
+        """The account's balance."""
+        return f"counted: the account '{self.account.name}' has {self.account.currency} {written(self.left)} left"
+
+    def check(self, plan: Plan) -> None:
+        """Refuse a plan that would cost more than is left: floats chose it, exact numbers decide."""
+        cost = self.account.cost(plan.loss, self.unit)
+        if cost > self.left:
+            raise BudgetExceeded(
+                f"the plan costs {self.account.currency} {written(cost)}, and '{self.account.name}' has "
+                f"{written(self.left)} left",
+                why="caps belong to the people in the data, and what was spent stays spent",
+                instead="state a smaller largest_epsilon, or a noise that counts in the account's currency",
+            )
+
+
+def room_for(program: Program, ledger: Ledger) -> Room:
+    """What a release of the program may spend, by its account: in the program's currency, rounded down."""
+    population, mechanism = program.file.population, program.file.mechanism
+    account, currency = named_account(ledger, population.account), program.welfare.currency
+    gaussian = mechanism.noise == "gaussian"
+    one = account.cost(PrivacyLoss(Fraction(1), Currency.RHO if gaussian else currency), population.unit)
+    left = ledger.remaining(account.name)
+    share = max(left, Fraction(0)) / one
+    if account.currency is currency or not share:
+        return Room(account, population.unit, left, share)
+    # The account counts in ρ and the program in ε: a pure ε costs ε²/2, and one at δ its tight ρ.
+    pure = _root(max(left, Fraction(0)) / account.cost(PrivacyLoss.pure(1), population.unit))
+    if mechanism.failure_probability is None:
+        return Room(account, population.unit, left, pure)
+    tight = Fraction(
+        epsilon_at(left / account.cost(PrivacyLoss.concentrated(1), population.unit), mechanism.failure_probability)
+    )
+    return Room(account, population.unit, left, tight if gaussian else min(pure, tight))
+
+
+def _root(number: Fraction) -> Fraction:
+    """The square root, rounded down."""
+    return Fraction(math.isqrt(math.floor(number * _FINENESS**2)), _FINENESS)
+
+
+def _loss(loss: PrivacyLoss) -> str:
+    return f"{loss.currency} {written(loss.amount)}"
+
+
+def amount_document(amount: Fraction) -> dict[str, object]:
+    """An amount of a currency: exact, and as a number near it."""
+    return {"exact": str(amount), "amount": float(amount)}

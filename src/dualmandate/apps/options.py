@@ -1,0 +1,54 @@
+"""Options that several commands share, each with the same words everywhere."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def folder(out: Path | None) -> Path | None:
+    """A folder that was meant as one: `--out --json` would otherwise write a folder called `--json`."""
+    if out is not None and str(out).startswith("-"):
+        raise typer.BadParameter(f"'{out}' reads like another option; name a folder, or write ./{out}")
+    return out
+
+
+def _value(text: str | None) -> str | None:
+    if text is not None and text.startswith("-"):
+        raise typer.BadParameter(f"'{text}' reads like another option")
+    return text
+
+
+Json = Annotated[
+    bool,
+    typer.Option("--json", help="Print one JSON document on standard output; words go to standard error."),
+]
+LedgerPlace = Annotated[
+    str | None,
+    typer.Option(
+        "--ledger",
+        metavar="URL",
+        help="The ledger: a file, or a PostgreSQL URL. Also DUALMANDATE_LEDGER, or `ledger` in dualmandate.toml; "
+        "else .dualmandate/ledger.sqlite of the project.",
+        callback=_value,
+    ),
+]
+CountedLedger = Annotated[
+    str | None,
+    typer.Option(
+        "--ledger",
+        metavar="URL",
+        help="Count what the program's account has left in this ledger: a file, or a PostgreSQL URL.",
+        callback=_value,
+    ),
+]
+By = Annotated[
+    str | None,
+    typer.Option("--by", metavar="NAME", help="Who does this, for the record; else your login name.", callback=_value),
+]
+AccountName = Annotated[str, typer.Argument(metavar="ACCOUNT", help="An account of the ledger.")]
+MaybeAccountName = Annotated[
+    str | None, typer.Argument(metavar="ACCOUNT", help="One account; all of them where left out.")
+]

@@ -1,0 +1,231 @@
+"""What the ledger says, for people and as JSON: balances, approvals, releases, entries, reports. Nothing is written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+from dualmandate.apps.ledgers import amount_document, named_account
+from dualmandate.ledger import Account, Event, EventKind, Head, Ledger, Release, Verification
+from dualmandate.population import Currency, PrivacyLoss
+from dualmandate.population.rational import written
+
+SHORT = 12  # digits of a digest that a line shows
+
+
+@dataclass(frozen=True)
+class Balance:
+    """One account: what may be lost, what is, and what is left for a release without a purpose of its own."""
+
+    account: Account
+    spent: Fraction
+    remaining: Fraction
+
+    def line(self) -> str:
+        """The balance in one line."""
+        account = self.account
+        return (
+            f"{account.name} ({account.unit}): {account.currency} {written(account.cap.amount)} in all, "
+            f"{written(self.spent)} spent, {written(self.remaining)} left"
+        )
+
+    def document(self) -> dict[str, object]:
+        """The balance as a part of a JSON document."""
+        account = self.account
+        return {
+            "name": account.name,
+            **account.document(),
+            "cap": amount_document(account.cap.amount),
+            "spent": amount_document(self.spent),
+            "remaining": amount_document(self.remaining),
+        }
+
+
+def balances(ledger: Ledger) -> tuple[Balance, ...]:
+    """The balance of every account, in the order of opening."""
+    return tuple(balance(ledger, account) for account in ledger.accounts())
+
+
+def balance(ledger: Ledger, account: Account) -> Balance:
+    """The balance of one account."""
+    return Balance(account, ledger.spent(account.name), ledger.remaining(account.name))
+
+
+@dataclass(frozen=True)
+class Statement:
+    """Accounts, the plans approved for them and the releases that spend from them."""
+
+    head: Head
+    balances: tuple[Balance, ...]
+    approvals: tuple[Event, ...]
+    releases: tuple[Release, ...]
+
+    def words(self) -> str:
+        """The statement for people."""
+        lines: list[str] = []
+        for each in self.balances:
+            lines.append(each.line())
+            lines += [f"  {_approval_line(event)}" for event in self.approvals if event.account == each.account.name]
+            lines += [f"  {_release_line(found)}" for found in self.releases if found.account == each.account.name]
+        return "\n".join([*lines, f"{_entries(self.head)}, head {self.head.digest[:SHORT]}…"])
+
+    def document(self) -> dict[str, object]:
+        """The statement as the JSON document `ledger/1`."""
+        accounts = []
+        for each in self.balances:
+            name = each.account.name
+            approvals = [_approval_document(event) for event in self.approvals if event.account == name]
+            releases = [_release_document(found) for found in self.releases if found.account == name]
+            accounts.append({**each.document(), "approvals": approvals, "releases": releases})
+        return {"schema": "ledger/1", "label": "internal", "ledger_head": self.head.document(), "accounts": accounts}
+
+
+def statement(ledger: Ledger, account: str | None) -> Statement:
+    """The statement of one account, or of all."""
+    shown = balances(ledger) if account is None else (balance(ledger, named_account(ledger, account)),)
+    approvals = tuple(event for event in ledger.events(account) if event.kind is EventKind.APPROVED)
+    return Statement(ledger.head(), shown, approvals, ledger.releases(account))
+
+
+def _entries(head: Head) -> str:
+    return f"{head.sequence} {'entry' if head.sequence == 1 else 'entries'}"
+
+
+def _approval_line(event: Event) -> str:
+    said = event.document()
+    loss = written(Fraction(str(said["loss"])))
+    return f"plan {str(said['plan_digest'])[:SHORT]}… approved by {event.by}: {said['currency']} {loss}"
+
+
+def _approval_document(event: Event) -> dict[str, object]:
+    said = event.document()
+    return {
+        "plan_digest": said["plan_digest"],
+        "loss": {**amount_document(Fraction(str(said["loss"]))), "currency": said["currency"]},
+        "unit": said["unit"],
+        "by": event.by,
+        "recorded_at": event.recorded_at,
+    }
+
+
+def _release_line(release: Release) -> str:
+    return (
+        f"release {release.name} of plan {release.plan_digest[:SHORT]}… on '{release.snapshot}' by {release.user}: "
+        f"{release.state}, {written(release.cost)}"
+    )
+
+
+def _release_document(release: Release) -> dict[str, object]:
+    return {
+        "name": release.name,
+        "plan_digest": release.plan_digest,
+        "snapshot": release.snapshot,
+        "state": str(release.state),
+        "loss": {**amount_document(release.loss.amount), "currency": str(release.loss.currency)},
+        "unit": release.unit,
+        "cost": amount_document(release.cost),
+        "user": release.user,
+        "group": release.group,
+        "purpose": release.purpose,
+        "reserved_at": release.reserved_at,
+        "secret_destroyed": release.secret_destroyed,
+    }
+
+
+def events(ledger: Ledger, account: str | None) -> tuple[Event, ...]:
+    """Every entry, or those about one account."""
+    return ledger.events(None if account is None else named_account(ledger, account).name)
+
+
+def currencies(ledger: Ledger) -> dict[str | None, Currency]:
+    """What each account counts in, by its name."""
+    return {account.name: account.currency for account in ledger.accounts()}
+
+
+def event_line(event: Event, counted_in: Mapping[str | None, Currency]) -> str:
+    """One entry in one line, its amount in what the account counts in."""
+    parts = [f"{event.sequence:>6}  {event.recorded_at[:19]}Z  {event.kind} by {event.by}"]
+    if event.account is not None:
+        parts.append(f"'{event.account}'")
+    if event.release is not None:
+        parts.append(f"release {event.release}")
+    if event.amount is not None:
+        parts.append(f"{counted_in[event.account]} {written(event.amount)}")
+    return ", ".join(parts)
+
+
+def event_document(event: Event) -> dict[str, object]:
+    """One entry as a part of a JSON document."""
+    return {
+        "sequence": event.sequence,
+        "kind": str(event.kind),
+        "recorded_at": event.recorded_at,
+        "by": event.by,
+        "account": event.account,
+        "release": event.release,
+        "amount": None if event.amount is None else amount_document(event.amount),
+        "details": event.document(),
+        "digest": event.digest,
+    }
+
+
+def verification_words(verification: Verification) -> str:
+    """What was checked, and a clock that went back."""
+    head, count = verification.head, len(verification.anchors)
+    lines = [
+        f"whole: {_entries(head)}, each chained to the one before it",
+        f"head {head.digest}, known to {count} anchor{'' if count == 1 else 's'}",
+    ]
+    if verification.clock_set_back:
+        numbers = ", ".join(map(str, verification.clock_set_back))
+        lines.append(f"a clock was set back before entry {numbers}: remarkable, and no harm to the order")
+    return "\n".join(lines)
+
+
+def verification_document(verification: Verification) -> dict[str, object]:
+    """The check as the JSON document `ledger-verification/1`."""
+    return {
+        "schema": "ledger-verification/1",
+        "label": "internal",
+        "ledger_head": verification.head.document(),
+        "anchors": [str(path) for path in verification.anchors],
+        "clock_set_back": list(verification.clock_set_back),
+    }
+
+
+@dataclass(frozen=True)
+class Report:
+    """What an account has spent, as it is told to the public."""
+
+    balance: Balance
+    failure_probability: Fraction
+    loss: PrivacyLoss | None  # None where nothing is spent
+
+    def words(self) -> str:
+        """The report in a sentence."""
+        account = self.balance.account
+        if self.loss is None:
+            return f"each {account.unit} of '{account.name}' has lost nothing so far"
+        exact = f"{account.currency} {written(self.balance.spent)}"
+        return f"each {account.unit} of '{account.name}' has lost at most {self.loss} (exactly {exact})"
+
+    def document(self) -> dict[str, object]:
+        """The report as the JSON document `ledger-report/1`."""
+        loss = self.loss
+        return {
+            "schema": "ledger-report/1",
+            "label": "public",
+            "account": self.balance.account.name,
+            "unit": self.balance.account.unit,
+            "currency": str(self.balance.account.currency),
+            "spent": amount_document(self.balance.spent),
+            "epsilon": amount_document(Fraction(0) if loss is None else loss.amount),
+            "failure_probability": amount_document(Fraction(0) if loss is None else loss.failure_probability),
+        }
+
+
+def report(ledger: Ledger, account: str, failure_probability: Fraction) -> Report:
+    """What one account has spent, as (ε, δ)."""
+    found = balance(ledger, named_account(ledger, account))
+    return Report(found, failure_probability, ledger.report(account, failure_probability))
