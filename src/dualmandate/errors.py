@@ -20,6 +20,8 @@
     ├── UnknownName             a program, schema or benchmark that does not exist
     ├── InvalidRequest          a command, option or argument that does not exist, or one that is missing
     ├── CannotWrite             a place on disk where nothing can be written, or must not be
+    ├── InvalidRule             a rule for odd values that an attribute or a relation cannot live with
+    ├── UnreadableSource        confidential data that are not there, damaged, or lack a declared column
     └── LedgerRefusal           what the account of privacy losses will not do
         ├── LedgerUnavailable   not there, busy, gone away, or written by a newer version
         ├── LedgerTampered      a broken chain, or a ledger that is behind one of its anchors
@@ -223,6 +225,18 @@ class CannotWrite(Refusal):
             instead="name a folder you may write to, on a disk with room",
             where=Place(file=str(path)),
         )
+
+
+class InvalidRule(Refusal):
+    """A rule for values outside the domain that an attribute or a neighbor relation cannot live with."""
+
+    code = "invalid rule"
+
+
+class UnreadableSource(Refusal):
+    """Confidential data that are not there, damaged, or lack a declared column; never what was found in them."""
+
+    code = "unreadable source"
 
 
 class LedgerRefusal(Refusal):

@@ -35,6 +35,9 @@ def loaded_after(statement: str) -> set[str]:
     return set(result.stdout.split())
 
 
+ALONGSIDE = {"adbc_driver_duckdb"}  # in duckdb's wheel for users of another package, which is no dependency here
+
+
 def declared_modules(root: Path) -> set[str]:
     """Top-level modules of the dependencies in pyproject.toml."""
     asked = tomllib.loads((root / "pyproject.toml").read_text())["project"]["dependencies"]
@@ -43,7 +46,7 @@ def declared_modules(root: Path) -> set[str]:
     return {
         module
         for module, distributions in owners.items()
-        if module[0] != "_" and names & {name.lower().replace("_", "-") for name in distributions}
+        if module[0] != "_" and module not in ALONGSIDE and names & {name.lower().replace("_", "-") for name in distributions}
     }
 
 

@@ -15,6 +15,7 @@ _MODULES = {
     "strategies": "strategies",
     "accelerator": "accelerator",
     "noise": "noise",
+    "tabulate": "tabulation",
 }
 
 __all__ = ["INPUTS", "Row", "names", "run"]

@@ -1,0 +1,82 @@
+"""Inside the wall: what other packages say about confidential data never leaves it."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from copy import copy
+from typing import TYPE_CHECKING, TypeVar
+
+from dualmandate.errors import Refusal, UnreadableSource
+
+if TYPE_CHECKING:
+    import duckdb
+
+T = TypeVar("T")
+LARGEST_MEMORY = "1GB"  # for sorting and grouping; beyond it, a private folder on disk
+SECONDS_BETWEEN = 0.1  # two calls of a progress callback
+
+
+def guarded(work: Callable[[], T], *, name: str) -> T:
+    """Do the work; an exception of another package becomes a refusal that knows nothing of it.
+
+    It is raised after the exception is forgotten: `from None` alone would still carry it along, and our own refusals
+    would carry the frames they were raised in.
+    """
+    try:
+        return work()
+    except Refusal as known:
+        refusal = copy(known)
+    except Exception:
+        refusal = UnreadableSource(
+            f"the source '{name}' cannot be read to its end",
+            why="it is damaged or not of the kind that was named, or there was no room on disk to group it",
+            instead="write the file again and compare its size; what was found in it is not told here",
+        )
+    raise refusal
+
+
+@contextmanager
+def connected() -> Iterator[duckdb.DuckDBPyConnection]:
+    """An engine that fetches nothing from outside, and spills into a folder only its owner can enter."""
+    import duckdb
+
+    folder = tempfile.mkdtemp(prefix="dualmandate-")
+    settings: dict[str, str | bool | int | float | list[str]] = {
+        "autoinstall_known_extensions": False,
+        "autoload_known_extensions": False,
+        "disabled_optimizers": "statistics_propagation",  # a file may lie about them, and NaN is not in them
+        "memory_limit": LARGEST_MEMORY,
+        "preserve_insertion_order": False,
+        "temp_directory": folder,
+    }
+    try:
+        connection = duckdb.connect(":memory:", config=settings)
+        try:
+            yield connection
+        finally:
+            connection.close()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def executed(
+    connection: duckdb.DuckDBPyConnection, statement: str, *, progress: Callable[[float], None] | None = None
+) -> None:
+    """Carry out one statement, telling from time to time which share of its source is read (0 to 1)."""
+    if progress is None:
+        connection.execute(statement)
+        return
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        running = pool.submit(connection.execute, statement)
+        try:
+            while not wait([running], timeout=SECONDS_BETWEEN).done:
+                progress(min(max(connection.query_progress(), 0.0), 100.0) / 100)
+        except BaseException:
+            connection.interrupt()
+            raise
+        running.result()
+    progress(1.0)
