@@ -43,11 +43,12 @@ def declared_modules(root: Path) -> set[str]:
     asked = tomllib.loads((root / "pyproject.toml").read_text())["project"]["dependencies"]
     names = {re.split(r"[\s<>=!~;\[]", requirement, maxsplit=1)[0] for requirement in asked}
     owners = importlib.metadata.packages_distributions()
-    return {
+    found = {
         module
         for module, distributions in owners.items()
-        if module[0] != "_" and module not in ALONGSIDE and names & {name.lower().replace("_", "-") for name in distributions}
+        if module[0] != "_" and names & {name.lower().replace("_", "-") for name in distributions}
     }
+    return found - ALONGSIDE
 
 
 def imported_modules(tree: ast.Module) -> set[str]:
