@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from importlib import metadata
 from typing import TYPE_CHECKING
 
@@ -83,6 +84,19 @@ def test_schemas_are_listed_and_printed(command: Command) -> None:
         printed = command("schema", name)
         assert printed.status == 0
         assert json.loads(printed.out)["$schema"].startswith("https://json-schema.org/")
+
+
+def test_a_benchmark_without_rows_says_why(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    def run(_: str | None, *, progress: Callable[[str], None]) -> list[Row]:
+        progress("there is no accelerator here")
+        return []
+
+    monkeypatch.setattr("dualmandate.benchmarks.run", run)
+    assert command("benchmark", "accelerator").out.splitlines() == [
+        "nothing was measured here:",
+        "  there is no accelerator here",
+    ]
+    assert command("benchmark", "accelerator", "--json").document["rows"] == []
 
 
 def test_benchmarks_print_rows_with_their_targets(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:

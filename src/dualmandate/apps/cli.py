@@ -173,15 +173,23 @@ def benchmark(
 ) -> None:
     """The project's benchmarks.
 
-    Seconds and memory against targets, side by side with peers that are installed.
+    Seconds, memory and errors against targets, side by side with peers that are installed.
     """
     from dualmandate import benchmarks
     from dualmandate.apps import measuring
 
-    voice = Voice(json)
+    voice, said = Voice(json), list[str]()
     with voice.progress("measuring") as progress:
-        rows = benchmarks.run(name, progress=progress)
-    voice.show(measuring.table(rows))
+
+        def heard(stage: str) -> None:
+            said.append(stage)
+            progress(stage)
+
+        rows = benchmarks.run(name, progress=heard)
+    if rows:
+        voice.show(measuring.table(rows))
+    else:
+        voice.say(measuring.nothing(said))
     voice.document(measuring.document(name, rows))
 
 

@@ -36,5 +36,10 @@ def table(rows: Sequence[Row]) -> Table:
     return drawn
 
 
+def nothing(said: Sequence[str]) -> str:
+    """Why there is no row: what the benchmark said on its way."""
+    return "\n".join(["nothing was measured here:", *(f"  {reason}" for reason in said)])
+
+
 def _number(value: float | None) -> str:
     return "–" if value is None else f"{value:,.3g}" if abs(value) < 1000 else f"{value:,.0f}"
