@@ -51,6 +51,15 @@ def declared_modules(root: Path) -> set[str]:
     return found - ALONGSIDE
 
 
+def test_what_rides_along_is_of_no_use_here() -> None:
+    """An exception stands only for a module in the wheel of a dependency that cannot be loaded without another one."""
+    owners = importlib.metadata.packages_distributions()
+    for module in ALONGSIDE:
+        assert owners[module] == ["duckdb"]
+        with pytest.raises(ModuleNotFoundError, match="adbc_driver_manager"):
+            importlib.import_module(module)
+
+
 def imported_modules(tree: ast.Module) -> set[str]:
     """Top-level modules from elsewhere that a module imports, also inside its functions."""
     absolute = {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and not node.level}

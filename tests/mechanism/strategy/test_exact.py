@@ -228,6 +228,20 @@ def test_half_widths_are_near_two_standard_deviations(law: NoiseLaw) -> None:
     assert 0.7 < expected / spreads < 0.8
 
 
+def test_sums_of_many_counts_are_nearly_normal() -> None:
+    """Halves of 64 measured cells at ε = 0.2: sums of 32 equal draws, 1.96 standard deviations and a bit."""
+    asked = stack(identity(64), groups(64, [range(32), range(32, 64)]))
+    cells, halves = (table.name for table in asked.tables)
+    production = OptimizedMechanism(LAPLACE, values={cells: 1e4, halves: 1.0}).production(asked)
+    spreads = np.sqrt(production.query_variances(halves, 0.2))
+    assert spreads.min() > 20.0
+    exactly = Combination((Term(LAPLACE.at(0.2), np.ones(1), np.array([32.0])),))
+    ratio = exactly.reach(0.05) / math.sqrt(exactly.variance)
+    np.testing.assert_allclose(production.half_width(halves, 0.2, 0.95) / spreads, ratio, rtol=1e-2)
+    expected = exactly.mean_absolute / math.sqrt(exactly.variance)
+    assert production.table_losses(0.2, "absolute")[halves] / spreads.sum() == pytest.approx(expected, rel=1e-2)
+
+
 def test_nearly_normal_errors() -> None:
     """Sums of 15 and of 40 Laplace draws: half-widths to 1 %, E|S| to a ten-thousandth."""
     draw = LAPLACE.at(1.0)

@@ -220,7 +220,8 @@ def _swapped(factors: Sequence[Factor], kept: Indices, marks: NDArray[np.int64])
 
 
 def _signature(gram: Numbers, level: int) -> tuple[object, ...]:
-    return gram[level, level], hash(tuple(np.sort(gram[level]).tolist()))
+    row = np.sort(gram[level])
+    return gram[level, level], tuple(row.tolist()) if row.dtype == object else row.tobytes()
 
 
 def _same_but(gram: Numbers, one: int, other: int) -> bool:
