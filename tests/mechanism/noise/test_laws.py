@@ -9,7 +9,7 @@ from tests.mechanism.noise.reference import Distribution, gaussian_sums, laplace
 
 from dualmandate.mechanism.noise import GaussianSampler, LaplaceSampler, Sampler, StaircaseSampler
 from dualmandate.mechanism.noise.laws import GeometricDigit, Law, Normal, StairPlace, TwoSided
-from dualmandate.mechanism.noise.table import table_of
+from dualmandate.mechanism.noise.table import thresholds_of
 
 BITS = 192
 ONE_TABLE: list[tuple[Law, Distribution]] = [
@@ -28,7 +28,7 @@ def test_floors_are_those_of_the_definition(law: Law, exact: Distribution) -> No
 
 def test_every_threshold_of_a_table_is_certain() -> None:
     for law, exact in ONE_TABLE:
-        table = table_of(law)
+        table = thresholds_of(law)
         assert table.lower is table.upper
         values = range(table.first, table.first + len(table.lower))
         assert table.lower.tolist() == [exact.floor(value, 64) for value in values]

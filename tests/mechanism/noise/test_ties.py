@@ -21,7 +21,7 @@ from dualmandate.mechanism.noise import (
 )
 from dualmandate.mechanism.noise.drawing import Level, draw_noise, draw_slowly, wrapped
 from dualmandate.mechanism.noise.laws import Floors, GeometricDigit, Law, Normal, StairPlace, TwoSided
-from dualmandate.mechanism.noise.table import table_of
+from dualmandate.mechanism.noise.table import table_of, thresholds_of
 from dualmandate.mechanism.noise.ties import resolve
 from dualmandate.mechanism.noise.words import Words
 
@@ -71,7 +71,7 @@ def test_small_words_are_all_resolved_rightly(law: Law, exact: Distribution) -> 
 
 @pytest.mark.parametrize(("law", "exact"), LAWS, ids=str)
 def test_a_word_on_a_threshold_is_decided_by_the_next(law: Law, exact: Distribution) -> None:
-    table = table_of(law)
+    table = thresholds_of(law)
     for place in (1, len(table.lower) // 3, len(table.lower) // 2, len(table.lower) - 2):
         word, value = int(table.lower[place]), table.first + place
         assert table.ties(np.array([word], dtype=np.uint64)).tolist() == [0]
@@ -86,7 +86,7 @@ def test_a_word_on_a_threshold_is_decided_by_the_next(law: Law, exact: Distribut
 
 @pytest.mark.parametrize(("law", "exact"), LAWS, ids=str)
 def test_the_first_and_the_last_word_reach_beyond_the_table(law: Law, exact: Distribution) -> None:
-    table = table_of(law)
+    table = thresholds_of(law)
     assert table.ties(np.array([0, LARGEST], dtype=np.uint64)).tolist() == [0, 1]
     middle = 2**63
     low, high = resolve(law, iter([0, middle])), resolve(law, iter([LARGEST, middle]))
@@ -167,7 +167,7 @@ def test_a_tie_in_a_block_is_resolved(
 def crafted(sampler: Sampler, is_below: bool) -> Iterator[tuple[int, int]]:
     """First words that are ties, with their level."""
     for place, level in enumerate(sampler.levels):
-        table = table_of(level.below if is_below else level.law)
+        table = thresholds_of(level.below if is_below else level.law)
         last = len(table.lower) - 1
         for word in {int(table.lower[each]) for each in (0, 1, last // 2, last // 2 + 1, last - 1, last)}:
             assert table.ties(np.array([word], dtype=np.uint64)).size

@@ -16,7 +16,6 @@ from dualmandate.mechanism.strategy.arrays import (
     NumpyArrays,
     TorchArrays,
     arrays_of,
-    multiply_in_pieces,
     namespace,
 )
 
@@ -31,7 +30,7 @@ def stand_in(name: str, *, devices: int) -> ModuleType:
     )
     library.device = lambda kind: SimpleNamespace(type=kind)  # type: ignore[attr-defined]
     library.asnumpy, library.matmul, library.asarray = np.asarray, np.matmul, np.asarray  # type: ignore[attr-defined]
-    library.float64 = np.float64  # type: ignore[attr-defined]
+    library.float64, library.einsum, library.linalg = np.float64, np.einsum, np.linalg  # type: ignore[attr-defined]
     return library
 
 
@@ -62,6 +61,7 @@ class TestOperations:
             (arrays.nonzero(there[0] > 0.0), np.flatnonzero(matrix[0] > 0)),
             (arrays.take(there, arrays.nonzero(there[0] > 0.0)), matrix[:, matrix[0] > 0]),
             (arrays.matmul(there, there.T), matrix @ matrix.T),
+            (arrays.gram(there), matrix @ matrix.T),
             (arrays.vecdot(there, there[1]), matrix @ matrix[1]),
             (arrays.inv(arrays.asarray(symmetric)), np.linalg.inv(symmetric)),
             (arrays.eigh(arrays.asarray(symmetric))[0], np.linalg.eigvalsh(symmetric)),
@@ -72,36 +72,6 @@ class TestOperations:
 
     def test_an_array_knows_where_it_is_from(self, arrays: Arrays) -> None:
         assert arrays_of(arrays.asarray([1.0])).name == arrays.name
-
-
-@pytest.mark.parametrize(
-    ("rows", "inner", "columns"),
-    [(1, 1, 1), (3, 5, 7), (68, 68, 1024), (68, 1024, 68), (40, 500, 500), (11, 70_000, 11)],
-)
-def test_products_in_pieces(rows: int, inner: int, columns: int) -> None:
-    left = np.cos(np.arange(float(rows * inner))).reshape(rows, inner)
-    right = np.sin(np.arange(float(inner * columns))).reshape(columns, inner).T
-    np.testing.assert_allclose(multiply_in_pieces(left, right), left @ right, atol=1e-9)
-
-
-def test_no_piece_is_shared_among_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With pieces of at most 60 multiplications, in every shape that a product may have."""
-    monkeypatch.setattr(module, "ONE_THREAD", 60)
-    sizes: list[int] = []
-
-    class Watched(np.ndarray[Any, Any]):
-        def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, out: Any = None, **options: Any) -> Any:
-            plain = [np.asarray(each) for each in inputs]
-            if ufunc is np.matmul:
-                sizes.append(plain[0].size * plain[1].shape[1])
-            where = {} if out is None else {"out": tuple(np.asarray(each) for each in out)}
-            return getattr(ufunc, method)(*plain, **where, **options)
-
-    for rows, inner, columns in [(2, 3, 40), (3, 200, 5), (7, 9, 11), (50, 2, 2)]:
-        left, right = np.ones((rows, inner)), np.ones((inner, columns))
-        found = multiply_in_pieces(left.view(Watched), right.view(Watched))
-        np.testing.assert_array_equal(found, np.full((rows, columns), float(inner)))
-    assert max(sizes) <= 60
 
 
 class TestChoice:
@@ -148,5 +118,9 @@ class TestChoice:
         assert found.name.startswith(said)
         assert isinstance(found, TorchArrays if name == "torch" else NumpyArrays)
         if name == "cupy":
-            np.testing.assert_array_equal(found.matmul(found.asarray(np.eye(2)), np.eye(2)), np.eye(2))
+            twice = found.asarray(2.0 * np.eye(2))
+            np.testing.assert_array_equal(found.matmul(twice, twice), 4.0 * np.eye(2))
+            np.testing.assert_array_equal(found.gram(twice), 4.0 * np.eye(2))
+            np.testing.assert_array_equal(found.vecdot(twice, twice[0]), [4.0, 0.0])
+            np.testing.assert_array_equal(found.inv(twice), 0.5 * np.eye(2))
             found.wait()

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from dualmandate.mechanism.strategy.arrays import NUMPY, Arrays, TorchArrays
-from dualmandate.mechanism.strategy.descent import MEMORY, Descent, _coefficients, _Memory, descend
+from dualmandate.mechanism.strategy.descent import MEMORY, Descent, _coefficients, _dot, _Memory, descend
 
 Floats = NDArray[np.float64]
 Loss = Callable[[Floats], tuple[float, Floats]]
@@ -134,6 +134,11 @@ def test_the_recursion_is_the_update_of_a_matrix(generator: np.random.Generator)
     direction = memory.direction(point, slope, 1.0)
     assert direction[2] == 0.0
     np.testing.assert_allclose(direction[free], matrix @ slope[free], rtol=1e-9)
+
+
+def test_inner_products_of_the_recursion_are_added_up_in_order() -> None:
+    """1 + 10¹⁶ − 10¹⁶ from left to right, in every version of Python."""
+    assert _dot([1.0, 1e16, -1e16], [1.0, 1.0, 1.0]) == 0.0
 
 
 def test_without_curvature_the_first_move_is_short() -> None:

@@ -11,10 +11,11 @@ import pytest
 from scipy.optimize import approx_fprime
 
 from dualmandate.mechanism import optimize_strategy
+from dualmandate.mechanism.strategy import dual
 from dualmandate.mechanism.strategy.arrays import TorchArrays
 from dualmandate.mechanism.strategy.axes import Floats
 from dualmandate.mechanism.strategy.dual import Block, solve
-from dualmandate.mechanism.strategy.marginals import _Problem, best_marginals
+from dualmandate.mechanism.strategy.marginals import _cube_roots, _Problem, best_marginals
 from dualmandate.mechanism.strategy.p_identity import best_p_identity, p_identity_error, p_identity_measurement
 from dualmandate.mechanism.strategy.taking_apart import parts_of
 from dualmandate.workload import all_range, explicit, groups, identity, kron, marginals, prefix, stack, total
@@ -102,6 +103,41 @@ def test_the_dual_on_torch(torch: Any) -> None:
         np.testing.assert_allclose(there.measurements[0].rows.shape, here.measurements[0].rows.shape)
 
 
+@pytest.mark.parametrize("tolerance", [1e-4, 1e-8])
+def test_the_dual_makes_every_column_as_long(tolerance: float) -> None:
+    """Masses that are off by a little, or rounded, then cost the square of that, and less than what was asked."""
+    gram = all_range(40).gram().astype(np.float64)
+    found, best = (solve(*_whole(gram, by_rows=False), each) for each in (tolerance, 1e-12))
+    [measured] = found.measurements
+    np.testing.assert_allclose(np.square(measured.rows).sum(axis=0), 1.0, rtol=1e-12)
+    np.testing.assert_allclose(measured.inverse @ measured.rows, np.eye(40), atol=1e-9)
+    assert found.upper == pytest.approx(np.trace(gram @ np.linalg.inv(measured.rows.T @ measured.rows)), rel=1e-10)
+    assert found.upper <= best.lower * (1 + max(1e-9, 1e-2 * tolerance))
+
+
+def test_the_dual_of_masses_that_differ_in_their_last_digits() -> None:
+    """The strategy is that of the rounded masses: noise of another machine's size leaves no trace."""
+    gram = prefix(50).gram().astype(np.float64)
+    blocks, start = _whole(gram, by_rows=False)
+    masses = solve(blocks, start, 1e-6).masses
+    shaken = masses * (1 + 1e-11 * np.cos(np.arange(50.0)))
+    first, second = (dual._leveled(blocks, each) for each in (masses, shaken))
+    assert first is not None
+    assert second is not None
+    np.testing.assert_array_equal(first[0].rows, second[0].rows)
+
+
+def test_queries_that_span_less_than_all_cells_keep_their_span() -> None:
+    """Scaled columns would leave it: differences of 10 cells have rank 9."""
+    centered = np.eye(10) - 0.1
+    blocks, start = _whole(centered, by_rows=False)
+    assert dual._leveled(blocks, start) is None
+    found = solve(blocks, start, 1e-9)
+    [measured] = found.measurements
+    np.testing.assert_allclose(centered @ measured.inverse @ measured.rows, centered, atol=1e-9)
+    assert found.upper == pytest.approx(8.1, rel=1e-6)  # I − J/n measured as it is: (n − 1)²/n
+
+
 def test_the_dual_bound_holds_for_every_strategy() -> None:
     gram = all_range(8).gram()
     lower = solve(*_whole(gram, by_rows=False), 1e-9).lower
@@ -135,6 +171,11 @@ def test_one_attribute_in_closed_form() -> None:
     assert error <= scanned.min()
     whole, cells = (float(each.max()) for each in stacked.weights)
     assert whole / cells == pytest.approx(0.138, abs=5e-4)
+
+
+def test_cube_roots() -> None:
+    values = np.concatenate([[0.0, 1.0, 8.0, 27.0, 1e-300, 1e300], np.exp(np.linspace(-50.0, 50.0, 200))])
+    np.testing.assert_allclose(_cube_roots(values), np.cbrt(values), rtol=1e-14)
 
 
 def test_every_start_is_no_better_than_the_answer() -> None:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualmandate.errors import InvalidRequest
+from dualmandate.mechanism.noise.broad import Curves
 from dualmandate.mechanism.noise.key import NoiseKey
 from dualmandate.mechanism.noise.laws import Law
 from dualmandate.mechanism.noise.table import Table, table_of
@@ -65,7 +66,7 @@ def draw_slowly(levels: Sequence[Level], key: NoiseKey, *, cell: int) -> int:
 
 def _draw_block(
     levels: Sequence[Level],
-    tables: Sequence[Sequence[Table]],
+    tables: Sequence[Sequence[Table | Curves]],
     *,
     key: NoiseKey,
     cells: range,
@@ -88,7 +89,7 @@ def _draw_block(
     return still_open
 
 
-def _tables(level: Level) -> list[Table]:
+def _tables(level: Level) -> list[Table | Curves]:
     """One table where both sides are alike; else also that of the side below zero."""
     return [table_of(law) for law in dict.fromkeys((level.law, level.below))]
 

@@ -1,4 +1,8 @@
-"""The two compiled loops: words become values, and digits become a number. Whole numbers only."""
+"""The compiled loops: words become values, and digits become a number.
+
+Two work in whole numbers. The third, for curves, works in floats: it concludes nothing from a word that is nearer to a
+threshold than all rounding together, so that its conclusions do not depend on how a processor rounds.
+"""
 
 from __future__ import annotations
 
@@ -8,15 +12,24 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from dualmandate.mechanism.noise.table import GUIDE_BITS, Table
+from dualmandate.mechanism.noise.broad import GUIDE_BITS, MARGIN, Curves
+from dualmandate.mechanism.noise.table import Table
 from dualmandate.mechanism.noise.words import WORD_BITS, Words
 
 _SHIFT = np.uint64(WORD_BITS - GUIDE_BITS)
 
 
-def look_up(words: Words, table: Table, *, out: NDArray[np.int64]) -> int:
+def look_up(words: Words, table: Table | Curves, *, out: NDArray[np.int64]) -> int:
     """Write the value of each word; the number of ties, where what was written means nothing."""
+    if isinstance(table, Curves):
+        return look_up_curves(words, table, out=out, is_open=np.empty(len(words), dtype=np.bool_))
     return int(_look_up(words, table.lower, table.upper, table.guide, table.first, out))
+
+
+def look_up_curves(words: Words, curves: Curves, *, out: NDArray[np.int64], is_open: NDArray[np.bool_]) -> int:
+    """The same between the thresholds of curves; which words are ties is written, too."""
+    pieces = (curves.starts, curves.coefficients, curves.guide)
+    return int(_look_up_curves(words, *pieces, (curves.first, curves.width), out, is_open))
 
 
 def append_digit(numbers: NDArray[np.int64], digits: NDArray[np.int64], *, size: int) -> None:
@@ -41,6 +54,50 @@ def _look_up_loop(words: Any, lower: Any, upper: Any, guide: Any, first: Any, ou
     return ties
 
 
+def _threshold_loop(curve: Any, place: Any) -> Any:
+    """The polynomial of a piece, by Horner's rule."""
+    value = curve[-1]
+    for n in range(curve.size - 2, -1, -1):
+        value = value * place + curve[n]
+    return value
+
+
+_threshold = numba.njit(nogil=True)(_threshold_loop)
+
+
+def _look_up_curves_loop(
+    words: Any, starts: Any, coefficients: Any, guide: Any, grid: Any, out: Any, is_open: Any
+) -> Any:
+    first, width = grid
+    ties = 0
+    for place in range(words.size):
+        word = words[place]
+        bucket = np.int64(word >> _SHIFT)
+        low, high = guide[bucket], guide[bucket + 1]
+        while low < high:  # the last piece that starts at the word or before
+            middle = (low + high + 1) >> 1
+            if starts[middle] <= word:
+                low = middle
+            else:
+                high = middle - 1
+        curve = coefficients[low]
+        rest = np.float64(word - starts[low])
+        at = rest / curve[1]
+        for _ in range(3):  # the slope hardly changes within a piece
+            at -= (_threshold(curve, at) - rest) / (curve[1] + 2.0 * curve[2] * at)
+        value = np.int64(min(max(at, 0.0), width - 1.0))
+        if _threshold(curve, np.float64(value)) > rest:
+            value -= 1
+        elif _threshold(curve, np.float64(value + 1)) <= rest:
+            value += 1
+        below, above = _threshold(curve, np.float64(value)), _threshold(curve, np.float64(value + 1))
+        is_sure = starts[low] <= word and 0 <= value < width and below + MARGIN <= rest and rest + 1.0 + MARGIN <= above
+        is_open[place] = not is_sure
+        ties += not is_sure
+        out[place] = first + low * width + value
+    return ties
+
+
 def _append_digit_loop(numbers: Any, digits: Any, size: Any) -> None:
     for place in range(numbers.size):
         sign = numbers[place] >> 63
@@ -49,3 +106,4 @@ def _append_digit_loop(numbers: Any, digits: Any, size: Any) -> None:
 
 _look_up = numba.njit(cache=True, nogil=True)(_look_up_loop)
 _append_digit = numba.njit(cache=True, nogil=True)(_append_digit_loop)
+_look_up_curves = numba.njit(cache=True, nogil=True)(_look_up_curves_loop)

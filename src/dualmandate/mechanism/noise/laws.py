@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, ClassVar, Protocol
 if TYPE_CHECKING:
     from flint import arb
 
-_GUARD_BITS = 64  # beyond those asked for; a ball then holds a whole number with a probability of about 2⁻⁶⁰
+GUARD_BITS = 64  # beyond those asked for; a ball then holds a whole number with a probability of about 2⁻⁶⁰
 _ONE_AT_A_TIME = RLock()
 
 
@@ -66,12 +66,12 @@ class TwoSided:
     def floors(self, values: range, bits: int) -> list[Floors]:
         """By the closed form on each side."""
         rate = self.rate * self.fold
-        with _precision(bits + _GUARD_BITS):
+        with precision(bits + GUARD_BITS):
             decay, low = _exp(-self.rate), self.step - self.high
             right, left = self.high + decay * low, self.high - 1 + decay * (low + 1)
             right, left = right / (left + right), left / (left + right)
             return [
-                _floors(left * _exp(rate * (value + 1)) if value < 0 else 1 - right * _exp(-rate * (value + 1)), bits)
+                floors_of(left * _exp(rate * (value + 1)) if value < 0 else 1 - right * _exp(-rate * (value + 1)), bits)
                 for value in values
             ]
 
@@ -94,10 +94,12 @@ class GeometricDigit:
 
     def floors(self, values: range, bits: int) -> list[Floors]:
         """P(X ≤ i) = (1 − exp(−rate·(i + 1)))/(1 − exp(−rate·size))."""
-        with _precision(bits + _GUARD_BITS):
-            whole = _ball(-self.rate * self.size).expm1()
+        with precision(bits + GUARD_BITS):
+            whole = ball_of(-self.rate * self.size).expm1()
             return [
-                _floors(_ball(-self.rate * (value + 1)).expm1() / whole, bits) if value < self.size - 1 else _all(bits)
+                floors_of(ball_of(-self.rate * (value + 1)).expm1() / whole, bits)
+                if value < self.size - 1
+                else _all(bits)
                 for value in values
             ]
 
@@ -120,12 +122,12 @@ class StairPlace:
         """A sum of ones and of exp(−rate); exact where all places are alike."""
         if self.high in (0, self.step):
             return [(2**bits * (value + 1) // self.step,) * 2 for value in values]
-        with _precision(bits + _GUARD_BITS):
+        with precision(bits + GUARD_BITS):
             decay = _exp(-self.rate)
             whole = self.high + decay * (self.step - self.high)
             parts = (min(value + 1, self.high) + decay * max(value + 1 - self.high, 0) for value in values)
             return [
-                _floors(part / whole, bits) if value < self.step - 1 else _all(bits)
+                floors_of(part / whole, bits) if value < self.step - 1 else _all(bits)
                 for value, part in zip(values, parts, strict=True)
             ]
 
@@ -142,9 +144,9 @@ class Normal:
         """P(X ≤ −k) = P(X ≥ k), and P(X ≤ k) = 1 − P(X ≥ k + 1), from the sum of the upper tail."""
         tails = _normal_tails(self.variance, bits)
         last = len(tails) - 1  # beyond, a tail lies between 0 and the last one, as that one's ball does
-        with _precision(bits + _GUARD_BITS):
+        with precision(bits + GUARD_BITS):
             return [
-                _floors(tails[min(-value, last)] if value < 0 else 1 - tails[min(value + 1, last)], bits)
+                floors_of(tails[min(-value, last)] if value < 0 else 1 - tails[min(value + 1, last)], bits)
                 for value in values
             ]
 
@@ -157,8 +159,8 @@ def _normal_tails(variance: Fraction, bits: int) -> tuple[arb, ...]:
     """
     from flint import arb
 
-    last = math.isqrt(math.ceil(2 * variance * (bits + _GUARD_BITS) * Fraction(7, 10))) + 1  # ln 2 < 7/10
-    with _precision(bits + 2 * _GUARD_BITS + 2 * last.bit_length()):
+    last = math.isqrt(math.ceil(2 * variance * (bits + GUARD_BITS) * Fraction(7, 10))) + 1  # ln 2 < 7/10
+    with precision(bits + 2 * GUARD_BITS + 2 * last.bit_length()):
         ratio, change = _exp(-1 / (2 * variance)), _exp(-1 / variance)
         weights = [arb(1)]
         for _ in range(last + 1):
@@ -172,7 +174,7 @@ def _normal_tails(variance: Fraction, bits: int) -> tuple[arb, ...]:
 
 
 @contextmanager
-def _precision(bits: int) -> Iterator[None]:
+def precision(bits: int) -> Iterator[None]:
     """So many bits in this thread, while others wait: the library has one precision for all of them."""
     from flint import ctx
 
@@ -180,21 +182,22 @@ def _precision(bits: int) -> Iterator[None]:
         yield
 
 
-def _ball(number: Fraction) -> arb:
+def ball_of(number: Fraction) -> arb:
+    """A ball that holds the number, in the present precision."""
     from flint import arb, fmpq
 
     return arb(fmpq(number.numerator, number.denominator))
 
 
 def _exp(number: Fraction) -> arb:
-    return _ball(number).exp()
+    return ball_of(number).exp()
 
 
 def _all(bits: int) -> Floors:
     return 2**bits, 2**bits
 
 
-def _floors(ball: arb, bits: int) -> Floors:
+def floors_of(ball: arb, bits: int) -> Floors:
     """The floors of the two ends of 2^bits · ball, within 0 and 2^bits, as a probability is."""
     scaled = ball * 2**bits
     ends = (int(end.floor().unique_fmpz()) for end in (scaled.lower(), scaled.upper()))

@@ -14,12 +14,14 @@ from fractions import Fraction
 from typing import Protocol
 
 from dualmandate.errors import InvalidMechanism
+from dualmandate.mechanism.noise.broad import BroadNormal
 from dualmandate.mechanism.noise.drawing import Integers, Level, draw_noise
 from dualmandate.mechanism.noise.key import NoiseKey
 from dualmandate.mechanism.noise.laws import GeometricDigit, Normal, StairPlace, TwoSided
 
 LARGEST_SCALE = 2**40  # noise reaches 2⁶³ with a probability below exp(−2²²)
-LARGEST_VARIANCE = 2**30  # half a million thresholds
+LARGEST_VARIANCE = 2**60  # a standard deviation of 2³⁰: 64 bits tell its values apart by far
+LARGEST_TABLE_VARIANCE = 2**28  # 300,000 thresholds, one a value; beyond, curves pass through some of them
 LARGEST_STEP = 2**16
 FIRST_TABLE_SCALE = 64  # up to here one table holds every value that one word can mean; beyond, digits follow
 DIGIT_BITS = 10
@@ -78,8 +80,9 @@ class GaussianSampler:
 
     @property
     def levels(self) -> tuple[Level, ...]:
-        """One table."""
-        return (Level.alike(Normal(Fraction(self.variance))),)
+        """One table; for large variances of curves between thresholds."""
+        variance = Fraction(self.variance)
+        return (Level.alike(Normal(variance) if variance <= LARGEST_TABLE_VARIANCE else BroadNormal(variance)),)
 
     def draw(self, key: NoiseKey, cells: range, *, out: Integers | None = None) -> Integers:
         """The noise of consecutive cells, modulo 2⁶⁴; shape (len(cells),). Written to `out` where given."""

@@ -8,11 +8,11 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from dualmandate.mechanism.noise.broad import GUIDE_BITS, BroadNormal, Curves, curves_of
 from dualmandate.mechanism.noise.laws import Law
 from dualmandate.mechanism.noise.ties import first_not_below
 from dualmandate.mechanism.noise.words import WORD_BITS, Words
 
-GUIDE_BITS = 14
 LARGEST_WORD = 2**WORD_BITS - 1
 
 
@@ -36,8 +36,13 @@ class Table:
 
 
 @lru_cache(maxsize=64)
-def table_of(law: Law) -> Table:
+def table_of(law: Law) -> Table | Curves:
     """The table of a law, computed once; milliseconds for a thousand values."""
+    return curves_of(law) if isinstance(law, BroadNormal) else thresholds_of(law)
+
+
+def thresholds_of(law: Law) -> Table:
+    """The table that has every value."""
     first = first_not_below(law, 1, bits=WORD_BITS) - 1 if law.least is None else law.least
     last = first_not_below(law, LARGEST_WORD, bits=WORD_BITS) if law.most is None else law.most
     floors = law.floors(range(first, last + 1), WORD_BITS)

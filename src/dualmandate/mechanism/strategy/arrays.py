@@ -1,6 +1,8 @@
 """Where the optimizers compute: numpy's arrays, or torch's or cupy's on an accelerator that was asked for.
 
 Names are those of the Python array API standard, for the few operations that are used; all numbers are 64-bit floats.
+On the processor every sum is added up in one order, so that searches end in the same place on every machine, and no
+threads wait for each other; accelerators add up as their libraries like.
 """
 
 from __future__ import annotations
@@ -15,11 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualmandate.errors import InvalidRequest, UnknownName
+from dualmandate.mechanism.strategy import ordered_sums
 
 NAMES = ("numpy", "torch", "cupy")
-ONE_THREAD = 2**18  # multiplications of a product that the linear algebra beneath numpy does not share among threads
-NARROWEST, WIDEST = 32, 128  # columns of a piece that takes not all terms of its sums
-WORTH_THREADS = 2**31  # multiplications, a tenth of a second on one core: from here on threads are welcome
 
 Array: TypeAlias = Any  # of numpy, torch or cupy: they have no type in common
 
@@ -72,6 +72,10 @@ class Arrays(Protocol):
         """The product of two matrices."""
         ...
 
+    def gram(self, rows: Array, /) -> Array:
+        """Inner products of all rows of a matrix with each other."""
+        ...
+
     def vecdot(self, left: Array, right: Array, /) -> Array:
         """Inner products along the last axis of an array with a vector."""
         ...
@@ -90,13 +94,23 @@ class Arrays(Protocol):
 
 
 @dataclass(frozen=True)
+class Products:
+    """How sums of products are added up."""
+
+    matmul: Callable[[Array, Array], Array]
+    gram: Callable[[Array], Array]
+    vecdot: Callable[[Array, Array], Array]
+    inv: Callable[[Array], Array]
+
+
+@dataclass(frozen=True)
 class NumpyArrays:
     """numpy, or a library that has its functions under the same names."""
 
     name: str
     module: ModuleType
     fetch: Callable[[Array], NDArray[Any]]
-    matmul: Callable[[Array, Array], Array]
+    products: Products
     wait: Callable[[], None]
 
     def asarray(self, values: Any, /) -> Array:
@@ -135,13 +149,21 @@ class NumpyArrays:
         """Chosen columns."""
         return array.take(places, axis=-1)
 
+    def matmul(self, left: Array, right: Array, /) -> Array:
+        """The product of two matrices."""
+        return self.products.matmul(left, right)
+
+    def gram(self, rows: Array, /) -> Array:
+        """Inner products of all rows of a matrix with each other."""
+        return self.products.gram(rows)
+
     def vecdot(self, left: Array, right: Array, /) -> Array:
-        """Inner products along the last axis of an array with a vector; no threads wait for each other here either."""
-        return self.module.einsum("...i,i->...", left, right)
+        """Inner products along the last axis of an array with a vector."""
+        return self.products.vecdot(left, right)
 
     def inv(self, matrix: Array, /) -> Array:
         """The inverse of a symmetric matrix with positive eigenvalues."""
-        return self.module.linalg.inv(matrix)
+        return self.products.inv(matrix)
 
     def eigh(self, matrix: Array, /) -> tuple[Array, Array]:
         """Eigenvalues of a symmetric matrix in ascending order, and its eigenvectors in columns."""
@@ -201,6 +223,10 @@ class TorchArrays:
         """The product of two matrices."""
         return self.module.matmul(left, right)
 
+    def gram(self, rows: Array, /) -> Array:
+        """Inner products of all rows of a matrix with each other."""
+        return self.module.matmul(rows, rows.T)
+
     def vecdot(self, left: Array, right: Array, /) -> Array:
         """Inner products along the last axis of an array with a vector."""
         return self.module.matmul(left, right)
@@ -220,28 +246,8 @@ class TorchArrays:
             self.module.cuda.synchronize(self.device)
 
 
-def multiply_in_pieces(left: Array, right: Array) -> Array:
-    """A product in pieces too small to be shared among threads, which then wait for each other.
-
-    Thousands of products of some rows follow each other; on a busy machine sharing them takes a hundred times as long.
-    """
-    (rows, inner), columns = left.shape, right.shape[1]
-    if rows * inner * columns <= ONE_THREAD or rows * inner * columns > WORTH_THREADS:
-        return left @ right
-    width = ONE_THREAD // (rows * inner)
-    if width < NARROWEST:
-        width = max(1, min(columns if columns <= WIDEST else NARROWEST, ONE_THREAD // rows))
-    depth = max(1, min(inner, ONE_THREAD // (rows * width)))
-    product = np.empty((rows, columns))
-    for at in range(0, columns, width):
-        piece = product[:, at : at + width]
-        np.matmul(left[:, :depth], right[:depth, at : at + width], out=piece)
-        for below in range(depth, inner, depth):
-            piece += left[:, below : below + depth] @ right[below : below + depth, at : at + width]
-    return product
-
-
-NUMPY: Arrays = NumpyArrays("numpy", np, np.asarray, multiply_in_pieces, lambda: None)
+_IN_ORDER = Products(ordered_sums.product, ordered_sums.gram, ordered_sums.inner, ordered_sums.inverse)
+NUMPY: Arrays = NumpyArrays("numpy", np, np.asarray, _IN_ORDER, lambda: None)
 
 
 def namespace(name: str | None = None) -> Arrays:
@@ -289,4 +295,10 @@ def _has_device(module: ModuleType) -> bool:
 
 
 def _cupy(module: ModuleType) -> Arrays:
-    return NumpyArrays("cupy", module, module.asnumpy, module.matmul, module.cuda.get_current_stream().synchronize)
+    products = Products(
+        matmul=lambda left, right: module.matmul(left, right),
+        gram=lambda rows: module.matmul(rows, rows.T),
+        vecdot=lambda left, right: module.einsum("...i,i->...", left, right),
+        inv=lambda matrix: module.linalg.inv(matrix),
+    )
+    return NumpyArrays("cupy", module, module.asnumpy, products, module.cuda.get_current_stream().synchronize)

@@ -89,10 +89,10 @@ class _Memory:
         self.rows[-1] = uphill
         free = self.arrays.nonzero(((flat > 0.0) | (uphill < 0.0)) & ((flat < upper) | (uphill > 0.0)))
         chosen = self.arrays.take(self.rows, free)
-        products = self.arrays.to_numpy(self.arrays.matmul(chosen, chosen.T)).tolist()
-        weights = self.arrays.asarray(_coefficients(products, self.order))
+        products = self.arrays.to_numpy(self.arrays.gram(chosen)).tolist()
+        weights = self.arrays.asarray([_coefficients(products, self.order)])
         direction = self.arrays.zeros(flat.shape)
-        direction[free] = self.arrays.vecdot(chosen.T, weights)
+        direction[free] = self.arrays.matmul(weights, chosen)[0]
         return direction.reshape(self.shape)
 
 
@@ -121,4 +121,7 @@ def _coefficients(products: list[list[float]], order: list[int]) -> list[float]:
 
 
 def _dot(left: list[float], right: list[float]) -> float:
-    return sum(x * y for x, y in zip(left, right, strict=True))
+    total = 0.0  # sum() adds up differently in different versions of Python
+    for x, y in zip(left, right, strict=True):
+        total += x * y
+    return total

@@ -11,6 +11,7 @@ import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import islice
 
 import numpy as np
@@ -131,7 +132,7 @@ class _Problem:
         floor = np.full(count, 1e-3 / count)
         asked = np.sqrt(self.asked)
         yield asked / asked.sum() + floor
-        cubes = np.cbrt(self.asked * cells)
+        cubes = _cube_roots(self.asked * cells)
         yield cubes / cubes.sum() + floor
         yield np.full(count, 1.0 / count)
         finest = floor.copy()
@@ -144,11 +145,17 @@ class _Problem:
 
     def _seen_by(self, values: Floats) -> Floats:
         """For each S, the sum over the marginals that hold it."""
-        return self._over(values, upward=False) if self.holds is None else self.holds @ values
+        return self._over(values, upward=False) if self.holds is None else _times(values, self._held)
 
     def _held_by(self, values: Floats) -> Floats:
         """For each T, the sum over the residual spaces that it holds."""
-        return self._over(values, upward=True) if self.holds is None else values @ self.holds
+        return self._over(values, upward=True) if self.holds is None else _times(values, self.holds)
+
+    @cached_property
+    def _held(self) -> Floats:
+        """1 where S ⊆ T, shape (T, S)."""
+        assert self.holds is not None
+        return np.ascontiguousarray(self.holds.T)
 
     def _over(self, values: Floats, *, upward: bool) -> Floats:
         """Sums over subsets (`upward`) or supersets of each of all sets: Yates' butterfly."""
@@ -160,6 +167,19 @@ class _Problem:
             else:
                 halves[:, 0] += halves[:, 1]
         return sums
+
+
+def _times(values: Floats, matrix: Floats) -> Floats:
+    """A row times a matrix."""
+    return np.asarray(NUMPY.matmul(values[None], matrix)[0])
+
+
+def _cube_roots(values: Floats) -> Floats:
+    """Newton's steps from the power of two above, which are the same on every machine; of 0 it is 0."""
+    found = np.ldexp(1.0, -(-np.frexp(values)[1] // 3))
+    for _ in range(8):
+        found = found - (found - values / (found * found)) / 3.0
+    return np.where(values > 0.0, found, 0.0)
 
 
 def _all_sets(count: int) -> tuple[frozenset[int], ...]:

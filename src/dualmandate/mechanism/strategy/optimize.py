@@ -30,6 +30,7 @@ LARGEST_DENSE_STRATEGY = 2_048  # merged cells of a part that is not made of mar
 FEW_CELLS = 256  # the same beside tables of counts, which are better for many
 MOST_JOINT_ATTRIBUTES = 10
 MOST_JOINT_GROUPS = 128  # of the finest tables, up to which parts are also optimized together
+TIE = 1e-9  # relative difference of errors below which the first of two strategies is taken, on every machine
 MISSED = 1e-7  # relative, of the queries, that rounding may leave unmeasured
 _ROUNDING = 1e-11  # of the largest singular value, below which a direction is not measured
 BOUND_TOLERANCE = 1e-2  # of the dual problem where it only gives a bound
@@ -61,9 +62,9 @@ def optimize_strategy(
 
     For Gaussian noise the optimum to a certified gap; for pure ε (laplace) the best that enumerated starts lead to.
     `values` says what the squared error of each table costs society (1 each where None); the weight of a table counts
-    with its square besides. Totals that the `protection` makes public are not measured. Starts are enumerated: the same
-    workload gives the same strategy, and more `starts` can only improve it. `arrays` asks for an accelerator: "torch"
-    or "cupy".
+    with its square besides. Totals that the `protection` makes public are not measured. Starts are enumerated and sums
+    are added up in one order: the same workload gives the same strategy, and more `starts` can only improve it.
+    `arrays` asks for an accelerator, "torch" or "cupy", which adds up as it likes and may end elsewhere.
     """
     known_noise(noise)
     means = Means(starts, namespace(arrays))
@@ -116,7 +117,7 @@ def _jointly(together: tuple[Part, ...], found: list[Optimized], means: Means) -
         measured, error = best_partitions(part, means.starts)
     else:
         return found
-    if error >= math.prod(each.error for each in found):
+    if error >= (1.0 - TIE) * math.prod(each.error for each in found):
         return found
     return [Optimized(measured, error, math.prod(each.lower for each in found))]
 
@@ -143,7 +144,10 @@ def _laplace(part: Part, means: Means) -> Optimized:
         candidates.append(best_partitions(part, means.starts))
     if part.merged_size <= largest:
         candidates.extend(_cell_by_cell(part, FEW_CELLS if by_tables else largest, means))
-    measured, error = min(candidates, key=lambda each: each[1])
+    measured, error = candidates[0]
+    for other in candidates[1:]:
+        if other[1] < (1.0 - TIE) * error:
+            measured, error = other
     return Optimized(measured, error, lower if part.public else min(lower, error))
 
 
@@ -180,7 +184,7 @@ def _cells_and_sums(gram: Floats, means: Means) -> tuple[Measurement, float, str
     sums = means.arrays.to_numpy(best_p_identity(means.arrays.asarray(gram), starts=means.starts)[0])
     measurement = p_identity_measurement(sums)
     error = float(np.einsum("ij,ij->", measurement.inverse, gram @ measurement.inverse))
-    if error >= float(np.trace(gram)):
+    if error >= (1.0 - TIE) * float(np.trace(gram)):
         return Measurement(np.eye(len(gram)), np.eye(len(gram))), float(np.trace(gram)), f"{len(gram):,} cells"
     words = f"each of {len(gram):,} cells and {len(sums):,} weighted sums of them, the best of enumerated starts"
     return measurement, error, words

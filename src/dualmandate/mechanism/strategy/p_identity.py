@@ -148,7 +148,7 @@ def p_identity_error(gram: Array, sums: Array) -> tuple[float, Array]:
 def _error(arrays: Arrays, gram: Gram, sums: Array) -> tuple[float, Array]:
     scales = arrays.sum(sums, 0)
     scales += 1.0
-    inner = arrays.matmul(sums, sums.T)
+    inner = arrays.gram(sums)
     inner += arrays.eye(sums.shape[0])
     solved = arrays.matmul(arrays.inv(inner), sums)  # C = (I + BBᵀ)⁻¹B
     product = gram.between(solved, scales)  # CSVS

@@ -25,6 +25,7 @@ from dualmandate.mechanism.strategy.whole_rows import WholeRows, WholeSector, le
 from dualmandate.workload.factor import LARGEST_INTEGER, Integers
 
 LARGEST_GRAM = 2_048  # cells whose Gram matrix is written out
+_TIE = 1e-9  # of a column's sum of squares: two roundings whose sums miss it by as much as that are equally good
 _UNRELATED = 1e-9  # of the geometric mean of two diagonal entries: what is below is zero
 
 
@@ -57,7 +58,7 @@ class _Block:
                     instead="let the tables weigh less differently",
                 )
             spanned = basis * scales
-            back = _right_inverse(spanned - (spanned @ public.T) @ public)
+            back = right_inverse(spanned - (spanned @ public.T) @ public)
         found = _root(rows / scales if back is None else rows @ back)
         gram, multiplicity = _gram(part, sector, back, scales), part.multiplicity(sector)
         return cls(found, tuple(map(kept_row, found)), basis, back, gram, scales, multiplicity)
@@ -127,19 +128,20 @@ def _leveled(rows: Floats, scaled: Floats, steps: Floats) -> Floats:
     """
     numbers = np.rint(scaled)
     missed = np.round(scaled - numbers, DIGITS)
-    off = np.square(numbers * steps[:, None]).sum(axis=0) - np.square(rows).sum(axis=0)
+    squares = np.square(rows).sum(axis=0)
+    off = np.square(numbers * steps[:, None]).sum(axis=0) - squares
     columns = np.arange(rows.shape[1])
     for chosen in np.argsort(-np.abs(missed), axis=0, kind="stable")[: len(rows) // 2 + 1]:
         here = numbers[chosen, columns]
         other = here + np.sign(missed[chosen, columns])
         change = (np.square(other) - np.square(here)) * np.square(steps[chosen])
-        better = np.abs(off + change) < np.abs(off)
+        better = np.abs(off + change) < np.abs(off) - _TIE * squares
         numbers[chosen, columns] = np.where(better, other, here)
         off = np.where(better, off + change, off)
     return numbers
 
 
-def _right_inverse(rows: Floats) -> Floats:
+def right_inverse(rows: Floats) -> Floats:
     """R⁺ of independent rows."""
     orthogonal, triangle = np.linalg.qr(rows.T)
     return np.asarray(np.linalg.solve(triangle, orthogonal.T).T)

@@ -1,0 +1,138 @@
+"""Gaussian noise of large variance: the closed form against sums, and curves against thresholds and the slow way."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import mpmath
+import numpy as np
+import pytest
+from scipy import stats
+
+from dualmandate.mechanism.noise import GaussianSampler
+from dualmandate.mechanism.noise.broad import (
+    LEAST_BROAD_VARIANCE,
+    MARGIN,
+    BroadNormal,
+    Curves,
+    _beyond_degree,
+    _Smooth,
+    curves_of,
+)
+from dualmandate.mechanism.noise.drawing import draw_slowly
+from dualmandate.mechanism.noise.kernel import look_up
+from dualmandate.mechanism.noise.key import NoiseKey
+from dualmandate.mechanism.noise.laws import Normal, precision
+from dualmandate.mechanism.noise.table import table_of, thresholds_of
+from dualmandate.mechanism.noise.ties import resolve
+from dualmandate.mechanism.noise.words import Words
+
+LEAST = Fraction(LEAST_BROAD_VARIANCE)
+VARIANCES = [LEAST + Fraction(1, 3), Fraction(2**45, 7), Fraction(2**60)]
+ENDS = [0, 1, 1000, 2**20, 2**30, 2**63 - 1, 2**63, 2**64 - 2**30, 2**64 - 2**20, 2**64 - 1000, 2**64 - 1]
+
+
+def some_words(count: int) -> Words:
+    found = np.random.default_rng(1777).integers(0, 2**64, size=count, dtype=np.uint64)
+    return np.concatenate([found, np.array(ENDS, dtype=np.uint64)])
+
+
+def looked_up(words: Words, variance: Fraction) -> tuple[list[int], set[int]]:
+    curves, out = table_of(BroadNormal(variance)), np.empty(len(words), dtype=np.int64)
+    assert isinstance(curves, Curves)
+    ties = set(curves.ties(words).tolist())
+    assert look_up(words, curves, out=out) == len(ties)
+    return out.tolist(), ties
+
+
+@pytest.mark.parametrize("bits", [64, 128, 200])
+def test_the_closed_form_is_the_sum(bits: int) -> None:
+    """Every term of the sum, at the least variance, where the remainder is largest."""
+    variance = LEAST + Fraction(1, 3)
+    for value in (-60_000, -37_000, -20_000, -4_096, -5, -1, 0, 1, 7, 9_999, 30_000, 37_000, 60_000):
+        [found] = BroadNormal(variance).floors(range(value, value + 1), bits)
+        assert [found] == Normal(variance).floors(range(value, value + 1), bits)
+        assert found[0] == found[1] or abs(value) == 60_000  # so near to 0 and 1 that neither tells
+
+
+@pytest.mark.parametrize("variance", VARIANCES)
+def test_derivatives_are_those_of_the_normal_law(variance: Fraction) -> None:
+    """H′ is the density at k + ½ but for a part in 24V, and so on: against mpmath's derivatives of that."""
+    with precision(256), mpmath.workdps(60):
+        sigma = mpmath.sqrt(mpmath.mpf(variance.numerator) / variance.denominator)
+        smooth, value = _Smooth.of(variance, 128), int(1.3 * float(sigma))
+        for n, found in enumerate(smooth.at(value, 5)):
+            expected = mpmath.diff(mpmath.ncdf, (value + mpmath.mpf(1) / 2) / sigma, n) / sigma**n
+            assert float(found.mid()) == pytest.approx(float(expected), rel=20.0 / float(variance) + 1e-12)
+
+
+def test_curves_say_what_thresholds_say() -> None:
+    variance, words = LEAST + Fraction(1, 3), some_words(300_000)
+    found, ties = looked_up(words, variance)
+    out = np.empty(len(words), dtype=np.int64)
+    table = thresholds_of(Normal(variance))
+    look_up(words, table, out=out)
+    differing = {place for place, (one, other) in enumerate(zip(found, out.tolist(), strict=True)) if one != other}
+    assert differing <= ties
+    assert len(ties) <= len(ENDS)
+    assert set(table.ties(words).tolist()) <= ties
+
+
+def test_words_near_thresholds_are_ties() -> None:
+    """A hundred thresholds: on them, within the margin, and beyond it on both sides."""
+    variance = LEAST + Fraction(1, 3)
+    table = thresholds_of(Normal(variance))
+    places = np.linspace(len(table.lower) // 4, 3 * len(table.lower) // 4, 100).astype(np.int64)
+    margin = int(MARGIN)
+    for away in (-2 * margin, -margin // 2, 0, margin // 2, 2 * margin):
+        words = table.lower[places] + np.int64(away).astype(np.uint64)
+        found, ties = looked_up(words, variance)
+        assert len(ties) == (0 if abs(away) > margin else 100)
+        if away:
+            assert found == (table.first + places + (away > 0)).tolist()
+
+
+@pytest.mark.parametrize("variance", VARIANCES)
+def test_curves_say_what_the_slow_way_says(variance: Fraction) -> None:
+    words = some_words(60)
+    found, ties = looked_up(words, variance)
+    assert {60, 70} <= ties <= set(range(60, 71))
+    for place in set(range(len(words))) - ties:
+        assert found[place] == resolve(BroadNormal(variance), iter([int(words[place])]))
+
+
+@pytest.mark.parametrize(
+    "variance",
+    [
+        Fraction(2**60),
+        pytest.param(LEAST, marks=pytest.mark.slow),
+        pytest.param(LEAST * 4 - 1, marks=pytest.mark.slow),
+        pytest.param(Fraction(2**59 + 1, 3), marks=pytest.mark.slow),
+    ],
+)
+def test_what_curves_rest_on(variance: Fraction) -> None:
+    """Pieces narrow enough for their degree, and steps that floats hold exactly."""
+    curves = curves_of(BroadNormal(variance))
+    assert _beyond_degree(variance, curves.width) < 0.25
+    assert float(np.diff(curves.starts).max()) < 2.0**53
+    ends = np.array([np.polyval(row[::-1], curves.width) for row in curves.coefficients[:-1]])
+    gaps = ends - np.diff(curves.starts).astype(np.float64) - curves.coefficients[1:, 0]
+    assert np.abs(gaps).max() < MARGIN / 4  # a piece ends where the next one starts
+
+
+def test_a_sampler_draws_ties_and_others(key: NoiseKey, monkeypatch: pytest.MonkeyPatch) -> None:
+    sampler = GaussianSampler(Fraction(2**50))
+    noise = sampler.draw(key, range(3000))
+    assert stats.kstest(noise / 2**25, "norm").pvalue > 1e-4
+    slow = [draw_slowly(sampler.levels, key, cell=cell) for cell in range(20)]
+    assert noise[:20].tolist() == slow
+    monkeypatch.setattr(Curves, "ties", lambda curves, words: np.arange(5))
+    monkeypatch.setattr(
+        "dualmandate.mechanism.noise.kernel.look_up_curves", lambda *given, out, is_open: out.fill(7) or 5
+    )
+    assert sampler.draw(key, range(8)).tolist() == [*slow[:5], 7, 7, 7]
+
+
+def test_where_tables_end_curves_go_on() -> None:
+    kinds = [type(GaussianSampler(Fraction(2**28) + more).levels[0].law) for more in (0, 1)]
+    assert kinds == [Normal, BroadNormal]
