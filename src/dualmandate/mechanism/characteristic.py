@@ -50,33 +50,34 @@ class CharacteristicFunction:
 
     def tail(self, distance: float) -> float:
         """P(|S| > distance), or a little more."""
-        step, tails = self._blurred_tails
-        place = math.floor((distance - 6 * self._blur) / step)
+        step, tails = self.blurred_tails
+        place = math.floor((distance - 6 * self.blur) / step)
         return min(float(tails[min(place, len(tails) - 1)]) + 2e-9, 1.0) if place >= 0 else 1.0
 
     def reach(self, tail: float) -> float:
         """The smallest t with P(|S| > t) ≤ tail, or a little more."""
         # P(|S| > t + z) ≤ P(|S + Z| > t) + P(|Z| > z): a hundredth of the tail is given to the second part.
-        margin = -NormalDist().inv_cdf(computable(tail) / 200) * self._blur
-        step, tails = self._blurred_tails
+        margin = -NormalDist().inv_cdf(computable(tail) / 200) * self.blur
+        step, tails = self.blurred_tails
         after = int(np.argmax(tails <= 0.99 * tail))
         drop = tails[after - 1] - tails[after] if after else 0.0
         part = float((tails[after - 1] - 0.99 * tail) / drop) if drop > 0 else 0.0
         return step * (max(after - 1, 0) + part) + margin
 
     @property
-    def _blur(self) -> float:
+    def blur(self) -> float:
+        """The standard deviation of the Gaussian noise that is added."""
         return _BLUR * math.sqrt(self.variance)
 
     @cached_property
-    def _blurred_tails(self) -> tuple[float, NDArray[np.float64]]:
+    def blurred_tails(self) -> tuple[float, NDArray[np.float64]]:
         """P(|S + Z| > k steps) for k = 0, 1, …, Z Gaussian: 1 − (h/π)(x + 2·Σ φ(mh)·sin(mhx)/(mh)), all x at once."""
         spacing = math.pi / self.largest
-        count = math.ceil(8 / (self._blur * spacing))
+        count = math.ceil(8 / (self.blur * spacing))
         weights = np.zeros(count + 1)
         for orders in blocks(1, count + 1):
             frequencies = spacing * orders
-            blurred = self.at(frequencies) * np.exp(-np.square(self._blur * frequencies) / 2)
+            blurred = self.at(frequencies) * np.exp(-np.square(self.blur * frequencies) / 2)
             weights[orders.astype(np.int64)] = blurred / frequencies
         waves = -np.fft.rfft(weights, 2 * count).imag
         distances = self.largest / count * np.arange(count + 1)

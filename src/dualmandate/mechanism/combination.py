@@ -24,6 +24,7 @@ from dualmandate.mechanism.laplace import Laplace
 from dualmandate.mechanism.mechanism import Distribution, tail_of
 
 _NEGLECTED = 1e-20  # tail of one term that the sums leave out
+_BETWEEN = 8  # terms after which frequencies that are lost already are left out
 _RARE = 1e-8  # chance of any noise at all, below which 1 − φ would cancel and two draws never meet
 _FINEST = 5000  # largest denominator that is looked for between two factors
 SMOOTHNESS = 5e-4  # relative, of half-widths as a function of the number of draws
@@ -63,7 +64,7 @@ class Combination:
             return math.fsum(term.noise.mean_absolute * float(term.counts @ term.factors) for term in self.terms)
         if all(isinstance(term.noise, Laplace) for term in self.terms):
             return _laplace_mean_absolute(self.terms)
-        return self._law.mean_absolute if self._period is None else self._folded_mean_absolute(*self._period)
+        return self.law.mean_absolute if self._period is None else self._folded_mean_absolute(*self._period)
 
     def tail(self, distance: float) -> float:
         """P(|S| > distance), or a little more where it is not exact."""
@@ -73,7 +74,7 @@ class Combination:
         if self.variance == 0 or distance < 0:
             return float(distance < 0)
         if self._period is None:
-            return self._law.tail(distance)
+            return self.law.tail(distance)
         steps = math.floor(distance / self._period[0] * (1 + 1e-12))
         return float(self._lattice_tails[min(steps, len(self._lattice_tails) - 1)])
 
@@ -85,7 +86,7 @@ class Combination:
         if self.variance == 0:
             return 0.0
         if self._period is None:
-            return self._law.reach(tail)
+            return self.law.reach(tail)
         return self._period[0] * int(np.argmax(self._lattice_tails <= computable(tail)))
 
     def smooth_reach(self, tail: float) -> float:
@@ -97,7 +98,7 @@ class Combination:
         smoothed = CharacteristicFunction(
             lambda t: self.characteristic(t) * np.sinc(t * (step / (2 * math.pi))),
             self.variance + step**2 / 12,
-            self._law.largest + step,
+            self.law.largest + step,
         )
         return smoothed.reach(tail) * (1 + SMOOTHNESS) + step / 2
 
@@ -112,13 +113,23 @@ class Combination:
         """The smallest t with P(|S| ≤ t) ≥ probability, or a little more where it is not exact."""
         return self.reach(tail_of(probability))
 
+    @property
+    def step(self) -> float | None:
+        """The lattice on which S lies and on which `tail` and `reach` are exact; None where they are bounds."""
+        if self._single is not None:
+            noise, factor = self._single
+            return noise.step * factor if noise.discrete else None
+        return None if self._period is None else self._period[0]
+
     def characteristic(self, frequencies: NDArray[np.float64]) -> NDArray[np.float64]:
         """E[exp(itS)]."""
-        value = np.ones_like(frequencies)
-        for term in self.terms:
-            for factor, count in zip(term.factors, term.counts, strict=True):
-                one = term.noise.characteristic(frequencies * factor)
-                value *= one if count == 1 else one ** float(count)
+        value, left = np.ones_like(frequencies), np.arange(len(frequencies))
+        draws = ((term.noise, *each) for term in self.terms for each in zip(term.factors, term.counts, strict=True))
+        for number, (noise, factor, count) in enumerate(draws, start=1):
+            one = noise.characteristic(frequencies[left] * factor)
+            value[left] *= one if count == 1 else one ** float(count)
+            if number % _BETWEEN == 0:  # a product of many terms is soon next to nothing at most frequencies
+                left = left[np.abs(value[left]) > _NEGLECTED]
         return value
 
     @cached_property
@@ -136,7 +147,8 @@ class Combination:
         )
 
     @cached_property
-    def _law(self) -> CharacteristicFunction:
+    def law(self) -> CharacteristicFunction:
+        """S by its characteristic function alone, whatever its lattice."""
         widest = max(
             term.noise.reach(_NEGLECTED) * float(term.factors.max()) for term in self.terms if len(term.factors)
         )
@@ -150,7 +162,7 @@ class Combination:
         step = common_step(np.concatenate([term.factors * term.noise.step for term in self.terms]))
         if step is None:
             return None
-        length = 2 * math.ceil(self._law.largest / step) + 4
+        length = 2 * math.ceil(self.law.largest / step) + 4
         return (step, length) if length <= _LONGEST_PERIOD else None
 
     def _folded_mean_absolute(self, step: float, length: int) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from functools import cache
+from functools import cache, reduce
 from itertools import product
 
 import numpy as np
@@ -140,6 +140,12 @@ def test_errors_are_those_of_the_rows(workload: str, noise: Noise, protection: s
     private = asked.dense() @ (np.eye(asked.domain.size) - public(asked, promised))
     inverse = np.concatenate([exact.query_rows(table.name, range(table.query_count)) for table in asked.tables])
     np.testing.assert_allclose(inverse @ rows @ (np.eye(len(private.T)) - public(asked, promised)), private, atol=1e-8)
+    for table, rows_of_table in zip(
+        asked.tables, np.split(inverse, np.cumsum([t.query_count for t in asked.tables])[:-1]), strict=True
+    ):
+        shares = [np.cos(np.arange(size) + axis) for axis, size in enumerate(table.shape)]
+        expected = reduce(np.multiply.outer, shares).reshape(-1) @ rows_of_table
+        np.testing.assert_allclose(exact.combined(table.name, shares), expected, atol=1e-9)
     variances = dict(zip(exact.steps, np.random.default_rng(3).random(len(exact.steps)) + 0.5, strict=True))
     found = np.concatenate([exact.query_variances(table.name, variances.__getitem__) for table in asked.tables])
     by_row = np.array([variances[exact.steps[kind]] for kind in exact.kinds()])

@@ -316,7 +316,10 @@ def test_errors_are_those_of_the_pseudo_inverse(name: str) -> None:
         np.testing.assert_allclose(rows.table_sums(key), sums, rtol=1e-6, atol=1e-10 * scale**2)
         for index in np.ndindex(*shape):
             expected = here[np.ravel_multi_index(index, shape)]
-            np.testing.assert_allclose(rows.query_rows(key, [index])[0], expected, atol=1e-8 * scale)
+            units = [np.eye(1, size, place)[0] for size, place in zip(shape, index, strict=True)]
+            np.testing.assert_allclose(rows.combined(key, units), expected, atol=1e-8 * scale)
+        ones = [np.ones(size) for size in shape]
+        np.testing.assert_allclose(rows.combined(key, ones), here.sum(axis=0), atol=1e-8 * scale * len(here))
         start += math.prod(shape)
 
 

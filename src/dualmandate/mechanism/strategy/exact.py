@@ -85,8 +85,8 @@ class ExactPart(Protocol):
         """Σ_r (FA⁺)²·v for each query of a table, v the variance by kind (1 where None), by rows of each factor."""
         ...
 
-    def query_rows(self, key: Key, indices: Sequence[tuple[int, ...]]) -> Floats:
-        """Some rows of FA⁺, by the rows of each factor; shape (len(indices), rows)."""
+    def combined(self, key: Key, shares: Sequence[Floats]) -> Floats:
+        """A sum of rows of FA⁺, each times the product of its shares, by the rows of each factor; shape (rows,)."""
         ...
 
 
@@ -229,13 +229,21 @@ class ExactStrategy:
 
     def query_rows(self, table_name: str, numbers: Sequence[int]) -> Floats:
         """Some rows of QA⁺, by their numbers within their table; shape (len(numbers), rows)."""
+        shape = self.workload.table(table_name).shape
+        places = [np.unravel_index(number, shape) for number in numbers]
+        units = [[np.eye(1, size, int(place))[0] for size, place in zip(shape, each, strict=True)] for each in places]
+        return np.stack([self.combined(table_name, each) for each in units])
+
+    def combined(self, table_name: str, shares: Sequence[Floats]) -> Floats:
+        """A sum of rows of QA⁺, each times the product of its shares, by the rows of each factor; shape (rows,).
+
+        Ones for some rows of each factor give the sum of the queries in their product.
+        """
         table = self.workload.table(table_name)
-        places = [tuple(int(i) for i in np.unravel_index(number, table.shape)) for number in numbers]
-        total = np.full((len(places), 1), float(table.weight))
+        total = np.full(1, float(table.weight))
         for part in self.parts:
-            indices = [tuple(place[axis] for axis in part.part.axes) for place in places]
-            rows = part.query_rows(table_key(part.part, table), indices)
-            total = (total[:, :, None] * rows[:, None, :]).reshape(len(places), -1)
+            here = part.combined(table_key(part.part, table), [shares[axis] for axis in part.part.axes])
+            total = np.multiply.outer(total, here).reshape(-1)
         return total
 
 

@@ -58,7 +58,7 @@ class Sums:
         """Whole-number rows, and their tr(V·X⁺)."""
         numbers, weights = self._with_remainders(bits) if self.bits_matter else self._as_they_are()
         rows = np.array([float(weight) for weight in weights])[:, None] * numbers.astype(np.float64)
-        inverse = _least_squares(rows, self.public)
+        inverse = least_squares(rows, self.public)
         sectors = {EVERYTHING_AVERAGED: WholeSector(numbers, weights, inverse)}
         noise = float(np.einsum("ij,ij->", inverse, self.gram @ inverse))
         return published(self.residuals, sectors, bits if self.bits_matter else 0), noise
@@ -125,7 +125,7 @@ def _largest_remainders(values: Floats, sums: Integers) -> Integers:
     return np.asarray((numbers + (places < sums - numbers.sum(axis=0))).astype(np.int64))
 
 
-def _least_squares(rows: Floats, public: Floats) -> Floats:
+def least_squares(rows: Floats, public: Floats) -> Floats:
     """A⁺ for rows less what is public, shape (cells, rows)."""
     from scipy.linalg import cho_factor, cho_solve
 

@@ -11,18 +11,18 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property, reduce
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dualmandate.errors import InvalidMechanism
 from dualmandate.mechanism.strategy.axes import Floats, Indices
+from dualmandate.mechanism.strategy.group_queries import taken_of_rows
 from dualmandate.mechanism.strategy.group_stack import GroupStack
 from dualmandate.mechanism.strategy.orbit_pairs import OrbitPairs
 from dualmandate.mechanism.strategy.parts import Key, Part
 from dualmandate.mechanism.strategy.sectors import squared_lengths
-from dualmandate.workload.factor import Factor
 
 BITS = 18  # of a weight, after the binary point
 
@@ -145,14 +145,10 @@ class WholeGroups:
             inverses[sector] = (inside, private @ (rows[used] @ self.stack.roots[sector][1]).T * noise)
         return squared_lengths(self.part, key, inverses)
 
-    def query_rows(self, key: Key, indices: Sequence[tuple[int, ...]]) -> Floats:
-        """Some rows of FA⁺: what queries of a table take of each weighted row; shape (len(indices), rows)."""
-        queries = []
-        for index in indices:
-            pairs = zip(self.part.tables[key], index, self.part.levels, strict=True)
-            queries.append(reduce(np.multiply.outer, [_row(f, place)[level.kept] for f, place, level in pairs]))
-        seen = [sector for sector in self.stack.roots if self.part.tells_apart(key, sector)]
-        return np.asarray(self.stack.measure(self.stack.solved(np.stack(queries), seen)))
+    def combined(self, key: Key, shares: Sequence[Floats]) -> Floats:
+        """What a sum of queries of a table takes of each weighted row; shares of the rows of each factor."""
+        pairs = zip(self.part.tables[key], shares, self.part.levels, strict=True)
+        return taken_of_rows(self.stack, [factor.apply_transpose(each, 0)[axis.kept] for factor, each, axis in pairs])
 
 
 def whole_groups(stack: GroupStack) -> WholeGroups:
@@ -166,10 +162,3 @@ def whole_groups(stack: GroupStack) -> WholeGroups:
             instead="publish with noise on the tables, or weigh the tables more evenly",
         )
     return WholeGroups(rounded)
-
-
-def _row(factor: Factor, index: int) -> Floats:
-    """One row of a factor, over all levels."""
-    unit = np.zeros(factor.rows)
-    unit[index] = 1.0
-    return np.asarray(factor.apply_transpose(unit, 0), dtype=np.float64)

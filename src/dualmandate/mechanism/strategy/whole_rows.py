@@ -22,7 +22,7 @@ from dualmandate.mechanism.strategy.farthest import farthest
 from dualmandate.mechanism.strategy.parts import Key, Part, Sector
 from dualmandate.mechanism.strategy.residuals import Residuals
 from dualmandate.mechanism.strategy.sectors import copies
-from dualmandate.workload.factor import LARGEST_INTEGER, Factor, Integers, Numbers
+from dualmandate.workload.factor import LARGEST_INTEGER, Integers, Numbers
 
 CLOSE = 1e-9  # columns whose loss comes this near to the largest, in floats, are compared exactly
 
@@ -218,13 +218,11 @@ class WholeRows:
                 np.add.at(total, self._kinds[sector], share * sums)
         return total
 
-    def query_rows(self, key: Key, indices: Sequence[tuple[int, ...]]) -> Floats:
-        """Some rows of FA⁺: what queries of a table take of each weighted row; shape (len(indices), rows)."""
-        return np.stack([self._query_row(key, index) for index in indices])
-
-    def _query_row(self, key: Key, index: tuple[int, ...]) -> Floats:
+    def combined(self, key: Key, shares: Sequence[Floats]) -> Floats:
+        """What a sum of queries of a table takes of each weighted row; shares of the rows of each factor."""
         part, found = self.part, []
-        rows = [_row(f, i)[level.kept] for f, i, level in zip(part.tables[key], index, part.levels, strict=True)]
+        pairs = zip(part.tables[key], shares, part.levels, strict=True)
+        rows = [factor.apply_transpose(each, 0)[level.kept] for factor, each, level in pairs]
         for sector, each in self.sectors.items():
             fixed = dict(sector)
             averaged = [part.levels[place].averages(row, 0) for place, row in enumerate(rows) if place not in fixed]
@@ -251,13 +249,6 @@ def lengths(part: Part, sector: Sector) -> Floats:
     averaged = [np.sqrt(level.members) for place, level in enumerate(part.levels) if place not in fixed]
     together = reduce(np.multiply.outer, averaged, np.ones(())).reshape(-1)
     return np.asarray(together[part.seen(sector)[1]] * float(copies(part, sector)))
-
-
-def _row(factor: Factor, index: int) -> Floats:
-    """One row of a factor, over all levels."""
-    unit = np.zeros(factor.rows)
-    unit[index] = 1.0
-    return np.asarray(factor.apply_transpose(unit, 0), dtype=np.float64)
 
 
 def published(residuals: Residuals, sectors: dict[Sector, WholeSector], bits: int) -> WholeRows:

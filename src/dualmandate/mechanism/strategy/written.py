@@ -1,0 +1,193 @@
+"""A strategy as a document of exact things, and back: whole numbers, fractions, and the name of what they make.
+
+The levels behind the rows follow from the workload and the protection, so they are not written; the digest is, and a
+document that does not lead back to it is refused. What puts queries together is worked out anew from the rows.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import math
+import zlib
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from dualmandate.errors import InvalidMechanism, Refusal
+from dualmandate.mechanism.strategy.axes import Floats
+from dualmandate.mechanism.strategy.codings import Coding
+from dualmandate.mechanism.strategy.exact import ExactPart, ExactStrategy
+from dualmandate.mechanism.strategy.fingerprint import VERSION, strategy_digest
+from dualmandate.mechanism.strategy.group_stack import GroupStack
+from dualmandate.mechanism.strategy.parts import Part, Sector
+from dualmandate.mechanism.strategy.public import public_tables
+from dualmandate.mechanism.strategy.square_rounding import right_inverse
+from dualmandate.mechanism.strategy.sum_rounding import least_squares
+from dualmandate.mechanism.strategy.taking_apart import parts_of
+from dualmandate.mechanism.strategy.whole_groups import BITS, WholeGroups
+from dualmandate.mechanism.strategy.whole_rows import WholeRows, WholeSector, lengths
+from dualmandate.population import Protection
+from dualmandate.workload import Factor, Workload
+from dualmandate.workload.factor import LARGEST_DENSE, Integers
+from dualmandate.workload.levels import column_classes
+from dualmandate.workload.sensitivity import Norm
+
+LONGEST_LIST = 4_096  # whole numbers that are written one by one; longer arrays are packed
+KINDS = ("<i1", "<i2", "<i4", "<i8")  # of packed numbers: the shortest that holds them
+
+Document = dict[str, Any]
+
+
+def strategy_document(exact: ExactStrategy) -> Document:
+    """What is measured, as the JSON document `strategy/1`: rows in their order, and their rational weights."""
+    return {
+        "schema": VERSION,
+        "digest": strategy_digest(exact),
+        "norm": exact.norm,
+        "shape": list(exact.workload.domain.shape),
+        "values": {name: str(value) for name, value in exact.values.items()},
+        "public": _public_name(exact.parts[0].part.public),
+        "parts": [_part_document(part) for part in exact.parts],
+    }
+
+
+def strategy_from(document: Mapping[str, Any], workload: Workload, protection: Protection) -> ExactStrategy:
+    """The strategy of a document, for the workload and the protection that it was made for; refused for any other."""
+    try:
+        found = _strategy(document, workload, protection)
+        named = strategy_digest(found) == document["digest"]
+    except Refusal:
+        raise
+    except (KeyError, IndexError, TypeError, ValueError, AttributeError, ArithmeticError, np.linalg.LinAlgError):
+        named = False
+    if not named:
+        raise InvalidMechanism(
+            "a written strategy that is not the one its digest names",
+            why="it was changed after it was written, or it is for another workload or another protection",
+            instead="take the strategy and the program from the same plan or release",
+        )
+    return found
+
+
+def _strategy(document: Mapping[str, Any], workload: Workload, protection: Protection) -> ExactStrategy:
+    if document["schema"] != VERSION or document["norm"] not in ("l1", "l2"):
+        raise ValueError
+    values = {table.name: Fraction(document["values"][table.name]) for table in workload.tables}
+    dearest, written = max(values.values()), document["parts"]
+    relative = {name: value / dearest for name, value in values.items()}
+    public = public_tables(workload.domain, protection)
+    if document["public"] != _public_name(public):
+        raise ValueError
+    parts = parts_of(workload, relative, split=len(written) > 1, public=public)
+    found = [_part_from(each, part, document["norm"]) for each, part in zip(written, parts, strict=True)]
+    return ExactStrategy(workload, document["norm"], tuple(found), values)
+
+
+def _public_name(tables: tuple[tuple[Factor, ...], ...]) -> str | None:
+    """A short name for totals that are known without being measured, which queries are put together with."""
+    if not tables:
+        return None
+    hashed = hashlib.sha256()
+    for factor in (factor for table in tables for factor in table):
+        hashed.update(np.asarray([factor.rows, factor.size], dtype="<i8").tobytes())
+        hashed.update(column_classes([factor], factor.size).astype("<i8").tobytes())
+    return hashed.hexdigest()
+
+
+def _part_document(part: ExactPart) -> Document:
+    apart = all(level.orbits == level.merged for level in part.part.levels)
+    document: Document = {"axes": list(part.part.axes), "words": part.words, "cell_by_cell": apart}
+    if isinstance(part, WholeGroups):
+        pairs = zip(part.stack.groupings, part.stack.weights, strict=True)
+        return {**document, "tables": [_table_document(grouping, weights) for grouping, weights in pairs]}
+    assert isinstance(part, WholeRows)
+    return {
+        **document,
+        "bits": part.bits,
+        "sectors": [_sector_document(sector, rows) for sector, rows in part.sectors.items()],
+    }
+
+
+def _part_from(document: Mapping[str, Any], part: Part, norm: Norm) -> ExactPart:
+    if tuple(document["axes"]) != part.axes:
+        raise ValueError
+    part, words = part.cell_by_cell() if document["cell_by_cell"] else part, str(document["words"])
+    if "tables" in document:
+        tables = [_table_from(each) for each in document["tables"]]
+        stack = GroupStack(part, tuple(coding for coding, _ in tables), tuple(each for _, each in tables), words)
+        return WholeGroups(stack)
+    sectors = dict(_sector_from(each, part, norm) for each in document["sectors"])
+    return WholeRows(part, words, sectors, int(document["bits"]))
+
+
+def _table_document(grouping: tuple[Coding, ...], weights: Floats) -> Document:
+    """A table of counts: the group of each class of levels, and weights in units of 2^-BITS."""
+    return {
+        "groups": [[int(group) for group in coding.groups] for coding in grouping],
+        "fine": [[bool(fine) for fine in coding.fine] for coding in grouping],
+        "weights": _packed(np.rint(np.ldexp(weights, BITS)).astype(np.int64)),
+    }
+
+
+def _table_from(document: Mapping[str, Any]) -> tuple[tuple[Coding, ...], Floats]:
+    pairs = zip(document["groups"], document["fine"], strict=True)
+    grouping = tuple(Coding(tuple(map(int, groups)), tuple(map(bool, fine))) for groups, fine in pairs)
+    return grouping, np.ldexp(_unpacked(document["weights"]).astype(np.float64), -BITS)
+
+
+def _sector_document(sector: Sector, rows: WholeSector) -> Document:
+    """A list of rows; the order of the sector's attributes is that of its copies."""
+    return {
+        "sector": [[int(place), int(one)] for place, one in sector],
+        "numbers": _packed(rows.numbers),
+        "weights": [str(weight) for weight in rows.weights],
+    }
+
+
+def _sector_from(document: Mapping[str, Any], part: Part, norm: Norm) -> tuple[Sector, WholeSector]:
+    pairs = [(int(place), int(one)) for place, one in document["sector"]]
+    sector: Sector = frozenset(sorted(pairs))
+    if list(sector) != pairs:
+        raise ValueError
+    numbers, weights = _unpacked(document["numbers"]), tuple(map(Fraction, document["weights"]))
+    return sector, WholeSector(numbers, weights, _inverse(part, sector, numbers, weights=weights, norm=norm))
+
+
+def _inverse(part: Part, sector: Sector, numbers: Integers, *, weights: tuple[Fraction, ...], norm: Norm) -> Floats:
+    """A_S⁺ less what is public, as it is worked out where the rows are rounded; shape (orbits, rows)."""
+    rows = np.array([float(weight) for weight in weights])[:, None] * numbers.astype(np.float64)
+    scales, public = lengths(part, sector), part.public_basis(sector)
+    if norm == "l1":
+        return least_squares(rows * scales, public)
+    if rows.shape[0] == rows.shape[1]:
+        return np.asarray(np.linalg.inv(rows)) / scales[:, None]
+    spanned = rows * scales
+    return right_inverse(spanned - (spanned @ public.T) @ public)
+
+
+def _packed(numbers: Integers) -> Document:
+    """Whole numbers with their shape: as a list, or compressed little-endian integers where they are many."""
+    if numbers.size <= LONGEST_LIST:
+        return {"shape": list(numbers.shape), "list": numbers.reshape(-1).tolist()}
+    kind = next(each for each in KINDS if np.iinfo(each).min <= numbers.min() and numbers.max() <= np.iinfo(each).max)
+    content = zlib.compress(np.ascontiguousarray(numbers, dtype=kind).tobytes())
+    return {"shape": list(numbers.shape), "kind": kind, "zlib": base64.b64encode(content).decode("ascii")}
+
+
+def _unpacked(document: Mapping[str, Any]) -> Integers:
+    shape = tuple(int(size) for size in document["shape"])
+    count = math.prod(shape)
+    if min(shape, default=1) < 0 or count > LARGEST_DENSE:
+        raise ValueError
+    if "list" in document:
+        return np.array(document["list"], dtype=np.int64).reshape(shape)
+    kind = KINDS[KINDS.index(document["kind"])]
+    try:
+        content = zlib.decompressobj().decompress(base64.b64decode(document["zlib"], validate=True), 8 * count + 1)
+    except (binascii.Error, zlib.error):
+        raise ValueError from None
+    return np.frombuffer(content, dtype=kind).astype(np.int64).reshape(shape)

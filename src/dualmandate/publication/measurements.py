@@ -1,0 +1,62 @@
+"""What a release holds: noisy whole numbers, and the tables that were put together from them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dualmandate.mechanism import DiscreteGaussian, Geometric
+from dualmandate.mechanism.mechanism import Distribution
+from dualmandate.mechanism.noise import GaussianSampler, LaplaceSampler, Sampler
+
+
+@dataclass(frozen=True)
+class Noise:
+    """The exact noise of one kind of row, a whole number.
+
+    `parameter` is the scale of discrete Laplace noise, P(X = k) ∝ exp(−|k|/scale), or the σ² of discrete Gaussian
+    noise, P(X = k) ∝ exp(−k²/(2σ²)).
+    """
+
+    law: Literal["laplace", "gaussian"]
+    parameter: Fraction
+
+    def sampler(self) -> Sampler:
+        """What draws it from a key."""
+        return LaplaceSampler(self.parameter) if self.law == "laplace" else GaussianSampler(self.parameter)
+
+    def distribution(self) -> Distribution:
+        """Its variance, tails and characteristic function."""
+        rate = float(1 / self.parameter)
+        return Geometric(rate) if self.law == "laplace" else DiscreteGaussian(rate / 2)
+
+
+@dataclass(frozen=True, eq=False)
+class Measurements:
+    """What was measured for one group of tables: noisy whole numbers in the order of its strategy's rows."""
+
+    group: str
+    noises: tuple[Noise, ...]  # of each kind of row
+    kinds: NDArray[np.int64] = field(repr=False)  # of each row; shape (rows,)
+    values: NDArray[np.int64] = field(repr=False)  # with noise, modulo 2⁶⁴; shape (rows,)
+
+
+@dataclass(frozen=True, eq=False)
+class PublishedTable:
+    """One table of a release, row-major over its labels.
+
+    `estimates` are the best linear unbiased ones; `values` are whole numbers, at least 0, consistent across tables, or
+    None where the tables were not made consistent. All in `unit`.
+    """
+
+    name: str
+    unit: str
+    columns: tuple[str, ...]  # attributes or groupings
+    labels: tuple[tuple[str, ...], ...]  # the levels of each column
+    estimates: NDArray[np.float64] = field(repr=False)  # shape (cells,)
+    standard_errors: NDArray[np.float64] = field(repr=False)  # shape (cells,)
+    values: NDArray[np.int64] | None = field(default=None, repr=False)  # shape (cells,)

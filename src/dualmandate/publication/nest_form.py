@@ -1,0 +1,86 @@
+"""What a number of a nest takes of the noise of every measurement, so that intervals hold for nested estimates too.
+
+Best linear unbiased estimates are linear in the measurements: e = Σ w·y. For a sum c of cells of a measured table with
+variance σ², w = Σ⁻¹·X·β with β the estimates from y′ = σ² at those cells and 0 elsewhere, because XᵀΣ⁻¹y′ = c (Σ the
+variances of all measurements, X what they measure). So one run of the passes gives the weights of all measurements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dualmandate.publication.consistency.estimating import estimate
+from dualmandate.publication.measurements import Noise
+from dualmandate.publication.nested import Nest
+from dualmandate.publication.order import Order
+from dualmandate.workload import Workload
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class NestForm:
+    """Every measurement of an order whose tables nest, group after group, as one `Form`."""
+
+    order: Order
+    nest: Nest
+
+    @property
+    def workload(self) -> Workload:
+        """All tables."""
+        return Workload(self.order.domain, self.order.tables)
+
+    @property
+    def rows(self) -> int:
+        """All measurements."""
+        return sum(group.form.rows for group in self.order.groups)
+
+    @property
+    def all_noises(self) -> tuple[Noise, ...]:
+        """The noise of each kind of row, group after group."""
+        return tuple(noise for group in self.order.groups for noise in group.noises)
+
+    def kinds(self) -> NDArray[np.intp]:
+        """The kind of each row among all of them."""
+        counts = np.cumsum([0, *(len(group.noises) for group in self.order.groups)])
+        kinds = [group.form.kinds() + start for group, start in zip(self.order.groups, counts, strict=False)]
+        return np.concatenate(kinds)
+
+    @cached_property
+    def _variances(self) -> list[float]:
+        """Of the measurements of each table; every table is one kind."""
+        spread = [noise.distribution().variance for noise in self.all_noises]
+        kinds, found, start = self.kinds(), [], 0
+        for table in self.order.tables:
+            found.append(spread[int(kinds[start])])
+            start += table.query_count
+        return found
+
+    def summed_rows(self, table: str, numbers: Sequence[int]) -> Floats:
+        """What the sum of some numbers of a table takes of the noise of each row; shape (rows,)."""
+        place = [each.name for each in self.order.tables].index(table)
+        asked = np.zeros(self.order.tables[place].query_count)
+        np.add.at(asked, np.asarray(numbers, dtype=np.intp), self._variances[place])
+        measured: dict[tuple[int, int], Floats] = {}
+        variances: dict[tuple[int, int], float] = {}
+        for i, each in enumerate(self.nest.places):
+            exact = i >= len(self.order.tables)
+            values = asked if i == place else np.zeros(each.table.query_count)
+            measured[each.level, each.step] = self.nest.laid(each, values)
+            variances[each.level, each.step] = 0.0 if exact else self._variances[i]
+        found = estimate(self.nest.tree, self.nest.chain, measured, variances)
+        weights = []
+        for i, each in enumerate(self.nest.places[: len(self.order.tables)]):
+            exact = variances[each.level, each.step] == 0.0
+            part = self.nest.read(each, found.tables(each.level)[each.step])
+            weights.append(np.zeros_like(part) if exact else part / self._variances[i])
+        return np.concatenate(weights)
+
+    def query_rows(self, table: str, numbers: list[int]) -> Floats:
+        """What some numbers of a table take of the noise of each row; shape (len(numbers), rows)."""
+        return np.stack([self.summed_rows(table, [number]) for number in numbers])

@@ -1,0 +1,256 @@
+"""Tables that nest: by one geography and by one chain of groupings of everything else, each counted by itself.
+
+Such tables are estimated and made consistent by passes over the tree, whatever their size; all others are fitted by
+one histogram.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dualmandate.publication.consistency.descending import top_down
+from dualmandate.publication.consistency.estimating import Estimates, estimate
+from dualmandate.publication.consistency.nesting import Chain, Tree
+from dualmandate.publication.forms import DirectForm
+from dualmandate.publication.measurements import Measurements, PublishedTable
+from dualmandate.publication.order import Order, possible_cells
+from dualmandate.workload import Factor, Identity, Table, Total
+from dualmandate.workload.listed import Groups
+
+Labels = NDArray[np.int64]
+LARGEST_REST = 2**22  # cells of everything but the geography
+
+
+@dataclass(frozen=True, eq=False)
+class Place:
+    """Where a table stands: a level of the tree and one of the chain, and which of its rows are where."""
+
+    table: Table
+    level: int
+    step: int
+    nodes: Labels = field(repr=False)  # the table's row of the geography at each node
+    groups: Labels = field(repr=False)  # the table's row of the rest at each group
+
+
+@dataclass(frozen=True, eq=False)
+class Nest:
+    """A geography, a chain, and every table of an order in its place."""
+
+    axis: int  # the geography
+    tree: Tree
+    chain: Chain
+    places: tuple[Place, ...]
+
+    def laid(self, place: Place, values: NDArray[Any]) -> NDArray[Any]:
+        """A table's numbers over nodes and groups; shape (nodes, groups)."""
+        shaped = np.moveaxis(values.reshape(place.table.shape), self.axis, 0)
+        return shaped.reshape(shaped.shape[0], -1)[np.ix_(place.nodes, place.groups)]
+
+    def read(self, place: Place, values: NDArray[Any]) -> NDArray[Any]:
+        """Back from nodes and groups to the order of the table; shape (query_count,)."""
+        shape = np.array(place.table.shape)
+        moved = np.concatenate([shape[self.axis : self.axis + 1], np.delete(shape, self.axis)])
+        rows = np.empty((moved[0], int(np.prod(moved[1:]))), dtype=values.dtype)
+        rows[np.ix_(place.nodes, place.groups)] = values
+        return np.moveaxis(rows.reshape(moved), 0, self.axis).reshape(-1)
+
+
+def nest_of(order: Order) -> Nest | None:
+    """The nest of an order whose tables are measured by themselves and nest; None for any other order."""
+    forms = [group.form for group in order.groups]
+    if not all(isinstance(form, DirectForm) and not form.every_cell for form in forms):
+        return None
+    tables = [*order.tables, *(() if order.public is None else order.public.tables)]
+    if any(table.weight != 1 for table in tables):
+        return None
+    hierarchical = [axis for axis, each in enumerate(order.domain.attributes) if _has_hierarchy(order, each.name)]
+    axes = dict.fromkeys([*hierarchical, *range(len(order.domain.shape))])
+    return next((nest for axis in axes if (nest := _nest(order, tables, axis)) is not None), None)
+
+
+def consistent_nest(
+    order: Order,
+    nest: Nest,
+    tables: Sequence[PublishedTable],
+    *,
+    measured: Sequence[Measurements],
+    totals: NDArray[np.int64] | None,
+) -> Iterator[PublishedTable]:
+    """Best estimates over the whole nest, with standard errors, and whole numbers that add up."""
+    numbers, variances = {}, {}
+    for place, values, variance in _measured(order, nest, measured, totals):
+        numbers[place.level, place.step] = nest.laid(place, values)
+        variances[place.level, place.step] = variance
+    found = estimate(nest.tree, nest.chain, numbers, variances)
+    counts = top_down(found)
+    for place, table in zip(nest.places, tables, strict=False):  # what is exact comes last and is no table of these
+        yield _published(nest, place, table, found=found, counts=counts)
+
+
+def _published(
+    nest: Nest,
+    place: Place,
+    table: PublishedTable,
+    *,
+    found: Estimates,
+    counts: Sequence[NDArray[Any]],
+) -> PublishedTable:
+    whole = nest.chain.sums(counts[place.level], place.step)
+    return replace(
+        table,
+        estimates=nest.read(place, found.tables(place.level)[place.step]),
+        standard_errors=nest.read(place, found.standard_errors(place.level)[place.step]),
+        values=nest.read(place, whole),
+    )
+
+
+def _measured(
+    order: Order, nest: Nest, measured: Sequence[Measurements], totals: NDArray[np.int64] | None
+) -> Iterator[tuple[Place, NDArray[np.int64], float]]:
+    """Each table's numbers and their variance, 0 for what is exact; an exact table replaces a measured one."""
+    places = iter(nest.places)
+    for group, each in zip(order.groups, measured, strict=True):
+        spread = [noise.distribution().variance for noise in group.noises]
+        start = 0
+        for table in group.form.workload.tables:
+            rows = slice(start, start + table.query_count)
+            start += table.query_count
+            yield next(places), each.values[rows], spread[int(each.kinds[rows.start])]
+    if totals is not None and order.public is not None:
+        start = 0
+        for table in order.public.tables:
+            yield next(places), totals[start : start + table.query_count], 0.0
+            start += table.query_count
+
+
+def _nest(order: Order, tables: Sequence[Table], axis: int) -> Nest | None:
+    """The nest with one attribute as the geography, or None."""
+    domain = order.domain
+    rest = [other for other in range(len(domain.shape)) if other != axis]
+    cells = int(np.prod([domain.shape[other] for other in rest], dtype=np.float64))
+    if cells > LARGEST_REST or any(axis in masks for masks in domain.all_zero_masks):
+        return None
+    parts: list[tuple[Labels, Labels]] = []
+    for table in tables:
+        labels = [_partition(factor) for factor in table.factors]
+        if any(each is None for each in labels):
+            return None
+        parts.append((_known(labels[axis]), _joined([_known(labels[other]) for other in rest], table, rest)))
+    areas, groups = _ladder([area for area, _ in parts]), _ladder([group for _, group in parts])
+    if areas is None or groups is None:
+        return None
+    pairs = [(areas.steps[i], groups.steps[i]) for i in range(len(tables))]
+    asked = pairs[: len(order.tables)]
+    if len(set(asked)) < len(asked):
+        return None  # two tables of one kind: one histogram fits both
+    zeros = _zeros(order, axis, groups.finest)
+    tree, nodes = Tree.of(areas.coarser) if areas.coarser else (Tree((areas.below,)), (areas.one_level,))
+    chain, places = (
+        Chain.of(groups.coarser, zeros) if groups.coarser else (Chain((groups.below,), zeros), (groups.one_level,))
+    )
+    found = []
+    for table, (area, group), (level, step) in zip(tables, parts, pairs, strict=True):
+        found.append(Place(table, level, step, _rows(area, areas, nodes, level), _rows(group, groups, places, step)))
+    return Nest(axis, tree, chain, tuple(found))
+
+
+@dataclass(frozen=True, eq=False)
+class _Ladder:
+    """Nested partitions: the finest one, the coarser ones by its groups, and each partition's step from the top."""
+
+    finest: Labels = field(repr=False)
+    coarser: tuple[Labels, ...] = field(repr=False)
+    steps: tuple[int, ...]
+
+    @property
+    def one_level(self) -> Labels:
+        """The finest groups in their own order."""
+        return np.arange(int(self.finest.max()) + 1, dtype=np.int64)
+
+    @property
+    def below(self) -> Labels:
+        """The one group that all of them lie in."""
+        return np.zeros_like(self.one_level)
+
+
+def _ladder(partitions: Sequence[Labels]) -> _Ladder | None:
+    """The partitions in order, where each nests in the next finer one."""
+    sizes = [int(each.max()) + 1 for each in partitions]
+    different = sorted(set(sizes))
+    one_of = {size: partitions[sizes.index(size)] for size in different}
+    if any(not _within(each, one_of[size]) for each, size in zip(partitions, sizes, strict=True)):
+        return None  # two partitions into as many groups that are not the same
+    if any(not _within(one_of[fine], one_of[coarse]) for coarse, fine in pairwise(different)):
+        return None
+    finest = one_of[different[-1]]
+    firsts = np.unique(finest, return_index=True)[1]
+    proper = [size for size in different if size > 1]
+    coarser = tuple(one_of[size][firsts] for size in proper[:-1])
+    steps = tuple(0 if size == 1 else proper.index(size) + 1 for size in sizes)
+    return _Ladder(finest, coarser, steps)
+
+
+def _within(fine: Labels, coarse: Labels) -> bool:
+    """Whether each group of the finer partition lies in one group of the coarser."""
+    pairs = np.unique(np.stack([fine, coarse]), axis=1)
+    return bool(pairs.shape[1] == int(fine.max()) + 1)
+
+
+def _rows(own: Labels, ladder: _Ladder, orders: Sequence[Labels], step: int) -> Labels:
+    """The row of a table at each place of a level: the level's groups are named by the first of their kind."""
+    if step == 0:
+        return np.zeros(1, dtype=np.int64)
+    firsts = np.unique(ladder.finest, return_index=True)[1]
+    own_of_finest = own[firsts]
+    if step - 1 == len(ladder.coarser):
+        return own_of_finest[orders[-1]]
+    level = ladder.coarser[step - 1]
+    named = np.empty(int(level.max()) + 1, dtype=np.int64)
+    named[level] = own_of_finest
+    return named[orders[step - 1]]
+
+
+def _partition(factor: Factor) -> Labels | None:
+    """The row that each level is counted in, where every level is counted once, with weight 1; else None."""
+    if isinstance(factor, Identity):
+        return np.arange(factor.size, dtype=np.int64)
+    if isinstance(factor, Total):
+        return np.zeros(factor.size, dtype=np.int64)
+    if not isinstance(factor, Groups) or (factor.weights is not None and np.any(factor.weights != 1)):
+        return None
+    if len(factor.cells) != factor.size or len(np.unique(factor.cells)) != factor.size:
+        return None
+    labels = np.empty(factor.size, dtype=np.int64)
+    labels[factor.cells] = np.repeat(np.arange(factor.rows), np.diff(np.append(factor.starts, factor.size)))
+    return labels
+
+
+def _known(labels: Labels | None) -> Labels:
+    assert labels is not None
+    return labels
+
+
+def _joined(labels: Sequence[Labels], table: Table, rest: Sequence[int]) -> Labels:
+    """The table's row of each cell of the rest, row-major in its other attributes."""
+    joined = np.zeros(1, dtype=np.int64)
+    for each, other in zip(labels, rest, strict=True):
+        joined = np.add.outer(joined * table.factors[other].rows, each).reshape(-1)
+    return joined
+
+
+def _zeros(order: Order, axis: int, finest: Labels) -> NDArray[np.bool_] | None:
+    """Which finest groups of the rest hold no cell that can occur."""
+    if not order.domain.structural_zeros:
+        return None
+    possible = np.moveaxis(possible_cells(order.domain).reshape(order.domain.shape), axis, 0)[0].reshape(-1)
+    return np.asarray(np.bincount(finest, weights=possible) == 0)
+
+
+def _has_hierarchy(order: Order, name: str) -> bool:
+    return any(hierarchy.attribute == name for hierarchy in order.domain.hierarchies)

@@ -1,0 +1,118 @@
+"""What an approved plan orders: which rows are measured of whom, at which loss, under which rules. All of it public."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dualmandate.errors import InvalidMechanism
+from dualmandate.mechanism.strategy.public import public_tables
+from dualmandate.population import Domain, PrivacyLoss, Protection
+from dualmandate.population.histogram import dense_shape
+from dualmandate.publication.forms import Form
+from dualmandate.publication.measurements import Noise, PublishedTable
+from dualmandate.publication.rules import Rules
+from dualmandate.publication.writing import require_sdmx
+from dualmandate.workload import Table, Workload
+
+Page = Callable[[Mapping[str, Any], Sequence[PublishedTable]], str]
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """Tables that are measured together, how, and what of the loss is theirs."""
+
+    name: str
+    form: Form
+    loss: Fraction
+
+    @cached_property
+    def noises(self) -> tuple[Noise, ...]:
+        """The exact noise of each kind of row."""
+        return self.form.noises(self.loss)
+
+
+@dataclass(frozen=True, eq=False)
+class Order:
+    """One release, before any data are opened. It is carried out as it stands, or refused."""
+
+    plan_digest: str
+    program: str
+    account: str
+    loss: PrivacyLoss
+    domain: Domain
+    protection: Protection
+    rules: Rules
+    groups: tuple[Group, ...]
+    units: Mapping[str, str]  # of each table's numbers
+    facts: Mapping[str, object] = field(default_factory=dict)  # what a release repeats of its plan
+    files: Mapping[str, bytes] = field(default_factory=dict, repr=False)  # public files that a release carries along
+    page: Page | None = None  # how a release is shown to people
+    formats: tuple[str, ...] = ("csv",)  # of tables, besides Parquet
+    agency: str | None = None  # that maintains SDMX structures
+
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        """Every table, in the order of the groups."""
+        return tuple(table for group in self.groups for table in group.form.workload.tables)
+
+    @cached_property
+    def public(self) -> Workload | None:
+        """The totals that are published exactly, or known beforehand; None where records may come and go."""
+        found = public_tables(self.domain, self.protection)
+        if not found:
+            return None
+        names = ["all records", *(invariant.name for invariant in self.protection.invariants)]
+        tables = tuple(Table(name, factors) for name, factors in zip(names, found, strict=True))
+        return Workload(self.domain, tables)
+
+    def check(self) -> None:
+        """Refuse what could not be carried out, before anything is spent: every sampler is made, every size known."""
+        dense_shape(self.domain)
+        spent = sum((group.loss for group in self.groups), Fraction(0))
+        if spent > self.loss.amount:
+            raise InvalidMechanism(
+                f"groups of tables that lose {spent} in all, of a loss of {self.loss.exact()}",
+                why="what is measured must not lose more than was approved",
+                instead="plan again",
+            )
+        for group in self.groups:
+            for noise in group.noises:
+                noise.sampler()
+        if any(name.startswith("sdmx") for name in self.formats):
+            require_sdmx()
+
+
+def known_histogram(order: Order, totals: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Some histogram with the public totals, made from these alone: the one of least squares over possible cells.
+
+    Estimates take from it what is public and nothing else. `totals` are the answers of `order.public`.
+    """
+    from scipy.sparse.linalg import LinearOperator, lsqr
+
+    public = order.public
+    assert public is not None
+    possible = possible_cells(order.domain)
+    matrix = LinearOperator(
+        public.shape,
+        matvec=lambda cells: public.answers(np.where(possible, cells.reshape(-1), 0.0)),
+        rmatvec=lambda rows: np.where(possible, public.transpose_answers(rows.reshape(-1)).reshape(-1), 0.0),
+        dtype=np.float64,
+    )
+    spread = lsqr(matrix, totals.astype(np.float64), atol=1e-15, btol=1e-15, iter_lim=10_000)[0]
+    return np.asarray(spread.reshape(order.domain.shape))
+
+
+def possible_cells(domain: Domain) -> NDArray[np.bool_]:
+    """Which cells can occur, row-major; shape (size,)."""
+    possible = np.ones(domain.shape, dtype=np.bool_)
+    for masks in domain.all_zero_masks:
+        chosen = tuple(masks.get(axis, np.ones(size, dtype=np.bool_)) for axis, size in enumerate(domain.shape))
+        possible[np.ix_(*chosen)] = False
+    return possible.reshape(-1)

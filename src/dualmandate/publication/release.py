@@ -1,0 +1,259 @@
+"""A release as its users meet it: tables, estimates, and how wrong any number or sum of numbers may be.
+
+Everything comes from public files. Each is compared with its SHA-256 in `release.json` before it is used.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dualmandate.errors import InvalidRequest, Place, TooLarge, UnknownName
+from dualmandate.publication.forms import DirectForm, Form, StrategyForm
+from dualmandate.publication.intervals import Interval, Probability, asked_for, interval_of
+from dualmandate.publication.measurements import Measurements, Noise, PublishedTable
+from dualmandate.publication.nest_form import NestForm
+from dualmandate.publication.simultaneous import SimultaneousIntervals, simultaneous_of, simultaneous_of_cells
+from dualmandate.publication.writing import read_measurements, read_table
+from dualmandate.publication.writing.sheet import damaged
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+RELEASE_FILE = "release.json"
+SCHEMA = "release/1"
+MOST_TOGETHER = 2**26  # numbers of query rows that are held, where all rows of a table are needed at once
+
+Levels = str | Sequence[str]
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Release:
+    """What was published: `facts` is release.json, `form` says how a group of tables was measured.
+
+    Labels name one level of a column or several; a column that is left out is summed over all its levels. So
+    `release.interval("by sex and age", sex="f")` is about all women, whatever their age.
+    """
+
+    folder: Path
+    facts: Mapping[str, Any] = field(repr=False)
+    form: Callable[[str], Form] = field(repr=False)  # of a group, by its name
+    together: Callable[[], NestForm] | None = field(default=None, repr=False)  # of all, where estimates rest on all
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """The names of the tables."""
+        return tuple(each["name"] for each in self.facts["tables"])
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """The names of the groups of tables that were measured together."""
+        return tuple(each["name"] for each in self.facts["groups"])
+
+    def table(self, name: str) -> pa.Table:
+        """Labels, the whole numbers where there are any, the unbiased estimate and its standard error."""
+        import pyarrow as pa
+
+        found = self.published(name)
+        shape = [len(levels) for levels in found.labels]
+        places = np.unravel_index(np.arange(len(found.estimates)), shape) if shape else ()
+        columns: dict[str, Any] = {
+            column: pa.DictionaryArray.from_arrays(pa.array(place, pa.int32()), pa.array(levels, pa.string()))
+            for column, place, levels in zip(found.columns, places, found.labels, strict=True)
+        }
+        values = {} if found.values is None else {"value": found.values}
+        return pa.table({**columns, **values, "estimate": found.estimates, "standard_error": found.standard_errors})
+
+    def published(self, name: str) -> PublishedTable:
+        """The same with its labels apart from its numbers."""
+        if name not in self._known:
+            files = self._entry("tables", name)
+            paths = [self.folder / files[kind] for kind in ("parquet", "estimates") if kind in files]
+            self._known[name] = read_table(paths[0], estimates=paths[1] if len(paths) > 1 else None)
+        return self._known[name]
+
+    def measurements(self, group: str) -> Measurements:
+        """The measured numbers of a group, with the exact noise of each."""
+        return read_measurements(self.folder / self._entry("groups", group)["measurements"])
+
+    def estimate(self, table: str, where: Mapping[str, Levels] | None = None, /, **labels: Levels) -> float:
+        """The unbiased estimate of a number, or of a sum of numbers of a table."""
+        return float(self.published(table).estimates[self._cells(table, {**(where or {}), **labels})].sum())
+
+    def interval(
+        self,
+        table: str,
+        where: Mapping[str, Levels] | None = None,
+        /,
+        *,
+        probability: Probability = 0.95,
+        **labels: Levels,
+    ) -> Interval:
+        """The interval about that estimate that holds the true number with at least this probability."""
+        cells = self._cells(table, {**(where or {}), **labels})
+        estimate = float(self.published(table).estimates[cells].sum())
+        if self._entry("tables", table)["exact"]:
+            nominal = float(asked_for(probability))
+            return Interval(estimate, estimate, estimate, nominal, 1.0, True, "published without noise")
+        form, noises = self._form_of(table)
+        weights = _summed(form, table, cells)
+        return interval_of(estimate, weights, _kinds(form), noises, probability=probability)
+
+    def simultaneous(self, table: str, probability: Probability = 0.95) -> SimultaneousIntervals:
+        """Intervals for all numbers of a table that hold together with at least this probability."""
+        estimates = self.published(table).estimates
+        if self._entry("tables", table)["exact"]:
+            return SimultaneousIntervals(
+                estimates, estimates, estimates, float(asked_for(probability)), 1.0, True, "published without noise"
+            )
+        form, noises = self._form_of(table)
+        if isinstance(form, DirectForm) and not form.every_cell:
+            tables = [each.name for each in form.workload.tables]
+            sizes = [each.query_count for each in form.workload.tables]
+            start = sum(sizes[: tables.index(table)])
+            factor = float(_grid(form, table) * form.workload.table(table).weight)
+            kinds = _kinds(form)[start : start + len(estimates)]
+            return simultaneous_of_cells(estimates, kinds, noises, factor=factor, probability=probability)
+        if len(estimates) * form.rows > MOST_TOGETHER:
+            raise TooLarge(
+                f"intervals for all {len(estimates):,} numbers of '{table}' together",
+                why=f"they rest on {form.rows:,} measurements, and errors of {MOST_TOGETHER:,} pairs are followed",
+                instead="ask for intervals one by one, at a probability closer to 1",
+            )
+        weights = float(_grid(form, table)) * form.query_rows(table, list(range(len(estimates))))
+        return simultaneous_of(estimates, weights, _kinds(form), noises, probability=probability)
+
+    @cached_property
+    def _known(self) -> dict[str, PublishedTable]:
+        return {}
+
+    def _entry(self, what: str, name: str) -> Mapping[str, Any]:
+        found: Mapping[str, Any] | None = next((each for each in self.facts[what] if each["name"] == name), None)
+        if found is None:
+            names = [each["name"] for each in self.facts[what]]
+            raise UnknownName(
+                f"this release has no {what.removesuffix('s')} '{name}'",
+                why=f"it has {', '.join(names[:12])}{', …' if len(names) > 12 else ''}",
+                instead="name one of them",
+            )
+        return found
+
+    def _form_of(self, table: str) -> tuple[Form | NestForm, tuple[Noise, ...]]:
+        """How the estimates of a table rest on measurements, and the noise of each kind of these."""
+        if self.facts.get("estimated_together") and self.together is not None:
+            return self.together(), tuple(noise for group in self.facts["groups"] for noise in _noises(group))
+        group = next(group for group in self.facts["groups"] if table in group["tables"])
+        return self.form(group["name"]), _noises(group)
+
+    def _cells(self, table: str, where: Mapping[str, Levels]) -> NDArray[np.intp]:
+        """The numbers of a table that some labels choose, row-major."""
+        found = self.published(table)
+        unknown = next((column for column in where if column not in found.columns), None)
+        if unknown is not None:
+            raise UnknownName(
+                f"the table '{table}' has no column '{unknown}'",
+                why=f"it is by {', '.join(found.columns) or 'nothing: it is one number'}",
+                instead="name its columns; one that is left out is summed",
+            )
+        chosen = [_places(column, levels, where) for column, levels in zip(found.columns, found.labels, strict=True)]
+        shape = tuple(len(levels) for levels in found.labels)
+        return np.arange(len(found.estimates)).reshape(shape)[np.ix_(*chosen)].reshape(-1)
+
+
+def read_facts(folder: Path) -> dict[str, Any]:
+    """What release.json says, after every file that it names was compared with its digest."""
+    facts = _facts(folder)
+    for name, digest in facts["files"].items():
+        _check_file(folder, name, digest)
+    return facts
+
+
+def _facts(folder: Path) -> dict[str, Any]:
+    file = folder / RELEASE_FILE
+    try:
+        facts = json.loads(file.read_bytes())
+        for key, kind in {"files": dict, "tables": list, "groups": list}.items():
+            if facts["schema"] != SCHEMA or not isinstance(facts[key], kind):
+                raise ValueError
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        why = f"its {RELEASE_FILE} is not there, damaged, or of another version"
+        raise damaged(f"the release in '{folder}'", why).at(Place(file=str(file))) from None
+    return dict(facts)
+
+
+def _check_file(folder: Path, name: str, digest: str) -> None:
+    inside = PurePosixPath(name)
+    file, found = folder / name, None
+    if not inside.is_absolute() and ".." not in inside.parts:
+        try:
+            with file.open("rb") as opened:
+                found = hashlib.file_digest(opened, "sha256").hexdigest()
+        except OSError:
+            found = None
+    if found != digest:
+        why = f"'{name}' is missing, or was changed since it was written: its digest is not the one in {RELEASE_FILE}"
+        raise damaged(f"the release in '{folder}'", why).at(Place(file=str(file)))
+
+
+def _places(column: str, levels: Sequence[str], where: Mapping[str, Levels]) -> NDArray[np.intp]:
+    if column not in where:
+        return np.arange(len(levels))
+    asked = where[column]
+    names = [asked] if isinstance(asked, str) else list(asked)
+    known = {level: place for place, level in enumerate(levels)}
+    for name in names:
+        if name not in known:
+            raise UnknownName(
+                f"'{column}' has no level '{name}'",
+                why=f"its levels are {', '.join(levels[:12])}{', …' if len(levels) > 12 else ''}",
+                instead="name one of them, or several",
+            )
+    if not names or len(set(names)) < len(names):
+        raise InvalidRequest(
+            f"levels of '{column}' that are none, or named twice",
+            why="each level that is named is counted once",
+            instead="name each level once, or leave the column out for all of them",
+        )
+    return np.array([known[name] for name in names], dtype=np.intp)
+
+
+def _summed(form: Form | NestForm, table: str, cells: NDArray[np.intp]) -> Floats:
+    """What a sum of numbers of a table takes of the noise of each row."""
+    if isinstance(form, NestForm):
+        return form.summed_rows(table, cells.tolist())
+    workload, grid = form.workload, float(_grid(form, table))
+    if isinstance(form, StrategyForm):
+        shape = workload.table(table).shape  # labels choose a product of rows of its factors
+        pairs = zip(shape, np.unravel_index(cells, shape), strict=True)
+        shares = [np.isin(np.arange(size), each).astype(np.float64) for size, each in pairs]
+        steps = np.array([float(step) for step in form.strategy.steps])[_kinds(form)]
+        return np.asarray(grid * steps * form.strategy.combined(table, shares))
+    assert isinstance(form, DirectForm)
+    place = [each.name for each in workload.tables].index(table)
+    answers = np.zeros(workload.query_count)
+    answers[sum(each.query_count for each in workload.tables[:place]) + cells] = grid
+    if form.every_cell:
+        return np.asarray(workload.transpose_answers(answers), dtype=np.float64).reshape(-1)
+    return answers * float(workload.table(table).weight)
+
+
+def _grid(form: Form | NestForm, table: str) -> Fraction:
+    return form.workload.table(table).grid
+
+
+def _kinds(form: Form | NestForm) -> NDArray[np.int64]:
+    return form.kinds().astype(np.int64)
+
+
+def _noises(group: Mapping[str, Any]) -> tuple[Noise, ...]:
+    return tuple(Noise(each["law"], Fraction(each["parameter"])) for each in group["noises"])

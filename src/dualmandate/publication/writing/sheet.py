@@ -1,0 +1,122 @@
+"""What a file of a release holds: numbers by labels, row-major, and public facts about them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dualmandate.errors import InvalidRelease
+from dualmandate.publication.measurements import Measurements, PublishedTable
+
+PUBLIC = "public"  # the label of everything that is written here
+PUBLIC_MODE = 0o644  # and who may read it: everyone
+NUMBERS = {"kind": np.int32, "value": np.int64, "estimate": np.float64, "standard_error": np.float64}
+ROWS_AT_ONCE = 2**20  # of a file that is written piece by piece
+
+Numbers = NDArray[Any]
+NO_FACTS: Mapping[str, str] = MappingProxyType({})
+
+
+@dataclass(frozen=True, eq=False)
+class Sheet:
+    """One file: label columns, then columns of numbers, with one row a combination of labels, row-major.
+
+    Without label columns, rows have an order and nothing else (measurements), or there is one (a grand total).
+    """
+
+    name: str
+    unit: str
+    columns: tuple[str, ...]
+    labels: tuple[tuple[str, ...], ...]  # the levels of each label column
+    numbers: Mapping[str, Numbers] = field(repr=False)  # named as in `NUMBERS`; shape (rows,)
+    facts: Mapping[str, str] = field(default_factory=dict)  # public: the digest of the plan, say
+
+    def __post_init__(self) -> None:
+        sizes = {len(each) for each in self.numbers.values()}
+        expected = math.prod(len(levels) for levels in self.labels) if self.labels else None
+        if len(sizes) != 1 or len(self.labels) != len(self.columns) or (expected is not None and sizes != {expected}):
+            raise damaged(f"the table '{self.name}'", "it does not have one number a combination of its labels")
+
+    @property
+    def rows(self) -> int:
+        """Rows of the file."""
+        return len(next(iter(self.numbers.values())))
+
+    @property
+    def headings(self) -> tuple[str, ...]:
+        """The label columns as they are headed: a name that numbers have, or that came before, gets a `_`."""
+        found: list[str] = []
+        for column in self.columns:
+            heading = column
+            while heading in NUMBERS or heading in found:
+                heading += "_"
+            found.append(heading)
+        return tuple(found)
+
+    def pieces(self) -> Iterator[tuple[slice, list[NDArray[np.int64]]]]:
+        """Some rows at a time, and the place of their labels among the levels of each column."""
+        shape = [len(levels) for levels in self.labels]
+        for start in range(0, self.rows, ROWS_AT_ONCE):
+            stop = min(start + ROWS_AT_ONCE, self.rows)
+            places = np.unravel_index(np.arange(start, stop), shape) if shape else ()
+            yield slice(start, stop), [np.asarray(each, dtype=np.int64) for each in places]
+
+
+def values_sheet(table: PublishedTable, facts: Mapping[str, str] = NO_FACTS) -> Sheet:
+    """The consistent whole numbers of a table."""
+    if table.values is None:
+        raise damaged(f"the table '{table.name}'", "it was not made consistent, so that it has no whole numbers")
+    return _sheet(table, {"value": table.values}, facts)
+
+
+def estimates_sheet(table: PublishedTable, facts: Mapping[str, str] = NO_FACTS) -> Sheet:
+    """The unbiased estimates of a table and their standard errors."""
+    return _sheet(table, {"estimate": table.estimates, "standard_error": table.standard_errors}, facts)
+
+
+def table_sheet(table: PublishedTable, facts: Mapping[str, str] = NO_FACTS) -> Sheet:
+    """Whole numbers, where there are any, beside estimates and standard errors."""
+    values = {} if table.values is None else {"value": table.values}
+    numbers = {**values, "estimate": table.estimates, "standard_error": table.standard_errors}
+    return _sheet(table, numbers, facts)
+
+
+def measurements_sheet(measurements: Measurements, facts: Mapping[str, str] = NO_FACTS) -> Sheet:
+    """Measured numbers in the order of their strategy; the noise of each kind is a fact."""
+    noises = {f"noise {kind}": f"{noise.law} {noise.parameter}" for kind, noise in enumerate(measurements.noises)}
+    numbers = {"kind": measurements.kinds, "value": measurements.values}
+    return Sheet(measurements.group, "", (), (), _typed(numbers), {**facts, **noises})
+
+
+def from_rows(
+    heading: str, columns: Sequence[str], rows: Sequence[Sequence[str]], numbers: Mapping[str, Numbers]
+) -> Sheet:
+    """A sheet from what a file without facts holds: one list of labels a column; refused unless row-major."""
+    labels = tuple(tuple(dict.fromkeys(each)) for each in rows)
+    found = Sheet(heading, "", tuple(columns), labels, _typed(numbers))
+    for part, places in found.pieces():
+        for place, levels, given in zip(places, labels, rows, strict=True):
+            if [levels[one] for one in place] != list(given[part]):
+                raise damaged(f"the table '{heading}'", "its rows are not in row-major order")
+    return found
+
+
+def damaged(what: str, why: str) -> InvalidRelease:
+    """The refusal of a file that is not as it was written."""
+    return InvalidRelease(
+        what + " cannot be used", why=why, instead="take the release again from where it was published"
+    )
+
+
+def _sheet(table: PublishedTable, numbers: Mapping[str, Numbers], facts: Mapping[str, str]) -> Sheet:
+    return Sheet(table.name, table.unit, table.columns, table.labels, _typed(numbers), facts)
+
+
+def _typed(numbers: Mapping[str, Numbers]) -> dict[str, Numbers]:
+    return {name: np.asarray(values, dtype=NUMBERS[name]) for name, values in numbers.items()}

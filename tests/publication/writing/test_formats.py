@@ -1,0 +1,214 @@
+"""What is particular to one format, and the names of files."""
+
+from __future__ import annotations
+
+import csv
+import json
+import subprocess
+import sys
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dualmandate.errors import InvalidRelease, InvalidRequest
+from dualmandate.population import Currency, Domain, PrivacyLoss, Protection
+from dualmandate.publication.measurements import Measurements, Noise, PublishedTable
+from dualmandate.publication.order import Order
+from dualmandate.publication.rules import Rules
+from dualmandate.publication.writing import (
+    Csv,
+    Parquet,
+    SdmxCsv,
+    Sheet,
+    estimates_sheet,
+    file_names,
+    measurements_sheet,
+    read_measurements,
+    read_table,
+    slug,
+    table_sheet,
+    values_sheet,
+)
+from dualmandate.publication.writing.sdmx import codes_of, identifier
+
+
+@pytest.fixture
+def table() -> PublishedTable:
+    labels = (("f", "m"), ("young", "old", "old, very"))
+    estimates, errors = np.arange(6) / 3, np.full(6, 1.5)
+    return PublishedTable("by sex and age", "person", ("sex", "age"), labels, estimates, errors, np.arange(6))
+
+
+class TestParquet:
+    def test_columns_have_types(self, table: PublishedTable, tmp_path: Path) -> None:
+        [path] = Parquet().write(table_sheet(table, {"plan digest": "ff00"}), tmp_path / "t")
+        schema = pq.read_schema(path)
+        text = pa.dictionary(pa.int32(), pa.string())
+        assert schema.names == ["sex", "age", "value", "estimate", "standard_error"]
+        assert schema.types == [text, text, pa.int64(), pa.float64(), pa.float64()]
+        facts = json.loads(schema.metadata[b"dualmandate"])
+        assert facts["label"] == "public"
+        assert (facts["name"], facts["unit"], facts["facts"]) == ("by sex and age", "person", {"plan digest": "ff00"})
+        assert list(facts) == sorted(facts)
+
+    def test_tables_and_estimates_come_back_together(self, table: PublishedTable, tmp_path: Path) -> None:
+        [values] = Parquet().write(values_sheet(table), tmp_path / "values")
+        [estimates] = Parquet().write(estimates_sheet(table), tmp_path / "estimates")
+        found = read_table(values, estimates=estimates)
+        assert (found.name, found.unit, found.columns, found.labels) == (
+            table.name,
+            table.unit,
+            table.columns,
+            table.labels,
+        )
+        np.testing.assert_array_equal(found.estimates, table.estimates)
+        np.testing.assert_array_equal(found.standard_errors, table.standard_errors)
+        assert found.values is not None
+        np.testing.assert_array_equal(found.values, np.arange(6))
+        assert np.isnan(read_table(values).estimates).all()
+        assert read_table(estimates).values is None
+
+    def test_estimates_of_another_table_are_refused(self, table: PublishedTable, tmp_path: Path) -> None:
+        [values] = Parquet().write(values_sheet(table), tmp_path / "values")
+        other = PublishedTable("other", "person", ("sex",), (("f", "m"),), np.ones(2), np.ones(2))
+        [estimates] = Parquet().write(estimates_sheet(other), tmp_path / "estimates")
+        with pytest.raises(InvalidRelease, match="cannot be used") as refused:
+            read_table(values, estimates=estimates)
+        assert "other labels" in refused.value.why
+        with pytest.raises(InvalidRelease, match="cannot be used") as refused:
+            values_sheet(other)
+        assert "not made consistent" in refused.value.why
+
+    def test_labels_in_another_order_are_refused(self, table: PublishedTable, tmp_path: Path) -> None:
+        [path] = Parquet().write(values_sheet(table), tmp_path / "t")
+        content = pq.read_table(path)
+        pq.write_table(content.take([1, 0, 2, 3, 4, 5]), path)
+        with pytest.raises(InvalidRelease, match="cannot be used") as refused:
+            Parquet().read(path)
+        assert "row-major" in refused.value.why
+        pq.write_table(content.replace_schema_metadata({}), path)
+        with pytest.raises(InvalidRelease, match="cannot be used"):
+            Parquet().read(path)
+
+    def test_measurements_come_back_with_their_noise(self, tmp_path: Path) -> None:
+        noises = (Noise("laplace", Fraction(7, 3)), Noise("gaussian", Fraction(5)))
+        kinds, values = np.array([1, 0, 1]), np.array([5, -3, 2**62])
+        [path] = Parquet().write(measurements_sheet(Measurements("g", noises, kinds, values)), tmp_path / "g")
+        found = read_measurements(path)
+        assert (found.group, found.noises) == ("g", noises)
+        np.testing.assert_array_equal(found.kinds, kinds)
+        np.testing.assert_array_equal(found.values, values)
+        assert pq.read_schema(path).types == [pa.int32(), pa.int64()]
+
+    @pytest.mark.parametrize("facts", [{}, {"noise 0": "cauchy 1"}, {"noise 0": "laplace 1"}])
+    def test_measurements_without_their_noise_are_refused(self, facts: dict[str, str], tmp_path: Path) -> None:
+        numbers = {"kind": np.array([0, 1], dtype=np.int32), "value": np.array([1, 2])}
+        [path] = Parquet().write(Sheet("g", "", (), (), numbers, facts), tmp_path / "g")
+        with pytest.raises(InvalidRelease, match="cannot be used"):
+            read_measurements(path)
+
+
+class TestCsv:
+    def test_it_is_as_rfc_4180_says(self, table: PublishedTable, tmp_path: Path) -> None:
+        [path] = Csv().write(values_sheet(table), tmp_path / "t")
+        assert path.read_bytes().splitlines(keepends=True)[:4] == [
+            b"sex,age,value\r\n",
+            b"f,young,0\r\n",
+            b"f,old,1\r\n",
+            b'f,"old, very",2\r\n',
+        ]
+
+    @settings(max_examples=30)
+    @given(
+        st.lists(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0")), min_size=1, unique=True)
+    )
+    def test_any_label_is_read_back_by_another_reader(
+        self, tmp_path_factory: pytest.TempPathFactory, levels: list[str]
+    ) -> None:
+        sheet = Sheet("t", "", ("label",), (tuple(levels),), {"value": np.arange(len(levels))})
+        [path] = Csv().write(sheet, tmp_path_factory.mktemp("csv") / "t")
+        with path.open(encoding="utf-8", newline="") as file:
+            assert list(csv.reader(file))[1:] == [[level, str(place)] for place, level in enumerate(levels)]
+        assert Csv().read(path).labels == (tuple(levels),)
+
+    def test_a_label_column_called_like_a_number_is_told_apart(self, tmp_path: Path) -> None:
+        numbers = {"value": np.arange(4)}
+        sheet = Sheet("t", "", ("value", "value_"), (("a", "b"), ("c", "d")), numbers)
+        assert sheet.headings == ("value_", "value__")
+        [path] = Csv().write(sheet, tmp_path / "t")
+        np.testing.assert_array_equal(Csv().read(path).numbers["value"], np.arange(4))
+        [path] = Parquet().write(sheet, tmp_path / "t")
+        assert Parquet().read(path).columns == ("value", "value_")
+
+
+class TestSdmx:
+    def test_identifiers(self) -> None:
+        assert identifier("Adults by sex & income") == "ADULTS_BY_SEX_INCOME"
+        assert identifier("2010 count") == "X_2010_COUNT"
+        assert identifier("漢字") == "X"
+        assert identifier("a b", ["A_B", "A_B_2"]) == "A_B_3"
+
+    def test_codes(self) -> None:
+        assert codes_of(["f", "m", "007"]) == ("f", "m", "007")
+        assert codes_of(["<=50K", ">50K"]) == ("L1", "L2")
+        assert codes_of(["NA", "b"]) == ("L1", "L2")
+        assert codes_of([f"level {place}" for place in range(10)])[0] == "L01"
+
+    def test_letters_that_xml_cannot_hold_are_replaced(self, tmp_path: Path) -> None:
+        sheet = Sheet("t\0", "", ("a\x0b",), (("x\x1f", "y"),), {"value": np.arange(2)})
+        paths = SdmxCsv("Office of Statistics").write(sheet, tmp_path / "t")
+        found = SdmxCsv("Office of Statistics").read(paths[0])
+        assert (found.name, found.columns, found.labels) == ("t�", ("a�",), (("x�", "y"),))
+        assert b"OFFICE_OF_STATISTICS:T(1.0)" in paths[0].read_bytes()
+
+    def test_without_its_packages_it_is_refused(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setitem(sys.modules, "pysdmx.io.xml", None)
+        sheet = Sheet("t", "", ("sex",), (("f", "m"),), {"value": np.arange(2)})
+        with pytest.raises(InvalidRequest, match="packages are not installed") as refused:
+            SdmxCsv().write(sheet, tmp_path / "t")
+        assert refused.value.instead == "install dualmandate[sdmx]"
+        domain, loss = Domain.of_shape((2,)), PrivacyLoss(Fraction(1), Currency.EPSILON)
+        order = Order("digest", "p", "a", loss, domain, Protection(), Rules(), (), {}, formats=("sdmx-ml",))
+        with pytest.raises(InvalidRequest, match="packages are not installed"):
+            order.check()  # before anything is spent
+        assert list(tmp_path.iterdir()) == []
+
+    def test_other_writers_do_without_them(self) -> None:
+        code = (
+            "import sys\nfrom dualmandate.publication.writing import Csv\n"
+            "print(not {'pysdmx', 'pandas'} & {name.partition('.')[0] for name in sys.modules})"
+        )
+        result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+        assert result.stdout.strip() == "True"
+
+
+class TestNames:
+    def test_slugs_are_plain(self) -> None:
+        assert slug("Adults by sex & income (2010)") == "adults-by-sex-income-2010"
+        assert slug("  Écoles / Élèves ") == "ecoles-eleves"
+        assert slug("../../etc/passwd") == "etc-passwd"
+        assert slug("漢字") == "table"
+        assert slug("CON") == "table-con"
+        assert len(slug("x" * 300)) == 80
+
+    def test_names_that_look_alike_are_numbered(self) -> None:
+        names = ["A b", "a-b", "a b 2", "a_b"]
+        assert file_names(names) == {"A b": "a-b", "a-b": "a-b-2", "a b 2": "a-b-2-2", "a_b": "a-b-3"}
+
+    @given(st.lists(st.text(), unique=True))
+    def test_every_name_gets_its_own(self, names: list[str]) -> None:
+        found = file_names(names)
+        assert len(set(found.values())) == len(names)
+        assert all(set(each) <= set("abcdefghijklmnopqrstuvwxyz0123456789-") and each for each in found.values())
+
+
+def test_a_sheet_has_a_number_for_each_label() -> None:
+    for numbers in ({"value": np.arange(3)}, {"value": np.arange(2), "estimate": np.ones(3)}):
+        with pytest.raises(InvalidRelease, match="the table 't' cannot be used"):
+            Sheet("t", "", ("sex",), (("f", "m"),), numbers)
