@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from dualmandate.errors import Refusal
     from dualmandate.frontier import frontier_of
     from dualmandate.population import Attribute, Domain, Histogram, PrivacyLoss, Protection
-    from dualmandate.program import Plan, Program, load
+    from dualmandate.program import Plan, Program, load, load_release, publish
     from dualmandate.workload import Tabulation, Workload
 
 __all__ = [
@@ -36,6 +36,8 @@ __all__ = [
     "choose",
     "frontier_of",
     "load",
+    "load_release",
+    "publish",
 ]
 
 _ROOMS = {
@@ -53,6 +55,8 @@ _ROOMS = {
     "choose": "choice",
     "frontier_of": "frontier",
     "load": "program",
+    "load_release": "program",
+    "publish": "program",
 }
 
 __version__: str

@@ -22,6 +22,8 @@
     ├── CannotWrite             a place on disk where nothing can be written, or must not be
     ├── InvalidRule             a rule for odd values that an attribute or a relation cannot live with
     ├── UnreadableSource        confidential data that are not there, damaged, or lack a declared column
+    ├── NoConsistentTables      exact totals that no counts satisfy, or none that were found in time
+    ├── InvalidRelease          a release folder that is not there, not whole, or changed since it was written
     └── LedgerRefusal           what the account of privacy losses will not do
         ├── LedgerUnavailable   not there, busy, gone away, or written by a newer version
         ├── LedgerTampered      a broken chain, or a ledger that is behind one of its anchors
@@ -78,6 +80,12 @@ class Refusal(Exception):
             key=known.key if known.key is not None else place.key,
         )
         return placed
+
+    def advising(self, instead: str) -> Self:
+        """The same refusal with another way out."""
+        advised = copy(self)
+        advised.instead = instead
+        return advised
 
     def document(self) -> dict[str, object]:
         """The refusal as the JSON document `refusal/1`."""
@@ -237,6 +245,18 @@ class UnreadableSource(Refusal):
     """Confidential data that are not there, damaged, or lack a declared column; never what was found in them."""
 
     code = "unreadable source"
+
+
+class NoConsistentTables(Refusal):
+    """Exact totals that no counts satisfy, or none that were found in the time that was allowed."""
+
+    code = "no consistent tables"
+
+
+class InvalidRelease(Refusal):
+    """A release that is not there, not whole, or not as it was written."""
+
+    code = "invalid release"
 
 
 class LedgerRefusal(Refusal):

@@ -25,7 +25,9 @@ def test_a_program_folder_with_its_project(command: Command, tmp_path: Path, nam
     assert document["next"] == f"dualmandate plan {name}/program.toml"
     assert document["next"] in outcome.err
     assert {"program.toml", "dualmandate.toml", ".gitignore"} <= set(document["files"])
-    assert (tmp_path / name / ".gitignore").read_text(encoding="utf-8") == ".dualmandate/\n"
+    ignored = (tmp_path / name / ".gitignore").read_text(encoding="utf-8")
+    assert ignored == {"blank": ".dualmandate/\n", "title_i": ".dualmandate/\nchildren.parquet\n"}[name]
+    assert ((tmp_path / name / "children.parquet").exists()) is (name == "title_i")
 
 
 def test_the_project_file_it_writes_can_be_read(command: Command, tmp_path: Path) -> None:

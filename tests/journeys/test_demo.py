@@ -16,11 +16,14 @@ if TYPE_CHECKING:
 def test_the_demo_writes_a_report_and_runs_again_without_losing_anything(typed: Typed, tmp_path: Path) -> None:
     first = typed("demo")
     assert first.returncode == 0, first.stderr
-    assert "publication is not part of this version" in first.stdout
+    assert "published: release r000003, at a loss of epsilon 2.5276 of each child" in first.stdout
+    assert "approved, here by the demo itself" in first.stdout
     report = tmp_path / "demo" / "report"
     choice = json.loads((report / "plan.json").read_text(encoding="utf-8"))["choice"]
     assert choice["epsilon"] == pytest.approx(2.527644, abs=1e-6)
-    opened = next(line.strip() for line in first.stdout.splitlines() if line.strip().endswith(".html"))
+    opened = next(line.strip() for line in first.stdout.splitlines() if line.strip().endswith("dossier.html"))
+    page = next(line.split()[-1] for line in first.stdout.splitlines() if line.startswith("to open:"))
+    assert (tmp_path / page).is_file()
     pictured = next(line.strip() for line in first.stdout.splitlines() if line.strip().endswith(".png"))
     assert (tmp_path / opened).is_file()
     assert (tmp_path / pictured).read_bytes().startswith(b"\x89PNG")
@@ -31,15 +34,20 @@ def test_the_demo_writes_a_report_and_runs_again_without_losing_anything(typed: 
     second = typed("demo", "--json")
     assert second.returncode == 0, second.stderr
     document = json.loads(second.stdout)
-    assert (document["schema"], document["open"], document["choice"]) == ("demo/1", opened, choice)
+    assert (document["schema"], document["open"], document["choice"]) == ("demo/1", page, choice)
+    assert document["report"] == opened
+    assert document["publication"]["remaining"]["exact"] == "18681/2500"  # the same release, spent once
     assert program.read_text(encoding="utf-8") == original
     (kept,) = document["kept"]
     assert (tmp_path / kept).read_text(encoding="utf-8") == original + "# my remark\n"
     assert sorted(path.name for path in (tmp_path / "demo").iterdir()) == [
+        ".dualmandate",
         ".gitignore",
+        "children.parquet",
         "districts.csv",
         "dualmandate.toml",
         "program.changed-1.toml",
         "program.toml",
+        "releases",
         "report",
     ]

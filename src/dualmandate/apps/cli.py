@@ -146,6 +146,68 @@ def approve(
     voice.document(approved.document())
 
 
+@app.command()
+def tabulate(
+    program: Annotated[
+        Path, typer.Argument(metavar="PROGRAM.toml", help="A program file, or a folder with a program.toml in it.")
+    ],
+    check: Annotated[bool, typer.Option("--check", help="Count what does not fit; nothing else is done.")] = False,
+    refuse: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--refuse",
+            metavar="ATTRIBUTE",
+            help="Report the attribute as refused if any value is outside or not there; may be repeated.",
+        ),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Check the records of a program.
+
+    For the curator inside the wall: counts the records that do not fit the domain. What it prints is confidential.
+    Publishes nothing, spends nothing, and exits with 0 whatever it finds.
+    """
+    from dualmandate.apps.tabulating import carry_out
+
+    carry_out(program, Voice(json), checking=check, refuse=refuse or ())
+
+
+@app.command()
+def publish(
+    plan: Annotated[
+        Path,
+        typer.Argument(metavar="PLAN.json", help="An approved plan.json; or a program file, which is planned again."),
+    ],
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            metavar="DIR",
+            help="Where the folder of the release is written; else `releases` beside the program.",
+            callback=folder,
+        ),
+    ] = None,
+    resume: Annotated[
+        str | None, typer.Option("--resume", metavar="RELEASE", help="Take up a release where it was left.")
+    ] = None,
+    again: Annotated[
+        bool, typer.Option("--again", help="Publish the same plan on the same data anew: a new secret, a new loss.")
+    ] = False,
+    by: By = None,
+    ledger: LedgerPlace = None,
+    json: Json = False,
+) -> None:
+    """Publish an approved plan.
+
+    Spends exactly its loss, opens the confidential data, and writes the release: measurements, estimates, tables, and a
+    page. Killed at any instant it can be resumed, and its loss counts once.
+    """
+    from dualmandate.apps.publishing import Publishing
+    from dualmandate.apps.publishing import publish as carry_out
+
+    carry_out(Publishing(plan, out, ledger, by, resume, again), Voice(json))
+
+
 app.add_typer(ledger_cli.app)
 
 

@@ -1,47 +1,87 @@
-"""`dualmandate demo`: the story on the embedded Title I program, as far as this version tells it."""
+"""`dualmandate demo`: the whole story on the embedded Title I program: plan, approve, publish, and read."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from dualmandate.apps import planning
 from dualmandate.apps.folder import check_writable, written_whole
-from dualmandate.apps.settings import PROJECT_FILE
+from dualmandate.apps.ledgers import KEY_FILE, LedgerFiles
+from dualmandate.apps.publishing import RELEASES, Published, Publishing, carry_out
+from dualmandate.apps.settings import LEDGER_FILE, PROJECT_FILE, STATE_FOLDER
 from dualmandate.apps.starting import IGNORE_FILE, PROJECT, ignoring, write_files
-from dualmandate.apps.voice import Voice
+from dualmandate.apps.voice import Progress, Voice
+from dualmandate.ledger import Account, Approval, EventKind, Ledger
+from dualmandate.population import PrivacyLoss
+
+if TYPE_CHECKING:
+    from dualmandate.program import Plan
+    from dualmandate.publication import Order
 
 PROGRAM = "title_i"
+RECORDS = "children.parquet"
 REPORT = "report"
 PICTURE = "figures/tangency.png"
+CAP = 10  # epsilon, of the children's account: the program's own largest_epsilon
+PUBLISHER, APPROVER = "demo", "demo, in place of a review board"
 
 
 def demonstrate(directory: Path, voice: Voice) -> None:
-    """Write the program folder, plan it, write the report, and say in plain words what happened."""
+    """Write the program folder, plan it, approve and publish the plan, and say in plain words what happened."""
     check_writable(directory)
     report = directory / REPORT
     with voice.progress("writing the program folder") as progress:
-        kept = _write_program(directory)
+        kept = _write_program(directory, progress)
         from dualmandate.program import load
 
         plan = load(directory / planning.PROGRAM_FILE).plan(progress=progress)
         document = plan.document()
         planning.write(plan, document, report, progress)
-    page = report / planning.page_name()
+        published = _publish(plan, directory, progress)
     if kept:
         voice.say(f"(you had changed files of an earlier demo; they are kept as {', '.join(kept)})\n")
-    voice.say(_story(directory, plan.words()))
+    voice.say(_story(directory, plan.words(), published))
     voice.document(
         {
             "schema": "demo/1",
             "directory": str(directory),
-            "open": str(page),
+            "open": str(published.folder / "index.html"),
+            "report": str(report / planning.page_name()),
             "kept": kept,
             "choice": document["choice"],
+            "publication": published.document(),
         }
     )
 
 
-def _story(directory: Path, words: str) -> str:
+def _publish(plan: Plan, directory: Path, progress: Progress) -> Published:
+    """Open the account, approve and publish, each once: a demo that is run again finds what it did."""
+    from dualmandate.program.publishing import order_of_plan
+
+    file = directory / STATE_FOLDER / LEDGER_FILE  # never the ledger that a setting names: this one spends for show
+    files = LedgerFiles(str(file), file, file.parent, file.parent / KEY_FILE)
+    order = order_of_plan(plan)
+    ledger = files.create()
+    if order.account not in {account.name for account in ledger.accounts()}:
+        ledger.open_account(Account(order.account, order.protection.unit, PrivacyLoss.pure(CAP)), by=PUBLISHER)
+    if not any(event.kind is EventKind.APPROVED and _names(event.document(), order) for event in ledger.events()):
+        unit = order.protection.unit
+        ledger.approve(Approval(order.account, order.plan_digest, order.loss, unit, by=APPROVER))
+    asked = Publishing(directory / REPORT, directory / RELEASES, by=PUBLISHER, resume=_begun(ledger, order))
+    return carry_out(asked, plan.program, order, ledger=ledger, progress=progress)
+
+
+def _names(details: dict[str, object], order: Order) -> bool:
+    return details["plan_digest"] == order.plan_digest
+
+
+def _begun(ledger: Ledger, order: Order) -> str | None:
+    """The release of this plan that an earlier demo made, or was making."""
+    return next((entry.name for entry in ledger.releases() if entry.plan_digest == order.plan_digest), None)
+
+
+def _story(directory: Path, words: str, published: Published) -> str:
     program, report = directory / planning.PROGRAM_FILE, directory / REPORT
     return f"""\
 The United States allot money to school districts by their number of poor children. Noise in those counts protects the
@@ -50,10 +90,12 @@ loss and an error cost: {program}
 
 {words}
 
-What was done: the program was planned, from public numbers alone. No confidential data were opened and nothing was
-published; publication is not part of this version.
+What was done: the program was planned, from public numbers alone; the plan was approved, here by the demo itself, where
+a review board would; and it was carried out on 46 million invented children in {directory / RECORDS}.
 
-Open this next, in any browser:
+{published.words()}
+
+Open this too, in any browser, to see why this loss and no other:
   {report / planning.page_name()}
 Its first picture alone, where what can be produced meets what society wants:
   {report / PICTURE}
@@ -61,11 +103,14 @@ Then change a number in the program file and plan it again:
   dualmandate plan {program}"""
 
 
-def _write_program(directory: Path) -> list[str]:
-    """The embedded program, every time the same; a file that was changed since the last demo is kept aside."""
+def _write_program(directory: Path, progress: Progress) -> list[str]:
+    """The embedded program, every time the same; a file that was changed since the last demo is kept aside.
+
+    The invented records are written once: whoever changes them finds that a release is bound to its data.
+    """
     from dualmandate import gallery
 
-    files = gallery.files(PROGRAM) | {PROJECT_FILE: PROJECT, IGNORE_FILE: ignoring(directory)}
+    files = gallery.files(PROGRAM) | {PROJECT_FILE: PROJECT, IGNORE_FILE: ignoring(directory, RECORDS)}
     kept = []
     for file, text in files.items():
         path = directory / file
@@ -73,6 +118,9 @@ def _write_program(directory: Path) -> list[str]:
             kept.append(_keep_aside(path))
     with written_whole(directory) as draft:
         write_files(files, draft)
+        if not (directory / RECORDS).exists():
+            progress("inventing 46 million children")
+            gallery.write_records(PROGRAM, draft)
     return kept
 
 

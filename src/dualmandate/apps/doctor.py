@@ -113,10 +113,9 @@ def _version(name: str) -> str | None:
 
 def _programs() -> list[Installed]:
     debian = [str(folder) for folder in sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)]
-    later = "not used by this version"
     return [
-        _program("Java", ["java"], later, words=["-version"]),
-        _program("PostgreSQL", ["postgres"], later, beside=debian),
+        _program("Java", ["java"], "tables of Spark (extra 'spark')", words=["-version"]),
+        _program("PostgreSQL", ["postgres"], "tests of a ledger and of records in PostgreSQL", beside=debian),
         _program("Chromium", ["chromium", "chromium-browser", "google-chrome"], "tests of the dossier's page"),
     ]
 

@@ -22,6 +22,17 @@ if TYPE_CHECKING:
 DONE, BUG, REFUSED, INTERRUPTED = 0, 1, 2, 130
 
 
+class Interruption(Exception):
+    """An interruption of work that waits to be taken up again, by the command that it names.
+
+    The command-line library would take a KeyboardInterrupt for itself.
+    """
+
+    def __init__(self, again: str) -> None:
+        super().__init__(again)
+        self.again = again
+
+
 def run(app: typer.Typer, words: Sequence[str]) -> int:
     """Run one command line; its exit status."""
     voice = Voice(json="--json" in words)
@@ -42,6 +53,10 @@ def _run(app: typer.Typer, words: Sequence[str], voice: Voice) -> int:
     except Refusal as refusal:
         voice.refuse(refusal)
         return REFUSED
+    except Interruption as interruption:
+        again = interruption.again
+        write(f"\ninterrupted; what is spent stays spent. To go on where it was left:\n  {again}\n", sys.stderr)
+        return INTERRUPTED
     except typer.TyperException as error:
         voice.refuse(_invalid_request(error))
         return REFUSED

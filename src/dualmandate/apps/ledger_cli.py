@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from dualmandate.apps.options import AccountName, By, Json, LedgerPlace, MaybeAccountName
+from dualmandate.apps.options import AccountName, By, Json, LedgerPlace, MaybeAccountName, ReleaseName
 from dualmandate.apps.voice import Voice
 
 app = typer.Typer(
@@ -32,14 +32,25 @@ def open_(
     population: Annotated[
         str, typer.Argument(metavar="POPULATION", help="Whose account: `account` in their program files.")
     ],
-    unit: Annotated[str, typer.Option("--unit", metavar="UNIT", help="Who is protected: person, child, household, …")],
+    unit: Annotated[
+        list[str],
+        typer.Option(
+            "--unit",
+            "--unit-bound",
+            metavar="UNIT",
+            help="Who is protected: person, child, household, … Repeated, person=6 says that one household is in at "
+            "most 6 persons, and so what a release that protects persons costs.",
+        ),
+    ],
     cap: Annotated[
-        str,
+        list[str],
         typer.Option(
             "--cap",
+            "--limit",
             metavar="LOSS",
             help="The most that may ever be lost: 10 or epsilon=10 counts in epsilon, and refuses Gaussian noise; "
-            "rho=2.56 counts in rho.",
+            "rho=2.56 counts in rho. Repeated, for parts of it: user=2 for each user, user:NAME=2, group:NAME=1 or "
+            "purpose:NAME=1/2 for one; reserve:PURPOSE=3 keeps a part for one purpose.",
         ),
     ],
     approver_differs: Annotated[
@@ -55,8 +66,9 @@ def open_(
     overwritten, and a cap is never raised.
     """
     from dualmandate.apps import ledgers
+    from dualmandate.apps.account_terms import Terms
 
-    account = ledgers.account_of(population, unit, cap=cap, approver_differs=approver_differs)
+    account = Terms(unit, cap, approver_differs).account(population)
     opened = ledgers.open_account(account, ledgers.find_ledger(Path.cwd(), ledger), by=ledgers.person(by))
     voice = Voice(json)
     voice.say(opened.words())
@@ -108,7 +120,11 @@ def events(account: MaybeAccountName = None, ledger: LedgerPlace = None, json: J
 def verify(
     anchor: Annotated[
         list[Path] | None,
-        typer.Option("--anchor", metavar="FILE", help="Check this anchor or release.json too; may be repeated."),
+        typer.Option(
+            "--anchor",
+            metavar="PATH",
+            help="Check this too: an anchor, a release.json, a release, or a folder of releases; may be repeated.",
+        ),
     ] = None,
     ledger: LedgerPlace = None,
     json: Json = False,
@@ -122,9 +138,46 @@ def verify(
     place = ledgers.find_ledger(Path.cwd(), ledger)
     voice = Voice(json)
     with voice.progress("verifying the ledger"):
-        verification = place.open(anchors=tuple(anchor or ())).verify()
+        verification = place.open(anchors=ledgers.anchor_files(anchor or ())).verify()
     voice.say(statements.verification_words(verification))
     voice.document(statements.verification_document(verification))
+
+
+@app.command()
+def cancel(release: ReleaseName, by: By = None, ledger: LedgerPlace = None, json: Json = False) -> None:
+    """Give a reservation back.
+
+    Only before the data were opened: what is opened is spent. The secret of its noise is destroyed.
+    """
+    from dualmandate.apps import ledgers, statements
+
+    books = ledgers.find_ledger(Path.cwd(), ledger).open()
+    canceled = statements.canceled(books, books.cancel(release, by=ledgers.person(by)))
+    voice = Voice(json)
+    voice.say(canceled.words())
+    voice.document(canceled.document())
+
+
+@app.command()
+def export(
+    release: ReleaseName,
+    to: Annotated[str, typer.Option("--to", metavar="NAME", help="Who or what received it.")],
+    by: By = None,
+    ledger: LedgerPlace = None,
+    json: Json = False,
+) -> None:
+    """Record that a release was handed out.
+
+    Only a settled one; nothing is copied, and nothing is spent.
+    """
+    from dualmandate.apps import ledgers, statements
+
+    books = ledgers.find_ledger(Path.cwd(), ledger).open()
+    books.record_export(release, to, by=ledgers.person(by))
+    exported = statements.Exported(books.release(release), to, ledgers.person(by))
+    voice = Voice(json)
+    voice.say(exported.words())
+    voice.document(exported.document())
 
 
 @app.command()

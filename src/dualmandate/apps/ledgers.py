@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import getpass
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dualmandate.apps.account_terms import account_document, amount_document, number, term_lines
 from dualmandate.apps.settings import STATE_FOLDER, project_folder, settings
 from dualmandate.errors import (
     BudgetExceeded,
@@ -26,12 +28,13 @@ from dualmandate.ledger.durable import alone_in, make_folder
 from dualmandate.ledger.storage import find_store
 from dualmandate.population import Currency, PrivacyLoss
 from dualmandate.population.conversion import epsilon_at
-from dualmandate.population.rational import rational, written
+from dualmandate.population.rational import written
 
 if TYPE_CHECKING:
     from dualmandate.program import Plan, Program
 
 KEY_FILE = "key"
+RELEASE_FILE = "release.json"
 _FINENESS = 10**12  # a square root is rounded down to a multiple of its inverse
 
 
@@ -99,6 +102,24 @@ def find_ledger(start: Path, flag: str | None) -> LedgerFiles:
     return LedgerFiles(place, store.path, folder, found["key_file"].path or folder / KEY_FILE)
 
 
+def anchor_files(paths: Sequence[Path]) -> tuple[Path, ...]:
+    """Files with a head of the ledger: each path itself, the release.json of a release, or those of its releases."""
+    found: list[Path] = []
+    for path in paths:
+        inside = [path] if not path.is_dir() else [path / RELEASE_FILE]
+        if path.is_dir() and not inside[0].is_file():
+            inside = sorted(path.glob(f"*/{RELEASE_FILE}"))
+        if not inside:
+            raise InvalidRequest(
+                f"the folder '{path}' holds no release",
+                why=f"a folder stands for the {RELEASE_FILE} in it, or for those of the releases in it",
+                instead="name an anchor, a release, or a folder of releases",
+                where=Place(file=str(path)),
+            )
+        found += inside
+    return tuple(found)
+
+
 def person(by: str | None) -> str:
     """Who acts: the name that was stated, or the one of the login."""
     if by is None:
@@ -113,38 +134,16 @@ def person(by: str | None) -> str:
     return checked_name(by, "a person")
 
 
-def account_of(name: str, unit: str, *, cap: str, approver_differs: bool) -> Account:
-    """An account as it is typed: `10` and `epsilon=10` are caps in epsilon, `rho=2.56` is one in rho."""
-    currency, equals, amount = cap.rpartition("=")
-    if equals and currency.strip() not in set(Currency):
-        raise InvalidAccount(
-            f"a cap in '{currency.strip()}'",
-            why="an account counts in epsilon or in rho",
-            instead="state --cap epsilon=10, or --cap rho=2.56",
-        )
-    counted = Currency(currency.strip()) if equals else Currency.EPSILON
-    return Account(name, unit, PrivacyLoss(_number(amount, "a cap"), counted), approver_differs=approver_differs)
-
-
 def probability(text: str) -> Fraction:
     """A failure probability as it is typed."""
-    number = _number(text, "a failure probability")
-    if not 0 < number < 1:
+    stated = number(text, "a failure probability")
+    if not 0 < stated < 1:
         raise InvalidLoss(
             f"a failure probability of {text}",
             why="δ is a probability above 0 and below 1",
             instead="state a small one, such as 1e-10",
         )
-    return number
-
-
-def _number(text: str, what: str) -> Fraction:
-    try:
-        return rational(text)
-    except ValueError as error:
-        raise InvalidLoss(
-            f"{what} of '{text}'", why=f"it is {error}", instead="state a number: 10, 2.56, 1e-10 or 6319/2500"
-        ) from None
+    return stated
 
 
 @dataclass(frozen=True)
@@ -162,6 +161,7 @@ class OpenedAccount:
             [
                 f"opened the account '{account.name}': each {account.unit} may lose {_loss(account.cap)}, "
                 "over all releases ever",
+                *(f"  {line}" for line in term_lines(account)),
                 f"ledger: {self.files.words}",
                 f"key:    {self.files.key} (for its owner alone; whoever loses it loses the ledger)",
             ]
@@ -169,15 +169,10 @@ class OpenedAccount:
 
     def document(self) -> dict[str, object]:
         """The account as the JSON document `ledger-account/1`."""
-        account = self.account
         return {
             "schema": "ledger-account/1",
             "label": "internal",
-            "name": account.name,
-            "unit": account.unit,
-            "currency": str(account.currency),
-            "cap": amount_document(account.cap.amount),
-            "approver_differs": account.approver_differs,
+            **account_document(self.account),
             "by": self.by,
             "ledger": self.files.words,
             "key_file": str(self.files.key),
@@ -321,8 +316,3 @@ def _root(number: Fraction) -> Fraction:
 
 def _loss(loss: PrivacyLoss) -> str:
     return f"{loss.currency} {written(loss.amount)}"
-
-
-def amount_document(amount: Fraction) -> dict[str, object]:
-    """An amount of a currency: exact, and as a number near it."""
-    return {"exact": str(amount), "amount": float(amount)}

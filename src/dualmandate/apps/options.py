@@ -52,3 +52,4 @@ AccountName = Annotated[str, typer.Argument(metavar="ACCOUNT", help="An account 
 MaybeAccountName = Annotated[
     str | None, typer.Argument(metavar="ACCOUNT", help="One account; all of them where left out.")
 ]
+ReleaseName = Annotated[str, typer.Argument(metavar="RELEASE", help="A release, as its reservation named it: r000003.")]

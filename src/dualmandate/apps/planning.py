@@ -77,11 +77,15 @@ def page_name() -> str:
 
 
 def write(plan: Plan, document: dict[str, object], folder: Path, progress: Progress) -> None:
-    """Write plan.json and the dossier, all or nothing."""
+    """Write plan.json, what it measures and the dossier, all or nothing."""
     from dualmandate.program import write_dossier
+    from dualmandate.program.publishing import strategy_files
 
     with written_whole(folder) as draft:
         progress("drawing the figures and writing the dossier")
         write_dossier(plan, draft)
         text = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)
         (draft / PLAN_FILE).write_text(text + "\n", encoding="utf-8")
+        for name, content in strategy_files(plan).items():
+            (draft / name).parent.mkdir(exist_ok=True)
+            (draft / name).write_bytes(content)

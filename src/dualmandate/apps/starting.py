@@ -13,7 +13,7 @@ from dualmandate.apps.settings import PROJECT_FILE, PROJECT_SCHEMA, STATE_FOLDER
 from dualmandate.errors import CannotWrite, Place
 
 IGNORE_FILE = ".gitignore"
-STATE = f"{STATE_FOLDER}/"  # what the project knows and git must not: ledger and keys
+STATE = f"{STATE_FOLDER}/"  # what the project knows and git must not: ledger and keys, as the records
 
 PROJECT = f"""\
 # The project: the commands of dualmandate run in this folder and below read their settings here.
@@ -67,7 +67,8 @@ def start(name: str, directory: Path) -> Started:
     if project is None:
         project = directory.absolute()
         files[PROJECT_FILE] = PROJECT
-    for file in files:
+    records = gallery.records(name)
+    for file in (*files, *([] if records is None else [records])):
         if (directory / file).exists():
             raise CannotWrite(
                 f"'{directory / file}' exists already",
@@ -75,19 +76,23 @@ def start(name: str, directory: Path) -> Started:
                 instead=f"name another folder: dualmandate init {name} DIR",
                 where=Place(file=str(directory / file)),
             )
-    files[IGNORE_FILE] = ignoring(directory)
+    files[IGNORE_FILE] = ignoring(directory, records)
     with written_whole(directory) as draft:
         write_files(files, draft)
-    return Started(name, directory, tuple(sorted(files)), project)
+        if records is not None:
+            gallery.write_records(name, draft)
+    written = sorted([*files, *([] if records is None else [records])])
+    return Started(name, directory, tuple(written), project)
 
 
-def ignoring(directory: Path) -> str:
-    """The folder's .gitignore with the project's state in it: lines that stand there stay."""
+def ignoring(directory: Path, records: str | None) -> str:
+    """The folder's .gitignore with the project's state and the records in it: lines that stand there stay."""
     path = directory / IGNORE_FILE
     text = path.read_text(encoding="utf-8", errors="surrogateescape") if path.is_file() else ""
-    if STATE in text.split():
-        return text
-    return text + ("" if not text or text.endswith("\n") else "\n") + STATE + "\n"
+    for line in (STATE, *([] if records is None else [records])):
+        if line not in text.split():
+            text += ("" if not text or text.endswith("\n") else "\n") + line + "\n"
+    return text
 
 
 def write_files(files: Mapping[str, str], directory: Path) -> None:

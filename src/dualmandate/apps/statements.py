@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
-from dualmandate.apps.ledgers import amount_document, named_account
+from dualmandate.apps.account_terms import account_document, amount_document, term_lines
+from dualmandate.apps.ledgers import named_account
 from dualmandate.ledger import Account, Event, EventKind, Head, Ledger, Release, Verification
 from dualmandate.population import Currency, PrivacyLoss
 from dualmandate.population.rational import written
@@ -32,11 +33,8 @@ class Balance:
 
     def document(self) -> dict[str, object]:
         """The balance as a part of a JSON document."""
-        account = self.account
         return {
-            "name": account.name,
-            **account.document(),
-            "cap": amount_document(account.cap.amount),
+            **account_document(self.account),
             "spent": amount_document(self.spent),
             "remaining": amount_document(self.remaining),
         }
@@ -66,6 +64,7 @@ class Statement:
         lines: list[str] = []
         for each in self.balances:
             lines.append(each.line())
+            lines += [f"  {line}" for line in term_lines(each.account)]
             lines += [f"  {_approval_line(event)}" for event in self.approvals if event.account == each.account.name]
             lines += [f"  {_release_line(found)}" for found in self.releases if found.account == each.account.name]
         return "\n".join([*lines, f"{_entries(self.head)}, head {self.head.digest[:SHORT]}…"])
@@ -168,6 +167,57 @@ def event_document(event: Event) -> dict[str, object]:
         "details": event.document(),
         "digest": event.digest,
     }
+
+
+@dataclass(frozen=True)
+class Canceled:
+    """A reservation that was given back."""
+
+    release: Release
+    balance: Balance
+
+    def words(self) -> str:
+        """What was given back, and what the account has now."""
+        return f"canceled: release {self.release.name}, before any data were opened\n{self.balance.line()}"
+
+    def document(self) -> dict[str, object]:
+        """The act as the JSON document `ledger-cancellation/1`."""
+        return {
+            "schema": "ledger-cancellation/1",
+            "label": "internal",
+            "release": _release_document(self.release),
+            "account": self.release.account,
+            "remaining": amount_document(self.balance.remaining),
+        }
+
+
+def canceled(ledger: Ledger, release: Release) -> Canceled:
+    """A release that was just canceled, with the balance of its account."""
+    return Canceled(release, balance(ledger, named_account(ledger, release.account)))
+
+
+@dataclass(frozen=True)
+class Exported:
+    """A release that was handed out."""
+
+    release: Release
+    to: str
+    by: str
+
+    def words(self) -> str:
+        """Who received what."""
+        return f"recorded: release {self.release.name} was handed to '{self.to}' by {self.by}"
+
+    def document(self) -> dict[str, object]:
+        """The act as the JSON document `ledger-export/1`."""
+        return {
+            "schema": "ledger-export/1",
+            "label": "internal",
+            "release": self.release.name,
+            "account": self.release.account,
+            "to": self.to,
+            "by": self.by,
+        }
 
 
 def verification_words(verification: Verification) -> str:

@@ -8,9 +8,10 @@ from pathlib import Path
 
 from dualmandate.errors import InvalidFile, Place, UnknownName
 
-__all__ = ["files", "names", "write"]
+__all__ = ["files", "names", "records", "write", "write_records"]
 
 _PROGRAMS = ("blank", "title_i")
+_RECORDS = {"title_i": "children.parquet"}
 
 
 def names() -> tuple[str, ...]:
@@ -20,6 +21,21 @@ def names() -> tuple[str, ...]:
 
 def files(name: str) -> dict[str, str]:
     """The files of a program by name, as text; `title-i` is as good as `title_i`."""
+    written: dict[str, str] = import_module(f"dualmandate.gallery.{_known(name)}").files()
+    return written
+
+
+def records(name: str) -> str | None:
+    """The name of the file of invented records that a program publishes from; None where it has none."""
+    return _RECORDS.get(_known(name))
+
+
+def write_records(name: str, folder: Path) -> None:
+    """Write the invented records of a program into a folder."""
+    import_module(f"dualmandate.gallery.{_known(name)}").write_records(folder / _RECORDS[_known(name)])
+
+
+def _known(name: str) -> str:
     known = name.replace("-", "_")
     if known not in _PROGRAMS:
         near = difflib.get_close_matches(known, _PROGRAMS, n=1)
@@ -28,8 +44,7 @@ def files(name: str) -> dict[str, str]:
             why=f"the programs to start from are {', '.join(_PROGRAMS)}",
             instead=f"did you mean '{near[0]}'?" if near else "name one of them",
         )
-    written: dict[str, str] = import_module(f"dualmandate.gallery.{known}").files()
-    return written
+    return known
 
 
 def write(name: str, directory: str | Path) -> tuple[Path, ...]:

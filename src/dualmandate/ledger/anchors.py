@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from dualmandate.errors import LedgerTampered, Place
-from dualmandate.ledger.durable import alone_in, write_durably
+from dualmandate.ledger.durable import alone_in, discard_drafts, write_durably
 from dualmandate.ledger.entries import Head
 
 SCHEMA = "ledger-anchor/1"
@@ -38,11 +38,20 @@ def read_anchor(path: Path) -> Head:
     return Head(ledger, sequence, digest)
 
 
+def found_head(path: Path) -> Head | None:
+    """The head that a file holds, if it holds one."""
+    try:
+        return read_anchor(path)
+    except LedgerTampered:
+        return None
+
+
 def advance_anchor(path: Path, head: Head) -> None:
     """Write a head into the anchor, unless another process has written a later one meanwhile."""
     with alone_in(path.parent):
         if path.exists() and read_anchor(path).sequence >= head.sequence:
             return
+        discard_drafts(path)
         write_anchor(path, head)
 
 

@@ -74,7 +74,9 @@ class Books:
         elif event.kind is EventKind.KEY_DESTROYED:
             self.releases[name] = replace(release, secret_destroyed=True)
         elif event.kind in STATE_OF:
-            self.releases[name] = replace(release, state=STATE_OF[event.kind])
+            written = event.document().get("release_digest", release.written_digest)
+            digest = None if written is None else str(written)
+            self.releases[name] = replace(release, state=STATE_OF[event.kind], written_digest=digest)
 
     def _close(self, release: Release, state: State) -> None:
         self.releases[release.name] = replace(release, state=state)
@@ -209,6 +211,7 @@ def _read_release(event: Event) -> Release:
     group, purpose = document["group"], document["purpose"]
     return Release(
         name=event.release,
+        entry=event.sequence,
         account=event.account,
         plan_digest=str(document["plan_digest"]),
         snapshot=str(document["snapshot"]),

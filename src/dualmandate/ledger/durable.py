@@ -8,20 +8,31 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 from dualmandate.errors import CannotWrite
 
 OWNER_ONLY = 0o600
 
 
-def write_durably(path: Path, content: bytes) -> None:
-    """Write a file for its owner alone: under another name, to the disk, then renamed, then the folder to the disk."""
+def write_durably(path: Path, content: bytes, *, mode: int = OWNER_ONLY) -> None:
+    """Write a whole file, for its owner alone unless another mode is stated."""
+    with durably(path, mode=mode) as file:
+        file.write(content)
+
+
+@contextmanager
+def durably(path: Path, *, mode: int = OWNER_ONLY) -> Iterator[BinaryIO]:
+    """A file to write piece by piece: under another name, to the disk, then renamed, then the folder to the disk.
+
+    Whoever is interrupted, or raises, leaves what stood there before.
+    """
     try:
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         try:
             with os.fdopen(handle, "wb") as file:
-                os.fchmod(file.fileno(), OWNER_ONLY)
-                file.write(content)
+                os.fchmod(file.fileno(), mode)
+                yield file
                 file.flush()
                 os.fsync(file.fileno())
             Path(temporary).replace(path)
@@ -31,6 +42,12 @@ def write_durably(path: Path, content: bytes) -> None:
         sync_folder(path.parent)
     except OSError as error:
         raise CannotWrite.because(error, path) from None
+
+
+def discard_drafts(path: Path) -> None:
+    """Remove what killed writers of a file left under other names; for the only process that now writes it."""
+    for draft in path.parent.glob(f".{path.name}.*"):
+        erase(draft)
 
 
 def erase(path: Path) -> None:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from dualmandate.errors import CannotWrite, Place, UnsafeKey
-from dualmandate.ledger.durable import erase, make_folder, write_durably
+from dualmandate.ledger.durable import discard_drafts, erase, make_folder, write_durably
 from dualmandate.population import Confidential
 
 SECRET_BYTES = 32
@@ -83,8 +83,9 @@ class SecretFolder:
         return self.folder / f"{release}.sealed"
 
     def make(self, release: str) -> None:
-        """A fresh secret for a release, on the disk when this returns."""
+        """A fresh secret for a release, on the disk when this returns; one process at a time, as its ledger sees to."""
         make_folder(self.folder)
+        discard_drafts(self.path(release))
         write_durably(self.path(release), self._seal(release, secrets.token_bytes(SECRET_BYTES)))
 
     def open(self, release: str) -> Confidential[bytes]:

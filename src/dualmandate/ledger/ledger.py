@@ -7,7 +7,7 @@ of ρ, hold for releases chosen in sight of earlier ones, under a cap fixed befo
 from __future__ import annotations
 
 import hmac
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -26,7 +26,7 @@ from dualmandate.errors import (
     ReleaseConflict,
 )
 from dualmandate.ledger.accounts import Account, Scope, checked_name
-from dualmandate.ledger.anchors import advance_anchor, check_anchors, read_anchor, read_anchors
+from dualmandate.ledger.anchors import advance_anchor, check_anchors, found_head, read_anchor, read_anchors
 from dualmandate.ledger.books import STATE_OF, Books
 from dualmandate.ledger.entries import Event, EventKind, Head, chained_digest, first_digest, written_details
 from dualmandate.ledger.keys import LedgerKey, SecretFolder
@@ -150,8 +150,11 @@ class Ledger:
             raise refused
         return self.release(name)
 
-    def advance(self, release: str, state: State, *, by: str) -> Release:
-        """Record that a release has taken its next step; to record the step it is at already changes nothing."""
+    def advance(self, release: str, state: State, *, by: str, digest: str | None = None) -> Release:
+        """Record that a release has taken its next step; to record the step it is at already changes nothing.
+
+        `digest` is the SHA-256 of the release.json that was written: what was published can be told from a forgery.
+        """
         checked_name(by, "a person")
         with self._writing() as page:
             found = page.books.release(release)
@@ -161,7 +164,8 @@ class Ledger:
                 raise _no_step(found, f"become {state}", "resume it from the state it is in")
             if state is State.MEASURED and found.fingerprint is None:
                 raise _no_step(found, "be measured before it is bound to its data", "bind it to what was tabulated")
-            page.append(_Draft(KIND_OF[state], by, found.account, release))
+            details = None if digest is None else {"release_digest": digest}
+            page.append(_Draft(KIND_OF[state], by, found.account, release, details=details))
         return self.release(release)
 
     def bind(self, release: str, fingerprint: str, *, by: str) -> Release:
@@ -271,6 +275,21 @@ class Ledger:
         """How far the ledger has come; a release writes it down as a further anchor."""
         with self._reading() as books:
             return books.head
+
+    def head_of(self, release: str) -> Head:
+        """How far the ledger had come when a release was reserved: what the release itself writes down."""
+        with self._reading() as books:
+            entry = books.release(release).entry
+            return Head(books.ledger, entry, books.digests[entry])
+
+    def heed(self, files: Iterable[Path]) -> None:
+        """Refuse to go on where this ledger is behind a file that holds a head of it, such as an earlier release.
+
+        Files that hold no head, or that of another ledger, say nothing.
+        """
+        heads = {path: head for path in files if (head := found_head(path)) and head.ledger == self._books.ledger}
+        with self._reading() as books:
+            check_anchors(heads, books.head, books.digests)
 
     def events(self, account: str | None = None) -> tuple[Event, ...]:
         """The entries, or those about one account, in the order of their numbers."""

@@ -84,6 +84,7 @@ class Release:
     """A release in the ledger. `cost` is in the account's currency; `fingerprint` is the HMAC of what was tabulated."""
 
     name: str
+    entry: int  # number of the entry that reserved it
     account: str
     plan_digest: str
     snapshot: str
@@ -96,6 +97,7 @@ class Release:
     reserved_at: str
     state: State = State.RESERVED
     fingerprint: str | None = None
+    written_digest: str | None = None  # SHA-256 of its release.json
     secret_destroyed: bool = False
 
     @property

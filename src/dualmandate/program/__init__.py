@@ -1,15 +1,32 @@
-"""The composer: a program file becomes a plan, and a plan a dossier."""
+"""The composer: a program file becomes a plan, a plan a dossier and, once it is approved, a release."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from dualmandate.program.plan import Plan, TableConsequence
 from dualmandate.program.program import Program, load
 from dualmandate.program.saved import SavedPlan, load_plan
 from dualmandate.program.saving import Comparison
 
-__all__ = ["Comparison", "Plan", "Program", "SavedPlan", "TableConsequence", "load", "load_plan", "write_dossier"]
+if TYPE_CHECKING:
+    from dualmandate.ledger import Ledger
+    from dualmandate.publication import Source
+    from dualmandate.publication.release import Release
+
+__all__ = [
+    "Comparison",
+    "Plan",
+    "Program",
+    "SavedPlan",
+    "TableConsequence",
+    "load",
+    "load_plan",
+    "load_release",
+    "publish",
+    "write_dossier",
+]
 
 
 def write_dossier(plan: Plan, directory: Path | str) -> tuple[Path, ...]:
@@ -17,3 +34,29 @@ def write_dossier(plan: Plan, directory: Path | str) -> tuple[Path, ...]:
     from dualmandate.program import dossier  # here, because drawing costs more to import than planning
 
     return dossier.write_dossier(plan, directory)
+
+
+def publish(
+    plan: Plan, source: Source, ledger: Ledger, *, out: Path | str, by: str, resume: str | None = None
+) -> Release:
+    """Carry out a plan that the ledger knows as approved, on confidential records, at exactly its loss.
+
+    `by` is who publishes, for the record; `resume` names a release to take up where it was left. The release is
+    written to a folder of its own below `out`.
+    """
+    from dualmandate.program import publishing, released  # here: what measures and writes costs more than planning
+    from dualmandate.publication import act
+
+    order, place = publishing.order_of_plan(plan), Path(out)
+    if resume is not None:
+        folder = act.resume(order, source, ledger, release=resume, out=place, by=by)
+    else:
+        folder = act.publish(order, source, ledger, out=place, asked=act.Asked(by, source.name))
+    return released.load_release(folder)
+
+
+def load_release(folder: Path | str) -> Release:
+    """A release from the folder that `publish` wrote; refused where a file of it is missing or was changed."""
+    from dualmandate.program import released
+
+    return released.load_release(folder)

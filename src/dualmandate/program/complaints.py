@@ -75,7 +75,9 @@ def _refusal(detail: Any, document: Document) -> InvalidProgram:
 
 
 def _as_written(key: KeyPath, document: Document) -> KeyPath:
-    """The key path without `levels` where an attribute is a bare list of them."""
+    """The key path without `levels` where an attribute is a bare list of them, or `path` where a source is a text."""
+    if key[:2] == ("population", "source") and isinstance(document.value(key[:2]), str):
+        return key[:2]
     bare = key[:2] == ("population", "attributes") and isinstance(document.value(key[:3]), list)
     return (*key[:3], *key[4:]) if bare else key
 

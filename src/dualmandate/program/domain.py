@@ -39,7 +39,8 @@ def code_lists(population: PopulationTable, document: Document) -> dict[str, Cod
 
 def _check_not_data(file: Path, population: PopulationTable, document: Document) -> None:
     """Refuse to read the confidential file as a list of codes: what is in it would then decide the domain."""
-    if population.source is not None and file.resolve() == (document.path.parent / population.source).resolve():
+    path = None if population.source is None else population.source.path
+    if path is not None and file.resolve() == (document.path.parent / path).resolve():
         raise InvalidValue(
             f"'{file.name}' is the confidential file of this program",
             why="levels come from the program, never from the data",

@@ -8,20 +8,18 @@ a few lines of script that look up and never compute.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict
 from fractions import Fraction
-from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dualmandate.choice import plural
 from dualmandate.errors import Refusal
-from dualmandate.figures import DARK, LIGHT, Column, Twin, WhatIf, headline, inline_svg, svg, what_if_choices, write
+from dualmandate.figures import Column, Twin, WhatIf, headline, inline_svg, svg, what_if_choices, write
 from dualmandate.figures.saving import svg_to_png
-from dualmandate.figures.theme import FONT, Palette
 from dualmandate.figures.twin import Cell
 from dualmandate.figures.wording import money, number, plain_number, plain_unit, stated_loss
 from dualmandate.program.exhibits import Exhibit, exhibits_of
+from dualmandate.program.pages import rendered
 from dualmandate.program.schema import CalibratedNumber
 from dualmandate.program.technology import MEASURED
 from dualmandate.program.words import technology_words
@@ -69,25 +67,13 @@ def write_dossier(plan: Plan, directory: Path | str) -> tuple[Path, ...]:
 
 
 def _page(plan: Plan, exhibits: Mapping[str, Exhibit], grid: WhatIf) -> str:
-    from jinja2 import Environment, FunctionLoader, StrictUndefined
-
-    folder = files("dualmandate.program").joinpath("templates")
-    environment = Environment(
-        loader=FunctionLoader(lambda name: folder.joinpath(name).read_text(encoding="utf-8")),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
     shown = {name: _shown(exhibit) for name, exhibit in exhibits.items()}
     header, choice = plan.program.file.program, plan.choice
-    return environment.get_template("dossier.html").render(
+    return rendered(
+        "dossier.html",
         name=header.name,
         description=header.description,
         loss=stated_loss(choice.loss),
-        light=_variables(LIGHT),
-        dark=_variables(DARK),
-        font=FONT,
         contents=CONTENTS if plan.notes else CONTENTS[:-1],
         explanation=choice.explain().splitlines(),
         numbers=_numbers(plan),
@@ -120,10 +106,6 @@ def _shown(exhibit: Exhibit) -> dict[str, Any]:
         "narrow": Markup(inline_svg(exhibit.narrow, f"{exhibit.name}-narrow")),
         "twin": exhibit.twin,
     }
-
-
-def _variables(palette: Palette) -> str:
-    return " ".join(f"--dm-{name}: {color};" for name, color in asdict(palette).items())
 
 
 def _numbers(plan: Plan) -> list[tuple[str, str]]:

@@ -18,6 +18,7 @@ HEADINGS = {
     "ProgramTable": "[program]",
     "PopulationTable": "[population]",
     "AttributeTable": "[population.attributes.NAME]",
+    "SourceTable": "[population.source]",
     "HierarchyTable": "[population.hierarchies.NAME]",
     "InvariantTable": "[[invariants]]",
     "WorkloadTable": "[[workload]]",
@@ -26,6 +27,7 @@ HEADINGS = {
     "PreferencesTable": "[preferences]",
     "GroupTable": "[[preferences.groups]]",
     "LimitsTable": "[limits]",
+    "PublicationTable": "[publication]",
     "CalibratedNumber": "Calibrated numbers",
 }
 

@@ -16,8 +16,10 @@ from dualmandate.program.file import Document, read_document
 from dualmandate.program.plan import Plan
 from dualmandate.program.reading import read_keys
 from dualmandate.program.schema import ProgramFile
+from dualmandate.program.sources import rules_of, source_of
 from dualmandate.program.technology import MOST_MEASURED
 from dualmandate.program.welfare import limits_of, welfare_of
+from dualmandate.publication import Rules, Source
 from dualmandate.workload import Tabulation, Workload
 
 
@@ -33,6 +35,8 @@ class Program:
     workload: Workload
     welfare: SocialWelfare
     limits: Limits
+    rules: Rules
+    source: Source | None
 
     @property
     def name(self) -> str:
@@ -65,7 +69,9 @@ def load(path: str | Path) -> Program:
     workload = workload_of(file, domain, document)
     welfare = welfare_of(file, workload, document)
     limits = limits_of(file, welfare.currency, document)
-    return Program(document, file, lists, domain, protection, workload, welfare, limits)
+    rules = rules_of(file.population, domain, document)
+    source = source_of(file.population, document)
+    return Program(document, file, lists, domain, protection, workload, welfare, limits, rules, source)
 
 
 def workload_of(file: ProgramFile, domain: Domain, document: Document) -> Workload:

@@ -33,6 +33,11 @@ class SavedPlan:
         return str(self.document["exact"]["program"]["program"]["name"])
 
     @property
+    def program_digest(self) -> str:
+        """SHA-256 of what the program file says."""
+        return digest_of(self.document["exact"]["program"])
+
+    @property
     def account(self) -> str:
         """Whose privacy a release of it spends."""
         return str(self.document["exact"]["program"]["population"]["account"])

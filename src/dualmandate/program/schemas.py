@@ -7,23 +7,31 @@ from collections.abc import Callable
 from typing import Any
 
 from dualmandate.errors import Refusal, UnknownName
+from dualmandate.program.curator_schemas import CURATOR_SCHEMAS
 from dualmandate.program.digest import PLAN_VERSION
+from dualmandate.program.ledger_schemas import LEDGER_SCHEMAS
+from dualmandate.program.release_schemas import RELEASE_SCHEMAS
 from dualmandate.program.schema import ProgramFile
-
-Schema = dict[str, Any]
+from dualmandate.program.schema_words import (
+    AT_LEAST_0,
+    AT_MOST_0,
+    CURRENCY,
+    DIGEST,
+    EXACT_NUMBER,
+    MAYBE_NUMBER,
+    MAYBE_TEXT,
+    NUMBER,
+    POSITIVE,
+    TEXT,
+    WHETHER,
+    Schema,
+    by_name,
+    list_of,
+    object_of,
+)
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
-_TEXT: Schema = {"type": "string"}
-_NUMBER: Schema = {"type": "number"}
-_MAYBE_NUMBER: Schema = {"type": ["number", "null"]}
-_MAYBE_TEXT: Schema = {"type": ["string", "null"]}
-_POSITIVE: Schema = {"type": "number", "exclusiveMinimum": 0}
-_AT_LEAST_0: Schema = {"type": "number", "minimum": 0}
-_AT_MOST_0: Schema = {"type": "number", "maximum": 0}
-_CURRENCY: Schema = {"enum": ["epsilon", "rho"]}
-_EXACT_NUMBER: Schema = {"type": "string", "pattern": "^[0-9]+(/[0-9]+)?$"}
-_DIGEST: Schema = {"type": "string", "pattern": "^[0-9a-f]{64}$"}
 _STRATEGY: Schema = {"enum": ["optimized", "workload", "identity"]}
 _BOUND_BY: Schema = {"enum": ["preferences", "largest epsilon", "largest rho", "fitness for use", "ledger"]}
 
@@ -34,7 +42,7 @@ def names() -> tuple[str, ...]:
 
 
 def schema(name: str) -> Schema:
-    """The JSON Schema of a document, by name: `program`, `plan`, `refusal` or `replicate`."""
+    """The JSON Schema of a document, by name: `program`, `plan`, `refusal`, `ledger`, …"""
     if name not in _SCHEMAS:
         near = difflib.get_close_matches(name, _SCHEMAS, n=1)
         raise UnknownName(
@@ -43,23 +51,6 @@ def schema(name: str) -> Schema:
             instead=f"did you mean '{near[0]}'?" if near else "name one of them",
         )
     return {"$schema": DIALECT, **_SCHEMAS[name]()}
-
-
-def _object(required: Schema, optional: Schema | None = None) -> Schema:
-    return {
-        "type": "object",
-        "properties": {**required, **(optional or {})},
-        "required": list(required),
-        "additionalProperties": False,
-    }
-
-
-def _list(items: Schema) -> Schema:
-    return {"type": "array", "items": items}
-
-
-def _by_name(values: Schema) -> Schema:
-    return {"type": "object", "additionalProperties": values}
 
 
 def _program() -> Schema:
@@ -90,35 +81,35 @@ def _without_null(node: Any) -> Any:
 def _plan() -> Schema:
     return {
         "title": "A plan: the privacy loss to choose, what it buys and costs, and why",
-        **_object(
+        **object_of(
             {
                 "schema": {"const": f"plan/{PLAN_VERSION}"},
-                "digest": _DIGEST,
-                "program": _object(
+                "digest": DIGEST,
+                "program": object_of(
                     {
-                        "name": _TEXT,
-                        "description": _MAYBE_TEXT,
-                        "account": _TEXT,
-                        "unit": _TEXT,
-                        "population_size": _POSITIVE,
-                        "digest": _DIGEST,
+                        "name": TEXT,
+                        "description": MAYBE_TEXT,
+                        "account": TEXT,
+                        "unit": TEXT,
+                        "population_size": POSITIVE,
+                        "digest": DIGEST,
                     }
                 ),
                 "loss": _loss(),
                 "choice": _choice(),
                 "mechanism": _mechanism(),
                 "frontier": _frontier(),
-                "tables": _list(_table()),
-                "groups": _list(_group()),
-                "technologies": _list(_technology()),
-                "strategies": _list(_strategy()),
+                "tables": list_of(_table()),
+                "groups": list_of(_group()),
+                "technologies": list_of(_technology()),
+                "strategies": list_of(_strategy()),
                 "saving": _saving(),
                 "guarantee": _guarantee(),
-                "regret": _list(_regret()),
-                "tornado": _list(_tornado()),
-                "notes": _list(_TEXT),
-                "versions": _object(
-                    {"program": {"type": "integer"}, "plan": {"type": "integer"}, "dualmandate": _TEXT}
+                "regret": list_of(_regret()),
+                "tornado": list_of(_tornado()),
+                "notes": list_of(TEXT),
+                "versions": object_of(
+                    {"program": {"type": "integer"}, "plan": {"type": "integer"}, "dualmandate": TEXT}
                 ),
                 "exact": {"type": "object"},
             }
@@ -127,202 +118,202 @@ def _plan() -> Schema:
 
 
 def _loss() -> Schema:
-    return _object(
+    return object_of(
         {
-            "exact": _EXACT_NUMBER,
-            "amount": _POSITIVE,
-            "currency": _CURRENCY,
-            "failure_probability": _MAYBE_NUMBER,
-            "chosen": _object({"exact": _EXACT_NUMBER, "currency": _CURRENCY}),
-            "allocation": _by_name(_EXACT_NUMBER),
+            "exact": EXACT_NUMBER,
+            "amount": POSITIVE,
+            "currency": CURRENCY,
+            "failure_probability": MAYBE_NUMBER,
+            "chosen": object_of({"exact": EXACT_NUMBER, "currency": CURRENCY}),
+            "allocation": by_name(EXACT_NUMBER),
         }
     )
 
 
 def _choice() -> Schema:
-    return _object(
+    return object_of(
         {
-            "epsilon": _POSITIVE,
-            "currency": _CURRENCY,
-            "loss": _EXACT_NUMBER,
-            "accuracy": _AT_MOST_0,
-            "root_mean_squared_error": _MAYBE_NUMBER,
-            "root_mean_squared_consequence": _MAYBE_NUMBER,
-            "welfare": _AT_MOST_0,
-            "privacy_cost": _AT_LEAST_0,
-            "data_loss": _AT_LEAST_0,
-            "marginal_rate_of_transformation": _AT_LEAST_0,
-            "willingness_to_accept": _MAYBE_NUMBER,
-            "local_optima": _list(
-                _object(
-                    {"epsilon": _POSITIVE, "welfare": _AT_MOST_0, "kind": _TEXT},
+            "epsilon": POSITIVE,
+            "currency": CURRENCY,
+            "loss": EXACT_NUMBER,
+            "accuracy": AT_MOST_0,
+            "root_mean_squared_error": MAYBE_NUMBER,
+            "root_mean_squared_consequence": MAYBE_NUMBER,
+            "welfare": AT_MOST_0,
+            "privacy_cost": AT_LEAST_0,
+            "data_loss": AT_LEAST_0,
+            "marginal_rate_of_transformation": AT_LEAST_0,
+            "willingness_to_accept": MAYBE_NUMBER,
+            "local_optima": list_of(
+                object_of(
+                    {"epsilon": POSITIVE, "welfare": AT_MOST_0, "kind": TEXT},
                     {"bound_by": {"anyOf": [_BOUND_BY, {"type": "null"}]}},
                 )
             ),
             "bound_by": _BOUND_BY,
-            "explanation": _TEXT,
+            "explanation": TEXT,
         }
     )
 
 
 def _mechanism() -> Schema:
-    sensitivity = _object({"norm": _TEXT, "power": _EXACT_NUMBER, "exact": {"type": "boolean"}, "words": _TEXT})
-    return _object(
+    sensitivity = object_of({"norm": TEXT, "power": EXACT_NUMBER, "exact": WHETHER, "words": TEXT})
+    return object_of(
         {
-            "asked": _TEXT,
-            "noise": _TEXT,
+            "asked": TEXT,
+            "noise": TEXT,
             "strategy": _STRATEGY,
-            "measured": {"anyOf": [_TEXT, _list(_list(_TEXT))]},
-            "sensitivity": _by_name(sensitivity),
+            "measured": {"anyOf": [TEXT, list_of(list_of(TEXT))]},
+            "sensitivity": by_name(sensitivity),
         }
     )
 
 
 def _frontier() -> Schema:
-    point = _object(
+    point = object_of(
         {
-            "loss": _POSITIVE,
-            "accuracy": _AT_MOST_0,
-            "marginal_rate_of_transformation": _AT_LEAST_0,
-            "willingness_to_accept": _AT_LEAST_0,
-            "privacy_cost": _AT_LEAST_0,
-            "data_loss": _AT_LEAST_0,
-            "welfare": _AT_MOST_0,
-            "technology": _TEXT,
+            "loss": POSITIVE,
+            "accuracy": AT_MOST_0,
+            "marginal_rate_of_transformation": AT_LEAST_0,
+            "willingness_to_accept": AT_LEAST_0,
+            "privacy_cost": AT_LEAST_0,
+            "data_loss": AT_LEAST_0,
+            "welfare": AT_MOST_0,
+            "technology": TEXT,
         }
     )
-    return _object({"name": _TEXT, "currency": _CURRENCY, "points": {**_list(point), "minItems": 1}})
+    return object_of({"name": TEXT, "currency": CURRENCY, "points": {**list_of(point), "minItems": 1}})
 
 
 def _table() -> Schema:
-    return _object(
+    return object_of(
         {
-            "name": _TEXT,
-            "by": _list(_TEXT),
-            "where": _by_name(_list(_TEXT)),
-            "unit": _TEXT,
+            "name": TEXT,
+            "by": list_of(TEXT),
+            "where": by_name(list_of(TEXT)),
+            "unit": TEXT,
             "query_count": {"type": "integer", "minimum": 1},
-            "measured_in": _TEXT,
+            "measured_in": TEXT,
             "loss_measure": {"enum": ["squared", "absolute"]},
-            "root_mean_squared_error": _AT_LEAST_0,
-            "half_width": _AT_LEAST_0,
-            "root_mean_squared_consequence": _MAYBE_NUMBER,
-            "data_loss": _AT_LEAST_0,
+            "root_mean_squared_error": AT_LEAST_0,
+            "half_width": AT_LEAST_0,
+            "root_mean_squared_consequence": MAYBE_NUMBER,
+            "data_loss": AT_LEAST_0,
         }
     )
 
 
 def _group() -> Schema:
-    return _object(
+    return object_of(
         {
-            "name": _TEXT,
-            "size": _POSITIVE,
-            "relative_privacy_weight": _AT_LEAST_0,
-            "cost_per_member": _AT_LEAST_0,
-            "privacy_cost": _AT_LEAST_0,
+            "name": TEXT,
+            "size": POSITIVE,
+            "relative_privacy_weight": AT_LEAST_0,
+            "cost_per_member": AT_LEAST_0,
+            "privacy_cost": AT_LEAST_0,
         }
     )
 
 
 def _technology() -> Schema:
-    return _object(
+    return object_of(
         {
-            "noise": _TEXT,
+            "noise": TEXT,
             "strategy": _STRATEGY,
-            "chosen": {"type": "boolean"},
-            "why_not": _MAYBE_TEXT,
-            "epsilon": _MAYBE_NUMBER,
-            "welfare": _MAYBE_NUMBER,
-            "root_mean_squared_error": _MAYBE_NUMBER,
-            "root_mean_squared_consequence": _MAYBE_NUMBER,
+            "chosen": WHETHER,
+            "why_not": MAYBE_TEXT,
+            "epsilon": MAYBE_NUMBER,
+            "welfare": MAYBE_NUMBER,
+            "root_mean_squared_error": MAYBE_NUMBER,
+            "root_mean_squared_consequence": MAYBE_NUMBER,
             "bound_by": {"anyOf": [_BOUND_BY, {"type": "null"}]},
         }
     )
 
 
 def _strategy() -> Schema:
-    return _object(
+    return object_of(
         {
-            "group": _TEXT,
-            "words": _TEXT,
+            "group": TEXT,
+            "words": TEXT,
             "rows": {"type": "integer", "minimum": 1},
-            "weights": {**_list(_EXACT_NUMBER), "minItems": 1},
-            "digest": _DIGEST,
-            "error_coefficient": _POSITIVE,
-            "lower_bound": _AT_LEAST_0,
-            "bound": _TEXT,
-            "gap": _TEXT,
+            "weights": {**list_of(EXACT_NUMBER), "minItems": 1},
+            "digest": DIGEST,
+            "error_coefficient": POSITIVE,
+            "lower_bound": AT_LEAST_0,
+            "bound": TEXT,
+            "gap": TEXT,
         }
     )
 
 
 def _saving() -> Schema:
-    naive = _object(
+    naive = object_of(
         {
-            "noise": _TEXT,
+            "noise": TEXT,
             "strategy": _STRATEGY,
-            "why_not": _MAYBE_TEXT,
-            "epsilon": _MAYBE_NUMBER,
-            "welfare": _MAYBE_NUMBER,
+            "why_not": MAYBE_TEXT,
+            "epsilon": MAYBE_NUMBER,
+            "welfare": MAYBE_NUMBER,
         }
     )
-    costs = {"naive": _MAYBE_NUMBER, "used": _AT_LEAST_0, "optimized": _MAYBE_NUMBER, "least": _MAYBE_NUMBER}
-    return _object(
+    costs = {"naive": MAYBE_NUMBER, "used": AT_LEAST_0, "optimized": MAYBE_NUMBER, "least": MAYBE_NUMBER}
+    return object_of(
         {
             "naive": naive,
-            "dollars": _MAYBE_NUMBER,
-            "at_choice": _object(costs),
-            "least_valid_for": _MAYBE_TEXT,
-            "points": _list(_object({"loss": _POSITIVE, **costs})),
+            "dollars": MAYBE_NUMBER,
+            "at_choice": object_of(costs),
+            "least_valid_for": MAYBE_TEXT,
+            "points": list_of(object_of({"loss": POSITIVE, **costs})),
         }
     )
 
 
 def _guarantee() -> Schema:
-    loss = _object(
+    loss = object_of(
         {
-            "label": _TEXT,
+            "label": TEXT,
             "units": {"type": "integer", "minimum": 1},
-            "exact": {"anyOf": [_EXACT_NUMBER, {"type": "null"}]},
-            "currency": {"anyOf": [_CURRENCY, {"type": "null"}]},
-            "words": _TEXT,
+            "exact": {"anyOf": [EXACT_NUMBER, {"type": "null"}]},
+            "currency": {"anyOf": [CURRENCY, {"type": "null"}]},
+            "words": TEXT,
         }
     )
-    return _object(
+    return object_of(
         {
-            "protected": _TEXT,
-            "indistinguishable": _TEXT,
-            "not_protected": _list(_TEXT),
-            "losses": _list(loss),
-            "beliefs": _list(_TEXT),
-            "assumption": _TEXT,
+            "protected": TEXT,
+            "indistinguishable": TEXT,
+            "not_protected": list_of(TEXT),
+            "losses": list_of(loss),
+            "beliefs": list_of(TEXT),
+            "assumption": TEXT,
         }
     )
 
 
 def _regret() -> Schema:
-    return _object(
-        {"multiple": _POSITIVE, "epsilon": _POSITIVE, "welfare": _AT_MOST_0, "absolute": _NUMBER, "relative": _NUMBER}
+    return object_of(
+        {"multiple": POSITIVE, "epsilon": POSITIVE, "welfare": AT_MOST_0, "absolute": NUMBER, "relative": NUMBER}
     )
 
 
 def _tornado() -> Schema:
-    end = _object({"value": _NUMBER, "epsilon": _MAYBE_NUMBER, "refusal": _MAYBE_TEXT})
-    return _object({"input": _TEXT, "value": _NUMBER, "unit": _TEXT, "epsilon": _POSITIVE, "low": end, "high": end})
+    end = object_of({"value": NUMBER, "epsilon": MAYBE_NUMBER, "refusal": MAYBE_TEXT})
+    return object_of({"input": TEXT, "value": NUMBER, "unit": TEXT, "epsilon": POSITIVE, "low": end, "high": end})
 
 
 def _refusal() -> Schema:
-    place = _object({"file": _MAYBE_TEXT, "line": {"type": ["integer", "null"], "minimum": 1}, "key": _MAYBE_TEXT})
+    place = object_of({"file": MAYBE_TEXT, "line": {"type": ["integer", "null"], "minimum": 1}, "key": MAYBE_TEXT})
     return {
         "title": "A refusal: what was refused, where, why, and what to do instead",
-        **_object(
+        **object_of(
             {
                 "schema": {"const": "refusal/1"},
                 "code": {"type": "string", "minLength": 1, "not": {"const": Refusal.code}},
-                "what": _TEXT,
+                "what": TEXT,
                 "where": place,
-                "why": _TEXT,
-                "instead": _TEXT,
+                "why": TEXT,
+                "instead": TEXT,
             }
         ),
     }
@@ -330,13 +321,13 @@ def _refusal() -> Schema:
 
 def _replicate() -> Schema:
     value: Schema = {"type": ["number", "string", "null"]}
-    row = _object(
-        {"id": _TEXT, "what": _TEXT, "paper": value, "from_its_inputs": value, "corrected": value, "why": _TEXT},
-        {"section": _TEXT, "unit": _TEXT},
+    row = object_of(
+        {"id": TEXT, "what": TEXT, "paper": value, "from_its_inputs": value, "corrected": value, "why": TEXT},
+        {"section": TEXT, "unit": TEXT},
     )
     return {
         "title": "Every number of the paper, beside what follows from its inputs and what is right",
-        **_object({"schema": {"const": "replicate/1"}, "rows": {**_list(row), "minItems": 1}}),
+        **object_of({"schema": {"const": "replicate/1"}, "rows": {**list_of(row), "minItems": 1}}),
     }
 
 
@@ -345,4 +336,7 @@ _SCHEMAS: dict[str, Callable[[], Schema]] = {
     "plan": _plan,
     "refusal": _refusal,
     "replicate": _replicate,
+    **LEDGER_SCHEMAS,
+    **RELEASE_SCHEMAS,
+    **CURATOR_SCHEMAS,
 }

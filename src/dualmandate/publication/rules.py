@@ -59,10 +59,9 @@ def check_rules(rules: Rules, domain: Domain, protection: Protection, *, checkin
     for name in rules.attributes:
         domain.axis(name)
     for attribute in domain.attributes:
-        _check_attribute(rules.of(attribute), attribute, checking=checking)
-    moved = rules.unknown_where_impossible
-    if moved is not None and domain.attribute(moved).missing is None:
-        raise _no_missing_level(moved)
+        check_attribute_rule(rules.of(attribute), attribute, checking=checking)
+    if rules.unknown_where_impossible is not None:
+        check_unknown(rules.unknown_where_impossible, domain)
     dropping = any(Rule.DROP in (rules.of(each).outside, rules.of(each).null) for each in domain.attributes)
     dropping = dropping or _zeros_drop(rules, domain)
     if dropping and protection.neighbors is Neighbors.REPLACE_ONE and not (rules.dropping_is_public or checking):
@@ -74,7 +73,14 @@ def check_rules(rules: Rules, domain: Domain, protection: Protection, *, checkin
         )
 
 
-def _check_attribute(rule: AttributeRule, attribute: Attribute, *, checking: bool) -> None:
+def check_unknown(name: str, domain: Domain) -> None:
+    """Refuse an attribute for impossible records that has no missing level."""
+    if domain.attribute(name).missing is None:
+        raise _no_missing_level(name)
+
+
+def check_attribute_rule(rule: AttributeRule, attribute: Attribute, *, checking: bool = False) -> None:
+    """Refuse rules that one attribute cannot follow."""
     if Rule.REFUSE in (rule.outside, rule.null) and not checking:
         raise InvalidRule(
             f"'{attribute.name}' has the rule 'refuse'",

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Mapping
-from dataclasses import dataclass
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from dualmandate.errors import UnreadableSource
 
-if TYPE_CHECKING:
-    import duckdb
-
-LONGEST_HEADER = 2**20  # characters
+URL_STARTS = "postgresql://USER@HOST/DATABASE"
 
 
 @dataclass(frozen=True)
@@ -21,6 +17,11 @@ class ParquetFile:
     """A Parquet file, one row a record."""
 
     path: Path | str
+
+    @property
+    def name(self) -> str:
+        """What a refusal calls it."""
+        return Path(self.path).name
 
 
 @dataclass(frozen=True)
@@ -33,8 +34,92 @@ class CsvFile:
     path: Path | str
     delimiter: str = ","
 
+    @property
+    def name(self) -> str:
+        """What a refusal calls it."""
+        return Path(self.path).name
 
-Source = ParquetFile | CsvFile
+
+@dataclass(frozen=True)
+class StatisticalFile:
+    """A file of SAS (.sas7bdat), Stata (.dta) or SPSS (.sav), by its ending.
+
+    An empty text is not there, and neither is what the file itself declares as missing. A date is the number that the
+    file keeps for it.
+    """
+
+    path: Path | str
+
+    @property
+    def name(self) -> str:
+        """What a refusal calls it."""
+        return Path(self.path).name
+
+
+@dataclass(frozen=True)
+class DatabaseTable:
+    """A table or view of a SQL database, `name` or `schema.name`, by the SQLAlchemy URL of the database.
+
+    The URL may hold a password: it is never printed. Instead of it, `url_variable` names the environment variable
+    that holds the URL, read when the table is.
+    """
+
+    table: str
+    url: str | None = field(default=None, repr=False)
+    url_variable: str | None = None
+
+    @property
+    def name(self) -> str:
+        """What a refusal calls it."""
+        return self.table
+
+    @property
+    def address(self) -> str:
+        """The URL itself."""
+        address = self.url or (os.environ.get(self.url_variable) if self.url_variable else None)
+        if not address:
+            raise UnreadableSource(
+                f"the database of '{self.table}' has no URL",
+                why=f"the environment variable {self.url_variable} is not set"
+                if self.url_variable
+                else "a table is found through the URL of its database",
+                instead=f"set it to {URL_STARTS}",
+            )
+        return address
+
+
+@dataclass(frozen=True)
+class SparkTable:
+    """A table or view that the running Spark session knows."""
+
+    table: str
+
+    @property
+    def name(self) -> str:
+        """What a refusal calls it."""
+        return self.table
+
+
+Source = ParquetFile | CsvFile | StatisticalFile | DatabaseTable | SparkTable
+SUFFIXES: Mapping[str, Callable[[Path], ParquetFile | CsvFile | StatisticalFile]] = {
+    ".parquet": ParquetFile,
+    ".csv": CsvFile,
+    ".sas7bdat": StatisticalFile,
+    ".dta": StatisticalFile,
+    ".sav": StatisticalFile,
+}
+
+
+def source_file(path: Path | str) -> ParquetFile | CsvFile | StatisticalFile:
+    """The file at a path, of the kind that its ending says."""
+    make = SUFFIXES.get(Path(path).suffix.lower())
+    if make is None:
+        raise UnreadableSource(
+            f"nobody knows how to read '{Path(path).name}'",
+            why=f"a file of records ends in {', '.join(SUFFIXES)}",
+            instead="give it the ending of what is in it",
+        )
+    return make(Path(path))
 
 
 @dataclass(frozen=True)
@@ -43,23 +128,22 @@ class Columns:
 
     table: str
     types: Mapping[str, str]
+    share: Callable[[], float] | None = None  # read so far, where the source itself knows
 
     def type_of(self, name: str) -> str:
         """The SQL type of a column; a refusal names what is missing, never what is there."""
         if name not in self.types:
-            raise UnreadableSource(
-                f"the source has no column '{name}'",
-                why="every attribute and the identifier is a column, in the spelling of the program",
-                instead="rename the column, or name the source that has it",
-            )
+            raise no_column(name)
         return self.types[name]
 
 
 def check_source(source: Source) -> None:
     """Refuse what is no regular file, and a delimiter that is no single character, before anything is opened."""
+    if isinstance(source, DatabaseTable | SparkTable):
+        return
     if not Path(source.path).is_file():
         raise UnreadableSource(
-            f"the source '{Path(source.path).name}' cannot be read",
+            f"the source '{source.name}' cannot be read",
             why="there is no such file",
             instead="name one file that can be read",
         )
@@ -71,11 +155,22 @@ def check_source(source: Source) -> None:
         )
 
 
-def columns(source: Source, connection: duckdb.DuckDBPyConnection) -> Columns:
-    """The columns of a source; what is in them is not read."""
-    table = _parquet(source) if isinstance(source, ParquetFile) else _csv(source)
-    described = connection.execute(f"DESCRIBE SELECT * FROM {table}").fetchall()
-    return Columns(table, {str(row[0]): str(row[1]) for row in described})
+def no_column(name: str) -> UnreadableSource:
+    """The refusal for a column that is not there."""
+    return UnreadableSource(
+        f"the source has no column '{name}'",
+        why="every attribute and the identifier is a column, in the spelling of the program",
+        instead="rename the column, or name the source that has it",
+    )
+
+
+def not_installed(package: str, what: str, extra: str) -> UnreadableSource:
+    """The refusal for a source whose reader is an extra."""
+    return UnreadableSource(
+        f"{what} cannot be read here",
+        why=f"the package {package} is not installed",
+        instead=f"install dualmandate[{extra}]",
+    )
 
 
 def quoted(name: str) -> str:
@@ -86,31 +181,3 @@ def quoted(name: str) -> str:
 def text(words: str) -> str:
     """A text as SQL writes it."""
     return "'" + words.replace("'", "''") + "'"
-
-
-def _parquet(source: ParquetFile) -> str:
-    # The names of folders are no columns: they would be read as text beside the file's own.
-    return f"read_parquet({_place(source)}, hive_partitioning = false)"
-
-
-def _csv(source: CsvFile) -> str:
-    with Path(source.path).open(encoding="utf-8-sig", newline="") as opened:
-        names = next(csv.reader([opened.readline(LONGEST_HEADER)], delimiter=source.delimiter, strict=True), [])
-    if len({name.casefold() for name in names}) != len(names) or not all(names):
-        raise UnreadableSource(
-            f"the columns of '{Path(source.path).name}' have no names of their own",
-            why="a column is found by its name, small and capital letters being the same",
-            instead="name each column once, in the first line",
-        )
-    types = ", ".join(f"{text(name)}: 'VARCHAR'" for name in names)
-    # Nothing is guessed from the data: what a guess depends on would be a value.
-    return (
-        f"read_csv({_place(source)}, columns = {{{types}}}, auto_detect = false, header = true, "
-        f"delim = {text(source.delimiter)}, quote = '\"', escape = '\"', nullstr = '', hive_partitioning = false)"
-    )
-
-
-def _place(source: Source) -> str:
-    """The path, with the characters that would name several files taken as they are written."""
-    path = str(Path(source.path).absolute())
-    return text("".join(f"[{letter}]" if letter in "*?[" else letter for letter in path))

@@ -57,4 +57,4 @@ class Findings:
     impossible: int = field(repr=False)  # in a structural zero
     unidentified: int = field(repr=False)  # without the unit's identifier
     excess: int = field(repr=False)  # beyond what a unit may contribute
-    refused: bool = field(repr=False)  # some attribute whose rule is `refuse` met a value it was meant for
+    refused: tuple[str, ...] = field(repr=False)  # attributes whose rule is `refuse` and that met a value it is for

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,9 +16,11 @@ from numpy.typing import NDArray
 from dualmandate.errors import TooLarge, UnsafeKey
 from dualmandate.population import Confidential, Domain, Protection
 from dualmandate.population.histogram import dense_shape
-from dualmandate.publication.levels import as_text, placement, target
+from dualmandate.publication.bounding import keep_within_bound
+from dualmandate.publication.levels import INTEGERS, as_text, placement, target
+from dualmandate.publication.records import opened
 from dualmandate.publication.rules import Rule, Rules, check_rules
-from dualmandate.publication.sources import Columns, Source, check_source, columns, quoted
+from dualmandate.publication.sources import Columns, Source, SparkTable, check_source, quoted
 from dualmandate.publication.tabulated import Findings, SparseHistogram, Tabulated
 from dualmandate.publication.wall import connected, executed, guarded
 
@@ -27,9 +28,8 @@ if TYPE_CHECKING:
     import duckdb
 
 Progress = Callable[[float], None]
+Counted = tuple[NDArray[np.int64], NDArray[np.int64], int]  # cells, records kept of each, records read
 KEY_BYTES = 32
-ROWS_AT_A_TIME = 500_000  # of `held`, while bounds are enforced
-BLOCK_BYTES = 64  # of SHA-256, to which HMAC pads its key
 
 
 @dataclass(frozen=True)
@@ -39,6 +39,17 @@ class Question:
     domain: Domain
     protection: Protection
     rules: Rules
+
+    @property
+    def columns(self) -> list[str]:
+        """What a source must have: a column for each attribute, and the one that names the unit."""
+        identifier = self.protection.identifier
+        return [*self.domain.names, *([] if identifier is None else [identifier])]
+
+    @property
+    def identified(self) -> bool:
+        """Whether the records of one unit can be found."""
+        return self.protection.identifier is not None
 
 
 def tabulate(
@@ -62,17 +73,20 @@ def tabulate(
         dense_shape(domain)
 
     def work() -> Tabulated:
-        with connected() as connection:
-            reading = _read(columns(source, connection), question, connection)
-            _count(connection, reading, question, key=key, progress=progress)
-            records = _whole(connection, "SELECT sum(records) FROM held")
-            _keep(connection, protection)
-            summed = "SELECT cell, sum(records)::BIGINT AS records FROM kept GROUP BY cell ORDER BY cell"
-            found = connection.execute(summed).fetchnumpy()
-            counted = SparseHistogram(domain, _whole_numbers(found["cell"]), _whole_numbers(found["records"]))
-            return Tabulated(counted if sparse else counted.dense(), records)
+        if isinstance(source, SparkTable):
+            from dualmandate.publication.spark_tabulating import tabulate_table
 
-    return Confidential("tabulated records", guarded(work, name=Path(source.path).name))
+            cells, counts, records = tabulate_table(source, question, key=key)
+        else:
+            with (
+                connected() as connection,
+                opened(source, connection, question.columns, counted=bool(progress)) as found,
+            ):
+                cells, counts, records = counted(found, question, connection, key=key, progress=progress)
+        histogram = SparseHistogram(domain, cells, counts)
+        return Tabulated(histogram if sparse else histogram.dense(), records)
+
+    return Confidential("tabulated records", guarded(work, name=source.name))
 
 
 def check(
@@ -81,22 +95,54 @@ def check(
     *,
     protection: Protection,
     rules: Rules,
-    key: bytes,
     progress: Progress | None = None,
 ) -> Confidential[Findings]:
     """Count what does not fit the domain, for the curator: nothing is published, nothing is spent.
 
     Only here may a rule be `refuse`. The findings stay boxed: they are as confidential as the records.
     """
-    question = _question(domain, protection, rules, key, checking=True)
+    question = _question(domain, protection, rules, bytes(KEY_BYTES), checking=True)
     check_source(source)
 
     def work() -> Findings:
-        with connected() as connection:
-            reading = _read(columns(source, connection), question, connection)
-            return _findings(connection, reading, question, progress=progress)
+        if isinstance(source, SparkTable):
+            from dualmandate.publication.spark_tabulating import check_table
 
-    return Confidential("findings of a check", guarded(work, name=Path(source.path).name))
+            return findings_of(question, check_table(source, question))
+        with connected() as connection, opened(source, connection, question.columns, counted=bool(progress)) as found:
+            return findings_of(question, marks(found, question, connection, progress=progress))
+
+    return Confidential("findings of a check", guarded(work, name=source.name))
+
+
+def counted(
+    found: Columns,
+    question: Question,
+    connection: duckdb.DuckDBPyConnection,
+    *,
+    key: bytes,
+    progress: Progress | None = None,
+) -> Counted:
+    """Cells with records, how many are kept of each, and how many records were read."""
+    statement = f"CREATE TEMP TABLE held AS {_placed(read(found, question, connection), question)}"
+    executed(connection, statement, progress=progress, share=found.share)
+    if question.identified:
+        records = _whole(connection, "SELECT count(*) FROM held")
+        keep_within_bound(connection, question.protection.most_records_per_unit, key=key)
+        table = "kept"
+    else:
+        records = _whole(connection, "SELECT sum(records) FROM held")
+        table = "held WHERE cell IS NOT NULL"
+    summed = f"SELECT cell, sum(records)::BIGINT AS records FROM {table} GROUP BY cell ORDER BY cell"
+    kept = connection.execute(summed).fetchnumpy()
+    return _whole_numbers(kept["cell"]), _whole_numbers(kept["records"]), records
+
+
+def _placed(reading: str, question: Question) -> str:
+    """Records with their cells (NULL: left out): a row a record with its unit, or counted where nobody is named."""
+    if question.identified:
+        return f"SELECT unit, cell FROM ({reading})"
+    return f"SELECT cell, sum(records)::BIGINT AS records FROM ({reading}) GROUP BY cell"
 
 
 def _question(domain: Domain, protection: Protection, rules: Rules, key: bytes, *, checking: bool) -> Question:
@@ -117,23 +163,24 @@ def _question(domain: Domain, protection: Protection, rules: Rules, key: bytes, 
     return Question(domain, protection, rules)
 
 
-def _read(found: Columns, question: Question, connection: duckdb.DuckDBPyConnection) -> str:
-    """The records of a source in SQL, grouped: `unit`, `cell` (NULL: left out), `impossible`, marks, and `records`."""
+def read(found: Columns, question: Question, connection: duckdb.DuckDBPyConnection) -> str:
+    """The records of a source in SQL: `unit`, `cell` (NULL: left out), `impossible`, marks, and `records`."""
     import pyarrow
 
     attributes, joins = question.domain.attributes, []
-    grouped, wanted = [f"{_unit(found, question.protection)} AS unit"], ["unit", "records"]
+    codes, wanted = [f"{_unit(found, question.protection)} AS unit"], ["unit", "records"]
     for number, attribute in enumerate(attributes):
-        placed = placement(attribute, found.type_of(attribute.name), number)
-        grouped.append(f"{placed.code} AS code_{number}")
-        wanted.append(f"{target(placed, question.rules.of(attribute), attribute)} AS level_{number}")
-        wanted.append(f"{placed.null} AS null_{number}")
-        wanted.append(f"NOT ({placed.null}) AND ({placed.found}) IS NULL AS outside_{number}")
-        if placed.codes is not None:
-            connection.register(f"codes_{number}", pyarrow.table(dict(placed.codes)))
-            joins.append(f" LEFT JOIN codes_{number} ON codes_{number}.value = {placed.value}")
-    # Grouped before levels are looked up: a million equal records are looked up once.
-    groups = f"SELECT {', '.join(grouped)}, count(*)::BIGINT AS records FROM {found.table} AS source GROUP BY ALL"
+        place = placement(attribute, found.type_of(attribute.name), number)
+        codes.append(f"{place.code} AS code_{number}")
+        wanted.append(f"{target(place, question.rules.of(attribute), attribute)} AS level_{number}")
+        wanted.append(f"{place.null} AS null_{number}")
+        wanted.append(f"NOT ({place.null}) AND ({place.found}) IS NULL AS outside_{number}")
+        if place.codes is not None:
+            connection.register(f"codes_{number}", pyarrow.table(dict(place.codes)))
+            joins.append(f" LEFT JOIN codes_{number} ON codes_{number}.value = {place.value}")
+    # Grouped before levels are looked up: a million equal records are looked up once. With units few are equal.
+    counted, grouping = ("1::BIGINT", "") if question.identified else ("count(*)::BIGINT", " GROUP BY ALL")
+    groups = f"SELECT {', '.join(codes)}, {counted} AS records FROM {found.table} AS source{grouping}"
     placed_groups = f"SELECT {', '.join(wanted)} FROM ({groups}) AS grouped{''.join(joins)}"
     names = [f"level_{number}" for number in range(len(attributes))]
     kept = " AND ".join(f"{name} IS NOT NULL" for name in names)
@@ -142,8 +189,12 @@ def _read(found: Columns, question: Question, connection: duckdb.DuckDBPyConnect
 
 
 def _unit(found: Columns, protection: Protection) -> str:
+    """The unit as a whole number or as text: two that are written alike are one."""
     name = protection.identifier
-    return "NULL::VARCHAR" if name is None else as_text(name, f"source.{quoted(name)}", found.type_of(name))
+    if name is None:
+        return "NULL::VARCHAR"
+    column, kind = f"source.{quoted(name)}", found.type_of(name)
+    return f"{column}::BIGINT" if kind in INTEGERS else as_text(name, column, kind)
 
 
 def _last_cell(question: Question, names: list[str]) -> str:
@@ -181,89 +232,48 @@ def _within(name: str, mask: NDArray[np.bool_]) -> str:
     return "(" + (" OR ".join(f"{name} BETWEEN {first} AND {after - 1}" for first, after in runs) or "false") + ")"
 
 
-def _count(
-    connection: duckdb.DuckDBPyConnection,
-    reading: str,
-    question: Question,
-    *,
-    key: bytes = bytes(KEY_BYTES),
-    progress: Progress | None,
-) -> None:
-    """The table `held`: records by unit (where units are identified) and cell, those left out with no cell."""
-    by = "unit, cell" if question.protection.identifier is not None else "cell"
-    records = f"SELECT {by}, sum(records)::BIGINT AS records FROM ({reading}) GROUP BY {by}"
-    executed(connection, f"CREATE TEMP TABLE held AS {records}", progress=progress)
-    block = key.ljust(BLOCK_BYTES, b"\0")
-    # As variables: the key stands in no statement.
-    connection.execute("SET VARIABLE inner_pad = ?", [bytes(byte ^ 0x36 for byte in block)])
-    connection.execute("SET VARIABLE outer_pad = ?", [bytes(byte ^ 0x5C for byte in block)])
+def marks(
+    found: Columns, question: Question, connection: duckdb.DuckDBPyConnection, *, progress: Progress | None = None
+) -> list[int]:
+    """The whole numbers of a check: see `findings_of`."""
+    statement = f"CREATE TEMP TABLE marks AS {_marked(read(found, question, connection), question)}"
+    executed(connection, statement, progress=progress, share=found.share)
+    return [int(number) for number in connection.execute("SELECT counts FROM marks").fetchall()[0][0]]
 
 
-def _keep(connection: duckdb.DuckDBPyConnection, protection: Protection) -> None:
-    """The table `kept`: records by cell after the bound, some units at a time so that memory does not grow."""
-    connection.execute("CREATE TEMP TABLE kept (cell BIGINT, records BIGINT)")
-    if protection.identifier is None:
-        connection.execute("INSERT INTO kept SELECT cell, records FROM held WHERE cell IS NOT NULL")
-        return
-    parts = 1 + _whole(connection, "SELECT count(*) FROM held") // ROWS_AT_A_TIME
-    for part in range(parts):
-        connection.execute(f"INSERT INTO kept {_kept(protection, f'hash(unit) % {parts} = {part}')}")
+def _marked(reading: str, question: Question) -> str:
+    """One list of sums over units."""
+    numbers = range(len(question.domain.attributes))
+    marks = [*(f"outside_{n}" for n in numbers), *(f"null_{n}" for n in numbers), "impossible"]
+    of_unit = [f"sum(records) FILTER (WHERE {mark}) AS {mark}" for mark in marks]
+    of_unit.append("sum(records) FILTER (WHERE cell IS NOT NULL) AS kept")
+    units = f"SELECT unit, sum(records) AS records, {', '.join(of_unit)} FROM ({reading}) GROUP BY unit"
+    most = question.protection.most_records_per_unit
+    sums = [
+        *(f"sum({name})" for name in ["records", *marks]),
+        "sum(kept) FILTER (WHERE unit IS NULL)",
+        f"sum(greatest(kept - {most}, 0)) FILTER (WHERE unit IS NOT NULL)",
+    ]
+    return f"SELECT [{', '.join(f'coalesce({one}, 0)::BIGINT' for one in sums)}] AS counts FROM ({units})"
 
 
-def _kept(protection: Protection, part: str) -> str:
-    """Records by cell, with at most the bound of each unit: the first ones by HMAC-SHA-256 of "cell,number,unit".
-
-    `number` counts the unit's records of that cell from 1. They are interchangeable, so what is kept is a uniform
-    choice among the unit's records that depends on nothing but the key and those records.
-    """
-    most = protection.most_records_per_unit
-    whole = f"SELECT unit, cell, records FROM held WHERE unit IS NOT NULL AND cell IS NOT NULL AND {part}"
-    excess = f"SELECT unit FROM ({whole}) GROUP BY unit HAVING sum(records) > {most}"
-    message = "encode(cell::VARCHAR || ',' || number::VARCHAR || ',' || unit)"
-    mac = f"sha256(getvariable('outer_pad') || unhex(sha256(getvariable('inner_pad') || {message})))"
-    too_many = f"({whole}) SEMI JOIN ({excess}) USING (unit)"
-    single = f"SELECT unit, cell, unnest(generate_series(1, records)) AS number FROM {too_many}"
-    ranked = f"SELECT cell, row_number() OVER (PARTITION BY unit ORDER BY {mac}) AS place FROM ({single})"
-    together = (
-        f"SELECT cell, records FROM ({whole}) ANTI JOIN ({excess}) USING (unit) "
-        f"UNION ALL SELECT cell, 1 AS records FROM ({ranked}) WHERE place <= {most}"
-    )
-    return f"SELECT cell, sum(records)::BIGINT AS records FROM ({together}) GROUP BY cell"
-
-
-def _findings(
-    connection: duckdb.DuckDBPyConnection, reading: str, question: Question, *, progress: Progress | None
-) -> Findings:
-    attributes = question.domain.attributes
-    marks = [f"{mark}_{number}" for mark in ("outside", "null") for number in range(len(attributes))]
-    counts = ", ".join(f"sum(records) FILTER (WHERE {mark})" for mark in [*marks, "impossible"])
-    executed(
-        connection,
-        f"CREATE TEMP TABLE marks AS SELECT [sum(records), {counts}] AS counts FROM ({reading})",
-        progress=progress,
-    )
-    row = connection.execute("SELECT counts FROM marks").fetchone()
-    assert row is not None
-    records, *found = (int(count or 0) for count in row[0])
+def findings_of(question: Question, counts: Iterable[int]) -> Findings:
+    """What the sums of a check say: records, outside and null by attribute, impossible, unidentified, excess."""
     names = question.domain.names
-    outside = dict(zip(names, found, strict=False))
-    null = dict(zip(names, found[len(names) :], strict=False))
-    unidentified = excess = 0
-    if question.protection.identifier is not None:
-        _count(connection, reading, question, progress=None)
-        most = question.protection.most_records_per_unit
-        of_unit = "SELECT unit, sum(records) AS records FROM held WHERE cell IS NOT NULL GROUP BY unit"
-        unidentified = _whole(connection, f"SELECT sum(records) FROM ({of_unit}) WHERE unit IS NULL")
-        excess = _whole(
-            connection, f"SELECT sum(greatest(records - {most}, 0)) FROM ({of_unit}) WHERE unit IS NOT NULL"
-        )
-    rules = {attribute.name: question.rules.of(attribute) for attribute in attributes}
-    refused = any(
-        (rules[name].outside is Rule.REFUSE and outside[name] > 0)
-        or (rules[name].null is Rule.REFUSE and null[name] > 0)
+    records, *rest = (int(count) for count in counts)
+    outside = dict(zip(names, rest, strict=False))
+    null = dict(zip(names, rest[len(names) :], strict=False))
+    impossible, unidentified, excess = rest[-3:]
+    rules = {attribute.name: question.rules.of(attribute) for attribute in question.domain.attributes}
+    refused = tuple(
+        name
         for name in names
+        if (rules[name].outside is Rule.REFUSE and outside[name] > 0)
+        or (rules[name].null is Rule.REFUSE and null[name] > 0)
     )
-    return Findings(records, outside, null, found[-1], unidentified, excess, refused)
+    if not question.identified:
+        unidentified = excess = 0
+    return Findings(records, outside, null, impossible, unidentified, excess, refused)
 
 
 def _whole(connection: duckdb.DuckDBPyConnection, statement: str) -> int:
@@ -274,4 +284,5 @@ def _whole(connection: duckdb.DuckDBPyConnection, statement: str) -> int:
 
 
 def _whole_numbers(column: NDArray[np.generic]) -> NDArray[np.int64]:
+    """A column of the engine as 64-bit whole numbers."""
     return np.ascontiguousarray(column, dtype=np.int64)

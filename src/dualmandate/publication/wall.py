@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import duckdb
 
 T = TypeVar("T")
-LARGEST_MEMORY = "1GB"  # for sorting and grouping; beyond it, a private folder on disk
+LARGEST_MEMORY = "500MB"  # for sorting and grouping; beyond it, a private folder on disk
 SECONDS_BETWEEN = 0.1  # two calls of a progress callback
 
 
@@ -33,8 +33,8 @@ def guarded(work: Callable[[], T], *, name: str) -> T:
     except Exception:
         refusal = UnreadableSource(
             f"the source '{name}' cannot be read to its end",
-            why="it is damaged or not of the kind that was named, or there was no room on disk to group it",
-            instead="write the file again and compare its size; what was found in it is not told here",
+            why="it is damaged, gone away or not of the kind that was named, or there was no room on disk to group it",
+            instead="see that it is there and whole, then try again; what was found in it is not told here",
         )
     raise refusal
 
@@ -64,9 +64,17 @@ def connected() -> Iterator[duckdb.DuckDBPyConnection]:
 
 
 def executed(
-    connection: duckdb.DuckDBPyConnection, statement: str, *, progress: Callable[[float], None] | None = None
+    connection: duckdb.DuckDBPyConnection,
+    statement: str,
+    *,
+    progress: Callable[[float], None] | None = None,
+    share: Callable[[], float] | None = None,
 ) -> None:
-    """Carry out one statement, telling from time to time which share of its source is read (0 to 1)."""
+    """Carry out one statement, telling from time to time which share of its source is read (0 to 1).
+
+    A source that knows its `share` is believed; otherwise the engine is asked.
+    """
+    ask = share or (lambda: connection.query_progress() / 100)
     if progress is None:
         connection.execute(statement)
         return
@@ -74,7 +82,7 @@ def executed(
         running = pool.submit(connection.execute, statement)
         try:
             while not wait([running], timeout=SECONDS_BETWEEN).done:
-                progress(min(max(connection.query_progress(), 0.0), 100.0) / 100)
+                progress(min(max(ask(), 0.0), 1.0))
         except BaseException:
             connection.interrupt()
             raise

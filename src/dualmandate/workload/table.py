@@ -74,12 +74,16 @@ class Table:
         """For each row its label on each of `axes`, from the levels of all attributes."""
         axes = self.label_axes
         places = [axes.index(axis) for axis in sorted(axes)]
-        each = (_row_labels(self.factors[axis], levels[axis]) for axis in sorted(axes))
+        each = (self.axis_labels(axis, levels[axis]) for axis in sorted(axes))
         for combination in product(*each):
             label = [""] * len(places)
             for place, word in zip(places, combination, strict=True):
                 label[place] = word
             yield tuple(label)
+
+    def axis_labels(self, axis: int, levels: Sequence[str]) -> tuple[str, ...]:
+        """The labels of its rows on one attribute, from the attribute's levels."""
+        return tuple(_row_labels(self.factors[axis], levels))
 
 
 def _row_labels(factor: Factor, levels: Sequence[str]) -> Iterator[str]:

@@ -6,6 +6,7 @@ Population, costs and weights are the paper's; districts are made up, because no
 from __future__ import annotations
 
 from importlib.resources import files as resources
+from pathlib import Path
 
 from dualmandate.gallery.title_i.districts import code_list
 
@@ -16,3 +17,10 @@ def files() -> dict[str, str]:
         "program.toml": (resources(__package__) / "program.toml").read_text(encoding="utf-8"),
         "districts.csv": code_list(),
     }
+
+
+def write_records(path: Path) -> None:
+    """Write the file that the program publishes from, of children who do not exist."""
+    from dualmandate.gallery.title_i.children import write_children
+
+    write_children(path)

@@ -2,9 +2,16 @@
 
 from dualmandate.program.schema.calibrated import CalibratedNumber
 from dualmandate.program.schema.mechanism import LimitsTable, MechanismTable
-from dualmandate.program.schema.population import AttributeTable, HierarchyTable, InvariantTable, PopulationTable
+from dualmandate.program.schema.population import (
+    AttributeTable,
+    HierarchyTable,
+    InvariantTable,
+    PopulationTable,
+    SourceTable,
+)
 from dualmandate.program.schema.preferences import GroupTable, PreferencesTable
 from dualmandate.program.schema.program import ProgramFile, ProgramTable
+from dualmandate.program.schema.publication import PublicationTable
 from dualmandate.program.schema.workload import FitnessForUse, WorkloadTable
 
 __all__ = [
@@ -20,5 +27,7 @@ __all__ = [
     "PreferencesTable",
     "ProgramFile",
     "ProgramTable",
+    "PublicationTable",
+    "SourceTable",
     "WorkloadTable",
 ]

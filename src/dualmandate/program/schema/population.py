@@ -26,12 +26,13 @@ from dualmandate.program.schema.number import (
 
 # The keys that make each form of an attribute, and the keys that it may carry besides.
 FORMS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    "levels": (("levels",), ("ordered", "missing")),
-    "codes": (("codes",), ("column", "ordered", "missing")),
-    "numbers": (("lower", "upper", "grid"), ("missing",)),
-    "bins": (("edges",), ("missing",)),
-    "range": (("from", "to"), ("missing",)),
+    "levels": (("levels",), ("ordered",)),
+    "codes": (("codes",), ("column", "ordered")),
+    "numbers": (("lower", "upper", "grid"), ()),
+    "bins": (("edges",), ()),
+    "range": (("from", "to"), ()),
 }
+OF_ANY_FORM = ("missing", "outside", "null")
 _WRITE_ONE = (
     'write a list of levels, or { codes = "file.csv" }, { levels = […], ordered = true }, '
     "{ lower = …, upper = …, grid = … }, { edges = […] } or { from = …, to = … }"
@@ -65,6 +66,12 @@ class AttributeTable(BaseModel):
     """The first integer of a range."""
     to: WholeNumber | None = None
     """The last integer of a range."""
+    outside: Literal["drop", "clamp", "missing"] | None = None
+    """What becomes of a record with a value outside the levels: it is left out ("drop"), takes the nearest number
+    ("clamp") or the missing level ("missing"). Where not stated, numbers are clamped and other values dropped."""
+    null: Literal["drop", "missing"] | None = None
+    """What becomes of a record without a value: it is left out ("drop") or takes the missing level ("missing"), which
+    it does where a missing level is declared and nothing is stated."""
 
     @model_validator(mode="after")
     def _one_form(self) -> Self:
@@ -76,7 +83,7 @@ class AttributeTable(BaseModel):
         absent = next((key for key in needed if key not in stated), None)
         if absent is not None:
             raise lacking(absent, f"with {needed[0]} goes {absent}", _WRITE_ONE)
-        stray = next((key for key in sorted(stated) if key not in needed + allowed), None)
+        stray = next((key for key in sorted(stated) if key not in needed + allowed + OF_ANY_FORM), None)
         if stray is not None:
             raise refused(f"{stray} says nothing about an attribute given by {needed[0]}", _WRITE_ONE, key=stray)
         return self
@@ -135,6 +142,60 @@ class InvariantTable(BaseModel):
     """Levels that records must have to be counted."""
 
 
+_WRITE_SOURCE = (
+    'write "file.parquet" (or .csv, .sas7bdat, .dta, .sav), { path = "file.csv", delimiter = ";" }, '
+    '{ url = "postgresql://…", table = "…" }, { url_variable = "…", table = "…" } or { spark = "…" }'
+)
+
+
+class SourceTable(BaseModel):
+    """Where the confidential records lie: a file, a table of a database, or a table of Spark."""
+
+    model_config = CLOSED
+
+    path: Text | None = None
+    """A file, found from where the program file stands; its ending says its kind: .parquet, .csv, .sas7bdat, .dta or
+    .sav. A text in place of the table is a path."""
+    delimiter: Text | None = None
+    """What separates the values of a CSV file; a comma where it is not stated."""
+    url: Text | None = None
+    """The SQLAlchemy URL of a database, without a password: this file is public."""
+    url_variable: Text | None = None
+    """The environment variable that holds the URL, which may then have a password."""
+    table: Text | None = None
+    """The table or view of the database: `name` or `schema.name`."""
+    spark: Text | None = None
+    """A table or view that the Spark session knows."""
+
+    @model_validator(mode="after")
+    def _one_form(self) -> Self:
+        stated = self.model_fields_set
+        if len(stated & {"path", "url", "url_variable", "spark"}) != 1:
+            raise refused("records lie in exactly one place", _WRITE_SOURCE)
+        in_database = bool(stated & {"url", "url_variable"})
+        if in_database and self.table is None:
+            raise lacking("table", "a database has many tables", _WRITE_SOURCE)
+        for key, fits in (("table", in_database), ("delimiter", self.path is not None)):
+            if key in stated and not fits:
+                raise refused(f"{key} says nothing about a source of this kind", _WRITE_SOURCE, key=key)
+        return self
+
+
+def _source(value: object) -> object:
+    if isinstance(value, str):
+        return {"path": value}
+    if not isinstance(value, dict):
+        raise refused("a source is a file or a table", _WRITE_SOURCE)
+    return value
+
+
+class _OrPath:
+    """Says in the JSON Schema that a bare path will do."""
+
+    def __get_pydantic_json_schema__(self, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        return {"anyOf": [{"type": "string", "minLength": 1}, handler(core)]}
+
+
 class PopulationTable(BaseModel):
     """Who is counted and protected."""
 
@@ -158,8 +219,14 @@ class PopulationTable(BaseModel):
     """The size of a household for which the guarantee is stated too."""
     records_changing_together: Count | None = None
     """How many records must change together where invariants cross."""
-    source: Text | None = None
-    """The confidential file; `plan` never opens it."""
+    source: Annotated[SourceTable, BeforeValidator(_source), _OrPath()] | None = None
+    """The confidential file or table; `plan` never opens it."""
+    unknown_where_impossible: Text | None = None
+    """The attribute that takes its missing level in a record that lies in a structural zero; where it is not stated,
+    such a record is left out."""
+    dropping_is_public: bool = False
+    """Whether it is accepted, under replace-one neighbors, that leaving out a record with odd values is not
+    protected."""
     hierarchies: dict[str, HierarchyTable] = {}
     """How levels roll up."""
     structural_zeros: Several[dict[str, Levels]] = ()

@@ -10,6 +10,7 @@ from dualmandate.program.schema.mechanism import LimitsTable, MechanismTable
 from dualmandate.program.schema.number import CLOSED, Several, Text, refused, whole_number
 from dualmandate.program.schema.population import InvariantTable, PopulationTable
 from dualmandate.program.schema.preferences import PreferencesTable
+from dualmandate.program.schema.publication import PublicationTable
 from dualmandate.program.schema.workload import WorkloadTable
 
 SCHEMA_VERSION = 1
@@ -56,3 +57,5 @@ class ProgramFile(BaseModel):
     """Caps set from outside."""
     invariants: Several[InvariantTable] = ()
     """Totals that are published without noise."""
+    publication: PublicationTable = PublicationTable()
+    """In which forms a release is written."""

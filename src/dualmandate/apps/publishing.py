@@ -1,0 +1,181 @@
+"""`dualmandate publish`: carry out exactly an approved plan, or take up a release where it was left."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dualmandate.apps.account_terms import amount_document
+from dualmandate.apps.leaving import Interruption
+from dualmandate.apps.ledgers import find_ledger, person
+from dualmandate.apps.planning import PROGRAM_FILE, program_file
+from dualmandate.apps.voice import Progress, Voice
+from dualmandate.errors import InvalidFile, InvalidRequest, NotApproved, Place, Refusal
+from dualmandate.ledger import Ledger, Release
+from dualmandate.population import Currency
+from dualmandate.population.rational import written
+
+if TYPE_CHECKING:
+    from dualmandate.program import Program
+    from dualmandate.publication import Order
+
+RELEASES = "releases"  # the folder beside the program where releases are written unless another is named
+
+
+@dataclass(frozen=True)
+class Publishing:
+    """What was typed."""
+
+    plan: Path
+    out: Path | None = None
+    ledger: str | None = None
+    by: str | None = None
+    resume: str | None = None
+    again: bool = False
+
+
+@dataclass(frozen=True)
+class Published:
+    """A release that was just written and settled."""
+
+    entry: Release
+    folder: Path
+    currency: Currency  # of the account
+    remaining: Fraction
+
+    def words(self) -> str:
+        """Where the release lies, what it cost, and what the account has left."""
+        entry = self.entry
+        return "\n".join(
+            [
+                f"published: release {entry.name}, at a loss of {entry.loss.currency} {written(entry.loss.amount)} "
+                f"of each {entry.unit}",
+                f"the account '{entry.account}' has {self.currency} {written(self.remaining)} left",
+                "the secret of its noise is destroyed; nobody can make or unmake it again",
+                "",
+                f"to open: {self.folder / 'index.html'}",
+            ]
+        )
+
+    def document(self) -> dict[str, object]:
+        """The publication as the JSON document `publication/1`."""
+        entry = self.entry
+        return {
+            "schema": "publication/1",
+            "label": "internal",
+            "release": entry.name,
+            "directory": str(self.folder),
+            "plan_digest": entry.plan_digest,
+            "account": entry.account,
+            "snapshot": entry.snapshot,
+            "loss": {**amount_document(entry.loss.amount), "currency": str(entry.loss.currency)},
+            "unit": entry.unit,
+            "currency": str(self.currency),
+            "cost": amount_document(entry.cost),
+            "remaining": amount_document(self.remaining),
+        }
+
+
+def publish(asked: Publishing, voice: Voice) -> None:
+    """Publish, or resume, and say what happened."""
+    with voice.progress(f"reading {asked.plan.name}") as progress:
+        program, order = _ordered(asked, progress)
+        folder = program.document.path.parent
+        ledger = find_ledger(folder, asked.ledger).open()
+        with _resumable(asked, ledger, order):
+            published = carry_out(asked, program, order, ledger=ledger, progress=progress)
+    voice.say(published.words())
+    voice.document(published.document())
+
+
+def carry_out(asked: Publishing, program: Program, order: Order, *, ledger: Ledger, progress: Progress) -> Published:
+    """Carry the order out, or the rest of it, and count what is left."""
+    from dualmandate.publication import act
+
+    by, source = person(asked.by), program.source
+    if source is None:
+        raise InvalidRequest(
+            "the program names no source",
+            why="tables are made of records, and the program says where these lie",
+            instead='state source = "…" under [population], plan again, and have that plan approved',
+            where=Place(file=str(program.document.path), key="population.source"),
+        )
+    out = asked.out or program.document.path.parent / RELEASES
+    if asked.resume is not None:
+        made = act.resume(order, source, ledger, release=asked.resume, out=out, by=by, progress=progress)
+    else:
+        request = act.Asked(by, snapshot=source.name, again=asked.again)
+        made = act.publish(order, source, ledger, out=out, asked=request, progress=progress)
+    entry = ledger.release(made.name)
+    account = next(account for account in ledger.accounts() if account.name == entry.account)
+    return Published(entry, made, account.currency, ledger.remaining(account.name))
+
+
+def _ordered(asked: Publishing, progress: Progress) -> tuple[Program, Order]:
+    """The program and what its plan orders: a saved plan as it stands, or a program that is planned again."""
+    from dualmandate.program import load, load_plan
+    from dualmandate.program.publishing import order_of, order_of_plan
+
+    if asked.plan.is_dir() or asked.plan.suffix == ".toml":
+        program = load(program_file(asked.plan))
+        return program, order_of_plan(program.plan(progress=progress))
+    plan = load_plan(asked.plan)
+    program = _program_of(asked.plan, plan.program_digest)
+    return program, order_of(plan, program, asked.plan.parent)
+
+
+def _program_of(plan: Path, digest: str) -> Program:
+    """The program that a plan was made of: the nearest program.toml upward from the plan that says the same."""
+    from dualmandate.program import load
+    from dualmandate.program.digest import digest_of, exact_content
+
+    here, changed = plan.parent, None
+    above = () if plan.is_absolute() else Path.cwd().parents
+    for folder in (here, *here.parents, *above):
+        file = folder / PROGRAM_FILE
+        if not file.is_file():
+            continue
+        program = load(file)
+        if digest_of(exact_content(program.document.content)) == digest:
+            return program
+        changed = changed or file
+    if changed is not None:
+        raise NotApproved(
+            "the program was changed after the plan was made",
+            why="exactly the approved plan is published, and it was made of another program",
+            instead="restore the program, or plan it again and have that plan approved",
+            where=Place(file=str(changed)),
+        )
+    raise InvalidFile(
+        f"the program of '{plan.name}' was not found",
+        why=f"there is no {PROGRAM_FILE} in the plan's folder or above it",
+        instead="publish the program file itself, or move the plan's folder into the program's",
+        where=Place(file=str(plan)),
+    )
+
+
+@contextmanager
+def _resumable(asked: Publishing, ledger: Ledger, order: Order) -> Iterator[None]:
+    """An interruption says how to go on."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        try:
+            waiting = [
+                entry.name
+                for entry in ledger.releases(order.account)
+                if entry.plan_digest == order.plan_digest and entry.state.is_active
+            ]
+        except Refusal:
+            raise KeyboardInterrupt from None
+        if not waiting:
+            raise
+        words = ["dualmandate", "publish", str(asked.plan), "--resume", asked.resume or waiting[-1]]
+        for flag, value in (("--out", asked.out), ("--ledger", asked.ledger)):
+            words += [] if value is None else [flag, str(value)]
+        raise Interruption(shlex.join(words)) from None

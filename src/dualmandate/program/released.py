@@ -1,0 +1,69 @@
+"""Reading a release back: its tables, its estimates, and how wrong any of them may be, from public files alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from dualmandate.mechanism import ExactStrategy
+from dualmandate.population import Currency, PrivacyLoss
+from dualmandate.program.program import load
+from dualmandate.program.publishing import form_of, read_strategy
+from dualmandate.publication.forms import Form
+from dualmandate.publication.nest_form import NestForm
+from dualmandate.publication.nested import nest_of
+from dualmandate.publication.order import Group, Order
+from dualmandate.publication.release import Release, read_facts
+from dualmandate.workload import Workload
+
+
+def load_release(folder: str | Path) -> Release:
+    """A release from the folder that `publish` wrote; refused where a file of it is missing or was changed."""
+    place = Path(folder)
+    facts = read_facts(place)
+
+    @cache
+    def order() -> Order:
+        return _order(place, facts)
+
+    def form(group: str) -> Form:
+        return next(each.form for each in order().groups if each.name == group)
+
+    def together() -> NestForm:
+        nest = nest_of(order())
+        assert nest is not None  # release.json says so
+        return NestForm(order(), nest)
+
+    return Release(place, facts, form, together)
+
+
+def _order(folder: Path, facts: Mapping[str, Any]) -> Order:
+    """What was carried out, from the program and the strategies that the release carries along."""
+    program = load(folder / facts["program_file"])
+
+    def read(group: str, workload: Workload) -> ExactStrategy:
+        path = next(each["strategy"] for each in facts["groups"] if each["name"] == group)
+        return read_strategy(folder / path, workload, program.protection)
+
+    groups = tuple(
+        Group(
+            each["name"],
+            form_of(each["tables"], each["name"], facts["mechanism"], program=program, strategies=read),
+            Fraction(each["loss"]),
+        )
+        for each in facts["groups"]
+    )
+    return Order(
+        plan_digest=facts["plan_digest"],
+        program=facts["program"],
+        account=facts["account"],
+        loss=PrivacyLoss(Fraction(facts["loss"]["exact"]), Currency(facts["loss"]["currency"])),
+        domain=program.domain,
+        protection=program.protection,
+        rules=program.rules,
+        groups=groups,
+        units={table["name"]: table["unit"] for table in facts["tables"]},
+    )

@@ -1,0 +1,74 @@
+"""Families that cross, held exactly: an integer program, with a limit of time and an honest answer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dualmandate.errors import NoConsistentTables
+
+SECONDS = 60.0
+
+
+@dataclass(frozen=True, eq=False)
+class WholeSolution:
+    """Counts that satisfy every equation exactly, and whether none nearer exists."""
+
+    counts: NDArray[np.int64] = field(repr=False)  # shape (cells,)
+    distance: float  # Σ weight·|count − target|
+    status: Literal["proved optimal", "feasible, not proved optimal"]
+
+
+def integer_program(
+    targets: NDArray[np.float64],
+    equations: Any,
+    totals: NDArray[np.int64],
+    *,
+    weights: NDArray[np.float64] | None = None,
+    seconds: float = SECONDS,
+) -> WholeSolution:
+    """Non-negative whole numbers with `equations` @ counts = totals, nearest to the targets in weighted absolute terms.
+
+    Equations are whole numbers, dense or sparse, and may cross. Nothing is relaxed: where no counts satisfy them, or
+    none were found in `seconds`, it is refused.
+    """
+    from scipy.optimize import Bounds, LinearConstraint, milp
+    from scipy.sparse import csr_array, eye_array, hstack, vstack
+
+    cells, matrix = targets.size, csr_array(equations)
+    price = np.ones(cells) if weights is None else weights
+    unit, none = eye_array(cells), csr_array((matrix.shape[0], cells))
+    held = LinearConstraint(hstack([matrix, none]), totals, totals)
+    # d ≥ n − e and d ≥ e − n: the second half of the variables are distances
+    apart = LinearConstraint(
+        vstack([hstack([-unit, unit]), hstack([unit, unit])]), np.concatenate([-targets, targets]), np.inf
+    )
+    found = milp(
+        np.concatenate([np.zeros(cells), price]),
+        integrality=np.repeat([1, 0], cells),
+        bounds=Bounds(0, np.inf),
+        constraints=[held, apart],
+        options={"time_limit": seconds, "mip_rel_gap": 0.0},
+    )
+    if found.x is None:
+        raise _none(proved=found.status == 2, seconds=seconds)
+    counts = np.rint(found.x[:cells]).astype(np.int64)
+    if np.any(matrix @ counts != totals) or np.any(counts < 0):
+        raise _none(proved=False, seconds=seconds)
+    distance = float((price * np.abs(counts - targets)).sum())
+    return WholeSolution(counts, distance, "proved optimal" if found.status == 0 else "feasible, not proved optimal")
+
+
+def _none(*, proved: bool, seconds: float) -> NoConsistentTables:
+    return NoConsistentTables(
+        "the totals that are to hold exactly " + ("contradict each other" if proved else "were not met in time"),
+        why="no counts satisfy all of them"
+        if proved
+        else f"no counts that satisfy all were found in {seconds:g} seconds",
+        instead="state totals of one population"
+        if proved
+        else "allow more time, or hold fewer crossing totals exactly",
+    )

@@ -1,0 +1,98 @@
+"""How a loss is shared along the chain: the shares that make the estimates of all tables most precise.
+
+With σ² = 1/(loss·share) for the share of each table, and tables of every level of the tree measured in the same
+proportions, minimize Σ_l Σ_k v_k·L_l·(mean variance of the groups of level k at the nodes of level l), the variances
+those of the best linear unbiased estimates. L_l is the share of level l: without it, the level with the least loss
+would decide alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from dualmandate.publication.consistency.nesting import Chain, Tree
+from dualmandate.publication.consistency.precision import final_variances, risen_variances, table_variances
+from dualmandate.publication.consistency.weighing import Floats, Pair, Weights
+
+PARTS = 1000  # of which a share is a whole number
+
+
+@dataclass(frozen=True)
+class Sharing:
+    """A loss over the levels of a tree and of a chain: both lists of shares sum to 1.
+
+    What is known exactly is not measured; its share goes to the other tables of that level, in proportion.
+    """
+
+    levels: tuple[Fraction, ...]
+    tables: tuple[Fraction, ...]
+    known: frozenset[Pair] = frozenset()
+
+    def shares(self) -> dict[Pair, Fraction]:
+        """The share of each table that is measured; they sum to 1."""
+        measured = {
+            level: [k for k in range(len(self.tables)) if (level, k) not in self.known]
+            for level in range(len(self.levels))
+        }
+        return {
+            (level, k): share * self.tables[k] / sum(self.tables[each] for each in ks)
+            for (level, ks), share in zip(measured.items(), self.levels, strict=True)
+            for k in ks
+            if self.tables[k]
+        }
+
+
+def shared(
+    tree: Tree, chain: Chain, levels: Sequence[Fraction], values: Mapping[Pair, float], known: Collection[Pair] = ()
+) -> Sharing:
+    """The best shares of a chain's tables, in thousandths; `values` are v of the tables that count, any subset."""
+    from scipy.optimize import minimize
+
+    def sharing(logits: Floats) -> Sharing:
+        exponentials = np.exp(np.append(logits, 0.0))
+        return Sharing(tuple(levels), thousandths(exponentials / exponentials.sum()), frozenset(known))
+
+    def loss(logits: Floats) -> float:
+        exponentials = np.exp(np.append(logits, 0.0))
+        return expected_loss(tree, chain, levels, exponentials / exponentials.sum(), values, known)
+
+    best = minimize(loss, np.zeros(chain.last), method="L-BFGS-B", bounds=[(-6.0, 6.0)] * chain.last)
+    return sharing(best.x)
+
+
+def expected_loss(
+    tree: Tree,
+    chain: Chain,
+    levels: Sequence[Fraction],
+    tables: Floats,
+    values: Mapping[Pair, float],
+    known: Collection[Pair] = (),
+) -> float:
+    """Σ v·L·(mean variance of a table's numbers), for a loss of 1."""
+    variances = dict.fromkeys(known, 0.0)
+    for level, share in enumerate(levels):
+        measured = [k for k in range(len(tables)) if (level, k) not in variances]
+        whole = sum(tables[k] for k in measured)
+        variances |= {(level, k): whole / float(share) / tables[k] for k in measured}
+    weights = Weights.of(chain, variances, levels=len(levels))
+    risen, _ = risen_variances(tree, weights)
+    final = final_variances(tree, risen, risen[0])
+    loss = 0.0
+    for level in sorted({level for level, _ in values}):
+        means = tuple(each.mean(axis=0, keepdims=True) for each in final[level])  # tables are linear in innovations
+        for k, each in enumerate(table_variances(weights, means)):
+            loss += values.get((level, k), 0.0) * float(levels[level]) * each.mean()
+    return float(loss)
+
+
+def thousandths(shares: Floats) -> tuple[Fraction, ...]:
+    """Shares rounded to thousandths that sum to 1, by largest remainders; none below one thousandth."""
+    parts = np.maximum(np.floor(shares * PARTS), 1).astype(np.int64)
+    order = np.argsort(-(shares * PARTS - parts), kind="stable")
+    parts[order[: max(PARTS - int(parts.sum()), 0)]] += 1
+    parts[np.argmax(parts)] -= parts.sum() - PARTS
+    return tuple(Fraction(int(part), PARTS) for part in parts)

@@ -1,0 +1,111 @@
+"""From a histogram to noisy whole numbers, and from these to unbiased estimates with their standard errors.
+
+The noise of a row is a function of the release's secret, the plan, the exact histogram, the group, the kind of row and
+the row's number among its kind: whoever measures again, after a crash or elsewhere, measures the same.
+"""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Iterator
+from hashlib import sha256
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dualmandate.mechanism.noise import SAMPLER_VERSION, subkey
+from dualmandate.population import Confidential
+from dualmandate.publication.measurements import Measurements, PublishedTable
+from dualmandate.publication.order import Group, Order
+from dualmandate.publication.tabulated import SparseHistogram, Tabulated
+from dualmandate.workload import Table
+
+FINGERPRINT_VERSION = b"histogram/1"
+
+
+def tabulation_key(secret: Confidential[bytes]) -> bytes:
+    """The key that decides which records of a unit with too many are kept."""
+    return hmac.new(secret.open_for("tabulating"), b"contribution bounds", sha256).digest()
+
+
+def fingerprint(order: Order, tabulated: Confidential[Tabulated], secret: Confidential[bytes]) -> str:
+    """HMAC-SHA-256 of the exact histogram, of the plan and of the versions, under the release's secret: 64 digits."""
+    counts = _counts(tabulated, "binding a release to its data").reshape(-1)
+    occupied = np.flatnonzero(counts)
+    content = hmac.new(secret.open_for("binding a release to its data"), digestmod=sha256)
+    versions = FINGERPRINT_VERSION, str(SAMPLER_VERSION).encode(), order.plan_digest.encode()
+    for piece in (*versions, str(order.domain.shape).encode()):
+        content.update(len(piece).to_bytes(8, "little") + piece)
+    for numbers in (occupied, counts[occupied]):
+        content.update(len(numbers).to_bytes(8, "little"))
+        content.update(numbers.astype("<i8").tobytes())
+    return content.hexdigest()
+
+
+def measure(
+    order: Order, tabulated: Confidential[Tabulated], secret: Confidential[bytes], *, mac: str
+) -> Iterator[Measurements]:
+    """Every group of tables with its noise; `mac` is the fingerprint that the ledger has bound the release to."""
+    counts = _counts(tabulated, "measuring")
+    for group in order.groups:
+        values = _noise(order, group, secret, mac=mac)  # all of it, before the counts are looked at
+        np.add(values, group.form.count(counts), out=values)
+        yield Measurements(group.name, group.noises, group.form.kinds().astype(np.int64), values)
+
+
+def _noise(order: Order, group: Group, secret: Confidential[bytes], *, mac: str) -> NDArray[np.int64]:
+    kinds = group.form.kinds()
+    noise = np.empty(len(kinds), dtype=np.int64)
+    for kind, law in enumerate(group.noises):
+        rows = np.flatnonzero(kinds == kind)
+        key = subkey(
+            secret.open_for("drawing noise"),
+            order.plan_digest,
+            histogram_mac=bytes.fromhex(mac),
+            measurement=f"{group.name} / kind {kind}",
+        )
+        noise[rows] = law.sampler().draw(key, range(len(rows)))
+    return noise
+
+
+def exact_totals(order: Order, tabulated: Confidential[Tabulated]) -> NDArray[np.int64] | None:
+    """What the program publishes without noise, and what its neighbor relation takes as known; None for nothing."""
+    if order.public is None:
+        return None
+    return np.asarray(order.public.answers(_counts(tabulated, "publishing exact totals")), dtype=np.int64)
+
+
+def _counts(tabulated: Confidential[Tabulated], purpose: str) -> NDArray[np.int64]:
+    histogram = tabulated.open_for(purpose).histogram
+    return (histogram.dense() if isinstance(histogram, SparseHistogram) else histogram).counts
+
+
+def estimated(
+    order: Order, group: Group, measured: Measurements, public: NDArray[np.float64] | None
+) -> Iterator[PublishedTable]:
+    """The best linear unbiased estimates of a group's tables, each with its standard error."""
+    answers, start = group.form.answers(measured.values, public), 0
+    for table in group.form.workload.tables:
+        here = answers[start : start + table.query_count]
+        start += table.query_count
+        grid = float(table.grid)
+        columns, labels = labeled(order, table)
+        yield PublishedTable(
+            name=table.name,
+            unit=order.units[table.name],
+            columns=columns,
+            labels=labels,
+            estimates=here * grid,
+            standard_errors=np.sqrt(group.form.variances(table.name, group.loss)) * grid,
+        )
+
+
+def labeled(order: Order, table: Table) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
+    """The columns of a table and the levels of each, in the row-major order of its numbers."""
+    names = [attribute.name for attribute in order.domain.attributes]
+    asked = table.tabulation.by if table.tabulation is not None else ()
+    axes = sorted(table.label_axes)
+    words = {order.domain.resolve(name)[0]: name for name in asked}
+    columns = tuple(words.get(axis, names[axis]) for axis in axes)
+    levels = [attribute.levels for attribute in order.domain.attributes]
+    return columns, tuple(table.axis_labels(axis, levels[axis]) for axis in axes)

@@ -1,0 +1,113 @@
+"""The Spark session that records and noise may travel through.
+
+A cluster moves confidential rows between machines and onto their disks, and with them, inside the functions that it
+sends out, the keys of a release. So it is refused unless it encrypts both ways. Keys never stand in a configuration,
+in an environment variable, in a statement or in the name of a step: those are shown on pages and kept in logs.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from copy import copy
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from dualmandate.errors import Refusal, UnreadableSource
+from dualmandate.publication.sources import not_installed
+
+if TYPE_CHECKING:
+    import pyarrow
+    from pyspark.sql import DataFrame, SparkSession
+
+# What a cluster must be set to, besides `spark.authenticate.secret` on each of its machines.
+SEALED = {
+    "spark.authenticate": "true",  # only those who know the cluster's secret take part
+    "spark.network.crypto.enabled": "true",  # what travels is encrypted
+    "spark.io.encryption.enabled": "true",  # what is put on a disk is encrypted
+}
+
+Batches = Iterator["pyarrow.RecordBatch"]
+T = TypeVar("T")
+
+
+def running_session() -> SparkSession:
+    """The session of this process, or a new one as Spark's own configuration describes it; refused unless sealed."""
+    if find_spec("pyspark") is None:
+        raise not_installed("pyspark", "a table of Spark", "spark")
+    # Workers of a cluster need the same Python packages; where nothing is said they are this environment's.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    with quiet():
+        from pyspark.sql import SparkSession
+
+        session = SparkSession.getActiveSession()
+        if session is None:
+            session = SparkSession.builder.appName("dualmandate").getOrCreate()
+            session.sparkContext.setLogLevel("OFF")  # Spark repeats values that it cannot convert
+    check_sealed(session)
+    return session
+
+
+def check_sealed(session: SparkSession) -> None:
+    """Refuse a cluster that would send or store records and keys in the clear."""
+    context = session.sparkContext
+    if (context.master or "").split("[")[0] == "local":
+        return
+    absent = [name for name, value in SEALED.items() if context.getConf().get(name, "false") != value]
+    if absent:
+        raise UnreadableSource(
+            "this Spark cluster does not encrypt what it moves and stores",
+            why=f"{', '.join(absent)} is not true",
+            instead="set it on every machine of the cluster, and spark.authenticate.secret with it",
+        )
+
+
+def map_batches(frame: DataFrame, kernel: Callable[[Batches], Batches], schema: str, *, name: str) -> DataFrame:
+    """The frame that a kernel makes of each partition; what it fails with stays on the worker."""
+
+    def guarded_kernel(batches: Batches) -> Batches:
+        try:
+            yield from kernel(batches)
+        except Refusal as known:
+            refusal = copy(known)
+        except Exception:
+            refusal = UnreadableSource(
+                f"a part of '{name}' cannot be read to its end",
+                why="it is damaged or not of the kind that was named, or a worker has no room on its disk",
+                instead="see that it is whole, then try again; what was found in it is not told here",
+            )
+        else:
+            return
+        raise refusal
+
+    with quiet():
+        return frame.mapInArrow(guarded_kernel, schema)
+
+
+def gathered(frame: DataFrame) -> pyarrow.Table:
+    """All rows of a frame, here."""
+    with quiet():
+        return frame.toArrow()
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Nothing is heard of Spark's errors, which repeat values, nor of pandas 3, which it does not know yet."""
+    spoken = logging.getLogger("SQLQueryContextLogger")
+    before, spoken.disabled = spoken.disabled, True
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
+            yield
+    finally:
+        spoken.disabled = before
+
+
+def partitions(session: SparkSession) -> int:
+    """Into how many parts rows are shuffled."""
+    setting: Any = session.conf.get("spark.sql.shuffle.partitions", "200")
+    return int(setting)

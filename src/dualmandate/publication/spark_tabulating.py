@@ -1,0 +1,117 @@
+"""Tabulation where the records are: Spark selects, shuffles and adds up; each part is tabulated as a file would be.
+
+The same code places every record and bounds every unit as on one machine, so the histogram is the same to the record.
+"""
+
+from __future__ import annotations
+
+from itertools import chain
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dualmandate.errors import UnreadableSource
+from dualmandate.publication.records import Stream, chosen, offered
+from dualmandate.publication.sources import Columns, SparkTable
+from dualmandate.publication.spark_session import Batches, gathered, map_batches, partitions, quiet, running_session
+from dualmandate.publication.tabulating import Counted, Question, counted, marks, read
+from dualmandate.publication.wall import connected
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+READ = -1  # in place of a cell: how many records were read
+
+
+def tabulate_table(source: SparkTable, question: Question, *, key: bytes) -> Counted:
+    """Cells with records, how many are kept of each, and how many records were read."""
+    session = running_session()
+    frame = counted_cells(session, _records(session, source, question), question, key=key)
+    found = gathered(frame.orderBy("cell"))
+    cells, counts = (found.column(name).to_numpy().astype(np.int64) for name in ("cell", "records"))
+    there = cells != READ
+    return cells[there], counts[there], int(counts[~there].sum())
+
+
+def counted_cells(session: SparkSession, records: DataFrame, question: Question, *, key: bytes) -> DataFrame:
+    """Records by cell (`cell`, `records`), with one row for the cell `READ`; still on the cluster.
+
+    All records of a unit are brought together first. The key travels inside the function that is sent to the workers,
+    apart from the domain, which may be large enough for Spark to put it into a file.
+    """
+    import pyspark.sql.functions as sql
+
+    asked = session.sparkContext.broadcast(question)
+
+    def kernel(batches: Batches) -> Batches:
+        import pyarrow
+
+        first = next(batches, None)
+        if first is None:
+            return
+        with connected() as connection:
+            found = offered(Stream(first.schema, chain([first], batches)), connection)
+            cells, counts, read_here = counted(found, asked.value, connection, key=key)
+        yield pyarrow.record_batch({"cell": np.append(cells, READ), "records": np.append(counts, read_here)})
+
+    parts = map_batches(_together(session, records, question), kernel, "cell long, records long", name="the records")
+    return parts.groupBy("cell").agg(sql.sum("records").alias("records"))
+
+
+def check_table(source: SparkTable, question: Question) -> list[int]:
+    """The sums of a check over all parts."""
+    session = running_session()
+    asked = session.sparkContext.broadcast(question)
+
+    def kernel(batches: Batches) -> Batches:
+        import pyarrow
+
+        first = next(batches, None)
+        if first is None:
+            return
+        with connected() as connection:
+            found = offered(Stream(first.schema, chain([first], batches)), connection)
+            numbers = marks(found, asked.value, connection)
+        yield pyarrow.record_batch({"place": np.arange(len(numbers)), "number": np.array(numbers, dtype=np.int64)})
+
+    records = _together(session, _records(session, source, question), question)
+    found = gathered(map_batches(records, kernel, "place long, number long", name=source.table))
+    sums = np.zeros(2 * len(question.domain.attributes) + 4, dtype=np.int64)
+    np.add.at(sums, found.column("place").to_numpy(), found.column("number").to_numpy())
+    return [int(number) for number in sums]
+
+
+def _records(session: SparkSession, source: SparkTable, question: Question) -> DataFrame:
+    """The wanted columns of the table; what its declared types cannot serve is refused before a record is read."""
+    import pyspark.sql.functions as sql
+    from pyspark.errors import AnalysisException
+
+    try:
+        with quiet():
+            table = session.table(source.table)
+    except AnalysisException:
+        table = None
+    if table is None:
+        raise UnreadableSource(
+            f"Spark knows no table '{source.table}'",
+            why="a table is found in the catalog of the running session",
+            instead="register it, or write parquet.`PATH` for a folder of Parquet files",
+        )
+    names = chosen(question.columns, table.columns)
+    frame = table.select(*(sql.col(f"`{name.replace('`', '``')}`") for name in names))
+    empty = gathered(frame.limit(0))
+    with connected() as connection:
+        found: Columns = offered(Stream(empty.schema, iter(())), connection)
+        read(found, question, connection)
+    return frame
+
+
+def _together(session: SparkSession, records: DataFrame, question: Question) -> DataFrame:
+    """All records of a unit in one part."""
+    import pyspark.sql.functions as sql
+
+    identifier = question.protection.identifier
+    if identifier is None:
+        return records
+    # By a number of parts: a shuffle whose parts Spark itself may not split again.
+    return records.repartition(partitions(session), sql.col(f"`{identifier.replace('`', '``')}`"))

@@ -1,0 +1,223 @@
+"""`dualmandate publish`, in process: exactly the approved plan, once, and refusals that cost nothing."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import jsonschema
+import numpy as np
+import pytest
+
+from dualmandate.ledger import Ledger, State, open_ledger, read_key
+from dualmandate.program.schemas import schema
+from dualmandate.publication import act
+from dualmandate.publication.writing import Csv
+
+if TYPE_CHECKING:
+    from tests.apps.conftest import Command
+
+CANARY = "zanzibar-canary"
+PROGRAM = """\
+[program]
+schema = 1
+name   = "town"
+
+[population]
+account         = "residents"
+unit            = "person"
+neighbors       = "add-or-remove"
+population_size = { value = 90_000, unit = "person", source = "made up" }
+source          = "residents.csv"
+attributes.ward = { codes = "wards.csv" }
+attributes.age  = { from = 0, to = 15 }
+
+[[workload]]
+name = "wards"
+by   = ["ward"]
+value_of_accuracy = { value = 50_000, unit = "USD per person^2", source = "made up" }
+
+[[workload]]
+name = "ages by ward"
+by   = ["ward", "age"]
+value_of_accuracy = { value = 50_000, unit = "USD per person^2", source = "made up" }
+
+[mechanism]
+noise    = "geometric"
+strategy = "optimized"
+
+[preferences]
+information_utility  = "linear"
+mean_disclosure_cost = { value = 2, unit = "USD per person per epsilon", source = "made up" }
+"""
+
+
+@pytest.fixture(autouse=True)
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "dualmandate.toml").write_text("schema = 1\n", encoding="utf-8")
+    (tmp_path / "program.toml").write_text(PROGRAM, encoding="utf-8")
+    (tmp_path / "wards.csv").write_text("ward\nnorth\neast\nsouth\n", encoding="utf-8")
+    rows = [f"{ward},{age}" for ward in ("north", "east", CANARY) for age in range(17) for _ in range(age + 1)]
+    (tmp_path / "residents.csv").write_text("ward,age\n" + "\n".join(rows) + "\n", encoding="utf-8")
+    monkeypatch.setattr("dualmandate.program.dossier.write_dossier", lambda plan, directory: ())
+    return tmp_path
+
+
+def the_ledger(project: Path) -> Ledger:
+    state = project / ".dualmandate"
+    return open_ledger(state / "ledger.sqlite", read_key(state / "key"))
+
+
+def approved(command: Command, *, cap: str = "10") -> dict[str, Any]:
+    """A project whose plan is approved by Ben."""
+    for words in (
+        ["ledger", "open", "residents", "--unit", "person", "--cap", cap, "--by", "Ann"],
+        ["plan", "program.toml", "--out", "report"],
+    ):
+        outcome = command(*words)
+        assert outcome.status == 0, outcome.err
+    outcome = command("approve", "report/plan.json", "--by", "Ben", "--json")
+    assert outcome.status == 0, outcome.err
+    return outcome.document
+
+
+def refused(command: Command, *words: object, code: str) -> dict[str, Any]:
+    outcome = command(*words, "--json")
+    assert outcome.status == 2, outcome.err
+    jsonschema.validate(outcome.document, schema("refusal"))
+    assert outcome.document["code"] == code, outcome.err
+    assert "Traceback" not in outcome.err
+    assert CANARY not in outcome.err + outcome.out
+    return outcome.document
+
+
+def test_an_approved_plan_is_published_once(command: Command, project: Path) -> None:
+    approval = approved(command, cap="20")
+    outcome = command("publish", "report/plan.json", "--by", "Eve", "--json")
+    assert outcome.status == 0, outcome.err
+    document = outcome.document
+    jsonschema.validate(document, schema("publication"))
+    assert document["plan_digest"] == approval["plan_digest"]
+    assert document["loss"]["exact"] == approval["loss"]["exact"]
+    folder = Path(document["directory"])
+    assert folder == project / "releases" / document["release"]
+    facts = json.loads((folder / "release.json").read_text(encoding="utf-8"))
+    jsonschema.validate(facts, schema("release"))
+    assert facts["loss"]["exact"] == approval["loss"]["exact"]
+    names = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
+    assert names == {
+        "release.json",
+        "index.html",
+        "measurements/all.parquet",
+        "estimates/wards.parquet",
+        "estimates/ages-by-ward.parquet",
+        "tables/wards.parquet",
+        "tables/wards.csv",
+        "tables/ages-by-ward.parquet",
+        "tables/ages-by-ward.csv",
+        "strategies/all.json",
+        "program/program.toml",
+        "program/wards.csv",
+    }
+    wards = Csv().read(folder / "tables" / "wards.csv").numbers["value"]
+    ages = Csv().read(folder / "tables" / "ages-by-ward.csv").numbers["value"]
+    assert np.array_equal(ages.reshape(3, 16).sum(axis=1), wards)
+    for path in folder.rglob("*"):
+        assert path.is_dir() or CANARY.encode() not in path.read_bytes()
+    refusal = refused(command, "publish", "report/plan.json", "--by", "Eve", code="release conflict")
+    assert document["release"] in refusal["what"]
+    again = command("publish", "report/plan.json", "--by", "Eve", "--again", "--json")
+    assert again.status == 0, again.err
+    spent = the_ledger(project).spent("residents")
+    assert spent == 2 * the_ledger(project).release(document["release"]).cost
+    shown = command("publish", "report/plan.json", "--by", "Eve", "--again")
+    assert "published: release" in shown.out
+    assert "to open:" in shown.out
+
+
+def test_a_program_is_planned_again_and_must_be_approved(command: Command, project: Path) -> None:
+    refused(command, "publish", "program.toml", code="ledger unavailable")
+    approval = approved(command)
+    outcome = command("publish", "program.toml", "--by", "Eve", "--json")
+    assert outcome.status == 0, outcome.err
+    assert outcome.document["plan_digest"] == approval["plan_digest"]
+    text = PROGRAM.replace("value = 2,", "value = 3,")
+    (project / "program.toml").write_text(text, encoding="utf-8")
+    assert "not approved" in refused(command, "publish", ".", "--by", "Eve", code="not approved")["what"]
+
+
+def test_what_was_changed_after_it_was_signed_is_refused(command: Command, project: Path) -> None:
+    approved(command)
+    spent = the_ledger(project).spent("residents")
+    plan = project / "report" / "plan.json"
+    signed = plan.read_text(encoding="utf-8")
+    for file, old, new in (
+        (plan, '"noise": "geometric"', '"noise": "laplace"'),
+        (project / "program.toml", "90_000", "90_001"),
+        (project / "wards.csv", "south", "west"),
+        (project / "report" / "strategies" / "all.json", '"weights"', '"weight"'),
+    ):
+        before = file.read_text(encoding="utf-8")
+        assert old in before
+        file.write_text(before.replace(old, new), encoding="utf-8")
+        outcome = command("publish", "report/plan.json", "--by", "Eve", "--json")
+        assert outcome.status == 2, file
+        assert outcome.document["code"] in ("invalid file", "not approved", "invalid mechanism"), outcome.err
+        file.write_text(before, encoding="utf-8")
+    assert plan.read_text(encoding="utf-8") == signed
+    assert the_ledger(project).spent("residents") == spent == 0
+    assert command("publish", "report/plan.json", "--by", "Eve").status == 0
+
+
+def test_a_plan_far_from_its_program_says_so(command: Command, project: Path, tmp_path_factory: Any) -> None:
+    approved(command)
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    (elsewhere / "plan.json").write_bytes((project / "report" / "plan.json").read_bytes())
+    refusal = refused(command, "publish", elsewhere / "plan.json", code="invalid file")
+    assert "program file itself" in refusal["instead"]
+
+
+def test_without_a_source_or_an_exact_sampler_nothing_is_published(command: Command, project: Path) -> None:
+    (project / "program.toml").write_text(PROGRAM.replace('source          = "residents.csv"\n', ""), encoding="utf-8")
+    approved(command)
+    assert (
+        refused(command, "publish", "report/plan.json", code="invalid request")["where"]["key"] == "population.source"
+    )
+    text = PROGRAM.replace('"geometric"', '"staircase"').replace('strategy = "optimized"', 'strategy = "workload"')
+    (project / "program.toml").write_text(text, encoding="utf-8")
+    assert command("plan", "program.toml", "--out", "report").status == 0
+    assert "staircase" in refused(command, "publish", "report/plan.json", code="invalid mechanism")["what"]
+    assert the_ledger(project).releases() == ()
+
+
+def test_an_interrupted_publication_names_the_command_that_resumes(
+    command: Command, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    approved(command)
+
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(act, "measure", interrupted)
+        outcome = command("publish", "report/plan.json", "--by", "Eve")
+    assert outcome.status == 130
+    [entry] = the_ledger(project).releases()
+    assert f"dualmandate publish report/plan.json --resume {entry.name}" in outcome.err
+    resumed = command("publish", "report/plan.json", "--resume", entry.name, "--by", "Eve")
+    assert resumed.status == 0, resumed.err
+    assert the_ledger(project).release(entry.name).state is State.SETTLED
+    assert refused(command, "publish", "report/plan.json", "--resume", "r000099", code="release conflict")
+
+
+def test_a_source_that_is_damaged_is_refused_with_the_way_on(command: Command, project: Path) -> None:
+    approved(command)
+    records = project / "residents.csv"
+    whole = records.read_text(encoding="utf-8")
+    records.write_text(whole.replace("ward,age", f"ward,{CANARY}"), encoding="utf-8")
+    refusal = refused(command, "publish", "report/plan.json", "--by", "Eve", code="unreadable source")
+    [entry] = the_ledger(project).releases()
+    assert f"resume release {entry.name}, whose loss is spent" in refusal["instead"]
+    records.write_text(whole, encoding="utf-8")
+    assert command("publish", "report/plan.json", "--resume", entry.name, "--by", "Eve").status == 0

@@ -1,0 +1,323 @@
+"""Publishing an order: once, at exactly its loss, and taken up again wherever it stopped."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import pytest
+
+from dualmandate.errors import (
+    BudgetExceeded,
+    CannotWrite,
+    InvalidMechanism,
+    InvalidRule,
+    NotApproved,
+    ReleaseConflict,
+    UnreadableSource,
+)
+from dualmandate.ledger import Account, Approval, Ledger, State, make_key, open_ledger
+from dualmandate.mechanism import optimize_strategy
+from dualmandate.population import Attribute, Currency, Domain, Invariant, Neighbors, PrivacyLoss, Protection
+from dualmandate.publication import AttributeRule, CsvFile, Group, Order, Rule, Rules, act
+from dualmandate.publication.act import Asked, publish, resume
+from dualmandate.publication.contents import is_complete
+from dualmandate.publication.forms import DirectForm, StrategyForm
+from dualmandate.publication.writing import Csv, Parquet, read_measurements, read_table
+from dualmandate.workload import Tabulation, Workload
+
+PLAN = "5e" * 32
+LOSS = Fraction(3, 2)
+PLAIN = Protection()
+FIXED = Protection(neighbors=Neighbors.REPLACE_ONE, invariants=(Invariant("by sex", ("sex",)),))
+DOMAIN = Domain((Attribute("age", ("young", "adult", "old")), Attribute("sex", ("f", "m"))))
+RECORDS = [("young", "f")] * 40 + [("adult", "m")] * 55 + [("old", "f")] * 3 + [("adult", "f")] * 31
+ASKED = Asked("Ann", "people.csv")
+TABLES = (Tabulation.of("ages", ("age",)), Tabulation.of("ages by sex", ("age", "sex")))
+
+
+def order_of(protection: Protection = PLAIN, *, kind: str = "strategy", currency: Currency = Currency.EPSILON) -> Order:
+    workload = Workload.from_tabulations(DOMAIN, TABLES)
+    form: StrategyForm | DirectForm
+    if kind == "strategy":
+        noise: Literal["laplace", "gaussian"] = "laplace" if currency is Currency.EPSILON else "gaussian"
+        form = StrategyForm(optimize_strategy(workload, noise, protection=protection).exact, protection)
+    else:
+        form = DirectForm(workload, protection, currency, every_cell=kind == "cells")
+    never = AttributeRule(Rule.DROP, Rule.DROP)
+    rules = Rules({"age": never, "sex": never}, dropping_is_public=protection is FIXED)
+    return Order(
+        PLAN,
+        "people",
+        "people",
+        PrivacyLoss(LOSS, currency),
+        DOMAIN,
+        protection,
+        rules,
+        (Group("all", form, LOSS),),
+        {table.name: "person" for table in TABLES},
+        {"invariants": [each.name for each in protection.invariants]},
+        {"program/program.toml": b"# public\n"},
+    )
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> CsvFile:
+    path = tmp_path / "people.csv"
+    path.write_text("age,sex\n" + "".join(f"{age},{sex}\n" for age, sex in RECORDS))
+    return CsvFile(path)
+
+
+@pytest.fixture
+def books(tmp_path: Path) -> Callable[[Order], Ledger]:
+    def opened(order: Order, cap: int = 4) -> Ledger:
+        ledger = open_ledger(tmp_path / "state" / "ledger.sqlite", make_key(tmp_path / "state" / "key"), create=True)
+        ledger.open_account(Account("people", "person", PrivacyLoss(Fraction(cap), order.loss.currency)), by="Ann")
+        ledger.approve(Approval("people", PLAN, order.loss, "person", by="Ben"))
+        return ledger
+
+    return opened
+
+
+Books = Callable[[Order], Ledger]
+
+
+def files_of(folder: Path) -> dict[str, bytes]:
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("protection", [PLAIN, FIXED])
+@pytest.mark.parametrize("kind", ["strategy", "tables", "cells"])
+@pytest.mark.parametrize("currency", list(Currency))
+def test_a_release_holds_what_it_says_and_costs_its_loss(
+    protection: Protection, kind: str, currency: Currency, source: CsvFile, books: Books, tmp_path: Path
+) -> None:
+    order = order_of(protection, kind=kind, currency=currency)
+    ledger = books(order)
+    folder = publish(order, source, ledger, out=tmp_path / "out", asked=ASKED)
+    entry = ledger.release(folder.name)
+    assert (entry.state, entry.secret_destroyed) == (State.SETTLED, True)
+    assert ledger.spent("people") == LOSS
+    assert is_complete(folder, entry.written_digest)
+    facts = json.loads((folder / "release.json").read_text())
+    assert facts["ledger_head"]["sequence"] == entry.entry
+    assert facts["loss"]["exact"] == "3/2"
+    measured = read_measurements(folder / facts["groups"][0]["measurements"])
+    assert len(measured.values) == order.groups[0].form.rows
+    assert measured.noises == order.groups[0].noises
+    whole = {}
+    for table in facts["tables"]:
+        read = read_table(folder / table["parquet"], estimates=folder / table["estimates"])
+        assert read.values is not None
+        assert np.array_equal(Csv().read(folder / table["csv"]).numbers["value"], read.values)
+        whole[table["name"]] = read
+    by_sex, ages = whole["ages by sex"], whole["ages"]
+    assert by_sex.values is not None
+    assert ages.values is not None
+    assert np.array_equal(by_sex.values.reshape(3, 2).sum(axis=1), ages.values)
+    if protection is FIXED:
+        assert by_sex.values.reshape(3, 2).sum(axis=0).tolist() == [74, 55]
+        assert whole["by sex"].values is not None
+        assert whole["by sex"].values.tolist() == [74, 55]
+        assert [table["exact"] for table in facts["tables"]] == [False, False, True, True]
+    assert {Parquet().read(path).facts["plan digest"] for path in folder.rglob("*.parquet")} == {PLAN}
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [folder.name]
+
+
+def test_the_noise_is_that_of_the_law(source: CsvFile, books: Books, tmp_path: Path) -> None:
+    order = order_of(kind="tables")
+    ledger = books(order)
+    ledger.open_account(Account("many", "person", PrivacyLoss.pure(10**6)), by="Ann")
+    draws = []
+    truth = order.groups[0].form.count(np.array([[40, 0], [31, 55], [3, 0]]))
+    many = Order(**{**vars(order), "account": "many"})
+    ledger.approve(Approval("many", PLAN, order.loss, "person", by="Ben"))
+    for run in range(40):
+        folder = publish(many, source, ledger, out=tmp_path / "out", asked=Asked("Ann", f"run {run}"))
+        draws.append(read_measurements(folder / "measurements" / "all.parquet").values - truth)
+    noise = np.stack(draws)
+    expected = order.groups[0].noises[0].distribution().variance
+    assert abs(noise.mean()) < 4 * np.sqrt(expected / noise.size)
+    assert noise.var() == pytest.approx(expected, rel=0.35)
+    assert len({tuple(row) for row in noise}) == len(noise)  # a secret of its own for each release
+
+
+STEPS = ("tabulate", "fingerprint", "measure", "write_measurements", "write_release", "_put_in_place")
+
+
+@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("after", [False, True])
+def test_a_release_that_fails_at_any_step_becomes_what_it_would_have_been(
+    step: str, after: bool, source: CsvFile, books: Books, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    order = order_of()
+    ledger = books(order)
+    whole, secrets = act.__dict__[step], []
+    keep: Callable[..., str] = act.__dict__["fingerprint"]
+
+    def broken(*given: object, **named: object) -> object:
+        if after:
+            done = whole(*given, **named)
+            list(done) if step == "measure" else None
+        raise RuntimeError("the lights went out")
+
+    def seen(*given: object) -> str:
+        mac = keep(*given)
+        secrets.append(mac)
+        return mac
+
+    with monkeypatch.context() as patched:
+        patched.setattr(act, step, broken)
+        with pytest.raises(RuntimeError):
+            publish(order, source, ledger, out=tmp_path / "out", asked=ASKED)
+    [entry] = ledger.releases()
+    assert entry.state.is_active
+    assert ledger.spent("people") == LOSS
+    with pytest.raises(ReleaseConflict, match="exists already"):
+        publish(order, source, ledger, out=tmp_path / "out", asked=ASKED)
+    with monkeypatch.context() as patched:
+        patched.setattr(act, "fingerprint", seen)
+        folder = resume(order, source, ledger, release=entry.name, out=tmp_path / "out", by="Ann")
+    finished = ledger.release(entry.name)
+    assert (finished.state, finished.fingerprint) == (State.SETTLED, secrets[0])
+    assert ledger.spent("people") == LOSS
+    assert is_complete(folder, finished.written_digest)
+    assert resume(order, source, ledger, release=entry.name, out=tmp_path / "out", by="Ann") == folder
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [folder.name]
+
+
+def test_making_it_twice_gives_the_same_bytes(
+    source: CsvFile, books: Books, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    order = order_of()
+    ledger = books(order)
+    with monkeypatch.context() as patched:
+        patched.setattr(ledger, "destroy_secret", lambda *_, **__: (_ for _ in ()).throw(RuntimeError))
+        patched.setattr(act, "_put_in_place", lambda draft, final: draft.rename(final))
+        with pytest.raises(RuntimeError):
+            publish(order, source, ledger, out=tmp_path / "out", asked=ASKED)
+    [entry] = ledger.releases()
+    first = files_of(tmp_path / "out" / entry.name)
+    assert entry.state is State.SETTLED
+    # The secret still exists: the same order under it, in a ledger that has not got so far, gives the same bytes.
+    monkeypatch.setattr(type(entry.state), "is_active", property(lambda _: True))
+    work = act._Work(order, source, ledger, tmp_path / "again", "Ann", lambda _: None)
+    draft = tmp_path / "draft"
+    draft.mkdir()
+    monkeypatch.setattr(act, "_reach", lambda *_: None)
+    assert act._make(work, entry, draft) == entry.written_digest
+    assert files_of(draft) == first
+
+
+def test_other_data_are_refused_and_the_loss_stays_spent(
+    source: CsvFile, books: Books, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    order = order_of()
+    ledger = books(order)
+    with monkeypatch.context() as patched:
+        patched.setattr(act, "measure", lambda *_, **__: (_ for _ in ()).throw(RuntimeError))
+        with pytest.raises(RuntimeError):
+            publish(order, source, ledger, out=tmp_path / "out", asked=ASKED)
+    [entry] = ledger.releases()
+    Path(source.path).write_text(Path(source.path).read_text() + "old,m\n")
+    with pytest.raises(ReleaseConflict, match="begun on other data") as refusal:
+        resume(order, source, ledger, release=entry.name, out=tmp_path / "out", by="Ann")
+    assert "spent" in refusal.value.instead
+    assert ledger.spent("people") == LOSS
+    again = publish(order, source, ledger, out=tmp_path / "out", asked=Asked("Ann", "people.csv", again=True))
+    assert ledger.release(again.name).state is State.SETTLED
+    assert ledger.release(entry.name).state is State.ABANDONED
+    assert ledger.spent("people") == 2 * LOSS
+    with pytest.raises(ReleaseConflict, match="is abandoned"):
+        resume(order, source, ledger, release=entry.name, out=tmp_path / "out", by="Ann")
+
+
+def test_what_cannot_be_carried_out_is_refused_before_anything_is_spent(
+    source: CsvFile, books: Books, tmp_path: Path
+) -> None:
+    order = order_of()
+    ledger = books(order)
+    heads = ledger.head()
+    bad: list[tuple[type[Exception], Order, CsvFile, Path]] = [
+        (UnreadableSource, order, CsvFile(tmp_path / "gone.csv"), tmp_path / "out"),
+        (InvalidRule, Order(**{**vars(order), "rules": Rules({"age": AttributeRule(Rule.REFUSE)})}), source, tmp_path),
+        (
+            InvalidMechanism,
+            Order(**{**vars(order), "groups": (Group("all", order.groups[0].form, Fraction(2)),)}),
+            source,
+            tmp_path,
+        ),
+        (CannotWrite, order, source, Path(source.path) / "below a file"),
+    ]
+    for kind, asked, records, out in bad:
+        with pytest.raises(kind):
+            publish(asked, records, ledger, out=out, asked=ASKED)
+    assert ledger.head() == heads
+    with pytest.raises(NotApproved):
+        publish(Order(**{**vars(order), "plan_digest": "7f" * 32}), source, ledger, out=tmp_path, asked=ASKED)
+    assert ledger.spent("people") == 0
+
+
+def test_a_cap_is_kept(source: CsvFile, books: Books, tmp_path: Path) -> None:
+    order = order_of()
+    ledger = books(order)
+    for run in range(2):
+        publish(order, source, ledger, out=tmp_path / "out", asked=Asked("Ann", f"run {run}"))
+    with pytest.raises(BudgetExceeded):
+        publish(order, source, ledger, out=tmp_path / "out", asked=Asked("Ann", "run 2"))
+    assert ledger.spent("people") == 2 * LOSS
+
+
+def test_a_release_belongs_to_its_plan_and_to_one_process(
+    source: CsvFile, books: Books, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    order = order_of()
+    ledger = books(order)
+    with monkeypatch.context() as patched:
+        patched.setattr(act, "tabulate", lambda *_, **__: (_ for _ in ()).throw(RuntimeError))
+        with pytest.raises(RuntimeError):
+            publish(order, source, ledger, out=tmp_path / "out", asked=ASKED)
+    [entry] = ledger.releases()
+    other = Order(**{**vars(order), "plan_digest": "7f" * 32})
+    with pytest.raises(ReleaseConflict, match="another plan"):
+        resume(other, source, ledger, release=entry.name, out=tmp_path / "out", by="Ann")
+    draft = tmp_path / "out" / f".{entry.name}.draft"
+    draft.mkdir(exist_ok=True)
+    handle = os.open(draft, os.O_RDONLY)
+    fcntl.flock(handle, fcntl.LOCK_EX)
+    with pytest.raises(ReleaseConflict, match="another process"):
+        resume(order, source, ledger, release=entry.name, out=tmp_path / "out", by="Ann")
+    os.close(handle)
+    resume(order, source, ledger, release=entry.name, out=tmp_path / "out", by="Ann")
+    with pytest.raises(ReleaseConflict, match="does not hold it"):
+        resume(order, source, ledger, release=entry.name, out=tmp_path / "elsewhere", by="Ann")
+
+
+def test_a_folder_that_was_harmed_after_it_was_written_is_made_again(
+    source: CsvFile, books: Books, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    order = order_of()
+    ledger = books(order)
+    with monkeypatch.context() as patched:
+        advance = ledger.advance
+
+        def until_written(release: str, state: State, *, by: str, digest: str | None = None) -> object:
+            if state is State.SETTLED:
+                raise RuntimeError
+            return advance(release, state, by=by, digest=digest)
+
+        patched.setattr(ledger, "advance", until_written)
+        with pytest.raises(RuntimeError):
+            publish(order, source, ledger, out=tmp_path / "out", asked=ASKED)
+    [entry] = ledger.releases()
+    folder = tmp_path / "out" / entry.name
+    intact = files_of(folder)
+    (folder / "tables" / "ages.csv").write_text("age,value\nyoung,1\n")
+    resume(order, source, ledger, release=entry.name, out=tmp_path / "out", by="Ann")
+    assert files_of(folder) == intact
