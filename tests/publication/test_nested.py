@@ -157,7 +157,7 @@ def test_the_weights_of_a_nested_estimate_are_those_of_its_measurements(protecti
             each = Measurements(group.name, group.noises, group.form.kinds().astype(np.int64), values)
             measured.append(each)
             tables += estimated(order, group, each, None)
-        return list(consistent_nest(order, nest, tables, measured=measured, totals=totals))
+        return consistent_nest(order, nest, tables, measured=measured, totals=totals).tables
 
     noise = np.random.default_rng(2).integers(-4, 5, form.rows)
     still, moved = nested(np.zeros_like(noise)), nested(noise)

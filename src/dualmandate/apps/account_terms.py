@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from dualmandate.errors import InvalidAccount, InvalidLoss
+from dualmandate.errors import InvalidAccount, InvalidLoss, InvalidRequest
 from dualmandate.ledger import Account, Earmark, Limit, Scope, UnitBound
 from dualmandate.population import Currency, PrivacyLoss
 from dualmandate.population.rational import rational, written
@@ -113,6 +113,32 @@ def _bound(text: str, own: str) -> UnitBound:
             instead=f"state a whole number: --unit-bound '{unit.strip()}=6'",
         ) from None
     return UnitBound(unit.strip(), whole)
+
+
+@dataclass(frozen=True)
+class Spender:
+    """Who spends, in which group and for which purpose, where these are stated."""
+
+    by: str | None = None
+    group: str | None = None
+    purpose: str | None = None
+
+
+def spender_of(texts: Sequence[str]) -> Spender:
+    """A spender as typed: a name, `group:NAME`, `purpose:NAME`, each at most once."""
+    found: dict[str, str] = {}
+    for text in texts:
+        scope, colon, name = text.partition(":")
+        known = colon and scope in (Scope.GROUP, Scope.PURPOSE)
+        key, value = (scope, name.strip()) if known else ("by", text)
+        if key in found:
+            raise InvalidRequest(
+                f"two names for {'the publisher' if key == 'by' else f'the {key}'}",
+                why="a release counts against the limits of one person, one group and one purpose",
+                instead="state each once: --by NAME --for group:NAME --for purpose:NAME",
+            )
+        found[key] = value
+    return Spender(**found)
 
 
 def number(text: str, what: str) -> Fraction:

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from dualmandate.apps import ledger_cli
-from dualmandate.apps.options import By, CountedLedger, Json, LedgerPlace, folder
+from dualmandate.apps.options import By, CountedLedger, Json, LedgerPlace, Publisher, folder
 from dualmandate.apps.voice import Voice
 
 app = typer.Typer(
@@ -193,7 +193,7 @@ def publish(
     again: Annotated[
         bool, typer.Option("--again", help="Publish the same plan on the same data anew: a new secret, a new loss.")
     ] = False,
-    by: By = None,
+    by: Publisher = None,
     ledger: LedgerPlace = None,
     json: Json = False,
 ) -> None:
@@ -202,10 +202,12 @@ def publish(
     Spends exactly its loss, opens the confidential data, and writes the release: measurements, estimates, tables, and a
     page. Killed at any instant it can be resumed, and its loss counts once.
     """
+    from dualmandate.apps.account_terms import spender_of
     from dualmandate.apps.publishing import Publishing
     from dualmandate.apps.publishing import publish as carry_out
 
-    carry_out(Publishing(plan, out, ledger, by, resume, again), Voice(json))
+    who = spender_of(by or ())
+    carry_out(Publishing(plan, out, ledger, who.by, resume, again, who.group, who.purpose), Voice(json))
 
 
 app.add_typer(ledger_cli.app)

@@ -131,16 +131,20 @@ def verify(
 ) -> None:
     """Check every entry, the head and the anchors.
 
-    Exit status 2 where an entry was changed, dropped or moved, or where an older copy was restored.
+    Exit status 2 where an entry was changed, dropped or moved, where an older copy was restored, or where a release is
+    not as it was written.
     """
     from dualmandate.apps import ledgers, statements
 
     place = ledgers.find_ledger(Path.cwd(), ledger)
     voice = Voice(json)
     with voice.progress("verifying the ledger"):
-        verification = place.open(anchors=ledgers.anchor_files(anchor or ())).verify()
-    voice.say(statements.verification_words(verification))
-    voice.document(statements.verification_document(verification))
+        files = ledgers.anchor_files(anchor or ())
+        books = place.open(anchors=files)
+        verification = books.verify()
+        releases = ledgers.check_releases(books, files) if files else ()
+    voice.say(statements.verification_words(verification, releases))
+    voice.document(statements.verification_document(verification, releases))
 
 
 @app.command()

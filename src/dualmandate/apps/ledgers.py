@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from dualmandate.errors import (
     BudgetExceeded,
     InvalidAccount,
     InvalidLoss,
+    InvalidRelease,
     InvalidRequest,
     LedgerUnavailable,
     Place,
@@ -117,6 +119,27 @@ def anchor_files(paths: Sequence[Path]) -> tuple[Path, ...]:
                 where=Place(file=str(path)),
             )
         found += inside
+    return tuple(found)
+
+
+def check_releases(ledger: Ledger, files: Sequence[Path]) -> tuple[str, ...]:
+    """Which of these files are releases of the ledger, each whole and as it was written; refused where one is not."""
+    from dualmandate.publication.contents import is_complete
+
+    known = {release.name: release for release in ledger.releases()}
+    found: list[str] = []
+    for file in files:
+        name = json.loads(file.read_text("utf-8")).get("release")
+        if file.name != RELEASE_FILE or name is None:
+            continue
+        if name not in known or not is_complete(file.parent, known[name].written_digest):
+            raise InvalidRelease(
+                f"'{file.parent}' is not the release {name} that the ledger knows",
+                why="the ledger recorded the digest of what was written, and these files have another, or are missing",
+                instead="put the release back as it was published",
+                where=Place(file=str(file)),
+            )
+        found.append(str(name))
     return tuple(found)
 
 

@@ -21,6 +21,12 @@ def _value(text: str | None) -> str | None:
     return text
 
 
+def _values(texts: list[str] | None) -> list[str] | None:
+    for text in texts or ():
+        _value(text)
+    return texts
+
+
 Json = Annotated[
     bool,
     typer.Option("--json", help="Print one JSON document on standard output; words go to standard error."),
@@ -47,6 +53,17 @@ CountedLedger = Annotated[
 By = Annotated[
     str | None,
     typer.Option("--by", metavar="NAME", help="Who does this, for the record; else your login name.", callback=_value),
+]
+Publisher = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--by",
+        "--for",
+        metavar="NAME",
+        help="Who does this, for the record; else your login name. Repeated, for whom and for what: group:NAME, "
+        "purpose:NAME, whose limits and reserves in the account then count.",
+        callback=_values,
+    ),
 ]
 AccountName = Annotated[str, typer.Argument(metavar="ACCOUNT", help="An account of the ledger.")]
 MaybeAccountName = Annotated[

@@ -37,6 +37,8 @@ class Publishing:
     by: str | None = None
     resume: str | None = None
     again: bool = False
+    group: str | None = None
+    purpose: str | None = None
 
 
 @dataclass(frozen=True)
@@ -109,7 +111,7 @@ def carry_out(asked: Publishing, program: Program, order: Order, *, ledger: Ledg
     if asked.resume is not None:
         made = act.resume(order, source, ledger, release=asked.resume, out=out, by=by, progress=progress)
     else:
-        request = act.Asked(by, snapshot=source.name, again=asked.again)
+        request = act.Asked(by, source.name, group=asked.group, purpose=asked.purpose, again=asked.again)
         made = act.publish(order, source, ledger, out=out, asked=request, progress=progress)
     entry = ledger.release(made.name)
     account = next(account for account in ledger.accounts() if account.name == entry.account)

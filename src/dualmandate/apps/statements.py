@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -220,26 +220,28 @@ class Exported:
         }
 
 
-def verification_words(verification: Verification) -> str:
-    """What was checked, and a clock that went back."""
+def verification_words(verification: Verification, releases: Sequence[str]) -> str:
+    """What was checked, releases too, and a clock that went back."""
     head, count = verification.head, len(verification.anchors)
     lines = [
         f"whole: {_entries(head)}, each chained to the one before it",
         f"head {head.digest}, known to {count} anchor{'' if count == 1 else 's'}",
     ]
+    lines += [f"release {name} is whole, as it was written" for name in releases]
     if verification.clock_set_back:
         numbers = ", ".join(map(str, verification.clock_set_back))
         lines.append(f"a clock was set back before entry {numbers}: remarkable, and no harm to the order")
     return "\n".join(lines)
 
 
-def verification_document(verification: Verification) -> dict[str, object]:
+def verification_document(verification: Verification, releases: Sequence[str]) -> dict[str, object]:
     """The check as the JSON document `ledger-verification/1`."""
     return {
         "schema": "ledger-verification/1",
         "label": "internal",
         "ledger_head": verification.head.document(),
         "anchors": [str(path) for path in verification.anchors],
+        "releases": list(releases),
         "clock_set_back": list(verification.clock_set_back),
     }
 

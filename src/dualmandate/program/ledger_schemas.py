@@ -96,7 +96,8 @@ def _events() -> Schema:
 
 
 def _verification() -> Schema:
-    keys = {"ledger_head": _HEAD, "anchors": {**list_of(TEXT), "minItems": 1}, "clock_set_back": list_of(_COUNT)}
+    anchors = {"anchors": {**list_of(TEXT), "minItems": 1}, "releases": list_of(TEXT)}
+    keys = {"ledger_head": _HEAD, **anchors, "clock_set_back": list_of(_COUNT)}
     return document_of("What a complete check of the ledger found in order", "ledger-verification/1", keys)
 
 

@@ -20,6 +20,12 @@ from dualmandate.publication.measurements import PublishedTable
 SAMPLE_ROWS = 8  # of each table
 MOST_SAMPLES = 6  # tables
 CONTENTS = (("tables", "Tables"), ("guarantee", "The promise"), ("noise", "The noise"), ("check", "Checking"))
+EFFECTS = {
+    "unbiased_bias": "bias of estimates",
+    "consistent_bias": "bias of whole numbers",
+    "unbiased_error": "error of estimates",
+    "consistent_error": "error of whole numbers",
+}
 READING = (
     "Three things are published. Measurements are whole numbers with exact noise. Estimates are the best linear "
     "unbiased combinations of them, each with a standard error: intervals are for these. The tables in whole numbers "
@@ -50,6 +56,7 @@ def release_page(facts: Mapping[str, Any], tables: Sequence[PublishedTable]) -> 
             ("sampler", f"version {facts['versions']['sampler']}"),
             ("state of the data", facts["snapshot"]),
         ],
+        effects=_effects(facts),
         files=_files(facts),
         versions=_versions(facts),
     )
@@ -137,6 +144,29 @@ def _noises(facts: Mapping[str, Any]) -> Twin:
             Column("loss", "loss", "text"),
             Column("law", "noise", "text"),
             Column("parameter", "parameter", "text"),
+        ),
+        rows=tuple(rows),
+    )
+
+
+def _effects(facts: Mapping[str, Any]) -> Twin | None:
+    """What making the tables whole did, simulated on themselves."""
+    rows: list[dict[str, Cell]] = []
+    for each in facts["consistency_effects"]:
+        span = f"{each['least']:,}" if each["most"] == each["least"] else f"{each['least']:,} to {each['most'] or 0:,}"
+        row: dict[str, Cell] = {key: f"{each[key]:.2f}" for key in EFFECTS}
+        span = f"{each['least']:,} and more" if each["most"] is None else span
+        rows.append(row | {"table": each["table"], "span": span, "cells": float(each["cells"])})
+    if not rows:
+        return None
+    return Twin(
+        caption="Bias and root mean squared error of estimates and of whole numbers, by the true count: simulated "
+        "releases of the published whole numbers, as if these were the truth",
+        columns=(
+            Column("table", "table", "text"),
+            Column("span", "true count", "text"),
+            Column("cells", "numbers", "count"),
+            *(Column(key, heading) for key, heading in EFFECTS.items()),
         ),
         rows=tuple(rows),
     )

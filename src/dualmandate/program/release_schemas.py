@@ -10,6 +10,7 @@ from dualmandate.program.schema_words import (
     DIGEST,
     EXACT_NUMBER,
     MAYBE_TEXT,
+    NUMBER,
     TEXT,
     WHETHER,
     Schema,
@@ -71,6 +72,20 @@ def _release() -> Schema:
             "versions": by_name({"type": ["string", "integer"]}),
             "estimated_together": WHETHER,
             "consistency": TEXT,
+            "consistency_effects": list_of(
+                object_of(
+                    {
+                        "table": TEXT,
+                        "least": {"type": "integer", "minimum": 0},
+                        "most": {"type": ["integer", "null"]},
+                        "cells": _COUNT,
+                        "unbiased_bias": NUMBER,
+                        "unbiased_error": AT_LEAST_0,
+                        "consistent_bias": NUMBER,
+                        "consistent_error": AT_LEAST_0,
+                    }
+                )
+            ),
             "ledger_head": _HEAD,
             "files": by_name(DIGEST),
         },

@@ -5,16 +5,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dualmandate.errors import InvalidRequest
+from dualmandate.mechanism import Distribution
+from dualmandate.publication.consistency.effect import Both, Effect, consistency_effect, tree_releases
+from dualmandate.publication.consistency.fitting import consistent_histogram
 from dualmandate.publication.measurements import Measurements, PublishedTable
-from dualmandate.publication.nested import consistent_nest, nest_of
-from dualmandate.publication.order import Order, possible_cells
+from dualmandate.publication.measuring import estimated
+from dualmandate.publication.nested import Nest, consistent_nest, nest_of
+from dualmandate.publication.order import Order, known_histogram, possible_cells
 from dualmandate.workload import Table, Workload
 
+MOST_SIMULATED = 30_000  # numbers, and cells, of releases that are simulated to see what making them whole does
+RELEASES = 20  # of them
+PUBLIC_SEED = 2019  # of simulations, which touch nothing confidential
 LARGEST_FITTED = 10**7  # cells of one histogram that is fitted to all tables
 NESTED = (
     "The tables nest by geography and by groups of cells. Estimates are the best linear unbiased ones of all "
@@ -34,12 +42,15 @@ TOO_LARGE = (
 class Adjusted:
     """The tables with their whole numbers, in words how these were made, and whether groups were put together.
 
-    `together`: estimates rest on the measurements of all groups, not of their own alone.
+    `together`: estimates rest on the measurements of all groups, not of their own alone. `effects` says what making
+    tables whole does to errors, simulated on the whole numbers themselves as if they were the truth; none where that
+    would take too long.
     """
 
     tables: list[PublishedTable]
     words: str
     together: bool = False
+    effects: tuple[Effect, ...] = ()
 
 
 def adjusted(
@@ -54,24 +65,31 @@ def adjusted(
     if nest is not None:
         # Passes over a tree are the best only where losses are shared alike at every level: public, and refused if not.
         with suppress(InvalidRequest):
-            return Adjusted(
-                [*consistent_nest(order, nest, tables, measured=measured, totals=totals)], NESTED, together=True
-            )
+            settled = consistent_nest(order, nest, tables, measured=measured, totals=totals)
+            return Adjusted(settled.tables, NESTED, together=True, effects=_nest_effects(order, nest, settled.leaves))
     if order.domain.size > LARGEST_FITTED:
         return Adjusted([*tables], TOO_LARGE.format(cells=order.domain.size))
-    return Adjusted(_fitted(order, tables, totals), FITTED)
+    histogram = _fit(order, tables, totals)
+    return Adjusted(_tables_of(order, tables, histogram), FITTED, effects=_fit_effects(order, tables, histogram))
 
 
-def _fitted(order: Order, tables: Sequence[PublishedTable], totals: NDArray[np.int64] | None) -> list[PublishedTable]:
-    from dualmandate.publication.consistency.fitting import consistent_histogram
-
-    workload = Workload(order.domain, order.tables)
+def _fit(order: Order, tables: Sequence[PublishedTable], totals: NDArray[np.int64] | None) -> NDArray[np.int64]:
+    """The histogram of whole records that is nearest to the estimates."""
     grids = [float(table.grid) for table in order.tables]
     answers = np.concatenate([table.estimates / grid for table, grid in zip(tables, grids, strict=True)])
     variances = np.concatenate([(table.standard_errors / grid) ** 2 for table, grid in zip(tables, grids, strict=True)])
-    histogram = consistent_histogram(
-        workload, answers, variances, public=order.public, totals=totals, possible=possible_cells(order.domain)
+    return consistent_histogram(
+        Workload(order.domain, order.tables),
+        answers,
+        variances,
+        public=order.public,
+        totals=totals,
+        possible=possible_cells(order.domain),
     )
+
+
+def _tables_of(order: Order, tables: Sequence[PublishedTable], histogram: NDArray[np.int64]) -> list[PublishedTable]:
+    workload = Workload(order.domain, order.tables)
     return [
         replace(table, values=_whole(workload.table_answers(table.name, histogram), each))
         for table, each in zip(tables, order.tables, strict=True)
@@ -83,3 +101,60 @@ def _whole(answers: NDArray[np.generic], table: Table) -> NDArray[np.int64] | No
     if table.weight.denominator != 1 or table.grid.denominator != 1:
         return None
     return np.asarray(np.rint(answers).astype(np.int64) * int(table.grid))
+
+
+def _fit_effects(order: Order, tables: Sequence[PublishedTable], histogram: NDArray[np.int64]) -> tuple[Effect, ...]:
+    """What fitting does, on releases of the fitted histogram."""
+    whole = _tables_of(order, tables, histogram)
+    if _too_long(order) or any(table.values is None for table in whole):
+        return ()
+    totals = None if order.public is None else np.asarray(order.public.answers(histogram), dtype=np.int64)
+    public = None if totals is None else known_histogram(order, totals)
+
+    def draw(generator: np.random.Generator) -> dict[str, Both]:
+        made = list[PublishedTable]()
+        for group in order.groups:
+            values, kinds = group.form.count(histogram), group.form.kinds()
+            for kind, noise in enumerate(group.noises):
+                rows = np.flatnonzero(kinds == kind)
+                values[rows] += noise.distribution().draw(generator, len(rows)).astype(np.int64)
+            measured = Measurements(group.name, group.noises, kinds.astype(np.int64), values)
+            made += estimated(order, group, measured, public)
+        return {
+            table.name: (table.estimates, table.values)
+            for table in _tables_of(order, made, _fit(order, made, totals))
+            if table.values is not None
+        }
+
+    truth = {table.name: table.values for table in whole if table.values is not None}
+    return consistency_effect(truth, draw, np.random.default_rng(PUBLIC_SEED), releases=RELEASES)
+
+
+def _nest_effects(order: Order, nest: Nest, leaves: NDArray[Any]) -> tuple[Effect, ...]:
+    """What fixing a nest from the top down does, on releases of what it was fixed to."""
+    if _too_long(order):
+        return ()
+    laws: dict[tuple[int, int], Distribution | None] = {}
+    names = {}
+    for place, noise in zip(nest.places, _place_noises(order), strict=True):
+        laws[place.level, place.step] = noise
+        if place.table in order.tables:
+            names[f"level {place.level}, {place.step}"] = place.table.name
+    truth, draw = tree_releases(nest.tree, nest.chain, leaves.astype(np.int64), laws)
+    found = consistency_effect(truth, draw, np.random.default_rng(PUBLIC_SEED), releases=RELEASES)
+    return tuple(replace(each, table=names[each.table]) for each in found if each.table in names)
+
+
+def _place_noises(order: Order) -> list[Distribution | None]:
+    """The law of each table's measurements, and None for each of the exact ones after them."""
+    laws: list[Distribution | None] = []
+    for group in order.groups:
+        kinds, start = group.form.kinds(), 0
+        for table in group.form.workload.tables:
+            laws.append(group.noises[int(kinds[start])].distribution())
+            start += table.query_count
+    return laws + [None] * (0 if order.public is None else len(order.public.tables))
+
+
+def _too_long(order: Order) -> bool:
+    return sum(table.query_count for table in order.tables) > MOST_SIMULATED or order.domain.size > MOST_SIMULATED

@@ -10,6 +10,7 @@ import hashlib
 import json
 import platform
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from datetime import datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -80,6 +81,7 @@ def write_release(
         _write(draft, name, content)
     facts = _facts(order, measured, tables, entry=entry, files=files)
     facts |= {"estimated_together": made.together, "consistency": made.words}
+    facts["consistency_effects"] = [asdict(effect) for effect in made.effects]
     facts["ledger_head"] = head.document()
     facts["files"] = digests(draft)
     if order.page is not None:

@@ -74,6 +74,14 @@ def nest_of(order: Order) -> Nest | None:
     return next((nest for axis in axes if (nest := _nest(order, tables, axis)) is not None), None)
 
 
+@dataclass(frozen=True, eq=False)
+class Settled:
+    """The tables of a nest after all of it was put together, and the counts of its leaves: shape (leaves, cells)."""
+
+    tables: list[PublishedTable]
+    leaves: NDArray[Any] = field(repr=False)
+
+
 def consistent_nest(
     order: Order,
     nest: Nest,
@@ -81,7 +89,7 @@ def consistent_nest(
     *,
     measured: Sequence[Measurements],
     totals: NDArray[np.int64] | None,
-) -> Iterator[PublishedTable]:
+) -> Settled:
     """Best estimates over the whole nest, with standard errors, and whole numbers that add up."""
     numbers, variances = {}, {}
     for place, values, variance in _measured(order, nest, measured, totals):
@@ -89,8 +97,9 @@ def consistent_nest(
         variances[place.level, place.step] = variance
     found = estimate(nest.tree, nest.chain, numbers, variances)
     counts = top_down(found)
-    for place, table in zip(nest.places, tables, strict=False):  # what is exact comes last and is no table of these
-        yield _published(nest, place, table, found=found, counts=counts)
+    # What is exact comes last and is no table of these.
+    places = zip(nest.places, tables, strict=False)
+    return Settled([_published(nest, place, table, found=found, counts=counts) for place, table in places], counts[-1])
 
 
 def _published(

@@ -18,6 +18,7 @@ from dualmandate.workload import Table, Workload
 
 LEAST_GAIN = 1e-9  # relative to the weights; below, rounding would let moves go round in circles
 MOST_SWEEPS = 30
+REACH = 32  # levels to either side that a record is offered: all of a short attribute, and the near ones of a long one
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +85,7 @@ def improve(
 def _sweep_loop(
     counts: Any, atoms: Any, residuals: Any, weights: Any, tables: Any, layout: Any, least_gain: Any
 ) -> Any:
-    """Offer each occupied cell's record the best level of each attribute in turn; how many moved."""
+    """Offer each occupied cell's record the best level near its own of each attribute in turn; how many moved."""
     sizes, strides, starts = layout
     levels = np.empty(sizes.size, dtype=np.int64)
     count = tables[0].shape[0]
@@ -99,7 +100,7 @@ def _sweep_loop(
         for axis in range(sizes.size):
             used = _others(tables, starts, levels, axis, where)
             best, least = levels[axis], 0.0
-            for level in range(sizes[axis]):
+            for level in range(max(0, levels[axis] - REACH), min(sizes[axis], levels[axis] + REACH + 1)):
                 other = cell + (level - levels[axis]) * strides[axis]
                 if level != levels[axis] and atoms[other] == atoms[cell]:
                     ends = (starts[axis] + levels[axis], starts[axis] + level)
