@@ -4,8 +4,8 @@ PYTHON ?= python3
 WORKERS ?= 2
 ARGS ?=
 BIN := .venv/bin
-# One thread of linear algebra a worker: threads of busy workers wait for each other.
-PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses $(WORKERS)
+# One thread of linear algebra a worker: threads of busy workers wait for each other. Tests of one group share a worker.
+PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadgroup
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo quick test check format bench docs requirements
@@ -21,7 +21,7 @@ demo: ## the whole story on the embedded Title I program; prints where the repor
 	@$(BIN)/dualmandate demo $(ARGS)
 
 quick: setup ## the tests that need no system package, in some three minutes
-	@$(PYTEST) -m "not slow and not browser and not postgres" $(ARGS)
+	@$(PYTEST) -m "not slow and not browser and not postgres and not spark" $(ARGS)
 
 test: ## every test, with the real system parts (installed if that is allowed)
 	@$(PYTHON) scripts/system_parts.py

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Generator, Iterator
+import time
+from collections.abc import Callable, Generator, Iterator
 from urllib.parse import urlsplit
 
 import pytest
@@ -12,7 +13,7 @@ from playwright.sync_api import Browser, Page, Request, sync_playwright
 
 from system_parts import PARTS, line_to_paste, missing
 
-NOT_RUN = "not run"
+NOT_RUN, TOLD = "not run", "told"
 QUIET_BROWSER = [
     "--disable-background-networking",
     "--disable-component-update",
@@ -59,7 +60,24 @@ def pytest_report_teststatus(report: pytest.TestReport) -> tuple[str, str, str] 
     return (NOT_RUN, "N", "NOT RUN") if report.when == "setup" and reason_not_run(report) else None
 
 
+@pytest.fixture
+def tell(request: pytest.FixtureRequest) -> Callable[[str], None]:
+    """Say what a suite counted, in the summary of the run; its time is added."""
+    began = time.monotonic()
+
+    def told(words: str) -> None:
+        request.node.user_properties.append((TOLD, f"{words} in {time.monotonic() - began:.1f} s"))
+
+    return told
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    heard = [report for reports in terminalreporter.stats.values() for report in reports]
+    lines = [value for report in heard for name, value in getattr(report, "user_properties", ()) if name == TOLD]
+    if lines:
+        terminalreporter.section("suites")
+        for line in dict.fromkeys(lines):
+            terminalreporter.line(line)
     reports = terminalreporter.getreports(NOT_RUN)
     if reports:
         terminalreporter.section("tests not run", red=True)

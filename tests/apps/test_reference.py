@@ -17,10 +17,20 @@ def test_the_written_page_is_what_the_commands_say() -> None:
 def test_every_command_has_a_heading_and_every_parameter_words() -> None:
     commands = vars(get_command(app))["commands"]
     assert set(commands) == {
-        *("approve", "benchmark", "demo", "doctor", "init", "ledger", "plan", "replicate", "schema")
+        "approve",
+        "benchmark",
+        "demo",
+        "doctor",
+        "init",
+        "ledger",
+        "plan",
+        "publish",
+        "replicate",
+        "schema",
+        "tabulate",
     }
     inner = vars(commands["ledger"])["commands"]
-    assert set(inner) == {"accounts", "events", "open", "report", "show", "verify"}
+    assert set(inner) == {"accounts", "cancel", "events", "export", "open", "report", "show", "verify"}
     commands = commands | {f"ledger {name}": command for name, command in inner.items()}
     text = page()
     for name, command in commands.items():

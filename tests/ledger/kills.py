@@ -21,10 +21,11 @@ from typing import Any
 import sqlalchemy
 
 from dualmandate.errors import ReleaseConflict
-from dualmandate.ledger import Ledger, Request, State, open_ledger, read_key
+from dualmandate.ledger import Approval, Ledger, Request, State, open_ledger, read_key
 from dualmandate.population import PrivacyLoss
 
 ACCOUNT, STEPS = "school children", (State.OPENED, State.MEASURED, State.WRITTEN, State.SETTLED)
+FILES = {"key", "ledger.sqlite", "ledger.sqlite.anchor", "ledger.sqlite.secrets"}  # and no draft of any
 REQUEST = Request(ACCOUNT, "a1" * 32, "2026", PrivacyLoss.pure("1/3"), "child", user="Eve")
 
 
@@ -94,7 +95,9 @@ def trial(number: int, folder: Path) -> bool:
     [release] = ledger.releases()
     assert (release.state, release.secret_destroyed) == (State.SETTLED, True)
     assert ledger.spent(ACCOUNT) == Fraction(1, 3)
-    assert not list(folder.glob("*.secrets/*.sealed"))
+    assert not list(folder.glob("*.secrets/*"))
+    ledger.approve(Approval(ACCOUNT, "b2" * 32, PrivacyLoss.pure(1), "child", by="Ann"))
+    assert {path.name for path in folder.iterdir()} == FILES
     return landed
 
 

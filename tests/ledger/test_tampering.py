@@ -138,6 +138,24 @@ def test_an_older_copy_of_everything_is_behind_a_release(
     refused_everywhere(place, key, "entry 3 of the ledger is not the one its anchor knows", (release,))
 
 
+def test_releases_met_on_the_way_are_heeded(ledger: Ledger, place: Path, key: LedgerKey, tmp_path: Path) -> None:
+    """A ledger goes on past files of others, and stops at one that knows more of it than it does."""
+    shutil.copytree(place.parent, tmp_path / "backup")
+    other = open_ledger(tmp_path / "other" / "ledger.sqlite", key, create=True)
+    heads = {"other": other.head(), "ours": ledger.head_of(ledger.reserve(REQUEST).name)}
+    for name, head in heads.items():
+        (tmp_path / name).mkdir(exist_ok=True)
+        (tmp_path / name / "release.json").write_text(json.dumps({"ledger_head": head.document()}))
+    (tmp_path / "damaged.json").write_text("{")
+    met = [*tmp_path.glob("*/release.json"), tmp_path / "damaged.json", tmp_path / "nowhere.json"]
+    ledger.heed(met)
+    shutil.rmtree(place.parent)
+    shutil.copytree(tmp_path / "backup", place.parent)
+    restored = open_ledger(place, key)
+    with pytest.raises(LedgerTampered, match="has 2 entries, and its anchor knows 3"):
+        restored.heed(met)
+
+
 @pytest.mark.parametrize(
     "text",
     [None, "", "{}", "[]", '{"ledger_head": {"ledger": "x", "sequence": -1, "digest": ""}}', "\udcff", "[" * 100_000],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 
@@ -59,13 +60,15 @@ def check_that_exactly_the_cap_is_spent(place: str | Path, key: LedgerKey, folde
     assert len({ledger.secret(name).open_for("a test") for name in releases}) == 15
 
 
-def test_eight_writers_on_sqlite(place: Path, key: LedgerKey) -> None:
+def test_eight_writers_on_sqlite(place: Path, key: LedgerKey, tell: Callable[[str], None]) -> None:
     check_that_exactly_the_cap_is_spent(place, key, place.parent)
+    tell("eight writers at a cap, SQLite: exactly the cap")
 
 
 @pytest.mark.postgres
-def test_eight_writers_on_postgres(postgres_url: str, key: LedgerKey, place: Path) -> None:
+def test_eight_writers_on_postgres(postgres_url: str, key: LedgerKey, place: Path, tell: Callable[[str], None]) -> None:
     check_that_exactly_the_cap_is_spent(postgres_url, key, place.parent)
+    tell("eight writers at a cap, PostgreSQL: exactly the cap")
 
 
 @pytest.mark.postgres

@@ -114,6 +114,7 @@ def _check(order: Order, source: Source, ledger: Ledger, out: Path) -> None:
 def _carry_out(work: _Work, entry: Entry) -> Path:
     final = work.out / entry.name
     try:
+        _tidy(work)
         with _claimed(work.out, entry.name) as draft:
             _check_own(work.ledger, entry.name, final)
             _reach(work, entry.name, State.OPENED)
@@ -129,6 +130,18 @@ def _carry_out(work: _Work, entry: Entry) -> Path:
         raise _resumable(refusal, work.ledger, entry) from None
     work.tell("published")
     return final
+
+
+def _tidy(work: _Work) -> None:
+    """Releases that are over keep no secret and no draft; one that was given up for another has both."""
+    for entry in work.ledger.releases():
+        if entry.state.is_active:
+            continue
+        if not entry.secret_destroyed:
+            work.ledger.destroy_secret(entry.name, by=work.by)
+        if _draft(work.out, entry.name).exists():
+            with suppress(ReleaseConflict), _claimed(work.out, entry.name):
+                pass  # whoever still makes it will be told that it was given up
 
 
 def _check_own(ledger: Ledger, release: str, final: Path) -> None:
@@ -183,7 +196,7 @@ def _reach(work: _Work, release: str, state: State, digest: str | None = None) -
 @contextmanager
 def _claimed(out: Path, release: str) -> Iterator[Path]:
     """The folder in which a release is made, for one process at a time; one that is killed lets go."""
-    draft, final = out / f".{release}.draft", out / release
+    draft, final = _draft(out, release), out / release
     handles: list[int] = []
     try:
         _hold(draft, final, handles)
@@ -194,6 +207,10 @@ def _claimed(out: Path, release: str) -> Iterator[Path]:
             draft.rmdir()
         for handle in handles:
             os.close(handle)
+
+
+def _draft(out: Path, release: str) -> Path:
+    return out / f".{release}.draft"
 
 
 def _hold(draft: Path, final: Path, handles: list[int]) -> None:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
 import shutil
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from copy import copy
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from dualmandate.errors import Refusal, UnreadableSource
@@ -17,6 +21,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 LARGEST_MEMORY = "500MB"  # for sorting and grouping; beyond it, a private folder on disk
+SPILL = "dualmandate-spill-"
+SECONDS_TO_BEGIN = 60  # from making a folder to holding it: younger ones may be about to be used
 SECONDS_BETWEEN = 0.1  # two calls of a progress callback
 
 
@@ -44,23 +50,45 @@ def connected() -> Iterator[duckdb.DuckDBPyConnection]:
     """An engine that fetches nothing from outside, and spills into a folder only its owner can enter."""
     import duckdb
 
-    folder = tempfile.mkdtemp(prefix="dualmandate-")
     settings: dict[str, str | bool | int | float | list[str]] = {
         "autoinstall_known_extensions": False,
         "autoload_known_extensions": False,
         "disabled_optimizers": "statistics_propagation",  # a file may lie about them, and NaN is not in them
         "memory_limit": LARGEST_MEMORY,
         "preserve_insertion_order": False,
-        "temp_directory": folder,
     }
-    try:
-        connection = duckdb.connect(":memory:", config=settings)
+    with spill_folder() as folder:
+        connection = duckdb.connect(":memory:", config=settings | {"temp_directory": str(folder)})
         try:
             yield connection
         finally:
             connection.close()
+
+
+@contextmanager
+def spill_folder() -> Iterator[Path]:
+    """A folder only its owner can enter, held while it is used; those that killed processes left are removed first."""
+    for left in Path(tempfile.gettempdir()).glob(f"{SPILL}*"):
+        with suppress(OSError), _held(left) as state:
+            if state.st_uid == os.geteuid() and time.time() - state.st_mtime > SECONDS_TO_BEGIN:
+                shutil.rmtree(left)
+    folder = Path(tempfile.mkdtemp(prefix=SPILL))
+    try:
+        with _held(folder):
+            yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def _held(folder: Path) -> Iterator[os.stat_result]:
+    """Hold a folder, by a lock that ends with the process; an OSError where another process does."""
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield os.fstat(handle)
+    finally:
+        os.close(handle)
 
 
 def executed(

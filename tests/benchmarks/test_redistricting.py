@@ -1,0 +1,91 @@
+"""Rhode Island: persons that match the published counts, and releases whose constraints all hold."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dualmandate.benchmarks import redistricting, rhode_island
+from dualmandate.benchmarks.redistricting import Design
+from dualmandate.benchmarks.rhode_island import RACES, SINGLE, Blocks
+
+SMALL = (2, 4, 8, 60)
+
+
+def check_persons(blocks: Blocks) -> None:
+    cells = rhode_island.cells(blocks).reshape(-1, 2, 2, RACES, 8)
+    races = cells.sum(axis=4)
+    assert np.array_equal(races[:, :, 0, : len(SINGLE)], blocks.persons[:, :, : len(SINGLE)])
+    assert np.array_equal(races[:, :, 0, len(SINGLE) :].sum(axis=2), blocks.persons[:, :, -2])
+    assert np.array_equal(races[:, :, 1].sum(axis=2), blocks.persons[:, :, -1])
+    assert cells[:, 0, :, :, [1, 3, 4, 5, 6]].sum() == 0  # minors live in few kinds of quarters
+
+
+def test_generated_blocks_nest_and_their_persons_match() -> None:
+    blocks = rhode_island.generated_blocks(SMALL)
+    assert blocks.tree.sizes == (1, *SMALL)
+    assert list(blocks.codes) == sorted(set(blocks.codes))
+    assert not blocks.real
+    check_persons(blocks)
+
+
+def test_published_blocks_are_matched() -> None:
+    path = rhode_island.block_file()
+    if path is None:
+        pytest.skip("the block file is not in the folder of real data")
+    blocks = rhode_island.published_blocks(path)
+    assert blocks.tree.sizes == (1, 5, 244, 815, 25181)
+    assert blocks.persons.sum() == 1_052_567
+    assert blocks.persons[:, 1].sum() == 828_611
+    check_persons(blocks)
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> tuple[Design, Path]:
+    blocks = rhode_island.generated_blocks(SMALL)
+    persons = tmp_path_factory.mktemp("persons") / "persons.parquet"
+    rhode_island.write_persons(rhode_island.cells(blocks), blocks, persons)
+    return Design.of(blocks), persons
+
+
+def test_the_loss_is_spent_to_the_last_fraction(small: tuple[Design, Path]) -> None:
+    design, _ = small
+    spent = sum(1 / noise.parameter for noise in design.noises.values() if noise is not None)
+    assert spent == redistricting.RHO  # a replaced record changes two numbers of each table by 1: ρ = 2/(2σ²)
+    assert [pair for pair, noise in design.noises.items() if noise is None] == [(0, 0)]
+
+
+def test_a_small_release_holds_every_constraint_and_is_written(small: tuple[Design, Path], tmp_path: Path) -> None:
+    from pyarrow import parquet
+
+    design, persons = small
+    made = redistricting.make(design, persons, 0)
+    truth = rhode_island.cells(design.blocks)
+    redistricting.check_constraints(made, int(truth.sum()))
+    redistricting.write(made, tmp_path)
+    assert len(list(tmp_path.iterdir())) == 2 * 5 * 4 + 5
+    written = parquet.read_table(tmp_path / "tables-4.parquet")["value"].to_numpy()
+    assert np.array_equal(written, made.tables[4].reshape(-1))
+    estimates = parquet.read_table(tmp_path / "estimates-3-2.parquet")
+    assert np.array_equal(estimates["estimate"].to_numpy(), made.estimates.tables(3)[2].reshape(-1))
+    wrong = replace(made, tables=(made.tables[0] + 1, *made.tables[1:]))
+    with pytest.raises(ValueError, match="is right"):
+        redistricting.check_constraints(wrong, int(truth.sum()))
+
+
+def test_errors_are_counted_by_level(small: tuple[Design, Path]) -> None:
+    design, persons = small
+    found = redistricting.errors(design, persons, 3)
+    assert list(found) == list(rhode_island.LEVELS)
+    assert found["state"]["final"][0] == 0
+    assert 0 < found["block"]["final"][0] < found["block"]["unbiased"][0]
+
+
+@pytest.mark.slow
+def test_the_targets_are_met() -> None:
+    rows = redistricting.rows(lambda _: None, keys=2)
+    assert [row for row in rows if row.met is False] == []
+    assert sum(row.target is not None for row in rows) == 4 + 9 * (rhode_island.block_file() is not None)

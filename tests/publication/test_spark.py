@@ -1,0 +1,325 @@
+"""The same histogram and the same noise from a real cluster as from one machine, also when a worker dies."""
+
+from __future__ import annotations
+
+import gc
+import random
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from numpy.typing import NDArray
+from tests.publication.consistency.test_descending import added, grown
+from tests.publication.reference import Record, Value, tabulated
+from tests.publication.test_tabulating import DOMAIN, KEY, TYPES, counts
+from tests.publication.test_wall import CANARY, everything_said
+
+from dualmandate.errors import InvalidRequest, UnreadableSource
+from dualmandate.mechanism.noise import GaussianSampler, LaplaceSampler, NoiseKey
+from dualmandate.population import Attribute, Domain, Protection
+from dualmandate.publication import AttributeRule, ParquetFile, Rule, Rules, SparkTable, check, spark_engine
+from dualmandate.publication.consistency import Chain, Tree, estimate, top_down
+from dualmandate.publication.spark_consistency import Cut, in_subtrees
+from dualmandate.publication.spark_engine import Kernel, measured, measured_here, noisy_blocks
+from dualmandate.publication.spark_session import check_sealed, gathered
+from dualmandate.publication.spark_tabulating import READ, counted_cells
+from dualmandate.publication.tabulating import Question
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from tests.publication.cluster import Cluster
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.xdist_group("spark"),
+    # Spark leaves sockets to the garbage collector.
+    pytest.mark.filterwarnings("ignore:.*<socket:pytest.PytestUnraisableExceptionWarning"),
+]
+BOUNDED = Protection(most_records_per_unit=3, identifier="id")
+RULES = Rules({"sex": AttributeRule(Rule.MISSING, Rule.DROP)}, unknown_where_impossible="hours")
+NOISE_KEY = NoiseKey(b"the key of a test, thirty-two by")
+
+
+@pytest.fixture(autouse=True)
+def _collect_sockets() -> Iterator[None]:
+    yield
+    gc.collect()
+
+
+def odd_records(number: int) -> list[Record]:
+    chance = random.Random(7)
+    odd: dict[str, list[Value]] = {
+        "sex": ["f", "m", "?", "x", None],
+        "region": [1, 2, -3, 4, None],
+        "age": [*range(-3, 26), -(2**63), 2**63 - 1, None],
+        "pay": [-1.2, -0.05, 0.25, 0.1, 1.0, float("inf"), float("-inf"), float("nan"), None],
+        "hours": [-1.0, 0.0, 0.5, 10.0, 40.0, 50.0, float("nan"), None],
+        "id": [*(f"{CANARY}{n}" for n in range(60)), 'é,"', None],
+    }
+    return [{name: chance.choice(values) for name, values in odd.items()} for _ in range(number)]
+
+
+@pytest.fixture(scope="module")
+def records() -> list[Record]:
+    return odd_records(600)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory, records: list[Record]) -> Path:
+    """Parquet files as a cluster has them: several, in one folder."""
+    place = tmp_path_factory.mktemp("records")
+    types = TYPES | {"id": pa.string()}
+    for part in range(3):
+        columns = {name: pa.array([one[name] for one in records[part::3]], kind) for name, kind in types.items()}
+        pq.write_table(pa.table(columns), place / f"part-{part}.parquet")
+    return place
+
+
+@pytest.fixture
+def table(spark: SparkSession, folder: Path) -> SparkTable:
+    return SparkTable(f"parquet.`{folder}`")
+
+
+@pytest.mark.parametrize("protection", [Protection(), BOUNDED], ids=["records", "units"])
+def test_the_histogram_is_that_of_one_machine(
+    table: SparkTable, folder: Path, records: list[Record], protection: Protection, tmp_path: Path
+) -> None:
+    wanted = tabulated(records, DOMAIN, protection, RULES, KEY)
+    assert counts(table, protection=protection, rules=RULES) == wanted
+    pq.write_table(pq.read_table(folder), tmp_path / "one.parquet")
+    here = ParquetFile(tmp_path / "one.parquet")
+    assert counts(here, protection=protection, rules=RULES) == wanted
+    ours, theirs = (
+        check(source, DOMAIN, protection=protection, rules=RULES).open_for("a test") for source in (here, table)
+    )
+    assert vars(ours) == vars(theirs)
+
+
+def test_measuring_is_that_of_one_machine(spark: SparkSession, table: SparkTable, records: list[Record]) -> None:
+    """From the records to noisy counts without leaving the cluster, beside two measurements of other counts."""
+    frame = counted_cells(spark, spark.table(table.table), Question(DOMAIN, BOUNDED, RULES), key=KEY)
+    cells = frame.where(f"cell <> {READ}").selectExpr("0 AS kernel", "cell AS row", "records")
+    totals = spark.range(5000).selectExpr("1 AS kernel", "id AS row", "id % 3 AS records").where("records > 0")
+    kernels = [
+        Kernel(DOMAIN.size, LaplaceSampler(Fraction(3, 2)), NOISE_KEY),
+        Kernel(5003, GaussianSampler(Fraction(7)), NoiseKey(bytes(32))),
+        Kernel(7, LaplaceSampler(Fraction(1000)), NOISE_KEY),
+    ]
+    found = measured_here(spark, cells.unionAll(totals), kernels, block_rows=1024)
+    exact = [np.zeros(kernel.rows, dtype=np.int64) for kernel in kernels]
+    for cell, number in tabulated(records, DOMAIN, BOUNDED, RULES, KEY).items():
+        exact[0][cell] = number
+    exact[1][:5000] = np.arange(5000) % 3
+    for kernel, values, noiseless in zip(kernels, found, exact, strict=True):
+        local = noiseless + kernel.sampler.draw(kernel.key, range(kernel.rows))
+        assert values.tobytes() == local.tobytes()
+
+
+def numbered(spark: SparkSession, rows: int) -> DataFrame:
+    return spark.range(rows).selectExpr("0 AS kernel", "id AS row", "id % 5 AS records")
+
+
+def events(cluster: Cluster) -> str:
+    return "".join(path.read_text() for path in (cluster.folder / "events").rglob("*") if path.is_file())
+
+
+def test_what_is_drawn_twice_is_drawn_the_same(spark: SparkSession, cluster: Cluster) -> None:
+    """One block dawdles on its first attempt; Spark bets on a second one, which is taken."""
+
+    @dataclass(frozen=True)
+    class Dawdling:
+        sampler: LaplaceSampler
+
+        def draw(self, key: NoiseKey, cells: range) -> NDArray[np.int64]:
+            from pyspark import TaskContext
+
+            task = TaskContext.get()
+            assert task is not None
+            time.sleep(20.0 if cells.start == 0 and task.attemptNumber() == 0 else 0.3)
+            return self.sampler.draw(key, cells)
+
+    sampler = LaplaceSampler(Fraction(2))
+    [found] = measured_here(
+        spark,
+        numbered(spark, 4096),
+        [Kernel(4096, cast("Any", Dawdling(sampler)), NOISE_KEY)],
+        block_rows=512,
+    )
+    assert np.array_equal(found, np.arange(4096) % 5 + sampler.draw(NOISE_KEY, range(4096)))
+    assert '"Speculative":true' in events(cluster)
+
+
+def test_subtrees_give_the_tables_of_the_whole_tree(spark: SparkSession) -> None:
+    """Measured and made consistent on the cluster, a subtree a piece of work: the bytes are those of one machine."""
+    generator = np.random.default_rng(8)
+    tree, chain = Tree(grown(generator, 3, 6)), Chain((np.zeros(3, dtype=np.int64), np.repeat(np.arange(3), 4)))
+    truth = generator.poisson(1.5, (tree.sizes[-1], chain.sizes[-1]))
+    pairs = [(level, step) for level in range(4) for step in range(3)]
+    variances = {pair: 3.0 * 2.0 ** pair[0] + pair[1] for pair in pairs}
+    exact = {(level, step): chain.sums(added(tree, truth, level), step) for level, step in pairs}
+    samplers = {pair: GaussianSampler(Fraction(variance)) for pair, variance in variances.items()}
+    keys = {pair: NoiseKey(bytes([number]) * 32) for number, pair in enumerate(pairs)}
+    values = {
+        pair: (table.reshape(-1) + samplers[pair].draw(keys[pair], range(table.size))).reshape(table.shape)
+        for pair, table in exact.items()
+    }
+    whole = estimate(tree, chain, values, variances)
+
+    cut = Cut(tree, whole.risen.weights, 1, tuple(pair for pair in pairs if pair[0] >= 1))
+    kernels = [Kernel(exact[pair].size, samplers[pair], keys[pair], cut.edges(pair)) for pair in cut.pairs]
+    counts = [
+        {"kernel": number, "row": row, "records": int(count)}
+        for number, pair in enumerate(cut.pairs)
+        for row, count in enumerate(exact[pair].reshape(-1))
+        if count
+    ]
+    blocks = measured(spark, spark.createDataFrame(pa.Table.from_pylist(counts)), kernels).persist()
+    above = {pair: values[pair] for pair in pairs if pair[0] < 1}
+    estimates, tables, below = in_subtrees(spark, blocks, cut, above=above)
+    wanted = top_down(whole)
+    assert np.array_equal(estimates.tables(1)[2], whole.tables(1)[2])
+    assert [table.tobytes() for table in tables] == [table.tobytes() for table in wanted[:2]]
+    found = {(row["level"], row["subtree"]): row["values"] for row in gathered(below).to_pylist()}
+    for level in (2, 3):
+        parts = [np.frombuffer(found[level, node], "<i8") for node in range(tree.sizes[1])]
+        assert np.array_equal(np.concatenate(parts), wanted[level].reshape(-1))
+
+
+def test_what_cannot_be_read_is_refused_in_our_own_words(
+    spark: SparkSession, table: SparkTable, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    columns = {"sex": [[CANARY]] * 3, "age": [CANARY] * 3}
+    pq.write_table(pa.table(columns), tmp_path / "nested.parquet")
+    domain = Domain((Attribute.categories("sex", ["f"]),))
+    damaged = tmp_path / "damaged.parquet"
+    pq.write_table(pa.table({"sex": [CANARY] * 500}), damaged, compression="none", use_dictionary=False)
+    content = bytearray(damaged.read_bytes())
+    content[20:60] = b"\xff" * 40
+    damaged.write_bytes(content)
+    cases = [
+        (SparkTable("nowhere"), DOMAIN, "knows no table 'nowhere'"),
+        (table, Domain((Attribute.categories("job", ["none"]),)), "no column 'job'"),
+        (SparkTable(f"parquet.`{tmp_path / 'nested.parquet'}`"), domain, "'sex' does not hold codes"),
+        (SparkTable(f"parquet.`{damaged}`"), domain, "cannot be read to its end"),
+    ]
+    for source, asked, words in cases:
+        with pytest.raises(UnreadableSource, match=words) as caught:
+            counts(source, asked)
+        refusal = caught.value.with_traceback(caught.tb.tb_next)
+        assert CANARY not in everything_said(refusal)
+    assert CANARY not in "".join(capfd.readouterr())
+
+
+def test_nothing_confidential_lies_on_the_cluster_in_the_clear(cluster: Cluster) -> None:
+    """After all that was run above: logs, events, shuffled rows and what was put aside hold no record and no key."""
+    words = [CANARY.encode(), KEY, KEY.hex().encode(), NOISE_KEY.content, NOISE_KEY.content.hex().encode()]
+    files = [path for path in cluster.folder.rglob("*") if path.is_file()]
+    assert {path.suffix for path in files} >= {".data", ".log"}  # shuffled rows are among them
+    for path in files:
+        content = path.read_bytes()
+        assert not [word for word in words if word in content], path
+
+
+def test_a_view_that_fails_on_a_value_does_not_tell_it_here(
+    spark: SparkSession, capfd: pytest.CaptureFixture[str]
+) -> None:
+    spark.sql(f"SELECT explode(array('7', '{CANARY}')) AS age").createOrReplaceTempView("texts")
+    spark.sql("SELECT CAST(age AS int) AS age FROM texts").createOrReplaceTempView("numbers")
+    with pytest.raises(UnreadableSource) as caught:
+        counts(SparkTable("numbers"), Domain((Attribute.numbers("age", 0, 9),)))
+    refusal = caught.value.with_traceback(caught.tb.tb_next)
+    assert CANARY not in everything_said(refusal) + "".join(capfd.readouterr())
+
+
+def test_a_worker_that_dies_changes_nothing(spark: SparkSession, cluster: Cluster) -> None:
+    @dataclass(frozen=True)
+    class Slow:
+        sampler: LaplaceSampler
+
+        def draw(self, key: NoiseKey, cells: range) -> NDArray[np.int64]:
+            time.sleep(0.25)
+            return self.sampler.draw(key, cells)
+
+    sampler = LaplaceSampler(Fraction(2))
+    killed: list[int] = []
+
+    def pull_the_plug() -> None:
+        """Once some blocks are done and others are not."""
+        tracker = spark.sparkContext.statusTracker()
+        for _ in range(600):
+            for stage in tracker.getActiveStageIds():
+                told = tracker.getStageInfo(stage)
+                if told is not None and told.numTasks == 16 and told.numCompletedTasks >= 2:
+                    killed.append(told.numCompletedTasks)
+                    cluster.kill("second worker")
+                    return
+            time.sleep(0.05)
+
+    spark.conf.set("spark.sql.shuffle.partitions", "16")
+    killer = threading.Thread(target=pull_the_plug)
+    killer.start()
+    [found] = measured_here(
+        spark, numbered(spark, 8192), [Kernel(8192, cast("Any", Slow(sampler)), NOISE_KEY)], block_rows=512
+    )
+    killer.join()
+    assert 2 <= killed[0] < 16
+    assert np.array_equal(found, np.arange(8192) % 5 + sampler.draw(NOISE_KEY, range(8192)))
+    assert "SparkListenerExecutorRemoved" in events(cluster)
+
+
+def fake_session(master: str, **settings: str) -> Any:
+    configuration = SimpleNamespace(get=lambda name, other: settings.get(name.replace(".", "_"), other))
+    return SimpleNamespace(sparkContext=SimpleNamespace(master=master, getConf=lambda: configuration))
+
+
+def test_a_cluster_that_does_not_encrypt_is_refused() -> None:
+    check_sealed(fake_session("local[2]"))
+    sealed = {
+        "spark_authenticate": "true",
+        "spark_network_crypto_enabled": "true",
+        "spark_io_encryption_enabled": "true",
+    }
+    check_sealed(fake_session("spark://host:7077", **sealed))
+    for name in sealed:
+        with pytest.raises(UnreadableSource, match="does not encrypt"):
+            check_sealed(fake_session("spark://host:7077", **sealed | {name: "false"}))
+
+
+def test_blocks_are_opened_before_their_counts() -> None:
+    """The kernel alone, without a cluster: a count of a row that is not there is refused."""
+    kernels = [Kernel(10, LaplaceSampler(Fraction(1)), NOISE_KEY, edges=(0, 8, 10))]
+    layout = spark_engine._Layout((kernels[0].block_edges(1),), (0, 2))
+
+    def batches(*names: str, rows: list[tuple[int, int, int]]) -> Iterator[pa.RecordBatch]:
+        yield pa.record_batch(
+            {name: np.array(column) for name, column in zip(names, zip(*rows, strict=True), strict=True)}
+        )
+
+    opened = [(0, -1, 0), (0, 3, 5), (1, -1, 0), (1, 9, 1)]
+    parts = list(noisy_blocks(batches("block", "row", "records", rows=opened), kernels, layout))
+    assert [part.column("first")[0].as_py() for part in parts] == [0, 8]
+    values = np.concatenate([np.frombuffer(part.column("values")[0].as_py(), "<i8") for part in parts])
+    noise = LaplaceSampler(Fraction(1)).draw(NOISE_KEY, range(10))
+    assert (values - noise).tolist() == [0, 0, 0, 5, 0, 0, 0, 0, 0, 1]
+    with pytest.raises(InvalidRequest, match="no kernel has"):
+        list(noisy_blocks(batches("block", "row", "records", rows=opened[1:]), kernels, layout))
+    [placed] = layout.placed(batches("kernel", "row", "records", rows=[(0, 7, 1), (0, 8, 1)]))
+    assert placed.column("block").to_pylist() == [0, 1]
+    for row in (-1, 10):
+        with pytest.raises(InvalidRequest, match="no kernel has"):
+            list(layout.placed(batches("kernel", "row", "records", rows=[(0, row, 1)])))
+
+
+@pytest.mark.parametrize("edges", [(0, 5), (1, 10), (0, 7, 3, 10)])
+def test_blocks_are_all_rows(edges: tuple[int, ...]) -> None:
+    with pytest.raises(InvalidRequest, match="all rows"):
+        Kernel(10, LaplaceSampler(Fraction(1)), NOISE_KEY, edges).block_edges(4)
