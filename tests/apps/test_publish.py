@@ -101,7 +101,7 @@ def test_an_approved_plan_is_published_once(command: Command, project: Path) -> 
     assert document["plan_digest"] == approval["plan_digest"]
     assert document["loss"]["exact"] == approval["loss"]["exact"]
     folder = Path(document["directory"])
-    assert folder == project / "releases" / document["release"]
+    assert folder.resolve() == project / "releases" / document["release"]
     facts = json.loads((folder / "release.json").read_text(encoding="utf-8"))
     jsonschema.validate(facts, schema("release"))
     assert facts["loss"]["exact"] == approval["loss"]["exact"]

@@ -163,21 +163,29 @@ def _program_of(plan: Path, digest: str) -> Program:
 
 @contextmanager
 def _resumable(asked: Publishing, ledger: Ledger, order: Order) -> Iterator[None]:
-    """An interruption says how to go on."""
+    """An interruption, and a refusal after something was spent, say how to go on."""
     try:
         yield
     except KeyboardInterrupt:
-        try:
-            waiting = [
-                entry.name
-                for entry in ledger.releases(order.account)
-                if entry.plan_digest == order.plan_digest and entry.state.is_active
-            ]
-        except Refusal:
-            raise KeyboardInterrupt from None
-        if not waiting:
+        if (command := _resuming(asked, ledger, order)) is None:
             raise
-        words = ["dualmandate", "publish", str(asked.plan), "--resume", asked.resume or waiting[-1]]
-        for flag, value in (("--out", asked.out), ("--ledger", asked.ledger)):
-            words += [] if value is None else [flag, str(value)]
-        raise Interruption(shlex.join(words)) from None
+        raise Interruption(command) from None
+    except Refusal as refusal:
+        if (command := _resuming(asked, ledger, order)) is None:
+            raise
+        raise refusal.advising(f"{refusal.instead}: {command}") from None
+
+
+def _resuming(asked: Publishing, ledger: Ledger, order: Order) -> str | None:
+    """The command that takes up the release of this plan which is under way; None where there is none."""
+    try:
+        begun = [entry for entry in ledger.releases(order.account) if entry.plan_digest == order.plan_digest]
+    except Refusal:
+        return None
+    waiting = [entry.name for entry in begun if entry.state.is_active]
+    if not waiting:
+        return None
+    words = ["dualmandate", "publish", str(asked.plan), "--resume", asked.resume or waiting[-1]]
+    for flag, value in (("--out", asked.out), ("--ledger", asked.ledger)):
+        words += [] if value is None else [flag, str(value)]
+    return shlex.join(words)
