@@ -4,8 +4,8 @@ PYTHON ?= python3
 WORKERS ?= 2
 ARGS ?=
 BIN := .venv/bin
-# One thread of linear algebra a worker: threads of busy workers wait for each other. Tests of one group share a worker.
-PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadgroup
+# One thread of linear algebra a worker: threads of busy workers wait for each other.
+PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses $(WORKERS)
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo quick test check format bench docs requirements

@@ -6,10 +6,13 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Generator, Iterator
+from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 from playwright.sync_api import Browser, Page, Request, sync_playwright
+from xdist.scheduler import LoadScopeScheduling
 
 from system_parts import PARTS, line_to_paste, missing
 
@@ -22,6 +25,22 @@ QUIET_BROWSER = [
     "--disable-sync",
     "--no-first-run",
 ]
+
+
+IN_ONE_PROCESS = {"test_spark.py"}  # modules whose tests share servers that take long to start
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Tests go to whichever process is free, those of some modules to the same one."""
+    scheduler = LoadScopeScheduling(config, log)
+    scheduler._split_scope = _in_one_process
+    return scheduler
+
+
+def _in_one_process(test: str) -> str:
+    module = test.partition("::")[0]
+    return module if Path(module).name in IN_ONE_PROCESS else test
 
 
 class NotRun(Exception):

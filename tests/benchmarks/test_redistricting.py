@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,6 +12,9 @@ import pytest
 from dualmandate.benchmarks import redistricting, rhode_island
 from dualmandate.benchmarks.redistricting import Design
 from dualmandate.benchmarks.rhode_island import RACES, SINGLE, Blocks
+from dualmandate.publication import order
+from dualmandate.publication.nested import nest_of
+from dualmandate.publication.writing import read_table
 
 SMALL = (2, 4, 8, 60)
 
@@ -58,27 +62,60 @@ def test_the_loss_is_spent_to_the_last_fraction(small: tuple[Design, Path]) -> N
     assert [pair for pair, noise in design.noises.items() if noise is None] == [(0, 0)]
 
 
-def test_a_small_release_holds_every_constraint_and_is_written(small: tuple[Design, Path], tmp_path: Path) -> None:
-    from pyarrow import parquet
-
+def test_a_small_release_under_a_key_holds_every_constraint(small: tuple[Design, Path]) -> None:
     design, persons = small
     made = redistricting.make(design, persons, 0)
-    truth = rhode_island.cells(design.blocks)
-    redistricting.check_constraints(made, int(truth.sum()))
-    redistricting.write(made, tmp_path)
-    assert len(list(tmp_path.iterdir())) == 2 * 5 * 4 + 5
-    written = parquet.read_table(tmp_path / "tables-4.parquet")["value"].to_numpy()
-    assert np.array_equal(written, made.tables[4].reshape(-1))
-    estimates = parquet.read_table(tmp_path / "estimates-3-2.parquet")
-    assert np.array_equal(estimates["estimate"].to_numpy(), made.estimates.tables(3)[2].reshape(-1))
+    total = int(rhode_island.cells(design.blocks).sum())
+    redistricting.check_constraints(made, total)
     wrong = replace(made, tables=(made.tables[0] + 1, *made.tables[1:]))
     with pytest.raises(ValueError, match="is right"):
-        redistricting.check_constraints(wrong, int(truth.sum()))
+        redistricting.check_constraints(wrong, total)
+
+
+def test_the_order_measures_what_the_design_says(small: tuple[Design, Path]) -> None:
+    design, _ = small
+    ordered = redistricting.order_of(design)
+    ordered.check()
+    assert sum(group.loss for group in ordered.groups) == redistricting.RHO
+    noises = [noise for noise in design.noises.values() if noise is not None]
+    assert [group.noises for group in ordered.groups] == [(noise,) for noise in noises]
+    nest = nest_of(ordered)
+    assert nest is not None
+    assert nest.tree.sizes == design.places.tree.sizes
+    assert all(place.in_order for place in nest.places)  # so that large tables are never copied
+    assert [(place.level, place.step) for place in nest.places[:-1]] == [
+        pair for pair in design.noises if pair != (0, 0)
+    ]
+
+
+@pytest.mark.parametrize("sparse_from", [0, 2**24])
+def test_a_small_release_is_published(
+    small: tuple[Design, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sparse_from: int
+) -> None:
+    monkeypatch.setattr(order, "SPARSE_FROM", sparse_from)
+    design, persons = small
+    at = redistricting.release(design, persons, tmp_path)
+    redistricting.check_release(design, at)
+    facts = json.loads((at / "release.json").read_text(encoding="utf-8"))
+    assert facts["estimated_together"]
+    tables = {table["name"]: table for table in facts["tables"]}
+    assert len(tables) == 5 * 4
+    assert tables["all records"]["exact"]
+    tracts = read_table(at / tables["tract, voting age × Hispanic"]["parquet"])
+    assert tracts.columns == ("tract", "voting_age", "hispanic")
+    assert tracts.labels[0] == tuple(sorted({code[:11] for code in design.blocks.codes}))
+    assert (at / "index.html").is_file()
+    table = at / tables["block, × race"]["parquet"]
+    table.write_bytes((at / tables["block, total"]["parquet"]).read_bytes())
+    with pytest.raises(ValueError, match="is right"):
+        redistricting.check_release(design, at)
 
 
 def test_errors_are_counted_by_level(small: tuple[Design, Path]) -> None:
     design, persons = small
-    found = redistricting.errors(design, persons, 3)
+    told = redistricting.errors(design, persons, 3)
+    assert told["blocks_a_second"] > 0
+    found = told["errors"]
     assert list(found) == list(rhode_island.LEVELS)
     assert found["state"]["final"][0] == 0
     assert 0 < found["block"]["final"][0] < found["block"]["unbiased"][0]

@@ -25,10 +25,11 @@ from dualmandate.errors import (
 from dualmandate.ledger import Account, Approval, Ledger, State, make_key, open_ledger
 from dualmandate.mechanism import optimize_strategy
 from dualmandate.population import Attribute, Currency, Domain, Invariant, Neighbors, PrivacyLoss, Protection
-from dualmandate.publication import AttributeRule, CsvFile, Group, Order, Rule, Rules, act
+from dualmandate.publication import AttributeRule, CsvFile, Rule, Rules, act
 from dualmandate.publication.act import Asked, publish, resume
 from dualmandate.publication.contents import is_complete
 from dualmandate.publication.forms import DirectForm, StrategyForm
+from dualmandate.publication.order import Group, Order
 from dualmandate.publication.writing import Csv, Parquet, read_measurements, read_table
 from dualmandate.workload import Tabulation, Workload
 

@@ -71,7 +71,7 @@ def released(order: Order, counts: NDArray[np.int64], seed: int) -> tuple[list[P
         each = Measurements(group.name, group.noises, group.form.kinds().astype(np.int64), values)
         measured.append(each)
         tables += estimated(order, group, each, public)
-    return tables, adjusted(order, tables, measured=measured, totals=totals).tables
+    return tables, list(adjusted(order, measured=measured, totals=totals).tables)
 
 
 @pytest.mark.parametrize("protection", [Protection(), REPLACED])
@@ -150,14 +150,13 @@ def test_the_weights_of_a_nested_estimate_are_those_of_its_measurements(protecti
     spread = np.array([noise.distribution().variance for noise in form.all_noises])[form.kinds()]
 
     def nested(noise: NDArray[np.int64]) -> list[PublishedTable]:
-        measured, start, tables = list[Measurements](), 0, list[PublishedTable]()
+        measured, start = list[Measurements](), 0
         for group in order.groups:
             values = group.form.count(counts) + noise[start : start + group.form.rows]
             start += group.form.rows
             each = Measurements(group.name, group.noises, group.form.kinds().astype(np.int64), values)
             measured.append(each)
-            tables += estimated(order, group, each, None)
-        return consistent_nest(order, nest, tables, measured=measured, totals=totals).tables
+        return list(consistent_nest(order, nest, measured=measured, totals=totals).tables)
 
     noise = np.random.default_rng(2).integers(-4, 5, form.rows)
     still, moved = nested(np.zeros_like(noise)), nested(noise)

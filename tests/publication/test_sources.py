@@ -11,6 +11,7 @@ import time
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
+from types import SimpleNamespace
 
 import psycopg
 import pytest
@@ -28,6 +29,7 @@ from dualmandate.publication import (
     ParquetFile,
     Rules,
     Source,
+    SparkTable,
     StatisticalFile,
     check,
     databases,
@@ -215,7 +217,7 @@ def test_a_value_that_is_not_of_its_declared_type_is_not_told(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("url", "words"),
     [
-        (f"postgresql://ann:{PASSWORD}@localhost:1/nowhere", "cannot be read to its end"),
+        (f"postgresql://ann:{PASSWORD}@localhost:1/nowhere", "cannot be reached"),
         (f"oracle9://ann:{PASSWORD}@host/x", "cannot be used"),
         (f"mysql+pymysql://ann:{PASSWORD}@host/x", "cannot be used"),
         (f"no url {PASSWORD}", "cannot be used"),
@@ -260,6 +262,30 @@ def test_a_reader_that_is_not_installed_is_named(tmp_path: Path, monkeypatch: py
     monkeypatch.setitem(sys.modules, "pyreadstat", None)
     with pytest.raises(UnreadableSource, match=r"dualmandate\[sas-stata-spss\]"):
         counts(source)
+
+
+def test_spark_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail() -> None:
+        raise RuntimeError(f"{CANARY}: no Java")
+
+    starting = SimpleNamespace(appName=lambda _: SimpleNamespace(getOrCreate=fail))
+    absent = SimpleNamespace(builder=starting, getActiveSession=lambda: None)
+    monkeypatch.setattr("pyspark.sql.SparkSession", absent)
+    with pytest.raises(UnreadableSource, match="Spark cannot be started here") as caught:
+        counts(SparkTable("people"))
+    assert CANARY not in everything_said(caught.value.with_traceback(None))
+    monkeypatch.setitem(sys.modules, "pyspark", None)
+    with pytest.raises(UnreadableSource, match=r"dualmandate\[spark\]"):
+        counts(SparkTable("people"))
+
+
+@pytest.mark.postgres
+def test_a_database_is_only_read(postgres_url: str) -> None:
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        connection.execute("CREATE SEQUENCE visits; CREATE VIEW people AS SELECT nextval('visits') AS age")
+        with pytest.raises(UnreadableSource):
+            counts(DatabaseTable("people", postgres_url), Domain((Attribute.numbers("age", 0, 9),)))
+        assert connection.execute("SELECT is_called FROM visits").fetchall() == [(False,)]
 
 
 def test_the_ending_says_what_a_file_is() -> None:

@@ -7,7 +7,7 @@ import random
 import threading
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from types import SimpleNamespace
@@ -20,14 +20,28 @@ import pytest
 from numpy.typing import NDArray
 from tests.publication.consistency.test_descending import added, grown
 from tests.publication.reference import Record, Value, tabulated
+from tests.publication.test_act import order_of
 from tests.publication.test_tabulating import DOMAIN, KEY, TYPES, counts
 from tests.publication.test_wall import CANARY, everything_said
 
 from dualmandate.errors import InvalidRequest, UnreadableSource
+from dualmandate.ledger import Account, Approval, make_key, open_ledger
 from dualmandate.mechanism.noise import GaussianSampler, LaplaceSampler, NoiseKey
-from dualmandate.population import Attribute, Domain, Protection
-from dualmandate.publication import AttributeRule, ParquetFile, Rule, Rules, SparkTable, check, spark_engine
+from dualmandate.population import Attribute, Confidential, Domain, Histogram, PrivacyLoss, Protection
+from dualmandate.publication import (
+    AttributeRule,
+    ParquetFile,
+    Rule,
+    Rules,
+    SparkTable,
+    Tabulated,
+    act,
+    check,
+    measuring,
+    spark_engine,
+)
 from dualmandate.publication.consistency import Chain, Tree, estimate, top_down
+from dualmandate.publication.contents import is_complete
 from dualmandate.publication.spark_consistency import Cut, in_subtrees
 from dualmandate.publication.spark_engine import Kernel, measured, measured_here, noisy_blocks
 from dualmandate.publication.spark_session import check_sealed, gathered
@@ -40,7 +54,6 @@ if TYPE_CHECKING:
 
 pytestmark = [
     pytest.mark.spark,
-    pytest.mark.xdist_group("spark"),
     # Spark leaves sockets to the garbage collector.
     pytest.mark.filterwarnings("ignore:.*<socket:pytest.PytestUnraisableExceptionWarning"),
 ]
@@ -95,6 +108,8 @@ def test_the_histogram_is_that_of_one_machine(
 ) -> None:
     wanted = tabulated(records, DOMAIN, protection, RULES, KEY)
     assert counts(table, protection=protection, rules=RULES) == wanted
+    if protection.identifier is None:
+        return
     pq.write_table(pq.read_table(folder), tmp_path / "one.parquet")
     here = ParquetFile(tmp_path / "one.parquet")
     assert counts(here, protection=protection, rules=RULES) == wanted
@@ -122,6 +137,34 @@ def test_measuring_is_that_of_one_machine(spark: SparkSession, table: SparkTable
     for kernel, values, noiseless in zip(kernels, found, exact, strict=True):
         local = noiseless + kernel.sampler.draw(kernel.key, range(kernel.rows))
         assert values.tobytes() == local.tobytes()
+
+
+@pytest.mark.parametrize("kind", ["strategy", "tables"])
+def test_an_order_is_measured_as_on_one_machine(spark: SparkSession, kind: str) -> None:
+    order = order_of(kind=kind)
+    histogram = Histogram(order.domain, np.array([[40, 0], [31, 55], [3, 0]]))
+    box, secret, mac = Confidential("a test", Tabulated(histogram, 129)), Confidential("a test", bytes(32)), "5a" * 32
+    here = list(measuring.measure(order, box, secret, mac=mac))
+    there = list(measuring.measure(replace(order, engine="spark"), box, secret, mac=mac))
+    for one, other in zip(here, there, strict=True):
+        assert (one.group, one.noises) == (other.group, other.noises)
+        assert one.values.tobytes() == other.values.tobytes()
+        assert one.kinds.tobytes() == other.kinds.tobytes()
+
+
+def test_a_program_is_published_from_the_cluster(spark: SparkSession, tmp_path: Path) -> None:
+    people = [("young", "f")] * 40 + [("adult", "m")] * 55 + [("old", "f")] * 3
+    pq.write_table(
+        pa.table({"age": [age for age, _ in people], "sex": [sex for _, sex in people]}), tmp_path / "p.parquet"
+    )
+    order = replace(order_of(), engine="spark")
+    ledger = open_ledger(tmp_path / "state" / "ledger.sqlite", make_key(tmp_path / "state" / "key"), create=True)
+    ledger.open_account(Account("people", "person", PrivacyLoss.pure(4)), by="Ann")
+    ledger.approve(Approval("people", order.plan_digest, order.loss, "person", by="Ben"))
+    source = SparkTable(f"parquet.`{tmp_path / 'p.parquet'}`")
+    folder = act.publish(order, source, ledger, out=tmp_path / "out", asked=act.Asked("Eve", "people"))
+    assert is_complete(folder, ledger.release(folder.name).written_digest)
+    assert ledger.spent("people") == order.loss.amount
 
 
 def numbered(spark: SparkSession, rows: int) -> DataFrame:
@@ -251,11 +294,12 @@ def test_a_worker_that_dies_changes_nothing(spark: SparkSession, cluster: Cluste
 
     sampler = LaplaceSampler(Fraction(2))
     killed: list[int] = []
+    done = threading.Event()
 
     def pull_the_plug() -> None:
         """Once some blocks are done and others are not."""
         tracker = spark.sparkContext.statusTracker()
-        for _ in range(600):
+        while not done.is_set():
             for stage in tracker.getActiveStageIds():
                 told = tracker.getStageInfo(stage)
                 if told is not None and told.numTasks == 16 and told.numCompletedTasks >= 2:
@@ -270,6 +314,7 @@ def test_a_worker_that_dies_changes_nothing(spark: SparkSession, cluster: Cluste
     [found] = measured_here(
         spark, numbered(spark, 8192), [Kernel(8192, cast("Any", Slow(sampler)), NOISE_KEY)], block_rows=512
     )
+    done.set()
     killer.join()
     assert 2 <= killed[0] < 16
     assert np.array_equal(found, np.arange(8192) % 5 + sampler.draw(NOISE_KEY, range(8192)))

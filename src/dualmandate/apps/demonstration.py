@@ -17,7 +17,7 @@ from dualmandate.population import PrivacyLoss
 
 if TYPE_CHECKING:
     from dualmandate.program import Plan
-    from dualmandate.publication import Order
+    from dualmandate.publication.order import Order
 
 PROGRAM = "title_i"
 RECORDS = "children.parquet"

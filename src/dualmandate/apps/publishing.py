@@ -22,7 +22,7 @@ from dualmandate.population.rational import written
 
 if TYPE_CHECKING:
     from dualmandate.program import Program
-    from dualmandate.publication import Order
+    from dualmandate.publication.order import Order
 
 RELEASES = "releases"  # the folder beside the program where releases are written unless another is named
 

@@ -1,18 +1,20 @@
 """Redistricting: Rhode Island's 25,181 blocks × 2,016 cells from microdata to a written release, and how good it is.
 
-Five levels, replace-one neighbors, the state's total held, ρ = 2.56. One process makes a release twice, with its own
-empty store of compiled code: the first is cold, the second warm. Another repeats measuring, estimating and whole
-tables under many keys, holds every constraint against every key, and counts the error of the final tables.
+Five levels, replace-one neighbors, the state's total held, ρ = 2.56. One process publishes twice, each time with a
+ledger of its own and through the same act as every other release, and starts with an empty store of compiled code: the
+first is cold, the second warm. Another repeats measuring, estimating and whole tables under many keys, holds every
+constraint against every key, and counts the error of the final tables.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
+import shutil
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
@@ -25,22 +27,32 @@ from dualmandate.benchmarks import rhode_island
 from dualmandate.benchmarks.measured import ONE_THREAD, check, peak_megabytes, told
 from dualmandate.benchmarks.rhode_island import LEVELS, Blocks
 from dualmandate.benchmarks.row import Row
+from dualmandate.ledger import Account, Approval, State, make_key, open_ledger
 from dualmandate.mechanism import GAUSSIAN
 from dualmandate.mechanism.noise import NoiseKey, subkey
-from dualmandate.population import Protection
+from dualmandate.population import Currency, Neighbors, PrivacyLoss, Protection
+from dualmandate.program.release_page import release_page
 from dualmandate.publication import ParquetFile, Rules, tabulate
+from dualmandate.publication.act import Asked, publish
 from dualmandate.publication.consistency.descending import Counts, top_down
 from dualmandate.publication.consistency.estimating import Estimates, estimate
 from dualmandate.publication.consistency.sharing import Sharing, shared
+from dualmandate.publication.contents import RELEASE_FILE, is_complete
+from dualmandate.publication.forms import DirectForm
 from dualmandate.publication.measurements import Noise
+from dualmandate.publication.order import Group, Order
 from dualmandate.publication.tree_measuring import Pair, Places, measure_tree
+from dualmandate.semantics import guarantee
+from dualmandate.workload import Tabulation, Workload
 
 KEYS = 20
-NODES_AT_ONCE = 500  # whose estimates are held while they are written
+PROTECTION = Protection(neighbors=Neighbors.REPLACE_ONE)  # so that the state's total is known
+BY = ((), ("voting_age", "hispanic"), ("race",), ("quarters",))  # what each table of the chain adds to the one before
 RHO = Fraction(64, 25)
 LEVEL_SHARES = tuple(Fraction(part, 4099) for part in (1544, 447, 687, 1256, 165))
 KNOWN = (0, 0)  # the state's total
 VALUES = (8.0, 4.0, 2.0, 1.0)  # of a squared error in each table of the chain: twice that of the next finer one
+CHAIN = ("total", "voting age × Hispanic", "× race", "× quarters")
 TABLES = ("total", "voting age", "Hispanic")
 MOST_SECONDS = {"warm": 60.0, "cold": 120.0}
 MOST_MEGABYTES = 4000.0
@@ -95,17 +107,17 @@ def rows(progress: Callable[[str], None], *, keys: int = KEYS) -> list[Row]:
         progress(f"{case}, two releases")
         timed = _told("release", persons, folder, environment={"NUMBA_CACHE_DIR": str(Path(folder, "compiled"))})
         progress(f"{case}, {keys} keys")
-        errors = _told("errors", persons, str(keys), environment={})
+        told_of_keys = _told("errors", persons, str(keys), environment={})
     found = [Row(case, timed[kind], f"seconds, {kind}", target=most) for kind, most in MOST_SECONDS.items()]
     found += [Row(case, timed[f"processor, {kind}"], f"processor seconds, {kind}") for kind in MOST_SECONDS]
     found.append(Row(case, timed["megabytes"], "megabytes", target=MOST_MEGABYTES))
+    found.append(Row(case, timed["on disk"], "megabytes on disk"))
     unit = "blocks a second and core, consistency"
-    found.append(Row(case, timed["blocks_a_second"], unit, target=LEAST_BLOCKS, is_floor=True))
-    names = ("total", "voting age × Hispanic", "× race", "× quarters")
+    found.append(Row(case, told_of_keys["blocks_a_second"], unit, target=LEAST_BLOCKS, is_floor=True))
     found += [
-        Row(f"share of the loss: {name}", share, "of 1") for name, share in zip(names, timed["shares"], strict=True)
+        Row(f"share of the loss: {name}", share, "of 1") for name, share in zip(CHAIN, timed["shares"], strict=True)
     ]
-    return found + list(_error_rows(errors, keys, promised=LARGEST_ERRORS if given.real else {}))
+    return found + list(_error_rows(told_of_keys["errors"], keys, promised=LARGEST_ERRORS if given.real else {}))
 
 
 def _error_rows(errors: dict[str, Any], keys: int, *, promised: Mapping[str, tuple[float, ...]]) -> Iterator[Row]:
@@ -147,70 +159,113 @@ def make(design: Design, persons: Path, key: int) -> Made:
     return Made(measured, estimates, tables, time.process_time() - started)
 
 
-def write(made: Made, folder: Path) -> None:
-    """Measurements, estimates with standard errors, and whole tables, each as Parquet, row-major."""
-    for (level, k), values in made.measured.items():
-        _write_values(values, folder / f"measured-{level}-{k}.parquet")
-    for level, table in enumerate(made.tables):
-        _write_values(table, folder / f"tables-{level}.parquet")
-        _write_estimates(made.estimates, level, folder)
+def order_of(design: Design) -> Order:
+    """The tables of every level and grouping, each measured by itself at its share of the loss."""
+    domain, loss = design.blocks.domain, PrivacyLoss.concentrated(RHO)
+    groups = []
+    for (level, k), share in design.sharing.shares().items():
+        by = (*LEVELS[level : level + 1 if level else 0], *(name for names in BY[: k + 1] for name in names))
+        table = Tabulation.of(_name(level, k), by)
+        form = DirectForm(Workload.from_tabulations(domain, [table]), PROTECTION, Currency.RHO)
+        groups.append(Group(table.name, form, RHO * share))
+    losses = {group.name: str(group.loss) for group in groups}
+    return Order(
+        plan_digest=hashlib.sha256(json.dumps(losses).encode()).hexdigest(),
+        program="redistricting",
+        account="persons",
+        loss=loss,
+        domain=domain,
+        protection=PROTECTION,
+        rules=Rules(dropping_is_public=True),
+        groups=tuple(groups),
+        units=dict.fromkeys(losses, PROTECTION.unit),
+        facts={
+            "description": "Generated persons of Rhode Island in 2010, for a benchmark",
+            "invariants": ["all records"],
+            "guarantee": guarantee(PROTECTION, loss).document(),
+        },
+        page=release_page,
+        formats=(),
+    )
 
 
-def _write_values(values: NDArray[Any], path: Path) -> None:
-    import pyarrow
-    from pyarrow import parquet
-
-    parquet.write_table(pyarrow.table({"value": values.reshape(-1)}), path, compression="zstd", compression_level=1)
+def _name(level: int, k: int) -> str:
+    return f"{LEVELS[level]}, {CHAIN[k]}"
 
 
-def _write_estimates(estimates: Estimates, level: int, folder: Path) -> None:
-    """The estimates of a level, some nodes at a time: those of all blocks would not be held at once."""
-    import pyarrow
-    from pyarrow import parquet
-
-    schema = pyarrow.schema([("estimate", pyarrow.float64()), ("standard_error", pyarrow.float64())])
-    size, options = estimates.tree.sizes[level], {"compression": "none", "use_dictionary": ["standard_error"]}
-    with ExitStack() as stack:
-        paths = [folder / f"estimates-{level}-{k}.parquet" for k in range(estimates.chain.last + 1)]
-        writers = [stack.enter_context(parquet.ParquetWriter(path, schema, **options)) for path in paths]
-        for start in range(0, size, NODES_AT_ONCE):
-            nodes = range(start, min(start + NODES_AT_ONCE, size))
-            both = zip(writers, estimates.tables(level, nodes), estimates.standard_errors(level, nodes), strict=True)
-            for writer, values, errors in both:
-                writer.write_table(pyarrow.table([values.reshape(-1), errors.reshape(-1)], schema=schema))
+def release(design: Design, persons: Path, folder: Path) -> Path:
+    """One release and its ledger in an empty folder: approved, published and settled; where the release lies."""
+    order = order_of(design)
+    ledger = open_ledger(folder / "ledger.sqlite", make_key(folder / "key"), create=True)
+    ledger.open_account(Account(order.account, PROTECTION.unit, order.loss), by="benchmark")
+    ledger.approve(Approval(order.account, order.plan_digest, order.loss, PROTECTION.unit, by="benchmark"))
+    found = publish(
+        order, ParquetFile(persons), ledger, out=folder / "releases", asked=Asked("benchmark", persons.name)
+    )
+    entry = ledger.release(found.name)
+    check((entry.state, ledger.spent(order.account)), (State.SETTLED, RHO))
+    return found
 
 
-def release(persons: Path, folder: Path) -> dict[str, Any]:
-    """Two releases, one after the other: seconds of each, peak memory, and the speed of the second's consistency."""
-    seconds = {}
-    for key, kind in enumerate(("cold", "warm")):
+def releases(persons: Path, folder: Path) -> dict[str, Any]:
+    """Two releases, one after the other: seconds of each, peak memory, and what the second takes on the disk."""
+    found: dict[str, Any] = {}
+    for kind in ("cold", "warm"):
         started, used = time.perf_counter(), time.process_time()
         design = Design.of(blocks_at_hand())
-        made = make(design, persons, key)
-        write(made, folder)
-        seconds[kind], seconds[f"processor, {kind}"] = time.perf_counter() - started, time.process_time() - used
-        speed, shares = len(design.blocks.codes) / made.consistency_seconds, design.sharing.tables
-        del made
-    facts = {"megabytes": peak_megabytes(), "blocks_a_second": speed, "shares": [float(share) for share in shares]}
-    return seconds | facts
+        at = release(design, persons, folder / kind)
+        found[kind], found[f"processor, {kind}"] = time.perf_counter() - started, time.process_time() - used
+        found["megabytes"] = max(peak_megabytes(), found.get("megabytes", 0.0))
+        found["on disk"] = sum(path.stat().st_size for path in at.rglob("*") if path.is_file()) / 1e6
+        if kind == "cold":
+            shutil.rmtree(folder / kind)
+    check_release(design, at)
+    return found | {"shares": [float(share) for share in design.sharing.tables]}
+
+
+def check_release(design: Design, at: Path) -> None:
+    """A release is as it was written, and each table of it is that of the same whole persons in blocks."""
+    from pyarrow import parquet
+
+    tree, chain = design.places.tree, design.places.chain
+    facts = (at / RELEASE_FILE).read_bytes()
+    check(is_complete(at, hashlib.sha256(facts).hexdigest()), True)
+    paths = {table["name"]: at / table["parquet"] for table in json.loads(facts)["tables"]}
+
+    def values(name: str) -> NDArray[np.int64]:
+        return np.asarray(parquet.read_table(paths[name], columns=["value"])["value"].to_numpy())
+
+    cells = values(_name(tree.last, chain.last)).reshape(-1, chain.sizes[-1])
+    check(int(cells.sum()), int(values("all records")[0]))
+    for level in range(tree.last, -1, -1):
+        check(bool(cells.min() >= 0), True)
+        for k in range(chain.last + 1):
+            if (level, k) != KNOWN:
+                check(bool(np.array_equal(chain.sums(cells, k).reshape(-1), values(_name(level, k)))), True)
+        cells = np.add.reduceat(cells, tree.starts[level - 1][:-1], axis=0) if level else cells
 
 
 def errors(design: Design, persons: Path, keys: int) -> dict[str, Any]:
-    """Mean absolute errors of total, voting age and Hispanic by level, of final tables and of unbiased estimates."""
+    """Mean absolute errors of total, voting age and Hispanic by level, of final tables and of unbiased estimates.
+
+    And how many blocks a second of one processor were estimated and made whole, under the median key.
+    """
     tree, chain = design.places.tree, design.places.chain
     truth = [chain.sums(rhode_island.cells(design.blocks), 1)]
     for starts in reversed(tree.starts):
         truth.insert(0, np.add.reduceat(truth[0], starts[:-1], axis=0))
-    found = np.zeros((2, tree.last + 1, len(TABLES)))
+    found, seconds = np.zeros((2, tree.last + 1, len(TABLES))), list[float]()
     for key in range(keys):
         made = make(design, persons, key)
         check_constraints(made, int(truth[0].sum()))
+        seconds.append(made.consistency_seconds)
         for level, exact in enumerate(truth):
             for i, table in enumerate((chain.sums(made.tables[level], 1), made.estimates.tables(level)[1])):
                 found[i, level] += mean_errors(table - exact) / keys
         del made
     kinds = "final", "unbiased"
-    return {name: dict(zip(kinds, found[:, level].tolist(), strict=True)) for level, name in enumerate(LEVELS)}
+    by_level = {name: dict(zip(kinds, found[:, level].tolist(), strict=True)) for level, name in enumerate(LEVELS)}
+    return {"errors": by_level, "blocks_a_second": len(design.blocks.codes) / float(np.median(seconds))}
 
 
 def mean_errors(difference: NDArray[Any]) -> NDArray[np.float64]:
@@ -231,7 +286,7 @@ def check_constraints(made: Made, total: int) -> None:
 
 
 WORK: dict[str, Callable[[Path, Any], dict[str, Any]]] = {
-    "release": lambda persons, folder: release(persons, Path(folder)),
+    "release": lambda persons, folder: releases(persons, Path(folder)),
     "errors": lambda persons, keys: errors(Design.of(blocks_at_hand()), persons, int(keys)),
 }
 

@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from dualmandate.population import Attribute, Domain
+from dualmandate.population import Attribute, Domain, Grouping, Hierarchy
 from dualmandate.publication.consistency.nesting import Chain, Tree
 
 SEED = 2010
@@ -53,7 +53,11 @@ class Blocks:
 
     @property
     def domain(self) -> Domain:
-        """Block × voting age × Hispanic × race × quarters."""
+        """Block × voting age × Hispanic × race × quarters; blocks lie in block groups, tracts and counties."""
+        areas = tuple(
+            Grouping.of(level, [code[:digits] for code in self.codes])
+            for level, digits in zip(LEVELS[1:-1], DIGITS, strict=True)
+        )
         return Domain(
             (
                 Attribute.categories("block", self.codes),
@@ -61,7 +65,8 @@ class Blocks:
                 Attribute.categories("hispanic", ("no", "yes")),
                 Attribute.categories("race", map(str, range(RACES))),
                 Attribute.categories("quarters", map(str, range(QUARTERS))),
-            )
+            ),
+            (Hierarchy("block", areas),),
         )
 
 

@@ -223,6 +223,10 @@ class Ledger:
             raise _no_step(found, "be worked on", "publish again, with a new secret and a new loss")
         return self._secrets.open(release)
 
+    def holds_secret(self, release: str) -> bool:
+        """Whether the secret of a release lies on this machine; another may keep it."""
+        return self._secrets.path(release).is_file()
+
     def destroy_secret(self, release: str, *, by: str) -> Release:
         """Overwrite and remove the secret of a release that is over, and record it."""
         checked_name(by, "a person")

@@ -21,9 +21,8 @@ from dualmandate.program.program import Program
 from dualmandate.program.release_page import release_page
 from dualmandate.program.saved import SavedPlan
 from dualmandate.program.technology import ALL_TABLES, CELLS, OPTIMIZED
-from dualmandate.publication import Order
 from dualmandate.publication.forms import DirectForm, Form, StrategyForm, currency_of
-from dualmandate.publication.order import Group
+from dualmandate.publication.order import Group, Order
 from dualmandate.publication.writing import file_names
 from dualmandate.semantics import guarantee
 from dualmandate.workload import Workload
@@ -96,6 +95,7 @@ def _order(plan: SavedPlan, program: Program, strategies: Strategies) -> Order:
         page=release_page,
         formats=program.file.publication.formats,
         agency=program.file.publication.agency,
+        engine=program.file.publication.engine,
     )
 
 

@@ -7,17 +7,14 @@ from fractions import Fraction
 from itertools import islice, product
 from typing import Any
 
-import numpy as np
-
 from dualmandate.choice import plural
 from dualmandate.figures import Column, Twin
 from dualmandate.figures.twin import Cell
 from dualmandate.figures.wording import number, stated_loss
 from dualmandate.population import Currency, PrivacyLoss
 from dualmandate.program.pages import rendered
-from dualmandate.publication.measurements import PublishedTable
+from dualmandate.publication.measurements import Glance
 
-SAMPLE_ROWS = 8  # of each table
 MOST_SAMPLES = 6  # tables
 CONTENTS = (("tables", "Tables"), ("guarantee", "The promise"), ("noise", "The noise"), ("check", "Checking"))
 EFFECTS = {
@@ -34,10 +31,10 @@ READING = (
 )
 
 
-def release_page(facts: Mapping[str, Any], tables: Sequence[PublishedTable]) -> str:
-    """The page, from what `release.json` says and from the tables themselves."""
+def release_page(facts: Mapping[str, Any], tables: Sequence[Glance]) -> str:
+    """The page, from what `release.json` says and from the first numbers of each table."""
     loss = PrivacyLoss(Fraction(facts["loss"]["exact"]), Currency(facts["loss"]["currency"]))
-    cells = sum(len(table.estimates) for table in tables)
+    cells = sum(table.cells for table in tables)
     return rendered(
         "release.html",
         name=facts["program"],
@@ -62,16 +59,16 @@ def release_page(facts: Mapping[str, Any], tables: Sequence[PublishedTable]) -> 
     )
 
 
-def _listed(facts: Mapping[str, Any], tables: Sequence[PublishedTable]) -> Twin:
+def _listed(facts: Mapping[str, Any], tables: Sequence[Glance]) -> Twin:
     files = {table["name"]: table for table in facts["tables"]}
     rows: list[dict[str, Cell]] = [
         {
-            "table": table.name,
-            "numbers": float(len(table.estimates)),
-            "unit": plural(table.unit),
-            "error": float(np.median(table.standard_errors)),
-            "exact": "exact" if files[table.name]["exact"] else None,
-            "file": files[table.name].get("csv") or files[table.name]["estimates"],
+            "table": table.first.name,
+            "numbers": float(table.cells),
+            "unit": plural(table.first.unit),
+            "error": table.typical_error,
+            "exact": "exact" if files[table.first.name]["exact"] else None,
+            "file": files[table.first.name].get("csv") or files[table.first.name]["estimates"],
         }
         for table in tables
     ]
@@ -89,17 +86,17 @@ def _listed(facts: Mapping[str, Any], tables: Sequence[PublishedTable]) -> Twin:
     )
 
 
-def _sample(table: PublishedTable) -> Twin:
-    rows: list[dict[str, Cell]] = []
-    for place, labels in enumerate(islice(product(*table.labels), SAMPLE_ROWS)):
+def _sample(glance: Glance) -> Twin:
+    table, rows = glance.first, list[dict[str, Cell]]()
+    for place, labels in enumerate(islice(product(*table.labels), len(table.estimates))):
         row: dict[str, Cell] = {f"label {i}": label for i, label in enumerate(labels)}
         row["estimate"] = f"{table.estimates[place]:,.2f}"
         row["error"] = f"{table.standard_errors[place]:,.2f}"
         row["value"] = None if table.values is None else f"{table.values[place]:,}"
         rows.append(row)
-    left = len(table.estimates) - len(rows)
+    left = glance.cells - len(rows)
     return Twin(
-        caption=f"{table.name}" + (f": the first {len(rows)} of {len(table.estimates):,}" if left else ""),
+        caption=f"{table.name}" + (f": the first {len(rows)} of {glance.cells:,}" if left else ""),
         columns=(
             *(Column(f"label {i}", name, "text") for i, name in enumerate(table.columns)),
             Column("value", "published"),

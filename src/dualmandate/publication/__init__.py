@@ -1,6 +1,5 @@
 """The only act that opens confidential data to publish from it: tabulate, measure, estimate, make consistent, write."""
 
-from dualmandate.publication.order import Group, Order
 from dualmandate.publication.rules import AttributeRule, Rule, Rules
 from dualmandate.publication.sources import (
     CsvFile,
@@ -19,8 +18,6 @@ __all__ = [
     "CsvFile",
     "DatabaseTable",
     "Findings",
-    "Group",
-    "Order",
     "ParquetFile",
     "Rule",
     "Rules",

@@ -137,7 +137,7 @@ def _tidy(work: _Work) -> None:
     for entry in work.ledger.releases():
         if entry.state.is_active:
             continue
-        if not entry.secret_destroyed:
+        if work.ledger.holds_secret(entry.name):
             work.ledger.destroy_secret(entry.name, by=work.by)
         if _draft(work.out, entry.name).exists():
             with suppress(ReleaseConflict), _claimed(work.out, entry.name):
@@ -173,7 +173,12 @@ def _make(work: _Work, entry: Entry, draft: Path) -> str:
     secret = ledger.secret(entry.name)
     work.tell("tabulating the records")
     tabulated = tabulate(
-        work.source, order.domain, protection=order.protection, rules=order.rules, key=tabulation_key(secret)
+        work.source,
+        order.domain,
+        protection=order.protection,
+        rules=order.rules,
+        key=tabulation_key(secret),
+        sparse=order.sparse,
     )
     mac = fingerprint(order, tabulated, secret)
     ledger.bind(entry.name, mac, by=work.by)

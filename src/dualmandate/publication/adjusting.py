@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
@@ -14,6 +14,7 @@ from dualmandate.errors import InvalidRequest
 from dualmandate.mechanism import Distribution
 from dualmandate.publication.consistency.effect import Both, Effect, consistency_effect, tree_releases
 from dualmandate.publication.consistency.fitting import consistent_histogram
+from dualmandate.publication.forms import DirectForm
 from dualmandate.publication.measurements import Measurements, PublishedTable
 from dualmandate.publication.measuring import estimated
 from dualmandate.publication.nested import Nest, consistent_nest, nest_of
@@ -42,35 +43,42 @@ TOO_LARGE = (
 class Adjusted:
     """The tables with their whole numbers, in words how these were made, and whether groups were put together.
 
+    Tables are to be taken once, one after the other: large ones are made when they are asked for.
     `together`: estimates rest on the measurements of all groups, not of their own alone. `effects` says what making
     tables whole does to errors, simulated on the whole numbers themselves as if they were the truth; none where that
     would take too long.
     """
 
-    tables: list[PublishedTable]
+    tables: Iterable[PublishedTable]
     words: str
     together: bool = False
     effects: tuple[Effect, ...] = ()
 
 
-def adjusted(
-    order: Order,
-    tables: Sequence[PublishedTable],
-    *,
-    measured: Sequence[Measurements],
-    totals: NDArray[np.int64] | None,
-) -> Adjusted:
-    """Whole numbers for every table, and better estimates where tables nest."""
+def adjusted(order: Order, *, measured: Sequence[Measurements], totals: NDArray[np.int64] | None) -> Adjusted:
+    """Estimates and whole numbers for every table; the best of all measurements together where tables nest."""
     nest = nest_of(order)
     if nest is not None:
         # Passes over a tree are the best only where losses are shared alike at every level: public, and refused if not.
         with suppress(InvalidRequest):
-            settled = consistent_nest(order, nest, tables, measured=measured, totals=totals)
+            settled = consistent_nest(order, nest, measured=measured, totals=totals)
             return Adjusted(settled.tables, NESTED, together=True, effects=_nest_effects(order, nest, settled.leaves))
+    found = _estimated(order, measured, totals)
     if order.domain.size > LARGEST_FITTED:
-        return Adjusted([*tables], TOO_LARGE.format(cells=order.domain.size))
+        return Adjusted(found, TOO_LARGE.format(cells=order.domain.size))
+    tables = list(found)
     histogram = _fit(order, tables, totals)
     return Adjusted(_tables_of(order, tables, histogram), FITTED, effects=_fit_effects(order, tables, histogram))
+
+
+def _estimated(
+    order: Order, measured: Sequence[Measurements], totals: NDArray[np.int64] | None
+) -> Iterator[PublishedTable]:
+    """The tables as each group's own measurements tell them."""
+    needed = totals is not None and not all(isinstance(group.form, DirectForm) for group in order.groups)
+    public = known_histogram(order, totals) if needed and totals is not None else None
+    for group, each in zip(order.groups, measured, strict=True):
+        yield from estimated(order, group, each, public)
 
 
 def _fit(order: Order, tables: Sequence[PublishedTable], totals: NDArray[np.int64] | None) -> NDArray[np.int64]:

@@ -9,10 +9,11 @@ from __future__ import annotations
 import hashlib
 import json
 import platform
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from importlib.metadata import version
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +26,9 @@ from dualmandate.ledger import Release as Entry
 from dualmandate.ledger.durable import durably, sync_folder
 from dualmandate.mechanism.noise import SAMPLER_VERSION
 from dualmandate.publication.forms import StrategyForm
-from dualmandate.publication.measurements import Measurements, PublishedTable
-from dualmandate.publication.measuring import estimated, labeled
-from dualmandate.publication.order import Group, Order, known_histogram
+from dualmandate.publication.measurements import Glance, Measurements, PublishedTable
+from dualmandate.publication.measuring import labeled
+from dualmandate.publication.order import Group, Order
 from dualmandate.publication.writing import (
     Csv,
     Parquet,
@@ -44,6 +45,8 @@ from dualmandate.publication.writing.sdmx import AGENCY
 RELEASE_FILE, PAGE = "release.json", "index.html"
 SCHEMA = "release/1"
 FOLDERS = {"sdmx-csv": "sdmx", "sdmx-ml": "sdmx"}  # of forms that are not beside the others
+GLANCED = 8  # numbers of each table that a page may show
+ENOUGH = 2**20  # standard errors, evenly chosen, for a typical one
 PUBLIC_MODE = 0o644  # of files: everyone may read what is public
 SOFTWARE = ("dualmandate", "numpy", "scipy", "numba", "pyarrow", "duckdb", "cryptography", "python-flint")
 
@@ -68,25 +71,20 @@ def write_release(
     """Write everything else, `release.json` last; its SHA-256. Nothing confidential comes this far."""
     from dualmandate.publication.adjusting import adjusted  # here: its kernels cost more to import than the rest
 
-    public = None if totals is None else known_histogram(order, totals)
-    tables = [
-        table
-        for group, each in zip(order.groups, measured, strict=True)
-        for table in estimated(order, group, each, public)
-    ]
-    made = adjusted(order, tables, measured=measured, totals=totals)
-    tables = [*made.tables, *_exact_tables(order, totals)]
-    files = _write_tables(draft, order, tables, writers_of(order, entry.reserved_at))
+    made = adjusted(order, measured=measured, totals=totals)
+    written = _write_tables(draft, order, chain(made.tables, _exact_tables(order, totals)), entry.reserved_at)
     for name, content in order.files.items():
         _write(draft, name, content)
-    facts = _facts(order, measured, tables, entry=entry, files=files)
+    facts = _facts(order, measured, written, entry=entry)
     facts |= {"estimated_together": made.together, "consistency": made.words}
     facts["consistency_effects"] = [asdict(effect) for effect in made.effects]
     facts["ledger_head"] = head.document()
     facts["files"] = digests(draft)
     if order.page is not None:
-        _write(draft, PAGE, order.page(facts, tables).encode())
-        facts["files"] = digests(draft)
+        page = order.page(facts, [each.glance for each in written]).encode()
+        _write(draft, PAGE, page)
+        files = facts["files"] | {PAGE: hashlib.sha256(page).hexdigest()}
+        facts["files"] = dict(sorted(files.items(), key=lambda item: Path(item[0])))
     content = (json.dumps(facts, indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode()
     _write(draft, RELEASE_FILE, content)
     return hashlib.sha256(content).hexdigest()
@@ -114,20 +112,17 @@ def digests(folder: Path) -> dict[str, str]:
     return found
 
 
-def _exact_tables(order: Order, totals: NDArray[np.int64] | None) -> list[PublishedTable]:
+def _exact_tables(order: Order, totals: NDArray[np.int64] | None) -> Iterator[PublishedTable]:
     """The totals that the program publishes without noise, as tables of their own."""
     if totals is None or order.public is None:
-        return []
-    found, start = [], 0
+        return
+    start = 0
     for table in order.public.tables:
         here = totals[start : start + table.query_count]
         start += table.query_count
         columns, labels = labeled(order, table)
         none = np.zeros(len(here))
-        found.append(
-            PublishedTable(table.name, order.protection.unit, columns, labels, here.astype(np.float64), none, here)
-        )
-    return found
+        yield PublishedTable(table.name, order.protection.unit, columns, labels, here.astype(np.float64), none, here)
 
 
 def writers_of(order: Order, prepared: str) -> dict[str, Writer]:
@@ -137,21 +132,51 @@ def writers_of(order: Order, prepared: str) -> dict[str, Writer]:
     return {"parquet": Parquet(), **{name: known[name] for name in order.formats}}
 
 
-def _write_tables(
-    draft: Path, order: Order, tables: Sequence[PublishedTable], writers: Mapping[str, Writer]
-) -> dict[str, dict[str, str]]:
-    """Estimates of every table, and its whole numbers where there are any; the paths, by table and what they hold."""
-    names, paths = file_names([table.name for table in tables]), dict[str, dict[str, str]]()
-    estimates = _folder(draft, "estimates")
+@dataclass(frozen=True, eq=False)
+class _Written:
+    """A table that is on the disk: where, and what a page shows of it."""
+
+    glance: Glance
+    files: Mapping[str, str]  # the path of what holds its numbers, by form
+
+    @property
+    def name(self) -> str:
+        """Of the table."""
+        return self.glance.first.name
+
+
+def _write_tables(draft: Path, order: Order, tables: Iterable[PublishedTable], prepared: str) -> list[_Written]:
+    """Estimates of every table, and its whole numbers where there are any; one table is held at a time."""
+    public = () if order.public is None else order.public.tables
+    names = file_names([table.name for table in (*order.tables, *public)])
+    writers, written = writers_of(order, prepared), list[_Written]()
     for table in tables:
-        name = names[table.name]
-        written = {"estimates": Parquet().write(estimates_sheet(table, _named(order)), estimates / name)}
-        if table.values is not None:
-            sheet = values_sheet(table, _named(order))
-            for form, writer in writers.items():
-                written[form] = writer.write(sheet, _folder(draft, FOLDERS.get(form, "tables")) / name)
-        paths[table.name] = {kind: files[0].relative_to(draft).as_posix() for kind, files in written.items()}
-    return paths
+        written.append(_write_table(draft, order, table, writers=writers, name=names[table.name]))
+        del table  # before the next one is made
+    return written
+
+
+def _write_table(
+    draft: Path, order: Order, table: PublishedTable, *, writers: Mapping[str, Writer], name: str
+) -> _Written:
+    paths = {"estimates": Parquet().write(estimates_sheet(table, _named(order)), _folder(draft, "estimates") / name)}
+    if table.values is not None:
+        sheet = values_sheet(table, _named(order))
+        for form, writer in writers.items():
+            paths[form] = writer.write(sheet, _folder(draft, FOLDERS.get(form, "tables")) / name)
+    files = {kind: found[0].relative_to(draft).as_posix() for kind, found in paths.items()}
+    return _Written(_glance(table, shown=order.page is not None), files)
+
+
+def _glance(table: PublishedTable, *, shown: bool) -> Glance:
+    first = replace(
+        table,
+        estimates=table.estimates[:GLANCED].copy(),
+        standard_errors=table.standard_errors[:GLANCED].copy(),
+        values=None if table.values is None else table.values[:GLANCED].copy(),
+    )
+    some = table.standard_errors[:: len(table.estimates) // ENOUGH + 1]
+    return Glance(first, len(table.estimates), float(np.median(some)) if shown else 0.0)
 
 
 def _named(order: Order) -> dict[str, str]:
@@ -178,12 +203,7 @@ def _folder(draft: Path, name: str) -> Path:
 
 
 def _facts(
-    order: Order,
-    measured: Sequence[Measurements],
-    tables: Sequence[PublishedTable],
-    *,
-    entry: Entry,
-    files: Mapping[str, Mapping[str, str]],
+    order: Order, measured: Sequence[Measurements], tables: Sequence[_Written], *, entry: Entry
 ) -> dict[str, Any]:
     exact = {table.name for table in order.public.tables} if order.public is not None else set()
     names = file_names([group.name for group in order.groups])
@@ -207,11 +227,11 @@ def _facts(
         "tables": [
             {
                 "name": table.name,
-                "unit": table.unit,
-                "columns": list(table.columns),
-                "cells": len(table.estimates),
+                "unit": table.glance.first.unit,
+                "columns": list(table.glance.first.columns),
+                "cells": table.glance.cells,
                 "exact": table.name in exact,
-                **files[table.name],
+                **table.files,
             }
             for table in tables
         ],

@@ -27,31 +27,67 @@ def records_of_table(source: DatabaseTable, wanted: Sequence[str], *, counted: b
     """
     import sqlalchemy as sql
 
+    schema_name, name = _parts(source)
+    with _connected(source) as connection:
+        types = _columns(source, connection)
+        names = chosen(wanted, list(types))
+        table = sql.table(sql.quoted_name(name, quote=True), *(sql.column(each) for each in names), schema=schema_name)
+        count = sql.select(sql.func.count()).select_from(table)
+        rows = connection.execute(count).scalar_one() if counted else None
+        records = sql.select(*(table.c[each].label(f"column_{n}") for n, each in enumerate(names)))
+        read = connection.execution_options(yield_per=ROWS_AT_A_TIME).execute(records)
+        try:
+            yield _stream({each: types[each] for each in names}, read, rows)
+        finally:
+            with suppress(sql.exc.SQLAlchemyError):  # gone away already
+                read.close()
+
+
+def check_table(source: DatabaseTable) -> None:
+    """Refuse a database that cannot be reached, and a table that it does not have; no record is read."""
+    import sqlalchemy as sql
+
+    try:
+        with _connected(source) as connection:
+            _columns(source, connection)
+            return
+    except sql.exc.SQLAlchemyError:
+        pass
+    # Raised here, where the error is forgotten: it repeats where the database is and who asked.
+    raise UnreadableSource(
+        f"the database of '{source.table}' cannot be reached",
+        why="it does not run, is somewhere else, or does not let you in",
+        instead="see that you can reach it by its URL, then try again",
+    )
+
+
+@contextmanager
+def _connected(source: DatabaseTable) -> Iterator[sqlalchemy.Connection]:
     engine = _engine(source)
-    schema_name, _, name = source.table.rpartition(".")
-    place = {"schema": schema_name or None}
     try:
         with engine.connect() as connection:
-            if engine.dialect.name == "postgresql":
-                connection = connection.execution_options(postgresql_readonly=True)
-            try:
-                described = sql.inspect(connection).get_columns(name, **place)
-            except sql.exc.NoSuchTableError:
-                raise _no_table(source) from None
-            names = chosen(wanted, [str(one["name"]) for one in described])
-            types = {str(one["name"]): one["type"] for one in described}
-            table = sql.table(sql.quoted_name(name, quote=True), *(sql.column(each) for each in names), **place)
-            count = sql.select(sql.func.count()).select_from(table)
-            rows = connection.execute(count).scalar_one() if counted else None
-            records = sql.select(*(table.c[each].label(f"column_{n}") for n, each in enumerate(names)))
-            read = connection.execution_options(yield_per=ROWS_AT_A_TIME).execute(records)
-            try:
-                yield _stream({each: types[each] for each in names}, read, rows)
-            finally:
-                with suppress(sql.exc.SQLAlchemyError):  # gone away already
-                    read.close()
+            reading = {"postgresql_readonly": True} if engine.dialect.name == "postgresql" else {}
+            yield connection.execution_options(**reading)
     finally:
         engine.dispose()
+
+
+def _columns(source: DatabaseTable, connection: sqlalchemy.Connection) -> dict[str, Any]:
+    """The declared types of the table's columns."""
+    import sqlalchemy as sql
+
+    schema_name, name = _parts(source)
+    try:
+        described = sql.inspect(connection).get_columns(name, schema=schema_name)
+    except sql.exc.NoSuchTableError:
+        raise _no_table(source) from None
+    return {str(one["name"]): one["type"] for one in described}
+
+
+def _parts(source: DatabaseTable) -> tuple[str | None, str]:
+    """The schema, if one is named, and the table."""
+    schema_name, _, name = source.table.rpartition(".")
+    return schema_name or None, name
 
 
 def _engine(source: DatabaseTable) -> sqlalchemy.Engine:

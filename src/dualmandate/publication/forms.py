@@ -147,6 +147,8 @@ class DirectForm:
 
     def kinds(self) -> NDArray[np.intp]:
         """The kind of each row: rows of tables of one weight are one kind."""
+        if len(self._weights) == 1:
+            return np.broadcast_to(np.intp(0), (self.rows,))  # one number, however many rows
         tables = self._measured.tables
         return np.repeat([self._weights.index(table.weight) for table in tables], [t.query_count for t in tables])
 
@@ -158,22 +160,18 @@ class DirectForm:
 
     def count(self, counts: NDArray[np.int64]) -> NDArray[np.int64]:
         """The whole numbers for a histogram; shape (rows,)."""
-        return np.asarray(self._counted.answers(counts), dtype=np.int64)
+        return np.asarray(self.counted.answers(counts), dtype=np.int64)
 
     @cached_property
-    def _counted(self) -> Workload:
+    def counted(self) -> Workload:
         """The measured tables without their weights: counting stays in whole numbers."""
         tables = tuple(replace(table, weight=Fraction(1)) for table in self._measured.tables)
         return Workload(self._measured.domain, tables)
 
-    @cached_property
-    def _row_weights(self) -> Floats:
-        return np.array([float(weight) for weight in self._weights])[self.kinds()]
-
     def answers(self, measured: NDArray[np.int64], _: Floats | None, /) -> Floats:
         """The rows with noise, or sums of them; what is public takes no part in them."""
         if not self.every_cell:
-            return measured * self._row_weights
+            return np.asarray(measured * np.array([float(weight) for weight in self._weights])[self.kinds()])
         return self.workload.answers(measured.astype(np.float64).reshape(self.workload.domain.shape))
 
     def variances(self, table: str, loss: Fraction) -> Floats:

@@ -60,3 +60,12 @@ class PublishedTable:
     estimates: NDArray[np.float64] = field(repr=False)  # shape (cells,)
     standard_errors: NDArray[np.float64] = field(repr=False)  # shape (cells,)
     values: NDArray[np.int64] | None = field(default=None, repr=False)  # shape (cells,)
+
+
+@dataclass(frozen=True, eq=False)
+class Glance:
+    """What a page shows of a table that is on the disk already: its first numbers, how many it has, how precise."""
+
+    first: PublishedTable  # all labels, and the first numbers
+    cells: int
+    typical_error: float  # the median of its standard errors; of some of them in a large table

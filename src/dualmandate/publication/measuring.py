@@ -9,18 +9,22 @@ from __future__ import annotations
 import hmac
 from collections.abc import Iterator
 from hashlib import sha256
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dualmandate.mechanism.noise import SAMPLER_VERSION, subkey
-from dualmandate.population import Confidential
+from dualmandate.mechanism.noise import SAMPLER_VERSION, NoiseKey, subkey
+from dualmandate.population import Confidential, Histogram
+from dualmandate.publication.forms import DirectForm
 from dualmandate.publication.measurements import Measurements, PublishedTable
 from dualmandate.publication.order import Group, Order
+from dualmandate.publication.sparse_counting import add_counts
 from dualmandate.publication.tabulated import SparseHistogram, Tabulated
 from dualmandate.workload import Table
 
 FINGERPRINT_VERSION = b"histogram/1"
+BLOCK = 2**18  # rows whose noise is drawn at once
 
 
 def tabulation_key(secret: Confidential[bytes]) -> bytes:
@@ -30,41 +34,75 @@ def tabulation_key(secret: Confidential[bytes]) -> bytes:
 
 def fingerprint(order: Order, tabulated: Confidential[Tabulated], secret: Confidential[bytes]) -> str:
     """HMAC-SHA-256 of the exact histogram, of the plan and of the versions, under the release's secret: 64 digits."""
-    counts = _counts(tabulated, "binding a release to its data").reshape(-1)
-    occupied = np.flatnonzero(counts)
+    cells, counts = _occupied(tabulated.open_for("binding a release to its data").histogram)
     content = hmac.new(secret.open_for("binding a release to its data"), digestmod=sha256)
     versions = FINGERPRINT_VERSION, str(SAMPLER_VERSION).encode(), order.plan_digest.encode()
     for piece in (*versions, str(order.domain.shape).encode()):
         content.update(len(piece).to_bytes(8, "little") + piece)
-    for numbers in (occupied, counts[occupied]):
+    for numbers in (cells, counts):
         content.update(len(numbers).to_bytes(8, "little"))
         content.update(numbers.astype("<i8").tobytes())
     return content.hexdigest()
+
+
+def _occupied(histogram: Histogram | SparseHistogram) -> tuple[NDArray[np.integer[Any]], NDArray[np.int64]]:
+    """The cells that hold a record, increasing, and their counts."""
+    if isinstance(histogram, SparseHistogram):
+        return histogram.cells, histogram.counts
+    flat = histogram.counts.reshape(-1)
+    cells = np.flatnonzero(flat)
+    return cells, flat[cells]
 
 
 def measure(
     order: Order, tabulated: Confidential[Tabulated], secret: Confidential[bytes], *, mac: str
 ) -> Iterator[Measurements]:
     """Every group of tables with its noise; `mac` is the fingerprint that the ledger has bound the release to."""
-    counts = _counts(tabulated, "measuring")
+    if order.engine == "spark":
+        from dualmandate.publication.spark_measuring import measure_on_cluster
+
+        yield from measure_on_cluster(order, tabulated, secret, mac=mac)
+        return
     for group in order.groups:
         values = _noise(order, group, secret, mac=mac)  # all of it, before the counts are looked at
+        counted_rows(order, group, tabulated, onto=values)
+        yield Measurements(group.name, group.noises, group.form.kinds().astype(np.int64, copy=False), values)
+
+
+def counted_rows(
+    order: Order, group: Group, tabulated: Confidential[Tabulated], *, onto: NDArray[np.int64] | None = None
+) -> NDArray[np.int64]:
+    """The exact whole numbers of a group's rows, added to `onto` where given; shape (rows,)."""
+    counts = _counts(order, tabulated, "measuring")
+    values = np.zeros(group.form.rows, dtype=np.int64) if onto is None else onto
+    if isinstance(counts, SparseHistogram):
+        assert isinstance(group.form, DirectForm)
+        add_counts(group.form.counted.tables, counts, values)
+    else:
         np.add(values, group.form.count(counts), out=values)
-        yield Measurements(group.name, group.noises, group.form.kinds().astype(np.int64), values)
+    return values
+
+
+def noise_key(order: Order, group: Group, kind: int, secret: Confidential[bytes], *, mac: str) -> NoiseKey:
+    """Whose noise the rows of one kind of a group get."""
+    return subkey(
+        secret.open_for("drawing noise"),
+        order.plan_digest,
+        histogram_mac=bytes.fromhex(mac),
+        measurement=f"{group.name} / kind {kind}",
+    )
 
 
 def _noise(order: Order, group: Group, secret: Confidential[bytes], *, mac: str) -> NDArray[np.int64]:
     kinds = group.form.kinds()
     noise = np.empty(len(kinds), dtype=np.int64)
     for kind, law in enumerate(group.noises):
-        rows = np.flatnonzero(kinds == kind)
-        key = subkey(
-            secret.open_for("drawing noise"),
-            order.plan_digest,
-            histogram_mac=bytes.fromhex(mac),
-            measurement=f"{group.name} / kind {kind}",
-        )
-        noise[rows] = law.sampler().draw(key, range(len(rows)))
+        key = noise_key(order, group, kind, secret, mac=mac)
+        sampler, first = law.sampler(), 0
+        for start in range(0, len(kinds), BLOCK):
+            rows = np.flatnonzero(kinds[start : start + BLOCK] == kind)
+            noise[start : start + BLOCK][rows] = sampler.draw(key, range(first, first + len(rows)))
+            first += len(rows)
     return noise
 
 
@@ -72,12 +110,20 @@ def exact_totals(order: Order, tabulated: Confidential[Tabulated]) -> NDArray[np
     """What the program publishes without noise, and what its neighbor relation takes as known; None for nothing."""
     if order.public is None:
         return None
-    return np.asarray(order.public.answers(_counts(tabulated, "publishing exact totals")), dtype=np.int64)
+    counts = _counts(order, tabulated, "publishing exact totals")
+    if not isinstance(counts, SparseHistogram):
+        return np.asarray(order.public.answers(counts), dtype=np.int64)
+    totals = np.zeros(order.public.query_count, dtype=np.int64)
+    add_counts(order.public.tables, counts, totals)
+    return totals
 
 
-def _counts(tabulated: Confidential[Tabulated], purpose: str) -> NDArray[np.int64]:
+def _counts(order: Order, tabulated: Confidential[Tabulated], purpose: str) -> NDArray[np.int64] | SparseHistogram:
+    """The counts of all cells, or of those with records where these are enough."""
     histogram = tabulated.open_for(purpose).histogram
-    return (histogram.dense() if isinstance(histogram, SparseHistogram) else histogram).counts
+    if not isinstance(histogram, SparseHistogram):
+        return histogram.counts
+    return histogram if order.sparse else histogram.dense().counts
 
 
 def estimated(

@@ -70,14 +70,14 @@ class NestForm:
         variances: dict[tuple[int, int], float] = {}
         for i, each in enumerate(self.nest.places):
             exact = i >= len(self.order.tables)
-            values = asked if i == place else np.zeros(each.table.query_count)
+            values = asked if i == place else np.broadcast_to(0.0, (each.table.query_count,))
             measured[each.level, each.step] = self.nest.laid(each, values)
             variances[each.level, each.step] = 0.0 if exact else self._variances[i]
         found = estimate(self.nest.tree, self.nest.chain, measured, variances)
         weights = []
         for i, each in enumerate(self.nest.places[: len(self.order.tables)]):
             exact = variances[each.level, each.step] == 0.0
-            part = self.nest.read(each, found.tables(each.level)[each.step])
+            part = self.nest.read(each, found.tables(each.level, finest=each.step)[each.step])
             weights.append(np.zeros_like(part) if exact else part / self._variances[i])
         return np.concatenate(weights)
 

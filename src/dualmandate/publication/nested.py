@@ -7,7 +7,8 @@ one histogram.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -19,12 +20,14 @@ from dualmandate.publication.consistency.estimating import Estimates, estimate
 from dualmandate.publication.consistency.nesting import Chain, Tree
 from dualmandate.publication.forms import DirectForm
 from dualmandate.publication.measurements import Measurements, PublishedTable
+from dualmandate.publication.measuring import labeled
 from dualmandate.publication.order import Order, possible_cells
-from dualmandate.workload import Factor, Identity, Table, Total
-from dualmandate.workload.listed import Groups
+from dualmandate.publication.sparse_counting import NOWHERE, single_rows
+from dualmandate.workload import Factor, Table
 
 Labels = NDArray[np.int64]
 LARGEST_REST = 2**22  # cells of everything but the geography
+NUMBERS_AT_ONCE = 2**18  # whose estimates are computed at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,6 +39,11 @@ class Place:
     step: int
     nodes: Labels = field(repr=False)  # the table's row of the geography at each node
     groups: Labels = field(repr=False)  # the table's row of the rest at each group
+
+    @cached_property
+    def in_order(self) -> bool:
+        """Whether the table has nodes and groups in the order of the tree and of the chain."""
+        return all(np.array_equal(each, np.arange(each.size)) for each in (self.nodes, self.groups))
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,14 +58,16 @@ class Nest:
     def laid(self, place: Place, values: NDArray[Any]) -> NDArray[Any]:
         """A table's numbers over nodes and groups; shape (nodes, groups)."""
         shaped = np.moveaxis(values.reshape(place.table.shape), self.axis, 0)
-        return shaped.reshape(shaped.shape[0], -1)[np.ix_(place.nodes, place.groups)]
+        rows = shaped.reshape(shaped.shape[0], -1)
+        return rows if place.in_order else rows[np.ix_(place.nodes, place.groups)]
 
     def read(self, place: Place, values: NDArray[Any]) -> NDArray[Any]:
         """Back from nodes and groups to the order of the table; shape (query_count,)."""
         shape = np.array(place.table.shape)
         moved = np.concatenate([shape[self.axis : self.axis + 1], np.delete(shape, self.axis)])
-        rows = np.empty((moved[0], int(np.prod(moved[1:]))), dtype=values.dtype)
-        rows[np.ix_(place.nodes, place.groups)] = values
+        rows = values if place.in_order else np.empty((moved[0], int(np.prod(moved[1:]))), dtype=values.dtype)
+        if not place.in_order:
+            rows[np.ix_(place.nodes, place.groups)] = values
         return np.moveaxis(rows.reshape(moved), 0, self.axis).reshape(-1)
 
 
@@ -76,19 +86,17 @@ def nest_of(order: Order) -> Nest | None:
 
 @dataclass(frozen=True, eq=False)
 class Settled:
-    """The tables of a nest after all of it was put together, and the counts of its leaves: shape (leaves, cells)."""
+    """The tables of a nest after all of it was put together, and the counts of its leaves: shape (leaves, cells).
 
-    tables: list[PublishedTable]
+    Tables are made one by one, when they are asked for: all of them need not be held at once.
+    """
+
+    tables: Iterator[PublishedTable] = field(repr=False)
     leaves: NDArray[Any] = field(repr=False)
 
 
 def consistent_nest(
-    order: Order,
-    nest: Nest,
-    tables: Sequence[PublishedTable],
-    *,
-    measured: Sequence[Measurements],
-    totals: NDArray[np.int64] | None,
+    order: Order, nest: Nest, *, measured: Sequence[Measurements], totals: NDArray[np.int64] | None
 ) -> Settled:
     """Best estimates over the whole nest, with standard errors, and whole numbers that add up."""
     numbers, variances = {}, {}
@@ -98,24 +106,30 @@ def consistent_nest(
     found = estimate(nest.tree, nest.chain, numbers, variances)
     counts = top_down(found)
     # What is exact comes last and is no table of these.
-    places = zip(nest.places, tables, strict=False)
-    return Settled([_published(nest, place, table, found=found, counts=counts) for place, table in places], counts[-1])
+    places = nest.places[: len(order.tables)]
+    return Settled((_published(order, nest, place, found=found, counts=counts) for place in places), counts[-1])
 
 
 def _published(
-    nest: Nest,
-    place: Place,
-    table: PublishedTable,
-    *,
-    found: Estimates,
-    counts: Sequence[NDArray[Any]],
+    order: Order, nest: Nest, place: Place, *, found: Estimates, counts: Sequence[NDArray[Any]]
 ) -> PublishedTable:
-    whole = nest.chain.sums(counts[place.level], place.step)
-    return replace(
-        table,
-        estimates=nest.read(place, found.tables(place.level)[place.step]),
-        standard_errors=nest.read(place, found.standard_errors(place.level)[place.step]),
-        values=nest.read(place, whole),
+    shape = nest.tree.sizes[place.level], nest.chain.sizes[place.step]
+    estimates, errors = np.empty(shape), np.empty(shape)
+    together = max(NUMBERS_AT_ONCE // nest.chain.sizes[-1], 1)
+    for start in range(0, shape[0], together):
+        nodes = range(start, min(start + together, shape[0]))
+        rows = slice(nodes.start, nodes.stop)
+        estimates[rows] = found.tables(place.level, nodes, place.step)[place.step]
+        errors[rows] = found.standard_errors(place.level, nodes, place.step)[place.step]
+    columns, labels = labeled(order, place.table)
+    return PublishedTable(
+        place.table.name,
+        order.units[place.table.name],
+        columns,
+        labels,
+        nest.read(place, estimates),
+        nest.read(place, errors),
+        nest.read(place, nest.chain.sums(counts[place.level], place.step)),
     )
 
 
@@ -227,17 +241,10 @@ def _rows(own: Labels, ladder: _Ladder, orders: Sequence[Labels], step: int) -> 
 
 def _partition(factor: Factor) -> Labels | None:
     """The row that each level is counted in, where every level is counted once, with weight 1; else None."""
-    if isinstance(factor, Identity):
-        return np.arange(factor.size, dtype=np.int64)
-    if isinstance(factor, Total):
-        return np.zeros(factor.size, dtype=np.int64)
-    if not isinstance(factor, Groups) or (factor.weights is not None and np.any(factor.weights != 1)):
+    found = single_rows(factor)
+    if found is None or np.any(found[0] == NOWHERE) or (found[1] is not None and np.any(found[1] != 1)):
         return None
-    if len(factor.cells) != factor.size or len(np.unique(factor.cells)) != factor.size:
-        return None
-    labels = np.empty(factor.size, dtype=np.int64)
-    labels[factor.cells] = np.repeat(np.arange(factor.rows), np.diff(np.append(factor.starts, factor.size)))
-    return labels
+    return found[0]
 
 
 def _known(labels: Labels | None) -> Labels:
@@ -257,8 +264,7 @@ def _zeros(order: Order, axis: int, finest: Labels) -> NDArray[np.bool_] | None:
     """Which finest groups of the rest hold no cell that can occur."""
     if not order.domain.structural_zeros:
         return None
-    possible = np.moveaxis(possible_cells(order.domain).reshape(order.domain.shape), axis, 0)[0].reshape(-1)
-    return np.asarray(np.bincount(finest, weights=possible) == 0)
+    return np.asarray(np.bincount(finest, weights=possible_cells(order.domain, without=axis)) == 0)
 
 
 def _has_hierarchy(order: Order, name: str) -> bool:

@@ -6,22 +6,24 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dualmandate.errors import InvalidMechanism
+from dualmandate.errors import InvalidMechanism, TooLarge
 from dualmandate.mechanism.strategy.public import public_tables
 from dualmandate.population import Domain, PrivacyLoss, Protection
-from dualmandate.population.histogram import dense_shape
-from dualmandate.publication.forms import Form
-from dualmandate.publication.measurements import Noise, PublishedTable
+from dualmandate.population.histogram import LARGEST_DENSE_HISTOGRAM, dense_shape
+from dualmandate.publication.forms import DirectForm, Form
+from dualmandate.publication.measurements import Glance, Noise
 from dualmandate.publication.rules import Rules
+from dualmandate.publication.sparse_counting import countable
 from dualmandate.publication.writing import require_sdmx
 from dualmandate.workload import Table, Workload
 
-Page = Callable[[Mapping[str, Any], Sequence[PublishedTable]], str]
+Page = Callable[[Mapping[str, Any], Sequence[Glance]], str]
+SPARSE_FROM = 2**24  # cells, from which on only those with records are held, where tables can be counted so
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,6 +58,7 @@ class Order:
     page: Page | None = None  # how a release is shown to people
     formats: tuple[str, ...] = ("csv",)  # of tables, besides Parquet
     agency: str | None = None  # that maintains SDMX structures
+    engine: Literal["local", "spark"] = "local"  # where it is measured
 
     @property
     def tables(self) -> tuple[Table, ...]:
@@ -72,9 +75,17 @@ class Order:
         tables = tuple(Table(name, factors) for name, factors in zip(names, found, strict=True))
         return Workload(self.domain, tables)
 
+    @property
+    def sparse(self) -> bool:
+        """Whether tables are counted from cells with records alone: decided by the plan, never by the records."""
+        forms = [group.form for group in self.groups]
+        if self.domain.size <= SPARSE_FROM or not all(isinstance(f, DirectForm) and not f.every_cell for f in forms):
+            return False
+        return countable([*self.tables, *(() if self.public is None else self.public.tables)])
+
     def check(self) -> None:
         """Refuse what could not be carried out, before anything is spent: every sampler is made, every size known."""
-        dense_shape(self.domain)
+        self._check_size()
         spent = sum((group.loss for group in self.groups), Fraction(0))
         if spent > self.loss.amount:
             raise InvalidMechanism(
@@ -82,11 +93,26 @@ class Order:
                 why="what is measured must not lose more than was approved",
                 instead="plan again",
             )
+        if self.engine == "spark":
+            from dualmandate.publication.spark_session import running_session
+
+            running_session()  # refused where there is none, or where it would send keys in the clear
         for group in self.groups:
             for noise in group.noises:
                 noise.sampler()
         if any(name.startswith("sdmx") for name in self.formats):
             require_sdmx()
+
+    def _check_size(self) -> None:
+        if not self.sparse:
+            dense_shape(self.domain)
+        rows = sum(group.form.rows for group in self.groups)
+        if rows > LARGEST_DENSE_HISTOGRAM:
+            raise TooLarge(
+                f"{rows:.3g} numbers are to be measured",
+                why=f"at most {LARGEST_DENSE_HISTOGRAM:,} are measured on one machine",
+                instead="ask for tables with fewer numbers",
+            )
 
 
 def known_histogram(order: Order, totals: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -109,10 +135,11 @@ def known_histogram(order: Order, totals: NDArray[np.int64]) -> NDArray[np.float
     return np.asarray(spread.reshape(order.domain.shape))
 
 
-def possible_cells(domain: Domain) -> NDArray[np.bool_]:
-    """Which cells can occur, row-major; shape (size,)."""
-    possible = np.ones(domain.shape, dtype=np.bool_)
+def possible_cells(domain: Domain, *, without: int | None = None) -> NDArray[np.bool_]:
+    """Which cells can occur, row-major; shape (size,). `without` leaves out an attribute that no zero is about."""
+    shape = tuple(1 if axis == without else size for axis, size in enumerate(domain.shape))
+    possible = np.ones(shape, dtype=np.bool_)
     for masks in domain.all_zero_masks:
-        chosen = tuple(masks.get(axis, np.ones(size, dtype=np.bool_)) for axis, size in enumerate(domain.shape))
+        chosen = tuple(masks.get(axis, np.ones(size, dtype=np.bool_)) for axis, size in enumerate(shape))
         possible[np.ix_(*chosen)] = False
     return possible.reshape(-1)

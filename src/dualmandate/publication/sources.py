@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 
 from dualmandate.errors import UnreadableSource
+from dualmandate.publication.wall import guarded
 
 URL_STARTS = "postgresql://USER@HOST/DATABASE"
 
@@ -138,9 +140,19 @@ class Columns:
 
 
 def check_source(source: Source) -> None:
-    """Refuse what is no regular file, and a delimiter that is no single character, before anything is opened."""
-    if isinstance(source, DatabaseTable | SparkTable):
+    """Refuse what cannot be read in any case, before a record is: no file, no reader, no database, no such table."""
+    if isinstance(source, DatabaseTable):
+        from dualmandate.publication.databases import check_table
+
+        guarded(lambda: check_table(source), name=source.name)
         return
+    if isinstance(source, SparkTable):
+        from dualmandate.publication.spark_session import running_session
+
+        guarded(running_session, name=source.name)
+        return
+    if isinstance(source, StatisticalFile) and find_spec("pyreadstat") is None:
+        raise not_installed("pyreadstat", f"'{source.name}'", "sas-stata-spss")
     if not Path(source.path).is_file():
         raise UnreadableSource(
             f"the source '{source.name}' cannot be read",

@@ -44,11 +44,25 @@ def running_session() -> SparkSession:
     with quiet():
         from pyspark.sql import SparkSession
 
-        session = SparkSession.getActiveSession()
-        if session is None:
-            session = SparkSession.builder.appName("dualmandate").getOrCreate()
-            session.sparkContext.setLogLevel("OFF")  # Spark repeats values that it cannot convert
+        session = SparkSession.getActiveSession() or _new_session()
     check_sealed(session)
+    return session
+
+
+def _new_session() -> SparkSession:
+    from pyspark.sql import SparkSession
+
+    try:
+        session = SparkSession.builder.appName("dualmandate").getOrCreate()
+    except Exception:  # Java is missing, or the cluster: py4j and Spark say it in many ways
+        session = None
+    if session is None:
+        raise UnreadableSource(
+            "Spark cannot be started here",
+            why="it needs Java 17 or newer, and the cluster that its configuration names",
+            instead="see what `dualmandate doctor` finds, and Spark's own spark-defaults.conf",
+        )
+    session.sparkContext.setLogLevel("OFF")  # Spark repeats values that it cannot convert
     return session
 
 

@@ -49,7 +49,7 @@ def counted_cells(session: SparkSession, records: DataFrame, question: Question,
         first = next(batches, None)
         if first is None:
             return
-        with connected() as connection:
+        with connected(threads=1) as connection:  # Spark has one such worker a core
             found = offered(Stream(first.schema, chain([first], batches)), connection)
             cells, counts, read_here = counted(found, asked.value, connection, key=key)
         yield pyarrow.record_batch({"cell": np.append(cells, READ), "records": np.append(counts, read_here)})
@@ -69,7 +69,7 @@ def check_table(source: SparkTable, question: Question) -> list[int]:
         first = next(batches, None)
         if first is None:
             return
-        with connected() as connection:
+        with connected(threads=1) as connection:  # Spark has one such worker a core
             found = offered(Stream(first.schema, chain([first], batches)), connection)
             numbers = marks(found, asked.value, connection)
         yield pyarrow.record_batch({"place": np.arange(len(numbers)), "number": np.array(numbers, dtype=np.int64)})

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dualmandate.errors import UnreadableSource
 from dualmandate.publication.records import Stream, chosen
-from dualmandate.publication.sources import StatisticalFile, not_installed
+from dualmandate.publication.sources import StatisticalFile
 
 if TYPE_CHECKING:
     import pyarrow
@@ -26,8 +25,6 @@ def records_of_file(source: StatisticalFile, wanted: Sequence[str]) -> Iterator[
     """The wanted columns of the file, with the types that its own dictionary declares."""
     import pyarrow
 
-    if find_spec("pyreadstat") is None:
-        raise not_installed("pyreadstat", f"'{source.name}'", "sas-stata-spss")
     read = _reader(Path(source.path))
     _, facts = read(metadataonly=True)
     names = chosen(wanted, facts.column_names)

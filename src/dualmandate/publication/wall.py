@@ -46,8 +46,11 @@ def guarded(work: Callable[[], T], *, name: str) -> T:
 
 
 @contextmanager
-def connected() -> Iterator[duckdb.DuckDBPyConnection]:
-    """An engine that fetches nothing from outside, and spills into a folder only its owner can enter."""
+def connected(*, threads: int | None = None) -> Iterator[duckdb.DuckDBPyConnection]:
+    """An engine that fetches nothing from outside, and spills into a folder only its owner can enter.
+
+    It uses every core, or so many `threads`.
+    """
     import duckdb
 
     settings: dict[str, str | bool | int | float | list[str]] = {
@@ -57,6 +60,8 @@ def connected() -> Iterator[duckdb.DuckDBPyConnection]:
         "memory_limit": LARGEST_MEMORY,
         "preserve_insertion_order": False,
     }
+    if threads is not None:
+        settings["threads"] = threads
     with spill_folder() as folder:
         connection = duckdb.connect(":memory:", config=settings | {"temp_directory": str(folder)})
         try:

@@ -224,7 +224,7 @@ def refused(folder: Path) -> None:
 def full(folder: Path, thin: int) -> None:
     """No room, from some moment on: what was begun is resumed once there is room again."""
     whole = reference(folder)
-    for limit in range(0, 64 * 1024, 2048):
+    for limit in range(0, 48 * 1024, 4096):
         trial(folder, whole, lambda limit=limit: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)))  # type: ignore[misc]
     for number in itertools.count(1, thin):
         if not trial(folder, whole, lambda number=number: operations.watch(operations.full_at(number))):  # type: ignore[misc]

@@ -78,6 +78,43 @@ def interrupted(folder: Path, monkeypatch: pytest.MonkeyPatch, at: str) -> str:
     return release.name
 
 
+def test_everything_is_on_the_disk_before_the_ledger_says_so(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """When `written` is recorded every file was synced, and every folder after the last name that came into it."""
+    synced, unsynced, fsync, reach = set[int](), set[int](), os.fsync, act._reach
+    checked: list[int] = []
+
+    def noted(descriptor: int) -> None:
+        fsync(descriptor)
+        synced.add(os.fstat(descriptor).st_ino)
+        unsynced.discard(os.fstat(descriptor).st_ino)
+
+    def watched(name: str) -> None:
+        plain = getattr(os, name)
+
+        def named(path: Any, *words: Any, **named: Any) -> None:
+            plain(path, *words, **named)
+            unsynced.add(Path(words[0] if name in ("rename", "replace") else path).parent.stat().st_ino)
+
+        monkeypatch.setattr(os, name, named)
+
+    def reached(work: Any, release: str, state: State, digest: str | None = None) -> None:
+        if state is State.WRITTEN:
+            final = folder / town.OUT / release
+            everything = {path.stat().st_ino for path in (final, *final.rglob("*"))}
+            assert everything <= synced
+            assert not unsynced & {*everything, final.parent.stat().st_ino}
+            checked.append(len(everything))
+        reach(work, release, state, digest)
+
+    monkeypatch.setattr(os, "fsync", noted)
+    for name in ("rename", "replace", "mkdir"):
+        watched(name)
+    monkeypatch.setattr(act, "_reach", reached)
+    published(folder)
+    assert checked[0] > 15
+
+
+@pytest.mark.slow
 def test_two_publications_at_once_are_one(folder: Path) -> None:
     command: list[str | Path] = [Path(sys.executable).with_name("dualmandate"), "publish", town.PLAN, "--by", "Eve"]
     pipe = subprocess.PIPE
@@ -267,6 +304,7 @@ def test_what_is_not_this_release_is_not_overwritten(folder: Path, stands: str) 
     assert town.the_ledger(folder).spent(town.ACCOUNT) == COST
 
 
+@pytest.mark.slow
 def test_a_release_in_place_is_held_until_the_ledger_knows(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another process that resumes just then must not take the folder away from under the first."""
     seen: list[str] = []

@@ -32,6 +32,8 @@ name   = "town"
 account         = "{ACCOUNT}"
 unit            = "person"
 neighbors       = "add-or-remove"
+identifier      = "name"
+most_records_per_unit = 2
 population_size = {{ value = 90_000, unit = "person", source = "made up" }}
 source          = "{DATA}"
 
@@ -64,7 +66,7 @@ largest_epsilon = 0.5
 
 
 def records(seed: int = 7) -> pa.Table:
-    """A few hundred people, some of them with values outside the domain."""
+    """A few hundred records, some of them with values outside the domain."""
     generator = np.random.default_rng(seed)
     columns: dict[str, list[Any]] = {
         name: [str(value) for value in generator.choice(levels, 400)]
@@ -72,7 +74,8 @@ def records(seed: int = 7) -> pa.Table:
     }
     columns["ward"][:3] = [CANARY, f"{CANARY} street 5", None]
     columns["sex"][5] = str(ODD_NUMBER)
-    columns["name"] = [f"{CANARY} {number}" for number in range(400)]
+    # Some people have three records, of which two count: which ones is a matter of the release's secret.
+    columns["name"] = [f"{CANARY} {number * 2 // 5}" for number in range(400)]
     return pa.table(columns)
 
 

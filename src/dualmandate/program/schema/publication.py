@@ -1,4 +1,4 @@
-"""`[publication]`: in which forms a release is written."""
+"""`[publication]`: where a release is measured, and in which forms it is written."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dualmandate.program.schema.number import CLOSED, Several, Text
 
 
 class PublicationTable(BaseModel):
-    """How a release is written. Every table is written as Parquet; the forms here come besides."""
+    """How a release is made. Every table is written as Parquet; the forms here come besides."""
 
     model_config = CLOSED
 
@@ -18,3 +18,5 @@ class PublicationTable(BaseModel):
     """Further forms of the tables: "csv", and for agencies "sdmx-csv" and "sdmx-ml", each beside its structure."""
     agency: Text | None = None
     """The agency that SDMX names as the maintainer of its structures."""
+    engine: Literal["local", "spark"] = "local"
+    """Where noise is drawn and added: here, or by the workers of a Spark cluster; the numbers are the same."""

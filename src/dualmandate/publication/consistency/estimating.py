@@ -88,18 +88,23 @@ class Estimates:
         """The groupings of cells."""
         return self.risen.weights.chain
 
-    def tables(self, level: int, nodes: range | None = None) -> tuple[Floats, ...]:
-        """Estimates of some nodes (all, if none are named) for each level of the chain; [k], shape (nodes, groups)."""
+    def tables(self, level: int, nodes: range | None = None, finest: int | None = None) -> tuple[Floats, ...]:
+        """Estimates of some nodes (all, if none are named) for each level of the chain; [k], shape (nodes, groups).
+
+        `finest` is the last level of the chain that is asked for: there are none beyond.
+        """
         rows = range(self.tree.sizes[level]) if nodes is None else nodes
-        tables = self._innovations(level, rows)
-        for k in range(1, self.chain.last + 1):
+        last = self.chain.last if finest is None else finest
+        tables = self._innovations(level, rows)[: last + 1]
+        for k in range(1, last + 1):
             put_back(tables[k], self.chain.parents[k - 1], self.risen.weights.shares[k], tables[k - 1])
         return tables
 
-    def standard_errors(self, level: int, nodes: range | None = None) -> tuple[Floats, ...]:
+    def standard_errors(self, level: int, nodes: range | None = None, finest: int | None = None) -> tuple[Floats, ...]:
         """Standard errors of the same, whatever was measured."""
         rows = range(self.tree.sizes[level]) if nodes is None else nodes
-        own = tuple(each[rows.start : rows.stop] for each in self.variances[level])
+        last = self.chain.last if finest is None else finest
+        own = tuple(each[rows.start : rows.stop] for each in self.variances[level][: last + 1])
         return tuple(np.sqrt(each) for each in table_variances(self.risen.weights, own))
 
     def state(self, level: int) -> State:

@@ -118,10 +118,12 @@ class Chain:
 
     def sums(self, cells: NDArray[np.generic], level: int) -> NDArray[np.int64]:
         """The counts of a level's groups, from those of the cells along the last axis."""
-        summed = np.asarray(cells, dtype=np.int64)
-        for starts in reversed(self.starts[level:]):
-            summed = np.add.reduceat(summed, starts[:-1], axis=-1)
-        return summed
+        if level == self.last:
+            return np.asarray(cells, dtype=np.int64)
+        starts = self.starts[level]
+        for below in self.starts[level + 1 :]:
+            starts = below[starts]
+        return np.asarray(np.add.reduceat(cells, starts[:-1], axis=-1, dtype=np.int64))
 
 
 def _starts(parents: tuple[Indices, ...]) -> tuple[Indices, ...]:

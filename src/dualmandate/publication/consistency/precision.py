@@ -57,7 +57,7 @@ def table_variances(weights: Weights, final: tuple[Floats, ...]) -> tuple[Floats
     Var x_h = t·b_h(1 − b_h) + b_h²·Var x_g, where t is that of the innovations of the group g that h lies in.
     """
     found = [final[0]]
-    for k in range(1, weights.chain.last + 1):
+    for k in range(1, len(final)):
         share, own = weights.shares[k], final[k][:, weights.classes[k]]
         with np.errstate(invalid="ignore"):
             spread = np.where(share * (1 - share) > 0, own * (share * (1 - share)), 0.0)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from dualmandate.ledger.durable import durably
-from dualmandate.publication.writing.sheet import NUMBERS, PUBLIC, PUBLIC_MODE, Sheet, damaged
+from dualmandate.publication.writing.sheet import NUMBERS, PUBLIC, PUBLIC_MODE, ROWS_AT_ONCE, Sheet, damaged
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -36,6 +36,7 @@ class Parquet:
             "compression": COMPRESSION,
             "compression_level": LEVEL,
             "use_dictionary": list(sheet.headings),
+            "write_statistics": [*_narrowed(sheet), *sheet.numbers],
             "version": "2.6",
         }
         with durably(path, mode=PUBLIC_MODE) as file, pq.ParquetWriter(file, schema, **settings) as writer:
@@ -64,6 +65,12 @@ class Parquet:
             raise damaged(f"the file '{path.name}'", "it is not there, damaged, or was not written here") from None
         _check_labels(sheet, table)
         return sheet
+
+
+def _narrowed(sheet: Sheet) -> list[str]:
+    """The label columns of which a row group holds some levels only: of the others statistics tell nothing."""
+    columns = zip(sheet.headings, sheet.strides, sheet.labels, strict=True)
+    return [heading for heading, stride, levels in columns if stride * len(levels) > ROWS_AT_ONCE]
 
 
 def _schema(sheet: Sheet) -> pa.Schema:

@@ -59,13 +59,33 @@ class Sheet:
             found.append(heading)
         return tuple(found)
 
-    def pieces(self) -> Iterator[tuple[slice, list[NDArray[np.int64]]]]:
+    def pieces(self) -> Iterator[tuple[slice, list[NDArray[np.int32]]]]:
         """Some rows at a time, and the place of their labels among the levels of each column."""
-        shape = [len(levels) for levels in self.labels]
         for start in range(0, self.rows, ROWS_AT_ONCE):
             stop = min(start + ROWS_AT_ONCE, self.rows)
-            places = np.unravel_index(np.arange(start, stop), shape) if shape else ()
-            yield slice(start, stop), [np.asarray(each, dtype=np.int64) for each in places]
+            yield (
+                slice(start, stop),
+                [_runs(start, stop, *each) for each in zip(self.strides, self._sizes, strict=True)],
+            )
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """Rows for which the label of each column stays the same."""
+        return tuple(math.prod(self._sizes[place + 1 :]) for place in range(len(self._sizes)))
+
+    @property
+    def _sizes(self) -> tuple[int, ...]:
+        return tuple(len(levels) for levels in self.labels)
+
+
+def _runs(start: int, stop: int, stride: int, size: int) -> NDArray[np.int32]:
+    """row // stride % size for the rows from `start` on; faster than dividing each."""
+    first, last = start // stride, (stop - 1) // stride
+    levels = (np.arange(first, last + 1, dtype=np.int64) % size).astype(np.int32)
+    if stride < stop - start:
+        return np.repeat(levels, stride)[start - first * stride : stop - first * stride]
+    edges = np.clip(np.arange(first, last + 2) * stride, start, stop)
+    return np.repeat(levels, np.diff(edges))
 
 
 def values_sheet(table: PublishedTable, facts: Mapping[str, str] = NO_FACTS) -> Sheet:
@@ -119,4 +139,11 @@ def _sheet(table: PublishedTable, numbers: Mapping[str, Numbers], facts: Mapping
 
 
 def _typed(numbers: Mapping[str, Numbers]) -> dict[str, Numbers]:
-    return {name: np.asarray(values, dtype=NUMBERS[name]) for name, values in numbers.items()}
+    return {name: _as(np.asarray(values), np.dtype(NUMBERS[name])) for name, values in numbers.items()}
+
+
+def _as(values: Numbers, kind: np.dtype[Any]) -> Numbers:
+    """Numbers of one type; one number that stands for all rows stays one."""
+    if values.strides == (0,) and len(values):
+        return np.broadcast_to(values[0].astype(kind), values.shape)
+    return values.astype(kind, copy=False)
