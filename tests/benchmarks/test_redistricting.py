@@ -100,7 +100,7 @@ def test_a_small_release_is_published(
     assert facts["estimated_together"]
     tables = {table["name"]: table for table in facts["tables"]}
     assert len(tables) == 5 * 4
-    assert tables["all records"]["exact"]
+    assert tables["number of records"]["exact"]
     tracts = read_table(at / tables["tract, voting age × Hispanic"]["parquet"])
     assert tracts.columns == ("tract", "voting_age", "hispanic")
     assert tracts.labels[0] == tuple(sorted({code[:11] for code in design.blocks.codes}))

@@ -2,30 +2,35 @@
 
 from __future__ import annotations
 
+import dataclasses
 import fcntl
 import json
 import os
+import shutil
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from dualmandate.errors import (
     BudgetExceeded,
     CannotWrite,
     InvalidMechanism,
     InvalidRule,
+    InvalidWorkload,
     NotApproved,
     ReleaseConflict,
     UnreadableSource,
 )
 from dualmandate.ledger import Account, Approval, Ledger, State, make_key, open_ledger
 from dualmandate.mechanism import optimize_strategy
+from dualmandate.mechanism.noise import LaplaceSampler, NoiseKey, subkey
 from dualmandate.population import Attribute, Currency, Domain, Invariant, Neighbors, PrivacyLoss, Protection
-from dualmandate.publication import AttributeRule, CsvFile, Rule, Rules, act
+from dualmandate.publication import AttributeRule, CsvFile, Rule, Rules, act, measuring
 from dualmandate.publication.act import Asked, publish, resume
 from dualmandate.publication.contents import is_complete
 from dualmandate.publication.forms import DirectForm, StrategyForm
@@ -68,6 +73,10 @@ def order_of(protection: Protection = PLAIN, *, kind: str = "strategy", currency
     )
 
 
+def replaced(order: Order, changes: dict[str, Any]) -> Order:
+    return dataclasses.replace(order, **changes)
+
+
 @pytest.fixture
 def source(tmp_path: Path) -> CsvFile:
     path = tmp_path / "people.csv"
@@ -80,7 +89,7 @@ def books(tmp_path: Path) -> Callable[[Order], Ledger]:
     def opened(order: Order, cap: int = 4) -> Ledger:
         ledger = open_ledger(tmp_path / "state" / "ledger.sqlite", make_key(tmp_path / "state" / "key"), create=True)
         ledger.open_account(Account("people", "person", PrivacyLoss(Fraction(cap), order.loss.currency)), by="Ann")
-        ledger.approve(Approval("people", PLAN, order.loss, "person", by="Ben"))
+        ledger.approve(Approval("people", PLAN, order.charge, "person", by="Ben"))
         return ledger
 
     return opened
@@ -137,7 +146,7 @@ def test_the_noise_is_that_of_the_law(source: CsvFile, books: Books, tmp_path: P
     ledger.open_account(Account("many", "person", PrivacyLoss.pure(10**6)), by="Ann")
     draws = []
     truth = order.groups[0].form.count(np.array([[40, 0], [31, 55], [3, 0]]))
-    many = Order(**{**vars(order), "account": "many"})
+    many = replaced(order, {"account": "many"})
     ledger.approve(Approval("many", PLAN, order.loss, "person", by="Ben"))
     for run in range(40):
         folder = publish(many, source, ledger, out=tmp_path / "out", asked=Asked("Ann", f"run {run}"))
@@ -247,10 +256,10 @@ def test_what_cannot_be_carried_out_is_refused_before_anything_is_spent(
     heads = ledger.head()
     bad: list[tuple[type[Exception], Order, CsvFile, Path]] = [
         (UnreadableSource, order, CsvFile(tmp_path / "gone.csv"), tmp_path / "out"),
-        (InvalidRule, Order(**{**vars(order), "rules": Rules({"age": AttributeRule(Rule.REFUSE)})}), source, tmp_path),
+        (InvalidRule, replaced(order, {"rules": Rules({"age": AttributeRule(Rule.REFUSE)})}), source, tmp_path),
         (
             InvalidMechanism,
-            Order(**{**vars(order), "groups": (Group("all", order.groups[0].form, Fraction(2)),)}),
+            replaced(order, {"groups": (Group("all", order.groups[0].form, Fraction(2)),)}),
             source,
             tmp_path,
         ),
@@ -261,7 +270,7 @@ def test_what_cannot_be_carried_out_is_refused_before_anything_is_spent(
             publish(asked, records, ledger, out=out, asked=ASKED)
     assert ledger.head() == heads
     with pytest.raises(NotApproved):
-        publish(Order(**{**vars(order), "plan_digest": "7f" * 32}), source, ledger, out=tmp_path, asked=ASKED)
+        publish(replaced(order, {"plan_digest": "7f" * 32}), source, ledger, out=tmp_path, asked=ASKED)
     assert ledger.spent("people") == 0
 
 
@@ -285,7 +294,7 @@ def test_a_release_belongs_to_its_plan_and_to_one_process(
         with pytest.raises(RuntimeError):
             publish(order, source, ledger, out=tmp_path / "out", asked=ASKED)
     [entry] = ledger.releases()
-    other = Order(**{**vars(order), "plan_digest": "7f" * 32})
+    other = replaced(order, {"plan_digest": "7f" * 32})
     with pytest.raises(ReleaseConflict, match="another plan"):
         resume(other, source, ledger, release=entry.name, out=tmp_path / "out", by="Ann")
     draft = tmp_path / "out" / f".{entry.name}.draft"
@@ -322,3 +331,137 @@ def test_a_folder_that_was_harmed_after_it_was_written_is_made_again(
     (folder / "tables" / "ages.csv").write_text("age,value\nyoung,1\n")
     resume(order, source, ledger, release=entry.name, out=tmp_path / "out", by="Ann")
     assert files_of(folder) == intact
+
+
+def test_noise_is_never_drawn_twice_at_one_place_nor_before_the_release_is_bound(
+    source: CsvFile, books: Books, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = order_of()
+    half = LOSS / 2
+    forms = [DirectForm(Workload.from_tabulations(DOMAIN, [table]), PLAIN, Currency.EPSILON) for table in TABLES]
+    groups = tuple(Group(name, form, half) for name, form in zip(("a", "a / kind 0"), forms, strict=True))
+    order = replaced(first, {"groups": groups})
+    ledger = books(order)
+    seen: list[tuple[str, bytes]] = []
+    drawn: list[tuple[bytes, range]] = []
+    sampled, bound = LaplaceSampler.draw, ledger.bind
+
+    def spied(self: LaplaceSampler, key: NoiseKey, cells: range, **named: Any) -> NDArray[np.int64]:
+        assert ledger.release("r000003").fingerprint is not None
+        drawn.append((key.content, cells))
+        return sampled(self, key, cells, **named)
+
+    def binding(release: str, fingerprint: str, *, by: str) -> Any:
+        seen.append((fingerprint, b""))
+        return bound(release, fingerprint, by=by)
+
+    monkeypatch.setattr(LaplaceSampler, "draw", spied)
+    monkeypatch.setattr(ledger, "bind", binding)
+    keys: list[tuple[Any, dict[str, Any]]] = []
+
+    def keyed(*given: Any, **named: Any) -> NoiseKey:
+        keys.append((given[1:], named))
+        return subkey(*given, **named)
+
+    monkeypatch.setattr(measuring, "subkey", keyed)
+    publish(order, source, ledger, out=tmp_path / "out", asked=ASKED)
+    [(fingerprint, _)] = seen
+    assert {named["histogram_mac"].hex() for _, named in keys} == {fingerprint}
+    assert {digest for (digest,), _ in keys} == {PLAN}
+    places = [(key, cell) for key, cells in drawn for cell in cells]
+    assert len(set(places)) == len(places) == sum(form.rows for form in forms)
+
+
+def test_a_release_that_was_written_and_lost_is_not_written_otherwise(
+    source: CsvFile, books: Books, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    order = order_of()
+    ledger = books(order)
+    advance = ledger.advance
+
+    def until_written(release: str, state: State, *, by: str, digest: str | None = None) -> object:
+        if state is State.SETTLED:
+            raise RuntimeError
+        return advance(release, state, by=by, digest=digest)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(ledger, "advance", until_written)
+        with pytest.raises(RuntimeError):
+            publish(order, source, ledger, out=tmp_path / "out", asked=ASKED)
+    [entry] = ledger.releases()
+    shutil.rmtree(tmp_path / "out" / entry.name)
+    changed = replaced(order, {"files": {"program/program.toml": b"# another rounding\n"}})
+    with pytest.raises(ReleaseConflict, match="would now be written differently"):
+        resume(changed, source, ledger, release=entry.name, out=tmp_path / "out", by="Ann")
+    with pytest.raises(ReleaseConflict, match="would now be written differently"):
+        resume(changed, source, ledger, release=entry.name, out=tmp_path / "elsewhere", by="Ann")
+    assert not (tmp_path / "elsewhere" / entry.name).exists()
+    resume(order, source, ledger, release=entry.name, out=tmp_path / "out", by="Ann")
+
+
+def test_a_release_that_is_given_up_while_it_is_made_is_not_put_in_place(
+    source: CsvFile, books: Books, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    order = order_of()
+    ledger = books(order)
+    write = act.__dict__["write_release"]
+
+    def overtaken(*given: Any, **named: Any) -> Any:
+        with monkeypatch.context() as patched:
+            patched.setattr(act, "write_release", write)
+            publish(order, source, ledger, out=tmp_path / "other", asked=Asked("Ben", "people.csv", again=True))
+        return write(*given, **named)
+
+    monkeypatch.setattr(act, "write_release", overtaken)
+    with pytest.raises(ReleaseConflict, match="is abandoned"):
+        publish(order, source, ledger, out=tmp_path / "out", asked=ASKED)
+    assert [path.name for path in (tmp_path / "out").iterdir()] in ([], [".r000003.draft"])
+    assert ledger.spent("people") == 2 * LOSS
+
+
+@pytest.mark.parametrize("name", ["by sex", "number of records"])
+def test_a_table_cannot_take_the_name_of_an_exact_one(name: str, source: CsvFile, books: Books, tmp_path: Path) -> None:
+    workload = Workload.from_tabulations(DOMAIN, [Tabulation.of(name, ("age",))])
+    form = DirectForm(workload, FIXED, Currency.EPSILON)
+    order = Order(
+        **{**vars(order_of(FIXED, kind="tables")), "groups": (Group("all", form, LOSS),), "units": {name: "person"}}
+    )
+    ledger = books(order)
+    with pytest.raises(InvalidWorkload, match=name):
+        publish(order, source, ledger, out=tmp_path / "out", asked=ASKED)
+    twins = Order(
+        **{**vars(order_of()), "groups": tuple(Group("all", order_of().groups[0].form, LOSS / 2) for _ in "ab")}
+    )
+    with pytest.raises(InvalidWorkload, match="ages"):
+        publish(twins, source, ledger, out=tmp_path / "out", asked=ASKED)
+    assert ledger.spent("people") == 0
+
+
+def test_units_that_are_bounded_and_exact_totals_do_not_go_together(
+    source: CsvFile, books: Books, tmp_path: Path
+) -> None:
+    several = Protection(
+        neighbors=Neighbors.REPLACE_ONE, invariants=FIXED.invariants, most_records_per_unit=2, identifier="id"
+    )
+    order = order_of(several, kind="tables")
+    ledger = books(order)
+    with pytest.raises(InvalidRule, match="published exactly"):
+        publish(order, source, ledger, out=tmp_path / "out", asked=ASKED)
+    assert ledger.spent("people") == 0
+
+
+def test_crossing_totals_are_charged_for_all_records_that_change_together(
+    source: CsvFile, books: Books, tmp_path: Path
+) -> None:
+    crossing = Protection(
+        neighbors=Neighbors.REPLACE_ONE,
+        invariants=(Invariant("by sex", ("sex",)), Invariant("by age", ("age",))),
+        records_changing_together=2,
+    )
+    order = replaced(order_of(crossing, kind="cells"), {"rules": Rules(dropping_is_public=True)})
+    assert (order.loss.amount, order.charge.amount) == (LOSS, 2 * LOSS)
+    ledger = books(order)
+    folder = publish(order, source, ledger, out=tmp_path / "out", asked=ASKED)
+    assert ledger.spent("people") == 2 * LOSS
+    read = read_table(folder / "tables" / "by-age.parquet", estimates=folder / "estimates" / "by-age.parquet")
+    assert (read.columns, read.labels) == (("age",), (("young", "adult", "old"),))

@@ -299,3 +299,11 @@ def test_equal_weights_are_gathered() -> None:
     noises = (Noise("laplace", Fraction(2)), Noise("laplace", Fraction(3)))
     error = error_of(np.array([0.5, -0.5, 1e-17, 0.25]), np.array([0, 0, 1, 1]), noises)
     assert [(term.factors.tolist(), term.counts.tolist()) for term in error.terms] == [([0.5], [2.0]), ([0.25], [1.0])]
+
+
+def test_a_probability_beyond_what_was_taken_value_by_value_is_still_held() -> None:
+    weights = 1 + np.random.default_rng(1).random(100)
+    nothing = np.zeros(100, dtype=np.int64)
+    found = interval_of(0.0, weights, nothing, [Noise("laplace", Fraction(1, 12))], probability=1 - 1.5e-10)
+    assert found.upper >= weights.max()
+    assert found.probability >= 1 - 1.5e-10 or not found.is_exact

@@ -12,7 +12,7 @@ from dualmandate.apps.publishing import RELEASES, Published, Publishing, carry_o
 from dualmandate.apps.settings import LEDGER_FILE, PROJECT_FILE, STATE_FOLDER
 from dualmandate.apps.starting import IGNORE_FILE, PROJECT, ignoring, write_files
 from dualmandate.apps.voice import Progress, Voice
-from dualmandate.ledger import Account, Approval, EventKind, Ledger
+from dualmandate.ledger import Account, Approval, EventKind, Ledger, State
 from dualmandate.population import PrivacyLoss
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def _publish(plan: Plan, directory: Path, progress: Progress) -> Published:
         ledger.open_account(Account(order.account, order.protection.unit, PrivacyLoss.pure(CAP)), by=PUBLISHER)
     if not any(event.kind is EventKind.APPROVED and _names(event.document(), order) for event in ledger.events()):
         unit = order.protection.unit
-        ledger.approve(Approval(order.account, order.plan_digest, order.loss, unit, by=APPROVER))
+        ledger.approve(Approval(order.account, order.plan_digest, order.charge, unit, by=APPROVER))
     asked = Publishing(directory / REPORT, directory / RELEASES, by=PUBLISHER, resume=_begun(ledger, order))
     return carry_out(asked, plan.program, order, ledger=ledger, progress=progress)
 
@@ -78,7 +78,8 @@ def _names(details: dict[str, object], order: Order) -> bool:
 
 def _begun(ledger: Ledger, order: Order) -> str | None:
     """The release of this plan that an earlier demo made, or was making."""
-    return next((entry.name for entry in ledger.releases() if entry.plan_digest == order.plan_digest), None)
+    begun = [entry for entry in ledger.releases() if entry.plan_digest == order.plan_digest]
+    return next((entry.name for entry in begun if entry.state.is_active or entry.state is State.SETTLED), None)
 
 
 def _story(directory: Path, words: str, published: Published) -> str:

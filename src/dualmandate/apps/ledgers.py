@@ -254,7 +254,7 @@ def approve(plan_file: Path, ledger: str | None, *, by: str) -> Approved:
 
     plan = load_plan(plan_file)
     unit = plan.document["exact"]["program"]["population"].get("unit")
-    approval = Approval(plan.account, plan.digest, plan.loss, unit, by=by)
+    approval = Approval(plan.account, plan.digest, plan.charge, unit, by=by)
     # The project of the plan, where it lies in one: it need not be approved from there.
     start = plan_file.parent if project_folder(plan_file.parent) else Path.cwd()
     books = find_ledger(start, ledger).open()
@@ -302,7 +302,7 @@ class Room:
 
     def check(self, plan: Plan) -> None:
         """Refuse a plan that would cost more than is left: floats chose it, exact numbers decide."""
-        cost = self.account.cost(plan.loss, self.unit)
+        cost = self.account.cost(plan.charge, self.unit)
         if cost > self.left:
             raise BudgetExceeded(
                 f"the plan costs {self.account.currency} {written(cost)}, and '{self.account.name}' has "
@@ -316,19 +316,21 @@ def room_for(program: Program, ledger: Ledger) -> Room:
     """What a release of the program may spend, by its account: in the program's currency, rounded down."""
     population, mechanism = program.file.population, program.file.mechanism
     account, currency = named_account(ledger, population.account), program.welfare.currency
-    gaussian = mechanism.noise == "gaussian"
-    one = account.cost(PrivacyLoss(Fraction(1), Currency.RHO if gaussian else currency), population.unit)
+    gaussian, together = mechanism.noise == "gaussian", program.protection.records_together
+
+    def cost_of_one(kind: Currency) -> Fraction:
+        return account.cost(PrivacyLoss(Fraction(1), kind).for_records(together), population.unit)
+
+    one = cost_of_one(Currency.RHO if gaussian else currency)
     left = ledger.remaining(account.name)
     share = max(left, Fraction(0)) / one
     if account.currency is currency or not share:
         return Room(account, population.unit, left, share)
     # The account counts in ρ and the program in ε: a pure ε costs ε²/2, and one at δ its tight ρ.
-    pure = _root(max(left, Fraction(0)) / account.cost(PrivacyLoss.pure(1), population.unit))
+    pure = _root(max(left, Fraction(0)) / cost_of_one(Currency.EPSILON))
     if mechanism.failure_probability is None:
         return Room(account, population.unit, left, pure)
-    tight = Fraction(
-        epsilon_at(left / account.cost(PrivacyLoss.concentrated(1), population.unit), mechanism.failure_probability)
-    )
+    tight = Fraction(epsilon_at(left / cost_of_one(Currency.RHO), mechanism.failure_probability))
     return Room(account, population.unit, left, tight if gaussian else min(pure, tight))
 
 

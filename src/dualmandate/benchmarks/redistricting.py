@@ -40,7 +40,7 @@ from dualmandate.publication.consistency.sharing import Sharing, shared
 from dualmandate.publication.contents import RELEASE_FILE, is_complete
 from dualmandate.publication.forms import DirectForm
 from dualmandate.publication.measurements import Noise
-from dualmandate.publication.order import Group, Order
+from dualmandate.publication.order import NUMBER_OF_RECORDS, Group, Order
 from dualmandate.publication.tree_measuring import Pair, Places, measure_tree
 from dualmandate.semantics import guarantee
 from dualmandate.workload import Tabulation, Workload
@@ -181,7 +181,7 @@ def order_of(design: Design) -> Order:
         units=dict.fromkeys(losses, PROTECTION.unit),
         facts={
             "description": "Generated persons of Rhode Island in 2010, for a benchmark",
-            "invariants": ["all records"],
+            "invariants": [NUMBER_OF_RECORDS],
             "guarantee": guarantee(PROTECTION, loss).document(),
         },
         page=release_page,
@@ -236,7 +236,7 @@ def check_release(design: Design, at: Path) -> None:
         return np.asarray(parquet.read_table(paths[name], columns=["value"])["value"].to_numpy())
 
     cells = values(_name(tree.last, chain.last)).reshape(-1, chain.sizes[-1])
-    check(int(cells.sum()), int(values("all records")[0]))
+    check(int(cells.sum()), int(values(NUMBER_OF_RECORDS)[0]))
     for level in range(tree.last, -1, -1):
         check(bool(cells.min() >= 0), True)
         for k in range(chain.last + 1):

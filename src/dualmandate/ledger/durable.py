@@ -65,6 +65,17 @@ def erase(path: Path) -> None:
         raise CannotWrite.because(error, path) from None
 
 
+def make_folders(path: Path) -> None:
+    """A folder for all to see, with every folder above it that is missing, each on the disk by its name."""
+    try:
+        missing = [folder for folder in (path, *path.parents) if not folder.exists()]
+        path.mkdir(parents=True, exist_ok=True)
+        for folder in missing:
+            sync_folder(folder.parent)
+    except OSError as error:
+        raise CannotWrite.because(error, path) from None
+
+
 def make_folder(path: Path) -> None:
     """A folder for its owner alone; one that is there already stays as it is."""
     try:

@@ -66,6 +66,11 @@ class Protection:
             )
 
     @property
+    def records_together(self) -> int:
+        """How many records change at once between two files that the guarantee tells apart no further; m, mostly 1."""
+        return self.records_changing_together or 1
+
+    @property
     def relation(self) -> str:
         """The neighbor relation in words."""
         several = self.most_records_per_unit > 1

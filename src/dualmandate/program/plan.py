@@ -66,6 +66,11 @@ class Plan:
         return self.program.welfare
 
     @property
+    def charge(self) -> PrivacyLoss:
+        """What its account is charged: the loss for as many records as its exact totals let change together."""
+        return self.loss.for_records(self.program.protection.records_together)
+
+    @property
     def frontiers(self) -> dict[str, CurveFrontier]:
         """The frontier of each kind of noise that can serve the program, in the program's currency."""
         return {noise: technology.frontier for noise, technology in self.technologies.items()}

@@ -17,6 +17,7 @@ from dualmandate.publication.nest_form import NestForm
 from dualmandate.publication.nested import nest_of
 from dualmandate.publication.order import Group, Order
 from dualmandate.publication.release import Release, read_facts
+from dualmandate.publication.writing.sheet import damaged
 from dualmandate.workload import Workload
 
 
@@ -27,14 +28,24 @@ def load_release(folder: str | Path) -> Release:
 
     @cache
     def order() -> Order:
-        return _order(place, facts)
+        try:
+            found = _order(place, facts)
+            stated = [[(noise["law"], noise["parameter"]) for noise in group["noises"]] for group in facts["groups"]]
+        except (KeyError, TypeError, ValueError, ArithmeticError, AttributeError):
+            raise damaged(f"the release in '{place}'", "its release.json does not say how it was measured") from None
+        meant = [[(noise.law, str(noise.parameter)) for noise in group.noises] for group in found.groups]
+        if stated != meant:
+            why = "its release.json states other noise than its program, strategy and loss give"
+            raise damaged(f"the release in '{place}'", why)
+        return found
 
     def form(group: str) -> Form:
         return next(each.form for each in order().groups if each.name == group)
 
     def together() -> NestForm:
         nest = nest_of(order())
-        assert nest is not None  # release.json says so
+        if nest is None:
+            raise damaged(f"the release in '{place}'", "its tables do not nest, though its release.json says so")
         return NestForm(order(), nest)
 
     return Release(place, facts, form, together)

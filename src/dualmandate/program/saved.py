@@ -49,6 +49,12 @@ class SavedPlan:
         return PrivacyLoss(Fraction(loss["amount"]), Currency(loss["currency"]))
 
     @property
+    def charge(self) -> PrivacyLoss:
+        """What its account is charged: the loss for as many records as its exact totals let change together."""
+        stated = self.document["exact"]["program"]["population"].get("records_changing_together")
+        return self.loss if stated is None else self.loss.for_records(int(stated["number"]))
+
+    @property
     def strategies(self) -> dict[str, str]:
         """The digest of what is measured for each group of tables that has an optimized strategy, by its tables."""
         measured = self.document["exact"]["measurements"]

@@ -19,7 +19,7 @@ from dualmandate.errors import CannotWrite, Refusal, ReleaseConflict
 from dualmandate.ledger import Ledger, Request, State
 from dualmandate.ledger import Release as Entry
 from dualmandate.ledger.anchors import found_head
-from dualmandate.ledger.durable import sync_folder
+from dualmandate.ledger.durable import make_folders, sync_folder
 from dualmandate.ledger.releases import STEPS
 from dualmandate.publication.contents import RELEASE_FILE, is_complete, write_measurements, write_release
 from dualmandate.publication.measuring import exact_totals, fingerprint, measure, tabulation_key
@@ -51,7 +51,7 @@ def publish(
         order.account,
         order.plan_digest,
         asked.snapshot,
-        order.loss,
+        order.charge,
         order.protection.unit,
         asked.by,
         group=asked.group,
@@ -67,7 +67,7 @@ def resume(
 ) -> Path:
     """Take up a release where it was left; one that is finished already is left as it is."""
     entry = ledger.release(release)
-    if (entry.plan_digest, entry.account, entry.loss) != (order.plan_digest, order.account, order.loss):
+    if (entry.plan_digest, entry.account, entry.loss) != (order.plan_digest, order.account, order.charge):
         raise ReleaseConflict(
             f"release {release} is of another plan",
             why="a release carries out exactly the plan that it was reserved for",
@@ -99,10 +99,7 @@ def _check(order: Order, source: Source, ledger: Ledger, out: Path) -> None:
     order.check()
     check_rules(order.rules, order.domain, order.protection, checking=False)
     check_source(source)
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise CannotWrite.because(error, out) from None
+    make_folders(out)
     if not os.access(out, os.W_OK | os.X_OK):
         raise CannotWrite(
             f"'{out}' cannot be written", why="you may not write there", instead="name a folder you may write to"
@@ -122,8 +119,11 @@ def _carry_out(work: _Work, entry: Entry) -> Path:
             if not is_complete(final, known):
                 digest = _make(work, entry, draft)
                 _check_same(entry.name, known, digest)
+                _check_active(work.ledger, entry.name)
                 _put_in_place(draft, final)
                 _reach(work, entry.name, State.WRITTEN, digest)
+                # Another process, with another folder, may have come first.
+                _check_same(entry.name, work.ledger.release(entry.name).written_digest, digest)
         _reach(work, entry.name, State.SETTLED)
         work.ledger.destroy_secret(entry.name, by=work.by)
     except Refusal as refusal:
@@ -164,6 +164,17 @@ def _check_same(release: str, known: str | None, digest: str) -> None:
         )
 
 
+def _check_active(ledger: Ledger, release: str) -> None:
+    """Refuse to go on with a release that was given up meanwhile."""
+    state = ledger.release(release).state
+    if not (state.is_active or state is State.SETTLED):
+        raise ReleaseConflict(
+            f"release {release} is {state}",
+            why="it was given up for another while it was being made",
+            instead="read the release that was published in its place",
+        )
+
+
 def _make(work: _Work, entry: Entry, draft: Path) -> str:
     """Tabulate, bind the release to its data, measure, and write everything into the draft, each step durably.
 
@@ -194,6 +205,7 @@ def _make(work: _Work, entry: Entry, draft: Path) -> str:
 
 def _reach(work: _Work, release: str, state: State, digest: str | None = None) -> None:
     """Record a step that was not recorded yet."""
+    _check_active(work.ledger, release)
     if STEPS.index(work.ledger.release(release).state) < STEPS.index(state):
         work.ledger.advance(release, state, by=work.by, digest=digest)
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dualmandate.errors import InvalidRequest
+from dualmandate.errors import InvalidRequest, NoConsistentTables
 from dualmandate.mechanism import Distribution
 from dualmandate.publication.consistency.effect import Both, Effect, consistency_effect, tree_releases
 from dualmandate.publication.consistency.fitting import consistent_histogram
@@ -34,6 +34,7 @@ FITTED = (
     "The tables in whole numbers are those of one file of whole records, the nearest to the estimates by weighted "
     "least squares: nothing is below 0, and all tables add up exactly."
 )
+NOT_FOUND = "The tables were not made consistent: {why}."
 TOO_LARGE = (
     "The tables were not made consistent: {cells:.3g} cells are more than one file of whole records is fitted to."
 )
@@ -67,7 +68,10 @@ def adjusted(order: Order, *, measured: Sequence[Measurements], totals: NDArray[
     if order.domain.size > LARGEST_FITTED:
         return Adjusted(found, TOO_LARGE.format(cells=order.domain.size))
     tables = list(found)
-    histogram = _fit(order, tables, totals)
+    try:
+        histogram = _fit(order, tables, totals)
+    except NoConsistentTables as refusal:  # reported, never relaxed; the estimates stand
+        return Adjusted(tables, NOT_FOUND.format(why=refusal.why))
     return Adjusted(_tables_of(order, tables, histogram), FITTED, effects=_fit_effects(order, tables, histogram))
 
 
@@ -135,7 +139,9 @@ def _fit_effects(order: Order, tables: Sequence[PublishedTable], histogram: NDAr
         }
 
     truth = {table.name: table.values for table in whole if table.values is not None}
-    return consistency_effect(truth, draw, np.random.default_rng(PUBLIC_SEED), releases=RELEASES)
+    with suppress(NoConsistentTables):  # a simulation that fails is no reason to fail a release
+        return consistency_effect(truth, draw, np.random.default_rng(PUBLIC_SEED), releases=RELEASES)
+    return ()
 
 
 def _nest_effects(order: Order, nest: Nest, leaves: NDArray[Any]) -> tuple[Effect, ...]:

@@ -92,14 +92,16 @@ def write_release(
 
 def is_complete(folder: Path, digest: str | None) -> bool:
     """Whether a folder holds the release whose `release.json` has this SHA-256, every file unharmed."""
-    file = folder / RELEASE_FILE
-    if digest is None or not file.is_file():
+    try:
+        content = (folder / RELEASE_FILE).read_bytes()
+        if hashlib.sha256(content).hexdigest() != digest:
+            return False
+        named: dict[str, str] = json.loads(content)["files"]
+        return named == digests(folder)
+    except FileNotFoundError:
         return False
-    content = file.read_bytes()
-    if hashlib.sha256(content).hexdigest() != digest:
-        return False
-    named: dict[str, str] = json.loads(content)["files"]
-    return named == digests(folder)
+    except OSError as error:
+        raise CannotWrite.because(error, folder) from None
 
 
 def digests(folder: Path) -> dict[str, str]:

@@ -137,7 +137,9 @@ class Split:
         sizes = np.abs(self.values)
         order = np.argsort(sizes, kind="stable")
         sums = np.cumsum(self.probabilities[order])
-        distance = float(sizes[order][np.argmax(sums >= 1 - tail)]) * (1 + 1e-9)
+        # What was left out of the values may be more than the tail: then every value is within.
+        place = min(int(np.searchsorted(sums, 1 - tail)), len(sums) - 1)
+        distance = float(sizes[order][place]) * (1 + 1e-9)
         held = float(self.probabilities[sizes <= distance].sum())
         return Reach(distance, held, self.missed < FOURIER_ERROR, "every value of the noise by itself")
 

@@ -19,6 +19,7 @@ from dualmandate.mechanism import GAUSSIAN, GEOMETRIC, ExactStrategy, MatrixMech
 from dualmandate.population import Currency, Protection
 from dualmandate.publication.measurements import Noise
 from dualmandate.workload import Tabulation, Workload
+from dualmandate.workload.evaluation import apply_tables
 
 Floats = NDArray[np.float64]
 EVERY_CELL = "every cell"
@@ -159,8 +160,9 @@ class DirectForm:
         return tuple(_noise(unit * weight**power, power) for weight in self._weights)
 
     def count(self, counts: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The whole numbers for a histogram; shape (rows,)."""
-        return np.asarray(self.counted.answers(counts), dtype=np.int64)
+        """The whole numbers for a histogram, modulo 2⁶⁴: no count is too large to go on; shape (rows,)."""
+        parts = apply_tables(self.counted.tables, counts.reshape(self.counted.domain.shape))
+        return np.concatenate([part.reshape(-1) for part in parts]).astype(np.int64, copy=False)
 
     @cached_property
     def counted(self) -> Workload:

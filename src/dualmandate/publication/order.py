@@ -11,18 +11,19 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dualmandate.errors import InvalidMechanism, TooLarge
-from dualmandate.mechanism.strategy.public import public_tables
-from dualmandate.population import Domain, PrivacyLoss, Protection
+from dualmandate.errors import InvalidMechanism, InvalidWorkload, TooLarge
+from dualmandate.mechanism.strategy.exact import affordable_estimate
+from dualmandate.population import Domain, Neighbors, PrivacyLoss, Protection
 from dualmandate.population.histogram import LARGEST_DENSE_HISTOGRAM, dense_shape
-from dualmandate.publication.forms import DirectForm, Form
+from dualmandate.publication.forms import DirectForm, Form, StrategyForm
 from dualmandate.publication.measurements import Glance, Noise
 from dualmandate.publication.rules import Rules
 from dualmandate.publication.sparse_counting import countable
 from dualmandate.publication.writing import require_sdmx
-from dualmandate.workload import Table, Workload
+from dualmandate.workload import Table, Tabulation, Workload
 
 Page = Callable[[Mapping[str, Any], Sequence[Glance]], str]
+NUMBER_OF_RECORDS = "number of records"  # the total that replacing a record leaves as it is
 SPARSE_FROM = 2**24  # cells, from which on only those with records are held, where tables can be counted so
 
 
@@ -61,6 +62,11 @@ class Order:
     engine: Literal["local", "spark"] = "local"  # where it is measured
 
     @property
+    def charge(self) -> PrivacyLoss:
+        """What its account is charged: the loss for as many records as exact totals let change together."""
+        return self.loss.for_records(self.protection.records_together)
+
+    @property
     def tables(self) -> tuple[Table, ...]:
         """Every table, in the order of the groups."""
         return tuple(table for group in self.groups for table in group.form.workload.tables)
@@ -68,12 +74,10 @@ class Order:
     @cached_property
     def public(self) -> Workload | None:
         """The totals that are published exactly, or known beforehand; None where records may come and go."""
-        found = public_tables(self.domain, self.protection)
-        if not found:
+        if self.protection.neighbors is Neighbors.ADD_OR_REMOVE:
             return None
-        names = ["all records", *(invariant.name for invariant in self.protection.invariants)]
-        tables = tuple(Table(name, factors) for name, factors in zip(names, found, strict=True))
-        return Workload(self.domain, tables)
+        exact = [Tabulation(each.name, each.by, each.where) for each in self.protection.invariants]
+        return Workload.from_tabulations(self.domain, [Tabulation(NUMBER_OF_RECORDS), *exact])
 
     @property
     def sparse(self) -> bool:
@@ -85,6 +89,7 @@ class Order:
 
     def check(self) -> None:
         """Refuse what could not be carried out, before anything is spent: every sampler is made, every size known."""
+        self._check_names()
         self._check_size()
         spent = sum((group.loss for group in self.groups), Fraction(0))
         if spent > self.loss.amount:
@@ -103,9 +108,24 @@ class Order:
         if any(name.startswith("sdmx") for name in self.formats):
             require_sdmx()
 
+    def _check_names(self) -> None:
+        """Each table has a name of its own, also beside what is exact; groups too: their names decide their noise."""
+        invariants = [] if self.protection.neighbors is Neighbors.ADD_OR_REMOVE else [NUMBER_OF_RECORDS]
+        invariants += [invariant.name for invariant in self.protection.invariants]
+        for names in ([*(table.name for table in self.tables), *invariants], [group.name for group in self.groups]):
+            twice = next((name for name in names if names.count(name) > 1), None)
+            if twice is not None:
+                raise InvalidWorkload(
+                    f"two tables of a release are called '{twice}'",
+                    why="a release names its tables, those without noise too, and one would hide the other",
+                    instead="give the table or the exact total another name",
+                )
+
     def _check_size(self) -> None:
         if not self.sparse:
             dense_shape(self.domain)
+        if any(isinstance(group.form, StrategyForm) for group in self.groups):
+            affordable_estimate(self.domain.size)
         rows = sum(group.form.rows for group in self.groups)
         if rows > LARGEST_DENSE_HISTOGRAM:
             raise TooLarge(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dualmandate.errors import InvalidRequest, Place, TooLarge, UnknownName
+from dualmandate.errors import InvalidRelease, InvalidRequest, Place, TooLarge, UnknownName
 from dualmandate.publication.forms import DirectForm, Form, StrategyForm
 from dualmandate.publication.intervals import Interval, Probability, asked_for, interval_of
 from dualmandate.publication.measurements import Measurements, Noise, PublishedTable
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 RELEASE_FILE = "release.json"
 SCHEMA = "release/1"
+FORMS = ("estimates", "parquet", "csv", "sdmx-csv", "sdmx-ml")  # of a table
 MOST_TOGETHER = 2**26  # numbers of query rows that are held, where all rows of a table are needed at once
 
 Levels = str | Sequence[str]
@@ -175,7 +176,29 @@ def read_facts(folder: Path) -> dict[str, Any]:
     facts = _facts(folder)
     for name, digest in facts["files"].items():
         _check_file(folder, name, digest)
+    try:
+        stray = next((path for path in _used(facts) if path not in facts["files"]), None)
+    except (KeyError, TypeError, AttributeError):
+        raise _unreadable(folder) from None
+    if stray is not None:
+        why = f"its {RELEASE_FILE} names '{stray}' without a digest"
+        raise damaged(f"the release in '{folder}'", why).at(Place(file=str(folder / RELEASE_FILE)))
     return facts
+
+
+def _used(facts: Mapping[str, Any]) -> Iterator[str]:
+    """Every path that a reader follows."""
+    yield from ([facts["program_file"]] if "program_file" in facts else [])
+    for group in facts["groups"]:
+        yield from (group[key] for key in ("measurements", "strategy") if group.get(key) is not None)
+    for table in facts["tables"]:
+        yield from (table[key] for key in FORMS if key in table)
+
+
+def _unreadable(folder: Path) -> InvalidRelease:
+    file = folder / RELEASE_FILE
+    why = f"its {RELEASE_FILE} is not there, damaged, or of another version"
+    return damaged(f"the release in '{folder}'", why).at(Place(file=str(file)))
 
 
 def _facts(folder: Path) -> dict[str, Any]:
@@ -186,8 +209,7 @@ def _facts(folder: Path) -> dict[str, Any]:
             if facts["schema"] != SCHEMA or not isinstance(facts[key], kind):
                 raise ValueError
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        why = f"its {RELEASE_FILE} is not there, damaged, or of another version"
-        raise damaged(f"the release in '{folder}'", why).at(Place(file=str(file))) from None
+        raise _unreadable(folder) from None
     return dict(facts)
 
 
@@ -200,7 +222,7 @@ def _check_file(folder: Path, name: str, digest: str) -> None:
                 found = hashlib.file_digest(opened, "sha256").hexdigest()
         except OSError:
             found = None
-    if found != digest:
+    if found is None or found != digest:
         why = f"'{name}' is missing, or was changed since it was written: its digest is not the one in {RELEASE_FILE}"
         raise damaged(f"the release in '{folder}'", why).at(Place(file=str(file)))
 

@@ -58,12 +58,18 @@ def check_rules(rules: Rules, domain: Domain, protection: Protection, *, checkin
     """Refuse rules that an attribute cannot follow, before any data are opened."""
     for name in rules.attributes:
         domain.axis(name)
+    if protection.identifier is not None and protection.invariants and not checking:
+        raise InvalidRule(
+            f"units that '{protection.identifier}' identifies, beside totals that are published exactly",
+            why="which records of a unit with too many are left out depends on its records, and so would the totals",
+            instead="publish from one record a unit without an identifier, or publish the totals with noise",
+        )
     for attribute in domain.attributes:
         check_attribute_rule(rules.of(attribute), attribute, checking=checking)
     if rules.unknown_where_impossible is not None:
         check_unknown(rules.unknown_where_impossible, domain)
     dropping = any(Rule.DROP in (rules.of(each).outside, rules.of(each).null) for each in domain.attributes)
-    dropping = dropping or _zeros_drop(rules, domain)
+    dropping = dropping or _zeros_drop(rules, domain) or protection.identifier is not None  # it may be missing
     if dropping and protection.neighbors is Neighbors.REPLACE_ONE and not (rules.dropping_is_public or checking):
         raise InvalidRule(
             "records may be dropped under replace-one neighbors",

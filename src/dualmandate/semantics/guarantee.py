@@ -97,7 +97,7 @@ def guarantee(
         )
     else:
         beliefs = sentences(loss, protection, failure_probability=failure_probability)
-    together = protection.records_changing_together or 1
+    together = protection.records_together
     return Guarantee(
         protected=_protected(protection),
         indistinguishable=_indistinguishable(protection),

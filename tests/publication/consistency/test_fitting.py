@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dualmandate.errors import InvalidRequest
 from dualmandate.population import Domain
-from dualmandate.publication.consistency.fitting import consistent_histogram
+from dualmandate.publication.consistency.fitting import Atoms, _rounded, consistent_histogram
 from dualmandate.workload import Table, Workload, groups, identity, kron, marginals, prefix, stack, total
 
 SHAPE = (5, 4, 3, 2)  # schooling, occupation, race, sex: a small Adult
@@ -135,3 +135,10 @@ def test_what_does_not_fit_is_refused() -> None:
     doubled = Workload(Domain.of_shape((4,)), (Table("twice", prefix(4).tables[0].factors),))
     with pytest.raises(InvalidRequest, match="groups that overlap"):
         consistent_histogram(identity(4), np.ones(4), np.ones(4), public=doubled, totals=np.arange(4))
+
+
+def test_running_sums_are_rounded_to_the_nearest() -> None:
+    x = np.array([0.4, 0.4, 0.4, 0.3, 0.9, 0.6, 2.5])
+    atoms = Atoms(np.array([0, 0, 0, 0, 1, 1, -1]), np.array([2, 1]))
+    whole = _rounded(np.where(atoms.labels < 0, 0.0, x) * np.array([2 / 1.5] * 4 + [1 / 1.5] * 2 + [0]), atoms)
+    assert whole.tolist() == [1, 0, 1, 0, 1, 0, 0]  # sums .53, 1.07, 1.6, 2 and .6, 1

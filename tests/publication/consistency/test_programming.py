@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+
 import numpy as np
 import pytest
+from scipy.optimize import OptimizeResult
 
 from dualmandate.errors import NoConsistentTables
 from dualmandate.publication.consistency.programming import integer_program
@@ -50,3 +53,30 @@ def test_no_time_is_said() -> None:
     targets = truth + generator.normal(0, 5.0, 216)
     with pytest.raises(NoConsistentTables, match="not met in time"):
         integer_program(targets, matrix, np.rint(matrix @ truth).astype(np.int64), seconds=1e-6)
+
+
+def test_what_the_solver_claims_is_checked_and_what_it_prints_is_not_heard(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def boasting(*_: object, **__: object) -> OptimizeResult:
+        os.write(1, b"a solver's own words")
+        return OptimizeResult(x=np.array([2.0, 2.0, 1.0, 1.0]), status=0)
+
+    monkeypatch.setattr("scipy.optimize.milp", boasting)
+    with pytest.raises(NoConsistentTables):
+        integer_program(np.array([3.0, 3.0]), np.array([[1, 1]]), np.array([5]))
+    assert capfd.readouterr().out == ""
+
+
+def test_a_solver_that_gives_up_is_asked_once_more_without_its_first_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    from scipy.optimize import milp
+
+    asked = []
+
+    def failing(*given: object, **named: dict[str, object]) -> OptimizeResult:
+        asked.append(named["options"]["presolve"])
+        return OptimizeResult(x=None, status=4) if asked[-1] else milp(*given, **named)
+
+    monkeypatch.setattr("scipy.optimize.milp", failing)
+    assert integer_program(np.array([3.0, 3.0]), np.array([[1, 1]]), np.array([5])).counts.sum() == 5
+    assert asked == [True, False]

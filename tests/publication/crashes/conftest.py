@@ -19,9 +19,11 @@ def prepared() -> Iterator[Path]:
     """The town, planned and approved; to be copied, never published."""
     home = IN_MEMORY if os.access(IN_MEMORY, os.W_OK) else None
     folder = Path(tempfile.mkdtemp(prefix="dualmandate-crashes-", dir=home))
-    town.prepare(folder / "town")
-    yield folder / "town"
-    shutil.rmtree(folder)
+    try:
+        town.prepare(folder / "town")
+        yield folder / "town"
+    finally:
+        shutil.rmtree(folder)
 
 
 @pytest.fixture

@@ -26,6 +26,7 @@ from dualmandate.publication.writing import (
     Parquet,
     SdmxCsv,
     Sheet,
+    columns,
     estimates_sheet,
     file_names,
     measurements_sheet,
@@ -35,6 +36,7 @@ from dualmandate.publication.writing import (
     table_sheet,
     values_sheet,
 )
+from dualmandate.publication.writing import sheet as sheets
 from dualmandate.publication.writing.sdmx import codes_of, identifier
 
 
@@ -43,6 +45,20 @@ def table() -> PublishedTable:
     labels = (("f", "m"), ("young", "old", "old, very"))
     estimates, errors = np.arange(6) / 3, np.full(6, 1.5)
     return PublishedTable("by sex and age", "person", ("sex", "age"), labels, estimates, errors, np.arange(6))
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.integers(1, 7), max_size=4), st.integers(1, 50))
+def test_pieces_have_the_labels_of_their_rows(shape: list[int], at_once: int) -> None:
+    labels = tuple(tuple(map(str, range(size))) for size in shape)
+    sheet = Sheet("t", "", tuple(map(str, range(len(shape)))), labels, {"value": np.arange(np.prod(shape, dtype=int))})
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(sheets, "ROWS_AT_ONCE", at_once)
+        pieces = list(sheet.pieces())
+    assert [part.stop - part.start for part, _ in pieces[:-1]] == [at_once] * (len(pieces) - 1)
+    places = np.unravel_index(np.arange(sheet.rows), shape) if shape else ()
+    for column, expected in enumerate(places):
+        np.testing.assert_array_equal(np.concatenate([found[column] for _, found in pieces]), expected)
 
 
 class TestParquet:
@@ -105,6 +121,25 @@ class TestParquet:
         np.testing.assert_array_equal(found.kinds, kinds)
         np.testing.assert_array_equal(found.values, values)
         assert pq.read_schema(path).types == [pa.int32(), pa.int64()]
+
+    def test_one_kind_for_all_is_held_once_and_written_for_each(self, tmp_path: Path) -> None:
+        kinds = np.broadcast_to(np.int64(0), (5,))
+        sheet = measurements_sheet(Measurements("g", (Noise("laplace", Fraction(7)),), kinds, np.arange(5)))
+        assert sheet.numbers["kind"].strides == (0,)
+        [path] = Parquet().write(sheet, tmp_path / "one")
+        each = Measurements("g", (Noise("laplace", Fraction(7)),), np.zeros(5, dtype=np.int64), np.arange(5))
+        [other] = Parquet().write(measurements_sheet(each), tmp_path / "each")
+        assert path.read_bytes() == other.read_bytes()
+
+    def test_row_groups_say_which_labels_they_hold(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        for module in (sheets, columns):
+            monkeypatch.setattr(module, "ROWS_AT_ONCE", 10)
+        labels = (tuple(f"{place:02}" for place in range(20)), ("f", "m"))
+        [path] = Parquet().write(Sheet("t", "", ("place", "sex"), labels, {"value": np.arange(40)}), tmp_path / "t")
+        [place, sex, value] = [pq.read_metadata(path).row_group(1).column(number) for number in range(3)]
+        assert (place.statistics.min, place.statistics.max) == ("05", "09")
+        assert (value.statistics.min, value.statistics.max) == (10, 19)
+        assert sex.statistics is None  # every row group holds both
 
     @pytest.mark.parametrize("facts", [{}, {"noise 0": "cauchy 1"}, {"noise 0": "laplace 1"}])
     def test_measurements_without_their_noise_are_refused(self, facts: dict[str, str], tmp_path: Path) -> None:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -11,6 +15,7 @@ from numpy.typing import NDArray
 from dualmandate.errors import NoConsistentTables
 
 SECONDS = 60.0
+SOLVE_ERROR = 4  # scipy's word for a solver that gave up
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,13 +51,17 @@ def integer_program(
     apart = LinearConstraint(
         vstack([hstack([-unit, unit]), hstack([unit, unit])]), np.concatenate([-targets, targets]), np.inf
     )
-    found = milp(
-        np.concatenate([np.zeros(cells), price]),
-        integrality=np.repeat([1, 0], cells),
-        bounds=Bounds(0, np.inf),
-        constraints=[held, apart],
-        options={"time_limit": seconds, "mip_rel_gap": 0.0},
-    )
+    for presolve in (True, False):  # the solver's first steps fail on some problems that it solves without them
+        with _unheard():
+            found = milp(
+                np.concatenate([np.zeros(cells), price]),
+                integrality=np.repeat([1, 0], cells),
+                bounds=Bounds(0, np.inf),
+                constraints=[held, apart],
+                options={"time_limit": seconds, "mip_rel_gap": 0.0, "presolve": presolve},
+            )
+        if found.status != SOLVE_ERROR:
+            break
     if found.x is None:
         raise _none(proved=found.status == 2, seconds=seconds)
     counts = np.rint(found.x[:cells]).astype(np.int64)
@@ -62,12 +71,26 @@ def integer_program(
     return WholeSolution(counts, distance, "proved optimal" if found.status == 0 else "feasible, not proved optimal")
 
 
+@contextmanager
+def _unheard() -> Iterator[None]:
+    """The solver prints to standard output below Python, where a document may be expected."""
+    sys.stdout.flush()
+    kept, nowhere = os.dup(1), os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nowhere, 1)
+        yield
+    finally:
+        os.dup2(kept, 1)
+        os.close(kept)
+        os.close(nowhere)
+
+
 def _none(*, proved: bool, seconds: float) -> NoConsistentTables:
     return NoConsistentTables(
         "the totals that are to hold exactly " + ("contradict each other" if proved else "were not met in time"),
         why="no counts satisfy all of them"
         if proved
-        else f"no counts that satisfy all were found in {seconds:g} seconds",
+        else f"the solver found no counts that satisfy all, in at most {seconds:g} seconds",
         instead="state totals of one population"
         if proved
         else "allow more time, or hold fewer crossing totals exactly",
