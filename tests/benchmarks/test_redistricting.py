@@ -28,10 +28,16 @@ def check_persons(blocks: Blocks) -> None:
     assert cells[:, 0, :, :, [1, 3, 4, 5, 6]].sum() == 0  # minors live in few kinds of quarters
 
 
-def test_generated_blocks_nest_and_their_persons_match() -> None:
-    blocks = rhode_island.generated_blocks(SMALL)
-    assert blocks.tree.sizes == (1, *SMALL)
+@pytest.mark.parametrize("sizes", [SMALL, rhode_island.SIZES])
+def test_generated_blocks_nest_in_the_order_of_their_codes(sizes: tuple[int, int, int, int]) -> None:
+    blocks = rhode_island.generated_blocks(sizes)
+    assert blocks.tree.sizes == (1, *sizes)
     assert list(blocks.codes) == sorted(set(blocks.codes))
+    assert {len(code) for code in blocks.codes} == {16}
+
+
+def test_generated_persons_match_their_blocks() -> None:
+    blocks = rhode_island.generated_blocks(SMALL)
     assert not blocks.real
     check_persons(blocks)
 

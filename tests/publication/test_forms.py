@@ -131,8 +131,9 @@ def test_add_or_remove_has_no_public_totals() -> None:
 
 
 def test_an_order_that_would_lose_more_than_was_approved_is_refused() -> None:
-    form = form_of("tables", Currency.EPSILON)
-    groups = (Group("a", form, Fraction(2, 3)), Group("b", form, Fraction(2, 3)))
+    tables = [workload().only([name]) for name in ("age by sex", "all")]
+    forms = [DirectForm(each, PLAIN, Currency.EPSILON) for each in tables]
+    groups = tuple(Group(each.tables[0].name, form, Fraction(2, 3)) for each, form in zip(tables, forms, strict=True))
     order = Order("0" * 64, "p", "people", PrivacyLoss.pure(1), DOMAIN, PLAIN, Rules(), groups, {})
     with pytest.raises(InvalidMechanism, match="4/3"):
         order.check()

@@ -98,15 +98,19 @@ def generated_blocks(sizes: tuple[int, int, int, int] = SIZES) -> Blocks:
     group = np.arange(sizes[3]) * sizes[2] // sizes[3]
     tract = group * sizes[1] // sizes[2]
     county = tract * sizes[0] // sizes[1]
-    codes = tuple(
-        f"44{c:03}{t:06}{g % 10}{n % 10000:04}"
-        for n, (c, t, g) in enumerate(zip(county, tract, group, strict=True), start=1)
-    )
+    places = zip(county, tract, group - _firsts(tract, group), np.arange(sizes[3]) - _firsts(group), strict=True)
+    codes = tuple(f"44{c:03}{t:06}{g + 1}{n:04}" for c, t, g, n in places)  # increasing, as the Bureau's are
     sized = generator.lognormal(3.57, 1.0, sizes[-1]) * (generator.random(sizes[-1]) > 0.3)
     mix = generator.dirichlet(80 * np.array([0.764, 0.049, 0.005, 0.028, 0.001, 0.007, 0.022, 0.124]), sizes[1])
     persons = generator.poisson(sized[:, None] * mix[tract])
     adults = generator.binomial(persons, np.array([0.81, 0.7, 0.72, 0.75, 0.7, 0.7, 0.55, 0.65]))
     return Blocks(codes, _by_age(np.stack([persons, adults], axis=1)), real=False)
+
+
+def _firsts(labels: NDArray[np.int64], values: NDArray[np.int64] | None = None) -> NDArray[np.int64]:
+    """For each place the first value (the place itself, where none are given) with the same label; labels increase."""
+    starts = np.searchsorted(labels, labels)
+    return starts if values is None else values[starts]
 
 
 def _by_age(counts: NDArray[np.int64]) -> NDArray[np.int64]:
