@@ -231,9 +231,9 @@ def test_a_plan_nobody_approved_is_not_published(folder: Path) -> None:
 def test_data_changed_between_crash_and_resume_are_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     release = interrupted(folder, monkeypatch, "write_release")
     whole = pq.read_table(folder / town.DATA)
-    ages = whole.column("age").to_pylist()
-    ages[10] = next(age for age in town.AGES if age != ages[10])
-    changed = whole.set_column(whole.column_names.index("age"), "age", pa.array(ages))
+    # All of them: one record alone may be in excess of its unit's bound, and count for nothing.
+    ages = pa.array([town.AGES[0]] * len(whole))
+    changed = whole.set_column(whole.column_names.index("age"), "age", ages)
     pq.write_table(changed, folder / town.DATA)
     other = refused(folder, "publish", town.PLAN, "--resume", release, "--by", "Eve", code="release conflict")
     assert "begun on other data" in other["what"]
