@@ -26,7 +26,7 @@ from dualmandate.errors import (
     ReleaseConflict,
     UnreadableSource,
 )
-from dualmandate.ledger import Account, Approval, Ledger, State, make_key, open_ledger
+from dualmandate.ledger import Account, Approval, Ledger, State, durable, make_key, open_ledger
 from dualmandate.mechanism import optimize_strategy
 from dualmandate.mechanism.noise import LaplaceSampler, NoiseKey, subkey
 from dualmandate.population import Attribute, Currency, Domain, Invariant, Neighbors, PrivacyLoss, Protection
@@ -96,6 +96,18 @@ def books(tmp_path: Path) -> Callable[[Order], Ledger]:
 
 
 Books = Callable[[Order], Ledger]
+
+
+def until_written(ledger: Ledger) -> Callable[..., object]:
+    """The ledger's steps up to the last but one, and then the lights go out."""
+    advance = ledger.advance
+
+    def stopping(release: str, state: State, *, by: str, digest: str | None = None) -> object:
+        if state is State.SETTLED:
+            raise RuntimeError
+        return advance(release, state, by=by, digest=digest)
+
+    return stopping
 
 
 def files_of(folder: Path) -> dict[str, bytes]:
@@ -315,14 +327,7 @@ def test_a_folder_that_was_harmed_after_it_was_written_is_made_again(
     order = order_of()
     ledger = books(order)
     with monkeypatch.context() as patched:
-        advance = ledger.advance
-
-        def until_written(release: str, state: State, *, by: str, digest: str | None = None) -> object:
-            if state is State.SETTLED:
-                raise RuntimeError
-            return advance(release, state, by=by, digest=digest)
-
-        patched.setattr(ledger, "advance", until_written)
+        patched.setattr(ledger, "advance", until_written(ledger))
         with pytest.raises(RuntimeError):
             publish(order, source, ledger, out=tmp_path / "out", asked=ASKED)
     [entry] = ledger.releases()
@@ -338,9 +343,12 @@ def test_noise_is_never_drawn_twice_at_one_place_nor_before_the_release_is_bound
 ) -> None:
     first = order_of()
     half = LOSS / 2
-    forms = [DirectForm(Workload.from_tabulations(DOMAIN, [table]), PLAIN, Currency.EPSILON) for table in TABLES]
+    halves = Tabulation.of("halves", ("sex",), weights={"age": {"young": "0.5", "adult": "1"}})  # another kind of row
+    asked = [[TABLES[0], halves], [TABLES[1]]]
+    forms = [DirectForm(Workload.from_tabulations(DOMAIN, tables), PLAIN, Currency.EPSILON) for tables in asked]
     groups = tuple(Group(name, form, half) for name, form in zip(("a", "a / kind 0"), forms, strict=True))
-    order = replaced(first, {"groups": groups})
+    order = replaced(first, {"groups": groups, "units": {**first.units, "halves": "person"}})
+    assert len(groups[0].noises) == 2
     ledger = books(order)
     seen: list[tuple[str, bytes]] = []
     drawn: list[tuple[bytes, range]] = []
@@ -377,42 +385,39 @@ def test_a_release_that_was_written_and_lost_is_not_written_otherwise(
 ) -> None:
     order = order_of()
     ledger = books(order)
-    advance = ledger.advance
-
-    def until_written(release: str, state: State, *, by: str, digest: str | None = None) -> object:
-        if state is State.SETTLED:
-            raise RuntimeError
-        return advance(release, state, by=by, digest=digest)
-
     with monkeypatch.context() as patched:
-        patched.setattr(ledger, "advance", until_written)
+        patched.setattr(ledger, "advance", until_written(ledger))
         with pytest.raises(RuntimeError):
             publish(order, source, ledger, out=tmp_path / "out", asked=ASKED)
     [entry] = ledger.releases()
-    shutil.rmtree(tmp_path / "out" / entry.name)
+    harmed = tmp_path / "out" / entry.name / "tables" / "ages.csv"
+    harmed.write_text("age,value\n")
     changed = replaced(order, {"files": {"program/program.toml": b"# another rounding\n"}})
     with pytest.raises(ReleaseConflict, match="would now be written differently"):
         resume(changed, source, ledger, release=entry.name, out=tmp_path / "out", by="Ann")
     with pytest.raises(ReleaseConflict, match="would now be written differently"):
         resume(changed, source, ledger, release=entry.name, out=tmp_path / "elsewhere", by="Ann")
     assert not (tmp_path / "elsewhere" / entry.name).exists()
+    assert harmed.read_text() == "age,value\n"  # whoever can, mends it: nothing else of it was touched
+    shutil.rmtree(tmp_path / "out" / entry.name)
     resume(order, source, ledger, release=entry.name, out=tmp_path / "out", by="Ann")
 
 
+@pytest.mark.parametrize("step", ["fingerprint", "exact_totals", "write_release"])
 def test_a_release_that_is_given_up_while_it_is_made_is_not_put_in_place(
-    source: CsvFile, books: Books, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    step: str, source: CsvFile, books: Books, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     order = order_of()
     ledger = books(order)
-    write = act.__dict__["write_release"]
+    whole = act.__dict__[step]
 
     def overtaken(*given: Any, **named: Any) -> Any:
         with monkeypatch.context() as patched:
-            patched.setattr(act, "write_release", write)
+            patched.setattr(act, step, whole)
             publish(order, source, ledger, out=tmp_path / "other", asked=Asked("Ben", "people.csv", again=True))
-        return write(*given, **named)
+        return whole(*given, **named)
 
-    monkeypatch.setattr(act, "write_release", overtaken)
+    monkeypatch.setattr(act, step, overtaken)
     with pytest.raises(ReleaseConflict, match="is abandoned"):
         publish(order, source, ledger, out=tmp_path / "out", asked=ASKED)
     assert [path.name for path in (tmp_path / "out").iterdir()] in ([], [".r000003.draft"])
@@ -465,3 +470,48 @@ def test_crossing_totals_are_charged_for_all_records_that_change_together(
     assert ledger.spent("people") == 2 * LOSS
     read = read_table(folder / "tables" / "by-age.parquet", estimates=folder / "estimates" / "by-age.parquet")
     assert (read.columns, read.labels) == (("age",), (("young", "adult", "old"),))
+
+
+def test_whoever_writes_a_release_second_and_otherwise_takes_it_away_again(
+    source: CsvFile, books: Books, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    order = order_of()
+    ledger = books(order)
+    other = replaced(order, {"files": {"program/program.toml": b"# another rounding\n"}})
+    put = act.__dict__["_put_in_place"]
+
+    def overtaken(draft: Path, final: Path) -> None:
+        with monkeypatch.context() as patched:
+            patched.setattr(act, "_put_in_place", put)
+            resume(order, source, ledger, release=final.name, out=tmp_path / "first", by="Ben")
+        put(draft, final)
+
+    monkeypatch.setattr(act, "_put_in_place", overtaken)
+    with pytest.raises(ReleaseConflict, match="would now be written differently"):
+        publish(other, source, ledger, out=tmp_path / "second", asked=ASKED)
+    assert list((tmp_path / "second").iterdir()) == []
+    [entry] = ledger.releases()
+    assert is_complete(tmp_path / "first" / entry.name, entry.written_digest)
+    assert ledger.spent("people") == LOSS
+
+
+def test_every_new_folder_above_a_release_is_on_the_disk(
+    source: CsvFile, books: Books, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    order = order_of()
+    synced: list[Path] = []
+    whole = durable.sync_folder
+
+    def seen(path: Path) -> None:
+        synced.append(path)
+        whole(path)
+
+    monkeypatch.setattr(durable, "sync_folder", seen)
+    publish(order, source, books(order), out=tmp_path / "new" / "deep" / "er", asked=ASKED)
+    assert {tmp_path, tmp_path / "new", tmp_path / "new" / "deep"} <= set(synced)
+
+
+def test_no_count_is_too_large_to_go_on() -> None:
+    form = DirectForm(Workload.from_tabulations(DOMAIN, TABLES), PLAIN, Currency.EPSILON)
+    counts = np.full(DOMAIN.shape, 2**62, dtype=np.int64)
+    assert form.count(counts)[:3].tolist() == [-(2**63)] * 3  # modulo 2⁶⁴

@@ -139,7 +139,8 @@ def test_an_order_that_would_lose_more_than_was_approved_is_refused() -> None:
         order.check()
 
 
-def test_noise_without_an_exact_sampler_is_not_published() -> None:
+@pytest.mark.parametrize("noise", ["staircase", "k-norm"])
+def test_noise_without_an_exact_sampler_is_not_published(noise: str) -> None:
     assert currency_of("gaussian") is Currency.RHO
-    with pytest.raises(InvalidMechanism, match="staircase noise cannot be published"):
-        currency_of("staircase")
+    with pytest.raises(InvalidMechanism, match=f"{noise} noise cannot be published"):
+        currency_of(noise)

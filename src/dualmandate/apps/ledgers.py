@@ -26,6 +26,7 @@ from dualmandate.errors import (
 )
 from dualmandate.ledger import Account, Approval, EventKind, Ledger, make_key, open_ledger, read_key
 from dualmandate.ledger.accounts import checked_name
+from dualmandate.ledger.anchors import RELEASE_FILE
 from dualmandate.ledger.durable import alone_in, make_folder
 from dualmandate.ledger.storage import find_store
 from dualmandate.population import Currency, PrivacyLoss
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
     from dualmandate.program import Plan, Program
 
 KEY_FILE = "key"
-RELEASE_FILE = "release.json"
 _FINENESS = 10**12  # a square root is rounded down to a multiple of its inverse
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from importlib import import_module
 
 import numpy as np
 
@@ -44,6 +45,7 @@ def rows(progress: Callable[[str], None]) -> list[Row]:
     arrays = accelerator(progress)
     if arrays is None:
         return []
+    import_module("dualmandate.mechanism.strategy.ordered_kernel")  # loops of the small problems on the processor
     rate = product_rate(arrays, LARGE_PRODUCT)
     found: list[Row] = []
     for noise, optimize in OPTIMIZERS.items():

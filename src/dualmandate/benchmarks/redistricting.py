@@ -28,6 +28,7 @@ from dualmandate.benchmarks.measured import ONE_THREAD, check, peak_megabytes, t
 from dualmandate.benchmarks.rhode_island import LEVELS, Blocks
 from dualmandate.benchmarks.row import Row
 from dualmandate.ledger import Account, Approval, State, make_key, open_ledger
+from dualmandate.ledger.anchors import RELEASE_FILE
 from dualmandate.mechanism import GAUSSIAN
 from dualmandate.mechanism.noise import NoiseKey, subkey
 from dualmandate.population import Currency, Neighbors, PrivacyLoss, Protection
@@ -37,7 +38,7 @@ from dualmandate.publication.act import Asked, publish
 from dualmandate.publication.consistency.descending import Counts, top_down
 from dualmandate.publication.consistency.estimating import Estimates, estimate
 from dualmandate.publication.consistency.sharing import Sharing, shared
-from dualmandate.publication.contents import RELEASE_FILE, is_complete
+from dualmandate.publication.contents import is_complete
 from dualmandate.publication.forms import DirectForm
 from dualmandate.publication.measurements import Noise
 from dualmandate.publication.order import NUMBER_OF_RECORDS, Group, Order

@@ -15,6 +15,7 @@ from dualmandate.ledger.durable import alone_in, discard_drafts, write_durably
 from dualmandate.ledger.entries import Head
 
 SCHEMA = "ledger-anchor/1"
+RELEASE_FILE = "release.json"  # of a release, and an anchor too
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _LARGEST = 64 * 1024 * 1024
 

@@ -18,10 +18,10 @@ from pathlib import Path
 from dualmandate.errors import CannotWrite, Refusal, ReleaseConflict
 from dualmandate.ledger import Ledger, Request, State
 from dualmandate.ledger import Release as Entry
-from dualmandate.ledger.anchors import found_head
+from dualmandate.ledger.anchors import RELEASE_FILE, found_head
 from dualmandate.ledger.durable import make_folders, sync_folder
 from dualmandate.ledger.releases import STEPS
-from dualmandate.publication.contents import RELEASE_FILE, is_complete, write_measurements, write_release
+from dualmandate.publication.contents import is_complete, write_measurements, write_release
 from dualmandate.publication.measuring import exact_totals, fingerprint, measure, tabulation_key
 from dualmandate.publication.order import Order
 from dualmandate.publication.rules import check_rules
@@ -122,8 +122,7 @@ def _carry_out(work: _Work, entry: Entry) -> Path:
                 _check_active(work.ledger, entry.name)
                 _put_in_place(draft, final)
                 _reach(work, entry.name, State.WRITTEN, digest)
-                # Another process, with another folder, may have come first.
-                _check_same(entry.name, work.ledger.release(entry.name).written_digest, digest)
+                _check_first(work.ledger, final, digest)
         _reach(work, entry.name, State.SETTLED)
         work.ledger.destroy_secret(entry.name, by=work.by)
     except Refusal as refusal:
@@ -162,6 +161,15 @@ def _check_same(release: str, known: str | None, digest: str) -> None:
             why="its folder is gone or damaged, and this machine or these versions round its estimates otherwise",
             instead="put its folder back, or use the machine and the versions that it was written with",
         )
+
+
+def _check_first(ledger: Ledger, final: Path, digest: str) -> None:
+    """Take a release away again that another process, in another folder, has written first and otherwise."""
+    try:
+        _check_same(final.name, ledger.release(final.name).written_digest, digest)
+    except ReleaseConflict:
+        shutil.rmtree(final, ignore_errors=True)
+        raise
 
 
 def _check_active(ledger: Ledger, release: str) -> None:

@@ -23,10 +23,16 @@ from numpy.typing import NDArray
 from dualmandate.errors import CannotWrite
 from dualmandate.ledger import Head
 from dualmandate.ledger import Release as Entry
+from dualmandate.ledger.anchors import RELEASE_FILE
 from dualmandate.ledger.durable import durably, sync_folder
 from dualmandate.mechanism.noise import SAMPLER_VERSION
 from dualmandate.publication.forms import StrategyForm
-from dualmandate.publication.measurements import Glance, Measurements, PublishedTable
+from dualmandate.publication.measurements import (
+    RELEASE_SCHEMA,
+    Glance,
+    Measurements,
+    PublishedTable,
+)
 from dualmandate.publication.measuring import labeled
 from dualmandate.publication.order import Group, Order
 from dualmandate.publication.writing import (
@@ -41,13 +47,12 @@ from dualmandate.publication.writing import (
     values_sheet,
 )
 from dualmandate.publication.writing.sdmx import AGENCY
+from dualmandate.publication.writing.sheet import PUBLIC_MODE
 
-RELEASE_FILE, PAGE = "release.json", "index.html"
-SCHEMA = "release/1"
+PAGE = "index.html"
 FOLDERS = {"sdmx-csv": "sdmx", "sdmx-ml": "sdmx"}  # of forms that are not beside the others
 GLANCED = 8  # numbers of each table that a page may show
 ENOUGH = 2**20  # standard errors, evenly chosen, for a typical one
-PUBLIC_MODE = 0o644  # of files: everyone may read what is public
 SOFTWARE = ("dualmandate", "numpy", "scipy", "numba", "pyarrow", "duckdb", "cryptography", "python-flint")
 
 
@@ -210,7 +215,7 @@ def _facts(
     exact = {table.name for table in order.public.tables} if order.public is not None else set()
     names = file_names([group.name for group in order.groups])
     return {
-        "schema": SCHEMA,
+        "schema": RELEASE_SCHEMA,
         "label": "public",
         "release": entry.name,
         "program": order.program,
@@ -238,7 +243,7 @@ def _facts(
             for table in tables
         ],
         "versions": {
-            "release": SCHEMA,
+            "release": RELEASE_SCHEMA,
             "sampler": SAMPLER_VERSION,
             "python": platform.python_version(),
             **{name: version(name) for name in SOFTWARE},

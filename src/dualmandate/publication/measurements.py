@@ -13,6 +13,8 @@ from dualmandate.mechanism import DiscreteGaussian, Geometric
 from dualmandate.mechanism.mechanism import Distribution
 from dualmandate.mechanism.noise import GaussianSampler, LaplaceSampler, Sampler
 
+RELEASE_SCHEMA = "release/1"
+
 
 @dataclass(frozen=True)
 class Noise:

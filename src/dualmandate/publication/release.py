@@ -18,9 +18,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualmandate.errors import InvalidRelease, InvalidRequest, Place, TooLarge, UnknownName
+from dualmandate.ledger.anchors import RELEASE_FILE
 from dualmandate.publication.forms import DirectForm, Form, StrategyForm
 from dualmandate.publication.intervals import Interval, Probability, asked_for, interval_of
-from dualmandate.publication.measurements import Measurements, Noise, PublishedTable
+from dualmandate.publication.measurements import (
+    RELEASE_SCHEMA,
+    Measurements,
+    Noise,
+    PublishedTable,
+)
 from dualmandate.publication.nest_form import NestForm
 from dualmandate.publication.simultaneous import SimultaneousIntervals, simultaneous_of, simultaneous_of_cells
 from dualmandate.publication.writing import read_measurements, read_table
@@ -29,8 +35,6 @@ from dualmandate.publication.writing.sheet import damaged
 if TYPE_CHECKING:
     import pyarrow as pa
 
-RELEASE_FILE = "release.json"
-SCHEMA = "release/1"
 FORMS = ("estimates", "parquet", "csv", "sdmx-csv", "sdmx-ml")  # of a table
 MOST_TOGETHER = 2**26  # numbers of query rows that are held, where all rows of a table are needed at once
 
@@ -206,7 +210,7 @@ def _facts(folder: Path) -> dict[str, Any]:
     try:
         facts = json.loads(file.read_bytes())
         for key, kind in {"files": dict, "tables": list, "groups": list}.items():
-            if facts["schema"] != SCHEMA or not isinstance(facts[key], kind):
+            if facts["schema"] != RELEASE_SCHEMA or not isinstance(facts[key], kind):
                 raise ValueError
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         raise _unreadable(folder) from None

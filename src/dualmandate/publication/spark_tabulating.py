@@ -5,10 +5,12 @@ The same code places every record and bounds every unit as on one machine, so th
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dualmandate.errors import UnreadableSource
 from dualmandate.publication.records import Stream, chosen, offered
@@ -18,6 +20,7 @@ from dualmandate.publication.tabulating import Counted, Question, counted, marks
 from dualmandate.publication.wall import connected
 
 if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
     from pyspark.sql import DataFrame, SparkSession
 
 READ = -1  # in place of a cell: how many records were read
@@ -43,19 +46,27 @@ def counted_cells(session: SparkSession, records: DataFrame, question: Question,
 
     asked = session.sparkContext.broadcast(question)
 
-    def kernel(batches: Batches) -> Batches:
-        import pyarrow
+    def found(offer: Columns, connection: DuckDBPyConnection) -> dict[str, NDArray[np.int64]]:
+        cells, counts, read_here = counted(offer, asked.value, connection, key=key)
+        return {"cell": np.append(cells, READ), "records": np.append(counts, read_here)}
 
-        first = next(batches, None)
-        if first is None:
-            return
-        with connected(threads=1) as connection:  # Spark has one such worker a core
-            found = offered(Stream(first.schema, chain([first], batches)), connection)
-            cells, counts, read_here = counted(found, asked.value, connection, key=key)
-        yield pyarrow.record_batch({"cell": np.append(cells, READ), "records": np.append(counts, read_here)})
+    def kernel(batches: Batches) -> Batches:
+        return _of_part(batches, found)
 
     parts = map_batches(_together(session, records, question), kernel, "cell long, records long", name="the records")
     return parts.groupBy("cell").agg(sql.sum("records").alias("records"))
+
+
+def _of_part(batches: Batches, work: Callable[[Columns, DuckDBPyConnection], dict[str, NDArray[np.int64]]]) -> Batches:
+    """What is found in one part's records, which an engine of its own reads; nothing in a part without any."""
+    import pyarrow
+
+    first = next(batches, None)
+    if first is None:
+        return
+    with connected(threads=1) as connection:  # Spark has one such worker a core
+        found = work(offered(Stream(first.schema, chain([first], batches)), connection), connection)
+    yield pyarrow.record_batch(found)
 
 
 def check_table(source: SparkTable, question: Question) -> list[int]:
@@ -63,16 +74,12 @@ def check_table(source: SparkTable, question: Question) -> list[int]:
     session = running_session()
     asked = session.sparkContext.broadcast(question)
 
-    def kernel(batches: Batches) -> Batches:
-        import pyarrow
+    def marked(offer: Columns, connection: DuckDBPyConnection) -> dict[str, NDArray[np.int64]]:
+        numbers = np.array(marks(offer, asked.value, connection), dtype=np.int64)
+        return {"place": np.arange(len(numbers)), "number": numbers}
 
-        first = next(batches, None)
-        if first is None:
-            return
-        with connected(threads=1) as connection:  # Spark has one such worker a core
-            found = offered(Stream(first.schema, chain([first], batches)), connection)
-            numbers = marks(found, asked.value, connection)
-        yield pyarrow.record_batch({"place": np.arange(len(numbers)), "number": np.array(numbers, dtype=np.int64)})
+    def kernel(batches: Batches) -> Batches:
+        return _of_part(batches, marked)
 
     records = _together(session, _records(session, source, question), question)
     found = gathered(map_batches(records, kernel, "place long, number long", name=source.table))
