@@ -8,19 +8,16 @@ import pytest
 
 from dualmandate.choice import (
     BoundedCost,
-    Calibrated,
     ExponentialCost,
     LinearCost,
     PosteriorCost,
-    Units,
-    common_time_base,
     information_utility,
     population_size,
     relative_weight,
     table_value,
 )
 from dualmandate.errors import IncompatibleUnits, InvalidPreferences, InvalidValue, MissingKey
-from dualmandate.population import Currency
+from dualmandate.population import Calibrated, Currency, Units, common_time_base
 
 CHILD = Units("child")
 CONSEQUENCE = Calibrated(2.0e7, "USD^2 per child^2", "CCD 2014-15")

@@ -1,8 +1,6 @@
 """What society prefers, and the choice: welfare in dollars and the privacy loss where it is highest."""
 
 from dualmandate.choice.calibration import (
-    Calibrated,
-    common_time_base,
     information_utility,
     population_size,
     relative_weight,
@@ -30,7 +28,6 @@ from dualmandate.choice.statics import (
     inputs,
     tornado,
 )
-from dualmandate.choice.units import Units, counted, plural, singular, with_article
 from dualmandate.choice.wealth import (
     Exposures,
     TaylorDiagnostic,
@@ -51,7 +48,6 @@ __all__ = [
     "FORMS",
     "BoundedCost",
     "Bounds",
-    "Calibrated",
     "Choice",
     "DataLoss",
     "Elasticity",
@@ -74,12 +70,9 @@ __all__ = [
     "TaylorDiagnostic",
     "TornadoEnd",
     "TornadoRow",
-    "Units",
     "WealthRisk",
     "choose",
-    "common_time_base",
     "comparative_statics",
-    "counted",
     "dollars",
     "expected_second_derivative",
     "groups_by_share",
@@ -90,15 +83,12 @@ __all__ = [
     "information_utility",
     "inputs",
     "local_optima",
-    "plural",
     "population_size",
     "quantity",
     "regret",
     "regret_curve",
     "relative_weight",
-    "singular",
     "table_value",
     "taylor_coefficient",
     "tornado",
-    "with_article",
 ]

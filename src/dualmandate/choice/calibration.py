@@ -1,9 +1,8 @@
-"""Numbers that carry their unit and their source: 1,400 is "USD per child per epsilon, DOJ 2015", or it is refused."""
+"""From calibrated numbers to welfare: each in the unit that its place asks for, or refused."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
 from typing import Literal
 
 from dualmandate.choice.information import (
@@ -14,69 +13,11 @@ from dualmandate.choice.information import (
     LinearCost,
     PosteriorCost,
 )
-from dualmandate.choice.units import Units
 from dualmandate.choice.welfare import TableValue
-from dualmandate.errors import IncompatibleUnits, InvalidPreferences, InvalidValue, MissingKey
-from dualmandate.population import Currency
+from dualmandate.errors import IncompatibleUnits, InvalidPreferences, MissingKey
+from dualmandate.population import Calibrated, Currency, Units
 
 MISSING_PRICE = "squared dollars cannot be added to dollars; state price_of_squared_misallocation"
-
-
-@dataclass(frozen=True)
-class Calibrated:
-    """A public number with where it comes from.
-
-    `time_base` says over what time a cost runs ("lifetime", "per year"), where that matters.
-    """
-
-    value: float  # finite, ≥ 0, in `unit`
-    unit: str
-    source: str
-    time_base: str | None = None
-
-    def __post_init__(self) -> None:
-        if isinstance(self.value, bool) or not isinstance(self.value, (int, float)):
-            raise InvalidValue(
-                f"{self.value!r} is not a number", why="a calibrated quantity is a number", instead="state a number"
-            )
-        if not isinstance(self.unit, str) or not self.unit.strip():
-            raise MissingKey(
-                f"{self.value:,g} has no unit",
-                why="it may be dollars, children or dollars per child per epsilon",
-                instead='state unit, for example "USD per child per epsilon"',
-            )
-        if not isinstance(self.source, str) or not self.source.strip():
-            raise MissingKey(
-                f"{self.value:,g} {self.unit} has no source",
-                why="a review board must be able to see where each number comes from",
-                instead="state source: a publication, a survey, or who decided it",
-            )
-        if not math.isfinite(self.value) or self.value < 0:
-            raise InvalidValue(
-                f"{self.value} {self.unit} cannot be meant",
-                why="costs, values, prices and sizes are finite and not negative",
-                instead="state a finite number of at least 0",
-            )
-
-    def to(self, unit: str, units: Units) -> Calibrated:
-        """The same quantity in another unit of the same kind; refused where the two cannot be added."""
-        return replace(self, value=self.value * units.conversion(self.unit, unit), unit=unit)
-
-    def __str__(self) -> str:
-        time_base = f", {self.time_base}" if self.time_base else ""
-        return f"{self.value:,g} {self.unit} ({self.source}{time_base})"
-
-
-def common_time_base(*quantities: Calibrated | None) -> str | None:
-    """The time over which all stated costs and values run; refused where two of them differ."""
-    stated = {quantity.time_base for quantity in quantities if quantity is not None and quantity.time_base}
-    if len(stated) > 1:
-        raise IncompatibleUnits(
-            f"costs and values run over different times: {', '.join(sorted(stated))}",
-            why="a yearly amount cannot be added to a lifetime one",
-            instead="convert them to one time_base",
-        )
-    return next(iter(stated), None)
 
 
 def population_size(quantity: Calibrated, units: Units) -> float:

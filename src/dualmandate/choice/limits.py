@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Literal
 
-from dualmandate.choice.units import plural
 from dualmandate.choice.welfare import SocialWelfare
 from dualmandate.errors import ConflictingLimits, InvalidPreferences, InvalidValue
 from dualmandate.frontier.frontier import Frontier
 from dualmandate.population import Currency
+from dualmandate.population.units import plural
 
 BoundBy = Literal["preferences", "largest epsilon", "largest rho", "fitness for use", "ledger"]
 

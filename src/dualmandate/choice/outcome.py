@@ -9,11 +9,11 @@ from fractions import Fraction
 from typing import Literal
 
 from dualmandate.choice.limits import BoundBy, Bounds
-from dualmandate.choice.units import counted, is_money, plural, singular
 from dualmandate.choice.welfare import SocialWelfare, TableValue
 from dualmandate.frontier.frontier import Frontier
 from dualmandate.population import Currency, PrivacyLoss
 from dualmandate.population.loss import SIGNIFICANT_DIGITS
+from dualmandate.population.units import counted, is_money, plural, singular
 
 MOST_NAMED = 8  # tables in the words, the costliest; the others in one sentence
 LEAST_MILLION = 999_999.5  # USD; what rounds to a million is one

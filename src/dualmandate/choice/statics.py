@@ -10,10 +10,10 @@ from functools import partial
 from dualmandate.choice.information import PosteriorCost
 from dualmandate.choice.limits import Limits
 from dualmandate.choice.optimum import advantage, choose
-from dualmandate.choice.units import plural
 from dualmandate.choice.welfare import Group, SocialWelfare, TableValue
 from dualmandate.errors import InvalidValue, Refusal
 from dualmandate.frontier.frontier import Frontier
+from dualmandate.population.units import plural
 
 Problem = tuple[SocialWelfare, Limits]
 Rebuild = Callable[[SocialWelfare], Frontier]

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 import altair as alt
 
-from dualmandate.choice.units import plural
 from dualmandate.figures.plane import Mark, Plane, Ruler, layered
 from dualmandate.figures.theme import LIGHT, ROOMY, WIDE, dress
 from dualmandate.figures.twin import Cell, Column, Twin, amount
 from dualmandate.figures.wording import money, number, stated_loss
+from dualmandate.population.units import plural
 
 if TYPE_CHECKING:
     from dualmandate.choice import Choice

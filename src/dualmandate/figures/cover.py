@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import altair as alt
 
-from dualmandate.choice.units import plural
 from dualmandate.figures.regret import regret, regret_twin
 from dualmandate.figures.tangency import tangency, tangency_twin
 from dualmandate.figures.theme import ROOMY, dress, panel
 from dualmandate.figures.twin import Twin
 from dualmandate.figures.wording import money, number, stated_loss
+from dualmandate.population.units import plural
 
 if TYPE_CHECKING:
     from dualmandate.choice import Choice, Limits, SocialWelfare

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING
 import altair as alt
 
 from dualmandate.choice.optimum import choose
-from dualmandate.choice.units import plural
 from dualmandate.errors import Refusal
 from dualmandate.figures.grid import log_grid
 from dualmandate.figures.plane import Plane, Ruler, layered
 from dualmandate.figures.theme import LIGHT, ROOMY, WIDE, dress
 from dualmandate.figures.twin import Cell, Column, Twin, amount
 from dualmandate.figures.wording import MONEY_AXIS, NUMBER_AXIS, loss_symbol, stated_loss
+from dualmandate.population.units import plural
 
 if TYPE_CHECKING:
     from dualmandate.choice import Choice, Limits, SocialWelfare

@@ -1,15 +1,18 @@
 """Who is counted, what can be recorded, who is protected, and the exact account of privacy loss."""
 
 from dualmandate.population.attribute import Attribute, GridLevels
+from dualmandate.population.calibrated import Calibrated, common_time_base
 from dualmandate.population.confidential import Confidential
 from dualmandate.population.domain import Domain, StructuralZero
 from dualmandate.population.hierarchy import Grouping, Hierarchy
 from dualmandate.population.histogram import Histogram
 from dualmandate.population.loss import Currency, PrivacyLoss
 from dualmandate.population.protection import Invariant, Neighbors, Protection
+from dualmandate.population.units import Units, counted, plural, singular, with_article
 
 __all__ = [
     "Attribute",
+    "Calibrated",
     "Confidential",
     "Currency",
     "Domain",
@@ -22,4 +25,10 @@ __all__ = [
     "PrivacyLoss",
     "Protection",
     "StructuralZero",
+    "Units",
+    "common_time_base",
+    "counted",
+    "plural",
+    "singular",
+    "with_article",
 ]

@@ -12,12 +12,12 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dualmandate.choice import plural
 from dualmandate.errors import Refusal
 from dualmandate.figures import Column, Twin, WhatIf, headline, inline_svg, svg, what_if_choices, write
 from dualmandate.figures.saving import svg_to_png
 from dualmandate.figures.twin import Cell
 from dualmandate.figures.wording import money, number, plain_number, plain_unit, stated_loss
+from dualmandate.population import plural
 from dualmandate.program.exhibits import Exhibit, exhibits_of
 from dualmandate.program.pages import rendered
 from dualmandate.program.schema import CalibratedNumber

@@ -7,11 +7,10 @@ from fractions import Fraction
 from itertools import islice, product
 from typing import Any
 
-from dualmandate.choice import plural
 from dualmandate.figures import Column, Twin
 from dualmandate.figures.twin import Cell
 from dualmandate.figures.wording import number, stated_loss
-from dualmandate.population import Currency, PrivacyLoss
+from dualmandate.population import Currency, PrivacyLoss, plural
 from dualmandate.program.pages import rendered
 from dualmandate.publication.measurements import Glance
 

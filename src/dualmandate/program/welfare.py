@@ -6,17 +6,16 @@ import math
 from dataclasses import replace
 from fractions import Fraction
 
-from dualmandate.choice import Calibrated, Group, Limits, SocialWelfare, TableValue, Units
+from dualmandate.choice import Group, Limits, SocialWelfare, TableValue
 from dualmandate.choice.calibration import (
-    common_time_base,
     information_utility,
     population_size,
     relative_weight,
     table_value,
 )
-from dualmandate.choice.units import is_money, singular
 from dualmandate.errors import InvalidValue
-from dualmandate.population import Currency
+from dualmandate.population import Calibrated, Currency, Units, common_time_base
+from dualmandate.population.units import is_money, singular
 from dualmandate.program.file import Document
 from dualmandate.program.lines import KeyPath
 from dualmandate.program.schema import CalibratedNumber, GroupTable, PreferencesTable, ProgramFile, WorkloadTable

@@ -6,8 +6,8 @@ import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from dualmandate.choice import dollars, plural, quantity, with_article
-from dualmandate.population import Currency
+from dualmandate.choice import dollars, quantity
+from dualmandate.population import Currency, plural, with_article
 from dualmandate.program.technology import CELLS, MEASURED, OPTIMIZED, TABLES, in_words
 from dualmandate.semantics import sentences
 

@@ -13,7 +13,7 @@ from tokenize import TokenError
 from typing import Any
 
 from dualmandate.errors import IncompatibleUnits, MissingKey
-from dualmandate.population import Currency
+from dualmandate.population.loss import Currency
 
 LONGEST_UNIT = 200  # characters
 MONEY_WORDS = frozenset({"usd", "dollar", "dollars"})

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dualmandate.choice import Units, counted, plural, singular, with_article
 from dualmandate.errors import IncompatibleUnits, MissingKey, Refusal
+from dualmandate.population import Units, counted, plural, singular, with_article
 
 CHILD = Units("child")
 
