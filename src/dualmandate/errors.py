@@ -24,6 +24,8 @@
     ├── UnreadableSource        confidential data that are not there, damaged, or lack a declared column
     ├── NoConsistentTables      exact totals that no counts satisfy, or none that were found in time
     ├── InvalidRelease          a release folder that is not there, not whole, or changed since it was written
+    ├── InvalidSurvey           answers that tell nothing: one alternative, a price that never varies, gaps
+    ├── NoEstimate              estimates that do not exist, or were not found: separation, no convergence
     └── LedgerRefusal           what the account of privacy losses will not do
         ├── LedgerUnavailable   not there, busy, gone away, or written by a newer version
         ├── LedgerTampered      a broken chain, or a ledger that is behind one of its anchors
@@ -257,6 +259,18 @@ class InvalidRelease(Refusal):
     """A release that is not there, not whole, or not as it was written."""
 
     code = "invalid release"
+
+
+class InvalidSurvey(Refusal):
+    """Answers from which no preference can be learned: one alternative, a price that never varies, gaps."""
+
+    code = "invalid survey"
+
+
+class NoEstimate(Refusal):
+    """Estimates that do not exist, or that were not found: separation, a singular design, no convergence."""
+
+    code = "no estimate"
 
 
 class LedgerRefusal(Refusal):

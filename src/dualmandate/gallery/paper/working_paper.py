@@ -11,28 +11,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from dualmandate.elicitation.interdependent import InterdependentPreferences
+from dualmandate.frontier.worst_case import multiplicative_weights_exponential
 from dualmandate.gallery.paper.row import Computed
-
-
-@dataclass(frozen=True)
-class PowerLawTechnology:
-    """Worst-case error α = constant·ε^(−exponent), a share of the population in (0, 1)."""
-
-    constant: float
-    exponent: float
-
-    def optimum(self, willingness_to_accept: float) -> float:
-        """The ε at which the marginal rate of transformation bKε^(−b−1) equals society's willingness to accept."""
-        return math.pow(self.exponent * self.constant / willingness_to_accept, 1 / (1 + self.exponent))
-
-    def error(self, epsilon: float) -> float:
-        """α at a privacy loss."""
-        return self.constant * math.pow(epsilon, -self.exponent)
-
-
-def multiplicative_weights_exponential(population_size: float, cells: int, queries: int) -> PowerLawTechnology:
-    """MWEM (Hardt, Ligett and McSherry 2012): b = 1/3, K = 3·(10·ln k·ln|χ|/n)^(1/3)."""
-    return PowerLawTechnology(3 * (10 * math.log(queries) * math.log(cells) / population_size) ** (1 / 3), 1 / 3)
 
 
 @dataclass(frozen=True)
@@ -62,13 +43,13 @@ def _exponential_mechanism() -> dict[str, Computed]:
     found: dict[str, Computed] = {}
     for study in STUDIES:
         technology = multiplicative_weights_exponential(study.population_size, study.cells, study.queries)
-        privacy_taste, accuracy_taste = 1 + study.privacy_income_covariance, 1 + study.accuracy_income_covariance
-        epsilon = technology.optimum(privacy_taste / accuracy_taste)
-        error = technology.error(epsilon)
-        lost = accuracy_taste * (error - technology.error(epsilon / 2)) + privacy_taste * epsilon / 2
+        tastes = InterdependentPreferences(study.privacy_income_covariance, study.accuracy_income_covariance)
+        choice = tastes.choose(technology)
+        lost = tastes.welfare_change(technology, before=choice.epsilon, after=choice.epsilon / 2)
+        error = technology.error(choice.epsilon)
         found |= {
-            f"working_paper.{study.name}.epsilon": Computed.same(epsilon),
-            f"working_paper.{study.name}.accuracy": Computed.same(1 - error),
+            f"working_paper.{study.name}.epsilon": Computed.same(choice.epsilon),
+            f"working_paper.{study.name}.accuracy": Computed.same(choice.accuracy),
             f"working_paper.{study.name}.rounds": Computed.same(9 * math.log(study.cells) / error**2),
             f"working_paper.{study.name}.halving": Computed.same(lost),
         }
@@ -76,9 +57,11 @@ def _exponential_mechanism() -> dict[str, Computed]:
 
 
 def _private_multiplicative_weights() -> dict[str, Computed]:
-    # The 2014 version prints R, ε* and I*, not the inputs of K; at an optimum on α = K·ε^(−b), α* = R·ε*/b whatever K.
-    willingness = (1 - 0.1435) / (1 + 0.1893)
+    # The 2014 version prints R, ε* and I*, not the inputs of K: each of the two follows from a technology through the
+    # other, because α* = R·ε*/b at an optimum on α = K·ε^(−b), whatever K.
+    tastes = InterdependentPreferences(-0.1435, 0.1893)
     printed_epsilon, printed_accuracy, exponent = 0.0667, 0.9039, 0.5
+    willingness = tastes.willingness_to_accept
     return {
         "working_paper.pmw.willingness": Computed.same(willingness),
         "working_paper.pmw.epsilon": Computed.same((1 - printed_accuracy) * exponent / willingness),

@@ -1,0 +1,168 @@
+"""Panel mixed logit: processor seconds beside xlogit's on the same answers, and intervals that hold as often as stated.
+
+Each side fits in a fresh process with one thread, three times after a small fit that loads and compiles; the median
+counts. Both answers are then judged by one simulated likelihood, on more draws than either used.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from importlib import import_module, metadata
+from typing import Any
+
+import numpy as np
+
+from dualmandate.benchmarks.choice_experiments import MIXED, Experiment, covered
+from dualmandate.benchmarks.measured import ONE_THREAD, told
+from dualmandate.benchmarks.row import Row
+from dualmandate.elicitation import ChoiceData, mixed_logit
+from dualmandate.elicitation.differences import Differences
+from dualmandate.elicitation.mixed_logit import simulated_likelihood
+from dualmandate.elicitation.mixed_model import MixedModel
+
+SPREADS = (1.1, 0.9, 0.9, 0.6, 1.0, 0.4, 0.9, 0.6, 1.0, 0.6, 1.0, 0.7)
+LARGE = Experiment(
+    people=394,
+    tasks=8,
+    alternatives=4,
+    means=(*np.linspace(-1.0, 1.0, len(SPREADS)).tolist(), -0.5),
+    spreads=(*SPREADS, 0.0),
+)
+WARM_UP = Experiment(people=60, tasks=4, alternatives=3, means=(0.5, -0.5), spreads=(1.0, 0.0))
+SEED, DRAWS, JUDGING_DRAWS, TIMES = 394, 500, 2_000, 3
+LEAST_RATIO = 10.0  # fits in the time of one of xlogit's
+MOST_SHORT = 2.0  # log likelihood: by so much and more it moves when 500 draws are replaced by others
+REPLICATIONS, COVERAGE_DRAWS = 1_000, 200
+LEAST_COVERAGE, MOST_COVERAGE = 0.93, 0.97
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """What one side found, and what it took."""
+
+    name: str
+    seconds: list[float]  # of one processor, each time
+    values: list[float]  # locations by attribute, then spreads
+
+
+def rows(progress: Callable[[str], None], *, replications: int = REPLICATIONS) -> list[Row]:
+    """Seconds, how many fits that is in the time of one of the peer's, both answers judged, and coverage."""
+    case = "panel mixed logit, 12 random coefficients, 500 draws, 394 people × 8 choices of 4"
+    progress(case)
+    ours, theirs = _fitted("ours", case), _fitted("xlogit", case)
+    assert ours is not None
+    seconds = statistics.median(ours.seconds)
+    row = Row(case, seconds, "processor seconds, median of three")
+    if theirs is None:
+        found = [row]
+    else:
+        peer_seconds = statistics.median(theirs.seconds)
+        short = judged(theirs.values) - judged(ours.values)
+        found = [
+            replace(row, peer=theirs.name, peer_value=peer_seconds),
+            Row(
+                case,
+                peer_seconds / seconds,
+                "fits in the time of one of the peer",
+                target=LEAST_RATIO,
+                peer=theirs.name,
+                is_floor=True,
+            ),
+            Row(case, short, f"log likelihood below the peer's, on {JUDGING_DRAWS:,} draws", MOST_SHORT, theirs.name),
+        ]
+    return found + _coverage_rows(progress, replications)
+
+
+def _coverage_rows(progress: Callable[[str], None], replications: int) -> list[Row]:
+    case = f"coverage of 95 % intervals, mixed logit, {replications:,} surveys of 300 people × 8 choices of 3"
+    progress(case)
+
+    def estimate(data: ChoiceData) -> Any:
+        return mixed_logit(data, MIXED.random, draws=COVERAGE_DRAWS, starts=1)
+
+    shares = covered(MIXED, estimate, replications=replications, seed=SEED).values()
+    return [
+        Row(case, min(shares), "least share of five parameters", target=LEAST_COVERAGE, is_floor=True),
+        Row(case, max(shares), "largest share of five parameters", target=MOST_COVERAGE),
+    ]
+
+
+def judged(values: list[float]) -> float:
+    """The log likelihood of parameters, on draws that neither side fitted to."""
+    data = LARGE.answers(np.random.default_rng(SEED))
+    differences = Differences.of(data)
+    model = MixedModel.of(differences, dict.fromkeys(LARGE.random, "normal"), space="preference", price=None)
+    factor, shift = model.factors
+    likelihood = simulated_likelihood(data, differences, model, JUDGING_DRAWS)
+    return float(likelihood((np.array(values) - shift) / factor)[0].sum())
+
+
+def _fitted(side: str, case: str) -> Fitted | None:
+    """One side in a fresh process; None where its package is not installed."""
+    answer = told([sys.executable, "-m", "dualmandate.benchmarks.preferences", side], case=case, environment=ONE_THREAD)
+    return None if answer is None else Fitted(**answer)
+
+
+def _timed(name: str, fit: Callable[[Experiment, int], list[float]]) -> Fitted:
+    fit(WARM_UP, 20)
+    seconds, values = [], list[float]()
+    for _ in range(TIMES):
+        started = time.process_time()
+        values = fit(LARGE, DRAWS)
+        seconds.append(time.process_time() - started)
+    return Fitted(name, seconds, values)
+
+
+def fit_ours() -> Fitted:
+    """From the conditional logit, as the peer does; standard errors included."""
+    answers = {each: each.answers(np.random.default_rng(SEED)) for each in (WARM_UP, LARGE)}
+
+    def fit(experiment: Experiment, draws: int) -> list[float]:
+        return list(map(float, mixed_logit(answers[experiment], experiment.random, draws=draws, starts=1).values))
+
+    return _timed("ours", fit)
+
+
+def fit_xlogit() -> Fitted | None:
+    """Its own defaults: Halton draws, BFGS from the conditional logit, standard errors included."""
+    try:
+        version = metadata.version("xlogit")
+    except metadata.PackageNotFoundError:
+        return None
+    package: Any = import_module("xlogit")
+    answers = {each: each.answers(np.random.default_rng(SEED)) for each in (WARM_UP, LARGE)}
+
+    def fit(experiment: Experiment, draws: int) -> list[float]:
+        data, model = answers[experiment], package.MixedLogit()
+        model.fit(
+            X=data.attributes,
+            y=data.chosen.astype(np.int64),
+            varnames=list(data.names),
+            alts=np.tile(np.arange(experiment.alternatives), data.tasks),
+            ids=data.task,
+            panels=data.respondent,
+            randvars=dict.fromkeys(experiment.random, "n"),
+            n_draws=draws,
+            verbose=0,
+        )
+        return [float(value) for value in model.coeff_]
+
+    return _timed(f"xlogit {version}", fit)
+
+
+SIDES: dict[str, Callable[[], Fitted | None]] = {"ours": fit_ours, "xlogit": fit_xlogit}
+
+
+def main(side: str) -> None:
+    """Fit with one side here, and print what it took as JSON."""
+    fitted = SIDES[side]()
+    print(json.dumps(fitted and asdict(fitted)))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

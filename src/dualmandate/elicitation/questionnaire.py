@@ -1,0 +1,238 @@
+"""Choice tasks in words: privacy as what somebody may come to believe, accuracy as its consequences, and money."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from dualmandate.elicitation.coding import BeliefScale, Form, cost_per_parameter
+from dualmandate.elicitation.design import Design, DesignAttribute, efficient_design
+from dualmandate.elicitation.power import Precision, coefficient_of_variation
+from dualmandate.errors import InvalidSurvey
+
+Role = Literal["price", "privacy loss", "accuracy", "other"]
+Measure = Literal["absolute", "squared"]
+
+LABELS = "abcdefghij"  # of alternatives
+LARGEST_ODDS = 15.0  # logarithm: beyond it the expected better alternative is chosen by everybody
+
+
+@dataclass(frozen=True)
+class ShownAttribute:
+    """An attribute of the alternatives, as respondents read it and as their answers record it."""
+
+    name: str
+    column: str  # of the answers
+    role: Role
+    heading: str
+    words: tuple[str, ...]  # of each level
+    recorded: tuple[float, ...]  # what the answers hold for it
+    regressors: tuple[float, ...]  # what enters the utility
+
+    @property
+    def direction(self) -> int:
+        """−1 where everybody wants less of it; 0 where tastes differ."""
+        return 0 if self.role == "other" else -1
+
+    @property
+    def designed(self) -> DesignAttribute:
+        """What the design needs to know of it."""
+        return DesignAttribute(self.name, self.regressors, self.direction)
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Names of the columns of the answers, one row an alternative that was shown."""
+
+    respondent: str = "id"
+    task: str = "task"
+    alternative: str = "alternative"
+    chosen: str = "chosen"
+
+
+@dataclass(frozen=True)
+class Asked:
+    """How many tasks are shown to whom, and what is expected beforehand.
+
+    `expected` is what people are thought to pay to avoid one unit of each attribute, in the price's unit (for a
+    privacy loss: the parameter of its form). `choice_noise` is the difference, in the same money, at which the better
+    alternative is chosen 73 times in 100: the scale of what else moves people. `uncertainty` is the standard deviation
+    of the logarithms of both, `spread` the coefficient of variation of costs among people.
+    """
+
+    expected: dict[str, float]
+    choice_noise: float
+    tasks: int = 8
+    alternatives: int = 2
+    blocks: int = 4
+    uncertainty: float = 0.5
+    spread: float = 1.0
+    seed: int = 1
+
+
+@dataclass(frozen=True, eq=False)
+class Questionnaire:
+    """Tasks to show, in words, with what their answers are expected to tell."""
+
+    title: str
+    attributes: tuple[ShownAttribute, ...]
+    columns: Columns
+    design: Design
+    coefficients: tuple[float, ...]  # expected, one an attribute
+    spread: float = 0.0
+
+    @property
+    def price(self) -> ShownAttribute:
+        """What is paid."""
+        return _only(self.attributes, "price")
+
+    @property
+    def privacy(self) -> ShownAttribute:
+        """What is lost."""
+        return _only(self.attributes, "privacy loss")
+
+    @property
+    def tasks_each(self) -> int:
+        """Tasks that one respondent answers (the most, where blocks differ)."""
+        return max(int((self.design.block == block).sum()) for block in range(self.design.blocks))
+
+    def coefficient_of_variation(self) -> float:
+        """Of the cost of privacy as one respondent is expected to tell it."""
+        return coefficient_of_variation(
+            self.design, self.coefficients, self.privacy.name, self.price.name, spread=self.spread
+        )
+
+    def respondents(self, precision: Precision | None = None) -> int:
+        """How many must answer for ε* within the precision, ±20 % where none is stated."""
+        return (precision or Precision()).respondents(self.coefficient_of_variation())
+
+    def tasks(self) -> Iterator[Task]:
+        """Every task, in the order of the design."""
+        for number, (levels, block) in enumerate(zip(self.design.levels, self.design.block, strict=True), start=1):
+            shown = tuple(tuple(int(level) for level in alternative) for alternative in levels)
+            yield Task(number, int(block) + 1, shown)
+
+
+@dataclass(frozen=True)
+class Task:
+    """One choice: a level of every attribute for each alternative."""
+
+    number: int  # from 1
+    block: int  # from 1
+    levels: tuple[tuple[int, ...], ...]  # (alternatives, attributes)
+
+
+def questionnaire_of(
+    title: str, attributes: Sequence[ShownAttribute], asked: Asked, *, columns: Columns | None = None
+) -> Questionnaire:
+    """The most telling tasks found for these attributes, with at most `asked.tasks` for one respondent."""
+    shown = tuple(attributes)
+    price = _only(shown, "price")
+    _only(shown, "privacy loss")
+    unknown = [each.name for each in shown if each.name not in asked.expected and each is not price]
+    if unknown:
+        raise InvalidSurvey(
+            f"nothing is expected of the attribute '{unknown[0]}'",
+            why="a design asks where answers are in doubt, and must know about where that is",
+            instead=f"state what people may pay to avoid one unit of it: expected = {{ {unknown[0]} = … }}",
+        )
+    if not asked.choice_noise > 0 or len(LABELS) < asked.alternatives:
+        raise InvalidSurvey(
+            f"a choice_noise of {asked.choice_noise:g} with {asked.alternatives} alternatives",
+            why=f"people do not notice every cent, and compare at most {len(LABELS)} alternatives",
+            instead="state the difference in money at which about three in four choose the better alternative",
+        )
+    worth = [1.0 if each is price else asked.expected[each.name] for each in shown]
+    coefficients = tuple(-value / asked.choice_noise for value in worth)
+    reach = max(abs(b) * (max(a.regressors) - min(a.regressors)) for a, b in zip(shown, coefficients, strict=True))
+    if reach > LARGEST_ODDS:
+        raise InvalidSurvey(
+            "between the extreme levels of an attribute everybody is expected to choose alike",
+            why="choices that are certain beforehand tell nothing",
+            instead="let the levels span less, expect less, or state a larger choice_noise",
+        )
+    design = efficient_design(
+        [each.designed for each in shown],
+        coefficients,
+        tasks=asked.tasks,
+        alternatives=asked.alternatives,
+        blocks=asked.blocks,
+        uncertainty=asked.uncertainty,
+        seed=asked.seed,
+    )
+    return Questionnaire(title, shown, columns or Columns(), design, coefficients, asked.spread)
+
+
+def privacy_attribute(
+    name: str,
+    levels: Sequence[float],
+    *,
+    scale: BeliefScale,
+    form: Form = "linear",
+    column: str | None = None,
+    heading: str | None = None,
+) -> ShownAttribute:
+    """Privacy loss, told as a belief: "from 1 in 100 to at most 11 in 100"; answers record the ε that the words say."""
+    words, said = scale.told(levels)
+    regressors = cost_per_parameter(form, said, scale.prior)
+    return ShownAttribute(
+        name,
+        column or name,
+        "privacy loss",
+        heading or "How sure somebody may become of a secret about you",
+        words,
+        tuple(said),
+        tuple(float(value) for value in regressors),
+    )
+
+
+def accuracy_attribute(
+    name: str,
+    levels: Sequence[float],
+    *,
+    unit: str = "USD",
+    measure: Measure = "absolute",
+    column: str | None = None,
+    heading: str | None = None,
+) -> ShownAttribute:
+    """Accuracy, told as a consequence: how far off an amount typically is. Squared: its square enters the utility."""
+    words = tuple(f"typically by {amount(level, unit)}" for level in levels)
+    recorded = tuple(float(level) for level in levels)
+    regressors = tuple(level**2 for level in recorded) if measure == "squared" else recorded
+    return ShownAttribute(
+        name, column or name, "accuracy", heading or "How far off numbers may be", words, recorded, regressors
+    )
+
+
+def price_attribute(
+    name: str,
+    levels: Sequence[float],
+    *,
+    unit: str = "USD",
+    time_base: str | None = None,
+    column: str | None = None,
+    heading: str | None = None,
+) -> ShownAttribute:
+    """Money that the respondent pays."""
+    over = {None: "", "lifetime": ", once"}.get(time_base, f" {time_base}")
+    words = tuple("nothing" if level == 0 else f"{amount(level, unit)}{over}" for level in levels)
+    recorded = tuple(float(level) for level in levels)
+    return ShownAttribute(name, column or name, "price", heading or "What you pay", words, recorded, recorded)
+
+
+def amount(number: float, unit: str) -> str:
+    """So much of something: "$2,500", "3 children" as the unit was written."""
+    digits = f"{number:,.0f}" if float(number).is_integer() else f"{number:,.2f}"
+    return f"${digits}" if unit.casefold() == "usd" else f"{digits} {unit}"
+
+
+def _only(attributes: Sequence[ShownAttribute], role: Role) -> ShownAttribute:
+    found = [each for each in attributes if each.role == role]
+    if len(found) != 1:
+        raise InvalidSurvey(
+            f"{len(found)} attributes have the role '{role}'",
+            why="a cost of privacy is money over privacy loss: one attribute of each",
+            instead=f'give exactly one attribute role = "{role}"',
+        )
+    return found[0]

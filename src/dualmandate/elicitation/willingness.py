@@ -1,0 +1,198 @@
+"""Willingness to pay from estimated tastes, with an interval by the delta method, simulation or Fieller's theorem.
+
+An attribute is worth what a person would pay for one more unit of it: −β_attribute/β_price. A ratio of estimates can
+be anything where its denominator may be zero. So where the confidence set of the price's coefficient contains zero,
+no number is given: willingness to pay is unbounded, and the result says so.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from dualmandate.elicitation.estimate import Estimates, Method, Willingness
+from dualmandate.errors import InvalidPreferences, InvalidValue, NoEstimate, UnknownName
+from dualmandate.population import Calibrated
+
+SEED = 20190101  # public: everybody gets the same simulated interval
+DRAWS = 2**14  # scrambled Sobol points, so that the ends of an interval are good to about a thousandth of its width
+
+Shape = Literal["interval", "outside an interval", "whole line"]
+
+
+@dataclass(frozen=True)
+class ConfidenceSet:
+    """Fieller's set for a ratio: [lower, upper], all but (lower, upper), or the whole line."""
+
+    shape: Shape
+    lower: float
+    upper: float
+
+    def __contains__(self, value: float) -> bool:
+        if self.shape == "outside an interval":
+            return value <= self.lower or value >= self.upper
+        return self.lower <= value <= self.upper
+
+
+def willingness_to_pay(
+    estimates: Estimates, attribute: str, price: str, *, method: Method = "delta", level: float = 0.95
+) -> Willingness:
+    """What one more unit of an attribute is worth, in the price's unit: −β_attribute/β_price.
+
+    Negative for what people would have to be paid for. The standard error is the delta method's under all three
+    methods, because a ratio of normal estimates has no variance of its own. Refused where a higher price makes people
+    choose an alternative more often; without a number where the price's confidence set at `level` contains zero.
+    """
+    values, covariance = estimates.joint((attribute, price))
+    return ratio_willingness(values, covariance, method=method, level=level)
+
+
+def ratio_willingness(
+    values: NDArray[np.float64],
+    covariance: NDArray[np.float64],
+    *,
+    method: Method = "delta",
+    level: float = 0.95,
+) -> Willingness:
+    """−n/d from jointly normal estimates (n, d) with their (2, 2) covariance; d is the effect of the price, < 0."""
+    critical = critical_value(level, method)
+    numerator, price = (float(value) for value in values)
+    if unbounded(price, math.sqrt(covariance[1, 1]), critical):
+        return Willingness(None, None, None, level, method)
+    estimate = -numerator / price
+    gradient = np.array([-1.0, -estimate]) / price
+    error = math.sqrt(gradient @ covariance @ gradient)
+    if method == "delta":
+        interval = (estimate - critical * error, estimate + critical * error)
+    elif method == "fieller":
+        found = fieller(values, covariance, critical=critical)
+        interval = (found.lower, found.upper)
+    else:
+        interval = simulated_interval(values, covariance, lambda draws: -draws[:, 0] / draws[:, 1], level=level)
+    return Willingness(estimate, error, interval, level, method)
+
+
+def fieller(values: NDArray[np.float64], covariance: NDArray[np.float64], *, critical: float) -> ConfidenceSet:
+    """All ratios θ = −n/d that a test does not reject: (n + θd)² ≤ z²·(V_nn + 2θV_nd + θ²V_dd) [Fie54].
+
+    A quadratic in θ: an interval where |d| > z·√V_dd; otherwise everything outside an interval, or the whole line.
+    """
+    numerator, denominator = (float(value) for value in values)
+    leading = float(denominator**2 - critical**2 * covariance[1, 1])
+    middle = float(numerator * denominator - critical**2 * covariance[0, 1])
+    constant = float(numerator**2 - critical**2 * covariance[0, 0])
+    discriminant = middle**2 - leading * constant
+    if leading == 0.0 and middle != 0.0:  # one root went to infinity
+        end = -constant / (2.0 * middle)
+        return ConfidenceSet("interval", *((-math.inf, end) if middle > 0.0 else (end, math.inf)))
+    if leading <= 0.0 and discriminant <= 0.0:
+        return ConfidenceSet("whole line", -math.inf, math.inf)
+    # The larger root in absolute value first, the other from their product: neither loses digits.
+    larger = -(middle + math.copysign(math.sqrt(max(discriminant, 0.0)), middle))
+    roots = sorted((larger / leading, constant / larger if larger else 0.0))
+    return ConfidenceSet("interval" if leading > 0.0 else "outside an interval", *roots)
+
+
+def simulated_interval(
+    values: NDArray[np.float64],
+    covariance: NDArray[np.float64],
+    of: Callable[[NDArray[np.float64]], NDArray[np.float64]],
+    *,
+    level: float,
+) -> tuple[float, float]:
+    """Krinsky and Robb's interval: quantiles of a function of normal draws around the estimates [KR86].
+
+    `of` maps (draws, parameters) to (draws,). The draws are 2¹⁴ points of a public seed, the same for everybody.
+    """
+    spread = _root(covariance)
+    drawn = of(values + _normal_points(len(values)) @ spread.T)
+    low, high = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2])
+    return float(low), float(high)
+
+
+def unbounded(price: float, error: float, critical: float) -> bool:
+    """Whether the price's confidence set contains zero; refused where it lies above zero."""
+    if price > critical * error:
+        raise InvalidPreferences(
+            f"a higher price makes people choose an alternative more often (coefficient {price:.4g} ± {error:.2g})",
+            why="what they would pay for anything cannot be told from that",
+            instead="check the coding of the price; a payment that people receive is a negative price",
+        )
+    return price >= -critical * error
+
+
+def in_words(willingness: Willingness, unit: str = "USD") -> str:
+    """The result as a sentence: "4.679 USD (95 % interval 4.304 to 5.074, fieller)", or why there is no number."""
+    if willingness.estimate is None or willingness.interval is None:
+        return (
+            f"willingness to pay is unbounded: the {100 * willingness.level:g} % confidence set of the price's effect "
+            "contains zero, so any amount is compatible with the answers"
+        )
+    low, high = willingness.interval
+    return (
+        f"{willingness.estimate:.4g} {unit} ({100 * willingness.level:g} % interval {low:.4g} to {high:.4g}, "
+        f"{willingness.method})"
+    )
+
+
+def calibrated_willingness(
+    willingness: Willingness, *, unit: str, source: str, time_base: str | None = None
+) -> Calibrated:
+    """A willingness to pay as a number that a program file can state; refused where there is none."""
+    if willingness.estimate is None or willingness.standard_error is None:
+        raise NoEstimate(
+            "willingness to pay has no number",
+            why=in_words(willingness),
+            instead="ask more people, or offer prices that differ more",
+        )
+    if willingness.estimate <= 0:
+        raise InvalidPreferences(
+            f"a willingness to pay of {willingness.estimate:.4g} {unit} is no cost or value",
+            why="costs and values are positive; people would pay to be rid of this attribute",
+            instead="turn the attribute around: privacy loss is a bad, accuracy a good",
+        )
+    return Calibrated(
+        willingness.estimate, unit, source, time_base=time_base, standard_error=willingness.standard_error
+    )
+
+
+def critical_value(level: float, method: str = "delta") -> float:
+    """z with P(|N(0, 1)| ≤ z) = level; refused for levels and methods that do not exist."""
+    if method not in get_args(Method):
+        raise UnknownName(
+            f"there is no method '{method}'",
+            why="an interval is made in one of the ways the house knows",
+            instead=f"choose one of {', '.join(get_args(Method))}",
+        )
+    if not (isinstance(level, float) and 0.0 < level < 1.0):
+        raise InvalidValue(
+            f"an interval cannot hold at the level {level}",
+            why="a level is a probability",
+            instead="state a level between 0 and 1, such as 0.95",
+        )
+    return float(ndtri((1.0 + level) / 2.0))
+
+
+def _root(covariance: NDArray[np.float64]) -> NDArray[np.float64]:
+    """A square root of a covariance, also where it is singular."""
+    sizes, directions = np.linalg.eigh(covariance)
+    root: NDArray[np.float64] = directions * np.sqrt(np.maximum(sizes, 0.0))
+    return root
+
+
+@lru_cache(maxsize=8)
+def _normal_points(dimensions: int) -> NDArray[np.float64]:
+    """(DRAWS, dimensions) standard normal points, evenly spread."""
+    from scipy.stats import qmc  # half a second, and only one of three methods needs it
+
+    points = qmc.Sobol(dimensions, scramble=True, rng=SEED).random_base2(int(math.log2(DRAWS)))
+    drawn: NDArray[np.float64] = ndtri(np.clip(points, 1e-12, 1 - 1e-12))
+    drawn.setflags(write=False)
+    return drawn

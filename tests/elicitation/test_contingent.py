@@ -1,0 +1,254 @@
+"""Contingent valuation: hand cases, derivatives, brute force, and answers without a most likely model."""
+
+from __future__ import annotations
+
+import math
+from importlib import import_module
+from typing import Any, get_args
+
+import mpmath
+import numpy as np
+import pytest
+from scipy.integrate import quad
+from scipy.optimize import minimize
+from scipy.special import expit, ndtr
+
+from dualmandate.elicitation.bids import BidAnswers
+from dualmandate.elicitation.contingent import ContingentValuation, contingent_valuation
+from dualmandate.elicitation.estimate import Estimates
+from dualmandate.elicitation.interval_model import Distribution, IntervalRows, _evaluated
+from dualmandate.errors import InvalidPreferences, NoEstimate, UnknownName
+
+DISTRIBUTIONS: tuple[Distribution, ...] = get_args(Distribution)
+
+
+def drawn(
+    people: int, distribution: Distribution, *, double: bool, spike: bool, seed: int = 7, covariate: bool = False
+) -> BidAnswers:
+    """Answers of people whose amounts follow (1 + .5·x + noise)/.5."""
+    generator = np.random.default_rng(seed)
+    shift = generator.normal(size=people)
+    noise = generator.logistic(size=people) if distribution == "logistic" else generator.normal(size=people)
+    amount = (1 + 0.5 * shift * covariate + noise) / 0.5
+    bid = generator.choice([1.0, 2.0, 4.0, 8.0], people)
+    pays = amount > 0 if spike else None
+    if double:
+        second = np.where(amount > bid, 2 * bid, bid / 2)
+        answers = BidAnswers.double_bounded(bid, amount > bid, second, amount > second, pays_anything=pays)
+    else:
+        answers = BidAnswers.single_bounded(bid, amount > bid, pays_anything=pays)
+    return answers.with_covariates({"x": shift}) if covariate else answers
+
+
+def stated(constant: float, bid: float, distribution: Distribution, *, spike: bool = True) -> ContingentValuation:
+    """A model whose parameters are given, with small errors."""
+    answers = BidAnswers(np.array([1.0, -np.inf]), np.array([np.inf, 2.0]), np.array([1.0, 2.0]), spike=spike)
+    parameters = Estimates(("constant", "bid"), np.array([constant, bid]), np.diag([1e-4, 1e-6]), -1.0, 2, 2)
+    return ContingentValuation(answers, parameters, distribution)
+
+
+def test_the_spike_of_the_reference() -> None:
+    valuation = stated(1.0, -0.5, "logistic")
+    assert valuation.share_at_zero().estimate == pytest.approx(0.268941, abs=5e-7)
+    assert valuation.mean().estimate == pytest.approx(2.626523, abs=5e-7)
+    assert valuation.median().estimate == pytest.approx(2.0)
+
+
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS)
+@pytest.mark.parametrize("constant", [-1.3, 0.4, 2.0])
+def test_the_mean_is_the_area_under_the_survival_curve(distribution: Distribution, constant: float) -> None:
+    valuation = stated(constant, -0.7, distribution)
+    area = quad(lambda amount: float(valuation.survival([amount])[0]), 0, 80, epsabs=1e-11)[0]
+    assert valuation.mean().estimate == pytest.approx(area, rel=1e-9)
+
+
+def test_a_median_below_zero_is_zero_in_a_spike() -> None:
+    found = stated(-1.0, -0.5, "logistic").median()
+    assert (found.estimate, found.interval) == (0.0, (0.0, 0.0))
+    assert stated(-1.0, -0.5, "logistic", spike=False).median().estimate == pytest.approx(-2.0)
+
+
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS)
+def test_derivatives_are_those_of_the_likelihood(distribution: Distribution) -> None:
+    generator = np.random.default_rng(3)
+    rows = IntervalRows(
+        np.array([1, 0, 0]) + generator.normal(size=(12, 3)),
+        np.array([-1, 0, 0]) + generator.normal(size=(12, 3)),
+        np.array([True] * 8 + [False] * 4),
+        np.array([False] * 4 + [True] * 8),
+    )
+    place, step = np.array([4.0, 0.2, -0.3]), 1e-5
+    found = _evaluated(rows, place, distribution)
+    assert math.isfinite(found.log_likelihood)
+    for i, direction in enumerate(np.eye(3) * step):
+        ahead, behind = (_evaluated(rows, place + sign * direction, distribution) for sign in (1, -1))
+        slope = (ahead.log_likelihood - behind.log_likelihood) / (2 * step)
+        assert found.scores.sum(axis=0)[i] == pytest.approx(slope, rel=1e-7, abs=1e-8)
+        bend = (ahead.scores.sum(axis=0) - behind.scores.sum(axis=0)) / (2 * step)
+        assert found.hessian[i] == pytest.approx(bend, rel=1e-6, abs=1e-7)
+
+
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS)
+def test_no_digits_are_lost_in_the_tails(distribution: Distribution) -> None:
+    def law(index: float) -> Any:
+        return 1 / (1 + mpmath.exp(-mpmath.mpf(index))) if distribution == "logistic" else mpmath.ncdf(index)
+
+    for high, low in ((-20.0, -21.0), (25.0, 24.0), (-3.0, -3.0 - 1e-6), (9.0, -9.0)):
+        rows = IntervalRows(np.array([[high]]), np.array([[low]]), np.array([True]), np.array([True]))
+        found = _evaluated(rows, np.ones(1), distribution)
+        with mpmath.workdps(300):
+            exact = float(mpmath.log(law(high) - law(low)))
+        assert found.log_likelihood == pytest.approx(exact, rel=2e-9)
+
+
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS)
+@pytest.mark.parametrize("double", [False, True])
+@pytest.mark.parametrize("spike", [False, True])
+def test_the_model_is_the_most_likely_one(distribution: Distribution, double: bool, spike: bool) -> None:
+    answers = drawn(300, distribution, double=double, spike=spike, covariate=True)
+    found = contingent_valuation(answers, distribution=distribution).estimates
+    law = expit if distribution == "logistic" else ndtr
+
+    def minus(parameters: np.ndarray) -> float:  # written from the definition, without any shared code
+        index = parameters[0] + parameters[1] * answers.design[:, 1]
+        with np.errstate(all="ignore"):
+            above = np.where(np.isinf(answers.lower), 1.0, law(index + parameters[2] * answers.lower))
+            below = np.where(np.isinf(answers.upper), 0.0, law(index + parameters[2] * answers.upper))
+        return float(-np.log(np.maximum(above - below, 1e-300)).sum())
+
+    assert found.log_likelihood == pytest.approx(-minus(found.values), rel=1e-12)
+    best = minimize(minus, found.values * 1.1 + 0.05, method="Nelder-Mead", options={"xatol": 1e-9, "fatol": 1e-11})
+    assert found.values == pytest.approx(best.x, abs=2e-5)
+    assert found.names == ("constant", "x", "bid")
+
+
+def test_the_sandwich_of_a_hand_case() -> None:
+    # Two bids, one probability each: the logit is saturated, so errors of the log odds are 1/(n·p·q).
+    bid = np.repeat([1.0, 3.0], 100)
+    yes = np.concatenate([np.arange(100) < 70, np.arange(100) < 40])
+    found = contingent_valuation(BidAnswers.single_bounded(bid, yes)).estimates
+    odds = [math.log(0.7 / 0.3), math.log(0.4 / 0.6)]
+    assert found.value("bid") == pytest.approx((odds[1] - odds[0]) / 2, rel=1e-9)
+    assert found.value("constant") == pytest.approx(odds[0] - (odds[1] - odds[0]) / 2, rel=1e-9)
+    variances = 1 / 21, 1 / 24
+    assert found.standard_error("bid") == pytest.approx(math.sqrt(sum(variances)) / 2, rel=1e-9)
+    doubled = BidAnswers.single_bounded(np.tile(bid, 2), np.tile(yes, 2)).clustered(np.tile(np.arange(200), 2))
+    again = contingent_valuation(doubled).estimates  # everybody twice, and known to be the same
+    assert again.covariance == pytest.approx(found.covariance, rel=1e-9)
+    assert (again.clusters, again.observations) == (200, 400)
+
+
+def test_units_of_bids_and_covariates_do_not_matter() -> None:
+    answers = drawn(400, "logistic", double=True, spike=True, covariate=True)
+    scale = 1e6
+    larger = BidAnswers(
+        answers.lower * scale,
+        answers.upper * scale,
+        answers.bids * scale,
+        True,
+        answers.names,
+        answers.design * [1, 1e5],
+    )
+    one, other = contingent_valuation(answers), contingent_valuation(larger)
+    first, second = one.mean(), other.mean()
+    assert first.estimate is not None
+    assert second.estimate == pytest.approx(first.estimate * scale, rel=1e-9)
+    assert first.standard_error is not None
+    assert second.standard_error == pytest.approx(first.standard_error * scale, rel=1e-7)
+
+
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS)
+def test_errors_of_mean_and_share_are_those_of_their_derivatives(distribution: Distribution) -> None:
+    valuation = contingent_valuation(
+        drawn(500, distribution, double=False, spike=True, covariate=True), distribution=distribution
+    )
+    parameters, step = valuation.estimates, 1e-6
+
+    def moved(direction: np.ndarray) -> ContingentValuation:
+        values = parameters.values + direction
+        changed = Estimates(parameters.names, values, parameters.covariance, 0.0, 1, 1)
+        return ContingentValuation(valuation.answers, changed, distribution)
+
+    pairs = [(moved(direction), moved(-direction)) for direction in np.eye(3) * step]
+    for name in ("mean", "share_at_zero"):
+        slopes = np.array([(getattr(a, name)().estimate - getattr(b, name)().estimate) / (2 * step) for a, b in pairs])
+        expected = math.sqrt(slopes @ parameters.covariance @ slopes)
+        assert getattr(valuation, name)().standard_error == pytest.approx(expected, rel=1e-5)
+
+
+def test_the_three_intervals_agree_in_a_large_survey() -> None:
+    plain = contingent_valuation(drawn(20_000, "logistic", double=True, spike=False))
+    intervals = [plain.mean(method=method).interval for method in ("delta", "krinsky-robb", "fieller")]
+    for interval in intervals:
+        assert interval is not None
+        assert interval == pytest.approx(intervals[0], abs=0.01)
+        assert interval[0] < 2.0 < interval[1]
+    spiked = contingent_valuation(drawn(20_000, "normal", double=True, spike=True), distribution="normal")
+    assert spiked.mean(method="krinsky-robb").interval == pytest.approx(spiked.mean().interval, abs=0.01)
+    with pytest.raises(UnknownName, match="Fieller"):
+        spiked.mean(method="fieller")
+
+
+def test_separation_is_refused() -> None:
+    bid = np.repeat([1.0, 2.0, 4.0, 8.0], 20)
+    with pytest.raises(NoEstimate, match="separate"):
+        contingent_valuation(BidAnswers.single_bounded(bid, bid < 3))
+    sex = np.tile([0.0, 1.0], 40)  # quasi-separation: every woman says yes, men vary
+    yes = (sex == 1) | (np.random.default_rng(0).random(80) < 0.5)
+    with pytest.raises(NoEstimate, match="separate"):
+        contingent_valuation(BidAnswers.single_bounded(bid, yes).with_covariates({"sex": sex}))
+    first = np.full(60, 2.0)  # everybody between 2 and 4: the steeper, the better
+    with pytest.raises(NoEstimate, match="separate"):
+        contingent_valuation(BidAnswers.double_bounded(first, first > 0, 2 * first, first < 0))
+
+
+def test_a_failed_search_is_told_from_separation(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(import_module("dualmandate.elicitation.interval_model"), "MOST_STEPS", 1)
+    with pytest.raises(NoEstimate, match="1 steps"):
+        contingent_valuation(drawn(200, "logistic", double=False, spike=False))
+
+
+def test_bids_without_effect_give_no_number() -> None:
+    generator = np.random.default_rng(1)
+    bid = generator.choice([1.0, 2.0, 4.0], 100)
+    valuation = contingent_valuation(BidAnswers.single_bounded(bid, generator.random(100) < 0.5))
+    assert valuation.mean().estimate is None
+    assert valuation.median(method="krinsky-robb").interval is None
+    spiked = contingent_valuation(
+        BidAnswers.single_bounded([1, 2, 1, 2, 1, 2], [1, 1, 0, 1, 1, 0], pays_anything=[1, 1, 1, 1, 1, 0])
+    )
+    assert spiked.mean().estimate is None
+
+
+def test_bids_that_attract_are_refused() -> None:
+    generator = np.random.default_rng(2)
+    bid = generator.choice([1.0, 2.0, 4.0, 8.0], 2000)
+    valuation = contingent_valuation(BidAnswers.single_bounded(bid, generator.random(2000) < expit(bid / 4 - 1)))
+    with pytest.raises(InvalidPreferences, match="more often"):
+        valuation.mean()
+
+
+def test_an_unknown_distribution() -> None:
+    with pytest.raises(UnknownName, match="weibull"):
+        contingent_valuation(drawn(50, "logistic", double=False, spike=False), distribution="weibull")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS)
+def test_statsmodels_finds_the_same(distribution: Distribution) -> None:
+    import statsmodels.api as oracle
+
+    generator = np.random.default_rng(11)
+    answers = drawn(500, distribution, double=False, spike=False, covariate=True)
+    villages = generator.integers(0, 40, 500)
+    bid = np.where(np.isfinite(answers.lower), answers.lower, answers.upper)
+    table = np.column_stack([answers.design, bid])
+    model = (oracle.Logit if distribution == "logistic" else oracle.Probit)(np.isfinite(answers.lower), table)
+    ours = contingent_valuation(answers, distribution=distribution).estimates
+    theirs = model.fit(disp=0, tol=1e-12, cov_type="HC0")
+    assert ours.values == pytest.approx(theirs.params, rel=1e-6)
+    assert ours.log_likelihood == pytest.approx(theirs.llf, rel=1e-10)
+    assert ours.covariance == pytest.approx(theirs.cov_params(), rel=1e-5)
+    clustered = contingent_valuation(answers.clustered(villages), distribution=distribution).estimates
+    theirs = model.fit(disp=0, tol=1e-12, cov_type="cluster", cov_kwds={"groups": villages, "use_correction": False})
+    assert clustered.covariance == pytest.approx(theirs.cov_params(), rel=1e-5)
+    assert clustered.clusters == 40
