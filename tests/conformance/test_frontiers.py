@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cache
 
 import numpy as np
@@ -13,17 +14,25 @@ from numpy.typing import NDArray
 from dualmandate.frontier import (
     CurveFrontier,
     EnvelopeCurves,
+    ExponentialResponse,
+    FormulaGrant,
     Frontier,
     Measure,
     Simulation,
     SplitCurves,
+    TableTotals,
+    decision_frontier,
     envelope,
     frontier_of,
     in_epsilon,
     measured_error,
+    noisy_answers,
+    peak_of,
     public_guess,
     simulated,
     split,
+    stated_split,
+    with_participation,
 )
 from dualmandate.frontier.curves import MEASURES
 from dualmandate.frontier.difference import derivative
@@ -63,6 +72,15 @@ def split_of_two_gaussians() -> CurveFrontier:
     return split(parts, values={"groups": 40.0}, measures={"groups": "absolute"})
 
 
+def stated_shares() -> CurveFrontier:
+    parts = {
+        "cells": frontier_of(geometric(), identity(4)),
+        "sums": frontier_of(laplace(), prefix(4)),
+        "all": frontier_of(staircase(), total(4)),
+    }
+    return stated_split(parts, {"cells": Fraction(1, 2), "sums": Fraction(1, 3), "all": Fraction(1, 6)})
+
+
 def switching_envelope() -> CurveFrontier:
     """Geometric noise straight on prefix sums, Laplace noise on a strategy: each is best somewhere."""
     return envelope(
@@ -86,6 +104,21 @@ def simulated_chain() -> Frontier:
     return simulated(release, TABLES, histogram=histogram, simulation=plan)
 
 
+def declining_participation() -> CurveFrontier:
+    """Tables of which both still gain where the frontier is looked at; it peaks beyond."""
+    totals = {"identity": TableTotals(40.0, largest=12.0), "total": TableTotals(40.0)}
+    return with_participation(frontier_of(geometric(), TABLES), ExponentialResponse(0.9, 0.05), totals)
+
+
+def decided_chain() -> Frontier:
+    cells = identity(5)
+    grant = FormulaGrant([3.0, 1.0, 2.0, 2.0, 5.0], threshold=2.0, appropriation=30.0)
+    plan = Simulation(tuple(float(loss) for loss in np.logspace(-1.5, 0.5, 6)), 60, seed=4)
+    histogram = Histogram(cells.domain, np.arange(5, dtype=np.int64))
+    release = noisy_answers(geometric().production(cells))
+    return decision_frontier(grant, release, cells, histogram=histogram, simulation=plan)
+
+
 @dataclass(frozen=True)
 class Case:
     """A frontier, losses at which it is smooth, and how exact its slopes are."""
@@ -95,6 +128,7 @@ class Case:
     high: float = 8.0
     precision: float = 1e-6
     strictly: bool = True  # gains accuracy everywhere
+    concave: bool = True  # a decision with a threshold and a fixed sum need not be
     measures: tuple[Measure, ...] = ("squared", "absolute", "largest variance")  # that are smooth
 
 
@@ -117,11 +151,14 @@ CASES = {
         measures=("squared", "largest variance"),
     ),
     "split": Case(split_of_three),
+    "stated shares": Case(stated_shares),
     "split in rho": Case(split_of_two_gaussians),
     "split in epsilon": Case(lambda: in_epsilon(split_of_two_gaussians(), 1e-8)),
     "envelope": Case(switching_envelope),
     "envelope with a guess": Case(envelope_with_a_guess, strictly=False),
     "simulated": Case(simulated_chain, low=0.05, high=2.5),
+    "participation": Case(declining_participation, high=0.9),
+    "decision": Case(decided_chain, low=0.05, high=2.5, concave=False),
 }
 
 
@@ -153,10 +190,10 @@ def test_more_loss_buys_more_accuracy_at_a_falling_rate(name: str) -> None:
     assert np.all(np.diff(accuracies) >= 0)
     for loss in losses:
         assert frontier.marginal_rate_of_transformation(loss) >= 0
-        assert frontier.second_derivative(loss) <= 0
+        assert frontier.second_derivative(loss) <= 0 or not CASES[name].concave
         if CASES[name].strictly:
             assert frontier.marginal_rate_of_transformation(loss) > 0
-            assert frontier.second_derivative(loss) < 0
+            assert frontier.second_derivative(loss) < 0 or not CASES[name].concave
     if CASES[name].strictly:
         assert np.all(np.diff(accuracies) > 0)
 
@@ -238,3 +275,16 @@ def test_a_split_spends_its_loss_and_no_feasible_split_is_better() -> None:
                 parts = zip(curves.groups, shares, strict=True)
                 other = sum(group.weights.total(group.frontier, max(share, 1e-6) * loss) for group, share in parts)
                 assert best <= other * (1 + 1e-12)
+
+
+def test_a_frontier_that_people_leave_ends_at_its_peak() -> None:
+    """Non-monotone as it would be, it is level from the peak on: no more loss buys any more accuracy."""
+    frontier = declining_participation()
+    peak = peak_of(frontier)
+    assert peak is not None
+    assert 0.9 < peak < 20
+    for loss in (1.01 * peak, 2 * peak, 100 * peak):
+        assert frontier.accuracy(loss) == frontier.accuracy(peak)
+        assert frontier.marginal_rate_of_transformation(loss) == 0
+        assert frontier.second_derivative(loss) == 0
+    assert frontier.marginal_rate_of_transformation(0.99 * peak) > 0

@@ -11,10 +11,11 @@ from typing import Literal
 from dualmandate.choice.welfare import SocialWelfare
 from dualmandate.errors import ConflictingLimits, InvalidPreferences, InvalidValue
 from dualmandate.frontier.frontier import Frontier
-from dualmandate.population import Currency
+from dualmandate.frontier.participation import peak_of
+from dualmandate.population import Currency, PrivacyLoss
 from dualmandate.population.units import plural
 
-BoundBy = Literal["preferences", "largest epsilon", "largest rho", "fitness for use", "ledger"]
+BoundBy = Literal["preferences", "largest epsilon", "largest rho", "fitness for use", "ledger", "participation"]
 
 SMALLEST_LOSS, LARGEST_LOSS = 1e-30, 1e9  # no search goes beyond these
 SLACK = 1e-12  # relative room for a cap and a floor that are meant to be equal
@@ -70,6 +71,9 @@ class Limits:
             caps.append((exact(legal), "largest epsilon" if frontier.currency is Currency.EPSILON else "largest rho"))
         if self.remaining is not None:
             caps.append((exact(self.remaining), "ledger"))
+        peak = peak_of(frontier)
+        if peak is not None:  # beyond it a frontier is dominated: more loss for no more accuracy
+            caps.append((PrivacyLoss.chosen(peak, frontier.currency).amount, "participation"))
         if not caps:
             return Bounds(lowest, reason)
         cap, cap_by = min(caps)
@@ -150,7 +154,8 @@ def _smallest_loss(frontier: Frontier, table: str, *, mean_squared_error: float)
 def _conflict(
     lowest: float, reason: str, *, highest: float, highest_by: BoundBy, currency: Currency
 ) -> ConflictingLimits:
-    limit = "the ledger has left" if highest_by == "ledger" else f"largest_{currency} is"
+    others = {"ledger": "the ledger has left", "participation": "accuracy peaks, because people stop taking part, at"}
+    limit = others.get(highest_by, f"largest_{currency} is")
     return ConflictingLimits(
         f"no {currency} satisfies all limits: fitness for use asks for at least {lowest:.6g}, {limit} {highest:.6g}",
         why=f"{reason} needs {currency} ≥ {lowest:.6g}",

@@ -39,12 +39,20 @@ def choose(frontier: Frontier, welfare: SocialWelfare, limits: Limits | None = N
     welfare.check(frontier)
     limits = limits or Limits()
     bounds = limits.bounds(frontier, welfare)
+    best, candidates = best_within(frontier, welfare, bounds)
+    return outcome(frontier, welfare, bounds=bounds, best=best, candidates=candidates)
+
+
+def best_within(
+    frontier: Frontier, welfare: SocialWelfare, bounds: Bounds
+) -> tuple[LocalOptimum, tuple[LocalOptimum, ...]]:
+    """The best of all local optima and ends between bounds, and all of them; refused where no loss is best."""
     candidates = local_optima(frontier, welfare, bounds)
     peaks = [candidate for candidate in candidates if candidate.kind != "minimum"]
     best = max(peaks, key=lambda candidate: candidate.welfare, default=None)
     _refuse_unbounded(frontier, welfare, bounds=bounds, best=best)
     assert best is not None
-    return outcome(frontier, welfare, bounds=bounds, best=best, candidates=candidates)
+    return best, candidates
 
 
 def local_optima(frontier: Frontier, welfare: SocialWelfare, bounds: Bounds | None = None) -> tuple[LocalOptimum, ...]:

@@ -4,17 +4,38 @@ Every picture is an Altair chart made from the rows of its twin: what the pictur
 differ. `save` writes PNG, SVG or a self-contained page.
 """
 
+from dualmandate.figures.auctions import auction_picture, auction_twin, monopoly_picture, monopoly_twin
 from dualmandate.figures.consequences import consequences, consequences_twin
 from dualmandate.figures.cover import cover, cover_twins
+from dualmandate.figures.decisions import decisions_picture, decisions_twin
+from dualmandate.figures.existing import existing_picture, existing_twin
+from dualmandate.figures.institutions import institutions, institutions_twin
+from dualmandate.figures.offering import offering_picture, offering_twin
+from dualmandate.figures.participation import participation_picture, participation_twin
+from dualmandate.figures.paths import path_picture, path_twin
+from dualmandate.figures.pooled import forest, pooled_twin
+from dualmandate.figures.provision import provision_picture, provision_twin
 from dualmandate.figures.rates import rates, rates_twin
 from dualmandate.figures.regret import regret, regret_twin
+from dualmandate.figures.robust import robust, robust_twin
 from dualmandate.figures.saving import headline, inline_svg, png, save, specification, svg, write
+from dualmandate.figures.social_choice import gains_twin, social_choice, social_choice_twin
 from dualmandate.figures.strategies import strategies, strategies_twin
+from dualmandate.figures.studies import study_picture, study_twin
+from dualmandate.figures.survey_worth import survey_worth, survey_worth_twin
 from dualmandate.figures.tangency import tangency, tangency_twin
 from dualmandate.figures.technologies import technologies, technologies_twin
 from dualmandate.figures.theme import DARK, LIGHT, NARROW, WIDE
 from dualmandate.figures.tornado import tornado, tornado_twin
 from dualmandate.figures.twin import Column, Twin
+from dualmandate.figures.uncertainty import (
+    distribution,
+    distribution_twin,
+    regret_distribution,
+    regret_distribution_twin,
+)
+from dualmandate.figures.valuation import valuation_curve, valuation_twin
+from dualmandate.figures.votes_and_charges import charges, charges_twin, votes, votes_twin
 from dualmandate.figures.welfare import welfare_curve, welfare_twin
 from dualmandate.figures.what_if import WhatIf, what_if, what_if_choices, what_if_twin
 
@@ -26,21 +47,56 @@ __all__ = [
     "Column",
     "Twin",
     "WhatIf",
+    "auction_picture",
+    "auction_twin",
+    "charges",
+    "charges_twin",
     "consequences",
     "consequences_twin",
     "cover",
     "cover_twins",
+    "decisions_picture",
+    "decisions_twin",
+    "distribution",
+    "distribution_twin",
+    "existing_picture",
+    "existing_twin",
+    "forest",
+    "gains_twin",
     "headline",
     "inline_svg",
+    "institutions",
+    "institutions_twin",
+    "monopoly_picture",
+    "monopoly_twin",
+    "offering_picture",
+    "offering_twin",
+    "participation_picture",
+    "participation_twin",
+    "path_picture",
+    "path_twin",
     "png",
+    "pooled_twin",
+    "provision_picture",
+    "provision_twin",
     "rates",
     "rates_twin",
     "regret",
+    "regret_distribution",
+    "regret_distribution_twin",
     "regret_twin",
+    "robust",
+    "robust_twin",
     "save",
+    "social_choice",
+    "social_choice_twin",
     "specification",
     "strategies",
     "strategies_twin",
+    "study_picture",
+    "study_twin",
+    "survey_worth",
+    "survey_worth_twin",
     "svg",
     "tangency",
     "tangency_twin",
@@ -48,6 +104,10 @@ __all__ = [
     "technologies_twin",
     "tornado",
     "tornado_twin",
+    "valuation_curve",
+    "valuation_twin",
+    "votes",
+    "votes_twin",
     "welfare_curve",
     "welfare_twin",
     "what_if",

@@ -18,6 +18,7 @@ Rows = Iterable[Mapping[str, Cell]]
 Mark: TypeAlias = alt.Chart | alt.LayerChart
 LINE_HEIGHT = 16  # px
 DENSE_DECADES, MANY_DECADES = 1.6, 7  # below: ticks at 1, 2, 5; above: every second power of ten
+NARROW_DECADES = 0.8  # below: ticks at 1, 1.5, 2, 3, 4, 5, 7
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,11 @@ class Ruler:
         if not self.log:
             return None
         decades = math.log10(self.high / self.low)
-        steps = (1, 2, 5) if decades < DENSE_DECADES else (1, 3) if decades < 2 * DENSE_DECADES else (1,)
+        steps: tuple[float, ...] = (
+            (1, 2, 5) if decades < DENSE_DECADES else (1, 3) if decades < 2 * DENSE_DECADES else (1,)
+        )
+        if decades < NARROW_DECADES:
+            steps = (1, 1.5, 2, 3, 4, 5, 7)
         stride = 2 if decades > MANY_DECADES else 1
         powers = range(math.floor(math.log10(self.low)), math.ceil(math.log10(self.high)) + 1, stride)
         places = [step * 10.0**power for power in powers for step in steps]

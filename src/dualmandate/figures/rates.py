@@ -20,6 +20,7 @@ REACH = 8.0  # from an eighth of the chosen loss to eight times it
 ROOM = 0.2  # of the height, for the words of one curve above those of the other
 FINDINGS = {
     "preferences": "Below {loss} accuracy is worth more than its privacy; above, less",
+    "participation": "At {loss} accuracy peaks: {mrt} is gained for one more unit, and {wta} asked for it",
     "largest rho": "At {loss} the cap binds: accuracy gained, {mrt}, still exceeds the {wta} asked for it",
     "largest epsilon": "At {loss} the cap binds: accuracy gained, {mrt}, still exceeds the {wta} asked for it",
     "fitness for use": "At {loss} fitness for use binds: accuracy gained, {mrt}, is less than the {wta} asked for it",
@@ -60,13 +61,14 @@ def rates(frontier: Frontier, welfare: SocialWelfare, choice: Choice, *, width: 
     twin, letter, roomy = rates_twin(frontier, welfare, choice), loss_symbol(choice.currency), width >= ROOMY
     produced, asked, dollars = "marginal_rate_of_transformation", "willingness_to_accept", _in_dollars(choice)
     here = next(row for row in twin.rows if row["marked"])
-    heights = [amount(row, key) for row in twin.rows for key in (produced, asked) if amount(row, key) > 0]
+    buying = [row for row in twin.rows if amount(row, produced) > 0]  # a frontier that people leave ends
+    heights = [amount(row, key) for row in buying for key in (produced, asked) if amount(row, key) > 0]
     middle = amount(here, produced)
     plane = Plane(
         Ruler(f"privacy loss {letter}", amount(twin.rows[0], "loss"), amount(twin.rows[-1], "loss"), log=True),
         Ruler(
             f"↑ {'value of ' * dollars}accuracy per unit of {letter}{', USD' * dollars}",
-            max(min(heights), middle / 1e5),
+            max(min(heights) / (1 if len(buying) == len(twin.rows) else 30), middle / 1e5),
             min(max(heights), middle * 1e5),
             log=True,
             labels=MONEY_AXIS if dollars else NUMBER_AXIS,
@@ -79,8 +81,8 @@ def rates(frontier: Frontier, welfare: SocialWelfare, choice: Choice, *, width: 
     sinking = amount(early, asked) < 0.8 * amount(twin.rows[0], asked)
     picture = layered(
         plane.vertical(choice.epsilon, color=LIGHT.quiet, dash=(2, 4), top=middle),
-        plane.curve(twin.rows, "loss", produced, color=LIGHT.production),
-        plane.curve(twin.rows, "loss", asked, color=LIGHT.preference),
+        plane.curve(buying, "loss", produced, color=LIGHT.production),
+        plane.curve(buying, "loss", asked, color=LIGHT.preference),
         plane.points(gap, "loss", asked, color=LIGHT.preference, name="asked"),
         plane.points([here], "loss", produced, color=LIGHT.ink, name="optimum"),
         plane.words(

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 REACH = (0.55, 2.2)  # from this share of the chosen loss to this multiple of it
 FINDINGS = {
     "preferences": "At {loss}, one more unit of privacy loss costs exactly what its accuracy is worth",
+    "participation": "The choice stops at {loss}, where accuracy peaks: beyond it people no longer take part",
     "largest rho": "The cap stops at {loss}, where more accuracy would still be worth its privacy",
     "largest epsilon": "The cap stops at {loss}, where more accuracy would still be worth its privacy",
     "fitness for use": "Fitness for use asks for {loss}, more privacy loss than preferences alone would",

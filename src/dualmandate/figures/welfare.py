@@ -24,6 +24,7 @@ END_NAMES = {
     "largest rho": "cap",
     "ledger": "account",
     "fitness for use": "fit for use",
+    "participation": "peak of accuracy",
 }
 
 

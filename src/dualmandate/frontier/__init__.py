@@ -3,6 +3,7 @@
 from dualmandate.frontier.closed_form import ClosedFormCurves, frontier_of
 from dualmandate.frontier.converted import ConvertedCurves, in_epsilon
 from dualmandate.frontier.curves import CurveFrontier, Curves, TableWeights
+from dualmandate.frontier.decision import Decision, FormulaGrant, decision_frontier, noisy_answers
 from dualmandate.frontier.envelope import EnvelopeCurves, Switch, envelope
 from dualmandate.frontier.error_curve import ErrorCurve, interval, measured_error, relative_error
 from dualmandate.frontier.frontier import Frontier, Measure
@@ -15,9 +16,23 @@ from dualmandate.frontier.lower_bound import (
     strategy_bound,
     unbiased_bound,
 )
-from dualmandate.frontier.simulated import Release, SimulatedCurves, Simulation, simulated
+from dualmandate.frontier.participation import (
+    ExponentialResponse,
+    ParticipationCurves,
+    Response,
+    TableTotals,
+    peak_of,
+    with_participation,
+)
+from dualmandate.frontier.simulated import Release, SimulatedCurves, Simulation, simulated, simulated_numbers
 from dualmandate.frontier.spectrum import Spectrum, spectrum
 from dualmandate.frontier.split import Allocation, SplitCurves, power_split, split
+from dualmandate.frontier.stated import StatedCurves, stated_split
+from dualmandate.frontier.worst_case import (
+    PowerLawTechnology,
+    multiplicative_weights_exponential,
+    private_multiplicative_weights,
+)
 
 __all__ = [
     "Allocation",
@@ -25,20 +40,29 @@ __all__ = [
     "ConvertedCurves",
     "CurveFrontier",
     "Curves",
+    "Decision",
     "EnvelopeCurves",
     "ErrorCurve",
+    "ExponentialResponse",
+    "FormulaGrant",
     "Frontier",
     "GuessCurves",
     "LowerBound",
     "Measure",
+    "ParticipationCurves",
+    "PowerLawTechnology",
     "Release",
+    "Response",
     "SimulatedCurves",
     "Simulation",
     "Spectrum",
     "SplitCurves",
+    "StatedCurves",
     "Switch",
+    "TableTotals",
     "TableWeights",
     "count_bound",
+    "decision_frontier",
     "efficiency",
     "envelope",
     "frontier_of",
@@ -46,12 +70,19 @@ __all__ = [
     "interval",
     "matrix_bound",
     "measured_error",
+    "multiplicative_weights_exponential",
+    "noisy_answers",
+    "peak_of",
     "power_split",
+    "private_multiplicative_weights",
     "public_guess",
     "relative_error",
     "simulated",
+    "simulated_numbers",
     "spectrum",
     "split",
+    "stated_split",
     "strategy_bound",
     "unbiased_bound",
+    "with_participation",
 ]

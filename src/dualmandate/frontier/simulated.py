@@ -146,7 +146,24 @@ def simulated(
     a frontier is printed.
     """
     truth = np.asarray(workload.answers(histogram.counts), dtype=np.float64)
-    ends = np.cumsum([table.query_count for table in workload.tables])
+    query_counts = {table.name: table.query_count for table in workload.tables}
+    return simulated_numbers(
+        release, truth, query_counts, histogram=histogram, simulation=simulation, currency=currency, name=name
+    )
+
+
+def simulated_numbers(
+    release: Release,
+    truth: NDArray[np.float64],
+    query_counts: Mapping[str, int],
+    *,
+    histogram: Histogram,
+    simulation: Simulation,
+    currency: Currency = Currency.EPSILON,
+    name: str = "simulated",
+) -> CurveFrontier:
+    """The same for any numbers that a chain ends in, beside the `truth` of shape (Σ query counts,), table by table."""
+    ends = np.cumsum(list(query_counts.values()))
     measured = [
         _measure_at(release, loss, histogram, truth=truth, ends=ends, simulation=simulation)
         for loss in simulation.losses
@@ -157,14 +174,13 @@ def simulated(
     }
     silent = np.argwhere(tallies["squared"].means == 0.0)
     if silent.size:
-        loss, table = simulation.losses[silent[0][0]], workload.tables[silent[0][1]].name
+        loss, table = simulation.losses[silent[0][0]], list(query_counts)[silent[0][1]]
         raise InvalidLoss(
             f"no error was seen in '{table}' at {currency} = {loss:g}",
             why=f"{simulation.repetitions} repetitions are too few to see how rare its errors are",
             instead="simulate more repetitions, or only smaller losses",
         )
-    query_counts = {table.name: table.query_count for table in workload.tables}
-    return CurveFrontier(name, currency, query_counts, SimulatedCurves(name, simulation, tallies))
+    return CurveFrontier(name, currency, dict(query_counts), SimulatedCurves(name, simulation, tallies))
 
 
 def _measure_at(

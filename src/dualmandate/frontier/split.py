@@ -141,14 +141,8 @@ def split(
     as a mapping keep their names; others are named after their tables. Each group's errors must be convex in its loss.
     """
     named = frontiers if isinstance(frontiers, Mapping) else {" + ".join(f.tables): f for f in frontiers}
-    currency = _common_currency(tuple(named.values()))
-    query_counts = {table: count for f in named.values() for table, count in f.query_counts.items()}
-    if len(query_counts) != sum(len(f.tables) for f in named.values()) or (len(named) != len(frontiers)):
-        raise InvalidWorkload(
-            "a table is measured in two groups",
-            why="its value would be counted twice",
-            instead="put each table into one group",
-        )
+    currency = common_currency(tuple(named.values()))
+    query_counts = counts_of_groups(named, len(frontiers))
     weights = TableWeights.of(tuple(query_counts), values, measures)
     groups = tuple(_Group(name, frontier, weights.only(frontier.tables)) for name, frontier in named.items())
     worthless = next((group.name for group in groups if not any(group.weights.values)), None)
@@ -162,7 +156,20 @@ def split(
     return CurveFrontier(name, currency, query_counts, SplitCurves(groups, weights))
 
 
-def _common_currency(frontiers: tuple[Frontier, ...]) -> Currency:
+def counts_of_groups(named: Mapping[str, Frontier], given: int | None = None) -> dict[str, int]:
+    """The queries of every table, each of which is in one group; `given` groups there were before they had names."""
+    query_counts = {table: count for f in named.values() for table, count in f.query_counts.items()}
+    if len(query_counts) != sum(len(f.tables) for f in named.values()) or len(named) != (given or len(named)):
+        raise InvalidWorkload(
+            "a table is measured in two groups",
+            why="its value would be counted twice",
+            instead="put each table into one group",
+        )
+    return query_counts
+
+
+def common_currency(frontiers: tuple[Frontier, ...]) -> Currency:
+    """The one currency that all of them count their loss in."""
     currencies = {frontier.currency for frontier in frontiers}
     if len(currencies) != 1:
         raise InvalidLoss(

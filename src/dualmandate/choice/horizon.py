@@ -1,0 +1,221 @@
+"""Preferences that change with time: records that become public after H years, and a budget over many releases.
+
+A privacy loss costs κ a year until the records are opened in year H (72 years after a census), discounted by β a year.
+A release in year t therefore costs k_t = κ·(β^t − β^H)/(1 − β) per unit of loss in money of year 0: later releases
+have fewer years to do harm. What errors cost in release t counts β^t. Without a cap on the sum of losses each release
+is chosen for itself; with a cap E all face one more cost μ, the same for all, that makes the losses add up to E:
+
+    ε_t = (2·c_t·β^t/(k_t + μ))^(1/3) where errors cost c_t/ε² and losses a linear amount.
+
+For other frontiers and costs the same condition, gain less cost = μ in every release, is solved numerically. The
+stated disclosure cost is that of a release today, k_0.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from dualmandate.choice.information import LinearCost
+from dualmandate.choice.limits import Limits
+from dualmandate.choice.optimum import advantage, choose
+from dualmandate.choice.welfare import Group, SocialWelfare
+from dualmandate.errors import InvalidPreferences, NoOptimum
+from dualmandate.frontier.frontier import Frontier
+
+SHADOW = "the budget for all releases"
+SMALLEST_SHARE = 1e-12  # of a release's own choice, below which it gets nothing
+
+
+@dataclass(frozen=True)
+class Horizon:
+    """When records become public, and how the future is discounted."""
+
+    disclosure_after_years: float = math.inf  # H > 0
+    discount_factor: float = 0.97  # β in (0, 1], a year
+
+    def __post_init__(self) -> None:
+        if not (self.disclosure_after_years > 0 and 0 < self.discount_factor <= 1):
+            raise InvalidPreferences(
+                f"disclosure after {self.disclosure_after_years:g} years, discounted by {self.discount_factor:g}",
+                why="records are opened after some time, and a later dollar counts no more than one today",
+                instead="state years above 0 and 0 < discount_factor ≤ 1",
+            )
+        if self.discount_factor == 1 and math.isinf(self.disclosure_after_years):
+            raise InvalidPreferences(
+                "records that are never opened, and a future that is not discounted",
+                why="a privacy loss would then cost an infinite amount",
+                instead="state disclosure_after_years, or a discount_factor below 1",
+            )
+
+    def years_of_harm(self, year: float) -> float:
+        """(β^t − β^H)/(1 − β): years from t until the records are opened, each worth its discounted share of one."""
+        beta, opened = self.discount_factor, self.disclosure_after_years
+        if year >= opened:
+            return 0.0
+        if beta == 1:
+            return opened - year
+        return (math.pow(beta, year) - math.pow(beta, opened)) / (1 - beta)
+
+    def cost_of(self, year: float) -> float:
+        """k_t/k_0: what a loss in year t costs, relative to the same loss today."""
+        return self.years_of_harm(year) / self.years_of_harm(0.0)
+
+    def value_of(self, year: float) -> float:
+        """β^t: what a dollar in year t is worth today."""
+        return math.pow(self.discount_factor, year)
+
+    def seen_from_today(self, welfare: SocialWelfare, year: float) -> SocialWelfare:
+        """The welfare of a release in year t, in money of today."""
+        cost, value = self.cost_of(year), self.value_of(year)
+        groups = tuple(replace(g, information_utility=g.information_utility.scaled(cost)) for g in welfare.groups)
+        return replace(welfare, groups=groups, table_values=tuple(t.scaled(value) for t in welfare.table_values))
+
+
+@dataclass(frozen=True)
+class PlannedRelease:
+    """One release of the path: when, at which loss, and what it costs in money of today."""
+
+    year: float
+    epsilon: float
+    alone: float  # what would be chosen without a cap on the sum
+    privacy_cost: float  # USD
+    data_loss: float  # USD
+
+
+@dataclass(frozen=True)
+class Path:
+    """Losses of all releases, and the shadow price that one more unit of the cap is worth."""
+
+    releases: tuple[PlannedRelease, ...]
+    cap: float | None  # on the sum
+    price: float  # μ, USD per unit of loss; 0 where the cap does not bind
+
+    @property
+    def total(self) -> float:
+        """Σ ε_t."""
+        return math.fsum(release.epsilon for release in self.releases)
+
+    @property
+    def welfare(self) -> float:
+        """USD of today; ≤ 0."""
+        return -math.fsum(release.privacy_cost + release.data_loss for release in self.releases)
+
+
+def budget_path(
+    frontiers: Sequence[Frontier] | Frontier,
+    welfare: SocialWelfare,
+    *,
+    years: Sequence[float],
+    horizon: Horizon,
+    cap: float | None = None,
+    limits: Limits | None = None,
+) -> Path:
+    """The best privacy loss of every release, one a year stated, under a cap on their sum (None: no cap).
+
+    One frontier serves all releases, or each has its own. Limits hold for each release. A cap needs costs that rise
+    ever faster or alike (linear, exponential): otherwise no one price shares it out.
+    """
+    moments = tuple(float(year) for year in years)
+    technologies = tuple(frontiers) if isinstance(frontiers, Sequence) else (frontiers,) * len(moments)
+    _check(moments, technologies, welfare, horizon=horizon, cap=cap)
+    limits = limits or Limits()
+    seen = [horizon.seen_from_today(welfare, year) for year in moments]
+    chosen = [choose(frontier, each, limits) for frontier, each in zip(technologies, seen, strict=True)]
+    alone = [choice.epsilon for choice in chosen]
+    floors = [limits.bounds(frontier, each).lowest or 0.0 for frontier, each in zip(technologies, seen, strict=True)]
+    turns = [_Turn(*each) for each in zip(technologies, seen, alone, floors, strict=True)]
+    price = _shadow_price(turns, cap) if cap is not None and math.fsum(alone) > cap else 0.0
+    losses = alone if price == 0.0 else [turn.at(price) for turn in turns]
+    rows = tuple(
+        PlannedRelease(year, loss, own, each.privacy_cost(loss), each.data_loss(frontier, loss))
+        for year, loss, own, each, frontier in zip(moments, losses, alone, seen, technologies, strict=True)
+    )
+    return Path(rows, cap, price)
+
+
+@dataclass(frozen=True)
+class _Turn:
+    """One release's demand for loss at a shadow price."""
+
+    frontier: Frontier
+    welfare: SocialWelfare
+    alone: float
+    floor: float
+
+    def at(self, price: float) -> float:
+        """The loss at which gain less cost is the price; it falls with the price, and never below the floor."""
+        from scipy.optimize import brentq
+
+        shadow = Group(SHADOW, 1.0, LinearCost(price, self.frontier.currency))
+        dearer = replace(self.welfare, groups=(*self.welfare.groups, shadow))
+        low, high = self.alone * SMALLEST_SHARE, self.alone
+        if self.floor > 0:
+            low = self.floor
+        if low >= high or advantage(self.frontier, dearer, high) >= 0:
+            return high
+        if advantage(self.frontier, dearer, low) <= 0:
+            return low
+        logs = brentq(
+            lambda log: advantage(self.frontier, dearer, math.exp(log)), math.log(low), math.log(high), xtol=1e-13
+        )
+        return math.exp(logs)
+
+
+def _shadow_price(turns: Sequence[_Turn], cap: float) -> float:
+    """μ at which the releases together spend the cap."""
+    from scipy.optimize import brentq
+
+    least = math.fsum(turn.floor for turn in turns)
+    if least >= cap:
+        raise NoOptimum(
+            f"releases that must be fit for use need {least:.6g} together, and {cap:.6g} is allowed",
+            why="each of them has a least accuracy",
+            instead="raise the cap by decision, release less often, or allow larger errors",
+        )
+
+    def excess(log_price: float) -> float:
+        price = math.exp(log_price)
+        return math.fsum(turn.at(price) for turn in turns) - cap
+
+    scale = max(turn.welfare.marginal_privacy_cost(turn.alone) for turn in turns)
+    low = high = math.log(scale) if scale > 0 else 0.0
+    while excess(low) < 0:
+        low -= 2.0
+    while excess(high) > 0:
+        high += 2.0
+    return math.exp(brentq(excess, low, high, xtol=1e-13))
+
+
+def _check(
+    years: tuple[float, ...],
+    frontiers: tuple[Frontier, ...],
+    welfare: SocialWelfare,
+    *,
+    horizon: Horizon,
+    cap: float | None,
+) -> None:
+    late = [year for year in years if not 0 <= year < horizon.disclosure_after_years]
+    if late or not years or len(years) != len(frontiers):
+        raise InvalidPreferences(
+            f"a release in year {late[0]:g}" if late else f"{len(years)} years for {len(frontiers)} frontiers",
+            why=f"records are opened after {horizon.disclosure_after_years:g} years, and each release has its frontier",
+            instead="state years from 0 on, before the records are opened, and one frontier for all or for each",
+        )
+    if cap is not None and not (math.isfinite(cap) and cap > 0):
+        raise InvalidPreferences(
+            f"a cap of {cap:g} on all releases", why="nothing could be released", instead="state a cap above 0"
+        )
+    if cap is not None and not all(group.information_utility.convex for group in welfare.groups):
+        raise InvalidPreferences(
+            "a cap on the sum of losses whose cost is bounded",
+            why="each further unit of loss costs less, so that no one price shares the cap out",
+            instead="state a linear or exponential cost, or leave the cap out",
+        )
+    if welfare.other_losses:
+        raise InvalidPreferences(
+            "losses that are not proportional to expected errors cannot be discounted",
+            why="each release counts the value of every table's accuracy at its own year",
+            instead="state the value of accuracy table by table",
+        )

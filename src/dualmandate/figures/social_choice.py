@@ -1,0 +1,187 @@
+"""Every rule of social choice on one axis: what people want, what each rule chooses, who gains and who loses."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import altair as alt
+
+from dualmandate.figures.grid import log_grid
+from dualmandate.figures.plane import LINE_HEIGHT, Align, Mark, Plane, Ruler, layered
+from dualmandate.figures.theme import LIGHT, SERIES, WIDE, dress
+from dualmandate.figures.twin import Column, Twin, amount
+from dualmandate.figures.wording import MONEY_AXIS, loss_symbol, number
+
+if TYPE_CHECKING:
+    from dualmandate.choice import SocialChoiceRow, SocialChoices
+
+MARGIN = 1.4  # times the lowest and the highest loss shown
+ROW_HEIGHT = 34  # px, one rule
+GAINS_HEIGHT = 230  # px
+EDGES = 92  # px, axes and labels beside the panels
+MOST_NAMED = 6  # groups, as many as there are colors
+LETTER = 6.4  # px, mean width of a letter in a label
+
+
+def social_choice_twin(choices: SocialChoices) -> Twin:
+    """The table of all rules: what each chooses, welfare there, and what a member of each group gains by it."""
+    letter = loss_symbol(choices.profile.frontier.currency)
+    names = choices.profile.society.names
+    rows = tuple(
+        {
+            "rule": row.rule,
+            "loss": row.epsilon if _shown(row.epsilon) else None,
+            "welfare": row.welfare,
+            **{f"gain {name}": row.gains.get(name) for name in names},
+            "words": row.words,
+            "marked": row.rule == "utilitarian",
+        }
+        for row in choices.rows
+    )
+    return Twin(
+        caption=f"What each rule chooses, and what a member of each group gains against {letter} = "
+        f"{number(choices.against, 4)}",
+        columns=(
+            Column("rule", "rule", "text"),
+            Column("loss", f"privacy loss {letter}", "loss"),
+            Column("welfare", "welfare", "money"),
+            *(Column(f"gain {name}", f"gain of one of {name}", "money") for name in names),
+            Column("words", "where", "text"),
+        ),
+        rows=rows,
+    )
+
+
+def gains_twin(choices: SocialChoices) -> Twin:
+    """Rows behind the lower panel: what a member of each group gains at each loss, USD, against the status quo."""
+    letter = loss_symbol(choices.profile.frontier.currency)
+    low, high = _ends(choices)
+    names = choices.profile.society.names
+    rows = tuple(
+        {
+            "loss": loss,
+            **choices.profile.gains(loss, choices.against),
+            "marked": loss == choices.against,
+        }
+        for loss in log_grid(low, high, through=(choices.against,), points=81)
+    )
+    return Twin(
+        caption=f"Who gains and who loses at each {letter}, against {letter} = {number(choices.against, 4)}",
+        columns=(
+            Column("loss", f"privacy loss {letter}", "loss"),
+            *(Column(name, f"gain of one of {name}", "money") for name in names),
+        ),
+        rows=rows,
+    )
+
+
+def social_choice(choices: SocialChoices, *, width: int = WIDE) -> alt.VConcatChart:
+    """Peaks and rules on one axis of losses, and below it the gains and losses of each group."""
+    letter, inner = loss_symbol(choices.profile.frontier.currency), width - EDGES
+    answered = [row for row in choices.rows if _shown(row.epsilon)]
+    ruler = Ruler("", *_ends(choices), log=True, hidden=True)
+    upper = _rules(choices, answered, ruler, width=inner).properties(
+        width=inner, height=ROW_HEIGHT * (len(answered) + 1)
+    )
+    lower = _gains(choices, replace(ruler, title=f"privacy loss {letter}", hidden=False), width=inner)
+    places = [row.epsilon for row in answered if row.epsilon is not None]
+    span = f"between {number(min(places))} and {number(max(places))}"
+    return dress(
+        alt.vconcat(upper, lower.properties(width=inner, height=_height(choices)), spacing=26),
+        title=f"What people want differs; the rules of social choice choose {letter} {span}",
+        subtitle="Above: what each group wants (first row) and what each rule chooses; shaded: efficient losses. "
+        f"Below: what one member of each group gains or loses, US dollars, against {letter} = "
+        f"{number(choices.against, 4)}",
+        width=width,
+    )
+
+
+def _rules(choices: SocialChoices, answered: Sequence[SocialChoiceRow], ruler: Ruler, *, width: int) -> alt.LayerChart:
+    """One row a rule with its choice, below the row of peaks."""
+    plane = Plane(ruler, Ruler("", float(len(answered) + 1), 0.0, hidden=True))
+    marks: list[Mark] = []
+    for low, high in choices.profile.pareto_set:
+        inside = max(low, ruler.low), min(high, ruler.high)
+        if inside[0] < inside[1]:
+            marks.append(plane.closed(*inside))
+    for i, peak in enumerate(choices.profile.peaks):
+        color = SERIES[i % len(SERIES)]
+        at = min(max(peak.epsilon, ruler.low * 1.02), ruler.high / 1.02)
+        arrow = "→ " if math.isinf(peak.epsilon) else "← " if peak.epsilon == 0 else ""
+        marks += [
+            plane.points([{"x": at, "y": 0.62}], "x", "y", color=color, name=f"peak{i}", filled=True),
+            plane.words(
+                at,
+                0.62,
+                arrow + _short(peak.name, width),
+                color=color,
+                align=_side(ruler, at),
+                shift=(0, -8),
+            ),
+        ]
+    for i, row in enumerate(answered):
+        assert row.epsilon is not None
+        y = i + 1.62
+        label = f"{row.rule[:1].upper()}{row.rule[1:]}: {number(row.epsilon)}"
+        side = _side(ruler, row.epsilon)
+        marks += [
+            plane.horizontal(y, color=LIGHT.grid),
+            plane.points([{"x": row.epsilon, "y": y}], "x", "y", color=LIGHT.ink, name=f"rule{i}", filled=True),
+            plane.words(row.epsilon, y, label, align=side, shift=(0, -7)),
+        ]
+    return layered(*marks)
+
+
+def _gains(choices: SocialChoices, ruler: Ruler, *, width: int) -> alt.LayerChart:
+    """What a member of each group gains at each loss; the names stand in a band above the lines."""
+    twin, names = gains_twin(choices), choices.profile.society.names
+    highest = max(0.0, *(amount(row, name) for row in twin.rows for name in names))
+    at_rules = [gain for row in choices.rows for gain in row.gains.values()]
+    size = max([highest, *map(abs, at_rules)]) or 1.0
+    lowest = max(min(amount(row, name) for row in twin.rows for name in names), -2.5 * size)
+    named = names[:MOST_NAMED]
+    band = LINE_HEIGHT * (len(named) + 0.5) / _height(choices)  # share of the height
+    top = (size * 1.1 - band * lowest) / (1 - band)
+    plane = Plane(ruler, Ruler("↑ gain of one member, USD", lowest, top, labels=MONEY_AXIS))
+    marks: list[Mark] = [
+        plane.horizontal(0.0, color=LIGHT.quiet),
+        plane.vertical(choices.against, color=LIGHT.quiet, dash=(4, 3), top=size * 1.1),
+    ]
+    for i, name in enumerate(names):
+        marks.append(plane.curve(twin.rows, "loss", name, color=SERIES[i % len(SERIES)]))
+    for i, name in enumerate(named):
+        height = plane.up.value(1 - LINE_HEIGHT * i / _height(choices))
+        marks.append(plane.words(ruler.low, height, _short(name, 2 * width), color=SERIES[i], shift=(4, 5)))
+    return layered(*marks)
+
+
+def _height(choices: SocialChoices) -> float:
+    """The lower panel's, px: the lines and the names above them."""
+    return GAINS_HEIGHT + LINE_HEIGHT * min(len(choices.profile.society.names), MOST_NAMED)
+
+
+def _short(name: str, width: int) -> str:
+    """A name that leaves room for another beside it."""
+    letters = max(10, int(width / LETTER / 2.2))
+    return name if len(name) <= letters else f"{name[: letters - 1].rstrip()}…"
+
+
+def _side(ruler: Ruler, loss: float) -> Align:
+    """Which way a label leans so that it stays inside."""
+    share = ruler.share(loss)
+    return "left" if share < 0.2 else "right" if share > 0.8 else "center"
+
+
+def _ends(choices: SocialChoices) -> tuple[float, float]:
+    peaks = [peak.epsilon for peak in choices.profile.peaks]
+    rules = [row.epsilon for row in choices.rows if row.epsilon is not None]
+    places = [place for place in (*peaks, *rules, choices.against) if _shown(place)]
+    low, high = choices.profile.span
+    return max(min(places) / MARGIN, low), min(max(places) * MARGIN, high)
+
+
+def _shown(loss: float | None) -> bool:
+    return loss is not None and 0 < loss < math.inf

@@ -1,0 +1,108 @@
+"""Auctions: hand cases, thousands of markets with lies in them, and the accuracy that is promised."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pytest
+
+from dualmandate.choice.markets import QUALITY, Sale, fair_query, min_cost_auction
+from dualmandate.errors import ConflictingLimits, InvalidPreferences
+
+COSTS = (1.0, 2.0, 3.0, 4.0, 10.0, 20.0)
+Auction = Callable[[Sequence[float]], Sale]
+
+
+def test_min_cost_auction_by_hand() -> None:
+    sale = min_cost_auction(COSTS, 0.5)
+    assert sale.sellers == (0, 1, 2, 3, 4)
+    assert sale.epsilon == pytest.approx(0.532871, abs=1e-6)
+    assert sale.payment == pytest.approx(10.657415, abs=1e-6)
+    assert sale.total == pytest.approx(53.287076, abs=1e-6)
+    assert sale.noise_scale == pytest.approx(0.5 * 6 / QUALITY)
+
+
+def test_fair_query_by_hand() -> None:
+    sale = fair_query(COSTS, 3.0)
+    assert sale.sellers == (0, 1, 2)
+    assert sale.epsilon == pytest.approx(1 / 3)
+    assert (sale.payment, sale.total) == (1.0, 3.0)
+    assert sale.noise_scale == 3.0
+    # The order of the list does not matter, and the price never exceeds what the next one asks.
+    shuffled = fair_query((20.0, 3.0, 1.0, 10.0, 2.0, 4.0), 3.0)
+    assert shuffled.sellers == (2, 4, 1)
+    assert fair_query((1.0, 1.0, 1.1, 50.0), 1e3).payment == pytest.approx(50.0)
+    assert fair_query((1.0, 1.0, 1.1, 50.0), 3.4).payment == pytest.approx(3.4 / 3)
+
+
+def test_a_budget_that_buys_nobody() -> None:
+    sale = fair_query((5.0, 6.0), 1.0)
+    assert (sale.sellers, sale.epsilon, sale.total, sale.largest_bias) == ((), 0.0, 0.0, 1.0)
+
+
+def markets(kind: str, count: int) -> list[tuple[list[float], Auction, float | None]]:
+    """Random markets of 2 to 12 people with an auction each, and the budget where it has one."""
+    generator = np.random.default_rng(11 if kind == "fair query" else 12)
+    made: list[tuple[list[float], Auction, float | None]] = []
+    while len(made) < count:
+        people = int(generator.integers(2, 13))
+        costs = generator.lognormal(0.0, 1.2, people).round(2).tolist()  # rounding makes ties
+        if kind == "fair query":
+            budget = float(generator.lognormal(0.5, 1.5))
+            made.append((costs, lambda bids, budget=budget: fair_query(bids, budget), budget))  # type: ignore[misc]
+        else:
+            error = float(generator.uniform(QUALITY / people, 1.0)) if people > QUALITY else 1.0
+            if error < 1 and error * people / QUALITY > 1:
+                made.append((costs, lambda bids, error=error: min_cost_auction(bids, error), None))  # type: ignore[misc]
+    return made
+
+
+@pytest.mark.parametrize("kind", ["fair query", "minimal cost"])
+def test_no_lie_pays_nobody_loses_and_the_budget_holds(kind: str) -> None:
+    generator = np.random.default_rng(5)
+    for costs, auction, budget in markets(kind, 8_000):
+        honest = auction(costs)
+        if budget is not None:
+            assert honest.total <= budget * (1 + 1e-12)
+        for person, cost in enumerate(costs):
+            assert honest.utility(person, cost) >= -1e-12
+        liar = int(generator.integers(len(costs)))
+        truth = costs[liar]
+        lies = [0.0, *(truth * generator.lognormal(0.0, 1.0, 7)).tolist(), *(c * 1.0001 for c in costs[:4])]
+        for lie in lies:
+            bids = [*costs]
+            bids[liar] = lie
+            assert auction(bids).utility(liar, truth) <= honest.utility(liar, truth) + 1e-9
+
+
+def test_a_price_that_depends_on_ones_own_bid_would_not_be_truthful() -> None:
+    """The test above can fail: paying each seller her own bid invites lies."""
+    honest, lie = fair_query(COSTS, 3.0), fair_query((1.0, 2.9, 3.0, 4.0, 10.0, 20.0), 3.0)
+    own_bid = [2.0 * honest.epsilon, 2.9 * lie.epsilon]
+    assert own_bid[1] - 2.0 * lie.epsilon > own_bid[0] - 2.0 * honest.epsilon
+
+
+def test_min_cost_auction_keeps_its_promise_of_two_thirds() -> None:
+    people, error = 40, 0.25
+    generator = np.random.default_rng(8)
+    sale = min_cost_auction(generator.uniform(0, 1, people).tolist(), error)
+    worst = sale.within(error * people)
+    assert worst >= 2 / 3
+    bits = [1] * people  # everybody has the property: those who did not sell are counted as one half
+    seen = np.abs(sale.estimates(bits, generator, 40_000) - people) <= error * people
+    assert seen.mean() == pytest.approx(worst, abs=0.01)
+    # At the largest bias that the rule allows, αn/(2m), it is .772020 whatever α and n are.
+    assert sale.within(error * people, bias=error * people / (2 * QUALITY)) == pytest.approx(0.772020, abs=1e-6)
+    assert sale.within(error * people, bias=2 * error * people) < 0.5
+
+
+def test_refusals() -> None:
+    with pytest.raises(ConflictingLimits, match="needs all of them"):
+        min_cost_auction(COSTS, 0.2)
+    with pytest.raises(InvalidPreferences):
+        min_cost_auction(COSTS, 0.0)
+    with pytest.raises(InvalidPreferences):
+        fair_query(COSTS, -1.0)
+    with pytest.raises(InvalidPreferences):
+        fair_query([1.0], 3.0)

@@ -1,0 +1,158 @@
+"""Institutions on a program's own numbers: the paper's program by closed form, and the order on others."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dualmandate.choice import ExponentialCost, Group, Limits, LinearCost, RootMeanSquaredLoss, SocialWelfare, choose
+from dualmandate.choice.markets import (
+    GroupedAmounts,
+    Institution,
+    Market,
+    OnePrice,
+    Study,
+    compare_markets,
+    cost_distribution,
+    fair_query,
+)
+from dualmandate.choice.welfare import TableValue
+from dualmandate.errors import InvalidPreferences
+from dualmandate.frontier import frontier_of
+from dualmandate.mechanism import gaussian, laplace
+from dualmandate.population import Currency
+from dualmandate.workload import identity
+
+FRONTIER = frontier_of(laplace(), identity(13_000))
+TABLE = FRONTIER.tables[0]
+VALUE = TableValue(TABLE, 2.0e7, unit="child")
+
+
+def society(*costs: tuple[float, float]) -> SocialWelfare:
+    """Groups of (size, USD per child per epsilon)."""
+    groups = tuple(Group(f"group {i}", size, LinearCost(cost)) for i, (size, cost) in enumerate(costs))
+    return SocialWelfare(groups, (VALUE,), protected_unit="child")
+
+
+def rows_of(welfare: SocialWelfare, market: Market, limits: Limits | None = None) -> dict[str, Institution]:
+    return {row.name: row for row in compare_markets(FRONTIER, welfare, market, limits)}
+
+
+def epsilon_of(row: Institution) -> float:
+    assert row.epsilon is not None
+    return row.epsilon
+
+
+def test_title_i_with_everybody_alike() -> None:
+    rows = rows_of(society((46e6, 1_400)), Market(0.125))
+    planned = epsilon_of(rows["planner"])
+    assert planned == pytest.approx(2.527644, abs=1e-6)
+    # On c/ε² a share s of the value gives s^(1/3) of the planner's ε.
+    assert epsilon_of(rows["monopolist"]) / planned == pytest.approx(0.793701, abs=1e-6)
+    assert epsilon_of(rows["private provider, one price"]) == pytest.approx(planned / 2)
+    assert epsilon_of(rows["Lindahl"]) == pytest.approx(planned)
+    assert rows["Lindahl"].forgone == pytest.approx(0, abs=1)
+    # Regret of half the optimum is two thirds of what society loses there (reference: .666667).
+    forgone = rows["private provider, one price"].forgone
+    assert forgone == pytest.approx(0.666667 * 2.441704e11, rel=1e-5)
+    paid = rows["private provider, one price"]
+    assert paid.total == pytest.approx(46e6 * 1_400 * planned / 2)
+    assert paid.payment == pytest.approx(1_400 * planned / 2)
+
+
+def test_one_price_must_satisfy_the_most_reluctant() -> None:
+    welfare = society((30e6, 500), (16e6, 4_000))
+    rows = rows_of(welfare, Market(0.2))
+    mean = (30 * 500 + 16 * 4_000) / 46
+    ratio = epsilon_of(rows["Lindahl"]) / epsilon_of(rows["planner"])
+    assert ratio == pytest.approx((mean / 4_000) ** (1 / 3))
+    one, personal = rows["private provider, one price"], rows["private provider, personal prices"]
+    assert one.total == pytest.approx(46e6 * 4_000 * epsilon_of(one))
+    assert personal.total == pytest.approx(46e6 * mean * epsilon_of(personal))
+    assert cost_distribution(welfare).mean == pytest.approx(mean)
+
+
+@given(
+    st.lists(st.tuples(st.floats(1e3, 1e7), st.floats(1.0, 1e4)), min_size=1, max_size=3),
+    st.floats(0.01, 1.0),
+)
+@settings(max_examples=25, deadline=None)
+def test_no_institution_is_more_accurate_or_better_than_the_planner(
+    groups: list[tuple[float, float]], share: float
+) -> None:
+    rows = rows_of(society(*groups), Market(share))
+    ranked = [epsilon_of(rows[name]) for name in ("private provider, one price", "Lindahl", "planner")]
+    assert ranked[0] <= ranked[1] * (1 + 1e-9)
+    assert ranked[1] <= ranked[2] * (1 + 1e-9)
+    assert epsilon_of(rows["private provider, one price"]) <= epsilon_of(rows["private provider, personal prices"]) * (
+        1 + 1e-9
+    )
+    assert all(row.forgone is None or row.forgone >= -1e-6 * -(row.welfare or 0) for row in rows.values())
+
+
+def test_buyers_with_a_budget() -> None:
+    people = 46e6
+    rows = rows_of(society((people, 1_400)), Market(0.5, budget=1e9, harm=1_400, target_error=0.01))
+    study = rows["study that pays for harm"]
+    assert Study(1_400, 0.01, 0.05).payment(epsilon_of(study)) * people == pytest.approx(1e9)
+    assert "enough" in study.why
+    # Everybody alike: the largest k with v·k ≤ B·(n − k), so h = B/(v + B).
+    fair = rows["FairQuery"]
+    share = 1e9 / (1_400 + 1e9)
+    assert epsilon_of(fair) == pytest.approx(1 / (people * (1 - share)), rel=1e-6)
+    assert fair.total == pytest.approx(1e9, rel=1e-6)
+    assert epsilon_of(rows["MinCostAuction"]) == pytest.approx((0.5 + math.log(3)) / (0.01 * people))
+    poor = rows_of(society((people, 1_400)), Market(0.5, budget=1e5, harm=1_400, target_error=0.01))
+    assert "too little" in poor["study that pays for harm"].why
+
+
+def test_the_share_a_budget_buys_agrees_with_the_auction_among_people() -> None:
+    costs, budget = [1.0] * 600 + [3.0] * 400, 0.9
+    sale = fair_query(costs, budget)
+    groups = (Group("a", 600, LinearCost(1.0)), Group("b", 400, LinearCost(3.0)))
+    welfare = SocialWelfare(groups, (VALUE,))
+    row = rows_of(welfare, Market(1.0, budget=budget))["FairQuery"]
+    assert epsilon_of(row) == pytest.approx(sale.epsilon, rel=5e-3)
+    assert row.total == pytest.approx(sale.total, rel=5e-3)
+
+
+def test_an_institution_that_would_choose_nothing_says_so() -> None:
+    """A floor on accuracy that the planner meets and a cap: those who count less stand at the floor."""
+    rows = rows_of(society((46e6, 1_400)), Market(0.01), Limits(floors={TABLE: 0.6}))
+    floor = epsilon_of(rows["private provider, one price"])
+    assert floor == pytest.approx(math.sqrt(2) / 0.6)
+    assert choose(FRONTIER, society((46e6, 1_400)), Limits(floors={TABLE: 0.6})).epsilon > floor
+
+
+def test_in_rho_there_are_no_auctions() -> None:
+    frontier = frontier_of(gaussian(), identity(100))
+    groups = (Group("everybody", 1e6, LinearCost(1.0, Currency.RHO)),)
+    welfare = SocialWelfare(groups, (TableValue(frontier.tables[0], 10.0),))
+    names = [row.name for row in compare_markets(frontier, welfare, Market(0.5, budget=1e6, harm=10, target_error=0.1))]
+    assert "FairQuery" not in names
+    assert "monopolist" in names
+
+
+def test_one_price_of_different_forms() -> None:
+    utility = OnePrice((LinearCost(3.0), ExponentialCost(1.0)))
+    assert (utility.cost(1.0), utility.marginal_cost(1.0)) == (3.0, 3.0)  # e − 1 is less
+    assert utility.marginal_cost(3.0) == pytest.approx(math.exp(3.0))
+    assert utility.log_marginal_cost(3.0) == pytest.approx(3.0)
+    assert utility.convex
+    assert utility.most == math.inf
+    assert utility.scaled(2.0).parameter == 6.0
+    assert utility.unit("child") == "USD per child per epsilon"
+
+
+def test_refusals() -> None:
+    with pytest.raises(InvalidPreferences, match="largest_user_share"):
+        Market(0.0)
+    other = SocialWelfare(
+        (Group("everybody", 1.0, LinearCost(1.0)),), (), other_losses=(RootMeanSquaredLoss(TABLE, 1.0),)
+    )
+    with pytest.raises(InvalidPreferences, match="shared out"):
+        compare_markets(FRONTIER, other, Market(0.5))
+    assert GroupedAmounts((2.0,), (1.0,)).quantile(0.3) == 2.0
