@@ -27,7 +27,7 @@ QUIET_BROWSER = [
 ]
 
 
-IN_ONE_PROCESS = {"test_spark.py"}  # modules whose tests share servers that take long to start
+IN_ONE_PROCESS = {"test_processors.py", "test_spark.py"}  # modules whose tests share what takes long to start
 
 
 @pytest.hookimpl(optionalhook=True)

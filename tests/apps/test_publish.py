@@ -92,6 +92,47 @@ def refused(command: Command, *words: object, code: str) -> dict[str, Any]:
     return outcome.document
 
 
+def test_a_strategy_that_was_changed_after_the_approval_is_refused(command: Command, project: Path) -> None:
+    """Its rows by their digest, and the values of the tables, which a release repeats, by the program."""
+    approved(command)
+    file = project / "report" / "strategies" / "all.json"
+    whole = file.read_text(encoding="utf-8")
+    document = json.loads(whole)
+    document["values"]["wards"] = "1/7"
+    file.write_text(json.dumps(document), encoding="utf-8")
+    refused(command, "publish", "report/plan.json", "--by", "Eve", code="invalid mechanism")
+    assert the_ledger(project).spent("residents") == 0
+    file.write_text(whole, encoding="utf-8")
+    published = command("publish", "report/plan.json", "--by", "Eve", "--json").document
+    carried = project / "releases" / published["release"] / "strategies" / "all.json"
+    assert json.loads(carried.read_text(encoding="utf-8")) == json.loads(whole)
+
+
+def test_what_a_release_alone_has_cost_is_reported_beside_the_account(command: Command, project: Path) -> None:
+    approved(command)
+    release = command("publish", "report/plan.json", "--by", "Eve", "--json").document["release"]
+    words = ["ledger", "report", "residents", "--failure-probability", "0.001"]
+    plain = command(*words, "--json").document
+    assert plain["releases"] == []
+    reported = command(*words, "--release", "releases", "--json").document
+    jsonschema.validate(reported, schema("ledger-report"))
+    [alone] = reported["releases"]
+    assert {**reported, "releases": []} == plain  # the account is counted as before
+    assert alone["release"] == release
+    assert 0 < alone["by_distribution"]["amount"] < alone["by_conversion"]["amount"] == plain["epsilon"]["amount"]
+    said = command(*words, "--release", f"releases/{release}").out.splitlines()
+    assert said[1].startswith(f"release {release} alone: at most epsilon = ")
+    assert said[1].endswith(" by its exact noise")
+    opening = ["ledger", "open", "visitors", "--unit", "person", "--cap", "1", "--by", "Ann"]
+    assert command(*opening).status == 0
+    other = refused(
+        command, "ledger", "report", "visitors", *words[3:], "--release", "releases", code="invalid request"
+    )
+    assert other["what"] == f"release {release} is not paid from 'visitors'"
+    (project / "releases" / release / "tables" / "wards.csv").write_text("", encoding="utf-8")
+    refused(command, *words, "--release", "releases", code="invalid release")
+
+
 def test_an_approved_plan_is_published_once(command: Command, project: Path) -> None:
     approval = approved(command, cap="20")
     outcome = command("publish", "report/plan.json", "--by", "Eve", "--json")

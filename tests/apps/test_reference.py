@@ -24,6 +24,7 @@ def test_every_command_has_a_heading_and_every_parameter_words() -> None:
         "init",
         "ledger",
         "plan",
+        "preferences",
         "publish",
         "replicate",
         "schema",

@@ -22,12 +22,14 @@ def test_a_program_folder_with_its_project(command: Command, tmp_path: Path, nam
     document = outcome.document
     assert document["schema"] == "init/1"
     assert document["files"] == sorted(listing(tmp_path / name))
-    assert document["next"] == f"dualmandate plan {name}/program.toml"
+    after = "preferences survey/survey.toml" if name == "survey" else f"plan {name}/program.toml"
+    assert document["next"] == f"dualmandate {after}"
     assert document["next"] in outcome.err
     assert {"program.toml", "dualmandate.toml", ".gitignore"} <= set(document["files"])
     ignored = (tmp_path / name / ".gitignore").read_text(encoding="utf-8")
-    assert ignored == {"blank": ".dualmandate/\n", "title_i": ".dualmandate/\nchildren.parquet\n"}[name]
-    assert ((tmp_path / name / "children.parquet").exists()) is (name == "title_i")
+    records = {"survey": "answers.csv", "title_i": "children.parquet"}.get(name)
+    assert ignored == ".dualmandate/\n" + (f"{records}\n" if records else "")
+    assert records is None or (tmp_path / name / records).exists()
 
 
 def test_the_project_file_it_writes_can_be_read(command: Command, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 from dualmandate.benchmarks import redistricting, rhode_island
 from dualmandate.benchmarks.redistricting import Design
 from dualmandate.benchmarks.rhode_island import RACES, SINGLE, Blocks
+from dualmandate.program.publishing import order_of_plan
 from dualmandate.publication import order
 from dualmandate.publication.nested import nest_of
 from dualmandate.publication.writing import read_table
@@ -78,11 +80,17 @@ def test_a_small_release_under_a_key_holds_every_constraint(small: tuple[Design,
         redistricting.check_constraints(wrong, total)
 
 
-def test_the_order_measures_what_the_design_says(small: tuple[Design, Path]) -> None:
-    design, _ = small
-    ordered = redistricting.order_of(design)
+def test_the_program_states_what_the_design_says(small: tuple[Design, Path], tmp_path: Path) -> None:
+    """The loss and every share of it, exactly; the order of its plan has the noise of the design."""
+    design, persons = small
+    program = redistricting.program_of(design, persons, tmp_path)
+    plan = program.plan()
+    assert (plan.loss.amount, plan.choice.bound_by) == (redistricting.RHO, "largest rho")
+    ordered = order_of_plan(plan)
     ordered.check()
     assert sum(group.loss for group in ordered.groups) == redistricting.RHO
+    counties = sum(group.loss for group in ordered.groups if group.name.startswith("county"))
+    assert counties == redistricting.RHO * Fraction(447, 4099)
     noises = [noise for noise in design.noises.values() if noise is not None]
     assert [group.noises for group in ordered.groups] == [(noise,) for noise in noises]
     nest = nest_of(ordered)
@@ -102,6 +110,7 @@ def test_a_small_release_is_published(
     design, persons = small
     at = redistricting.release(design, persons, tmp_path)
     redistricting.check_release(design, at)
+    redistricting.check_interval(design, at)
     facts = json.loads((at / "release.json").read_text(encoding="utf-8"))
     assert facts["estimated_together"]
     tables = {table["name"]: table for table in facts["tables"]}

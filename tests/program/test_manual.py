@@ -1,22 +1,32 @@
-"""The reference page of the program file is what the models say."""
+"""The reference pages of program and survey files are what the models say."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
-from dualmandate.program.manual import page
+import pytest
+from pydantic import BaseModel
+
+from dualmandate.program.manual import page, survey_page
 from dualmandate.program.schema import ProgramFile
+from dualmandate.program.schema.survey import SurveyFile
 
-PAGE = Path(__file__).parents[2] / "docs" / "reference" / "program-file.md"
-
-
-def test_the_page_is_up_to_date() -> None:
-    written = PAGE.read_text(encoding="utf-8")
-    assert written == page(), "run: python -m dualmandate.program.manual docs/reference/program-file.md"
+PAGES = Path(__file__).parents[2] / "docs" / "reference"
+WRITTEN = [("program-file.md", page, ProgramFile), ("survey-file.md", survey_page, SurveyFile)]
 
 
-def test_every_key_has_a_meaning() -> None:
-    for name, table in ProgramFile.model_json_schema()["$defs"].items():
+@pytest.mark.parametrize(("name", "text", "root"), WRITTEN, ids=["program", "survey"])
+def test_the_page_is_up_to_date(name: str, text: Callable[[], str], root: type[BaseModel]) -> None:
+    written = (PAGES / name).read_text(encoding="utf-8")
+    again = "python -m dualmandate.program.manual docs/reference/program-file.md docs/reference/survey-file.md"
+    assert written == text(), f"run: {again}"
+
+
+@pytest.mark.parametrize(("name", "text", "root"), WRITTEN, ids=["program", "survey"])
+def test_every_key_has_a_meaning(name: str, text: Callable[[], str], root: type[BaseModel]) -> None:
+    made = text()
+    for table_name, table in root.model_json_schema()["$defs"].items():
         for key, node in table["properties"].items():
-            assert node.get("description"), f"{name}.{key}"
-            assert f"| `{key}` |" in page()
+            assert node.get("description"), f"{table_name}.{key}"
+            assert f"| `{key}` |" in made

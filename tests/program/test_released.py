@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -86,6 +87,13 @@ def test_every_kind_of_release_is_read_back_with_intervals(
         assert interval.probability >= 0.9
     both = release.simultaneous("wards", 0.9)
     assert both.probability >= 0.9
+    privacy = release.privacy("0.001")
+    assert privacy.by_distribution is not None
+    assert 0 < privacy.by_distribution.amount <= privacy.by_conversion.amount
+    assert privacy.by_conversion == PrivacyLoss.pure(release.facts["loss"]["exact"])
+    if strategy == "identity":  # one cell a person: the loss is pure but for the tails
+        shares = [math.exp(float(privacy.by_conversion)), math.exp(float(privacy.by_distribution))]
+        assert (shares[0] - shares[1]) / (1 + shares[0]) == pytest.approx(0.001, rel=0.01)
 
 
 def test_a_release_that_points_elsewhere_or_lies_is_refused(tmp_path: Path) -> None:

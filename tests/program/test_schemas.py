@@ -30,6 +30,13 @@ def test_programs_to_start_from_fit_the_schema(name: str) -> None:
     jsonschema.validate(tomllib.loads(gallery.files(name)["program.toml"]), schemas.schema("program"))
 
 
+def test_the_survey_to_start_from_fits_the_schema() -> None:
+    survey = tomllib.loads(gallery.files("survey")["survey.toml"])
+    jsonschema.validate(survey, schemas.schema("survey"))
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate({**survey, "surveys": {}}, schemas.schema("survey"))
+
+
 def without(document: dict[str, Any], *path: str) -> dict[str, Any]:
     inner = document
     for key in path[:-1]:

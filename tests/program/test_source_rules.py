@@ -55,9 +55,9 @@ def test_a_path_is_meant_from_the_program_file(
 def test_tables_and_delimiters(survey: Change) -> None:
     path = with_source(survey, '{ path = "people.csv", delimiter = ";" }')
     assert load(path).source == CsvFile(path.parent / "people.csv", ";")
-    url = "postgresql://ann@localhost/census"
-    written = f'{{ url = "{url}", table = "public.people" }}'
-    assert load(with_source(survey, written)).source == DatabaseTable("public.people", url)
+    for url in ("postgresql:///census", "postgresql:///census?sslmode=require", "sqlite:///people.sqlite"):
+        written = f'{{ url = "{url}", table = "public.people" }}'
+        assert load(with_source(survey, written)).source == DatabaseTable("public.people", url)
     by_variable = with_source(survey, '{ url_variable = "CENSUS_URL", table = "people" }')
     assert load(by_variable).source == DatabaseTable("people", url_variable="CENSUS_URL")
     assert load(with_source(survey, '{ spark = "census.people" }')).source == SparkTable("census.people")
@@ -102,6 +102,26 @@ def test_a_password_in_the_file_is_refused_and_not_repeated(survey: Change, writ
     with pytest.raises(InvalidValue) as caught:
         load(with_source(survey, written))
     assert PASSWORD not in f"{caught.value} {caught.value.document()}"
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://ann8Zq@/census",
+        "postgresql://ann8Zq/census",
+        "postgresql://:54329/census",
+        "postgresql:///census?host=ann8Zq",
+        "postgresql:///census?user=ann8Zq",
+        "postgresql:///census?service=ann8Zq",
+        "mssql+pyodbc:///?odbc_connect=Server%3Dann8Zq",
+    ],
+)
+def test_who_asks_and_where_is_not_published(survey: Change, url: str) -> None:
+    """Releases carry the program file along: a user or a host is refused before anything is planned."""
+    with pytest.raises(InvalidValue, match="the url of the source holds a user or a host") as caught:
+        load(with_source(survey, f'{{ url = "{url}", table = "people" }}'))
+    assert "ann8Zq" not in f"{caught.value} {caught.value.document()}"
+    assert "url_variable" in str(caught.value.instead)
 
 
 def test_rules_are_keys_of_attributes_and_population(survey: Change) -> None:

@@ -9,12 +9,13 @@ from functools import cache
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from scipy import stats
 
 from dualmandate.errors import InvalidMechanism, InvalidRequest, TooLarge
 from dualmandate.mechanism import ExactStrategy, optimize_strategy
 from dualmandate.mechanism.noise import NoiseKey
 from dualmandate.population import Protection
-from dualmandate.publication import error_laws, public_draws, simultaneous
+from dualmandate.publication import error_laws, intervals, public_draws, simultaneous
 from dualmandate.publication.error_laws import error_of
 from dualmandate.publication.intervals import Interval, interval_of
 from dualmandate.publication.measurements import Noise
@@ -307,3 +308,77 @@ def test_a_probability_beyond_what_was_taken_value_by_value_is_still_held() -> N
     found = interval_of(0.0, weights, nothing, [Noise("laplace", Fraction(1, 12))], probability=1 - 1.5e-10)
     assert found.upper >= weights.max()
     assert found.probability >= 1 - 1.5e-10 or not found.is_exact
+
+
+class TestExactlyWhichNumber:
+    """Small cases in which the next number would be wrong."""
+
+    def test_the_order_statistic_is_the_lowest_that_is_hardly_ever_below(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Of 20 draws by exact fractions, and of all draws by the binomial law's own sums."""
+        monkeypatch.setattr(public_draws, "DRAWS", 20)
+        for nominal in (Fraction(1, 2), Fraction(1, 5), Fraction(3, 5)):
+            chances = [math.comb(20, k) * nominal**k * (1 - nominal) ** (20 - k) for k in range(21)]
+            seen = [sum(chances[place:], Fraction(0)) for place in range(21)]
+            lowest = next(place for place in range(1, 21) if seen[place] <= Fraction(1, 10_000))
+            assert public_draws.order_statistic(nominal) == lowest
+        assert public_draws.order_statistic(Fraction(9, 10)) is None
+        monkeypatch.undo()
+        place = public_draws.order_statistic(Fraction(19, 20))
+        assert place is not None
+        law = stats.binom(public_draws.DRAWS, 0.95)
+        assert law.sf(place - 1) <= 1e-4 < law.sf(place - 2)
+
+    def test_a_simulated_interval_ends_at_its_order_statistic(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(error_laws, "BEYOND", 0.0)
+        error_laws._known_reach.cache_clear()
+        drawn = np.random.default_rng(3).permutation(np.arange(DRAWS, dtype=np.float64) + 1)
+        monkeypatch.setattr(intervals, "public_errors", lambda *given: iter([drawn[:, None]]))
+        weights = 1 + np.random.default_rng(1).random(100)
+        found = interval_of(0.0, weights, np.zeros(100, dtype=np.int64), [Noise("laplace", Fraction(10))])
+        place = public_draws.order_statistic(Fraction(19, 20))
+        assert place is not None
+        assert found.upper == pytest.approx(place, rel=1e-8)
+        assert found.probability == place / DRAWS
+        error_laws._known_reach.cache_clear()
+
+    def test_simulated_intervals_of_a_table_end_there_too(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        drawn = np.random.default_rng(3).permutation(np.arange(DRAWS, dtype=np.float64) + 1)
+        both = np.stack([drawn, -drawn / 2], axis=1)
+        monkeypatch.setattr(simultaneous, "public_errors", lambda *given: iter([both[:1000], both[1000:]]))
+        weights, noise = np.array([[1.0, 1.0], [1.0, -1.0]]), Noise("laplace", Fraction(1))
+        found = simultaneous_of(np.zeros(2), weights, np.zeros(2, dtype=np.int64), [noise])
+        place = public_draws.order_statistic(Fraction(19, 20))
+        assert place is not None
+        spread = math.sqrt(2 * noise.distribution().variance)
+        np.testing.assert_allclose(found.upper, place * spread, rtol=1e-8)
+        assert found.probability == place / DRAWS
+
+    def test_listed_values_are_taken_until_enough_is_held(self) -> None:
+        """0.9495 is not 0.95, and 0.95 is."""
+        none = error_of(np.zeros(1), np.zeros(1, dtype=np.int64), [Noise("laplace", Fraction(1))])
+        values = np.array([0.0, -1.0, 2.0, -3.0])
+        short = error_laws.Split(values, np.array([0.5, 0.3, 0.1495, 0.0505]), 0.0, none).by_values(0.05)
+        assert short.distance == pytest.approx(3.0)
+        assert short.probability == pytest.approx(1.0)
+        enough = error_laws.Split(values, np.array([0.5, 0.25, 0.2031, 0.0469]), 0.0, none).by_values(0.05)
+        assert enough.distance == pytest.approx(2.0)
+        assert enough.probability == pytest.approx(0.9531)
+
+    @pytest.mark.parametrize("noise", [Noise("laplace", Fraction(2)), Noise("gaussian", Fraction(3))])
+    def test_noise_that_was_added_is_paid_for(self, noise: Noise) -> None:
+        """Nine tenths of two points may be missed, so that both belong to the interval; blurred, they seem not to."""
+        error = error_of(np.ones(12), np.zeros(12, dtype=np.int64), (noise,))
+        split = error_laws.Split(np.zeros(1), np.ones(1), 0.0, error)
+        for place in range(2, 20, 3):
+            beyond, at_least = error.tail(float(place)), error.tail(float(place - 1))
+            reach = split.by_both(beyond + 0.9 * (at_least - beyond))
+            assert place <= reach.distance < place + 0.2
+
+    def test_tails_between_two_points_of_a_grid_are_those_of_the_one_before(self) -> None:
+        none = error_of(np.zeros(1), np.zeros(1, dtype=np.int64), [Noise("laplace", Fraction(1))])
+        split = error_laws.Split(np.array([0.0, 3.0]), np.array([0.75, 0.25]), 0.0, none)
+        vars(split)["_grid"] = (1.0, np.array([0.5, 0.25, 0.125, 0.0625]))
+        # P(R > 1.5) ≤ P(R > 1), and P(R > −1.5) = 1 − P(R > 1.5) ≤ 1 − P(R > 2).
+        assert split._beyond(1.5) == 2 * (0.75 * 0.25 + 0.25 * (1 - 0.125))
+        assert split._beyond(2.0) == 2 * (0.75 * 0.125 + 0.25 * (1 - 0.25))
+        assert split._beyond(9.0) == 2 * 0.0625

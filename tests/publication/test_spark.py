@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import json
 import random
 import threading
 import time
@@ -42,7 +43,7 @@ from dualmandate.publication import (
 )
 from dualmandate.publication.consistency import Chain, Tree, estimate, top_down
 from dualmandate.publication.contents import is_complete
-from dualmandate.publication.spark_consistency import Cut, in_subtrees
+from dualmandate.publication.spark_consistency import LEAVES, Cut, Placed, in_subtrees
 from dualmandate.publication.spark_engine import Kernel, measured, measured_here, noisy_blocks
 from dualmandate.publication.spark_session import check_sealed, gathered
 from dualmandate.publication.spark_tabulating import READ, counted_cells
@@ -120,14 +121,15 @@ def test_the_histogram_is_that_of_one_machine(
 
 
 def test_measuring_is_that_of_one_machine(spark: SparkSession, table: SparkTable, records: list[Record]) -> None:
-    """From the records to noisy counts without leaving the cluster, beside two measurements of other counts."""
+    """From the records to noisy counts without leaving the cluster, beside other counts; one of them exact."""
     frame = counted_cells(spark, spark.table(table.table), Question(DOMAIN, BOUNDED, RULES), key=KEY)
     cells = frame.where(f"cell <> {READ}").selectExpr("0 AS kernel", "cell AS row", "records")
     totals = spark.range(5000).selectExpr("1 AS kernel", "id AS row", "id % 3 AS records").where("records > 0")
     kernels = [
         Kernel(DOMAIN.size, LaplaceSampler(Fraction(3, 2)), NOISE_KEY),
         Kernel(5003, GaussianSampler(Fraction(7)), NoiseKey(bytes(32))),
-        Kernel(7, LaplaceSampler(Fraction(1000)), NOISE_KEY),
+        Kernel(7, LaplaceSampler(Fraction(1000)), NOISE_KEY, first=5),
+        Kernel(3, None),
     ]
     found = measured_here(spark, cells.unionAll(totals), kernels, block_rows=1024)
     exact = [np.zeros(kernel.rows, dtype=np.int64) for kernel in kernels]
@@ -135,7 +137,9 @@ def test_measuring_is_that_of_one_machine(spark: SparkSession, table: SparkTable
         exact[0][cell] = number
     exact[1][:5000] = np.arange(5000) % 3
     for kernel, values, noiseless in zip(kernels, found, exact, strict=True):
-        local = noiseless + kernel.sampler.draw(kernel.key, range(kernel.rows))
+        rows = range(kernel.first, kernel.first + kernel.rows)
+        noise = 0 if kernel.sampler is None or kernel.key is None else kernel.sampler.draw(kernel.key, rows)
+        local = noiseless + noise
         assert values.tobytes() == local.tobytes()
 
 
@@ -165,6 +169,9 @@ def test_a_program_is_published_from_the_cluster(spark: SparkSession, tmp_path: 
     folder = act.publish(order, source, ledger, out=tmp_path / "out", asked=act.Asked("Eve", "people"))
     assert is_complete(folder, ledger.release(folder.name).written_digest)
     assert ledger.spent("people") == order.loss.amount
+    words = json.loads((folder / "release.json").read_text(encoding="utf-8"))["engine"]
+    assert "tabulated by the cluster" in words
+    assert "passed through the machine that published" in words  # an optimized strategy has no subtrees
 
 
 def numbered(spark: SparkSession, rows: int) -> DataFrame:
@@ -202,39 +209,54 @@ def test_what_is_drawn_twice_is_drawn_the_same(spark: SparkSession, cluster: Clu
 
 
 def test_subtrees_give_the_tables_of_the_whole_tree(spark: SparkSession) -> None:
-    """Measured and made consistent on the cluster, a subtree a piece of work: the bytes are those of one machine."""
+    """Made consistent on the cluster, a subtree a piece of work: the bytes are those of one machine."""
     generator = np.random.default_rng(8)
     tree, chain = Tree(grown(generator, 3, 6)), Chain((np.zeros(3, dtype=np.int64), np.repeat(np.arange(3), 4)))
     truth = generator.poisson(1.5, (tree.sizes[-1], chain.sizes[-1]))
     pairs = [(level, step) for level in range(4) for step in range(3)]
     variances = {pair: 3.0 * 2.0 ** pair[0] + pair[1] for pair in pairs}
     exact = {(level, step): chain.sums(added(tree, truth, level), step) for level, step in pairs}
-    samplers = {pair: GaussianSampler(Fraction(variance)) for pair, variance in variances.items()}
-    keys = {pair: NoiseKey(bytes([number]) * 32) for number, pair in enumerate(pairs)}
     values = {
-        pair: (table.reshape(-1) + samplers[pair].draw(keys[pair], range(table.size))).reshape(table.shape)
+        pair: np.rint(table + generator.normal(0, variances[pair] ** 0.5, table.shape)).astype(np.int64)
         for pair, table in exact.items()
     }
     whole = estimate(tree, chain, values, variances)
 
-    cut = Cut(tree, whole.risen.weights, 1, tuple(pair for pair in pairs if pair[0] >= 1))
-    kernels = [Kernel(exact[pair].size, samplers[pair], keys[pair], cut.edges(pair)) for pair in cut.pairs]
+    own = {number: generator.permutation(chain.sizes[pair[1]]) for number, pair in enumerate(pairs)}
+    placed = {number: Placed(pair, own[number]) for number, pair in enumerate(pairs) if pair[0] >= 1}
+    cut = Cut(tree, whole.risen.weights, 1, placed)
+    kernels = [
+        Kernel(exact[pair].size, None, edges=None if pair[0] < 1 else cut.edges(pair))
+        for number, pair in enumerate(pairs)
+    ]
     counts = [
         {"kernel": number, "row": row, "records": int(count)}
-        for number, pair in enumerate(cut.pairs)
-        for row, count in enumerate(exact[pair].reshape(-1))
-        if count
+        for number, pair in enumerate(pairs)
+        for row, count in enumerate(shuffled(values[pair], own[number]).reshape(-1))
     ]
     blocks = measured(spark, spark.createDataFrame(pa.Table.from_pylist(counts)), kernels).persist()
     above = {pair: values[pair] for pair in pairs if pair[0] < 1}
-    estimates, tables, below = in_subtrees(spark, blocks, cut, above=above)
+    chosen, asked = blocks.where("kernel >= 3"), [number for number in placed if pairs[number][0] > 1]
+    estimates, tables, below = in_subtrees(spark, chosen, cut, above=above, asked=asked, leaves=True)
     wanted = top_down(whole)
     assert np.array_equal(estimates.tables(1)[2], whole.tables(1)[2])
     assert [table.tobytes() for table in tables] == [table.tobytes() for table in wanted[:2]]
-    found = {(row["level"], row["subtree"]): row["values"] for row in gathered(below).to_pylist()}
-    for level in (2, 3):
-        parts = [np.frombuffer(found[level, node], "<i8") for node in range(tree.sizes[1])]
-        assert np.array_equal(np.concatenate(parts), wanted[level].reshape(-1))
+    found = {(row["kernel"], row["subtree"]): row for row in gathered(below).to_pylist()}
+    for number in asked:
+        level, step = pairs[number]
+        numbers = whole.tables(level)[step], whole.standard_errors(level)[step], chain.sums(wanted[level], step)
+        for name, each in zip(("estimates", "errors", "values"), numbers, strict=True):
+            parts = b"".join(found[number, node][name] for node in range(tree.sizes[1]))
+            assert parts == shuffled(each, own[number]).tobytes()
+    leaves = b"".join(found[LEAVES, node]["values"] for node in range(tree.sizes[1]))
+    assert leaves == wanted[-1].astype("<i8").tobytes()
+
+
+def shuffled(table: NDArray[Any], groups: NDArray[np.int64]) -> NDArray[Any]:
+    """A table in an order of its own: the group at each place of the chain has that number there."""
+    found = np.empty_like(table)
+    found[:, groups] = table
+    return found
 
 
 def test_what_cannot_be_read_is_refused_in_our_own_words(

@@ -159,7 +159,7 @@ def test_one_table_is_held_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyP
     ledger.approve(Approval("people", order.plan_digest, order.loss, "person", by="Ben"))
     source = tmp_path / "people.csv"
     source.write_text("place,sex,wage\n" + "1,f,10\n" * 5 + "3,m,20\n" * 9)
-    made: Any = nested.__dict__["_published"]
+    made: Any = nested.published_place
     held: list[weakref.ref[Any]] = []
 
     def published(*given: Any, **named: Any) -> Any:
@@ -168,6 +168,6 @@ def test_one_table_is_held_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyP
         held.append(weakref.ref(table))
         return table
 
-    monkeypatch.setattr(nested, "_published", published)
+    monkeypatch.setattr(nested, "published_place", published)
     publish(order, CsvFile(source), ledger, out=tmp_path / "out", asked=Asked("Ann", "people.csv"))
     assert len(held) == len(tables)

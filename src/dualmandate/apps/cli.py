@@ -214,6 +214,36 @@ app.add_typer(ledger_cli.app)
 
 
 @app.command()
+def preferences(
+    survey: Annotated[
+        Path, typer.Argument(metavar="SURVEY.toml", help="A survey file, or a folder with a survey.toml in it.")
+    ],
+    questionnaire: Annotated[
+        bool,
+        typer.Option("--questionnaire", help="Make what to ask: a web form, a sheet, and how many. Reads no answers."),
+    ] = False,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            metavar="DIR",
+            help="Write preferences.toml and preferences.json there; with --questionnaire, the form and the design.",
+            callback=folder,
+        ),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """What people prefer, from a survey.
+
+    Estimates what privacy loss costs and what accuracy is worth, with their uncertainty, and writes them as the
+    [preferences] of a program. With --questionnaire, designs what to ask before any answers exist.
+    """
+    from dualmandate.apps.preferences import carry_out
+
+    carry_out(survey, out, Voice(json), questionnaire=questionnaire)
+
+
+@app.command()
 def replicate(json: Json = False) -> None:
     """Every number of the paper, beside what it should have been."""
     from dualmandate.apps import replication

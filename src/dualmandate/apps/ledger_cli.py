@@ -191,17 +191,30 @@ def report(
         str,
         typer.Option("--failure-probability", metavar="PROBABILITY", help="The δ to report at, such as 1e-10."),
     ],
+    release: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--release",
+            metavar="FOLDER",
+            help="State also what this release alone has cost, by its exact noise; may be repeated, and a folder of "
+            "releases stands for all of them.",
+        ),
+    ] = None,
     ledger: LedgerPlace = None,
     json: Json = False,
 ) -> None:
     """What is spent, as (ε, δ), for the public.
 
-    By the tight conversion from rho, rounded up; an account in epsilon reports its epsilon, which needs no δ.
+    By the tight conversion from rho, rounded up; an account in epsilon reports its epsilon, which needs no δ. What a
+    release alone has cost is no balance: such numbers do not add up. Their exact noise needs dualmandate[accounting].
     """
     from dualmandate.apps import ledgers, statements
 
     probability = ledgers.probability(failure_probability)
-    reported = statements.report(ledgers.find_ledger(Path.cwd(), ledger).open(), account, probability)
-    voice = Voice(json)
+    books, voice = ledgers.find_ledger(Path.cwd(), ledger).open(), Voice(json)
+    with voice.progress("composing the noise of releases"):
+        files = ledgers.anchor_files(release or ())
+        ledgers.check_releases(books, files)
+        reported = statements.report(books, account, probability, [file.parent for file in files])
     voice.say(reported.words())
     voice.document(reported.document())

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from dualmandate.apps.folder import check_writable, written_whole
 from dualmandate.apps.planning import PROGRAM_FILE
+from dualmandate.apps.preferences import SURVEY_FILE
 from dualmandate.apps.settings import PROJECT_FILE, PROJECT_SCHEMA, STATE_FOLDER, project_folder
 from dualmandate.errors import CannotWrite, Place
 
@@ -35,8 +36,9 @@ class Started:
 
     @property
     def next(self) -> str:
-        """The command to type next."""
-        return f"dualmandate plan {shlex.quote(str(self.directory / PROGRAM_FILE))}"
+        """The command to type next: a survey is measured before a program is planned."""
+        command, file = ("preferences", SURVEY_FILE) if SURVEY_FILE in self.files else ("plan", PROGRAM_FILE)
+        return f"dualmandate {command} {shlex.quote(str(self.directory / file))}"
 
     def words(self) -> str:
         """What was written and what to do next."""

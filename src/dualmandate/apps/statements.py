@@ -5,12 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from dualmandate.apps.account_terms import account_document, amount_document, term_lines
 from dualmandate.apps.ledgers import named_account
+from dualmandate.errors import InvalidRequest
 from dualmandate.ledger import Account, Event, EventKind, Head, Ledger, Release, Verification
 from dualmandate.population import Currency, PrivacyLoss
 from dualmandate.population.rational import written
+
+if TYPE_CHECKING:
+    from dualmandate.publication.loss_distribution import ReleasePrivacy
 
 SHORT = 12  # digits of a digest that a line shows
 
@@ -247,12 +253,37 @@ def verification_document(verification: Verification, releases: Sequence[str]) -
 
 
 @dataclass(frozen=True)
+class OneRelease:
+    """What one release alone has cost, which is no balance: two of them do not add up."""
+
+    name: str
+    privacy: ReleasePrivacy
+
+    def line(self) -> str:
+        """By its exact noise, or why that is not known."""
+        stated = f"release {self.name} alone: at most {self.privacy.by_conversion} by its loss"
+        exact = self.privacy.by_distribution
+        return f"{stated}; {self.privacy.words}" if exact is None else f"{stated}, {exact} by its exact noise"
+
+    def document(self) -> dict[str, object]:
+        """The same as a part of a JSON document."""
+        exact = self.privacy.by_distribution
+        return {
+            "release": self.name,
+            "by_conversion": amount_document(self.privacy.by_conversion.amount),
+            "by_distribution": None if exact is None else amount_document(exact.amount),
+            "words": self.privacy.words,
+        }
+
+
+@dataclass(frozen=True)
 class Report:
-    """What an account has spent, as it is told to the public."""
+    """What an account has spent, as it is told to the public, and what some of its releases alone have cost."""
 
     balance: Balance
     failure_probability: Fraction
     loss: PrivacyLoss | None  # None where nothing is spent
+    releases: tuple[OneRelease, ...] = ()
 
     def words(self) -> str:
         """The report in a sentence."""
@@ -260,7 +291,8 @@ class Report:
         if self.loss is None:
             return f"each {account.unit} of '{account.name}' has lost nothing so far"
         exact = f"{account.currency} {written(self.balance.spent)}"
-        return f"each {account.unit} of '{account.name}' has lost at most {self.loss} (exactly {exact})"
+        all_of_it = f"each {account.unit} of '{account.name}' has lost at most {self.loss} (exactly {exact})"
+        return "\n".join([all_of_it, *(release.line() for release in self.releases)])
 
     def document(self) -> dict[str, object]:
         """The report as the JSON document `ledger-report/1`."""
@@ -274,10 +306,27 @@ class Report:
             "spent": amount_document(self.balance.spent),
             "epsilon": amount_document(Fraction(0) if loss is None else loss.amount),
             "failure_probability": amount_document(Fraction(0) if loss is None else loss.failure_probability),
+            "releases": [release.document() for release in self.releases],
         }
 
 
-def report(ledger: Ledger, account: str, failure_probability: Fraction) -> Report:
-    """What one account has spent, as (ε, δ)."""
+def report(ledger: Ledger, account: str, failure_probability: Fraction, releases: Sequence[Path] = ()) -> Report:
+    """What one account has spent, as (ε, δ), and what releases in some folders have cost by themselves."""
     found = balance(ledger, named_account(ledger, account))
-    return Report(found, failure_probability, ledger.report(account, failure_probability))
+    alone = tuple(_alone(ledger, account, folder, failure_probability) for folder in releases)
+    return Report(found, failure_probability, ledger.report(account, failure_probability), alone)
+
+
+def _alone(ledger: Ledger, account: str, folder: Path, failure_probability: Fraction) -> OneRelease:
+    """Of a release that was checked to be one of the ledger's."""
+    from dualmandate.program.released import load_release
+
+    release = load_release(folder)
+    name = release.facts["release"]
+    if ledger.release(name).account != account:
+        raise InvalidRequest(
+            f"release {name} is not paid from '{account}'",
+            why="a report is about one account",
+            instead="name a release of this account",
+        )
+    return OneRelease(name, release.privacy(failure_probability))

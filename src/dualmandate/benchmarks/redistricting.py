@@ -1,9 +1,10 @@
 """Redistricting: Rhode Island's 25,181 blocks × 2,016 cells from microdata to a written release, and how good it is.
 
-Five levels, replace-one neighbors, the state's total held, ρ = 2.56. One process publishes twice, each time with a
-ledger of its own and through the same act as every other release, and starts with an empty store of compiled code: the
-first is cold, the second warm. Another repeats measuring, estimating and whole tables under many keys, holds every
-constraint against every key, and counts the error of the final tables.
+Five levels, replace-one neighbors, the state's total held, ρ = 2.56, all of it stated in a program file. One process
+plans, approves and publishes it twice, each time with a ledger of its own and through the same act as every other
+release, and starts with an empty store of compiled code: the first is cold, the second warm, and is read back. Another
+repeats measuring, estimating and whole tables under many keys, holds every constraint against every key, and counts the
+error of the final tables.
 """
 
 from __future__ import annotations
@@ -25,35 +26,31 @@ from numpy.typing import NDArray
 
 from dualmandate.benchmarks import rhode_island
 from dualmandate.benchmarks.measured import ONE_THREAD, check, peak_megabytes, told
+from dualmandate.benchmarks.redistricting_program import CHAIN, table_name, write_program
 from dualmandate.benchmarks.rhode_island import LEVELS, Blocks
 from dualmandate.benchmarks.row import Row
 from dualmandate.ledger import Account, Approval, State, make_key, open_ledger
 from dualmandate.ledger.anchors import RELEASE_FILE
 from dualmandate.mechanism import GAUSSIAN
 from dualmandate.mechanism.noise import NoiseKey, subkey
-from dualmandate.population import Currency, Neighbors, PrivacyLoss, Protection
-from dualmandate.program.release_page import release_page
+from dualmandate.population import PrivacyLoss, Protection
+from dualmandate.program import Program, load, load_release
+from dualmandate.program.publishing import order_of_plan
 from dualmandate.publication import ParquetFile, Rules, tabulate
 from dualmandate.publication.act import Asked, publish
 from dualmandate.publication.consistency.descending import Counts, top_down
 from dualmandate.publication.consistency.estimating import Estimates, estimate
 from dualmandate.publication.consistency.sharing import Sharing, shared
 from dualmandate.publication.contents import is_complete
-from dualmandate.publication.forms import DirectForm
 from dualmandate.publication.measurements import Noise
-from dualmandate.publication.order import NUMBER_OF_RECORDS, Group, Order
+from dualmandate.publication.order import NUMBER_OF_RECORDS
 from dualmandate.publication.tree_measuring import Pair, Places, measure_tree
-from dualmandate.semantics import guarantee
-from dualmandate.workload import Tabulation, Workload
 
 KEYS = 20
-PROTECTION = Protection(neighbors=Neighbors.REPLACE_ONE)  # so that the state's total is known
-BY = ((), ("voting_age", "hispanic"), ("race",), ("quarters",))  # what each table of the chain adds to the one before
 RHO = Fraction(64, 25)
 LEVEL_SHARES = tuple(Fraction(part, 4099) for part in (1544, 447, 687, 1256, 165))
 KNOWN = (0, 0)  # the state's total
 VALUES = (8.0, 4.0, 2.0, 1.0)  # of a squared error in each table of the chain: twice that of the next finer one
-CHAIN = ("total", "voting age × Hispanic", "× race", "× quarters")
 TABLES = ("total", "voting age", "Hispanic")
 MOST_SECONDS = {"warm": 60.0, "cold": 120.0}
 MOST_MEGABYTES = 4000.0
@@ -113,6 +110,7 @@ def rows(progress: Callable[[str], None], *, keys: int = KEYS) -> list[Row]:
     found += [Row(case, timed[f"processor, {kind}"], f"processor seconds, {kind}") for kind in MOST_SECONDS]
     found.append(Row(case, timed["megabytes"], "megabytes", target=MOST_MEGABYTES))
     found.append(Row(case, timed["on disk"], "megabytes on disk"))
+    found.append(Row(case, timed["interval"], "seconds, read back, with one interval"))
     unit = "blocks a second and core, consistency"
     found.append(Row(case, told_of_keys["blocks_a_second"], unit, target=LEAST_BLOCKS, is_floor=True))
     found += [
@@ -160,49 +158,23 @@ def make(design: Design, persons: Path, key: int) -> Made:
     return Made(measured, estimates, tables, time.process_time() - started)
 
 
-def order_of(design: Design) -> Order:
-    """The tables of every level and grouping, each measured by itself at its share of the loss."""
-    domain, loss = design.blocks.domain, PrivacyLoss.concentrated(RHO)
-    groups = []
-    for (level, k), share in design.sharing.shares().items():
-        by = (*LEVELS[level : level + 1 if level else 0], *(name for names in BY[: k + 1] for name in names))
-        table = Tabulation.of(_name(level, k), by)
-        form = DirectForm(Workload.from_tabulations(domain, [table]), PROTECTION, Currency.RHO)
-        groups.append(Group(table.name, form, RHO * share))
-    losses = {group.name: str(group.loss) for group in groups}
-    return Order(
-        plan_digest=hashlib.sha256(json.dumps(losses).encode()).hexdigest(),
-        program="redistricting",
-        account="persons",
-        loss=loss,
-        domain=domain,
-        protection=PROTECTION,
-        rules=Rules(dropping_is_public=True),
-        groups=tuple(groups),
-        units=dict.fromkeys(losses, PROTECTION.unit),
-        facts={
-            "description": "Generated persons of Rhode Island in 2010, for a benchmark",
-            "invariants": [NUMBER_OF_RECORDS],
-            "guarantee": guarantee(PROTECTION, loss).document(),
-        },
-        page=release_page,
-        formats=(),
-    )
-
-
-def _name(level: int, k: int) -> str:
-    return f"{LEVELS[level]}, {CHAIN[k]}"
+def program_of(design: Design, persons: Path, folder: Path) -> Program:
+    """The program that asks for the tables of every level and grouping, each at its share of the loss."""
+    terms = RHO, VALUES
+    return load(write_program(design.blocks, design.sharing, folder, persons=persons, terms=terms))
 
 
 def release(design: Design, persons: Path, folder: Path) -> Path:
-    """One release and its ledger in an empty folder: approved, published and settled; where the release lies."""
-    order = order_of(design)
+    """One release and its ledger: planned, approved, published and settled; where the release lies."""
+    folder.mkdir(parents=True, exist_ok=True)
+    plan = program_of(design, persons, folder).plan()
+    order, source = order_of_plan(plan), plan.program.source
+    check(order.loss, PrivacyLoss.concentrated(RHO))
+    assert source is not None
     ledger = open_ledger(folder / "ledger.sqlite", make_key(folder / "key"), create=True)
-    ledger.open_account(Account(order.account, PROTECTION.unit, order.loss), by="benchmark")
-    ledger.approve(Approval(order.account, order.plan_digest, order.loss, PROTECTION.unit, by="benchmark"))
-    found = publish(
-        order, ParquetFile(persons), ledger, out=folder / "releases", asked=Asked("benchmark", persons.name)
-    )
+    ledger.open_account(Account(order.account, order.protection.unit, order.loss), by="benchmark")
+    ledger.approve(Approval(order.account, plan.digest, plan.charge, order.protection.unit, by="benchmark"))
+    found = publish(order, source, ledger, out=folder / "releases", asked=Asked("benchmark", persons.name))
     entry = ledger.release(found.name)
     check((entry.state, ledger.spent(order.account)), (State.SETTLED, RHO))
     return found
@@ -221,6 +193,9 @@ def releases(persons: Path, folder: Path) -> dict[str, Any]:
         if kind == "cold":
             shutil.rmtree(folder / kind)
     check_release(design, at)
+    started = time.perf_counter()
+    check_interval(design, at)
+    found["interval"] = time.perf_counter() - started
     return found | {"shares": [float(share) for share in design.sharing.tables]}
 
 
@@ -236,14 +211,23 @@ def check_release(design: Design, at: Path) -> None:
     def values(name: str) -> NDArray[np.int64]:
         return np.asarray(parquet.read_table(paths[name], columns=["value"])["value"].to_numpy())
 
-    cells = values(_name(tree.last, chain.last)).reshape(-1, chain.sizes[-1])
+    cells = values(table_name(tree.last, chain.last)).reshape(-1, chain.sizes[-1])
     check(int(cells.sum()), int(values(NUMBER_OF_RECORDS)[0]))
     for level in range(tree.last, -1, -1):
         check(bool(cells.min() >= 0), True)
         for k in range(chain.last + 1):
             if (level, k) != KNOWN:
-                check(bool(np.array_equal(chain.sums(cells, k).reshape(-1), values(_name(level, k)))), True)
+                check(bool(np.array_equal(chain.sums(cells, k).reshape(-1), values(table_name(level, k)))), True)
         cells = np.add.reduceat(cells, tree.starts[level - 1][:-1], axis=0) if level else cells
+
+
+def check_interval(design: Design, at: Path) -> None:
+    """A user reads the release back, and asks how wrong the estimate of the first tract may be."""
+    found, table = load_release(at), table_name(LEVELS.index("tract"), 0)
+    tract = found.published(table).labels[0][0]
+    interval = found.interval(table, tract=tract)
+    check(interval.lower <= found.estimate(table, tract=tract) <= interval.upper, True)
+    check(interval.probability >= 0.95 and 0 < interval.upper - interval.lower < len(design.blocks.codes), True)
 
 
 def errors(design: Design, persons: Path, keys: int) -> dict[str, Any]:

@@ -10,8 +10,8 @@ from dualmandate.errors import InvalidFile, Place, UnknownName
 
 __all__ = ["files", "names", "records", "write", "write_records"]
 
-_PROGRAMS = ("blank", "title_i")
-_RECORDS = {"title_i": "children.parquet"}
+_PROGRAMS = ("blank", "survey", "title_i")
+_RECORDS = {"survey": "answers.csv", "title_i": "children.parquet"}
 
 
 def names() -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, get_args
 
@@ -24,12 +25,15 @@ _EXPECTED = {
 }
 
 
-def first_refusal(error: ValidationError, document: Document) -> InvalidProgram:
-    """The first thing wrong with a program file, and how many more there are.
+def first_refusal(
+    error: ValidationError, document: Document, root: type[BaseModel] = ProgramFile, kind: str = "program"
+) -> InvalidProgram:
+    """The first thing wrong with a file of some kind (its `root` model reads it), and how many more there are.
 
     Keys that nobody reads come first: a misspelled key is also a missing one, and the spelling is what to mend.
     """
-    found = [_refusal(detail, document) for detail in error.errors(include_url=False, include_input=False)]
+    reader = _Reader(root, kind)
+    found = [_refusal(detail, document, reader) for detail in error.errors(include_url=False, include_input=False)]
     found.sort(key=lambda refusal: (not isinstance(refusal, UnknownKey), refusal.where.line if refusal.where else 0))
     first, others = found[0], len(found) - 1
     if others:
@@ -38,7 +42,15 @@ def first_refusal(error: ValidationError, document: Document) -> InvalidProgram:
     return first
 
 
-def _refusal(detail: Any, document: Document) -> InvalidProgram:
+@dataclass(frozen=True)
+class _Reader:
+    """The model of a whole file, and what such a file is called: `program`, `survey`."""
+
+    root: type[BaseModel]
+    kind: str
+
+
+def _refusal(detail: Any, document: Document, reader: _Reader) -> InvalidProgram:
     key = _as_written(tuple(detail["loc"]), document)
     kind = detail["type"]
     context = detail.get("ctx", {})
@@ -47,21 +59,27 @@ def _refusal(detail: Any, document: Document) -> InvalidProgram:
     place = document.place(key)
     name = dotted(key[-1:]) if isinstance(key[-1], str) else dotted(key[-2:])
     if kind == "extra_forbidden":
-        known = _keys_of(key[:-1])
+        known = _keys_of(key[:-1], reader)
         near = difflib.get_close_matches(str(key[-1]), known, n=1, cutoff=0.5)
         return UnknownKey(
             f"nobody reads the key '{name}'",
-            why=f"{_table(key[:-1])} has only the keys {', '.join(sorted(known))}",
+            why=f"{_table(key[:-1], reader)} has only the keys {', '.join(sorted(known))}",
             instead=f"did you mean '{near[0]}'?" if near else "leave it out; remarks stand behind a #",
             where=place,
         )
     if kind == "missing":
         return MissingKey(
-            f"{_table(key[:-1])} does not state '{name}'", why=_reason(key), instead=_statement(name), where=place
+            f"{_table(key[:-1], reader)} does not state '{name}'",
+            why=_reason(key, reader),
+            instead=_statement(name, reader),
+            where=place,
         )
     if kind == "lacking":
         return MissingKey(
-            f"{_table(key[:-1])} does not state '{name}'", why=context["why"], instead=context["instead"], where=place
+            f"{_table(key[:-1], reader)} does not state '{name}'",
+            why=context["why"],
+            instead=context["instead"],
+            where=place,
         )
     if kind == "refused":
         why, instead = context["why"], context["instead"]
@@ -69,7 +87,7 @@ def _refusal(detail: Any, document: Document) -> InvalidProgram:
         why, instead = f"it is one of {context['expected']}", _nearest(document.value(key), context["expected"])
     else:
         why, instead = _EXPECTED.get(
-            kind, ("it cannot be read as what is meant here", "see `dualmandate schema program`")
+            kind, ("it cannot be read as what is meant here", f"see `dualmandate schema {reader.kind}`")
         )
     return InvalidValue(f"{name}{_shown(document.value(key))} cannot be used", why=why, instead=instead, where=place)
 
@@ -82,12 +100,12 @@ def _as_written(key: KeyPath, document: Document) -> KeyPath:
     return (*key[:3], *key[4:]) if bare else key
 
 
-def _table(key: KeyPath) -> str:
-    return f"'{dotted(key)}'" if key else "the program"
+def _table(key: KeyPath, reader: _Reader) -> str:
+    return f"'{dotted(key)}'" if key else f"the {reader.kind}"
 
 
-def _statement(name: str) -> str:
-    if name not in ProgramFile.model_fields:
+def _statement(name: str, reader: _Reader) -> str:
+    if name not in reader.root.model_fields:
         return f"write {name} = …"
     return "write at least one [[workload]] table" if name == "workload" else f"write a table [{name}]"
 
@@ -108,9 +126,9 @@ def _nearest(value: object, expected: str) -> str:
     return f'did you mean "{near[0]}"?' if near else f'write one of them, as "{words[0]}"'
 
 
-def _reason(key: KeyPath) -> str:
+def _reason(key: KeyPath, reader: _Reader) -> str:
     """Why a key must be stated: the words its field carries in the schema."""
-    model = _model_at(key[:-1])
+    model = _model_at(key[:-1], reader)
     for name, field in model.model_fields.items() if model else ():
         if key[-1] in (name, field.alias):
             return _lowered(field.description or "")
@@ -122,15 +140,15 @@ def _lowered(sentence: str) -> str:
     return text[:1].lower() + text[1:]
 
 
-def _keys_of(table: KeyPath) -> list[str]:
-    model = _model_at(table)
+def _keys_of(table: KeyPath, reader: _Reader) -> list[str]:
+    model = _model_at(table, reader)
     assert model is not None  # only models refuse extra keys
     return [field.alias or name for name, field in model.model_fields.items()]
 
 
-def _model_at(table: KeyPath) -> type[BaseModel] | None:
+def _model_at(table: KeyPath, reader: _Reader) -> type[BaseModel] | None:
     """The model that reads the table at a key path: fields by name, positions and free names passed over."""
-    model: type[BaseModel] | None = ProgramFile
+    model: type[BaseModel] | None = reader.root
     for part in table:
         field = model.model_fields.get(part) if model and isinstance(part, str) else None
         if field is not None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from dualmandate.mechanism.strategy.fingerprint import strategy_digest
 from dualmandate.program.digest import PLAN_VERSION, digest_of
+from dualmandate.program.preference_sections import preference_parts
 from dualmandate.program.schema.program import SCHEMA_VERSION
 
 if TYPE_CHECKING:
@@ -44,6 +45,8 @@ def plan_document(plan: Plan) -> dict[str, object]:
         "regret": _regrets(plan),
         "tornado": _tornado(plan),
         "notes": list(plan.notes),
+        **plan.extensions.document(),
+        **preference_parts(plan),
         "versions": {"program": SCHEMA_VERSION, "plan": PLAN_VERSION, "dualmandate": _version()},
         "exact": plan.exact,
     }

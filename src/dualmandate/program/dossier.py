@@ -19,7 +19,10 @@ from dualmandate.figures.twin import Cell
 from dualmandate.figures.wording import money, number, plain_number, plain_unit, stated_loss
 from dualmandate.population import plural
 from dualmandate.program.exhibits import Exhibit, exhibits_of
+from dualmandate.program.extension_exhibits import extension_exhibits
+from dualmandate.program.extension_words import extension_sections
 from dualmandate.program.pages import rendered
+from dualmandate.program.preference_sections import preference_exhibits, preference_sections
 from dualmandate.program.schema import CalibratedNumber
 from dualmandate.program.technology import MEASURED
 from dualmandate.program.words import technology_words
@@ -36,6 +39,11 @@ JUDGMENTS = (
     "mechanism",
     "preferences",
     "limits",
+    "participation",
+    "horizon",
+    "markets",
+    "uncertainty",
+    "social_choice",
 )
 CONTENTS = (
     ("choice", "The choice"),
@@ -57,7 +65,8 @@ def write_dossier(plan: Plan, directory: Path | str) -> tuple[Path, ...]:
     """
     directory = Path(directory)
     grid = what_if_choices(plan.frontier, plan.welfare, plan.limits)
-    exhibits = {exhibit.name: exhibit for exhibit in exhibits_of(plan, grid)}
+    drawn = (*exhibits_of(plan, grid), *preference_exhibits(plan), *extension_exhibits(plan))
+    exhibits = {exhibit.name: exhibit for exhibit in drawn}
     written = [write(directory / PAGE, _page(plan, exhibits, grid).encode())]
     for name, exhibit in exhibits.items():
         drawing = svg(exhibit.wide)
@@ -69,12 +78,13 @@ def write_dossier(plan: Plan, directory: Path | str) -> tuple[Path, ...]:
 def _page(plan: Plan, exhibits: Mapping[str, Exhibit], grid: WhatIf) -> str:
     shown = {name: _shown(exhibit) for name, exhibit in exhibits.items()}
     header, choice = plan.program.file.program, plan.choice
+    beyond = [*preference_sections(plan), *extension_sections(plan)]
     return rendered(
         "dossier.html",
         name=header.name,
         description=header.description,
         loss=stated_loss(choice.loss),
-        contents=CONTENTS if plan.notes else CONTENTS[:-1],
+        contents=_contents(plan),
         explanation=choice.explain().splitlines(),
         numbers=_numbers(plan),
         guarantee=plan.guarantee,
@@ -86,11 +96,24 @@ def _page(plan: Plan, exhibits: Mapping[str, Exhibit], grid: WhatIf) -> str:
         measured=technology_words(plan),
         compared=_compared(plan),
         inputs=_inputs(plan),
+        beyond=[(anchor, heading, lines, _belonging(shown, anchor)) for anchor, heading, lines in beyond],
         notes=plan.notes,
         sliders=_sliders(plan, grid),
         last_step=len(grid.multiples) - 1,
         digest=plan.digest,
     )
+
+
+def _contents(plan: Plan) -> tuple[tuple[str, str], ...]:
+    """What the page holds: the sections of every plan, those that the program asks for, and notes."""
+    sections = (*preference_sections(plan), *extension_sections(plan))
+    beyond = tuple((anchor, heading) for anchor, heading, _ in sections)
+    return (*CONTENTS[:-2], *beyond, *(CONTENTS[-2:] if plan.notes else CONTENTS[-2:-1]))
+
+
+def _belonging(shown: Mapping[str, dict[str, Any]], anchor: str) -> list[dict[str, Any]]:
+    """The pictures of a section: the one named after it, and those whose names go on from there."""
+    return [one for name, one in shown.items() if name == anchor or name.startswith(f"{anchor}-")]
 
 
 def _shown(exhibit: Exhibit) -> dict[str, Any]:

@@ -39,13 +39,21 @@ class Document:
     path: Path
     content: dict[str, object]
     lines: dict[KeyPath, int]
+    included: Document | None = None  # a file that it refers to, with keys of its own
 
     def place(self, key: KeyPath) -> Place:
         """Where a key stands; for a key that is not there, the line of the nearest table that should hold it."""
+        known = self.nearest(key)
+        if self.included is not None and len(self.included.nearest(key)) > len(known):
+            return self.included.place(key)
+        return Place(file=str(self.path), line=self.lines.get(known, 1), key=dotted(key) or None)
+
+    def nearest(self, key: KeyPath) -> KeyPath:
+        """The longest beginning of a key path that stands in the file."""
         known = key
         while known and known not in self.lines:
             known = known[:-1]
-        return Place(file=str(self.path), line=self.lines.get(known, 1), key=dotted(key) or None)
+        return known
 
     @contextmanager
     def at(self, *key: str | int) -> Iterator[None]:
@@ -54,7 +62,8 @@ class Document:
             yield
         except Refusal as refusal:
             own = refusal.where.key if refusal.where is not None and refusal.where.line is None else None
-            named = next((path for path in self.lines if own is not None and dotted(path) == own), key)
+            lines = [*self.lines, *(self.included.lines if self.included is not None else ())]
+            named = next((path for path in lines if own is not None and dotted(path) == own), key)
             # `from None`: a refusal explains itself, and nobody should read how it travelled.
             raise refusal.at(self.place(named)) from None
 
@@ -81,27 +90,27 @@ def dotted(key: KeyPath) -> str:
     return text
 
 
-def read_document(path: str | Path) -> Document:
-    """Read a program file, refused unless it is a small UTF-8 text in TOML."""
+def read_document(path: str | Path, what: str = "program file") -> Document:
+    """Read a program file (or another file of ours), refused unless it is a small UTF-8 text in TOML."""
     file = Path(path)
     try:
-        text = read_bytes(file, largest=LARGEST_PROGRAM, what="program file")
+        text = read_bytes(file, largest=LARGEST_PROGRAM, what=what)
     except InvalidFile as refusal:
         raise refusal.at(Place(str(file))) from None
     try:
         decoded = text.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = text.count(b"\n", 0, error.start) + 1
-        raise _not_toml(file, "it is not UTF-8 text", line=line) from None
+        raise _not_toml(file, what, "it is not UTF-8 text", line=line) from None
     try:
         content = tomllib.loads(decoded, parse_float=_decimal)
         return Document(file, content, key_lines(decoded.replace("\r\n", "\n")))
     except tomllib.TOMLDecodeError as error:
         raise _syntax(file, str(error), decoded) from None
     except RecursionError:
-        raise _not_toml(file, "its brackets are nested too deeply to be a program") from None
+        raise _not_toml(file, what, f"its brackets are nested too deeply to be a {what}") from None
     except ValueError:
-        raise _not_toml(file, "it holds a whole number of more than 4,300 digits") from None
+        raise _not_toml(file, what, "it holds a whole number of more than 4,300 digits") from None
 
 
 def read_bytes(file: Path, *, largest: int, what: str) -> bytes:
@@ -145,11 +154,12 @@ def _too_large(file: Path, what: str, size: int, largest: int) -> InvalidFile:
     )
 
 
-def _not_toml(file: Path, why: str, *, line: int | None = None) -> InvalidFile:
+def _not_toml(file: Path, what: str, why: str, *, line: int | None = None) -> InvalidFile:
+    start = "survey" if what == "survey file" else "blank"
     return InvalidFile(
-        f"'{file.name}' is not a program file",
+        f"'{file.name}' is not a {what}",
         why=why,
-        instead="write TOML, as UTF-8 text; `dualmandate init blank` gives a file to start from",
+        instead=f"write TOML, as UTF-8 text; `dualmandate init {start}` gives a file to start from",
         where=Place(str(file), line),
     )
 

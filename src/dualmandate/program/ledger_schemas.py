@@ -103,7 +103,9 @@ def _verification() -> Schema:
 
 def _report() -> Schema:
     spent = {"spent": _AMOUNT, "epsilon": _AMOUNT, "failure_probability": _AMOUNT}
-    keys = {"account": TEXT, "unit": TEXT, "currency": CURRENCY, **spent}
+    maybe: Schema = {"anyOf": [_AMOUNT, {"type": "null"}]}
+    alone = object_of({"release": TEXT, "by_conversion": _AMOUNT, "by_distribution": maybe, "words": TEXT})
+    keys = {"account": TEXT, "unit": TEXT, "currency": CURRENCY, **spent, "releases": list_of(alone)}
     return document_of("What an account has spent, as (ε, δ), for the public", "ledger-report/1", keys)
 
 

@@ -1,6 +1,6 @@
-"""The reference page of the program file, written from the models that read it, so that the two cannot differ.
+"""The reference pages of program and survey files, written from the models that read them, so that they cannot differ.
 
-To write it again: python -m dualmandate.program.manual docs/reference/program-file.md
+To write them again: python -m dualmandate.program.manual docs/reference/program-file.md docs/reference/survey-file.md
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from dualmandate.program.schema import ProgramFile
+from dualmandate.program.schema.survey import SurveyFile
 
 Node = dict[str, Any]
 
@@ -23,11 +24,29 @@ HEADINGS = {
     "InvariantTable": "[[invariants]]",
     "WorkloadTable": "[[workload]]",
     "FitnessForUse": "[workload.fitness_for_use]",
+    "DetailTable": "[[workload.details]]",
     "MechanismTable": "[mechanism]",
     "PreferencesTable": "[preferences]",
     "GroupTable": "[[preferences.groups]]",
     "LimitsTable": "[limits]",
+    "ParticipationTable": "[participation]",
+    "ReleasesTable": "[horizon]",
+    "MarketsTable": "[markets]",
+    "UncertaintyTable": "[uncertainty]",
+    "SocialChoiceTable": "[social_choice]",
     "PublicationTable": "[publication]",
+    "CalibratedNumber": "Calibrated numbers",
+}
+SURVEY_HEADINGS = {
+    "SurveyTable": "[survey]",
+    "SurveyAttribute": "[attributes.NAME]",
+    "ScenarioTable": "[scenario]",
+    "ModelTable": "[model]",
+    "ReportTable": "[report]",
+    "DiscountingTable": "[report.horizon]",
+    "PriorTable": "[prior.NAME]",
+    "EvidenceTable": "[[source]]",
+    "QuestionnaireTable": "[questionnaire]",
     "CalibratedNumber": "Calibrated numbers",
 }
 
@@ -41,15 +60,35 @@ table has a long form: `attributes.age = { from = 0, to = 115 }` is `[population
 This page is written from the models that read program files.
 """
 
+SURVEY_PREFACE = """\
+# The survey file
+
+A survey file is TOML. It says how people were asked, where their answers lie, how tastes are estimated, and what the
+numbers are for; `dualmandate preferences` reads it ([from a survey to epsilon](../tutorial/from-survey-to-epsilon.md)).
+The file is public; the answers are not: they are CSV, one row an alternative that was shown (or an answer to bids, or a
+respondent), and no message repeats a value of them. `dualmandate init survey` writes a survey file to start from,
+`dualmandate schema survey` prints the JSON Schema.
+
+This page is written from the models that read survey files.
+"""
+
 
 def page() -> str:
-    """The whole page, in Markdown."""
-    schema = ProgramFile.model_json_schema()
+    """The whole page of the program file, in Markdown."""
+    return _page(ProgramFile.model_json_schema(), HEADINGS, PREFACE)
+
+
+def survey_page() -> str:
+    """The whole page of the survey file, in Markdown."""
+    return _page(SurveyFile.model_json_schema(), SURVEY_HEADINGS, SURVEY_PREFACE)
+
+
+def _page(schema: Node, headings: dict[str, str], preface: str) -> str:
     definitions: Node = schema["$defs"]
-    unknown = set(definitions) - set(HEADINGS)
-    assert not unknown, f"tables of the program file without a heading: {sorted(unknown)}"
-    parts = [PREFACE]
-    for name, heading in HEADINGS.items():
+    unknown = set(definitions) - set(headings)
+    assert not unknown, f"tables without a heading: {sorted(unknown)}"
+    parts = [preface]
+    for name, heading in headings.items():
         parts += _table(heading, definitions[name])
     return "\n".join(parts)
 
@@ -74,7 +113,8 @@ def _literal(value: object) -> str:
 def _words(node: Node) -> str:
     """The value that a key takes, in words."""
     if "$ref" in node:
-        return f"table ({HEADINGS[node['$ref'].rsplit('/', 1)[1]]})"
+        name = node["$ref"].rsplit("/", 1)[1]
+        return f"table ({HEADINGS.get(name) or SURVEY_HEADINGS[name]})"
     options = [option for option in node.get("anyOf", []) if option != {"type": "null"}]
     if options:
         return " or ".join(dict.fromkeys(_words(option) for option in options))
@@ -101,4 +141,5 @@ def _scalar(node: Node) -> str:
 
 
 if __name__ == "__main__":
-    Path(sys.argv[1]).write_text(page(), encoding="utf-8")
+    for written, text in zip(sys.argv[1:], (page(), survey_page()), strict=False):
+        Path(written).write_text(text, encoding="utf-8")

@@ -93,8 +93,13 @@ def _better(plan: Plan, rows: Iterable[Comparison]) -> _Better | None:
 
 
 def _shares_and_fitness(plan: Plan) -> Iterator[str]:
-    """Shares follow value alone, so that a table which must be fit for use drags the others along."""
-    if plan.choice.bound_by == "fitness for use" and len(plan.allocation) > 1:
+    """Shares follow value alone, or are stated: a table which must be fit for use drags the others along."""
+    if len(plan.allocation) > 1 and plan.program.file.shares:
+        yield (
+            "Each table gets the share of the privacy loss that the program states for it, whatever its accuracy is "
+            "worth: the loss is chosen for these shares."
+        )
+    elif plan.choice.bound_by == "fitness for use" and len(plan.allocation) > 1:
         yield (
             "Tables share the privacy loss by the value of their accuracy alone. The one whose fitness for use decides "
             "is worth more than its stated value says: with a higher value it gets a larger share, and the whole "

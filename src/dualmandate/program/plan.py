@@ -6,22 +6,24 @@ A plan is pure: it rests on the program file and its code lists alone, never on 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from dualmandate.choice import Choice, Limits, Regret, SocialWelfare, TornadoRow
+from dualmandate.choice import Choice, Limits, Regret, SocialChoices, SocialWelfare, TornadoRow
 from dualmandate.frontier import CurveFrontier
 from dualmandate.mechanism.strategy.fingerprint import strategy_digest
 from dualmandate.population import PrivacyLoss
 from dualmandate.program.digest import PLAN_VERSION, Exact, digest_of, exact_content
+from dualmandate.program.extensions import Extensions
 from dualmandate.program.saving import Comparison, Saving
 from dualmandate.program.technology import Technology
 from dualmandate.semantics import Guarantee
 
 if TYPE_CHECKING:
     from dualmandate.program.program import Program
+    from dualmandate.program.uncertainty import Uncertainty
 
 MANY_TABLES, MOST_MOVED = 40, 20  # one of many tables moves the choice by little, and asking takes two more choices
 
@@ -59,6 +61,9 @@ class Plan:
     regrets: tuple[Regret, ...]
     tornado: tuple[TornadoRow, ...]
     notes: tuple[str, ...]
+    extensions: Extensions = field(default_factory=Extensions)  # what the program asks for beyond the paper's model
+    uncertainty: Uncertainty | None = None  # where some number states a standard error or a range
+    social_choice: SocialChoices | None = None  # where the program asks for other ways to add people up
 
     @property
     def welfare(self) -> SocialWelfare:

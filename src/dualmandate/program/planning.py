@@ -9,11 +9,15 @@ from fractions import Fraction
 from dualmandate.choice import Choice, choose, regret_curve, tornado
 from dualmandate.frontier import CurveFrontier
 from dualmandate.program.comparing import Bench
+from dualmandate.program.extending import Extending
 from dualmandate.program.notes import notes_on
+from dualmandate.program.participation import participation_of
 from dualmandate.program.plan import Plan, TableConsequence, costliest
 from dualmandate.program.program import Program
+from dualmandate.program.social_choice import social_choice_of
 from dualmandate.program.strategies import offered
 from dualmandate.program.technology import Technology, Workshop, combine, used_at
+from dualmandate.program.uncertainty import uncertainty_of
 from dualmandate.semantics import guarantee
 
 MULTIPLES = (0.25, 0.5, 0.8, 0.9, 1.0, 1.1, 1.25, 2.0, 4.0)  # of the chosen loss, in the table of regrets
@@ -28,7 +32,9 @@ def make_plan(program: Program, remaining: Fraction | float | None, progress: Ca
         limits = replace(program.limits, remaining=remaining)
     progress("working out what to measure, and what each kind of noise can produce")
     with document.at("mechanism"):
-        workshop = Workshop(mechanism, program.workload, program.protection, welfare)
+        workshop = Workshop(
+            mechanism, program.workload, program.protection, welfare, program.file.shares, participation_of(program)
+        )
         offer = offered(workshop, limits)
         technologies = offer.technologies
         frontier = combine(mechanism.noise, technologies, welfare)
@@ -57,24 +63,27 @@ def make_plan(program: Program, remaining: Fraction | float | None, progress: Ca
             program.file.population.household_size,
             failure_probability=_float(mechanism.failure_probability),
         ),
-        tables=_table_consequences(program, technology, choice, frontier),
+        tables=_table_consequences(workshop, technology, choice, frontier),
         comparisons=comparisons,
         saving=saving,
         regrets=regret_curve(frontier, welfare, MULTIPLES, best=choice),
         # The shares of groups of tables stay as planned: to first order the best shares move nothing.
         tornado=tornado(frontier, welfare, limits, spread=SPREAD, tables=costliest(choice)),
         notes=(),
+        extensions=Extending(program, workshop, frontier, technology, choice, limits).all(),
+        uncertainty=uncertainty_of(program, frontier, limits),
+        social_choice=social_choice_of(program, frontier, limits),
     )
     return replace(plan, notes=notes_on(plan))
 
 
 def _table_consequences(
-    program: Program, technology: Technology, choice: Choice, frontier: CurveFrontier
+    workshop: Workshop, technology: Technology, choice: Choice, frontier: CurveFrontier
 ) -> tuple[TableConsequence, ...]:
     """RMSE, 95 % half-width and consequences of every table at the choice."""
     spent = technology.measured.allocation(technology.spent(choice.epsilon))
-    costs = program.welfare.table_data_losses(frontier, choice.epsilon)
-    values = {value.table: value for value in program.welfare.table_values}
+    costs = workshop.welfare.table_data_losses(frontier, choice.epsilon)
+    values = {value.table: value for value in workshop.welfare.table_values}
     rows = []
     for group, loss in spent.items():
         production = technology.producer.production(group)
@@ -93,8 +102,11 @@ def _table_consequences(
                     data_loss=costs[table.name],
                 )
             )
-    order = [table.name for table in program.file.workload]
-    return tuple(sorted(rows, key=lambda row: order.index(row.table)))
+    order = [table.name for table in workshop.workload.tables]
+    ranked = tuple(sorted(rows, key=lambda row: order.index(row.table)))
+    if workshop.participation is None:
+        return ranked
+    return workshop.participation.widened(ranked, choice.epsilon, {name: value.grid for name, value in values.items()})
 
 
 def _float(number: Fraction | None) -> float | None:

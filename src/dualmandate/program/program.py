@@ -13,6 +13,7 @@ from dualmandate.population import Domain, Protection
 from dualmandate.program.codes import CodeList
 from dualmandate.program.domain import code_lists, domain_of, protection_of
 from dualmandate.program.file import Document, read_document
+from dualmandate.program.included import with_preferences
 from dualmandate.program.plan import Plan
 from dualmandate.program.reading import read_keys
 from dualmandate.program.schema import ProgramFile
@@ -61,7 +62,7 @@ class Program:
 
 def load(path: str | Path) -> Program:
     """Read a program file and the code lists it names; anything that cannot be meant is refused with its place."""
-    document = read_document(path)
+    document = with_preferences(read_document(path))
     file = read_keys(document)
     lists = code_lists(file.population, document)
     domain = domain_of(file.population, lists, document)

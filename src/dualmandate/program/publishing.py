@@ -20,7 +20,7 @@ from dualmandate.program.plan import Plan
 from dualmandate.program.program import Program
 from dualmandate.program.release_page import release_page
 from dualmandate.program.saved import SavedPlan
-from dualmandate.program.technology import ALL_TABLES, CELLS, OPTIMIZED
+from dualmandate.program.technology import ALL_TABLES, CELLS, OPTIMIZED, values_of
 from dualmandate.publication.forms import DirectForm, Form, StrategyForm, currency_of
 from dualmandate.publication.order import Group, Order
 from dualmandate.publication.writing import file_names
@@ -54,7 +54,8 @@ def order_of(plan: SavedPlan, program: Program, folder: Path) -> Order:
     names = file_names(tuple(_group_name(each, measurements) for each in measurements))
 
     def read(group: str, workload: Workload) -> ExactStrategy:
-        return read_strategy(folder / STRATEGIES / f"{names[group]}.json", workload, program.protection)
+        file = folder / STRATEGIES / f"{names[group]}.json"
+        return read_strategy(file, workload, program.protection, values=values_of(program.welfare))
 
     return _order(plan, program, read)
 
@@ -164,8 +165,10 @@ def _group_name(measurement: Mapping[str, Any], measurements: list[Any]) -> str:
     return ALL_TABLES if len(measurements) == 1 else " + ".join(measurement["tables"])
 
 
-def read_strategy(path: Path, workload: Workload, protection: Protection) -> ExactStrategy:
-    """A strategy from its file beside a plan or in a release."""
+def read_strategy(
+    path: Path, workload: Workload, protection: Protection, *, values: Mapping[str, float] | None = None
+) -> ExactStrategy:
+    """A strategy from its file beside a plan or in a release; one for other `values` of the tables is refused."""
     try:
         document = json.loads(read_bytes(path, largest=LARGEST_STRATEGY, what="strategy").decode("utf-8"))
     except InvalidFile as refusal:
@@ -177,7 +180,7 @@ def read_strategy(path: Path, workload: Workload, protection: Protection) -> Exa
             instead="plan the program again: dualmandate plan PROGRAM.toml --out DIR",
             where=Place(file=str(path)),
         ) from None
-    return strategy_from(document, workload, protection)
+    return strategy_from(document, workload, protection, values=values)
 
 
 def _written(document: Mapping[str, Any]) -> bytes:

@@ -31,6 +31,7 @@ def read_keys(document: Document) -> ProgramFile:
     _check_unique([group.name for group in file.preferences.groups], "groups", document, ("preferences", "groups"))
     _check_unique([invariant.name for invariant in file.invariants], "invariants", document, ("invariants",))
     _check_measured(file, document)
+    _check_shares(file, document)
     return file
 
 
@@ -68,4 +69,28 @@ def _check_measured(file: ProgramFile, document: Document) -> None:
         why="each table is measured in exactly one group",
         instead=instead or f"name each of these once: {', '.join(tables)}",
         where=document.place(("mechanism", "measured")),
+    )
+
+
+def _check_shares(file: ProgramFile, document: Document) -> None:
+    """Stated shares are those of all tables, of the whole loss, and of tables that are not all measured together."""
+    shares = file.shares
+    if not shares:
+        return
+    first = next(position for position, table in enumerate(file.workload) if table.share is not None)
+    absent = next((table.name for table in file.workload if table.share is None), None)
+    if absent is not None:
+        what, instead = f"the table '{absent}' has no share of the loss", "state a share for every table, or for none"
+    elif sum(shares.values()) != 1:
+        what, instead = f"the shares of the tables add up to {sum(shares.values())}", "let them add up to exactly 1"
+    elif file.mechanism.measured == "together" and len(shares) > 1:
+        what = "tables that are measured together share nothing out"
+        instead = 'state measured = "apart" under [mechanism], or leave the shares away'
+    else:
+        return
+    raise InvalidValue(
+        what,
+        why="shares say how one loss is divided between tables that are measured apart",
+        instead=instead,
+        where=document.place(("workload", first, "share")),
     )

@@ -67,6 +67,7 @@ def _release() -> Schema:
             "invariants": list_of(TEXT),
             "failure_probability": {"anyOf": [EXACT_NUMBER, {"type": "null"}]},
             "program_file": TEXT,
+            "engine": TEXT,
             "groups": list_of(_GROUP),
             "tables": list_of(_TABLE),
             "versions": by_name({"type": ["string", "integer"]}),

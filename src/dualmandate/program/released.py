@@ -12,9 +12,9 @@ from dualmandate.mechanism import ExactStrategy
 from dualmandate.population import Currency, PrivacyLoss
 from dualmandate.program.program import load
 from dualmandate.program.publishing import form_of, read_strategy
+from dualmandate.publication.crossed_places import nest_together
 from dualmandate.publication.forms import Form
 from dualmandate.publication.nest_form import NestForm
-from dualmandate.publication.nested import nest_of
 from dualmandate.publication.order import Group, Order
 from dualmandate.publication.release import Release, read_facts
 from dualmandate.publication.writing.sheet import damaged
@@ -43,7 +43,7 @@ def load_release(folder: str | Path) -> Release:
         return next(each.form for each in order().groups if each.name == group)
 
     def together() -> NestForm:
-        nest = nest_of(order())
+        nest = nest_together(order())
         if nest is None:
             raise damaged(f"the release in '{place}'", "its tables do not nest, though its release.json says so")
         return NestForm(order(), nest)

@@ -9,9 +9,12 @@ from typing import Any
 from dualmandate.errors import Refusal, UnknownName
 from dualmandate.program.curator_schemas import CURATOR_SCHEMAS
 from dualmandate.program.digest import PLAN_VERSION
+from dualmandate.program.extension_schemas import extension_schemas
 from dualmandate.program.ledger_schemas import LEDGER_SCHEMAS
+from dualmandate.program.preference_schemas import preference_schemas
 from dualmandate.program.release_schemas import RELEASE_SCHEMAS
 from dualmandate.program.schema import ProgramFile
+from dualmandate.program.schema.survey import SurveyFile
 from dualmandate.program.schema_words import (
     AT_LEAST_0,
     AT_MOST_0,
@@ -29,11 +32,14 @@ from dualmandate.program.schema_words import (
     list_of,
     object_of,
 )
+from dualmandate.program.survey_schemas import SURVEY_SCHEMAS
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 _STRATEGY: Schema = {"enum": ["optimized", "workload", "identity"]}
-_BOUND_BY: Schema = {"enum": ["preferences", "largest epsilon", "largest rho", "fitness for use", "ledger"]}
+_BOUND_BY: Schema = {
+    "enum": ["preferences", "largest epsilon", "largest rho", "fitness for use", "ledger", "participation"]
+}
 
 
 def names() -> tuple[str, ...]:
@@ -57,6 +63,12 @@ def _program() -> Schema:
     """From the models that read program files, so that the two cannot differ; null is not TOML and is left out."""
     written = ProgramFile.model_json_schema()
     return {**_without_null(written), "title": "A program file of Dualmandate, read as TOML"}
+
+
+def _survey() -> Schema:
+    """From the models that read survey files."""
+    written = SurveyFile.model_json_schema()
+    return {**_without_null(written), "title": "A survey file of Dualmandate, read as TOML"}
 
 
 def _without_null(node: Any) -> Any:
@@ -112,7 +124,8 @@ def _plan() -> Schema:
                     {"program": {"type": "integer"}, "plan": {"type": "integer"}, "dualmandate": TEXT}
                 ),
                 "exact": {"type": "object"},
-            }
+            },
+            {**extension_schemas(), **preference_schemas()},
         ),
     }
 
@@ -333,10 +346,12 @@ def _replicate() -> Schema:
 
 _SCHEMAS: dict[str, Callable[[], Schema]] = {
     "program": _program,
+    "survey": _survey,
     "plan": _plan,
     "refusal": _refusal,
     "replicate": _replicate,
     **LEDGER_SCHEMAS,
     **RELEASE_SCHEMAS,
     **CURATOR_SCHEMAS,
+    **SURVEY_SCHEMAS,
 }

@@ -11,7 +11,9 @@ from dualmandate.program.schema import AttributeTable, PopulationTable
 from dualmandate.publication import AttributeRule, CsvFile, DatabaseTable, Rule, Rules, Source, SparkTable, source_file
 from dualmandate.publication.rules import check_attribute_rule, check_unknown, default_rule
 
-_SECRET = re.compile("pass|pwd|secret|token", re.IGNORECASE)  # in the name of a parameter of a URL
+# In the name of a parameter of a URL: what nobody may know, and what tells who asks, and where.
+_SECRET = re.compile("pass|pwd|secret|token", re.IGNORECASE)
+_PRIVATE = re.compile("host|addr|server|port|user|uid|service|dsn|connect", re.IGNORECASE)
 
 
 def rules_of(population: PopulationTable, domain: Domain, document: Document) -> Rules:
@@ -56,7 +58,7 @@ def source_of(population: PopulationTable, document: Document) -> Source | None:
         return SparkTable(table.spark)
     if table.table is not None:
         if table.url is not None:
-            _check_without_password(table.url, document)
+            _check_publishable(table.url, document)
         return DatabaseTable(table.table, table.url, table.url_variable)
     assert table.path is not None
     key = () if isinstance(document.value(("population", "source")), str) else ("path",)
@@ -82,8 +84,8 @@ def source_of(population: PopulationTable, document: Document) -> Source | None:
     )
 
 
-def _check_without_password(url: str, document: Document) -> None:
-    """Refuse a secret in a file that everybody may read; the URL itself is not repeated."""
+def _check_publishable(url: str, document: Document) -> None:
+    """Refuse a URL that tells a password, a user or a host: a release carries the program file. It is not repeated."""
     import sqlalchemy as sql
 
     place = document.place(("population", "source", "url"))
@@ -95,13 +97,15 @@ def _check_without_password(url: str, document: Document) -> None:
         raise InvalidValue(
             "the url of the source is none",
             why="SQLAlchemy cannot read it",
-            instead="write one such as postgresql://USER@HOST/DATABASE",
+            instead="write one such as sqlite:///people.sqlite or postgresql:///DATABASE",
             where=place,
         )
-    if parts.password is not None or any(_SECRET.search(name) for name in parts.query):
+    secret = parts.password is not None or any(_SECRET.search(name) for name in parts.query)
+    private = parts.username or parts.host or parts.port or any(_PRIVATE.search(name) for name in parts.query)
+    if secret or private:
         raise InvalidValue(
-            "the url of the source holds a password",
-            why="everything in a program file is public, and plans and releases repeat it",
+            f"the url of the source holds {'a password' if secret else 'a user or a host'}",
+            why="everything in a program file is public: releases carry it along",
             instead='put the URL into an environment variable and write source = { url_variable = "…", table = "…" }',
             where=place,
         )

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from dualmandate.choice import Choice, SocialWelfare
 from dualmandate.errors import InvalidMechanism, MissingKey, Place, Refusal, TooLarge
@@ -19,6 +20,7 @@ from dualmandate.frontier import (
     frontier_of,
     in_epsilon,
     split,
+    stated_split,
 )
 from dualmandate.mechanism import (
     MatrixMechanism,
@@ -38,6 +40,9 @@ from dualmandate.program.remembered import RememberedCurves, remembered
 from dualmandate.program.schema import MechanismTable
 from dualmandate.workload import Tabulation, Workload
 
+if TYPE_CHECKING:
+    from dualmandate.program.participation import Participation
+
 BEST = "best"
 ALL_TABLES = "all"
 OPTIMIZED, TABLES, CELLS = "optimized", "workload", "identity"  # what is measured
@@ -56,11 +61,14 @@ class Producer:
     groups: Mapping[str, CurveFrontier]  # tables measured together, in the currency that the noise is set by
     failure_probability: float | None  # set where Gaussian noise is read in epsilon
     found: Mapping[str, Strategy] = field(default_factory=dict)  # by group, where strategies were optimized
+    shares: Mapping[str, Fraction] = field(default_factory=dict)  # of the loss, by group, where the program states them
 
     def technology(self, welfare: SocialWelfare) -> Technology:
-        """The frontier of this noise; groups of tables share the loss by what their accuracy is worth."""
+        """The frontier of this noise; groups of tables share the loss as stated, or by what their accuracy is worth."""
         if len(self.groups) == 1:
             measured = next(iter(self.groups.values()))
+        elif self.shares:
+            measured = stated_split(self.groups, self.shares)
         else:
             measured = split(self.groups, values=values_of(welfare), measures=_measures(welfare))
         measured = remembered(measured, name=self.noise)
@@ -112,10 +120,15 @@ class Technology:
         return PrivacyLoss(Fraction(rho) // step * step, Currency.RHO)
 
     def shares(self, loss: PrivacyLoss) -> dict[str, Fraction]:
-        """What each group of tables spends of an exact loss: rounded down, at most all of it together."""
+        """What each group of tables spends of an exact loss: its stated share, exactly; else rounded down.
+
+        At most all of it together.
+        """
         groups = self.producer.groups
         if len(groups) == 1:
             return dict.fromkeys(groups, loss.amount)
+        if self.producer.shares:
+            return {group: loss.amount * self.producer.shares[group] for group in groups}
         step = _decimal_step(float(loss))
         allocation = self.measured.allocation(float(loss))
         shares = {group: max(Fraction(spent) // step, 1) * step for group, spent in allocation.items()}
@@ -138,6 +151,8 @@ class Workshop:
     workload: Workload
     protection: Protection
     welfare: SocialWelfare
+    table_shares: Mapping[str, Fraction] = field(default_factory=dict)  # of the loss, where the program states them
+    participation: Participation | None = None  # where people respond to the privacy loss
     _optimized: dict[tuple[Noise, tuple[str, ...]], Strategy | Refusal] = field(default_factory=dict)
 
     @cached_property
@@ -166,7 +181,18 @@ class Workshop:
                 raise (refusal.at(Place(key="mechanism.strategy")) if strategy == OPTIMIZED else refusal) from None
         probability = self.table.failure_probability if law.currency is not self.welfare.currency else None
         delta = None if probability is None else float(probability)
-        return Producer(law.name, strategy, frontiers, delta, found).technology(self.welfare)
+        made = Producer(law.name, strategy, frontiers, delta, found, self.group_shares).technology(self.welfare)
+        return made if self.participation is None else self.participation.applied(made, self.welfare)
+
+    @cached_property
+    def group_shares(self) -> dict[str, Fraction]:
+        """The stated share of each group: those of its tables together; none where none are stated."""
+        if not self.table_shares:
+            return {}
+        return {
+            group: sum((self.table_shares[table.name] for table in workload.tables), Fraction(0))
+            for group, workload in self.groups.items()
+        }
 
     def optimized(self, law: NoiseLaw, workload: Workload) -> Strategy:
         """The strategy for some of the tables, each weighed by its value relative to the dearest table's.

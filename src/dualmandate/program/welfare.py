@@ -26,7 +26,7 @@ SIZES_AGREE = 1e-9  # the sizes of the groups add up to the population within th
 
 def welfare_of(file: ProgramFile, workload: Workload, document: Document) -> SocialWelfare:
     """What society loses at each privacy loss: W(ε) = −Σ η_g·N_g·κ_g(ε) − Σ b_t·loss_t(ε), USD."""
-    units = _units(file, document)
+    units = units_of(file, document)
     groups = _groups(file, units, document)
     grids = {table.name: float(table.grid) for table in workload.tables}
     values = tuple(
@@ -60,7 +60,8 @@ def limits_of(file: ProgramFile, currency: Currency, document: Document) -> Limi
         )
 
 
-def _units(file: ProgramFile, document: Document) -> Units:
+def units_of(file: ProgramFile, document: Document) -> Units:
+    """The units of a program: its protected unit, and what its tables count besides."""
     protected = file.population.unit
     with document.at("population", "unit"):
         Units(protected)
@@ -78,7 +79,7 @@ def _units(file: ProgramFile, document: Document) -> Units:
 def _groups(file: ProgramFile, units: Units, document: Document) -> tuple[Group, ...]:
     preferences = file.preferences
     with document.at("population", "population_size"):
-        everybody = population_size(_calibrated(file.population.population_size), units)
+        everybody = population_size(calibrated(file.population.population_size), units)
     with document.at("preferences"):
         weight = relative_weight(_float(preferences.relative_privacy_weight), _float(preferences.privacy_weight))
     if preferences.mean_disclosure_cost is not None:
@@ -117,7 +118,7 @@ def _group(
     form = table.information_utility or preferences.information_utility
     prior = (table.prior_probability or preferences.prior_probability) if form == "posterior" else None
     with document.at(*key, "mean_disclosure_cost"):
-        cost = _calibrated(table.mean_disclosure_cost)
+        cost = calibrated(table.mean_disclosure_cost)
         per_rho = form == "linear" and units.agree(cost.unit, f"USD per {units.singular} per rho")
         utility = information_utility(
             form,
@@ -127,7 +128,7 @@ def _group(
             prior=_float(prior),
         )
     with document.at(*key, "size"):
-        size = population_size(_calibrated(table.size), units)
+        size = population_size(calibrated(table.size), units)
     own = _float(table.relative_privacy_weight)
     return Group(table.name, size, utility, weight if own is None else own)
 
@@ -166,7 +167,7 @@ def _price(loss: str, preferences: PreferencesTable, units: Units, document: Doc
             "USD per USD^2",
         )
     with document.at("preferences", key):
-        return None if stated is None else _calibrated(stated).to(unit, units)
+        return None if stated is None else calibrated(stated).to(unit, units)
 
 
 def _stated_quantities(file: ProgramFile) -> tuple[Calibrated | None, ...]:
@@ -180,12 +181,21 @@ def _stated_quantities(file: ProgramFile) -> tuple[Calibrated | None, ...]:
     return tuple(_optional(quantity) for quantity in stated)
 
 
-def _calibrated(number: CalibratedNumber) -> Calibrated:
-    return Calibrated(float(number.value), number.unit, number.source, number.time_base)
+def calibrated(number: CalibratedNumber) -> Calibrated:
+    """A stated number as the rooms below know it."""
+    return Calibrated(
+        float(number.value),
+        number.unit,
+        number.source,
+        number.time_base,
+        standard_error=_float(number.standard_error),
+        least=_float(number.least),
+        largest=_float(number.largest),
+    )
 
 
 def _optional(number: CalibratedNumber | None) -> Calibrated | None:
-    return None if number is None else _calibrated(number)
+    return None if number is None else calibrated(number)
 
 
 def _float(number: Fraction | None) -> float | None:

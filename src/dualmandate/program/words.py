@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 from dualmandate.choice import dollars, quantity
 from dualmandate.population import Currency, plural, with_article
+from dualmandate.program.extension_words import extension_sections
+from dualmandate.program.preference_sections import preference_sections
 from dualmandate.program.technology import CELLS, MEASURED, OPTIMIZED, TABLES, in_words
 from dualmandate.semantics import sentences
 
@@ -36,6 +38,8 @@ def plan_words(plan: Plan) -> str:
         _section("What the choice rests on", _tornado(plan)),
         _section("What is measured", _wrapped(technology_words(plan))),
         _section("Other technologies", _comparisons(plan)),
+        *(_section(heading, _wrapped(lines)) for _, heading, lines in preference_sections(plan)),
+        *(_section(heading, _wrapped(lines)) for _, heading, lines in extension_sections(plan)),
         _section("Notes", _wrapped(plan.notes)) if plan.notes else [],
         _section("To be approved", _signed(plan)),
     ]

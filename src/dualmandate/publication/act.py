@@ -12,7 +12,7 @@ import os
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dualmandate.errors import CannotWrite, Refusal, ReleaseConflict
@@ -21,14 +21,17 @@ from dualmandate.ledger import Release as Entry
 from dualmandate.ledger.anchors import RELEASE_FILE, found_head
 from dualmandate.ledger.durable import make_folders, sync_folder
 from dualmandate.ledger.releases import STEPS
+from dualmandate.population import Confidential
 from dualmandate.publication.contents import is_complete, write_measurements, write_release
 from dualmandate.publication.measuring import exact_totals, fingerprint, measure, tabulation_key
 from dualmandate.publication.order import Order
 from dualmandate.publication.rules import check_rules
 from dualmandate.publication.sources import Source, check_source
+from dualmandate.publication.tabulated import Tabulated
 from dualmandate.publication.tabulating import tabulate
 
 Told = Callable[[str], None]
+HERE = "The records were tabulated and measured, and the tables made consistent, on the machine that published."
 
 
 @dataclass(frozen=True)
@@ -188,17 +191,30 @@ def _make(work: _Work, entry: Entry, draft: Path) -> str:
 
     The SHA-256 of its `release.json`.
     """
-    order, ledger = work.order, work.ledger
-    secret = ledger.secret(entry.name)
+    order, secret = work.order, work.ledger.secret(entry.name)
+    if order.engine == "spark":
+        return _make_on_cluster(work, entry, draft)
+
+    def counted() -> Confidential[Tabulated]:
+        return tabulate(
+            work.source,
+            order.domain,
+            protection=order.protection,
+            rules=order.rules,
+            key=tabulation_key(secret),
+            sparse=order.sparse,
+        )
+
     work.tell("tabulating the records")
-    tabulated = tabulate(
-        work.source,
-        order.domain,
-        protection=order.protection,
-        rules=order.rules,
-        key=tabulation_key(secret),
-        sparse=order.sparse,
-    )
+    return _measure_and_write(work, entry, draft, counted=counted, words=HERE)
+
+
+def _measure_and_write(
+    work: _Work, entry: Entry, draft: Path, *, counted: Callable[[], Confidential[Tabulated]], words: str
+) -> str:
+    """The steps of `_make` where the whole histogram comes here."""
+    order, ledger = _told(work.order, words), work.ledger
+    tabulated, secret = counted(), ledger.secret(entry.name)
     mac = fingerprint(order, tabulated, secret)
     ledger.bind(entry.name, mac, by=work.by)
     work.tell("measuring")
@@ -209,6 +225,39 @@ def _make(work: _Work, entry: Entry, draft: Path) -> str:
     _reach(work, entry.name, State.MEASURED)
     work.tell("estimating, making the tables consistent, writing them")
     return write_release(draft, order, measured, totals=totals, entry=entry, head=ledger.head_of(entry.name))
+
+
+def _make_on_cluster(work: _Work, entry: Entry, draft: Path) -> str:
+    """The same on a cluster: in subtrees where the tables nest, else the histogram is brought here."""
+    from dualmandate.publication.spark_histogram import counted_on_cluster
+    from dualmandate.publication.spark_nest import NOT_IN_SUBTREES, Division, divided, measured_on_cluster
+
+    division, ledger = divided(work.order), work.ledger
+    secret = ledger.secret(entry.name)
+    work.tell("tabulating the records on the cluster")
+    with counted_on_cluster(work.order, work.source, key=tabulation_key(secret)) as histogram:
+        if not isinstance(division, Division):
+            words = f"{histogram.words}; {NOT_IN_SUBTREES.format(why=division)}"
+            return _measure_and_write(work, entry, draft, counted=histogram.tabulated, words=words)
+        order = _told(work.order, f"{histogram.words}; {division.words}")
+        mac = histogram.fingerprint(secret)
+        ledger.bind(entry.name, mac, by=work.by)
+        work.tell("measuring on the cluster")
+        with measured_on_cluster(division, histogram, secret, mac=mac, folder=draft) as found:
+            # A worker may have died and its part been read again: what was measured is what was bound, or is refused.
+            ledger.bind(entry.name, histogram.fingerprint(secret), by=work.by)
+            del secret
+            write_measurements(draft, order, found.measurements)
+            _reach(work, entry.name, State.MEASURED)
+            work.tell("estimating and making the tables consistent on the cluster, writing them")
+            with found.adjusted() as made:
+                head = ledger.head_of(entry.name)
+                return write_release(draft, order, (), totals=found.totals, entry=entry, head=head, made=made)
+
+
+def _told(order: Order, words: str) -> Order:
+    """The order, with where it was carried out among its facts."""
+    return replace(order, facts={**order.facts, "engine": words})
 
 
 def _reach(work: _Work, release: str, state: State, digest: str | None = None) -> None:

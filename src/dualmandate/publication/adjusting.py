@@ -10,26 +10,35 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dualmandate.errors import InvalidRequest, NoConsistentTables
+from dualmandate.errors import NoConsistentTables
 from dualmandate.mechanism import Distribution
 from dualmandate.publication.consistency.effect import Both, Effect, consistency_effect, tree_releases
 from dualmandate.publication.consistency.fitting import consistent_histogram
+from dualmandate.publication.crossed_nest import CrossedNest, consistent_crossed_nest
+from dualmandate.publication.crossed_places import LARGEST_FITTED, nest_together
 from dualmandate.publication.forms import DirectForm
 from dualmandate.publication.measurements import Measurements, PublishedTable
 from dualmandate.publication.measuring import estimated
-from dualmandate.publication.nested import Nest, consistent_nest, nest_of
-from dualmandate.publication.order import Order, known_histogram, possible_cells
+from dualmandate.publication.nested import Nest, consistent_nest
+from dualmandate.publication.order import Group, Order, known_histogram, possible_cells
 from dualmandate.workload import Table, Workload
 
 MOST_SIMULATED = 30_000  # numbers, and cells, of releases that are simulated to see what making them whole does
 RELEASES = 20  # of them
 PUBLIC_SEED = 2019  # of simulations, which touch nothing confidential
-LARGEST_FITTED = 10**7  # cells of one histogram that is fitted to all tables
 NESTED = (
     "The tables nest by geography and by groups of cells. Estimates are the best linear unbiased ones of all "
     "measurements together; whole numbers were fixed from the whole country down, each part within its parent, so that "
     "all tables add up exactly."
 )
+CROSSED = (
+    "{most} nest by geography and by groups of cells{others}. Estimates {best} of all measurements together, and "
+    "standard errors {errors}. Whole numbers were fixed from the whole country down, each part within its "
+    "parent{pulled}, so that all tables add up exactly.{bound}"
+)
+OTHERS = "; {names} cross these groups or areas"
+PULLED = "; tables that cross pulled, with their precision, and were then counted"
+BOUND = " What cannot occur in some places is 0 there, in every table."
 FITTED = (
     "The tables in whole numbers are those of one file of whole records, the nearest to the estimates by weighted "
     "least squares: nothing is below 0, and all tables add up exactly."
@@ -58,12 +67,13 @@ class Adjusted:
 
 def adjusted(order: Order, *, measured: Sequence[Measurements], totals: NDArray[np.int64] | None) -> Adjusted:
     """Estimates and whole numbers for every table; the best of all measurements together where tables nest."""
-    nest = nest_of(order)
+    nest = nest_together(order)
+    if isinstance(nest, Nest):
+        settled = consistent_nest(order, nest, measured=measured, totals=totals)
+        return Adjusted(settled.tables, NESTED, together=True, effects=nest_effects(order, nest, settled.leaves))
     if nest is not None:
-        # Passes over a tree are the best only where losses are shared alike at every level: public, and refused if not.
-        with suppress(InvalidRequest):
-            settled = consistent_nest(order, nest, measured=measured, totals=totals)
-            return Adjusted(settled.tables, NESTED, together=True, effects=_nest_effects(order, nest, settled.leaves))
+        with suppress(NoConsistentTables):
+            return _crossed(order, nest, measured=measured, totals=totals)
     found = _estimated(order, measured, totals)
     if order.domain.size > LARGEST_FITTED:
         return Adjusted(found, TOO_LARGE.format(cells=order.domain.size))
@@ -73,6 +83,60 @@ def adjusted(order: Order, *, measured: Sequence[Measurements], totals: NDArray[
     except NoConsistentTables as refusal:  # reported, never relaxed; the estimates stand
         return Adjusted(tables, NOT_FOUND.format(why=refusal.why))
     return Adjusted(_tables_of(order, tables, histogram), FITTED, effects=_fit_effects(order, tables, histogram))
+
+
+def _crossed(
+    order: Order, crossed: CrossedNest, *, measured: Sequence[Measurements], totals: NDArray[np.int64] | None
+) -> Adjusted:
+    """A nest with tables that cross it; where bounds leave no whole numbers, that is reported."""
+    try:
+        settled = consistent_crossed_nest(order, crossed, measured=measured, totals=totals)
+    except NoConsistentTables as refusal:
+        if order.domain.size <= LARGEST_FITTED:
+            raise  # a histogram may be found
+        settled = consistent_crossed_nest(order, crossed, measured=measured, totals=totals, whole=False)
+        return Adjusted(settled.tables, NOT_FOUND.format(why=refusal.why), together=True)
+    names = ", ".join(f"'{each.table.name}'" for each in crossed.across)
+    words = CROSSED.format(
+        most="Most tables" if names else "The tables",
+        others=OTHERS.format(names=names) if names else "",
+        best="are the best linear unbiased ones" if settled.best else "are unbiased and linear, not the best,",
+        errors="are exact" if settled.exact_errors else "are upper bounds",
+        pulled=PULLED if names else "",
+        bound=BOUND if crossed.capacities is not None else "",
+    )
+    if too_long(order):
+        return Adjusted(settled.tables, words, together=True)
+    tables = list(settled.tables)
+    return Adjusted(tables, words, together=True, effects=_crossed_effects(order, crossed, tables, totals))
+
+
+def _crossed_effects(
+    order: Order, crossed: CrossedNest, tables: Sequence[PublishedTable], totals: NDArray[np.int64] | None
+) -> tuple[Effect, ...]:
+    """What fixing a crossed nest from the top down does, on releases of what it was fixed to."""
+    truth = {table.name: table.values for table in tables if table.values is not None}
+
+    def draw(generator: np.random.Generator) -> dict[str, Both]:
+        measured = []
+        for group in order.groups:
+            values = np.concatenate([truth[table.name] for table in group.form.workload.tables])
+            measured.append(_measured_again(group, values, generator))
+        settled = consistent_crossed_nest(order, crossed, measured=measured, totals=totals)
+        return {each.name: (each.estimates, each.values) for each in settled.tables if each.values is not None}
+
+    with suppress(NoConsistentTables):  # a simulation that fails is no reason to fail a release
+        return consistency_effect(truth, draw, np.random.default_rng(PUBLIC_SEED), releases=RELEASES)
+    return ()
+
+
+def _measured_again(group: Group, values: NDArray[np.int64], generator: np.random.Generator) -> Measurements:
+    """Rows of a group with new noise, which touches nothing confidential."""
+    kinds = group.form.kinds()
+    for kind, noise in enumerate(group.noises):
+        rows = np.flatnonzero(kinds == kind)
+        values[rows] += noise.distribution().draw(generator, len(rows)).astype(np.int64)
+    return Measurements(group.name, group.noises, kinds.astype(np.int64), values)
 
 
 def _estimated(
@@ -118,7 +182,7 @@ def _whole(answers: NDArray[np.generic], table: Table) -> NDArray[np.int64] | No
 def _fit_effects(order: Order, tables: Sequence[PublishedTable], histogram: NDArray[np.int64]) -> tuple[Effect, ...]:
     """What fitting does, on releases of the fitted histogram."""
     whole = _tables_of(order, tables, histogram)
-    if _too_long(order) or any(table.values is None for table in whole):
+    if too_long(order) or any(table.values is None for table in whole):
         return ()
     totals = None if order.public is None else np.asarray(order.public.answers(histogram), dtype=np.int64)
     public = None if totals is None else known_histogram(order, totals)
@@ -126,11 +190,7 @@ def _fit_effects(order: Order, tables: Sequence[PublishedTable], histogram: NDAr
     def draw(generator: np.random.Generator) -> dict[str, Both]:
         made = list[PublishedTable]()
         for group in order.groups:
-            values, kinds = group.form.count(histogram), group.form.kinds()
-            for kind, noise in enumerate(group.noises):
-                rows = np.flatnonzero(kinds == kind)
-                values[rows] += noise.distribution().draw(generator, len(rows)).astype(np.int64)
-            measured = Measurements(group.name, group.noises, kinds.astype(np.int64), values)
+            measured = _measured_again(group, group.form.count(histogram), generator)
             made += estimated(order, group, measured, public)
         return {
             table.name: (table.estimates, table.values)
@@ -144,9 +204,9 @@ def _fit_effects(order: Order, tables: Sequence[PublishedTable], histogram: NDAr
     return ()
 
 
-def _nest_effects(order: Order, nest: Nest, leaves: NDArray[Any]) -> tuple[Effect, ...]:
+def nest_effects(order: Order, nest: Nest, leaves: NDArray[Any]) -> tuple[Effect, ...]:
     """What fixing a nest from the top down does, on releases of what it was fixed to."""
-    if _too_long(order):
+    if too_long(order):
         return ()
     laws: dict[tuple[int, int], Distribution | None] = {}
     names = {}
@@ -170,5 +230,6 @@ def _place_noises(order: Order) -> list[Distribution | None]:
     return laws + [None] * (0 if order.public is None else len(order.public.tables))
 
 
-def _too_long(order: Order) -> bool:
+def too_long(order: Order) -> bool:
+    """Whether an order has too many numbers or cells for its releases to be simulated."""
     return sum(table.query_count for table in order.tables) > MOST_SIMULATED or order.domain.size > MOST_SIMULATED

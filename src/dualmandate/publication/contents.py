@@ -15,7 +15,7 @@ from datetime import datetime
 from importlib.metadata import version
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,6 +49,9 @@ from dualmandate.publication.writing import (
 from dualmandate.publication.writing.sdmx import AGENCY
 from dualmandate.publication.writing.sheet import PUBLIC_MODE
 
+if TYPE_CHECKING:
+    from dualmandate.publication.adjusting import Adjusted
+
 PAGE = "index.html"
 FOLDERS = {"sdmx-csv": "sdmx", "sdmx-ml": "sdmx"}  # of forms that are not beside the others
 GLANCED = 8  # numbers of each table that a page may show
@@ -56,7 +59,7 @@ ENOUGH = 2**20  # standard errors, evenly chosen, for a typical one
 SOFTWARE = ("dualmandate", "numpy", "scipy", "numba", "pyarrow", "duckdb", "cryptography", "python-flint")
 
 
-def write_measurements(draft: Path, order: Order, measured: Sequence[Measurements]) -> None:
+def write_measurements(draft: Path, order: Order, measured: Iterable[Measurements]) -> None:
     """Bring every measurement to the disk."""
     names = file_names([group.name for group in order.groups])
     folder = _folder(draft, "measurements")
@@ -72,15 +75,19 @@ def write_release(
     totals: NDArray[np.int64] | None,
     entry: Entry,
     head: Head,
+    made: Adjusted | None = None,
 ) -> str:
-    """Write everything else, `release.json` last; its SHA-256. Nothing confidential comes this far."""
+    """Write everything else, `release.json` last; its SHA-256. Nothing confidential comes this far.
+
+    `made` are estimates and whole numbers, where these were not made here.
+    """
     from dualmandate.publication.adjusting import adjusted  # here: its kernels cost more to import than the rest
 
-    made = adjusted(order, measured=measured, totals=totals)
+    made = adjusted(order, measured=measured, totals=totals) if made is None else made
     written = _write_tables(draft, order, chain(made.tables, _exact_tables(order, totals)), entry.reserved_at)
     for name, content in order.files.items():
         _write(draft, name, content)
-    facts = _facts(order, measured, written, entry=entry)
+    facts = _facts(order, written, entry=entry)
     facts |= {"estimated_together": made.together, "consistency": made.words}
     facts["consistency_effects"] = [asdict(effect) for effect in made.effects]
     facts["ledger_head"] = head.document()
@@ -209,9 +216,7 @@ def _folder(draft: Path, name: str) -> Path:
     return folder
 
 
-def _facts(
-    order: Order, measured: Sequence[Measurements], tables: Sequence[_Written], *, entry: Entry
-) -> dict[str, Any]:
+def _facts(order: Order, tables: Sequence[_Written], *, entry: Entry) -> dict[str, Any]:
     exact = {table.name for table in order.public.tables} if order.public is not None else set()
     names = file_names([group.name for group in order.groups])
     return {
@@ -230,7 +235,7 @@ def _facts(
             "currency": str(order.loss.currency),
         },
         **order.facts,
-        "groups": [_group(group, each, names[group.name]) for group, each in zip(order.groups, measured, strict=True)],
+        "groups": [_group(group, names[group.name]) for group in order.groups],
         "tables": [
             {
                 "name": table.name,
@@ -251,7 +256,7 @@ def _facts(
     }
 
 
-def _group(group: Group, measured: Measurements, name: str) -> dict[str, Any]:
+def _group(group: Group, name: str) -> dict[str, Any]:
     return {
         "name": group.name,
         "tables": [table.name for table in group.form.workload.tables],
@@ -259,5 +264,5 @@ def _group(group: Group, measured: Measurements, name: str) -> dict[str, Any]:
         "rows": group.form.rows,
         "measurements": f"measurements/{name}.parquet",
         "strategy": f"strategies/{name}.json" if isinstance(group.form, StrategyForm) else None,
-        "noises": [{"law": noise.law, "parameter": str(noise.parameter)} for noise in measured.noises],
+        "noises": [{"law": noise.law, "parameter": str(noise.parameter)} for noise in group.noises],
     }

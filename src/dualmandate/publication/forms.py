@@ -35,6 +35,11 @@ class Form(Protocol):
         ...
 
     @property
+    def protection(self) -> Protection:
+        """Who is protected, and against which changes."""
+        ...
+
+    @property
     def rows(self) -> int:
         """How many whole numbers are measured."""
         ...
@@ -146,12 +151,16 @@ class DirectForm:
         """Different weights of tables: rows of one weight are one kind."""
         return tuple(dict.fromkeys(table.weight for table in self._measured.tables))
 
+    @property
+    def table_kinds(self) -> tuple[int, ...]:
+        """The kind of the rows of each measured table."""
+        return tuple(self._weights.index(table.weight) for table in self._measured.tables)
+
     def kinds(self) -> NDArray[np.intp]:
         """The kind of each row: rows of tables of one weight are one kind."""
         if len(self._weights) == 1:
             return np.broadcast_to(np.intp(0), (self.rows,))  # one number, however many rows
-        tables = self._measured.tables
-        return np.repeat([self._weights.index(table.weight) for table in tables], [t.query_count for t in tables])
+        return np.repeat(self.table_kinds, [table.query_count for table in self._measured.tables])
 
     def noises(self, loss: Fraction) -> tuple[Noise, ...]:
         """The noise of each kind of row, so that the group loses exactly `loss`."""

@@ -7,7 +7,7 @@ the row's number among its kind: whoever measures again, after a crash or elsewh
 from __future__ import annotations
 
 import hmac
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from hashlib import sha256
 from typing import Any
 
@@ -25,6 +25,7 @@ from dualmandate.workload import Table
 
 FINGERPRINT_VERSION = b"histogram/1"
 BLOCK = 2**18  # rows whose noise is drawn at once
+Numbers = NDArray[np.integer[Any]]
 
 
 def tabulation_key(secret: Confidential[bytes]) -> bytes:
@@ -35,13 +36,24 @@ def tabulation_key(secret: Confidential[bytes]) -> bytes:
 def fingerprint(order: Order, tabulated: Confidential[Tabulated], secret: Confidential[bytes]) -> str:
     """HMAC-SHA-256 of the exact histogram, of the plan and of the versions, under the release's secret: 64 digits."""
     cells, counts = _occupied(tabulated.open_for("binding a release to its data").histogram)
+    return fingerprint_of(order, secret, occupied=len(cells), cells=(cells,), counts=(counts,))
+
+
+def fingerprint_of(
+    order: Order, secret: Confidential[bytes], *, occupied: int, cells: Iterable[Numbers], counts: Iterable[Numbers]
+) -> str:
+    """The same from a histogram that is read piece by piece: cells with records in increasing order, and their counts.
+
+    It is the same for every way to cut it into pieces.
+    """
     content = hmac.new(secret.open_for("binding a release to its data"), digestmod=sha256)
     versions = FINGERPRINT_VERSION, str(SAMPLER_VERSION).encode(), order.plan_digest.encode()
     for piece in (*versions, str(order.domain.shape).encode()):
         content.update(len(piece).to_bytes(8, "little") + piece)
-    for numbers in (cells, counts):
-        content.update(len(numbers).to_bytes(8, "little"))
-        content.update(numbers.astype("<i8").tobytes())
+    for pieces in (cells, counts):
+        content.update(occupied.to_bytes(8, "little"))
+        for numbers in pieces:
+            content.update(numbers.astype("<i8", copy=False).tobytes())
     return content.hexdigest()
 
 

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualmandate.publication.consistency.estimating import estimate
+from dualmandate.publication.crossed_nest import CrossedNest
 from dualmandate.publication.measurements import Noise
 from dualmandate.publication.nested import Nest
 from dualmandate.publication.order import Order
@@ -25,10 +26,10 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class NestForm:
-    """Every measurement of an order whose tables nest, group after group, as one `Form`."""
+    """Every measurement of an order whose tables nest, or cross what nests, group after group, as one `Form`."""
 
     order: Order
-    nest: Nest
+    nest: Nest | CrossedNest
 
     @property
     def workload(self) -> Workload:
@@ -66,6 +67,8 @@ class NestForm:
         place = [each.name for each in self.order.tables].index(table)
         asked = np.zeros(self.order.tables[place].query_count)
         np.add.at(asked, np.asarray(numbers, dtype=np.intp), self._variances[place])
+        if isinstance(self.nest, CrossedNest):
+            return self._crossed_rows(self.nest, place, asked)
         measured: dict[tuple[int, int], Floats] = {}
         variances: dict[tuple[int, int], float] = {}
         for i, each in enumerate(self.nest.places):
@@ -80,6 +83,27 @@ class NestForm:
             part = self.nest.read(each, found.tables(each.level, finest=each.step)[each.step])
             weights.append(np.zeros_like(part) if exact else part / self._variances[i])
         return np.concatenate(weights)
+
+    def _crossed_rows(self, crossed: CrossedNest, place: int, asked: Floats) -> Floats:
+        """The same with tables that cross; what cannot occur is known, and its noise is not looked at."""
+        tables = [*self.order.tables, *(() if self.order.public is None else self.order.public.tables)]
+        values: list[NDArray[np.float64]] = [np.broadcast_to(0.0, (each.query_count,)) for each in tables]
+        allowed = crossed.allowed
+        own = allowed[place]
+        values[place] = asked if own is None else np.where(own, asked, 0.0)
+        exact = [0.0] * (len(tables) - len(self.order.tables))
+        found = crossed.estimated(values, [*self._variances, *exact])
+        weights: list[Floats] = [np.empty(0)] * len(self.order.tables)
+        held = {(each.level, each.step) for each in crossed.nest.places[len(crossed.inside) :]}
+        for each, number in zip(crossed.nest.places, crossed.inside, strict=False):
+            known = found.estimates.tables(each.level, finest=each.step)[each.step]
+            part = np.zeros_like(known) if (each.level, each.step) in held else known
+            weights[number] = crossed.nest.read(each, part) / self._variances[number]
+        for across, number, known in zip(crossed.across, crossed.outside, found.tables, strict=True):
+            weights[number] = across.read(known) / self._variances[number]
+        return np.concatenate(
+            [each if mask is None else np.where(mask, each, 0.0) for each, mask in zip(weights, allowed, strict=True)]
+        )
 
     def query_rows(self, table: str, numbers: list[int]) -> Floats:
         """What some numbers of a table take of the noise of each row; shape (len(numbers), rows)."""

@@ -6,10 +6,9 @@ one histogram.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -19,15 +18,17 @@ from dualmandate.publication.consistency.descending import top_down
 from dualmandate.publication.consistency.estimating import Estimates, estimate
 from dualmandate.publication.consistency.nesting import Chain, Tree
 from dualmandate.publication.forms import DirectForm
+from dualmandate.publication.ladders import Labels, Ladder, counted_rows, joined, ladder_of
 from dualmandate.publication.measurements import Measurements, PublishedTable
 from dualmandate.publication.measuring import labeled
 from dualmandate.publication.order import Order, possible_cells
-from dualmandate.publication.sparse_counting import NOWHERE, single_rows
-from dualmandate.workload import Factor, Table
+from dualmandate.publication.sparse_counting import NOWHERE
+from dualmandate.workload import Table
 
-Labels = NDArray[np.int64]
 LARGEST_REST = 2**22  # cells of everything but the geography
 NUMBERS_AT_ONCE = 2**18  # whose estimates are computed at once
+
+Errors = Callable[[int, range, int], NDArray[np.float64]]  # of a level of the tree, some nodes, and one of the chain
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,20 +108,33 @@ def consistent_nest(
     counts = top_down(found)
     # What is exact comes last and is no table of these.
     places = nest.places[: len(order.tables)]
-    return Settled((_published(order, nest, place, found=found, counts=counts) for place in places), counts[-1])
+    return Settled((published_place(order, nest, place, found=found, counts=counts) for place in places), counts[-1])
 
 
-def _published(
-    order: Order, nest: Nest, place: Place, *, found: Estimates, counts: Sequence[NDArray[Any]]
+def published_place(
+    order: Order,
+    nest: Nest,
+    place: Place,
+    *,
+    found: Estimates,
+    counts: Sequence[NDArray[Any]] | None,
+    errors: Errors | None = None,
 ) -> PublishedTable:
+    """One table of a nest, from the estimates and the whole numbers of its level.
+
+    `errors` gives the standard errors of some nodes, where they are not those of the estimates.
+    """
     shape = nest.tree.sizes[place.level], nest.chain.sizes[place.step]
-    estimates, errors = np.empty(shape), np.empty(shape)
+    estimates, spread = np.empty(shape), np.empty(shape)
     together = max(NUMBERS_AT_ONCE // nest.chain.sizes[-1], 1)
     for start in range(0, shape[0], together):
         nodes = range(start, min(start + together, shape[0]))
         rows = slice(nodes.start, nodes.stop)
         estimates[rows] = found.tables(place.level, nodes, place.step)[place.step]
-        errors[rows] = found.standard_errors(place.level, nodes, place.step)[place.step]
+        if errors is None:
+            spread[rows] = found.standard_errors(place.level, nodes, place.step)[place.step]
+        else:
+            spread[rows] = errors(place.level, nodes, place.step)
     columns, labels = labeled(order, place.table)
     return PublishedTable(
         place.table.name,
@@ -128,8 +142,8 @@ def _published(
         columns,
         labels,
         nest.read(place, estimates),
-        nest.read(place, errors),
-        nest.read(place, nest.chain.sums(counts[place.level], place.step)),
+        nest.read(place, spread),
+        None if counts is None else nest.read(place, nest.chain.sums(counts[place.level], place.step)),
     )
 
 
@@ -161,11 +175,11 @@ def _nest(order: Order, tables: Sequence[Table], axis: int) -> Nest | None:
         return None
     parts: list[tuple[Labels, Labels]] = []
     for table in tables:
-        labels = [_partition(factor) for factor in table.factors]
-        if any(each is None for each in labels):
+        labels = [known for factor in table.factors if (known := counted_rows(factor)) is not None]
+        if len(labels) < len(table.factors) or any(np.any(each == NOWHERE) for each in labels):
             return None
-        parts.append((_known(labels[axis]), _joined([_known(labels[other]) for other in rest], table, rest)))
-    areas, groups = _ladder([area for area, _ in parts]), _ladder([group for _, group in parts])
+        parts.append((labels[axis], joined([labels[other] for other in rest], table, rest)))
+    areas, groups = ladder_of([area for area, _ in parts]), ladder_of([group for _, group in parts])
     if areas is None or groups is None:
         return None
     pairs = [(areas.steps[i], groups.steps[i]) for i in range(len(tables))]
@@ -173,91 +187,23 @@ def _nest(order: Order, tables: Sequence[Table], axis: int) -> Nest | None:
     if len(set(asked)) < len(asked):
         return None  # two tables of one kind: one histogram fits both
     zeros = _zeros(order, axis, groups.finest)
-    tree, nodes = Tree.of(areas.coarser) if areas.coarser else (Tree((areas.below,)), (areas.one_level,))
-    chain, places = (
-        Chain.of(groups.coarser, zeros) if groups.coarser else (Chain((groups.below,), zeros), (groups.one_level,))
-    )
+    (tree, nodes), (chain, places) = tree_of(areas), chain_of(groups, zeros)
     found = []
     for table, (area, group), (level, step) in zip(tables, parts, pairs, strict=True):
-        found.append(Place(table, level, step, _rows(area, areas, nodes, level), _rows(group, groups, places, step)))
+        found.append(Place(table, level, step, areas.rows(area, nodes, level), groups.rows(group, places, step)))
     return Nest(axis, tree, chain, tuple(found))
 
 
-@dataclass(frozen=True, eq=False)
-class _Ladder:
-    """Nested partitions: the finest one, the coarser ones by its groups, and each partition's step from the top."""
-
-    finest: Labels = field(repr=False)
-    coarser: tuple[Labels, ...] = field(repr=False)
-    steps: tuple[int, ...]
-
-    @property
-    def one_level(self) -> Labels:
-        """The finest groups in their own order."""
-        return np.arange(int(self.finest.max()) + 1, dtype=np.int64)
-
-    @property
-    def below(self) -> Labels:
-        """The one group that all of them lie in."""
-        return np.zeros_like(self.one_level)
+def tree_of(areas: Ladder) -> tuple[Tree, tuple[Labels, ...]]:
+    """The tree of a geography's levels, and which group stands at each place of each level but the first."""
+    return Tree.of(areas.coarser) if areas.coarser else (Tree((areas.below,)), (areas.one_level,))
 
 
-def _ladder(partitions: Sequence[Labels]) -> _Ladder | None:
-    """The partitions in order, where each nests in the next finer one."""
-    sizes = [int(each.max()) + 1 for each in partitions]
-    different = sorted(set(sizes))
-    one_of = {size: partitions[sizes.index(size)] for size in different}
-    if any(not _within(each, one_of[size]) for each, size in zip(partitions, sizes, strict=True)):
-        return None  # two partitions into as many groups that are not the same
-    if any(not _within(one_of[fine], one_of[coarse]) for coarse, fine in pairwise(different)):
-        return None
-    finest = one_of[different[-1]]
-    firsts = np.unique(finest, return_index=True)[1]
-    proper = [size for size in different if size > 1]
-    coarser = tuple(one_of[size][firsts] for size in proper[:-1])
-    steps = tuple(0 if size == 1 else proper.index(size) + 1 for size in sizes)
-    return _Ladder(finest, coarser, steps)
-
-
-def _within(fine: Labels, coarse: Labels) -> bool:
-    """Whether each group of the finer partition lies in one group of the coarser."""
-    pairs = np.unique(np.stack([fine, coarse]), axis=1)
-    return bool(pairs.shape[1] == int(fine.max()) + 1)
-
-
-def _rows(own: Labels, ladder: _Ladder, orders: Sequence[Labels], step: int) -> Labels:
-    """The row of a table at each place of a level: the level's groups are named by the first of their kind."""
-    if step == 0:
-        return np.zeros(1, dtype=np.int64)
-    firsts = np.unique(ladder.finest, return_index=True)[1]
-    own_of_finest = own[firsts]
-    if step - 1 == len(ladder.coarser):
-        return own_of_finest[orders[-1]]
-    level = ladder.coarser[step - 1]
-    named = np.empty(int(level.max()) + 1, dtype=np.int64)
-    named[level] = own_of_finest
-    return named[orders[step - 1]]
-
-
-def _partition(factor: Factor) -> Labels | None:
-    """The row that each level is counted in, where every level is counted once, with weight 1; else None."""
-    found = single_rows(factor)
-    if found is None or np.any(found[0] == NOWHERE) or (found[1] is not None and np.any(found[1] != 1)):
-        return None
-    return found[0]
-
-
-def _known(labels: Labels | None) -> Labels:
-    assert labels is not None
-    return labels
-
-
-def _joined(labels: Sequence[Labels], table: Table, rest: Sequence[int]) -> Labels:
-    """The table's row of each cell of the rest, row-major in its other attributes."""
-    joined = np.zeros(1, dtype=np.int64)
-    for each, other in zip(labels, rest, strict=True):
-        joined = np.add.outer(joined * table.factors[other].rows, each).reshape(-1)
-    return joined
+def chain_of(groups: Ladder, zeros: NDArray[np.bool_] | None) -> tuple[Chain, tuple[Labels, ...]]:
+    """The chain of groupings of cells, and which group stands at each place of each but the first."""
+    if groups.coarser:
+        return Chain.of(groups.coarser, zeros)
+    return Chain((groups.below,), zeros), (groups.one_level,)
 
 
 def _zeros(order: Order, axis: int, finest: Labels) -> NDArray[np.bool_] | None:

@@ -110,7 +110,8 @@ def _parquet(source: ParquetFile) -> str:
     return f"read_parquet({_place(source)}, hive_partitioning = false)"
 
 
-def _csv(source: CsvFile) -> str:
+def headings(source: CsvFile) -> list[str]:
+    """The columns of a CSV file, by its first line."""
     with Path(source.path).open(encoding="utf-8-sig", newline="") as opened:
         names = next(csv.reader([opened.readline(LONGEST_HEADER)], delimiter=source.delimiter, strict=True), [])
     if len({name.casefold() for name in names}) != len(names) or not all(names):
@@ -119,6 +120,11 @@ def _csv(source: CsvFile) -> str:
             why="a column is found by its name, small and capital letters being the same",
             instead="name each column once, in the first line",
         )
+    return names
+
+
+def _csv(source: CsvFile) -> str:
+    names = headings(source)
     types = ", ".join(f"{text(name)}: 'VARCHAR'" for name in names)
     # Nothing is guessed from the data: what a guess depends on would be a value.
     return (

@@ -19,8 +19,12 @@ from numpy.typing import NDArray
 
 from dualmandate.errors import InvalidRelease, InvalidRequest, Place, TooLarge, UnknownName
 from dualmandate.ledger.anchors import RELEASE_FILE
+from dualmandate.population import Currency, PrivacyLoss
+from dualmandate.population.rational import Written
+from dualmandate.publication.changes import Measured
 from dualmandate.publication.forms import DirectForm, Form, StrategyForm
 from dualmandate.publication.intervals import Interval, Probability, asked_for, interval_of
+from dualmandate.publication.loss_distribution import ReleasePrivacy, release_privacy
 from dualmandate.publication.measurements import (
     RELEASE_SCHEMA,
     Measurements,
@@ -137,6 +141,16 @@ class Release:
             )
         weights = float(_grid(form, table)) * form.query_rows(table, list(range(len(estimates))))
         return simultaneous_of(estimates, weights, _kinds(form), noises, probability=probability)
+
+    def privacy(self, failure_probability: Written) -> ReleasePrivacy:
+        """What this release alone loses, as (ε, δ): by the tight conversion, and by its exact noise where it is known.
+
+        Not a balance: such numbers of several releases do not add up. The account's report is `ledger report`.
+        """
+        groups = [Measured(self.form(group["name"]), _noises(group)) for group in self.facts["groups"]]
+        protection = groups[0].form.protection
+        loss = PrivacyLoss(Fraction(self.facts["loss"]["exact"]), Currency(self.facts["loss"]["currency"]))
+        return release_privacy(groups, protection, loss.for_records(protection.records_together), failure_probability)
 
     @cached_property
     def _known(self) -> dict[str, PublishedTable]:

@@ -28,16 +28,23 @@ BLOCKS = "kernel int, block long, first long, values binary"
 
 @dataclass(frozen=True)
 class Kernel:
-    """The rows 0 to rows − 1 of one measurement, and whose noise they get.
+    """The rows 0 to rows − 1 of one measurement, and whose noise they get: none where they are published exactly.
 
     `edges` are where its blocks start and where the last ends, if they are more than runs of one length: the rows of
-    each subtree of a hierarchy, say.
+    each subtree of a hierarchy, say. `first` is the number of the first row among those that share its key.
     """
 
     rows: int
-    sampler: Sampler
-    key: NoiseKey = field(repr=False)
+    sampler: Sampler | None
+    key: NoiseKey | None = field(default=None, repr=False)
     edges: tuple[int, ...] | None = field(default=None, repr=False)
+    first: int = 0
+
+    def noise(self, rows: range) -> NDArray[np.int64]:
+        """The noise of some rows; shape (len(rows),)."""
+        if self.sampler is None or self.key is None:
+            return np.zeros(len(rows), dtype=np.int64)
+        return self.sampler.draw(self.key, range(self.first + rows.start, self.first + rows.stop))
 
     def block_edges(self, block_rows: int) -> NDArray[np.int64]:
         """Where blocks start, and where the last ends."""
@@ -136,7 +143,7 @@ def noisy_blocks(batches: Batches, kernels: Sequence[Kernel], layout: _Layout) -
             if current is not None:
                 yield pyarrow.record_batch(_columns(current[0], layout, current[2]))
             kernel, _, rows = layout.of(block)
-            current = block, rows, kernels[kernel].sampler.draw(kernels[kernel].key, rows)
+            current = block, rows, kernels[kernel].noise(rows)
             row, records = row[1:], records[1:]
         if current is None or current[0] != block:
             raise _no_such_row()

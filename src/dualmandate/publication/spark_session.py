@@ -108,6 +108,32 @@ def gathered(frame: DataFrame) -> pyarrow.Table:
         return frame.toArrow()
 
 
+def streamed(frame: DataFrame) -> Iterator[Any]:
+    """The rows of a frame that was kept, part after part and in the order of its parts: one part is here at a time."""
+    with quiet():
+        yield from frame.toLocalIterator()
+
+
+def kept(frame: DataFrame) -> DataFrame:
+    """A frame that was worked out by all workers at once and stays with them, encrypted where it is on a disk."""
+    with quiet():
+        held = frame.persist()
+        held.write.format("noop").mode("overwrite").save()
+        return held
+
+
+@contextmanager
+def records_at_once(session: SparkSession, most: int) -> Iterator[None]:
+    """Batches of at most so many records, for frames whose records are large."""
+    name = "spark.sql.execution.arrow.maxRecordsPerBatch"
+    before = str(session.conf.get(name, "10000"))
+    session.conf.set(name, str(max(min(most, int(before)), 1)))
+    try:
+        yield
+    finally:
+        session.conf.set(name, before)
+
+
 @contextmanager
 def quiet() -> Iterator[None]:
     """Nothing is heard of Spark's errors, which repeat values, nor of pandas 3, which it does not know yet."""

@@ -7,14 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import chain
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dualmandate.errors import UnreadableSource
-from dualmandate.publication.records import Stream, chosen, offered
-from dualmandate.publication.sources import Columns, SparkTable
+from dualmandate.publication.records import Stream, chosen, headings, offered
+from dualmandate.publication.sources import Columns, CsvFile, ParquetFile, Source, SparkTable
 from dualmandate.publication.spark_session import Batches, gathered, map_batches, partitions, quiet, running_session
 from dualmandate.publication.tabulating import Counted, Question, counted, marks, read
 from dualmandate.publication.wall import connected
@@ -24,12 +25,42 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 READ = -1  # in place of a cell: how many records were read
+SEVERAL_FILES = frozenset("*?[]{},\\")  # characters with which a path would name several files to Spark
+Readable = SparkTable | ParquetFile | CsvFile
 
 
-def tabulate_table(source: SparkTable, question: Question, *, key: bytes) -> Counted:
+def as_readable(session: SparkSession, source: Source) -> Readable | str:
+    """The source, if the workers of a cluster can read it themselves; otherwise why they cannot, in words."""
+    if isinstance(source, SparkTable):
+        return source
+    if not isinstance(source, ParquetFile | CsvFile):
+        return "Spark reads its own tables, Parquet and CSV"
+    if SEVERAL_FILES & set(str(Path(source.path).absolute())):
+        return "its path has characters that mean several files to Spark"
+    return source if _seen(session, Path(source.path).absolute()) else "the workers do not see the file"
+
+
+def _seen(session: SparkSession, path: Path) -> bool:
+    """Whether workers find a file of the same size at the same place."""
+    size = path.stat().st_size
+
+    def kernel(batches: Batches) -> Batches:
+        import pyarrow
+
+        for batch in batches:
+            found = path.is_file() and path.stat().st_size == size
+            yield pyarrow.record_batch({"seen": pyarrow.array([found] * batch.num_rows)})
+
+    asked = max(partitions(session), 2 * session.sparkContext.defaultParallelism)
+    with quiet():
+        workers = session.range(0, asked, numPartitions=asked)
+    return all(gathered(map_batches(workers, kernel, "seen boolean", name=path.name)).column("seen").to_pylist())
+
+
+def tabulate_table(source: Readable, question: Question, *, key: bytes) -> Counted:
     """Cells with records, how many are kept of each, and how many records were read."""
     session = running_session()
-    frame = counted_cells(session, _records(session, source, question), question, key=key)
+    frame = counted_cells(session, records(session, source, question), question, key=key)
     found = gathered(frame.orderBy("cell"))
     cells, counts = (found.column(name).to_numpy().astype(np.int64) for name in ("cell", "records"))
     there = cells != READ
@@ -81,18 +112,35 @@ def check_table(source: SparkTable, question: Question) -> list[int]:
     def kernel(batches: Batches) -> Batches:
         return _of_part(batches, marked)
 
-    records = _together(session, _records(session, source, question), question)
-    found = gathered(map_batches(records, kernel, "place long, number long", name=source.table))
+    parts = _together(session, records(session, source, question), question)
+    found = gathered(map_batches(parts, kernel, "place long, number long", name=source.table))
     sums = np.zeros(2 * len(question.domain.attributes) + 4, dtype=np.int64)
     np.add.at(sums, found.column("place").to_numpy(), found.column("number").to_numpy())
     return [int(number) for number in sums]
 
 
-def _records(session: SparkSession, source: SparkTable, question: Question) -> DataFrame:
-    """The wanted columns of the table; what its declared types cannot serve is refused before a record is read."""
+def records(session: SparkSession, source: Readable, question: Question) -> DataFrame:
+    """The wanted columns of the source; what its declared types cannot serve is refused before a record is read."""
     import pyspark.sql.functions as sql
+
+    table = _table(session, source)
+    names = chosen(question.columns, table.columns)
+    frame = table.select(*(sql.col(_quoted(name)) for name in names))
+    empty = gathered(frame.limit(0))
+    with connected() as connection:
+        found: Columns = offered(Stream(empty.schema, iter(())), connection)
+        read(found, question, connection)
+    return frame
+
+
+def _table(session: SparkSession, source: Readable) -> DataFrame:
     from pyspark.errors import AnalysisException
 
+    if isinstance(source, ParquetFile):
+        with quiet():
+            return session.read.parquet(_place(source))
+    if isinstance(source, CsvFile):
+        return _csv(session, source)
     try:
         with quiet():
             table = session.table(source.table)
@@ -104,13 +152,40 @@ def _records(session: SparkSession, source: SparkTable, question: Question) -> D
             why="a table is found in the catalog of the running session",
             instead="register it, or write parquet.`PATH` for a folder of Parquet files",
         )
-    names = chosen(question.columns, table.columns)
-    frame = table.select(*(sql.col(f"`{name.replace('`', '``')}`") for name in names))
-    empty = gathered(frame.limit(0))
-    with connected() as connection:
-        found: Columns = offered(Stream(empty.schema, iter(())), connection)
-        read(found, question, connection)
-    return frame
+    return table
+
+
+def _csv(session: SparkSession, source: CsvFile) -> DataFrame:
+    """Every value as the text that stands there; one worker reads the file, since quotes may hold the end of a line."""
+    import pyspark.sql.functions as sql
+    from pyspark.sql.types import StringType, StructField, StructType
+
+    schema = StructType([StructField(name, StringType()) for name in headings(source)])
+    with quiet():
+        read_in = session.read.csv(
+            _place(source),
+            schema=schema,
+            sep=source.delimiter,
+            header=True,
+            quote='"',
+            escape='"',
+            multiLine=True,
+            mode="FAILFAST",
+            maxCharsPerColumn=-1,
+        )
+        columns = [_quoted(name) for name in read_in.columns]
+        # An empty value is not there, in quotes or not.
+        return read_in.select(
+            *(sql.expr(f"nullif({each}, '')").alias(each[1:-1].replace("``", "`")) for each in columns)
+        )
+
+
+def _place(source: ParquetFile | CsvFile) -> str:
+    return f"file://{Path(source.path).absolute()}"
+
+
+def _quoted(name: str) -> str:
+    return f"`{name.replace('`', '``')}`"
 
 
 def _together(session: SparkSession, records: DataFrame, question: Question) -> DataFrame:
@@ -121,4 +196,4 @@ def _together(session: SparkSession, records: DataFrame, question: Question) -> 
     if identifier is None:
         return records
     # By a number of parts: a shuffle whose parts Spark itself may not split again.
-    return records.repartition(partitions(session), sql.col(f"`{identifier.replace('`', '``')}`"))
+    return records.repartition(partitions(session), sql.col(_quoted(identifier)))

@@ -67,7 +67,7 @@ def tabulate(
     `key` (32 secret bytes, the same for a retry) decides which records of a unit with too many are kept. `sparse`
     holds only the cells with records, for domains that are too large to write out.
     """
-    question = _question(domain, protection, rules, key, checking=False)
+    question = question_of(domain, protection, rules, key, checking=False)
     check_source(source)
     if not sparse:
         dense_shape(domain)
@@ -101,7 +101,7 @@ def check(
 
     Only here may a rule be `refuse`. The findings stay boxed: they are as confidential as the records.
     """
-    question = _question(domain, protection, rules, bytes(KEY_BYTES), checking=True)
+    question = question_of(domain, protection, rules, bytes(KEY_BYTES), checking=True)
     check_source(source)
 
     def work() -> Findings:
@@ -145,7 +145,7 @@ def _placed(reading: str, question: Question) -> str:
     return f"SELECT cell, sum(records)::BIGINT AS records FROM ({reading}) GROUP BY cell"
 
 
-def _question(domain: Domain, protection: Protection, rules: Rules, key: bytes, *, checking: bool) -> Question:
+def question_of(domain: Domain, protection: Protection, rules: Rules, key: bytes, *, checking: bool) -> Question:
     """Everything that can be refused before data are opened."""
     if len(key) != KEY_BYTES:
         raise UnsafeKey(

@@ -136,3 +136,25 @@ def test_a_sampler_draws_ties_and_others(key: NoiseKey, monkeypatch: pytest.Monk
 def test_where_tables_end_curves_go_on() -> None:
     kinds = [type(GaussianSampler(Fraction(2**28) + more).levels[0].law) for more in (0, 1)]
     assert kinds == [Normal, BroadNormal]
+
+
+def test_a_word_is_a_tie_exactly_within_the_margin() -> None:
+    """Straight curves with thresholds at every thousandth word: a word w stands for all numbers from w to w + 1."""
+    coefficients = np.zeros((1, 6))
+    coefficients[0, 1] = 1000.0
+    curves = Curves(-3, 8, np.zeros(1, dtype=np.uint64), coefficients, np.zeros(2**14 + 1, dtype=np.int32))
+    margin = int(MARGIN)
+    for value in (1, 4, 7):
+        away = np.array([-margin - 2, -margin - 1, -margin, 0, margin - 1, margin, margin + 1])
+        words = (1000 * value + away).astype(np.uint64)
+        assert curves.ties(words).tolist() == [2, 3, 4]
+        out = np.empty(len(words), dtype=np.int64)
+        assert look_up(words, curves, out=out) == 3
+        assert out[[0, 1, 5, 6]].tolist() == [value - 4, value - 4, value - 3, value - 3]
+    assert curves.ties(
+        np.array([0, margin - 1, margin, 8000 - margin - 1, 8000 - margin], dtype=np.uint64)
+    ).tolist() == [
+        0,
+        1,
+        4,
+    ]

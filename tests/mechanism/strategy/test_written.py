@@ -133,6 +133,36 @@ def test_a_document_is_plain() -> None:
     assert document["values"] == {"identity": "1", "total": "1"}
 
 
+def test_values_of_tables_are_compared_where_they_are_known() -> None:
+    workload = stack(identity(40), total(40))
+    exact = optimize_strategy(workload, values={"identity": 3.0, "total": 1.0}).exact
+    document = strategy_document(exact)
+    for same in ({"identity": 3.0, "total": 1.0}, {"identity": 0.6, "total": 0.2}):  # in another unit
+        assert_equal(strategy_from(document, workload, Protection(), values=same), exact)
+    for other in ({"identity": 3.0, "total": 1.1}, {"identity": 1.0, "total": 3.0}, {"identity": 3.0, "total": 0.0}):
+        with pytest.raises(InvalidMechanism, match="not the one its digest names"):
+            strategy_from(document, workload, Protection(), values=other)
+    worthless = optimize_strategy(workload, values={"identity": 3.0, "total": 0.0}).exact
+    again = strategy_from(strategy_document(worthless), workload, Protection(), values={"identity": 1.0, "total": 0.0})
+    assert_equal(again, worthless)
+
+
+def test_nothing_in_a_document_is_there_for_its_words_alone() -> None:
+    """Words of a document would lie outside its digest, and releases repeat it."""
+
+    def keys(value: Any) -> set[str]:
+        if isinstance(value, list):
+            return set[str]().union(*map(keys, value))
+        return set(value).union(*map(keys, value.values())) if isinstance(value, dict) else set()
+
+    noises: tuple[Noise, ...] = ("laplace", "gaussian")
+    found = keys([strategy_document(strategy_of(name, noise))["parts"] for name in MORE for noise in noises])
+    assert found == {
+        *("axes", "cell_by_cell", "tables", "groups", "fine", "weights", "sectors", "sector", "numbers"),
+        *("shape", "list", "kind", "zlib"),
+    }
+
+
 def _other_weight(document: dict[str, Any]) -> None:
     document["parts"][0]["tables"][0]["weights"]["list"][0] -= 1
 

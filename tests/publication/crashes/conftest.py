@@ -26,6 +26,12 @@ def prepared() -> Iterator[Path]:
         shutil.rmtree(folder)
 
 
+@pytest.fixture(scope="session")
+def root() -> Path:
+    """Of the repository, where the tests' own modules are found."""
+    return Path(__file__).resolve().parents[3]
+
+
 @pytest.fixture
 def folder(prepared: Path, tmp_path: Path) -> Path:
     """A copy of the town for one test."""

@@ -2,14 +2,17 @@
 
     python -m tests.publication.crashes.kills every FOLDER THIN
         one kill at every fsync, rename and commit, and at each THIN-th other durable operation
+    python -m tests.publication.crashes.kills commits FOLDER
+        one kill at every commit
     python -m tests.publication.crashes.kills timed FOLDER KILLS LEAST
         kills by the clock, at least LEAST in every durable state
     python -m tests.publication.crashes.kills full FOLDER THIN
         a disk that is full from each THIN-th operation on that needs room, and files that cannot grow
 
-FOLDER is a prepared program folder. Each trial copies it, forks from this warmed process, kills the child with SIGKILL
-or takes its disk away, looks at what it left behind, and resumes. Secrets and times are fixed in here: what is resumed
-must have the bytes of what nobody interrupted. Prints one line a trial: the state that the ledger knew.
+FOLDER is a prepared program folder; its ledger may be in PostgreSQL. Each trial copies it, forks from this warmed
+process, kills the child with SIGKILL or takes its disk away, looks at what it left behind, and resumes. Secrets and
+times are fixed in here: what is resumed must have the bytes of what nobody interrupted. Prints one line a trial: the
+state that the ledger knew.
 """
 
 from __future__ import annotations
@@ -116,12 +119,21 @@ def reference(folder: Path) -> dict[str, bytes]:
 
 def every(folder: Path, thin: int) -> None:
     """One kill at each durable operation, or at some of the frequent ones."""
+    _each(folder, lambda number: operations.die_at(number, thin))
+
+
+def commits(folder: Path) -> None:
+    """One kill at each commit of the ledger."""
+    _each(folder, operations.die_at_commit)
+
+
+def _each(folder: Path, dying: Callable[[int], operations.Met]) -> None:
     whole = reference(folder)
     for number in itertools.count(1):
         with town.copied(folder, str(number)) as copy:
 
             def work(number: int = number, copy: Path = copy) -> None:
-                operations.watch(operations.die_at(number, thin))
+                operations.watch(dying(number))
                 publish(copy)
 
             status = os.waitpid(forked(work), 0)[1]
@@ -251,6 +263,6 @@ def trial(folder: Path, whole: dict[str, bytes], harm: Callable[[], None]) -> bo
 if __name__ == "__main__":
     began = time.monotonic()
     act, place, *numbers = sys.argv[1:]
-    acts: dict[str, Callable[..., None]] = {"every": every, "timed": timed, "full": full}
+    acts: dict[str, Callable[..., None]] = {"every": every, "commits": commits, "timed": timed, "full": full}
     acts[act](Path(place), *map(int, numbers))
     print(f"{time.monotonic() - began:.1f} s", file=sys.stderr)

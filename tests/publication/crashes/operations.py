@@ -49,6 +49,17 @@ def die_at(number: int, thin: int = 1) -> Met:
     return met
 
 
+def die_at_commit(number: int) -> Met:
+    """End this process with SIGKILL just before its n-th commit."""
+    counted = itertools.count(1)
+
+    def met(kind: str) -> None:
+        if kind == "commit" and next(counted) == number:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    return met
+
+
 def full_at(number: int) -> Met:
     """A disk that is full from the n-th operation that needs room on."""
     counted = itertools.count(1)
@@ -111,7 +122,9 @@ def _patch() -> None:
         fsync(descriptor)
 
     def committed(connection: sqlalchemy.Connection) -> None:
-        if not connection.get_execution_options().get("reading", False):
+        options = connection.get_execution_options()
+        reading = options.get("reading", False) or options.get("isolation_level") == "REPEATABLE READ"
+        if not reading:
             _tell("commit")
 
     io.open = opened

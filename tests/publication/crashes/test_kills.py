@@ -54,11 +54,6 @@ def by_state(landed: Counter[str]) -> str:
     return f"{landed.total()} landed (" + ", ".join(f"{landed[state]} {state}" for state in dict.fromkeys(AFTER)) + ")"
 
 
-@pytest.fixture(scope="module")
-def root() -> Path:
-    return Path(__file__).resolve().parents[3]
-
-
 def test_a_kill_at_every_durable_operation_is_survived(root: Path, prepared: Path, tell: Tell) -> None:
     landed = counted(root, "every", prepared, THIN)
     tell(f"kills of a publication at its durable operations: {by_state(landed)}")

@@ -1,8 +1,9 @@
-"""A publication whose ledger is PostgreSQL: the same steps, the same loss, and a server that goes away midway."""
+"""A publication whose ledger is PostgreSQL: the same steps, the same loss, killed midway, or left by its server."""
 
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -10,8 +11,10 @@ from typing import Any
 import psycopg
 import pytest
 from tests.publication.crashes import town
+from tests.publication.crashes.kills import AFTER
+from tests.publication.crashes.test_kills import FULL, KILLS, LEAST, STATES, Tell, by_state, counted
 
-from dualmandate.ledger import Ledger, State, open_ledger, read_key
+from dualmandate.ledger import Ledger, State
 from dualmandate.publication import act
 
 pytestmark = pytest.mark.postgres
@@ -21,11 +24,42 @@ COST = Fraction(town.EPSILON)
 @pytest.fixture
 def ledger(folder: Path, postgres_url: str) -> Ledger:
     """The town's account and approval in PostgreSQL instead of a file."""
-    state = folder / town.STATE
-    shutil.rmtree(state)
-    (folder / "dualmandate.toml").write_text(f'schema = 1\nledger = "{postgres_url}"\n', encoding="utf-8")
+    return moved(folder, postgres_url)
+
+
+@pytest.fixture
+def elsewhere(prepared: Path, postgres_url: str) -> Iterator[Path]:
+    """The same in a folder to be copied, never published, beside the one whose ledger is a file."""
+    copy = prepared.with_name(f"{prepared.name}-in-postgres")
+    shutil.copytree(prepared, copy)
+    moved(copy, postgres_url)
+    yield copy
+    shutil.rmtree(copy)
+
+
+def moved(folder: Path, url: str) -> Ledger:
+    shutil.rmtree(folder / town.STATE)
+    town.move_ledger(folder, url)
     town.open_and_approve(folder)
-    return open_ledger(postgres_url, read_key(state / "key"), folder=state)
+    return town.the_ledger(folder)
+
+
+@pytest.mark.slow
+def test_a_kill_at_every_commit_or_operation_is_survived(root: Path, elsewhere: Path, tell: Tell) -> None:
+    landed = counted(root, "every", elsewhere, 1) if FULL else counted(root, "commits", elsewhere)
+    what = "durable operations" if FULL else "commits"
+    tell(f"kills of a publication at its {what}, ledger in PostgreSQL: {by_state(landed)}")
+    assert set(landed) == STATES
+    assert landed.total() >= (200 if FULL else len(AFTER) - 1)
+
+
+@pytest.mark.slow
+def test_kills_by_the_clock_are_survived(root: Path, elsewhere: Path, tell: Tell) -> None:
+    kills, least = (KILLS, LEAST) if FULL else (24, 2)
+    landed = counted(root, "timed", elsewhere, kills, least)
+    tell(f"kills of a publication by the clock, ledger in PostgreSQL: {by_state(landed)}")
+    assert landed.total() >= kills
+    assert all(landed[state] >= least for state in STATES)
 
 
 def renamed(postgres_server: Path, old: str, new: str) -> None:

@@ -5,14 +5,17 @@ from __future__ import annotations
 import contextlib
 import io
 import shutil
+import tomllib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
 import numpy as np
+import psycopg
 import pyarrow as pa
 import pyarrow.parquet as pq
+from sqlalchemy import make_url
 
 from dualmandate.apps.cli import app
 from dualmandate.apps.leaving import run
@@ -23,6 +26,7 @@ ODD_NUMBER = 987_654_321
 ACCOUNT, CAP, EPSILON = "residents", 2, "1/2"
 WARDS, AGES, SEXES = ("north", "east", "south", "west"), ("young", "middle", "old"), ("f", "m")
 DATA, PLAN, OUT, STATE = "people.parquet", "report/plan.json", "releases", ".dualmandate"
+SETTINGS = "dualmandate.toml"
 PROGRAM = f"""\
 [program]
 schema = 1
@@ -87,20 +91,20 @@ def typed(folder: Path, *words: object) -> tuple[int, str]:
     return status, said.getvalue()
 
 
-def prepare(folder: Path) -> None:
+def prepare(folder: Path, program: str = PROGRAM, cap: object = CAP) -> None:
     """Write the program, plan it, open its account, and have the plan approved; no picture is drawn."""
     folder.mkdir(parents=True)
-    (folder / "dualmandate.toml").write_text("schema = 1\n", encoding="utf-8")
-    (folder / "program.toml").write_text(PROGRAM, encoding="utf-8")
+    (folder / SETTINGS).write_text("schema = 1\n", encoding="utf-8")
+    (folder / "program.toml").write_text(program, encoding="utf-8")
     pq.write_table(records(), folder / DATA)
     with mock.patch("dualmandate.program.dossier.write_dossier", return_value=()):
         done(folder, "plan", "program.toml", "--out", "report")
-    open_and_approve(folder)
+    open_and_approve(folder, cap)
 
 
-def open_and_approve(folder: Path) -> None:
+def open_and_approve(folder: Path, cap: object = CAP) -> None:
     """A new ledger, in which the plan is approved."""
-    done(folder, "ledger", "open", ACCOUNT, "--unit", "person", "--cap", CAP, "--by", "Ann")
+    done(folder, "ledger", "open", ACCOUNT, "--unit", "person", "--cap", cap, "--by", "Ann")
     done(folder, "approve", PLAN, "--by", "Ben")
 
 
@@ -113,16 +117,41 @@ def done(folder: Path, *words: object) -> str:
 
 
 def the_ledger(folder: Path) -> Ledger:
-    return open_ledger(folder / STATE / "ledger.sqlite", read_key(folder / STATE / "key"))
+    state, url = folder / STATE, ledger_url(folder)
+    return open_ledger(url or state / "ledger.sqlite", read_key(state / "key"), folder=state if url else None)
+
+
+def ledger_url(folder: Path) -> str | None:
+    """Where the ledger is, if it is not a file of the folder."""
+    return tomllib.loads((folder / SETTINGS).read_text(encoding="utf-8")).get("ledger")
+
+
+def move_ledger(folder: Path, url: str) -> None:
+    """From now on the folder's ledger is in this database of PostgreSQL."""
+    (folder / SETTINGS).write_text(f'schema = 1\nledger = "{url}"\n', encoding="utf-8")
 
 
 @contextlib.contextmanager
 def copied(folder: Path, name: str) -> Iterator[Path]:
-    """A copy of the folder, which goes when it was good."""
-    copy = folder.with_name(f"{folder.name}-{name}")
+    """A copy of the folder, and of its database where there is one, which goes when it was good."""
+    copy, url = folder.with_name(f"{folder.name}-{name}"), ledger_url(folder)
     shutil.copytree(folder, copy)
-    yield copy
+    if url is None:
+        yield copy
+    else:
+        database = str(make_url(url).database)
+        with _administering(url) as connection:
+            connection.execute(f'CREATE DATABASE "{database}-{name}" TEMPLATE "{database}"')
+        move_ledger(copy, url.replace(database, f"{database}-{name}"))
+        yield copy
+        with _administering(url) as connection:
+            connection.execute(f'DROP DATABASE "{database}-{name}" WITH (FORCE)')
     shutil.rmtree(copy)
+
+
+def _administering(url: str) -> psycopg.Connection[Any]:
+    parts = make_url(url)
+    return psycopg.connect(host=str(parts.query["host"]), user=parts.username, dbname="postgres", autocommit=True)
 
 
 def contents(folder: Path) -> dict[str, bytes]:

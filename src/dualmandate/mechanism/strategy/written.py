@@ -1,7 +1,8 @@
 """A strategy as a document of exact things, and back: whole numbers, fractions, and the name of what they make.
 
 The levels behind the rows follow from the workload and the protection, so they are not written; the digest is, and a
-document that does not lead back to it is refused. What puts queries together is worked out anew from the rows.
+document that does not lead back to it is refused. What puts queries together is worked out anew from the rows. Only
+the values of tables lie outside the digest: whoever knows them from elsewhere has them compared.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from dualmandate.mechanism.strategy.group_stack import GroupStack
 from dualmandate.mechanism.strategy.parts import Part, Sector
 from dualmandate.mechanism.strategy.public import public_tables
 from dualmandate.mechanism.strategy.square_rounding import right_inverse
+from dualmandate.mechanism.strategy.strategy import worth_of
 from dualmandate.mechanism.strategy.sum_rounding import least_squares
 from dualmandate.mechanism.strategy.taking_apart import parts_of
 from dualmandate.mechanism.strategy.whole_groups import BITS, WholeGroups
@@ -37,6 +39,8 @@ from dualmandate.workload.levels import column_classes
 from dualmandate.workload.sensitivity import Norm
 
 LONGEST_LIST = 4_096  # whole numbers that are written one by one; longer arrays are packed
+ROUNDING = Fraction(1, 10**9)  # of the dearest table's value, within which two values are the same
+AS_WRITTEN = "rows as they were written"
 KINDS = ("<i1", "<i2", "<i4", "<i8")  # of packed numbers: the shortest that holds them
 
 Document = dict[str, Any]
@@ -55,11 +59,20 @@ def strategy_document(exact: ExactStrategy) -> Document:
     }
 
 
-def strategy_from(document: Mapping[str, Any], workload: Workload, protection: Protection) -> ExactStrategy:
-    """The strategy of a document, for the workload and the protection that it was made for; refused for any other."""
+def strategy_from(
+    document: Mapping[str, Any],
+    workload: Workload,
+    protection: Protection,
+    *,
+    values: Mapping[str, float] | None = None,
+) -> ExactStrategy:
+    """The strategy of a document, for the workload and the protection that it was made for; refused for any other.
+
+    `values` says what the squared error of each table costs, in any unit; where given, a document of others is refused.
+    """
     try:
         found = _strategy(document, workload, protection)
-        named = strategy_digest(found) == document["digest"]
+        named = strategy_digest(found) == document["digest"] and (values is None or _are_worth(found, values))
     except Refusal:
         raise
     except (KeyError, IndexError, TypeError, ValueError, AttributeError, ArithmeticError, np.linalg.LinAlgError):
@@ -87,6 +100,14 @@ def _strategy(document: Mapping[str, Any], workload: Workload, protection: Prote
     return ExactStrategy(workload, document["norm"], tuple(found), values)
 
 
+def _are_worth(exact: ExactStrategy, values: Mapping[str, float]) -> bool:
+    """Whether the tables' values have these proportions, but for rounding errors."""
+    known = worth_of(exact.workload, {name: values[name] for name in exact.values})
+    (stated, dearest), (expected, most) = ((each, max(each.values())) for each in (exact.values, known))
+    allowed = ROUNDING * dearest * most
+    return all(abs(stated[name] * most - expected[name] * dearest) <= allowed for name in stated)
+
+
 def _public_name(tables: tuple[tuple[Factor, ...], ...]) -> str | None:
     """A short name for totals that are known without being measured, which queries are put together with."""
     if not tables:
@@ -100,28 +121,24 @@ def _public_name(tables: tuple[tuple[Factor, ...], ...]) -> str | None:
 
 def _part_document(part: ExactPart) -> Document:
     apart = all(level.orbits == level.merged for level in part.part.levels)
-    document: Document = {"axes": list(part.part.axes), "words": part.words, "cell_by_cell": apart}
+    document: Document = {"axes": list(part.part.axes), "cell_by_cell": apart}
     if isinstance(part, WholeGroups):
         pairs = zip(part.stack.groupings, part.stack.weights, strict=True)
         return {**document, "tables": [_table_document(grouping, weights) for grouping, weights in pairs]}
     assert isinstance(part, WholeRows)
-    return {
-        **document,
-        "bits": part.bits,
-        "sectors": [_sector_document(sector, rows) for sector, rows in part.sectors.items()],
-    }
+    return {**document, "sectors": [_sector_document(sector, rows) for sector, rows in part.sectors.items()]}
 
 
 def _part_from(document: Mapping[str, Any], part: Part, norm: Norm) -> ExactPart:
     if tuple(document["axes"]) != part.axes:
         raise ValueError
-    part, words = part.cell_by_cell() if document["cell_by_cell"] else part, str(document["words"])
+    part = part.cell_by_cell() if document["cell_by_cell"] else part
     if "tables" in document:
         tables = [_table_from(each) for each in document["tables"]]
-        stack = GroupStack(part, tuple(coding for coding, _ in tables), tuple(each for _, each in tables), words)
+        stack = GroupStack(part, tuple(coding for coding, _ in tables), tuple(each for _, each in tables), AS_WRITTEN)
         return WholeGroups(stack)
     sectors = dict(_sector_from(each, part, norm) for each in document["sectors"])
-    return WholeRows(part, words, sectors, int(document["bits"]))
+    return WholeRows(part, AS_WRITTEN, sectors)
 
 
 def _table_document(grouping: tuple[Coding, ...], weights: Floats) -> Document:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, BeforeValidator
 
-from dualmandate.program.schema.number import CLOSED, Number, Text, refused
+from dualmandate.program.schema.number import CLOSED, Number, Positive, Text, refused
 
 
 class CalibratedNumber(BaseModel):
@@ -22,6 +22,12 @@ class CalibratedNumber(BaseModel):
     """Every number carries where it came from, so that a reader can check it."""
     time_base: Text | None = None
     """The time it covers, such as "lifetime" or "per year"."""
+    standard_error: Positive | None = None
+    """How uncertain it is, in its unit; the value is then the mean of what is believed of it."""
+    least: Number | None = None
+    """The lower end of a range, where only a range is agreed; together with largest."""
+    largest: Number | None = None
+    """The upper end of a range; together with least."""
 
 
 def _table(value: object) -> object:

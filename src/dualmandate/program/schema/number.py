@@ -118,6 +118,11 @@ Positive = Annotated[
     PlainValidator(_checked(lambda number: number > 0, "it must be larger than 0", "write a positive number")),
     WithJsonSchema({"type": "number", "exclusiveMinimum": 0}),
 ]
+NotNegative = Annotated[
+    Fraction,
+    PlainValidator(_checked(lambda number: number >= 0, "it must not be negative", "write a number of at least 0")),
+    WithJsonSchema({"type": "number", "minimum": 0}),
+]
 Cap = Annotated[
     Fraction,
     PlainValidator(

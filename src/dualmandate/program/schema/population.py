@@ -144,7 +144,7 @@ class InvariantTable(BaseModel):
 
 _WRITE_SOURCE = (
     'write "file.parquet" (or .csv, .sas7bdat, .dta, .sav), { path = "file.csv", delimiter = ";" }, '
-    '{ url = "postgresql://…", table = "…" }, { url_variable = "…", table = "…" } or { spark = "…" }'
+    '{ url = "sqlite:///…", table = "…" }, { url_variable = "…", table = "…" } or { spark = "…" }'
 )
 
 
@@ -159,9 +159,9 @@ class SourceTable(BaseModel):
     delimiter: Text | None = None
     """What separates the values of a CSV file; a comma where it is not stated."""
     url: Text | None = None
-    """The SQLAlchemy URL of a database, without a password: this file is public."""
+    """The SQLAlchemy URL of a database, without password, user or host: this file is public, and releases carry it."""
     url_variable: Text | None = None
-    """The environment variable that holds the URL, which may then have a password."""
+    """The environment variable that holds the URL, which may then have all of them."""
     table: Text | None = None
     """The table or view of the database: `name` or `schema.name`."""
     spark: Text | None = None

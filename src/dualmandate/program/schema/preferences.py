@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
-from pydantic import BaseModel, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from dualmandate.program.schema.calibrated import Calibrated
-from dualmandate.program.schema.number import CLOSED, Positive, Probability, Several, Text, lacking, refused
+from dualmandate.program.schema.number import (
+    CLOSED,
+    NotNegative,
+    Positive,
+    Probability,
+    Several,
+    Text,
+    lacking,
+    refused,
+)
 
 InformationUtility = Literal["linear", "exponential", "bounded", "posterior"]
 
@@ -29,13 +38,28 @@ class GroupTable(BaseModel):
     """What an attacker believes beforehand; with the posterior form."""
     relative_privacy_weight: Positive | None = None
     """The weight of their privacy, where it differs from everybody's."""
+    share_of_accuracy: NotNegative | None = None
+    """Their share of what accuracy is worth, for [social_choice]; by head where no group states one. Shares add up
+    to 1."""
+    welfare_weight: NotNegative | None = None
+    """The weight of all that they lose, in the weighted rule of [social_choice]; 1 where not stated."""
+    baseline: Calibrated | None = None
+    """How well off one of them is without the release, in USD, for the Rawlsian rule of [social_choice]."""
+
+
+def _stated_or_referred_to(schema: dict[str, Any]) -> None:
+    """For editors: a table that refers to a file need not say what that file says."""
+    schema["required"] = []
+    schema["anyOf"] = [{"required": ["information_utility"]}, {"required": ["from"]}]
 
 
 class PreferencesTable(BaseModel):
     """What a privacy loss costs people, and how it weighs against accuracy."""
 
-    model_config = CLOSED
+    model_config = CLOSED | ConfigDict(json_schema_extra=_stated_or_referred_to)
 
+    from_: Text | None = Field(default=None, alias="from")
+    """A file with these tables, such as `dualmandate preferences` writes; what it states is not stated here again."""
     information_utility: InformationUtility
     """How cost grows with privacy loss must be stated: "linear", "exponential", "bounded" or "posterior"."""
     mean_disclosure_cost: Calibrated | None = None

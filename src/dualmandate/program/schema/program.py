@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Annotated
 
 from pydantic import BaseModel, BeforeValidator, Field, WithJsonSchema
 
+from dualmandate.program.schema.extensions import MarketsTable, ParticipationTable, ReleasesTable
 from dualmandate.program.schema.mechanism import LimitsTable, MechanismTable
 from dualmandate.program.schema.number import CLOSED, Several, Text, refused, whole_number
 from dualmandate.program.schema.population import InvariantTable, PopulationTable
 from dualmandate.program.schema.preferences import PreferencesTable
 from dualmandate.program.schema.publication import PublicationTable
+from dualmandate.program.schema.society import SocialChoiceTable, UncertaintyTable
 from dualmandate.program.schema.workload import WorkloadTable
 
 SCHEMA_VERSION = 1
@@ -59,3 +62,18 @@ class ProgramFile(BaseModel):
     """Totals that are published without noise."""
     publication: PublicationTable = PublicationTable()
     """In which forms a release is written."""
+    participation: ParticipationTable | None = None
+    """How participation falls with the privacy loss; everybody takes part where it is not stated."""
+    horizon: ReleasesTable | None = None
+    """Releases to come, and when records are opened."""
+    markets: MarketsTable | None = None
+    """What is needed to compare the program with markets."""
+    uncertainty: UncertaintyTable | None = None
+    """What a further survey of preferences would measure."""
+    social_choice: SocialChoiceTable | None = None
+    """Other ways to add people up, beside the sum."""
+
+    @property
+    def shares(self) -> dict[str, Fraction]:
+        """The stated share of each table in the loss; nothing where none is stated."""
+        return {table.name: table.share for table in self.workload if table.share is not None}

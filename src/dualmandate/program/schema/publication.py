@@ -1,4 +1,4 @@
-"""`[publication]`: where a release is measured, and in which forms it is written."""
+"""`[publication]`: where a release is made, and in which forms it is written."""
 
 from __future__ import annotations
 
@@ -19,4 +19,5 @@ class PublicationTable(BaseModel):
     agency: Text | None = None
     """The agency that SDMX names as the maintainer of its structures."""
     engine: Literal["local", "spark"] = "local"
-    """Where noise is drawn and added: here, or by the workers of a Spark cluster; the numbers are the same."""
+    """Where records are tabulated, noise is drawn and tables are made consistent: here, or by the workers of a Spark
+    cluster as far as the tables allow it; the numbers are the same."""

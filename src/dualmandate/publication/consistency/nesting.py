@@ -116,6 +116,13 @@ class Chain:
             found.insert(0, np.logical_or.reduceat(found[0], starts[:-1]))
         return tuple(found)
 
+    def ancestors(self, level: int) -> Indices:
+        """The group of a level that each cell lies in; shape (cells,)."""
+        labels = np.arange(self.sizes[level], dtype=np.int64)
+        for parents in self.parents[level:]:
+            labels = labels[parents]
+        return labels
+
     def sums(self, cells: NDArray[np.generic], level: int) -> NDArray[np.int64]:
         """The counts of a level's groups, from those of the cells along the last axis."""
         if level == self.last:

@@ -42,7 +42,27 @@ def _hand_down_loop(values: Any, parents: Any, shares: Any, classes: Any, gaps: 
             values[child, place] += shares[child, classes[place]] * gaps[parents[child], place]
 
 
+def _count_across_loop(values: Any, areas: Any, groups: Any, onto: Any) -> None:
+    """Add each node's cells to the areas and groups that count them; a negative number counts nowhere."""
+    for node in range(values.shape[0]):
+        if areas[node] >= 0:
+            for cell in range(groups.size):
+                if groups[cell] >= 0:
+                    onto[areas[node], groups[cell]] += values[node, cell]
+
+
+def _spread_across_loop(numbers: Any, areas: Any, groups: Any, factor: Any, onto: Any) -> None:
+    """Add to each node's cells the number of the area and group that counts them, times a factor."""
+    for node in range(onto.shape[0]):
+        if areas[node] >= 0:
+            for cell in range(groups.size):
+                if groups[cell] >= 0:
+                    onto[node, cell] += factor * numbers[areas[node], groups[cell]]
+
+
 take_out = numba.njit(cache=True, nogil=True)(_take_out_loop)
 put_back = numba.njit(cache=True, nogil=True)(_put_back_loop)
 add_children = numba.njit(cache=True, nogil=True)(_add_children_loop)
 hand_down = numba.njit(cache=True, nogil=True)(_hand_down_loop)
+count_across = numba.njit(cache=True, nogil=True)(_count_across_loop)
+spread_across = numba.njit(cache=True, nogil=True)(_spread_across_loop)

@@ -33,17 +33,19 @@ def integer_program(
     totals: NDArray[np.int64],
     *,
     weights: NDArray[np.float64] | None = None,
+    most: NDArray[np.int64] | None = None,
     seconds: float = SECONDS,
 ) -> WholeSolution:
     """Non-negative whole numbers with `equations` @ counts = totals, nearest to the targets in weighted absolute terms.
 
-    Equations are whole numbers, dense or sparse, and may cross. Nothing is relaxed: where no counts satisfy them, or
-    none were found in `seconds`, it is refused.
+    Equations are whole numbers, dense or sparse, and may cross; no count is above `most` where it is given. Nothing is
+    relaxed: where no counts satisfy them, or none were found in `seconds`, it is refused.
     """
     from scipy.optimize import Bounds, LinearConstraint, milp
     from scipy.sparse import csr_array, eye_array, hstack, vstack
 
     cells, matrix = targets.size, csr_array(equations)
+    highest = np.full(cells, np.inf) if most is None else most.astype(np.float64)
     price = np.ones(cells) if weights is None else weights
     unit, none = eye_array(cells), csr_array((matrix.shape[0], cells))
     held = LinearConstraint(hstack([matrix, none]), totals, totals)
@@ -56,7 +58,7 @@ def integer_program(
             found = milp(
                 np.concatenate([np.zeros(cells), price]),
                 integrality=np.repeat([1, 0], cells),
-                bounds=Bounds(0, np.inf),
+                bounds=Bounds(0, np.concatenate([highest, np.full(cells, np.inf)])),
                 constraints=[held, apart],
                 options={"time_limit": seconds, "mip_rel_gap": 0.0, "presolve": presolve},
             )
@@ -65,7 +67,7 @@ def integer_program(
     if found.x is None:
         raise _none(proved=found.status == 2, seconds=seconds)
     counts = np.rint(found.x[:cells]).astype(np.int64)
-    if np.any(matrix @ counts != totals) or np.any(counts < 0):
+    if np.any(matrix @ counts != totals) or np.any(counts < 0) or np.any(counts > highest):
         raise _none(proved=False, seconds=seconds)
     distance = float((price * np.abs(counts - targets)).sum())
     return WholeSolution(counts, distance, "proved optimal" if found.status == 0 else "feasible, not proved optimal")

@@ -8,6 +8,7 @@ would decide alone.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -34,16 +35,14 @@ class Sharing:
 
     def shares(self) -> dict[Pair, Fraction]:
         """The share of each table that is measured; they sum to 1."""
-        measured = {
-            level: [k for k in range(len(self.tables)) if (level, k) not in self.known]
-            for level in range(len(self.levels))
-        }
-        return {
-            (level, k): share * self.tables[k] / sum(self.tables[each] for each in ks)
-            for (level, ks), share in zip(measured.items(), self.levels, strict=True)
-            for k in ks
-            if self.tables[k]
-        }
+        pairs = [(level, k) for level in range(len(self.levels)) for k in range(len(self.tables))]
+        measured = (pair for pair in pairs if pair not in self.known and self.tables[pair[1]])
+        return {pair: math.prod(self.parts(*pair), start=Fraction(1)) for pair in measured}
+
+    def parts(self, level: int, k: int) -> tuple[Fraction, Fraction]:
+        """The share of a level in the loss, and that of a table in what its level gets."""
+        whole = sum((part for i, part in enumerate(self.tables) if (level, i) not in self.known), Fraction(0))
+        return self.levels[level], self.tables[k] / whole
 
 
 def shared(

@@ -1,0 +1,103 @@
+"""`dualmandate preferences`: what answers say about preferences, or what to ask to learn them."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dualmandate.apps.folder import check_writable, written_whole
+from dualmandate.apps.voice import Progress, Voice
+from dualmandate.errors import InvalidFile, Place
+
+if TYPE_CHECKING:
+    from dualmandate.program.asking import Asking
+    from dualmandate.program.survey import Survey
+
+SURVEY_FILE = "survey.toml"
+REPORT_FILE = "preferences.json"
+
+
+def carry_out(survey: Path, out: Path | None, voice: Voice, *, questionnaire: bool = False) -> None:
+    """Estimate, or design, then write where asked, then speak. Nothing is written before all of it stands."""
+    file = survey_file(survey)
+    if out is not None:
+        check_writable(out)
+    if questionnaire:
+        _ask(file, out, voice)
+    else:
+        _measure(file, out, voice)
+
+
+def survey_file(survey: Path) -> Path:
+    """The survey file meant by a file or by the folder that holds it."""
+    inside = survey / SURVEY_FILE
+    try:
+        if not survey.is_dir() or inside.exists():
+            return inside if survey.is_dir() else survey
+    except OSError:  # not to be looked at: whoever opens it will say why
+        return survey
+    raise InvalidFile(
+        f"the folder '{survey}' holds no {SURVEY_FILE}",
+        why="a folder stands for the survey file in it",
+        instead="name the survey file itself, or begin with `dualmandate init survey`",
+        where=Place(file=str(survey)),
+    )
+
+
+def _measure(file: Path, out: Path | None, voice: Voice) -> None:
+    with voice.progress(f"reading {file.name}") as progress:
+        from dualmandate.program import measured_words
+        from dualmandate.program.measured import Measured, measure
+        from dualmandate.program.preferences_block import PREFERENCES_FILE
+
+        found = measure(_loaded(file), progress)
+        document = measured_words.document(found)
+        block = found.block() if isinstance(found, Measured) else None
+        if out is not None:
+            with written_whole(out) as draft:
+                text = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)
+                (draft / REPORT_FILE).write_text(text + "\n", encoding="utf-8")
+                if block is not None:
+                    (draft / PREFERENCES_FILE).write_text(block, encoding="utf-8", newline="\n")
+    voice.say(measured_words.words(found))
+    if out is None and block is not None:
+        voice.say(f"\n{block}")
+    elif out is not None:
+        voice.say(f"\nwritten: {out / (REPORT_FILE if block is None else PREFERENCES_FILE)}")
+    if block is not None:
+        voice.say("next: a program with this table, or with from in its [preferences], and `dualmandate plan`")
+    voice.document(document)
+
+
+def _ask(file: Path, out: Path | None, voice: Voice) -> None:
+    with voice.progress(f"reading {file.name}") as progress:
+        from dualmandate.program.asking import FORM
+
+        made = _designed(_loaded(file), progress)
+        if out is not None:
+            progress("writing the web form")
+            with written_whole(out) as draft:
+                for name, text in made.files().items():
+                    (draft / name).write_text(text, encoding="utf-8", newline="\n")
+    voice.say(made.words())
+    if out is not None:
+        voice.say(f"\nwritten: {', '.join(str(out / name) for name in made.files())}\nto open: {out / FORM}")
+    else:
+        said = f"dualmandate preferences {shlex.quote(str(file))} --questionnaire --out DIR"
+        voice.say(f"\nto write the web form, the answer sheet and the design:\n  {said}")
+    voice.document(made.document())
+
+
+def _loaded(file: Path) -> Survey:
+    from dualmandate.program.survey import load_survey
+
+    return load_survey(file)
+
+
+def _designed(survey: Survey, progress: Progress) -> Asking:
+    from dualmandate.program.asking import asking_of
+
+    progress("looking for the tasks that tell most")
+    return asking_of(survey)

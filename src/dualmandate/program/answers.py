@@ -1,0 +1,151 @@
+"""The answers of a survey, from a CSV file: confidential, so that no refusal repeats a value of it.
+
+A refusal names the column as the survey file does, and the line of the answers where one must be looked at.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dualmandate.errors import InvalidFile, InvalidSurvey, InvalidValue
+from dualmandate.program.file import Document, read_bytes
+from dualmandate.program.lines import KeyPath
+
+LARGEST_ANSWERS = 2**27  # bytes
+LARGEST_NUMBER = 1e12  # no price, error, loss or level is larger; squares of such numbers are finite
+_TRUTH = {"1": 1.0, "0": 0.0, "yes": 1.0, "no": 0.0, "true": 1.0, "false": 0.0, "1.0": 1.0, "0.0": 0.0}
+
+
+class Line(NamedTuple):
+    """Where a row stands: the name of its file and its line there, from 1."""
+
+    file: str
+    number: int
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Answers:
+    """Columns of text by name. It has no repr: what people said is not printed."""
+
+    columns: dict[str, tuple[str, ...]]
+    lines: tuple[Line, ...]  # of each row
+    document: Document
+
+    def labels(self, key: KeyPath) -> NDArray[np.str_]:
+        """The column that the survey file names at a key, as text; refused where a value is missing."""
+        column = self._column(key)
+        for line, value in zip(self.lines, column, strict=True):
+            if not value.strip():
+                raise self._odd(key, line, "is empty", "a row without it belongs to nobody's answer")
+        return np.array(column)
+
+    def numbers(self, key: KeyPath) -> NDArray[np.float64]:
+        """The column that the survey file names at a key, as finite numbers."""
+        column = self._column(key)
+        found = np.empty(len(column))
+        for row, (line, value) in enumerate(zip(self.lines, column, strict=True)):
+            number = _number(value)
+            if number is None:
+                raise self._odd(
+                    key, line, "is no number, or too large", "a model reads numbers, and every gap is a guess"
+                )
+            found[row] = number
+        return found
+
+    def levels(self, key: KeyPath) -> NDArray[np.float64]:
+        """The column that the survey file names at a key, as whole numbers: levels of agreement."""
+        found = self.numbers(key)
+        odd = np.flatnonzero(found != np.rint(found))
+        if odd.size:
+            raise self._odd(key, self.lines[int(odd[0])], "is no whole number", "agreement has levels: 1, 2, 3, …")
+        return found
+
+    def truths(self, key: KeyPath) -> NDArray[np.float64]:
+        """The column that the survey file names at a key, as 1 or 0."""
+        column = self._column(key)
+        found = np.empty(len(column))
+        for row, (line, value) in enumerate(zip(self.lines, column, strict=True)):
+            truth = _TRUTH.get(value.strip().casefold())
+            if truth is None:
+                raise self._odd(key, line, "is neither 1 nor 0", "somebody chose it or did not, agreed or did not")
+            found[row] = truth
+        return found
+
+    def _column(self, key: KeyPath) -> tuple[str, ...]:
+        name = self.document.value(key)
+        assert isinstance(name, str)
+        if name not in self.columns:
+            # The header is not repeated: where there is none, the first row is somebody's answer.
+            raise InvalidValue(
+                f"the answers have no column '{name}'",
+                why="their header does not name it",
+                instead="name a column of the answers, spelled as in their first line",
+                where=self.document.place(key),
+            )
+        return self.columns[name]
+
+    def _odd(self, key: KeyPath, line: Line, what: str, why: str) -> InvalidSurvey:
+        name = self.document.value(key)
+        return InvalidSurvey(
+            f"the column '{name}' of the answers {what} on line {line.number}",
+            why=why,
+            instead=f"mend line {line.number} of '{line.file}', or leave out the whole task of this respondent",
+            where=self.document.place(key),
+        )
+
+
+def read_answers(document: Document, name: str) -> Answers:
+    """Read the answers that a survey file names: a CSV file, or a folder of them that have the same header."""
+    path = document.path.parent / name
+    with document.at("survey", "source"):
+        files = sorted(path.glob("*.csv")) if path.is_dir() else [path]
+        if not files:
+            raise _unusable(path, "the folder holds no .csv file", "put the answers there, or name their file")
+        read = [_rows(file) for file in files]
+        header = read[0][0]
+        other = next((file for file, (names, _) in zip(files, read, strict=True) if names != header), None)
+        if other is not None:
+            raise _unusable(other, f"its header is not that of '{files[0].name}'", "give all files the same columns")
+    rows = [(Line(file.name, line), row) for file, (_, rows) in zip(files, read, strict=True) for line, row in rows]
+    columns = dict(zip(header, zip(*(row for _, row in rows), strict=True), strict=True))
+    return Answers(columns, tuple(line for line, _ in rows), document)
+
+
+def _rows(file: Path) -> tuple[list[str], list[tuple[int, list[str]]]]:
+    """The header of a file and its rows, each with its line."""
+    content = read_bytes(file, largest=LARGEST_ANSWERS, what="file of answers")
+    try:
+        rows = csv.reader(io.StringIO(content.decode("utf-8-sig"), newline=""), strict=True)
+        header = next(rows, [])
+        records = [(rows.line_num, row) for row in rows if row]
+    except UnicodeDecodeError:
+        raise _unusable(file, "it is not UTF-8 text", "save it as UTF-8") from None
+    except csv.Error:
+        raise _unusable(file, "it is not comma-separated text", "save it as CSV") from None
+    if not header or not records:
+        raise _unusable(file, "it holds no answers", "write a header and one row an answer")
+    if len(set(header)) != len(header) or not all(header):
+        raise _unusable(file, "its columns have no names of their own", "name each column once, in the first line")
+    odd = next((line for line, row in records if len(row) != len(header)), None)
+    if odd is not None:
+        raise _unusable(file, f"line {odd} has not as many values as the header", "give each row every column")
+    return header, records
+
+
+def _number(text: str) -> float | None:
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return number if abs(number) <= LARGEST_NUMBER else None
+
+
+def _unusable(file: Path, why: str, instead: str) -> InvalidFile:
+    return InvalidFile(f"the answers '{file.name}' cannot be used", why=why, instead=instead)

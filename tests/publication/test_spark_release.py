@@ -1,0 +1,350 @@
+"""A whole publication on a real cluster: the bytes of one machine, whoever dies, and the loss counted once."""
+
+from __future__ import annotations
+
+import gc
+import hmac
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from tests.publication.test_act import order_of
+from tests.publication.towns import CODES, RHO, SHARES, write_towns
+
+from dualmandate.apps.cli import app
+from dualmandate.apps.leaving import run
+from dualmandate.errors import CannotWrite, ReleaseConflict
+from dualmandate.ledger import Account, Approval, Ledger, State, keys, make_key, open_ledger, read_key
+from dualmandate.mechanism.noise import SAMPLER_VERSION, NoiseKey, Sampler
+from dualmandate.population import Attribute, Confidential, Domain, PrivacyLoss, Protection
+from dualmandate.program import load, load_release
+from dualmandate.program.publishing import order_of_plan
+from dualmandate.publication import (
+    AttributeRule,
+    CsvFile,
+    ParquetFile,
+    Rule,
+    Rules,
+    Source,
+    SparseHistogram,
+    StatisticalFile,
+    act,
+    measurements,
+    spark_histogram,
+    spark_nest,
+)
+from dualmandate.publication.consistency import Chain, Tree, estimate
+from dualmandate.publication.contents import is_complete
+from dualmandate.publication.measuring import fingerprint, fingerprint_of
+from dualmandate.publication.order import Order
+from dualmandate.publication.spark_consistency import Cut, Placed
+from dualmandate.publication.spark_nest import Division, divided, in_file
+from dualmandate.publication.spark_tabulating import as_readable, tabulate_table
+from dualmandate.publication.tabulating import Question, tabulate
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from tests.publication.cluster import Cluster
+
+pytestmark = [
+    pytest.mark.spark,
+    # Spark leaves sockets to the garbage collector.
+    pytest.mark.filterwarnings("ignore:.*<socket:pytest.PytestUnraisableExceptionWarning"),
+]
+SECRET = b"the secret of a test, 32 bytes.."
+NUMBERS = ("measurements", "estimates", "tables")  # folders of what must be equal
+TASKS = 12  # of a step on the cluster
+PATIENCE = 300.0  # seconds for a publication, on a machine with other work
+
+
+@pytest.fixture(autouse=True)
+def _collect_sockets() -> Iterator[None]:
+    yield
+    gc.collect()
+
+
+@pytest.fixture
+def towns(tmp_path: Path) -> Path:
+    """A project with an approved plan for a cluster, and what the ledger holds."""
+    folder = tmp_path / "towns"
+    write_towns(folder, "spark")
+    (folder / "dualmandate.toml").write_text("schema = 1\n", encoding="utf-8")
+    state = folder / ".dualmandate"
+    ledger = open_ledger(state / "ledger.sqlite", make_key(state / "key"), create=True)
+    approve(ledger, order_for(folder))
+    return folder
+
+
+def approve(ledger: Ledger, order: Order) -> None:
+    ledger.open_account(Account("residents", "person", PrivacyLoss.concentrated(5)), by="Ann")
+    ledger.approve(Approval("residents", order.plan_digest, order.charge, "person", by="Ben"))
+
+
+def order_for(folder: Path) -> Order:
+    return order_of_plan(load(folder / "program.toml").plan())
+
+
+def ledger_of(folder: Path) -> Ledger:
+    state = folder / ".dualmandate"
+    return open_ledger(state / "ledger.sqlite", read_key(state / "key"))
+
+
+def numbers_of(release: Path) -> dict[str, bytes]:
+    """Every file of measurements, estimates and tables."""
+    paths = [path for name in NUMBERS for path in (release / name).iterdir()]
+    return {path.relative_to(release).as_posix(): path.read_bytes() for path in paths}
+
+
+@contextmanager
+def secret_is(content: bytes) -> Iterator[None]:
+    """Every release has the same secret."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(keys.SecretFolder, "open", lambda *_: Confidential("a test", content))
+        yield
+
+
+def published_here(folder: Path, out: Path, secret: bytes) -> dict[str, bytes]:
+    """The same plan under the same secret on one machine."""
+    order = replace(order_for(folder), engine="local")
+    ledger = open_ledger(out / "ledger.sqlite", make_key(out / "key"), create=True)
+    approve(ledger, order)
+    with secret_is(secret):
+        asked = act.Asked("Eve", "people.parquet")
+        found = act.publish(order, ParquetFile(folder / "people.parquet"), ledger, out=out, asked=asked)
+    assert "on the machine that published" in json.loads((found / "release.json").read_text("utf-8"))["engine"]
+    return numbers_of(found)
+
+
+def check_release(folder: Path, release: str) -> Path:
+    """Complete, settled, its loss counted once; no file of the cluster's work is left."""
+    ledger, found = ledger_of(folder), folder / "releases" / release
+    assert ledger.release(release).state is State.SETTLED
+    assert is_complete(found, ledger.release(release).written_digest)
+    assert ledger.spent("residents") == RHO
+    assert [path.name for path in (folder / "releases").iterdir()] == [release]
+    return found
+
+
+def started(folder: Path, cluster: Cluster, *words: str) -> subprocess.Popen[str]:
+    """`dualmandate publish` as it is installed, in a process of its own, on the cluster."""
+    command = [str(Path(sys.executable).with_name("dualmandate")), "publish", "program.toml", "--by", "Eve", *words]
+    settings = cluster.variables() | {"PYSPARK_SUBMIT_ARGS": f"--master {cluster.master} pyspark-shell"}
+    pipe = subprocess.PIPE
+    return subprocess.Popen(
+        command, cwd=folder, env=os.environ | settings, stdout=pipe, stderr=pipe, text=True, start_new_session=True
+    )
+
+
+def test_a_publication_whose_machine_dies_is_taken_up_again(cluster: Cluster, towns: Path, tmp_path: Path) -> None:
+    """Real processes: killed with its Java when the measurements were on the disk; resumed, it is the same release."""
+    process, until = started(towns, cluster), time.monotonic() + PATIENCE
+    while not list((towns / "releases").glob(".*.draft/measurements/*")) and time.monotonic() < until:
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.05)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
+    ledger = ledger_of(towns)
+    [entry] = ledger.releases("residents")
+    assert entry.state in (State.OPENED, State.MEASURED)
+    assert entry.fingerprint is not None
+    secret = ledger.secret(entry.name).open_for("a test")
+    resumed = started(towns, cluster, "--resume", entry.name)
+    said = resumed.communicate(timeout=PATIENCE)
+    assert resumed.returncode == 0, said
+    found = check_release(towns, entry.name)
+    assert numbers_of(found) == published_here(towns, tmp_path / "here", secret)
+
+
+ODD = ['a,"b', "", "two\nlines", " space ", "é", "plain", "07", "7"]
+
+
+def test_files_that_workers_see_are_tabulated_by_them(spark: SparkSession, tmp_path: Path) -> None:
+    """CSV with quotes, ends of lines within them, and empty values, as one machine reads it."""
+    domain = Domain((Attribute("word", tuple(word for word in ODD if word), missing="?"), Attribute("sex", ("f", "m"))))
+    rules = Rules({name: AttributeRule(Rule.DROP, Rule.DROP) for name in ("word", "sex")})
+    quoted = ['"' + word.replace('"', '""') + '"' for word in ODD]
+    rows = [f"{word};{sex};x" for word in (*quoted, "", "07", " space ") for sex in ("f", "m", '""', "m")]
+    path = tmp_path / "odd file.csv"
+    path.write_bytes("\r\n".join(["\ufeffword;sex;other", *rows, ""]).encode())
+    source, question = CsvFile(path, ";"), Question(domain, Protection(), rules)
+    assert as_readable(spark, source) == source
+    cells, counts, read = tabulate_table(source, question, key=bytes(32))
+    box = tabulate(source, domain, protection=Protection(), rules=rules, key=bytes(32), sparse=True).open_for("a test")
+    assert isinstance(box.histogram, SparseHistogram)
+    assert (cells.tolist(), counts.tolist()) == (box.histogram.cells.tolist(), box.histogram.counts.tolist())
+    assert read == box.records_read == len(rows)
+    assert counts.sum() == 3 * 9
+
+
+def test_what_workers_cannot_read_is_tabulated_here_and_said(spark: SparkSession, towns: Path, tmp_path: Path) -> None:
+    order, path = order_for(towns), towns / "people.parquet"
+    several = tmp_path / "people[1].parquet"
+    several.write_bytes(path.read_bytes())
+    with path.open("rb") as opened:
+        cases: dict[str, Source] = {
+            "Spark reads its own tables": StatisticalFile(tmp_path / "people.dta"),
+            "several files to Spark": ParquetFile(several),
+            "workers do not see": ParquetFile(f"/proc/self/fd/{opened.fileno()}"),
+        }
+        for words, source in cases.items():
+            assert words in str(as_readable(spark, source))
+    secret = Confidential("a test", SECRET)
+    told = {}
+    for source in (ParquetFile(path), ParquetFile(several)):
+        with spark_histogram.counted_on_cluster(order, source, key=bytes(32)) as found:
+            told[found.words] = found.fingerprint(secret)
+    assert [("machine that published" in words) for words in told] == [False, True]
+    assert len(set(told.values())) == 1
+
+
+def plug_pulled(spark: SparkSession, cluster: Cluster, begun: Path, over: threading.Event) -> list[int]:
+    """Kill a worker once noise is drawn, and some of the tasks of that step are done and others are not."""
+    killed: list[int] = []
+    tracker = spark.sparkContext.statusTracker()
+    while not (killed or over.is_set()):
+        for stage in tracker.getActiveStageIds() if begun.exists() else ():
+            told = tracker.getStageInfo(stage)
+            if told is not None and told.numTasks == TASKS and told.numCompletedTasks >= 2:
+                killed.append(told.numCompletedTasks)
+                cluster.kill("second worker")
+                break
+        time.sleep(0.02)
+    return killed
+
+
+def test_a_program_is_published_by_the_cluster_though_a_worker_dies(
+    spark: SparkSession, cluster: Cluster, towns: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`dualmandate publish` from the records to the tables: byte for byte those of one machine under the same key."""
+    wanted = published_here(towns, tmp_path / "here", SECRET)
+    begun, sampler = tmp_path / "begun", measurements.Noise.sampler
+
+    @dataclass(frozen=True)
+    class Slow:  # here: workers do not know the modules of the tests
+        sampler: Sampler
+
+        def draw(self, key: NoiseKey, cells: range) -> NDArray[np.int64]:
+            begun.touch()
+            time.sleep(0.2)
+            return self.sampler.draw(key, cells)
+
+    monkeypatch.setattr(measurements.Noise, "sampler", lambda self: Slow(sampler(self)))
+    monkeypatch.chdir(towns)
+    spark.conf.set("spark.sql.shuffle.partitions", str(TASKS))
+    killed: list[int] = []
+    over = threading.Event()
+    killer = threading.Thread(target=lambda: killed.extend(plug_pulled(spark, cluster, begun, over)))
+    killer.start()
+    with secret_is(SECRET):
+        status = run(app, ["publish", "program.toml", "--by", "Eve"])
+    over.set()
+    killer.join()
+    assert status == 0
+    assert 2 <= killed[0] < TASKS
+    [release] = [entry.name for entry in ledger_of(towns).releases("residents")]
+    found = check_release(towns, release)
+    assert numbers_of(found) == wanted
+    facts = json.loads((found / "release.json").read_text("utf-8"))
+    assert "tabulated by the cluster" in facts["engine"]
+    assert "never held the counts of the leaves" in facts["engine"]
+    assert {effect["table"] for effect in facts["consistency_effects"]} == set(SHARES)
+    interval = load_release(found).interval("blocks by sex", block=CODES[0], sex="f")
+    assert interval.probability >= 0.95
+
+
+def test_records_that_changed_while_they_were_read_are_refused(towns: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker that died may read its part again: what was measured must be what the release was bound to."""
+    macs = iter(["1" * 64, "2" * 64])
+
+    @contextmanager
+    def counted(*_: object, **__: object) -> Iterator[Any]:
+        yield SimpleNamespace(words="", fingerprint=lambda _: next(macs))
+
+    @contextmanager
+    def measured(*_: object, **__: object) -> Iterator[Any]:
+        yield SimpleNamespace()
+
+    monkeypatch.setattr(Order, "check", lambda _: None)
+    monkeypatch.setattr(spark_histogram, "counted_on_cluster", counted)
+    monkeypatch.setattr(spark_nest, "measured_on_cluster", measured)
+    order, source = order_for(towns), ParquetFile(towns / "people.parquet")
+    with pytest.raises(ReleaseConflict, match="begun on other data"):
+        act.publish(order, source, ledger_of(towns), out=towns / "releases", asked=act.Asked("Eve", "people.parquet"))
+
+
+def test_an_order_is_divided_where_its_tables_allow_it(towns: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    order = order_for(towns)
+    division = divided(order)
+    assert isinstance(division, Division)
+    assert (division.level, "6 subtrees" in division.words) == (1, True)
+    assert division.largest_subtree(1) == 2 + 8 + 3 * (2 + 8) + 12 * (2 + 8) + 1  # a county, its tracts, its blocks
+    monkeypatch.setattr(spark_nest, "LARGEST_SUBTREE", division.largest_subtree(1) - 1)
+    assert divided(order).level == 2  # type: ignore[union-attr]
+    monkeypatch.setattr(spark_nest, "LARGEST_SUBTREE", 1)
+    assert divided(order).level == 2  # type: ignore[union-attr]
+    monkeypatch.setattr(spark_nest, "MOST_IN_SUBTREE", 1)
+    assert "too many to be one piece of work" in str(divided(order))
+
+
+def test_what_cannot_be_divided_says_why(towns: Path) -> None:
+    assert "do not nest" in str(divided(order_of()))
+    text = (towns / "program.toml").read_text("utf-8")
+    block, age = 'attributes.block   = { codes = "blocks.csv" }\n', "attributes.age     = { from = 0, to = 3 }\n"
+    (towns / "program.toml").write_text(text.replace(block, "").replace(age, age + block), encoding="utf-8")
+    assert "side by side" in str(divided(order_for(towns)))
+    (towns / "program.toml").write_text(text, encoding="utf-8")
+    (towns / "blocks.csv").write_text("".join(f"{line}\n" for line in ("block", *CODES[::-2], *CODES[::2])), "utf-8")
+    assert "side by side" in str(divided(order_for(towns)))
+
+
+def test_the_fingerprint_is_that_of_the_whole(towns: Path) -> None:
+    """However the cells are cut into pieces."""
+    order, secret = order_for(towns), Confidential("a test", SECRET)
+    source = ParquetFile(towns / "people.parquet")
+    box = tabulate(source, order.domain, protection=order.protection, rules=order.rules, key=bytes(32), sparse=True)
+    found = box.open_for("a test").histogram
+    assert isinstance(found, SparseHistogram)
+    for pieces in (1, 3, 50):
+        cells, counts = (np.array_split(each, pieces) for each in (found.cells, found.counts))
+        told = fingerprint_of(order, secret, occupied=len(found.cells), cells=cells, counts=counts)
+        assert told == fingerprint(order, box, secret)
+    versions = [b"histogram/1", str(SAMPLER_VERSION).encode(), order.plan_digest.encode(), b"(72, 4, 2)"]
+    size = len(found.cells).to_bytes(8, "little")
+    text = b"".join(len(each).to_bytes(8, "little") + each for each in versions)
+    text += size + found.cells.tobytes() + size + found.counts.tobytes()
+    assert told == hmac.new(SECRET, text, "sha256").hexdigest()
+
+
+def test_numbers_in_a_file_take_their_room_at_once(tmp_path: Path) -> None:
+    numbers = in_file(tmp_path, 3, np.int64)
+    numbers[:] = [1, 2, 3]
+    assert numbers.sum() == 6
+    assert not list(tmp_path.iterdir())  # the file has no name, and goes with whoever made it
+    with pytest.raises(CannotWrite):
+        in_file(tmp_path, 2**58, np.int64)
+
+
+def test_blocks_other_than_those_published_are_refused() -> None:
+    """A worker that died and read other records again would give other blocks with the same noise."""
+    tree, chain = Tree((np.zeros(1, dtype=np.int64),)), Chain((np.zeros(2, dtype=np.int64),))
+    weights = estimate(tree, chain, {(1, 1): np.ones((1, 2), dtype=np.int64)}, {(1, 1): 1.0}).risen.weights
+    values = np.array([3, 4], dtype="<i8").tobytes()
+    cut = Cut(tree, weights, 0, {0: Placed((1, 1), np.array([1, 0]))}, {(0, 0): sha256(values).digest()})
+    block = {"kernel": 0, "block": 0, "values": values}
+    assert cut.of_subtree([block])[1, 1].tolist() == [[4, 3]]
+    with pytest.raises(ReleaseConflict, match="changed while"):
+        cut.of_subtree([block | {"values": np.array([3, 5], dtype="<i8").tobytes()}])
