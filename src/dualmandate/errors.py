@@ -259,6 +259,12 @@ class InvalidRelease(Refusal):
     code = "invalid release"
 
 
+class InvalidTables(Refusal):
+    """Published tables that an audit cannot read, or that no records can have."""
+
+    code = "invalid tables"
+
+
 class LedgerRefusal(Refusal):
     """What the account of privacy losses will not do."""
 

@@ -17,6 +17,7 @@ _MODULES = {
     "noise": "noise",
     "tabulate": "tabulation",
     "redistricting": "redistricting",
+    "audit": "auditing",
 }
 
 __all__ = ["INPUTS", "Row", "names", "run"]
