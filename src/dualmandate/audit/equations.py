@@ -90,7 +90,8 @@ class Equations:
         """The same as a sparse matrix, rows × unknowns."""
         from scipy.sparse import csr_array
 
-        return csr_array((self.coefficients, self.cells, self.starts), shape=(self.rows, self.size))
+        parts = (self.coefficients, self.cells, self.starts)
+        return csr_array(parts, shape=(self.rows, self.size), copy=True)  # it may sort its rows in place
 
     def of(self, counts: NDArray[Any]) -> Integers:
         """What would be published of some counts; shape (…, rows) from (…, unknowns)."""

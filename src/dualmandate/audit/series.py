@@ -34,9 +34,9 @@ class Series:
 
 
 def estimate_series(series: Series, least: Integers, largest: Integers) -> Floats:
-    """An attacker's estimate of every number, published ones as they are; shape (cells, periods).
+    """An attacker's estimate of every number, published ones as they are; NaN where nothing shows a total.
 
-    `least` and `largest` are the ranges of an audit of each period.
+    Shape (cells, periods). `least` and `largest` are the ranges of an audit of each period.
     """
     values = np.where(series.suppressed, np.nan, series.values.astype(np.float64))
     known = _shares(series, values), _carried(series, values)
@@ -108,8 +108,8 @@ def _fill(
         unseen = np.isnan(guess)
         if unseen.any():
             size = series.sizes[hidden, period] + 1e-9
-            left = np.nan_to_num(rest - np.nansum(guess[~unseen]), nan=0.0)
-            guess[unseen] = max(left, 0.0) * size[unseen] / size[unseen].sum()
+            left = rest - np.nansum(guess[~unseen])
+            guess[unseen] = np.maximum(left, 0.0) * size[unseen] / size[unseen].sum()
         values[hidden, period] = _adding_up(np.clip(guess, low, high), low, high, rest)
 
 

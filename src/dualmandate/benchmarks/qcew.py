@@ -142,7 +142,7 @@ def generated(counties: int = 3, *, seed: int = 2016) -> Quarterly:
     keys: list[tuple[str, str, str]] = []
     for fips in (f"34{2 * county + 1:03}" for county in range(counties)):
         codes = {"101", "102", ALL, *SUPERSECTORS, *SECTORS}
-        four = [f"{sector[:2]}{digit}{digit}" for sector in SECTORS for digit in range(1, 5)]
+        four = [f"{sector[:2]}{third}{fourth}" for sector in SECTORS for third in "123" for fourth in "1234"]
         codes.update(four, (code[:3] for code in four))
         keys += [(fips, "0", ALL), *((fips, ownership, code) for ownership in ("1", "5") for code in codes)]
     keys.sort()
