@@ -6,8 +6,8 @@ of a place beforehand, Poisson) and noise of scale b on each number (Laplace), t
     Σ |(A·x)_r − y_r| / b_r  +  Σ x_i·ln(x_i/μ_i) − x_i + μ_i.
 
 Its dual has one bounded number a row: x = μ·exp(−Aᵀλ), |λ_r| ≤ 1/b_r. Raising one λ_r until its row is met, or until
-its bound, is iterative proportional fitting with a limit to how much each row may say; every step is the best for its row,
-and all of them end at the optimum. Without noise it is proportional fitting itself, with nothing but noise it is μ: the
+its bound, is iterative proportional fitting with a limit to how much each row may say; every step is the best for its
+row, and all of them end at the optimum. Without noise it is proportional fitting itself, with nothing but noise it is μ: the
 proportional guesser. Rounded numbers, cell keys and swapping are attacked the same way, with the scale that they have.
 """
 
@@ -24,7 +24,7 @@ from dualmandate.errors import InvalidRequest
 
 Floats = NDArray[np.float64]
 SWEEPS = 200
-SETTLED = 1e-6  # of a dual, by which one sweep changes it at most in the end
+SETTLED = 1e-9  # of a dual, by which one sweep changes it at most in the end
 FEWEST = 1e-9  # expected in a cell that may occur at all
 
 
@@ -104,7 +104,7 @@ def least_absolute(equations: Equations, published: Floats, *, scales: Floats) -
 
 
 def whole_records(found: Floats, *, total: int | None = None) -> Integers:
-    """Whole counts near real ones with a given total (the nearest by default); the largest remainders are rounded up."""
+    """Whole counts near real ones with a given total (the nearest by default); largest remainders are rounded up."""
     floor = np.floor(found).astype(np.int64)
     wanted = round(float(found.sum())) if total is None else total
     more = wanted - int(floor.sum())
