@@ -7,8 +7,8 @@ of a place beforehand, Poisson) and noise of scale b on each number (Laplace), t
 
 Its dual has one bounded number a row: x = μ·exp(−Aᵀλ), |λ_r| ≤ 1/b_r. Raising one λ_r until its row is met, or until
 its bound, is iterative proportional fitting with a limit to how much each row may say; every step is the best for its
-row, and all of them end at the optimum. Without noise it is proportional fitting itself, with nothing but noise it is μ: the
-proportional guesser. Rounded numbers, cell keys and swapping are attacked the same way, with the scale that they have.
+row, and all of them end at the optimum. Without noise it is proportional fitting itself, with nothing but noise it is
+μ: the proportional guesser. Rounded numbers, cell keys and swapping are attacked the same way, with their own scale.
 """
 
 from __future__ import annotations
