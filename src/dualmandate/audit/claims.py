@@ -75,7 +75,7 @@ _RATES = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 0.5)
 
 
 def precision_check(one: Iterable[float], other: Iterable[float]) -> ClaimCheck:
-    """Whether outputs of floats give away their answer by their last bits (Mironov 2012).
+    """Whether outputs of floats give away their answer by their last bits [Mir12].
 
     Honest noise reaches the same set of numbers from either answer. Noise computed as a float and added to an answer
     does not: numbers that only one answer can produce then appear with positive probability. Two answers are told apart

@@ -32,7 +32,7 @@ def smallest_conflict(equations: Equations, values: Integers, most: Integers | N
 
     A conflict must meet the complement of every set of rows that can hold together: a smallest set that meets all
     complements found so far either contradicts itself, and is a smallest conflict, or grows to a further such set
-    (Ignatiev, Previti, Liffiton and Marques-Silva 2015). Where that takes too many rounds, rows are left out one by one
+    [IPLM15]. Where that takes too many rounds, rows are left out one by one
     from a first conflict as long as it stays one.
     """
     ask = _Conflicts(equations, values, most)

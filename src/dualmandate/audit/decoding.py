@@ -1,7 +1,7 @@
-"""One secret bit a person from many noisy sums over random groups: Dinur and Nissim's attack, and what theory expects.
+"""One secret bit a person from many noisy sums over random groups: Dinur and Nissim's attack [DN03], and what theory expects.
 
 Too many answers that are too good give everything away, whoever asks. Least squares within [0, 1] by one factorization
-and cheap steps (alternating directions, Boyd et al. 2011) reach thousands of people; the linear program of least
+and cheap steps (alternating directions) reach thousands of people; the linear program of least
 absolute errors is for hundreds.
 """
 

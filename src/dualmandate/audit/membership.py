@@ -23,7 +23,7 @@ SMALLEST_FREQUENCY = 1e-9  # of a level, so that its logarithm is finite
 
 
 def homer(published: Floats, person: Floats, population: Floats) -> Floats:
-    """Homer et al. 2008: Σ |person − population| − |person − published|; larger where published leans to the person.
+    """[Hom08]: Σ |person − population| − |person − published|; larger where published leans to the person.
 
     Shapes: `published` (…, attributes), the others (attributes,).
     """
@@ -31,7 +31,7 @@ def homer(published: Floats, person: Floats, population: Floats) -> Floats:
 
 
 def likelihood_ratio(published: Floats, person: Floats, population: Floats) -> Floats:
-    """Sankararaman et al. 2009: log likelihood of the person's values under published less population frequencies."""
+    """[SOJH09]: log likelihood of the person's values under published less population frequencies."""
     inside = np.clip(published, SMALLEST_FREQUENCY, 1 - SMALLEST_FREQUENCY)
     outside = np.clip(population, SMALLEST_FREQUENCY, 1 - SMALLEST_FREQUENCY)
     with_one, with_none = np.log(inside / outside), np.log((1 - inside) / (1 - outside))

@@ -1,8 +1,8 @@
 """Records from exact tables: which files of records could have been tabulated so, and how far these differ.
 
 For every place (a block): bounds by propagation, the rest in pieces, each piece listed or solved. One solution proves
-what every record of the place was. Source of the question: Garfinkel, Abowd and Martindale 2018; of the measure:
-solution variability in Abowd et al. 2023, the largest distance between two solutions as a share of the records.
+what every record of the place was. Source of the question: [GAM18]; of the measure:
+solution variability in [ABCD23], the largest distance between two solutions as a share of the records.
 """
 
 from __future__ import annotations

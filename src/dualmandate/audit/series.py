@@ -4,7 +4,7 @@ A cell's share of its total moves slowly. Where a cell was published in some per
 straight line, times the total now is an estimate of what is suppressed now; where no total is published, its level is
 carried over; where no period shows it, the rest of the total is divided by a public size (establishments). Estimates
 are brought into the range that the tables leave, and made to add up.
-After Holan, Toth, Ferreira and Karr 2010, without their model.
+After [HTFK10], without their model.
 """
 
 from __future__ import annotations
