@@ -1,4 +1,4 @@
-"""One secret bit a person from many noisy sums over random groups: Dinur and Nissim's attack [DN03], and what theory expects.
+"""One secret bit a person from many noisy sums over random groups: Dinur and Nissim's attack [DN03], beside theory.
 
 Too many answers that are too good give everything away, whoever asks. Least squares within [0, 1] by one factorization
 and cheap steps (alternating directions) reach thousands of people; the linear program of least
