@@ -273,6 +273,12 @@ class NoEstimate(Refusal):
     code = "no estimate"
 
 
+class InvalidTables(Refusal):
+    """Published tables that an audit cannot read, or that no records can have."""
+
+    code = "invalid tables"
+
+
 class LedgerRefusal(Refusal):
     """What the account of privacy losses will not do."""
 

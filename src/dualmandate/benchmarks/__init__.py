@@ -18,6 +18,7 @@ _MODULES = {
     "tabulate": "tabulation",
     "redistricting": "redistricting",
     "preferences": "preferences",
+    "audit": "auditing",
 }
 
 __all__ = ["INPUTS", "Row", "names", "run"]

@@ -1,0 +1,1 @@
+"""What an attacker learns: reconstruction, re-identification, membership, suppression, checks of a DP claim."""

@@ -1,0 +1,173 @@
+"""Pieces too large to list: a constraint solver finds a solution, proves that there is no other, or how far two differ.
+
+What it could not prove in its time is said. CP-SAT first; where it neither finds nor refutes in time, HiGHS.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from dualmandate.audit.equations import Equations, Integers
+
+Status = Literal["found", "impossible", "unknown"]
+Bounds = tuple[Integers, Integers]
+ROUNDING = 1e-6  # of a bound that the solver states as a float
+
+
+@dataclass(frozen=True, eq=False)
+class Apart:
+    """How far two solutions of a piece lie apart, Σ|x − x′|: found, and at most possible (equal where proved)."""
+
+    found: int
+    most: int
+    ends: Integers | None  # two solutions that far apart, shape (2, unknowns)
+
+
+def first_solution(
+    piece: Equations, values: Bounds, bounds: Bounds, *, seconds: float
+) -> tuple[Status, Integers | None]:
+    """One solution of a piece, or that there is none, or neither in time."""
+    from ortools.sat.python import cp_model
+
+    model, unknowns = _model(piece, values, bounds)
+    solver = _solver(seconds)
+    status = solver.solve(model)
+    if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+        return "found", np.array([solver.value(each) for each in unknowns], dtype=np.int64)
+    return ("impossible", None) if status == cp_model.INFEASIBLE else _by_highs(piece, values, bounds, seconds)
+
+
+def farthest_apart(piece: Equations, values: Bounds, bounds: Bounds, *, seconds: float) -> Apart:
+    """The largest distance between two solutions; 0 proves that there is one only.
+
+    Two solutions are x and x + p − q with p and q not both above 0 for one unknown. As p − q satisfies the equations
+    with 0 on the right, bounds from linear programs are tight, which they are not for two copies of x.
+    """
+    from ortools.sat.python import cp_model
+
+    model, unknowns = _model(piece, values, bounds)
+    widths = [int(width) for width in bounds[1] - bounds[0]]
+    more, less = ([model.new_int_var(0, width, "") for width in widths] for _ in range(2))
+    for i, width in enumerate(widths):
+        rises = model.new_bool_var("")
+        model.add(more[i] <= width * rises)
+        model.add(less[i] <= width - width * rises)
+        model.add_linear_constraint(unknowns[i] + more[i] - less[i], int(bounds[0][i]), int(bounds[1][i]))
+        if i == 0:
+            model.add(rises == 1)  # the two may change places
+    if np.array_equal(*values):
+        _say(model, piece, (0 * values[0], 0 * values[1]), [a - b for a, b in zip(more, less, strict=True)])
+    else:
+        _say(model, piece, values, [x + a - b for x, a, b in zip(unknowns, more, less, strict=True)])
+    model.maximize(sum(more) + sum(less))
+    solver = _solver(seconds)
+    status = solver.solve(model)
+    if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+        return Apart(0, sum(widths), None)
+    one = np.array([solver.value(x) for x in unknowns], dtype=np.int64)
+    step = np.array([solver.value(a) - solver.value(b) for a, b in zip(more, less, strict=True)], dtype=np.int64)
+    most = min(sum(widths), int(solver.best_objective_bound + ROUNDING))
+    return Apart(int(np.abs(step).sum()), most, np.stack([one, one + step]))
+
+
+def ranges(
+    piece: Equations, values: Bounds, bounds: Bounds, *, known: Integers, seconds: float
+) -> tuple[Integers, Integers, bool]:
+    """The least and the largest value of each unknown over all solutions, and whether that is proved.
+
+    `known` are some solutions, shape (solutions, unknowns). Each further one that is found leaves the present range of
+    as many unknowns as possible; where none leaves any, the ranges are right. Without proof, `bounds` stand.
+    """
+    from ortools.sat.python import cp_model
+
+    least, largest = known.min(axis=0), known.max(axis=0)
+    model, unknowns = _model(piece, values, bounds)
+    solver = _solver(seconds)
+    while True:
+        model.clear_objective()
+        leaving = []
+        for i, x in enumerate(unknowns):
+            for beyond, open_end in ((x > int(largest[i]), largest[i] < bounds[1][i]),
+                                     (x < int(least[i]), least[i] > bounds[0][i])):  # fmt: skip
+                if open_end:
+                    leaves = model.new_bool_var("")
+                    model.add(beyond).only_enforce_if(leaves)
+                    leaving.append(leaves)
+        if not leaving:
+            return least, largest, True
+        model.maximize(sum(leaving))
+        status = solver.solve(model)
+        if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+            return bounds[0], bounds[1], False
+        if solver.objective_value < 1:
+            proved = status == cp_model.OPTIMAL
+            return (least, largest, True) if proved else (bounds[0], bounds[1], False)
+        found = np.array([solver.value(x) for x in unknowns], dtype=np.int64)
+        least, largest = np.minimum(least, found), np.maximum(largest, found)
+
+
+def _unknowns(model: Any, bounds: Bounds) -> list[Any]:
+    return [model.new_int_var(int(least), int(most), "") for least, most in zip(*bounds, strict=True)]
+
+
+def _say(model: Any, piece: Equations, values: Bounds, unknowns: list[Any]) -> None:
+    for row in range(piece.rows):
+        part = slice(piece.starts[row], piece.starts[row + 1])
+        terms = sum(int(a) * unknowns[i] for a, i in zip(piece.coefficients[part], piece.cells[part], strict=True))
+        model.add_linear_constraint(terms, int(values[0][row]), int(values[1][row]))
+
+
+def _model(piece: Equations, values: Bounds, bounds: Bounds) -> tuple[Any, list[Any]]:
+    from ortools.sat.python import cp_model
+
+    model = cp_model.CpModel()
+    unknowns = _unknowns(model, bounds)
+    _say(model, piece, values, unknowns)
+    return model, unknowns
+
+
+def _solver(seconds: float) -> Any:
+    """One thread and a fixed seed: the same question has the same answer, unless time ends first."""
+    from ortools.sat.python import cp_model
+
+    solver = cp_model.CpSolver()
+    solver.parameters.num_workers = 1
+    solver.parameters.random_seed = 2019
+    solver.parameters.linearization_level = 2
+    solver.parameters.max_time_in_seconds = seconds
+    return solver
+
+
+def _by_highs(piece: Equations, values: Bounds, bounds: Bounds, seconds: float) -> tuple[Status, Integers | None]:
+    import highspy
+
+    solver = highspy.Highs()
+    solver.silent()
+    solver.setOptionValue("time_limit", seconds)
+    solver.setOptionValue("threads", 1)
+    solver.addVars(piece.size, bounds[0].astype(np.float64), bounds[1].astype(np.float64))
+    integral = np.full(piece.size, highspy.HighsVarType.kInteger)
+    solver.changeColsIntegrality(piece.size, np.arange(piece.size, dtype=np.int32), integral)
+    solver.addRows(
+        piece.rows,
+        values[0].astype(np.float64),
+        values[1].astype(np.float64),
+        len(piece.cells),
+        piece.starts[:-1].astype(np.int32),
+        piece.cells.astype(np.int32),
+        piece.coefficients.astype(np.float64),
+    )
+    solver.run()
+    state = solver.getModelStatus()
+    if state == highspy.HighsModelStatus.kInfeasible:
+        return "impossible", None
+    found = np.rint(np.array(solver.getSolution().col_value)).astype(np.int64)
+    if found.size == piece.size:
+        said = piece.matrix @ found
+        held = np.all((values[0] <= said) & (said <= values[1])) and np.all((bounds[0] <= found) & (found <= bounds[1]))
+        if held:  # checked in whole numbers: a solver in floats only proposes
+            return "found", found
+    return "unknown", None
