@@ -38,8 +38,11 @@ format: setup ## lay the code out as `make check` wants it
 	@$(BIN)/ruff check --fix
 	@$(BIN)/ruff format
 
-bench: setup ## the benchmarks, side by side with the peers that are installed
+bench: ## the benchmarks beside the peers that are installed; without ARGS=NAME also every kill of a publication
+	@$(PYTHON) scripts/system_parts.py
+	@$(PYTHON) scripts/environment.py test
 	@$(BIN)/dualmandate benchmark $(ARGS)
+	@$(if $(ARGS),,DUALMANDATE_KILLS=full $(PYTEST) tests/publication/crashes)
 
 docs: setup ## every link of the docs resolves, every code block runs
 	@$(BIN)/python -m pytest tests/docs $(ARGS)

@@ -26,6 +26,7 @@
     ├── InvalidRelease          a release folder that is not there, not whole, or changed since it was written
     ├── InvalidSurvey           answers that tell nothing: one alternative, a price that never varies, gaps
     ├── NoEstimate              estimates that do not exist, or were not found: separation, no convergence
+    ├── InvalidTables           published tables that an audit cannot read, or that no records can have
     └── LedgerRefusal           what the account of privacy losses will not do
         ├── LedgerUnavailable   not there, busy, gone away, or written by a newer version
         ├── LedgerTampered      a broken chain, or a ledger that is behind one of its anchors

@@ -87,6 +87,9 @@ def test_words_and_refusals(title_i: TitleI) -> None:
     assert "from 2.528 at mean_disclosure_cost 1,400 to 7.183 at mean_disclosure_cost 61" in words
     relative = minimax_regret(title_i.laplace(), title_i.welfare(), {COST: (61, 1400)}, relative=True)
     assert "at most 28.1% more" in relative.explain()
+    narrow = minimax_regret(title_i.laplace(), title_i.welfare(), {COST: (1399, 1401)}, relative=True)
+    assert "at most less than 0.01% more" not in narrow.explain()
+    assert "less than 0.01% more" in narrow.explain()
     with pytest.raises(InvalidPreferences):
         minimax_regret(title_i.laplace(), title_i.welfare())
 

@@ -316,6 +316,9 @@ def test_a_group_counts_as_many_people(power_frontier: type[PowerFrontier]) -> N
     for row in together.rows:
         assert row.epsilon == pytest.approx(single.row(row.rule).epsilon, rel=1e-6), row.rule
         assert row.welfare == pytest.approx(single.row(row.rule).welfare, rel=1e-9)
+    # A member of a group pays what she would pay as a person.
+    charges = [price.charge for price in single.lindahl.prices][1:]
+    assert [price.charge for price in together.lindahl.prices] == pytest.approx(charges, rel=1e-5)
 
 
 def test_accuracy_is_shared_by_head_unless_stated(power_frontier: type[PowerFrontier]) -> None:

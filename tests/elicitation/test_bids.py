@@ -47,11 +47,11 @@ def test_clusters_and_covariates() -> None:
     ("made", "words"),
     [
         (lambda: BidAnswers.single_bounded([2, 2, 2], [1, 0, 1]), "same bid"),
-        (lambda: BidAnswers.single_bounded([1, 2, 3], [1, 1, 1]), "yes to every bid"),
-        (lambda: BidAnswers.single_bounded([1, 2, 3], [0, 0, 0]), "no to every bid"),
-        (lambda: BidAnswers.double_bounded([1, 2], [1, 1], [2, 4], [1, 1]), "yes to every bid"),
-        (lambda: BidAnswers.double_bounded([1, 2], [1, 0], [2, 4], [1, 1]), "row 2: after a no to 2, 4 was asked"),
-        (lambda: BidAnswers.double_bounded([1, 2], [1, 0], [0.5, 1], [1, 1]), "row 1: after a yes to 1, 0.5"),
+        (lambda: BidAnswers.single_bounded([1, 2, 3], [1, 1, 1]), "same answer to every bid"),
+        (lambda: BidAnswers.single_bounded([1, 2, 3], [0, 0, 0]), "same answer to every bid"),
+        (lambda: BidAnswers.double_bounded([1, 2], [1, 1], [2, 4], [1, 1]), "same answer to every bid"),
+        (lambda: BidAnswers.double_bounded([1, 2], [1, 0], [2, 4], [1, 1]), "row 2: the second bid"),
+        (lambda: BidAnswers.double_bounded([1, 2], [1, 0], [0.5, 1], [1, 1]), "row 1: the second bid"),
         (lambda: BidAnswers.single_bounded([1, 2], [1, 0], pays_anything=[0, 0]), "contradict|row 1"),
         (lambda: BidAnswers.single_bounded([1, -2], [1, 0]), "row 2 of 'bid'"),
         (lambda: BidAnswers.single_bounded([1, np.nan], [1, 0]), "row 2 of 'bid' is empty"),
@@ -69,3 +69,23 @@ def test_clusters_and_covariates() -> None:
 def test_answers_that_say_nothing_are_refused(made: Callable[[], BidAnswers], words: str) -> None:
     with pytest.raises(InvalidSurvey, match=words):
         made()
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda: BidAnswers.single_bounded([77, 77, 77], [1, 0, 1]),
+        lambda: BidAnswers.single_bounded([77, 88, 99], [1, 1, 1]),
+        lambda: BidAnswers.single_bounded([77, 88, 99], [0, 0, 0]),
+        lambda: BidAnswers.double_bounded([77, 88], [1, 0], [99, 99], [1, 1]),
+        lambda: BidAnswers.single_bounded([77, -88], [1, 0]),
+        lambda: BidAnswers.single_bounded([77, 88], [1, 99]),
+        lambda: BidAnswers.single_bounded([77, 88], [1, 0], pays_anything=[0, 1]),
+    ],
+)
+def test_refusals_repeat_nothing_that_anybody_answered(made: Callable[[], BidAnswers]) -> None:
+    with pytest.raises(InvalidSurvey) as caught:
+        made()
+    said = f"{caught.value.what} {caught.value.why} {caught.value.instead}"
+    assert not any(value in said for value in ("77", "88", "99"))
+    assert "everybody said" not in said

@@ -95,3 +95,10 @@ def test_regressors_are_the_costs_of_the_forms(form: Form, cost: LinearCost | Po
     losses = [0.1, 0.5, 1.0, 4.0]
     found = cost_per_parameter(form, losses, 0.01)
     assert found == pytest.approx([cost.cost(loss) for loss in losses], rel=1e-12)
+
+
+def test_a_prior_that_is_rounded_in_words_is_rounded_in_the_loss_too() -> None:
+    """0.0104 is told as 1 in 100: answers are about the words, so the loss counts from 1 in 100."""
+    words, said = BeliefScale(0.0104).told([2.5])
+    assert words == ("from 1 in 100 to at most 11 in 100",)
+    assert said[0] == pytest.approx(math.log((0.11 / 0.89) / (0.01 / 0.99)), rel=1e-4)

@@ -252,3 +252,14 @@ def test_statsmodels_finds_the_same(distribution: Distribution) -> None:
     theirs = model.fit(disp=0, tol=1e-12, cov_type="cluster", cov_kwds={"groups": villages, "use_correction": False})
     assert clustered.covariance == pytest.approx(theirs.cov_params(), rel=1e-5)
     assert clustered.clusters == 40
+
+
+def test_the_share_at_zero_has_an_interval_in_log_odds() -> None:
+    """Without covariates the share is 1/(1 + e^a): its log odds −a have the standard error of the constant."""
+    said = [1, 1, 1, 0, 1, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0]  # to the four bids, by four people each
+    answers = BidAnswers.single_bounded([1, 2, 4, 8] * 40, said * 10)
+    found = contingent_valuation(answers)
+    share, width = found.share_at_zero(), 1.959963984540054 * found.estimates.standard_error("constant")
+    constant = found.estimates.value("constant")
+    assert share.estimate == pytest.approx(expit(-constant), rel=1e-12)
+    assert share.interval == pytest.approx((expit(-constant - width), expit(-constant + width)), rel=1e-9)

@@ -216,6 +216,17 @@ def test_the_rules_stand_on_one_axis(three: SocialChoices, units: Any) -> None:
         assert [amount(row, name) for name in gained] == list(gained.values())
 
 
+def test_peaks_that_lie_close_stand_at_their_places_in_rows_of_their_own(title_i: Any, units: Any) -> None:
+    close = society(title_i, (LinearCost(1.0), LinearCost(1.0001), LinearCost(1.0)), (1.0, 1.0, 1.0001))
+    drawn = list(units(social_choice(close)))
+    marks = {mark["name"]: mark["data"]["values"][0] for mark in drawn if mark["name"]}
+    peaks = [marks[f"peak{i}"] for i in range(3)]
+    assert [peak["x"] for peak in peaks] == [peak.epsilon for peak in close.profile.peaks]
+    assert len({peak["y"] for peak in peaks}) == 3  # their names would cover each other in one row
+    losses = [amount(row, "loss") for row in gains_twin(close).rows]
+    assert losses[-1] / losses[0] < 2 * max(peak["x"] for peak in peaks) / min(peak["x"] for peak in peaks)
+
+
 def test_peaks_without_a_place_stand_at_the_edge(endless: SocialChoices, units: Any) -> None:
     words = [row["text"] for mark in units(social_choice(endless)) for row in mark["data"]["values"] if "text" in row]
     assert any(text.startswith("→ privacy") for text in words)

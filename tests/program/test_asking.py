@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from dualmandate.errors import InvalidSurvey, InvalidValue
-from dualmandate.program.asking import asking_of
+from dualmandate.errors import InvalidSurvey, InvalidValue, MissingKey
+from dualmandate.program.asking import asking_of, belief_scale
 from dualmandate.program.survey import load_survey
 
 ASKING = """\
@@ -104,6 +104,18 @@ def test_a_loss_may_be_told_as_a_number(tmp_path: Path) -> None:
     assert privacy.recorded == (0.5, 1.0, 2.0)
 
 
+def test_a_belief_that_is_recorded_reads_back_as_the_loss_that_was_said(tmp_path: Path) -> None:
+    said = asking_of(load_survey(survey_of(tmp_path))).questionnaire.privacy
+    survey = load_survey(survey_of(tmp_path, ("prior = 0.1", 'prior = 0.1\nrecorded_as = "posterior"')))
+    privacy = asking_of(survey).questionnaire.privacy
+    assert privacy.words == said.words
+    assert privacy.regressors == said.regressors
+    assert privacy.words[1] == "from 10 in 100 to at most 23 in 100"
+    assert privacy.recorded[1] == pytest.approx(0.23, abs=1e-5)
+    scale = belief_scale(survey.file.attributes["loss"])
+    assert scale.epsilon(privacy.recorded) == pytest.approx(said.recorded, rel=1e-6)
+
+
 def test_what_epsilon_hangs_on_decides_how_many(tmp_path: Path) -> None:
     few = asking_of(load_survey(survey_of(tmp_path))).respondents
     many = asking_of(load_survey(survey_of(tmp_path, ("tasks = 3", "tasks = 3\nelasticity = 1")))).respondents
@@ -124,6 +136,12 @@ def test_what_epsilon_hangs_on_decides_how_many(tmp_path: Path) -> None:
         ((("letters = 1 }", "fee = 1 }"),), InvalidSurvey, "questionnaire", "nothing is expected of"),
         ((("tasks = 3", "tasks = 400"),), InvalidSurvey, "questionnaire", "not 800 tasks"),
         ((("prior = 0.1", 'prior = 0.1\nneighbors = "replace-one"'),), InvalidSurvey, None, "nothing bounds"),
+        (
+            (("prior = 0.1", 'stated_as = "epsilon"'), ("[report]", '[report]\ninformation_utility = "posterior"')),
+            MissingKey,
+            "attributes.loss.prior",
+            "where the belief starts",
+        ),
         ((('words = ["no letter", "a letter <each> year"]', 'words = ["x"]'),), InvalidValue, None, "one wording"),
     ],
 )

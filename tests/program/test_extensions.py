@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import jsonschema
@@ -11,10 +12,11 @@ import pytest
 
 from dualmandate.choice.markets import QUALITY
 from dualmandate.errors import ConflictingLimits, IncompatibleUnits, InvalidValue, MissingKey, Refusal, UnknownKey
-from dualmandate.frontier import peak_of
+from dualmandate.frontier import ExponentialResponse, TableTotals, peak_of
 from dualmandate.program import load
 from dualmandate.program.dossier import write_dossier
 from dualmandate.program.extension_exhibits import extension_exhibits
+from dualmandate.program.participation import Participation
 from dualmandate.program.plan import Plan
 from dualmandate.program.schemas import schema
 
@@ -91,6 +93,9 @@ def test_participation_changes_the_frontier_that_the_plan_uses(title_i: Path) ->
     # Sampling dominates: 95 in 100 numbers are within 1.96 standard errors, and noise adds a little.
     typical = plan.tables[0].root_mean_squared_error
     assert 1.9 * typical < plan.tables[0].half_width < 2.1 * typical
+    noise_alone = replace(plan.tables[0], half_width=3.0)
+    response = Participation(ExponentialResponse(0.5, 0.0), {noise_alone.table: TableTotals(0.0)}, (), "assumed")
+    assert response.widened((noise_alone,), 1.0, {noise_alone.table: 1.0})[0].half_width == pytest.approx(6)
     assert part.cost(plan.choice.epsilon) == pytest.approx(plan.choice.data_loss)
     assert part.cost(3 * part.peak) > plan.choice.data_loss
     assert part.noise_cost(0.5) == pytest.approx(13_000 * 2 / 0.25 * 2e7)
@@ -150,7 +155,10 @@ def test_a_table_worth_less_than_its_price_is_advised_against_but_stays(title_i:
     offering = plan.extensions.offering
     assert offering is not None
     assert not offering.published
-    assert "does not earn its place" in " ".join(plan.words().split())
+    words = " ".join(plan.words().split())
+    assert "does not earn its place" in words
+    assert "No table is worth its price." in words
+    assert "epsilon = 0 in all" not in words
     assert plan.choice.epsilon == pytest.approx(2.527644, abs=1e-6)
 
 
@@ -229,7 +237,10 @@ def test_the_dossier_shows_every_part(title_i: Path, tmp_path: Path) -> None:
         (HORIZON.replace("0.97", "1.2"), "", InvalidValue, "discount_factor"),
         (HORIZON.replace("60]", "80]"), "", Refusal, "horizon"),
         (HORIZON + "largest_total = -1\n", "", InvalidValue, "largest_total"),
+        (HORIZON.replace("[0, 10, 20, 30, 40, 50, 60]", "[]"), "", InvalidValue, "releases"),
         (MARKETS.replace("0.125", "0"), "", InvalidValue, "largest_user_share"),
+        (MARKETS.replace("value = 1400", "value = 0"), "", InvalidValue, "harm"),
+        (MARKETS.replace("value = 1e9", "value = 0"), "", InvalidValue, "budget"),
         (MARKETS.replace('unit = "USD",', 'unit = "child",'), "", IncompatibleUnits, "budget"),
         (MARKETS.replace('"USD per child"', '"USD"'), "", IncompatibleUnits, "harm"),
         ("", TOTAL.replace("children", "USD") + PARTICIPATION, IncompatibleUnits, "total"),

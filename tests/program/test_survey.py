@@ -24,6 +24,8 @@ from tests.program.surveys import (
     write,
 )
 
+from dualmandate.elicitation.estimate import Estimates
+from dualmandate.elicitation.willingness import willingness_correlation
 from dualmandate.errors import (
     IncompatibleUnits,
     InvalidFile,
@@ -35,6 +37,7 @@ from dualmandate.errors import (
     Refusal,
     UnknownKey,
 )
+from dualmandate.program.choice_findings import _worth as worth_of
 from dualmandate.program.measured import Measured, Opinions, measure
 from dualmandate.program.measured_words import document, words
 from dualmandate.program.survey import load_survey
@@ -107,6 +110,35 @@ def test_accuracy_gets_a_price_from_people_and_numbers(tmp_path: Path, rows: lis
     third = measured(write(tmp_path, in_children, HEADER, rows))
     assert {each.key: each.number.unit for each in third.found}["value_of_accuracy"] == "USD per child"
     assert "# value_of_accuracy = { value = " in (third.block() or "")
+
+
+def test_the_number_of_people_may_be_uncertain(tmp_path: Path, rows: list[Row]) -> None:
+    sure = '\npeople = { value = 46e6, unit = "child", source = "CCD" }\nnumbers = 13000\n'
+    unsure = changed(sure, ('source = "CCD"', 'source = "CCD", standard_error = 4.6e6'))
+    one, other = (measured(write(tmp_path, CHOICE + text, HEADER, rows)).found[1] for text in (sure, unsure))
+    assert other.number.value == one.number.value
+    assert one.number.standard_error is not None
+    assert other.number.standard_error == pytest.approx(math.hypot(one.number.standard_error, 0.1 * one.number.value))
+    reach = 0.1 * one.number.value * 1.959964
+    for place in (0, 1):
+        own = one.interval[place] - one.number.value
+        assert abs(other.interval[place] - one.number.value) == pytest.approx(math.hypot(own, reach), rel=1e-6)
+
+
+def test_numbers_that_share_a_price_are_said_to_go_together(tmp_path: Path, rows: list[Row]) -> None:
+    people = '\npeople = { value = 46e6, unit = "child", source = "CCD" }\nnumbers = 13000\n'
+    found = measured(write(tmp_path, CHOICE + people, HEADER, rows))
+    estimates = found.findings.estimates
+    values, covariance = estimates.joint(("epsilon", "error", "price"))
+    draws = np.random.default_rng(1).multivariate_normal(values, covariance, 200_000)
+    correlation = np.corrcoef(draws[:, 0] / draws[:, 2], draws[:, 1] / draws[:, 2])[0, 1]
+    assert willingness_correlation(estimates, "epsilon", "error", "price") == pytest.approx(correlation, abs=0.02)
+    said = f"(correlation {willingness_correlation(estimates, 'epsilon', 'error', 'price'):.2f}"
+    assert said in words(found)
+    assert said in " ".join(document(found)["notes"])  # type: ignore[arg-type]
+    block = found.block() or ""
+    assert said in block.replace("\n# ", " ")
+    assert tomllib.loads(block)["preferences"]["price_of_misallocation"]["unit"] == "USD per USD"
 
 
 @pytest.mark.parametrize(
@@ -372,6 +404,13 @@ BAD_ANSWERS: list[tuple[str, Callable[[list[Row]], list[Row]], type[Refusal], st
         "attributes.price.column",
         "is no number",
     ),
+    (
+        "a price that varies between tasks only",
+        lambda rows: [(*row[:3], 100.0 + 100.0 * int(str(row[1])), *row[4:]) for row in rows],
+        InvalidSurvey,
+        "attributes.price.column",
+        "never varies within a task",
+    ),
     ("no rows", lambda rows: [], InvalidFile, "survey.source", "holds no answers"),
     ("few people", lambda rows: rows[:24], NoEstimate, "survey.source", ""),
 ]
@@ -460,7 +499,7 @@ def test_pooled_units_that_cannot_be_reconciled(tmp_path: Path, rows: list[Row])
     [
         ([("a", 743.1, 1, 743.0, 1, 1)] * 3, "does not ask for more after a yes"),
         ([("a", 743.1, 1, 999.0, 1, 0)] * 3, "contradicts a yes"),
-        ([("a", 743.1, 0, 3.5, 0, 1)] * 3 + [("b", 743.1, 0, 3.5, 0, 1)], "said no to every bid"),
+        ([("a", 743.1, 0, 3.5, 0, 1)] * 3 + [("b", 743.1, 0, 3.5, 0, 1)], "same answer to every bid"),
     ],
 )
 def test_bids_that_tell_nothing(tmp_path: Path, rows: list[Row], says: str) -> None:
@@ -544,3 +583,24 @@ def test_no_refusal_repeats_an_answer(tmp_path: Path, kind: str) -> None:
     assert CANARY not in said
     assert "743" not in said.replace("7.43", "743")
     assert all(refusal.where is not None and refusal.where.line is not None for refusal in refusals)
+
+
+@pytest.mark.parametrize(("error", "bounded"), [(0.4, True), (0.6, False)])
+@pytest.mark.parametrize("random", [("epsilon",), ("epsilon", "price")])
+def test_a_scale_that_may_be_zero_has_no_price_in_money_space(
+    tmp_path: Path, error: float, bounded: bool, random: tuple[str, ...]
+) -> None:
+    """The effect of the price is e^s: within 1.96 standard errors e^s·σ of zero where 1.96·σ ≥ 1."""
+    named = ", ".join(f'"{name}"' for name in random)
+    text = changed(CHOICE, ('"conditional logit"', f'"mixed logit"\nrandom = [{named}]\nspace = "willingness to pay"'))
+    survey = load_survey(write(tmp_path, text, HEADER, []))
+    scale = "mean of log scale" if "price" in random else "log scale"
+    names, errors = (scale, "willingness to pay for epsilon"), np.array([error, 100.0])
+    found = Estimates(names, np.array([-7.0, -1400.0]), np.diag(errors**2), -1.0, 900, 150)
+    if bounded:
+        assert worth_of(survey, found, "epsilon", "price").interval == pytest.approx((-1596.0, -1204.0), abs=0.01)
+        return
+    with pytest.raises(NoEstimate, match="no number") as caught:
+        worth_of(survey, found, "epsilon", "price")
+    assert caught.value.where is not None
+    assert caught.value.where.key == "attributes.price"

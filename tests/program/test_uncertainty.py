@@ -155,6 +155,10 @@ def test_rules_side_by_side(changed: Change, title_i: Path) -> None:
     assert rules["median"] == pytest.approx(high)  # pupils are more than half
     assert part["against"] == 2
     assert set(rules) >= {"rawlsian", "nash", "phantoms", "majority"}
+    at_status_quo = [row for row in part["gains_at_each_loss"] if row["epsilon"] == 2]
+    assert len(at_status_quo) == 1
+    assert set(at_status_quo[0]["gains"].values()) == {0}
+    assert any(min(row["gains"].values()) < 0 < max(row["gains"].values()) for row in part["gains_at_each_loss"])
     words = plan.words()
     assert "Other ways to add people up" in words
     assert "Utilitarian: epsilon =" in words
@@ -217,6 +221,10 @@ def test_rules_without_their_terms_are_refused(changed: Change, title_i: Path) -
     assert isinstance(refusal_of(with_groups(changed, title_i, bare + twice)), InvalidProgram)
     title_i.write_text(original, encoding="utf-8")
     assert "does not choose" in refusal_of(with_groups(changed, title_i, f"{bare}disagreement_rho = 1\n")).what
+    title_i.write_text(original, encoding="utf-8")
+    beyond = refusal_of(with_groups(changed, title_i, f"{bare}disagreement_epsilon = 1000\n"))
+    assert beyond.where is not None
+    assert beyond.where.key == "social_choice.disagreement_epsilon"
     title_i.write_text(f"{original}\n[social_choice]\n", encoding="utf-8")
     assert "everybody is alike" in refusal_of(title_i).what
 

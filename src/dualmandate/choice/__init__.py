@@ -37,7 +37,7 @@ from dualmandate.choice.statics import (
     tornado,
 )
 from dualmandate.choice.survey_value import SurveyValue, best_survey, signal_value, survey_value, survey_values
-from dualmandate.choice.uncertainty import UncertainChoice, choose_under_uncertainty
+from dualmandate.choice.uncertainty import UncertainChoice, choose_under_uncertainty, share_in_words
 from dualmandate.choice.voting import Majority, generalized_median, majority, median_vote, phantom_vote
 from dualmandate.choice.wealth import (
     Exposures,
@@ -138,6 +138,7 @@ __all__ = [
     "regret",
     "regret_curve",
     "relative_weight",
+    "share_in_words",
     "signal_value",
     "social_choices",
     "survey_value",

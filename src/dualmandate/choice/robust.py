@@ -17,6 +17,7 @@ from dualmandate.choice.beliefs import Beliefs
 from dualmandate.choice.landscape import Floats, Landscape
 from dualmandate.choice.limits import Limits
 from dualmandate.choice.outcome import dollars
+from dualmandate.choice.uncertainty import share_in_words
 from dualmandate.choice.welfare import SocialWelfare
 from dualmandate.frontier.frontier import Frontier
 from dualmandate.population import Currency, PrivacyLoss
@@ -61,11 +62,13 @@ class RobustChoice:
 
     def explain(self) -> str:
         """The choice and the corners that decide it, in sentences."""
-        size = f"{self.regret:.1%}" if self.relative else dollars(self.regret)
+        share = share_in_words(self.regret)
+        most = f"at most {share}" if share[0].isdigit() else share
+        size = most if self.relative else f"at most {dollars(self.regret)}"
         low = min(self.corners, key=lambda corner: corner.epsilon)
         high = max(self.corners, key=lambda corner: corner.epsilon)
         lines = [
-            f"Whatever the preferences in the set, {self.currency} = {self.epsilon:.6g} costs society at most {size} "
+            f"Whatever the preferences in the set, {self.currency} = {self.epsilon:.6g} costs society {size} "
             f"more than the best choice for them; every other {self.currency} may cost more.",
             f"The best choice ranges from {low.epsilon:.4g}{_where(low)} to {high.epsilon:.4g}{_where(high)}.",
         ]

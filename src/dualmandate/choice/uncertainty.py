@@ -19,6 +19,7 @@ from dualmandate.choice.outcome import Choice, dollars
 from dualmandate.errors import InvalidLoss, InvalidValue
 from dualmandate.frontier.frontier import Frontier
 
+SMALLEST_SHARE = 1e-4  # that is written out
 LEVEL = 0.95
 
 
@@ -128,13 +129,15 @@ class UncertainChoice:
         ]
         below, above = self.at_limits
         if above > 0:
-            lines.append(f"With probability {_share(above)} it would be the largest that the limits allow.")
+            lines.append(f"With probability {share_in_words(above)} it would be the largest that the limits allow.")
         if below > 0:
-            lines.append(f"With probability {_share(below)} it would be the smallest that leaves tables fit for use.")
+            lines.append(
+                f"With probability {share_in_words(below)} it would be the smallest that leaves tables fit for use."
+            )
         share = self.value_of_perfect_information / self.expected_cost if self.expected_cost > 0 else 0.0
         lines.append(
-            f"Not knowing costs {dollars(self.value_of_perfect_information)} in expectation, {_share(share)} of what "
-            f"society loses: no survey is worth more to this decision."
+            f"Not knowing costs {dollars(self.value_of_perfect_information)} in expectation, "
+            f"{share_in_words(share)} of what society loses: no survey is worth more to this decision."
         )
         lines.append(
             f"With probability 5% the choice costs more than {dollars(self.regret_quantile(0.95))} against the best."
@@ -199,5 +202,8 @@ def _effective(weights: NDArray[np.float64]) -> float:
     return float(weights.sum() ** 2 / (weights**2).sum())
 
 
-def _share(share: float) -> str:
-    return f"{share:.2%}" if share < 0.1 else f"{share:.0%}"
+def share_in_words(share: float) -> str:
+    """A share in percent; one that is too small to write is said to be small, not to be nothing."""
+    if 0 < share < SMALLEST_SHARE:
+        return f"less than {SMALLEST_SHARE:.2%}"
+    return f"{share:.2%}" if share < 0.1 else f"{share:.1%}"

@@ -1,4 +1,7 @@
-"""What yes-or-no answers to bids say about what each person would pay: between which two amounts it lies."""
+"""What yes-or-no answers to bids say about what each person would pay: between which two amounts it lies.
+
+Answers are confidential: a refusal names a row and a column, and repeats no value of them.
+"""
 
 from __future__ import annotations
 
@@ -55,9 +58,8 @@ class BidAnswers:
         said, said_again = _flags("yes", yes, len(first)), _flags("follow_up_yes", follow_up_yes, len(first))
         wrong = np.flatnonzero(np.where(said, second <= first, second >= first))
         if wrong.size:
-            at = int(wrong[0])
             raise InvalidSurvey(
-                f"row {at + 1}: after a {'yes' if said[at] else 'no'} to {first[at]:g}, {second[at]:g} was asked",
+                f"row {int(wrong[0]) + 1}: the second bid does not ask for more after a yes, or for less after a no",
                 why="a second bid says something new only above a yes and below a no",
                 instead="give follow_up as the bid that was asked second, in the same unit",
             )
@@ -70,16 +72,15 @@ class BidAnswers:
         bids = np.unique(asked)
         if len(bids) < 2:
             raise InvalidSurvey(
-                f"everybody was asked the same bid, {bids[0]:g}",
+                "everybody was asked the same bid",
                 why="how answers change with the bid cannot be seen",
                 instead="offer at least two bids, to different people",
             )
         if not np.isfinite(lower).any() or not np.isfinite(upper).any():
-            word = "yes" if np.isfinite(lower).any() else "no"
-            raise InvalidSurvey(
-                f"everybody said {word} to every bid",
-                why=f"willingness to pay then has no {'upper' if word == 'yes' else 'lower'} end",
-                instead=f"offer {'higher' if word == 'yes' else 'lower'} bids as well",
+            raise InvalidSurvey(  # whether yes or no is not repeated: it would tell what each person said
+                "everybody gave the same answer to every bid",
+                why="willingness to pay then has an end on one side only",
+                instead="offer lower and higher bids as well",
             )
         if pays_anything is None:
             return cls(lower, upper, bids)
@@ -166,7 +167,7 @@ def _amounts(name: str, column: ArrayLike, rows: int | None = None) -> Floats:
     wrong = np.flatnonzero(values <= 0)
     if wrong.size:
         raise InvalidSurvey(
-            f"row {int(wrong[0]) + 1} of '{name}' asks for {values[wrong[0]]:g}",
+            f"row {int(wrong[0]) + 1} of '{name}' asks for nothing, or for less",
             why="a bid is an amount of money to be paid",
             instead="state bids above 0; who would pay nothing at all is asked with pays_anything",
         )
@@ -178,7 +179,7 @@ def _flags(name: str, column: ArrayLike, rows: int) -> Flags:
     wrong = np.flatnonzero((values != 0) & (values != 1))
     if wrong.size:
         raise InvalidSurvey(
-            f"row {int(wrong[0]) + 1} of '{name}' is {values[wrong[0]]:g}",
+            f"row {int(wrong[0]) + 1} of '{name}' is neither 0 nor 1",
             why="the answer is no or yes",
             instead="code it as 0 and 1",
         )

@@ -230,7 +230,7 @@ def _check_tasks(data: ChoiceData, labels: NDArray[np.generic]) -> None:
 
     def refuse(wrong: NDArray[np.intp], what: str, why: str, instead: str) -> None:
         if wrong.size:
-            more = f" and {wrong.size - 1:,} more" if wrong.size > 1 else ""
+            more = f" (and {wrong.size - 1:,} more)" if wrong.size > 1 else ""
             raise InvalidSurvey(f"task {labels[starts[wrong[0]]]}{more} {what}", why=why, instead=instead)
 
     shown = np.diff(starts)

@@ -117,11 +117,23 @@ def simulated_interval(
     return float(low), float(high)
 
 
+def willingness_correlation(estimates: Estimates, first: str, second: str, price: str) -> float:
+    """How far the errors of two willingnesses to pay go together, from −1 to 1, by the delta method.
+
+    Both are divided by the same coefficient: for w_j = −β_j/β_p the gradient is −1/β_p at β_j and −w_j/β_p at β_p.
+    """
+    values, covariance = estimates.joint((first, second, price))
+    worths = -values[:2] / values[2]
+    gradients = -np.column_stack([np.eye(2), worths]) / values[2]
+    spread = gradients @ covariance @ gradients.T
+    return float(spread[0, 1] / math.sqrt(spread[0, 0] * spread[1, 1]))
+
+
 def unbounded(price: float, error: float, critical: float) -> bool:
     """Whether the price's confidence set contains zero; refused where it lies above zero."""
     if price > critical * error:
         raise InvalidPreferences(
-            f"a higher price makes people choose an alternative more often (coefficient {price:.4g} ± {error:.2g})",
+            "a higher price makes people choose an alternative more often",
             why="what they would pay for anything cannot be told from that",
             instead="check the coding of the price; a payment that people receive is a negative price",
         )

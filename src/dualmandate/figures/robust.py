@@ -29,7 +29,7 @@ def robust_twin(choice: RobustChoice) -> Twin:
     letter, kind = loss_symbol(choice.currency), "percent" if choice.relative else "money"
     places = [corner.epsilon for corner in choice.corners]
     lowest, highest = min([*places, choice.epsilon]), max([*places, choice.epsilon])
-    margin = max((highest / lowest) ** 0.25, 1.03)
+    margin = max((highest / lowest) ** 0.25, 1.0005)
     ends = lowest / margin, highest * margin
     low, high = np.exp(choice.landscape.grid.points[[0, -1]]).tolist()
     grid = log_grid(max(ends[0], low), min(ends[1], high), through=(choice.epsilon,), points=121)

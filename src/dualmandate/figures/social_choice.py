@@ -16,9 +16,11 @@ from dualmandate.figures.twin import Column, Twin, amount
 from dualmandate.figures.wording import MONEY_AXIS, loss_symbol, number
 
 if TYPE_CHECKING:
-    from dualmandate.choice import SocialChoiceRow, SocialChoices
+    from dualmandate.choice import Peak, SocialChoiceRow, SocialChoices
 
-MARGIN = 1.4  # times the lowest and the highest loss shown
+MARGIN = 1.4  # at most so many times the lowest and the highest loss shown
+LEAST_MARGIN = 1.002
+ROUND = 3.0  # ratio of losses from which on the axis is logarithmic
 ROW_HEIGHT = 34  # px, one rule
 GAINS_HEIGHT = 230  # px
 EDGES = 92  # px, axes and labels beside the panels
@@ -82,9 +84,11 @@ def social_choice(choices: SocialChoices, *, width: int = WIDE) -> alt.VConcatCh
     """Peaks and rules on one axis of losses, and below it the gains and losses of each group."""
     letter, inner = loss_symbol(choices.profile.frontier.currency), width - EDGES
     answered = [row for row in choices.rows if _shown(row.epsilon)]
-    ruler = Ruler("", *_ends(choices), log=True, hidden=True)
-    upper = _rules(choices, answered, ruler, width=inner).properties(
-        width=inner, height=ROW_HEIGHT * (len(answered) + 1)
+    low, high = _ends(choices)
+    ruler = Ruler("", low, high, log=high / low > ROUND, hidden=True)
+    lanes = _lanes(choices, ruler, inner)
+    upper = _rules(choices, answered, ruler, lanes=lanes, width=inner).properties(
+        width=inner, height=ROW_HEIGHT * (len(answered) + 1 + max(lanes))
     )
     lower = _gains(choices, replace(ruler, title=f"privacy loss {letter}", hidden=False), width=inner)
     places = [row.epsilon for row in answered if row.epsilon is not None]
@@ -92,39 +96,33 @@ def social_choice(choices: SocialChoices, *, width: int = WIDE) -> alt.VConcatCh
     return dress(
         alt.vconcat(upper, lower.properties(width=inner, height=_height(choices)), spacing=26),
         title=f"What people want differs; the rules of social choice choose {letter} {span}",
-        subtitle="Above: what each group wants (first row) and what each rule chooses; shaded: efficient losses. "
+        subtitle="Above: what each group wants (in color) and what each rule chooses; shaded: efficient losses. "
         f"Below: what one member of each group gains or loses, US dollars, against {letter} = "
         f"{number(choices.against, 4)}",
         width=width,
     )
 
 
-def _rules(choices: SocialChoices, answered: Sequence[SocialChoiceRow], ruler: Ruler, *, width: int) -> alt.LayerChart:
-    """One row a rule with its choice, below the row of peaks."""
-    plane = Plane(ruler, Ruler("", float(len(answered) + 1), 0.0, hidden=True))
+def _rules(
+    choices: SocialChoices, answered: Sequence[SocialChoiceRow], ruler: Ruler, *, lanes: Sequence[int], width: int
+) -> alt.LayerChart:
+    """One row a rule with its choice, below the rows of peaks."""
+    rows = max(lanes) + 1
+    plane = Plane(ruler, Ruler("", float(len(answered) + rows), 0.0, hidden=True))
     marks: list[Mark] = []
     for low, high in choices.profile.pareto_set:
         inside = max(low, ruler.low), min(high, ruler.high)
         if inside[0] < inside[1]:
             marks.append(plane.closed(*inside))
-    for i, peak in enumerate(choices.profile.peaks):
-        color = SERIES[i % len(SERIES)]
-        at = min(max(peak.epsilon, ruler.low * 1.02), ruler.high / 1.02)
-        arrow = "→ " if math.isinf(peak.epsilon) else "← " if peak.epsilon == 0 else ""
+    for i, (peak, lane) in enumerate(zip(choices.profile.peaks, lanes, strict=True)):
+        color, at, y = SERIES[i % len(SERIES)], _place(ruler, peak.epsilon), lane + 0.62
         marks += [
-            plane.points([{"x": at, "y": 0.62}], "x", "y", color=color, name=f"peak{i}", filled=True),
-            plane.words(
-                at,
-                0.62,
-                arrow + _short(peak.name, width),
-                color=color,
-                align=_side(ruler, at),
-                shift=(0, -8),
-            ),
+            plane.points([{"x": at, "y": y}], "x", "y", color=color, name=f"peak{i}", filled=True),
+            plane.words(at, y, _label(peak, width), color=color, align=_side(ruler, at), shift=(0, -8)),
         ]
     for i, row in enumerate(answered):
         assert row.epsilon is not None
-        y = i + 1.62
+        y = i + rows + 0.62
         label = f"{row.rule[:1].upper()}{row.rule[1:]}: {number(row.epsilon)}"
         side = _side(ruler, row.epsilon)
         marks += [
@@ -133,6 +131,33 @@ def _rules(choices: SocialChoices, answered: Sequence[SocialChoiceRow], ruler: R
             plane.words(row.epsilon, y, label, align=side, shift=(0, -7)),
         ]
     return layered(*marks)
+
+
+def _lanes(choices: SocialChoices, ruler: Ruler, width: int) -> list[int]:
+    """The row of each group's peak: the first in which its name covers no other."""
+    taken: list[list[tuple[float, float]]] = []
+    lanes = []
+    for peak in choices.profile.peaks:
+        at, long = _place(ruler, peak.epsilon), LETTER * (len(_label(peak, width)) + 1)
+        lean = {"left": 0.0, "center": 0.5, "right": 1.0}[_side(ruler, at)]
+        start = ruler.share(at) * width - lean * long
+        free = (lane for lane, spans in enumerate(taken) if all(start > b or start + long < a for a, b in spans))
+        lane = next(free, len(taken))
+        if lane == len(taken):
+            taken.append([])
+        taken[lane].append((start, start + long))
+        lanes.append(lane)
+    return lanes
+
+
+def _place(ruler: Ruler, peak: float) -> float:
+    """Where a peak is drawn: at its place, and just inside the axis where it has none."""
+    return peak if _shown(peak) else ruler.value(0.98 if peak > 0 else 0.02)
+
+
+def _label(peak: Peak, width: int) -> str:
+    arrow = "→ " if math.isinf(peak.epsilon) else "← " if peak.epsilon == 0 else ""
+    return arrow + _short(peak.name, width)
 
 
 def _gains(choices: SocialChoices, ruler: Ruler, *, width: int) -> alt.LayerChart:
@@ -180,7 +205,9 @@ def _ends(choices: SocialChoices) -> tuple[float, float]:
     rules = [row.epsilon for row in choices.rows if row.epsilon is not None]
     places = [place for place in (*peaks, *rules, choices.against) if _shown(place)]
     low, high = choices.profile.span
-    return max(min(places) / MARGIN, low), min(max(places) * MARGIN, high)
+    apart = max(places) / min(places) if all(map(_shown, peaks)) else math.inf
+    margin = MARGIN if apart == 1 else min(max(math.sqrt(apart), LEAST_MARGIN), MARGIN)
+    return max(min(places) / margin, low), min(max(places) * margin, high)
 
 
 def _shown(loss: float | None) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dualmandate.elicitation.coding import BeliefScale, cost_per_parameter
 from dualmandate.elicitation.form import answer_sheet, design_table, form_content
@@ -197,6 +197,10 @@ def _shown(survey: Survey, name: str, attribute: SurveyAttribute) -> ShownAttrib
     levels = [float(level) for level in attribute.levels]
     with document.at(*key, "levels"):
         made = _by_role(survey, name, attribute, levels)
+        if attribute.recorded_as == "posterior":  # a belief that is read back as the loss that the words say
+            scale = belief_scale(attribute)
+            beliefs = (max(float(f"{scale.highest(loss):.10g}"), scale.prior) for loss in made.recorded)
+            made = replace(made, recorded=tuple(beliefs))
         made.designed  # noqa: B018 - refused where levels repeat
     if not attribute.words:
         return made
@@ -218,6 +222,13 @@ def _by_role(survey: Survey, name: str, attribute: SurveyAttribute, levels: list
             words = tuple(f"epsilon = {level:g}" for level in levels)
             form = survey.file.report.information_utility
             prior = None if attribute.prior is None else float(attribute.prior)
+            if form == "posterior" and prior is None:
+                raise MissingKey(
+                    f"'attributes.{name}' does not state 'prior'",
+                    why="the posterior form prices how far a belief may move, so it must know where the belief starts",
+                    instead="write prior = 0.01",
+                    where=survey.document.place(("attributes", name, "prior")),
+                )
             enters = tuple(float(value) for value in cost_per_parameter(form, levels, prior))
             return ShownAttribute(name, column, "privacy loss", heading or "Privacy loss", words, tuple(levels), enters)
         return privacy_attribute(

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +15,7 @@ from dualmandate.elicitation.coding import cost_per_parameter
 from dualmandate.elicitation.conditional_logit import MOST_STEPS, conditional_logit
 from dualmandate.elicitation.estimate import Estimates, Willingness
 from dualmandate.elicitation.mixed_logit import mixed_logit
-from dualmandate.elicitation.willingness import critical_value, willingness_to_pay
+from dualmandate.elicitation.willingness import critical_value, willingness_correlation, willingness_to_pay
 from dualmandate.errors import IncompatibleUnits, InvalidPreferences, InvalidSurvey
 from dualmandate.population import Calibrated
 from dualmandate.population.units import is_money
@@ -51,9 +54,10 @@ def choice_findings(survey: Survey, progress: Progress) -> Findings:
     asked = f"choice experiment, {data.people:,} respondents, {data.tasks:,} choices; {words}"
     worths = _worths(survey, estimates)
     found = tuple(_priced(survey, worths, asked, notes))
+    together = _together(survey, estimates, found)
     if all(each.role != "privacy loss" for each in survey.file.attributes.values()):
         notes.append("No attribute is a privacy loss: nothing here prices epsilon, so no [preferences] follow from it.")
-    return Findings(survey, words, data.people, estimates, found, worths, tuple(notes))
+    return Findings(survey, words, data.people, estimates, found, worths, tuple(notes), together)
 
 
 def _choice_data(survey: Survey, answers: Answers) -> ChoiceData:
@@ -72,12 +76,18 @@ def _choice_data(survey: Survey, answers: Answers) -> ChoiceData:
     shown = None
     if survey.file.survey.alternative is not None:
         shown = np.unique(answers.labels(("survey", "alternative")), return_inverse=True)[1]
-    varies = {name: bool(np.ptp(column) > 0) for name, column in columns.items()}
-    fixed = next((name for name, changes in varies.items() if not changes), price)
-    with document.at("attributes", fixed, "column") if not all(varies.values()) else document.at("survey", "task"):
+    alone = min(Counter(called).values()) < 2
+    fixed = None if alone else next((name for name, column in columns.items() if not _varies(column, called)), None)
+    with document.at("survey", "task") if fixed is None else document.at("attributes", fixed, "column"):
         return ChoiceData.of_columns(
             columns, chosen=chosen, task=np.array(called), respondent=people, alternative=shown, price=price
         )
+
+
+def _varies(column: Floats, called: list[str]) -> bool:
+    """Whether alternatives of some task differ in an attribute."""
+    first: dict[str, float] = {}
+    return any(first.setdefault(task, value) != value for task, value in zip(called, column.tolist(), strict=True))
 
 
 def _regressor(survey: Survey, name: str, attribute: SurveyAttribute, answers: Answers) -> Floats:
@@ -166,9 +176,42 @@ def _priced(survey: Survey, worths: tuple[Worth, ...], asked: str, notes: list[s
             own = survey.units.agree(size.unit, survey.units.singular)
             people = size.to(survey.units.singular if own else "person", survey.units).value
         total = scaled(avoided, people / report.numbers)
+        if number.standard_error is not None:
+            total = _widened(total, float(number.standard_error / number.value))
         source = f"{asked}; {people:,.10g} people, {report.numbers:,} numbers"
         found.append(found_of(survey, key, total, source=source, time_base=base, place=place, unit=unit))
     return found
+
+
+def _widened(total: Willingness, relative: float) -> Willingness:
+    """The same amount where the number of people is uncertain too: relative errors add up in squares."""
+    assert total.estimate is not None
+    assert total.standard_error is not None
+    assert total.interval is not None
+    middle, own = total.estimate, relative * total.estimate
+    error = math.hypot(total.standard_error, own)
+    reach = critical_value(total.level) * own
+    low, high = (middle + math.copysign(math.hypot(end - middle, reach), end - middle) for end in total.interval)
+    return replace(total, standard_error=error, interval=(low, high))
+
+
+def _together(survey: Survey, estimates: Estimates, found: tuple[Found, ...]) -> str | None:
+    """How far the errors of the cost and of the price of accuracy go together: both are divided by the same price."""
+    if len(found) < 2:
+        return None
+    names, (price, _) = [str(each.place[-1]) for each in found], _of_role(survey, "price")
+    model = survey.file.model
+    if model.estimator == "mixed logit" and model.space == "willingness to pay":
+        _, spread = estimates.joint((f"willingness to pay for {names[0]}", f"willingness to pay for {names[1]}"))
+        correlation = float(spread[0, 1] / np.sqrt(spread[0, 0] * spread[1, 1]))
+    else:
+        correlation = willingness_correlation(estimates, names[0], names[1], price)
+    words = "wider" if correlation > 0 else "narrower"
+    return (
+        f"Errors of {found[0].key} and {found[1].key} go together (correlation {correlation:.2f}: the effect of the "
+        f"price is in both). A plan takes them as independent, so that its interval of epsilon is {words} than it "
+        "should be."
+    )
 
 
 def _worths(survey: Survey, estimates: Estimates) -> tuple[Worth, ...]:
@@ -187,7 +230,11 @@ def _worth(survey: Survey, estimates: Estimates, name: str, price: str) -> Willi
         if model.estimator == "mixed logit" and model.space == "willingness to pay":
             parameter = f"willingness to pay for {name}"
             value, error = estimates.value(parameter), estimates.standard_error(parameter)
-            reach = critical_value(survey.confidence) * error
+            critical = critical_value(survey.confidence)
+            scale = "log scale" if price not in model.random else "mean of log scale"
+            if critical * estimates.standard_error(scale) >= 1:  # the price's effect e^s has e^s times the error of s
+                return number_in(Willingness(None, None, None, survey.confidence, "delta"))
+            reach = critical * error
             return Willingness(value, error, (value - reach, value + reach), survey.confidence, "delta")
         return number_in(willingness_to_pay(estimates, name, price, method=model.interval, level=survey.confidence))
 

@@ -18,7 +18,7 @@ from dualmandate.choice import (
     choose_tables,
 )
 from dualmandate.choice.markets import EVEN_TASTES, Institution, LognormalAmounts, Market, compare_markets
-from dualmandate.errors import Refusal
+from dualmandate.errors import InvalidValue, Refusal
 from dualmandate.frontier import CurveFrontier, peak_of
 from dualmandate.mechanism import NOISE_LAWS
 from dualmandate.program.extensions import ExistingError, Extensions, Responding
@@ -129,12 +129,23 @@ class Extending:
             market = Market(
                 float(table.largest_user_share),
                 tastes,
-                budget=self._amount(table.budget, "USD", "markets", "budget"),
-                harm=self._amount(table.harm, f"USD per {unit}", "markets", "harm"),
+                budget=self._payable(table.budget, "USD", "budget"),
+                harm=self._payable(table.harm, f"USD per {unit}", "harm"),
                 target_error=None if table.target_error is None else float(table.target_error),
                 failure_probability=float(table.failure_probability),
             )
             return compare_markets(self.frontier, self.program.welfare, market, self.limits)
+
+    def _payable(self, number: CalibratedNumber | None, unit: str, key: str) -> float | None:
+        amount = self._amount(number, unit, "markets", key)
+        if amount == 0:
+            raise InvalidValue(
+                f"{key} = 0 cannot be used",
+                why="who pays nothing, or nothing for harm, buys no records",
+                instead="state an amount above 0, or leave it out",
+                where=self.program.document.place(("markets", key)),
+            )
+        return amount
 
     def _offering(self) -> Offering | None:
         candidates = [

@@ -42,7 +42,7 @@ def _participation(plan: Plan) -> Iterator[str]:
         yield (
             f"Accuracy peaks at {currency} = {part.peak:.4g}: beyond it so many stay away that tables become less "
             "accurate. Whatever lies beyond is worse for privacy and for accuracy, and is never chosen. Where this "
-            "plan speaks of larger losses, no more than the peak is taken to be spent."
+            "plan speaks of larger losses, errors are counted as at the peak; they would be larger."
         )
     if part.assumed:
         named = ", ".join(f"'{name}'" for name in part.assumed[:3])
@@ -71,10 +71,14 @@ def _offering(plan: Plan) -> Iterator[str]:
             f"'{verdict.name}' {word}: it is worth {dollars(verdict.value)}, and publishing it costs "
             f"{dollars(verdict.price)} in privacy and errors."
         )
-    yield (
-        f"Published by themselves, those that do would take {offering.currency} = {offering.epsilon:.4g} in all and "
-        f"leave society {dollars(offering.net)} better off. This is advice: the plan above is for all tables as stated."
-    )
+    if any(verdict.published for verdict in offering.verdicts):
+        yield (
+            f"Published by themselves, those that do would take {offering.currency} = {offering.epsilon:.4g} in all "
+            f"and leave society {dollars(offering.net)} better off."
+        )
+    else:
+        yield "No table is worth its price."
+    yield "This is advice: the plan above is for all tables as stated."
     if not offering.exact:
         yield f"Not every combination could be looked at; none gains more than {dollars(offering.bound)}."
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import combinations
@@ -47,6 +48,7 @@ class Measured:
             "Label: public.",
             f"Measured by `dualmandate preferences {self.survey.document.path.name}`. A program states this table, or",
             'refers to this file: [preferences] with from = "preferences.toml".',
+            *(textwrap.wrap(self.findings.together, 116) if self.findings.together and not self.pooled else ()),
         )
         return preferences_block(form, numbers, prior=self._prior() if form == "posterior" else None, remarks=remarks)
 

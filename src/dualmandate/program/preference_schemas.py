@@ -106,6 +106,7 @@ def _social_choice() -> Schema:
             "efficient": list_of({**list_of(MAYBE_NUMBER), "minItems": 2, "maxItems": 2}),
             "against": POSITIVE,
             "rules": {**list_of(rule), "minItems": 1},
+            "gains_at_each_loss": list_of(object_of({"epsilon": POSITIVE, "gains": by_name(NUMBER)})),
             "majority": majority,
             "lindahl": object_of(
                 {"epsilon": POSITIVE, "surplus": NUMBER, "supported": WHETHER, "prices": list_of(price)}

@@ -10,6 +10,7 @@ from dualmandate.figures import (
     charges_twin,
     distribution,
     distribution_twin,
+    gains_twin,
     regret_distribution,
     regret_distribution_twin,
     robust,
@@ -44,7 +45,9 @@ def preference_parts(plan: Plan) -> dict[str, object]:
     if plan.uncertainty is not None:
         parts["uncertainty"] = plan.uncertainty.document()
     if plan.social_choice is not None:
-        parts["social_choice"] = social_choice_document(plan.social_choice)
+        names, rows = plan.social_choice.profile.society.names, gains_twin(plan.social_choice).rows
+        by_loss = [{"epsilon": row["loss"], "gains": {name: row[name] for name in names}} for row in rows]
+        parts["social_choice"] = social_choice_document(plan.social_choice) | {"gains_at_each_loss": by_loss}
     return parts
 
 

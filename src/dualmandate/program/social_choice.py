@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from dualmandate.choice import Limits, SocialChoices, Society, Terms, dollars, social_choices
-from dualmandate.errors import InvalidValue
+from dualmandate.errors import InvalidLoss, InvalidValue, Place
 from dualmandate.population import Currency
 from dualmandate.program.welfare import calibrated, units_of
 
@@ -37,8 +38,19 @@ def social_choice_of(program: Program, frontier: Frontier, limits: Limits) -> So
         options=tuple(float(place) for place in table.options),
         status_quo=None if table.status_quo is None else float(table.status_quo),
     )
-    with program.document.at("social_choice"):
+    with program.document.at("social_choice"), _disagreeing(program):
         return social_choices(frontier, society, limits, rules=table.rules or None, terms=terms)
+
+
+@contextmanager
+def _disagreeing(program: Program) -> Iterator[None]:
+    """Give a refusal of the loss without an agreement the place of its key."""
+    try:
+        yield
+    except InvalidLoss as refusal:
+        key = f"disagreement_{program.welfare.currency}"
+        named = "disagreement_epsilon" in refusal.what
+        raise refusal.at(program.document.place(("social_choice", key)) if named else Place()) from None
 
 
 def _society(program: Program) -> Society:

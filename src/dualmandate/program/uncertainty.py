@@ -18,6 +18,7 @@ from dualmandate.choice import (
     dollars,
     inputs,
     minimax_regret,
+    share_in_words,
     survey_value,
 )
 from dualmandate.errors import InvalidValue, Refusal
@@ -64,6 +65,8 @@ class Uncertainty:
             yield f"What the uncertain numbers mean could not be worked out: {self.why_not}."
         if self.known is not None:
             yield from self.known.explain().splitlines()
+            if sum(number.standard_error is not None for number in self.numbers) > 1:
+                yield "The errors of these numbers are taken as independent of each other."
         if self.survey is not None:
             yield f"{str(self.survey)[:1].upper()}{str(self.survey)[1:]}."
         if self.cost_per_respondent is not None:
@@ -78,7 +81,7 @@ class Uncertainty:
         if self.relative is not None:
             yield (
                 f"Counted as a share of what is lost at best, {self.relative.currency} = {self.relative.epsilon:.6g} "
-                f"has the least worst regret: at most {self.relative.regret:.1%} more."
+                f"has the least worst regret: {_bounded(self.relative.regret)} more."
             )
 
     def document(self) -> dict[str, object]:
@@ -237,6 +240,11 @@ def _survey(survey: SurveyValue) -> dict[str, object]:
         "value": survey.value,
         "share_of_perfect": survey.share,
     }
+
+
+def _bounded(share: float) -> str:
+    words = share_in_words(share)
+    return f"at most {words}" if words[0].isdigit() else words
 
 
 def _robust(choice: RobustChoice) -> dict[str, object]:

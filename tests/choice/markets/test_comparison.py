@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -109,6 +110,24 @@ def test_buyers_with_a_budget() -> None:
     assert "too little" in poor["study that pays for harm"].why
 
 
+def test_people_are_paid_what_they_lose_however_society_weighs_it() -> None:
+    plain = society((46e6, 1_400))
+    doubled = replace(plain, groups=tuple(replace(group, relative_privacy_weight=2.0) for group in plain.groups))
+    paid, weighed = rows_of(plain, Market(0.5)), rows_of(doubled, Market(0.5))
+    name = "private provider, personal prices"
+    assert epsilon_of(weighed[name]) == pytest.approx(epsilon_of(paid[name]), rel=1e-9)
+    assert epsilon_of(weighed["planner"]) < epsilon_of(paid["planner"])
+
+
+def test_a_budget_lifts_no_limit() -> None:
+    people, market = 46e6, Market(0.5, budget=1e12, harm=1.0)
+    rows = compare_markets(FRONTIER, society((people, 1_400)), market, Limits(largest_epsilon=3))
+    study = next(row for row in rows if row.name == "study that pays for harm")
+    assert math.log1p(1e12 / people) > 9
+    assert epsilon_of(study) == 3
+    assert study.total == pytest.approx(people * (math.exp(3) - 1))
+
+
 def test_the_share_a_budget_buys_agrees_with_the_auction_among_people() -> None:
     costs, budget = [1.0] * 600 + [3.0] * 400, 0.9
     sale = fair_query(costs, budget)
@@ -150,6 +169,11 @@ def test_one_price_of_different_forms() -> None:
 def test_refusals() -> None:
     with pytest.raises(InvalidPreferences, match="largest_user_share"):
         Market(0.0)
+    with pytest.raises(InvalidPreferences, match="budget"):
+        Market(0.5, budget=0.0)
+    for harm in (0.0, math.inf):
+        with pytest.raises(InvalidPreferences, match="harm"):
+            Market(0.5, harm=harm)
     other = SocialWelfare(
         (Group("everybody", 1.0, LinearCost(1.0)),), (), other_losses=(RootMeanSquaredLoss(TABLE, 1.0),)
     )

@@ -50,6 +50,13 @@ class Market:
                 why="the keenest user holds a part of the value of accuracy, at most all of it",
                 instead="state a share above 0, at most 1",
             )
+        for name, amount in (("budget", self.budget), ("harm", self.harm)):
+            if amount is not None and not (math.isfinite(amount) and amount > 0):
+                raise InvalidPreferences(
+                    f"a {name} of {amount:g} USD",
+                    why="who pays nothing, or nothing for harm, buys no records",
+                    instead="state a finite amount above 0, or leave it out",
+                )
 
 
 @dataclass(frozen=True)
@@ -148,8 +155,11 @@ def _budgeted(table: _Table, market: Market) -> Iterator[Institution]:
     costs = cost_distribution(table.welfare)
     if market.budget is not None and market.harm is not None:
         affordable = math.log1p(market.budget / (market.harm * people))
-        why = f"pays everybody for harm, {dollars(market.budget)} in all{_needed(market, people, affordable)}"
-        yield table.at("study that pays for harm", affordable, market.budget, why)
+        highest = table.limits.bounds(table.frontier, table.welfare).highest
+        spent = affordable if highest is None else min(affordable, highest)  # a budget lifts no limit
+        total = market.budget if spent == affordable else people * market.harm * math.expm1(spent)
+        why = f"pays everybody for harm, {dollars(total)} in all{_needed(market, people, spent)}"
+        yield table.at("study that pays for harm", spent, total, why)
     if market.target_error is not None:
         share = 1 - market.target_error / QUALITY
         epsilon = QUALITY / (market.target_error * people)

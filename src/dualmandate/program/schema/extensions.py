@@ -79,6 +79,12 @@ class ReleasesTable(BaseModel):
     source: Text
     """Discounting and the calendar are decided somewhere, and readers must be able to see where."""
 
+    @model_validator(mode="after")
+    def _some_release(self) -> Self:
+        if not self.releases:
+            raise refused("no release is named", "state releases = [0, 10]: years from now", key="releases")
+        return self
+
 
 class MarketsTable(BaseModel):
     """What must be known to see the same program under private providers, auctions and studies that pay."""

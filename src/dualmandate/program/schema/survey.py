@@ -301,8 +301,10 @@ class PriorTable(BaseModel):
 
     @model_validator(mode="after")
     def _one_scatter(self) -> Self:
-        if (self.between is None) == (self.at_most is None):
-            raise refused("how far sources may differ has one prior", "state between or at_most", key="source")
+        if self.between is None and self.at_most is None:
+            raise lacking("between", "sources may differ beyond their errors", "state between = 0.5, or at_most")
+        if self.between is not None and self.at_most is not None:
+            raise refused("how far sources may differ has one prior", "state between or at_most", key="at_most")
         return self
 
 
