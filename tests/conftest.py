@@ -27,7 +27,11 @@ QUIET_BROWSER = [
 ]
 
 
-IN_ONE_PROCESS = {"test_processors.py", "test_spark.py"}  # modules whose tests share what takes long to start
+IN_ONE_PROCESS = {  # modules whose tests share what takes long to start, by what they share
+    "test_processors.py": "imitated processors",
+    "test_spark.py": "a cluster",
+    "test_spark_release.py": "a cluster",
+}
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -39,8 +43,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 
 def _in_one_process(test: str) -> str:
-    module = test.partition("::")[0]
-    return module if Path(module).name in IN_ONE_PROCESS else test
+    return IN_ONE_PROCESS.get(Path(test.partition("::")[0]).name, test)
 
 
 class NotRun(Exception):

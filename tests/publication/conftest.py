@@ -42,6 +42,19 @@ def spark(cluster: Cluster) -> Iterator[SparkSession]:
         yield session
         session.stop()
         gc.collect()
+        _end_java()
     finally:
         os.environ.clear()
         os.environ.update(before)
+
+
+def _end_java() -> None:
+    """A virtual machine keeps the settings that it was started with: the next cluster needs one of its own."""
+    from pyspark import SparkContext
+
+    gateway = SparkContext._gateway
+    assert gateway is not None
+    gateway.shutdown()
+    gateway.proc.stdin.close()  # it ends when nobody is left to tell it something
+    gateway.proc.wait(timeout=60)
+    SparkContext._gateway = SparkContext._jvm = None
