@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -112,6 +113,20 @@ def test_one_of_two_numbers(title_i: TitleI) -> None:
         survey_value(known, 10, spread=1.0)
     with pytest.raises(InvalidPreferences, match="not among"):
         survey_value(known, 10, spread=1.0, parameter="population_size")
+
+
+@pytest.mark.parametrize("correlation", [-0.6, 0.5])
+def test_a_survey_of_one_number_tells_of_another(title_i: TitleI, correlation: float) -> None:
+    numbers = [Uncertain(COST, 1400, 500), Uncertain("consequence", 2e7, 1e7)]
+    stated = {(COST, "consequence"): correlation}
+    beliefs = Beliefs.lognormal(title_i.welfare(), numbers, stated)
+    known = choose_under_uncertainty(title_i.laplace(), beliefs)
+    found = survey_value(known, 40, spread=1.5, parameter=COST).value
+    # The same by updating the weight of every state, as for beliefs of any kind.
+    anything = choose_under_uncertainty(title_i.laplace(), replace(beliefs, uncertain=()))
+    assert found == pytest.approx(survey_value(anything, 40, spread=1.5, parameter=COST).value, rel=0.03)
+    alone = choose_under_uncertainty(title_i.laplace(), Beliefs.lognormal(title_i.welfare(), numbers))
+    assert abs(found / survey_value(alone, 40, spread=1.5, parameter=COST).value - 1) > 0.1
 
 
 def test_limits_take_worth_away(title_i: TitleI, known: UncertainChoice) -> None:

@@ -130,6 +130,43 @@ def test_two_uncertain_numbers(title_i: TitleI) -> None:
     assert found.interval() == pytest.approx([middle * math.exp(-width), middle * math.exp(width)], rel=2e-3)
 
 
+@pytest.mark.parametrize("correlation", [-0.6, 0.3, 0.8])
+def test_errors_that_go_together(title_i: TitleI, correlation: float) -> None:
+    # ln ε* = (ln b − ln k)/3 + …, so its variance is (k + b − 2c)/9; V ∝ k^{2/3}·b^{1/3} takes c with weight 2·2/9.
+    numbers = [Uncertain(COST, 1400, 500), Uncertain("consequence", 2e7, 1e7)]
+    stated = {(COST, "consequence"): correlation}
+    found = choose_under_uncertainty(title_i.laplace(), Beliefs.lognormal(title_i.welfare(), numbers, stated))
+    k, b = (number.log_deviation**2 for number in numbers)
+    c = math.log1p(correlation * (500 / 1400) * 0.5)
+    assert found.choice.epsilon == pytest.approx(2.5276435, rel=1e-7)  # means are as stated, whatever the correlation
+    width = 1.959964 * math.sqrt(k + b - 2 * c) / 3
+    middle = 2.5276435 * math.exp((k - b) / 6)
+    assert found.interval() == pytest.approx([middle * math.exp(-width), middle * math.exp(width)], rel=3e-3)
+    share = found.value_of_perfect_information / found.expected_cost
+    expected = 1 - math.exp((4 / 9 - 2 / 3) * k / 2 + (1 / 9 - 1 / 3) * b / 2 + 2 / 9 * c)
+    assert share == pytest.approx(expected, rel=5e-3)
+    values = found.beliefs.values
+    assert values is not None
+    assert np.ravel(np.corrcoef(values.T))[1] == pytest.approx(correlation, abs=0.02)
+
+
+def test_numbers_that_multiply_one_part_have_the_mean_of_their_product(title_i: TitleI) -> None:
+    numbers = [Uncertain(COST, 1400, 500), Uncertain("population_size", 46e6, 23e6)]
+    found = Beliefs.lognormal(title_i.welfare(), numbers, {(COST, "population_size"): 0.5})
+    means = found.weights @ found.multiples
+    assert means.max() == pytest.approx(1 + 0.5 * (500 / 1400) * 0.5, rel=1e-9)  # E[k·N]/(E[k]·E[N])
+
+
+@pytest.mark.parametrize(
+    "stated",
+    [{(COST, "nothing"): 0.5}, {(COST, COST): 0.5}, {(COST, "consequence"): 1.0}, {(COST, "consequence"): -0.999}],
+)
+def test_correlations_that_cannot_be(title_i: TitleI, stated: dict[tuple[str, str], float]) -> None:
+    numbers = [Uncertain(COST, 1400, 1400), Uncertain("consequence", 2e7, 4e7)]
+    with pytest.raises(InvalidPreferences, match="correlation"):
+        Beliefs.lognormal(title_i.welfare(), numbers, stated)
+
+
 def test_a_calibrated_number_is_read_as_mean_and_standard_error(title_i: TitleI) -> None:
     stated = Calibrated(1400.0, "USD per child per epsilon", "a survey", standard_error=700.0)
     number = Uncertain.of(COST, stated)

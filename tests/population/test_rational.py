@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dualmandate.population.rational import Written, rational, written
+from dualmandate.population.rational import Written, rational, written, written_probability
 
 
 @pytest.mark.parametrize(
@@ -66,3 +66,9 @@ def test_decimals_are_written_where_they_end() -> None:
     assert written(Fraction(-1, 3)) == "-1/3"
     assert written(Fraction(12)) == "12"
     assert written(Fraction(1, 2**60)) == f"1/{2**60}"
+
+
+def test_a_probability_is_what_was_written_strictly_between_0_and_1() -> None:
+    assert written_probability(0.95) == Fraction(19, 20)
+    assert written_probability("1e-10") == Fraction(1, 10**10)
+    assert [written_probability(number) for number in (0, 1, -0.1, 1.5, float("nan"), "half")] == [None] * 6

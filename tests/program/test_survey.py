@@ -136,9 +136,15 @@ def test_numbers_that_share_a_price_are_said_to_go_together(tmp_path: Path, rows
     said = f"(correlation {willingness_correlation(estimates, 'epsilon', 'error', 'price'):.2f}"
     assert said in words(found)
     assert said in " ".join(document(found)["notes"])  # type: ignore[arg-type]
-    block = found.block() or ""
-    assert said in block.replace("\n# ", " ")
-    assert tomllib.loads(block)["preferences"]["price_of_misallocation"]["unit"] == "USD per USD"
+    assert "A plan takes that into account." in words(found)
+    block = tomllib.loads(found.block() or "")["preferences"]
+    assert block["price_of_misallocation"]["unit"] == "USD per USD"
+    assert block["correlation_of_errors"] == pytest.approx(correlation, abs=0.02)
+    unsure = people.replace('source = "CCD"', 'source = "CCD", standard_error = 4.6e6')
+    wider = tomllib.loads(measured(write(tmp_path, CHOICE + unsure, HEADER, rows)).block() or "")["preferences"]
+    # What is uncertain about the number of people is in one of the two alone.
+    shared = block["correlation_of_errors"] * block["price_of_misallocation"]["standard_error"]
+    assert wider["correlation_of_errors"] * wider["price_of_misallocation"]["standard_error"] == pytest.approx(shared)
 
 
 @pytest.mark.parametrize(

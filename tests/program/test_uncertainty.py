@@ -99,6 +99,45 @@ def test_a_range_becomes_a_robust_choice(changed: Change) -> None:
     assert "distribution" not in part
 
 
+ERRORS_OF_TWO = (cost(value=1400, standard_error=500), ("{ value = 1.0,", "{ value = 1.0, standard_error = 0.3,"))
+
+
+def test_errors_of_one_survey_go_together(changed: Change, title_i: Path) -> None:
+    original = title_i.read_text(encoding="utf-8")
+    apart = stated(changed(*ERRORS_OF_TWO))["uncertainty"]
+    assert "are taken as independent of each other." in " ".join(load(title_i).plan().words().split())
+    title_i.write_text(original, encoding="utf-8")
+    plan = load(changed(*ERRORS_OF_TWO, ("[preferences]", "[preferences]\ncorrelation_of_errors = 0.6"))).plan()
+    part = plan.document()["uncertainty"]
+    assert isinstance(part, dict)
+    # ε* ∝ (price/cost)^{1/3}: the relative variance is (k + p − 2c)/9 in logarithms.
+    k, p, c = math.log1p((500 / 1400) ** 2), math.log1p(0.09), math.log1p(0.6 * 0.3 * 500 / 1400)
+    for found, shared in ((apart, 0.0), (part, c)):
+        low, high = found["distribution"]["interval"]
+        assert math.log(high / low) / 2 == pytest.approx(1.959964 * math.sqrt(k + p - 2 * shared) / 3, rel=3e-3)
+    assert "go together as their survey says." in " ".join(plan.words().split())
+    assert part["regret"]["value_of_perfect_information"] < apart["regret"]["value_of_perfect_information"]
+
+
+@pytest.mark.parametrize(
+    ("correlation", "numbers", "says"),
+    [
+        ("1", ERRORS_OF_TWO, "strictly between -1 and 1"),
+        ("0.5", ERRORS_OF_TWO[:1], "not both are stated"),
+        ('"much"', ERRORS_OF_TWO, "number"),
+    ],
+)
+def test_correlations_that_say_nothing_are_refused(
+    changed: Change, correlation: str, numbers: tuple[tuple[str, str], ...], says: str
+) -> None:
+    with pytest.raises(InvalidValue) as caught:
+        load(changed(*numbers, ("[preferences]", f"[preferences]\ncorrelation_of_errors = {correlation}")))
+    assert says in str(caught.value)
+    assert caught.value.where is not None
+    assert caught.value.where.key == "preferences.correlation_of_errors"
+    assert caught.value.where.line is not None
+
+
 def test_every_kind_of_number_may_be_uncertain(changed: Change) -> None:
     numbers = (
         cost(value=1400, standard_error=500),

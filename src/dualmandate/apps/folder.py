@@ -1,4 +1,4 @@
-"""Writing a folder whole: what a command writes appears complete, or nothing appears at all."""
+"""Folders that commands read and write: the file meant by one, and what is written appears whole or not at all."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from dualmandate.errors import CannotWrite, Place
+from dualmandate.errors import CannotWrite, InvalidFile, Place
 
 # what a disk says of itself; any other error while writing is our bug
 DISK_ERRORS = frozenset(
@@ -97,3 +97,19 @@ def _move(draft: Path, directory: Path) -> None:
             target.mkdir(exist_ok=True)
         else:
             path.replace(target)
+
+
+def file_meant(given: Path, name: str, kind: str, begin: str) -> Path:
+    """The file meant by itself or by the folder that holds it; `kind` and `begin` are words of the refusal."""
+    inside = given / name
+    try:
+        if not given.is_dir() or inside.exists():
+            return inside if given.is_dir() else given
+    except OSError:  # not to be looked at: whoever opens it will say why
+        return given
+    raise InvalidFile(
+        f"the folder '{given}' holds no {name}",
+        why=f"a folder stands for the {kind} file in it",
+        instead=f"name the {kind} file itself, or begin with `{begin}`",
+        where=Place(file=str(given)),
+    )

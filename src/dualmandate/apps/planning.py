@@ -6,10 +6,9 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dualmandate.apps.folder import check_writable, written_whole
+from dualmandate.apps.folder import check_writable, file_meant, written_whole
 from dualmandate.apps.settings import settings
 from dualmandate.apps.voice import Progress, Voice
-from dualmandate.errors import InvalidFile, Place
 
 if TYPE_CHECKING:
     from dualmandate.apps.ledgers import Room
@@ -55,18 +54,7 @@ def _room(program: Program, file: Path, ledger: str) -> Room:
 
 def program_file(program: Path) -> Path:
     """The program file meant by a file or by the folder that holds it."""
-    inside = program / PROGRAM_FILE
-    try:
-        if not program.is_dir() or inside.exists():
-            return inside if program.is_dir() else program
-    except OSError:  # not to be looked at: whoever opens it will say why
-        return program
-    raise InvalidFile(
-        f"the folder '{program}' holds no {PROGRAM_FILE}",
-        why="a folder stands for the program file in it",
-        instead="name the program file itself, or begin with `dualmandate init blank`",
-        where=Place(file=str(program)),
-    )
+    return file_meant(program, PROGRAM_FILE, "program", "dualmandate init blank")
 
 
 def page_name() -> str:

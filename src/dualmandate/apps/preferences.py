@@ -7,9 +7,8 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dualmandate.apps.folder import check_writable, written_whole
+from dualmandate.apps.folder import check_writable, file_meant, written_whole
 from dualmandate.apps.voice import Progress, Voice
-from dualmandate.errors import InvalidFile, Place
 
 if TYPE_CHECKING:
     from dualmandate.program.asking import Asking
@@ -32,18 +31,7 @@ def carry_out(survey: Path, out: Path | None, voice: Voice, *, questionnaire: bo
 
 def survey_file(survey: Path) -> Path:
     """The survey file meant by a file or by the folder that holds it."""
-    inside = survey / SURVEY_FILE
-    try:
-        if not survey.is_dir() or inside.exists():
-            return inside if survey.is_dir() else survey
-    except OSError:  # not to be looked at: whoever opens it will say why
-        return survey
-    raise InvalidFile(
-        f"the folder '{survey}' holds no {SURVEY_FILE}",
-        why="a folder stands for the survey file in it",
-        instead="name the survey file itself, or begin with `dualmandate init survey`",
-        where=Place(file=str(survey)),
-    )
+    return file_meant(survey, SURVEY_FILE, "survey", "dualmandate init survey")
 
 
 def _measure(file: Path, out: Path | None, voice: Voice) -> None:

@@ -97,11 +97,20 @@ class Beliefs:
     values: Floats | None = None  # (states, names)
     scaling: NDArray[np.bool_] | None = None  # which number multiplies which part, (parts, names)
     discrete: bool = False
-    uncertain: tuple[Uncertain, ...] = ()  # where all numbers are lognormal and independent
+    uncertain: tuple[Uncertain, ...] = ()  # where all numbers are lognormal
+    log_covariance: Floats | None = None  # of their logarithms, (names, names)
 
     @classmethod
-    def lognormal(cls, welfare: SocialWelfare, uncertain: Sequence[Uncertain]) -> Beliefs:
-        """Independent lognormal numbers, the others as stated in the welfare."""
+    def lognormal(
+        cls,
+        welfare: SocialWelfare,
+        uncertain: Sequence[Uncertain],
+        correlations: Mapping[tuple[str, str], float] | None = None,
+    ) -> Beliefs:
+        """Lognormal numbers, the others as stated in the welfare.
+
+        Errors are independent, except for pairs whose correlation is stated: two numbers of one survey share some.
+        """
         if not uncertain:
             raise InvalidPreferences(
                 "no number is uncertain", why="then the choice is a point", instead="use choose, or state an error"
@@ -112,13 +121,19 @@ class Beliefs:
         else:
             scores = _lattice_scores(len(uncertain))
             weights = np.ones(len(scores))
+        covariance = _log_covariance(uncertain, correlations or {})
+        spread = np.array([number.log_deviation for number in uncertain])
+        scores = scores @ np.linalg.cholesky(covariance / np.outer(spread, spread)).T
         values = np.stack([number.at(scores[:, j]) for j, number in enumerate(uncertain)], axis=1)
         beliefs = cls._scaling(welfare, [number.name for number in uncertain], values, weights)
         # A lattice misses means by a little; expected welfare rests on them, so they are put right.
         _, scaling, stated = _parts(welfare, beliefs.names)
         exact = np.prod(np.where(scaling, np.array([n.mean for n in uncertain]) / stated, 1.0), axis=1)
+        # E[Π kᵢ] = Π E[kᵢ]·exp(Σ of the covariances between them), for parts that several numbers multiply.
+        between = covariance - np.diag(np.diag(covariance))
+        exact = exact * np.exp(np.einsum("pi,ij,pj->p", scaling, between, scaling) / 2)
         centered = beliefs.multiples * (exact / (beliefs.weights @ beliefs.multiples))
-        return replace(beliefs, multiples=centered, uncertain=tuple(uncertain))
+        return replace(beliefs, multiples=centered, uncertain=tuple(uncertain), log_covariance=covariance)
 
     @classmethod
     def draws(
@@ -275,6 +290,29 @@ def _touched(welfare: SocialWelfare, row: Input) -> frozenset[tuple[str, int]]:
 
 def _cost(group: Group) -> float:
     return group.weighted_size * group.information_utility.parameter
+
+
+def _log_covariance(uncertain: Sequence[Uncertain], correlations: Mapping[tuple[str, str], float]) -> Floats:
+    """Covariance of the logarithms of lognormal numbers with stated correlations: ln(1 + r·cv₁·cv₂) for each pair."""
+    names = [number.name for number in uncertain]
+    covariance = np.diag([number.log_deviation**2 for number in uncertain])
+    for (one, other), correlation in correlations.items():
+        if one not in names or other not in names or one == other or not -1 < correlation < 1:
+            raise InvalidPreferences(
+                f"a correlation of {correlation:g} between '{one}' and '{other}'",
+                why=f"uncertain are {', '.join(names)}, and errors go together by less than 1",
+                instead="name two of them, with a correlation strictly between −1 and 1",
+            )
+        i, j = names.index(one), names.index(other)
+        shared = 1 + correlation * math.prod(uncertain[k].standard_error / uncertain[k].mean for k in (i, j))
+        covariance[i, j] = covariance[j, i] = math.log(shared) if shared > 0 else -math.inf
+    if not np.isfinite(covariance).all() or np.linalg.eigvalsh(covariance)[0] <= 0:
+        raise InvalidPreferences(
+            f"the correlations {dict(correlations)}",
+            why="no lognormal numbers with these errors go together so",
+            instead="state correlations that were estimated with these errors",
+        )
+    return covariance
 
 
 def _lattice_scores(dimension: int) -> Floats:

@@ -149,12 +149,15 @@ def _conjugate(known: UncertainChoice, name: str, *, respondents: int, spread: f
     scores = np.arange(-WIDEST, WIDEST + STEP / 2, STEP)
     weights = np.exp(-(scores**2) / 2)
     weights /= weights.sum()
-    factors = np.exp(learned * scores - learned**2 / 2)
+    assert beliefs.scaling is not None
+    assert beliefs.log_covariance is not None
+    # What is learned of one number is learned of others as far as their errors go together.
+    each = learned * beliefs.log_covariance[place] / prior**2
+    reach = beliefs.scaling.astype(np.float64) @ each  # (parts,)
+    factors = np.exp(scores[:, None] * reach - reach**2 / 2)
     factors /= weights @ factors
     means = beliefs.weights @ beliefs.multiples
-    assert beliefs.scaling is not None
-    multiples = np.where(beliefs.scaling[:, place], means * factors[:, None], means)
-    return _gained(known, weights[:, None] * multiples)
+    return _gained(known, weights[:, None] * means * factors)
 
 
 def _updated(known: UncertainChoice, name: str, *, error: float) -> float:

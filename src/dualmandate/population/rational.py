@@ -56,3 +56,12 @@ def _read(text: str) -> Fraction:
         return Fraction(text.strip())
     except ZeroDivisionError:
         raise ValueError("not a finite number") from None
+
+
+def written_probability(number: Written) -> Fraction | None:
+    """The exact probability that was written; None for what does not lie strictly between 0 and 1."""
+    try:
+        found = rational(number)
+    except ValueError:
+        return None
+    return found if 0 < found < 1 else None

@@ -54,10 +54,10 @@ def choice_findings(survey: Survey, progress: Progress) -> Findings:
     asked = f"choice experiment, {data.people:,} respondents, {data.tasks:,} choices; {words}"
     worths = _worths(survey, estimates)
     found = tuple(_priced(survey, worths, asked, notes))
-    together = _together(survey, estimates, found)
+    correlation = _correlation(survey, estimates, found, worths)
     if all(each.role != "privacy loss" for each in survey.file.attributes.values()):
         notes.append("No attribute is a privacy loss: nothing here prices epsilon, so no [preferences] follow from it.")
-    return Findings(survey, words, data.people, estimates, found, worths, tuple(notes), together)
+    return Findings(survey, words, data.people, estimates, found, worths, tuple(notes), correlation)
 
 
 def _choice_data(survey: Survey, answers: Answers) -> ChoiceData:
@@ -195,7 +195,9 @@ def _widened(total: Willingness, relative: float) -> Willingness:
     return replace(total, standard_error=error, interval=(low, high))
 
 
-def _together(survey: Survey, estimates: Estimates, found: tuple[Found, ...]) -> str | None:
+def _correlation(
+    survey: Survey, estimates: Estimates, found: tuple[Found, ...], worths: tuple[Worth, ...]
+) -> float | None:
     """How far the errors of the cost and of the price of accuracy go together: both are divided by the same price."""
     if len(found) < 2:
         return None
@@ -206,12 +208,14 @@ def _together(survey: Survey, estimates: Estimates, found: tuple[Found, ...]) ->
         correlation = float(spread[0, 1] / np.sqrt(spread[0, 0] * spread[1, 1]))
     else:
         correlation = willingness_correlation(estimates, names[0], names[1], price)
-    words = "wider" if correlation > 0 else "narrower"
-    return (
-        f"Errors of {found[0].key} and {found[1].key} go together (correlation {correlation:.2f}: the effect of the "
-        f"price is in both). A plan takes them as independent, so that its interval of epsilon is {words} than it "
-        "should be."
-    )
+    own = {worth.attribute: worth.amount for worth in worths}
+    for name, each in zip(names, found, strict=True):  # what else is uncertain about a number is its own
+        assert own[name].estimate is not None
+        assert own[name].standard_error is not None
+        assert each.number.standard_error is not None
+        relative = each.number.standard_error / each.number.value
+        correlation *= abs(own[name].standard_error / own[name].estimate) / relative  # type: ignore[operator]
+    return correlation
 
 
 def _worths(survey: Survey, estimates: Estimates) -> tuple[Worth, ...]:

@@ -48,11 +48,7 @@ class Findings:
     found: tuple[Found, ...]
     worths: tuple[Worth, ...] = ()
     notes: tuple[str, ...] = ()
-    together: str | None = None  # how far the errors of two numbers go together, in words
-
-    def remarks(self) -> tuple[str, ...]:
-        """All that must be said beside the numbers."""
-        return self.notes if self.together is None else (*self.notes, self.together)
+    correlation: float | None = None  # of the errors of the two numbers that were found
 
 
 def number_in(found: Willingness) -> Willingness:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import combinations
@@ -48,9 +47,37 @@ class Measured:
             "Label: public.",
             f"Measured by `dualmandate preferences {self.survey.document.path.name}`. A program states this table, or",
             'refers to this file: [preferences] with from = "preferences.toml".',
-            *(textwrap.wrap(self.findings.together, 116) if self.findings.together and not self.pooled else ()),
         )
-        return preferences_block(form, numbers, prior=self._prior() if form == "posterior" else None, remarks=remarks)
+        return preferences_block(
+            form,
+            numbers,
+            prior=self._prior() if form == "posterior" else None,
+            correlation=self.correlation,
+            remarks=remarks,
+        )
+
+    @property
+    def correlation(self) -> float | None:
+        """How far the errors of the numbers go together; other evidence, where it is pooled, hides that."""
+        return None if self.pooled else self.findings.correlation
+
+    def remarks(self) -> tuple[str, ...]:
+        """All that must be said beside the numbers."""
+        correlation = self.findings.correlation
+        if correlation is None:
+            return self.findings.notes
+        one, other = (found.key for found in self.found)
+        taken = (
+            "A plan takes pooled numbers as independent, so that its interval of epsilon is "
+            f"{'wider' if correlation > 0 else 'narrower'} than it should be."
+            if self.pooled
+            else "A plan takes that into account."
+        )
+        together = (
+            f"Errors of {one} and {other} go together (correlation {correlation:.2f}: the effect of the price is in "
+            f"both). {taken}"
+        )
+        return (*self.findings.notes, together)
 
     def _prior(self) -> float:
         scenario = self.survey.file.scenario

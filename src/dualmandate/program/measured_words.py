@@ -28,7 +28,7 @@ def words(measured: Measured | Opinions) -> str:
         *(_found_in_words(found) for found in measured.found),
         *(_worth_in_words(worth, measured) for worth in findings.worths if worth.attribute not in _stated(measured)),
         *(f"Pooled, {key}: {pooled.explain()}" for key, pooled in measured.pooled.items()),
-        *findings.remarks(),
+        *measured.remarks(),
         NO_NOISE,
         "",
         f"log likelihood {estimates.log_likelihood:,.3f}",
@@ -88,7 +88,7 @@ def document(measured: Measured | Opinions) -> dict[str, object]:
         "pooled": [_pooled_document(key, pooled) for key, pooled in measured.pooled.items()],
         "preferences": [{"key": key, **_number(number)} for key, number in measured.numbers().items()],
         "block": measured.block(),
-        "notes": [*findings.remarks(), NO_NOISE],
+        "notes": [*measured.remarks(), NO_NOISE],
     }
 
 

@@ -12,15 +12,23 @@ IN_PREFERENCES = ("mean_disclosure_cost", "price_of_squared_misallocation", "pri
 
 
 def preferences_block(
-    form: str, numbers: Mapping[str, Calibrated], *, prior: float | None, remarks: tuple[str, ...]
+    form: str,
+    numbers: Mapping[str, Calibrated],
+    *,
+    prior: float | None,
+    correlation: float | None,
+    remarks: tuple[str, ...],
 ) -> str:
     """The table `[preferences]`, each number with its unit, source, standard error and time base.
 
+    `correlation` is that of the errors of its two numbers; nothing is said of it where one of them is not a key here.
     What a table of the workload states (`value_of_accuracy`) stands in a remark: it is not a key of `[preferences]`.
     """
     lines = [*(f"# {remark}" for remark in remarks), "", "[preferences]", f'information_utility = "{form}"']
     if prior is not None:
         lines.append(f"prior_probability = {number_text(prior)}")
+    if correlation is not None and sum(key in numbers for key in IN_PREFERENCES) == 2:
+        lines.append(f"correlation_of_errors = {number_text(correlation)}")
     for key in IN_PREFERENCES:
         if key in numbers:
             lines += ["", f"[preferences.{key}]", *_calibrated(numbers[key])]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import combinations
 from typing import TYPE_CHECKING
 
 from dualmandate.choice import (
@@ -65,8 +66,7 @@ class Uncertainty:
             yield f"What the uncertain numbers mean could not be worked out: {self.why_not}."
         if self.known is not None:
             yield from self.known.explain().splitlines()
-            if sum(number.standard_error is not None for number in self.numbers) > 1:
-                yield "The errors of these numbers are taken as independent of each other."
+            yield from _together(self.known.beliefs)
         if self.survey is not None:
             yield f"{str(self.survey)[:1].upper()}{str(self.survey)[1:]}."
         if self.cost_per_respondent is not None:
@@ -180,7 +180,16 @@ def _known(
     uncertain = [Uncertain(n.name, n.value, n.standard_error) for n in numbers if n.standard_error is not None]
     if not uncertain:
         return None
-    return choose_under_uncertainty(frontier, Beliefs.lognormal(program.welfare, uncertain), limits)
+    beliefs = Beliefs.lognormal(program.welfare, uncertain, _correlations(program, uncertain))
+    return choose_under_uncertainty(frontier, beliefs, limits)
+
+
+def _correlations(program: Program, uncertain: list[Uncertain]) -> dict[tuple[str, str], float]:
+    """What `[preferences]` says of errors that go together, where both numbers matter to this program."""
+    preferences = program.file.preferences
+    stated, pair = preferences.correlation_of_errors, preferences.correlated
+    names = {number.name for number in uncertain}
+    return {pair: float(stated)} if stated is not None and pair is not None and names.issuperset(pair) else {}
 
 
 def _surveys(program: Program, known: UncertainChoice) -> tuple[SurveyValue | None, SurveyValue | None, float | None]:
@@ -207,6 +216,22 @@ def _refuse_idle(program: Program) -> None:
             instead="state standard_error beside the numbers that are uncertain, or leave [uncertainty] out",
             where=program.document.place(("uncertainty",)),
         )
+
+
+def _together(beliefs: Beliefs) -> Iterator[str]:
+    """How far errors go together, where there are several."""
+    if len(beliefs.names) < 2 or beliefs.log_covariance is None:
+        return
+    pairs = [
+        f"those of {one} and {other} go together as their survey says"
+        for (i, one), (j, other) in combinations(enumerate(beliefs.names), 2)
+        if beliefs.log_covariance[i, j] != 0
+    ]
+    alone = "The errors of these numbers are taken as independent of each other"
+    if pairs and len(beliefs.names) == 2:
+        yield f"Of their errors, {pairs[0]}."
+    else:
+        yield f"{alone}{'; only ' if pairs else ''}{', '.join(pairs)}."
 
 
 def _distribution(known: UncertainChoice) -> dict[str, object]:

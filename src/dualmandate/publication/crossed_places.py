@@ -12,9 +12,8 @@ from dualmandate.population import Domain
 from dualmandate.publication.consistency.capacities import Capacities
 from dualmandate.publication.consistency.weighing import Pair, Weights
 from dualmandate.publication.crossed_nest import Across, CrossedNest, Mask, all_variances
-from dualmandate.publication.forms import DirectForm
 from dualmandate.publication.ladders import OUTSIDE, Labels, Ladder, counted_rows, joined, longest_ladder
-from dualmandate.publication.nested import LARGEST_REST, Nest, Place, chain_of, nest_of, tree_of
+from dualmandate.publication.nested import LARGEST_REST, Nest, Place, chain_of, nest_of, plain_tables, tree_of
 from dualmandate.publication.order import Order
 from dualmandate.publication.sparse_counting import NOWHERE
 from dualmandate.workload import Table
@@ -35,11 +34,8 @@ def crossed_nest_of(order: Order) -> CrossedNest | None:
 
     The geography is an attribute with a hierarchy, or, where no histogram could be fitted, any.
     """
-    forms = [group.form for group in order.groups]
-    if not all(isinstance(form, DirectForm) and not form.every_cell for form in forms):
-        return None
-    tables = [*order.tables, *(() if order.public is None else order.public.tables)]
-    if any(table.weight != 1 for table in tables):
+    tables = plain_tables(order)
+    if tables is None:
         return None
     large = order.domain.size > LARGEST_FITTED
     named = {hierarchy.attribute for hierarchy in order.domain.hierarchies}

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualmandate.errors import InvalidRequest
-from dualmandate.population.rational import rational
+from dualmandate.population.rational import written_probability
 from dualmandate.publication.error_laws import Floats, Reach, reach_of_rows
 from dualmandate.publication.measurements import Noise
 from dualmandate.publication.public_draws import DRAWS, order_statistic, public_errors, too_close_to_one
@@ -63,11 +63,8 @@ class Interval:
 
 def asked_for(probability: Probability) -> Fraction:
     """A probability as it was written: 0.95 means 19/20; refused unless strictly between 0 and 1."""
-    try:
-        found = rational(probability)
-    except ValueError:
-        found = Fraction(0)
-    if not 0 < found < 1:
+    found = written_probability(probability)
+    if found is None:
         raise InvalidRequest(
             f"an interval that holds with probability {probability}",
             why="unbounded noise leaves every finite interval with some probability",

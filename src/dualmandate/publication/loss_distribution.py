@@ -17,7 +17,7 @@ from typing import Any
 from dualmandate.errors import InvalidRequest
 from dualmandate.population import Currency, PrivacyLoss, Protection
 from dualmandate.population.conversion import epsilon_at
-from dualmandate.population.rational import Written, rational
+from dualmandate.population.rational import Written, written_probability
 from dualmandate.publication.changes import Change, Measured, largest_changes
 from dualmandate.publication.measurements import Noise
 
@@ -59,11 +59,8 @@ def release_privacy(
 
 
 def _checked(failure_probability: Written) -> Fraction:
-    try:
-        found = rational(failure_probability)
-    except ValueError:
-        found = Fraction(0)
-    if not 0 < found < 1:
+    found = written_probability(failure_probability)
+    if found is None:
         raise InvalidRequest(
             f"a loss at a failure probability of {failure_probability}",
             why="δ is a probability strictly between 0 and 1",

@@ -72,13 +72,19 @@ class Nest:
         return np.moveaxis(rows.reshape(moved), 0, self.axis).reshape(-1)
 
 
-def nest_of(order: Order) -> Nest | None:
-    """The nest of an order whose tables are measured by themselves and nest; None for any other order."""
+def plain_tables(order: Order) -> list[Table] | None:
+    """The tables of an order, exact ones last, where each counts records and is measured by itself; else None."""
     forms = [group.form for group in order.groups]
     if not all(isinstance(form, DirectForm) and not form.every_cell for form in forms):
         return None
     tables = [*order.tables, *(() if order.public is None else order.public.tables)]
-    if any(table.weight != 1 for table in tables):
+    return None if any(table.weight != 1 for table in tables) else tables
+
+
+def nest_of(order: Order) -> Nest | None:
+    """The nest of an order whose tables are measured by themselves and nest; None for any other order."""
+    tables = plain_tables(order)
+    if tables is None:
         return None
     hierarchical = [axis for axis, each in enumerate(order.domain.attributes) if _has_hierarchy(order, each.name)]
     axes = dict.fromkeys([*hierarchical, *range(len(order.domain.shape))])

@@ -139,6 +139,11 @@ Probability = Annotated[
     PlainValidator(_checked(lambda p: 0 < p < 1, "a probability strictly between 0 and 1 is meant", "write 0 < p < 1")),
     WithJsonSchema({"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1}),
 ]
+Correlation = Annotated[
+    Fraction,
+    PlainValidator(_checked(lambda r: -1 < r < 1, "a correlation lies strictly between -1 and 1", "write -1 < r < 1")),
+    WithJsonSchema({"type": "number", "exclusiveMinimum": -1, "exclusiveMaximum": 1}),
+]
 QueryWeight = Annotated[
     Fraction,
     PlainValidator(

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from dualmandate.program.schema.calibrated import Calibrated
 from dualmandate.program.schema.number import (
     CLOSED,
+    Correlation,
     NotNegative,
     Positive,
     Probability,
@@ -76,8 +77,20 @@ class PreferencesTable(BaseModel):
     """What a squared dollar of misallocation is worth, in USD per USD^2."""
     price_of_misallocation: Calibrated | None = None
     """What a misallocated dollar is worth, in USD per USD; 1 where not stated."""
+    correlation_of_errors: Correlation | None = None
+    """How far the errors of mean_disclosure_cost and of the price of misallocation go together, where one survey
+    measured both."""
     groups: Several[GroupTable] = ()
     """People with costs of their own; their sizes add up to the population."""
+
+    @property
+    def correlated(self) -> tuple[str, str] | None:
+        """The two numbers whose errors go together; None where not exactly two state an error."""
+        names = "mean_disclosure_cost", "price_of_squared_misallocation", "price_of_misallocation"
+        numbers = {name: getattr(self, name) for name in names}
+        sure = [name for name, number in numbers.items() if number is None or number.standard_error is None]
+        uncertain = [name for name in names if name not in sure]
+        return (uncertain[0], uncertain[1]) if len(uncertain) == 2 and uncertain[0] == names[0] else None
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -98,6 +111,13 @@ class PreferencesTable(BaseModel):
                 "mean_disclosure_cost",
                 "without a cost of privacy loss, more of it is always better",
                 'state { value = …, unit = "…", source = "…" }, or [[preferences.groups]] with their own costs',
+            )
+        if self.correlation_of_errors is not None and self.correlated is None:
+            raise refused(
+                "it is between the errors of mean_disclosure_cost and of one price of misallocation, and not both are "
+                "stated",
+                "state standard_error in both, or leave the correlation out",
+                key="correlation_of_errors",
             )
         forms = [group.information_utility or self.information_utility for group in self.groups]
         if "posterior" not in forms:
