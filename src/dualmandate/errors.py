@@ -24,6 +24,7 @@
     ├── UnreadableSource        confidential data that are not there, damaged, or lack a declared column
     ├── NoConsistentTables      exact totals that no counts satisfy, or none that were found in time
     ├── InvalidRelease          a release folder that is not there, not whole, or changed since it was written
+    ├── InvalidTables           published tables that an audit cannot read, or that no records can have
     └── LedgerRefusal           what the account of privacy losses will not do
         ├── LedgerUnavailable   not there, busy, gone away, or written by a newer version
         ├── LedgerTampered      a broken chain, or a ledger that is behind one of its anchors

@@ -8,6 +8,7 @@ from dualmandate.figures.consequences import consequences, consequences_twin
 from dualmandate.figures.cover import cover, cover_twins
 from dualmandate.figures.rates import rates, rates_twin
 from dualmandate.figures.regret import regret, regret_twin
+from dualmandate.figures.risk import risk, risk_twin
 from dualmandate.figures.saving import headline, inline_svg, png, save, specification, svg, write
 from dualmandate.figures.strategies import strategies, strategies_twin
 from dualmandate.figures.tangency import tangency, tangency_twin
@@ -37,6 +38,8 @@ __all__ = [
     "rates_twin",
     "regret",
     "regret_twin",
+    "risk",
+    "risk_twin",
     "save",
     "specification",
     "strategies",

@@ -1,8 +1,9 @@
-"""What is wrong with a program file, as refusals: the key, its line, the rule and what to write instead."""
+"""What is wrong with a program file, or one like it, as refusals: key, line, rule and what to write instead."""
 
 from __future__ import annotations
 
 import difflib
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, get_args
 
@@ -24,12 +25,24 @@ _EXPECTED = {
 }
 
 
-def first_refusal(error: ValidationError, document: Document) -> InvalidProgram:
-    """The first thing wrong with a program file, and how many more there are.
+@dataclass(frozen=True)
+class Kind:
+    """A kind of file: the model that reads it, what it is called, and the name of its schema."""
+
+    model: type[BaseModel]
+    name: str
+    schema: str
+
+
+PROGRAM = Kind(ProgramFile, "the program", "program")
+
+
+def first_refusal(error: ValidationError, document: Document, kind: Kind = PROGRAM) -> InvalidProgram:
+    """The first thing wrong with a file, and how many more there are.
 
     Keys that nobody reads come first: a misspelled key is also a missing one, and the spelling is what to mend.
     """
-    found = [_refusal(detail, document) for detail in error.errors(include_url=False, include_input=False)]
+    found = [_refusal(detail, document, kind) for detail in error.errors(include_url=False, include_input=False)]
     found.sort(key=lambda refusal: (not isinstance(refusal, UnknownKey), refusal.where.line if refusal.where else 0))
     first, others = found[0], len(found) - 1
     if others:
@@ -38,7 +51,7 @@ def first_refusal(error: ValidationError, document: Document) -> InvalidProgram:
     return first
 
 
-def _refusal(detail: Any, document: Document) -> InvalidProgram:
+def _refusal(detail: Any, document: Document, file: Kind) -> InvalidProgram:
     key = _as_written(tuple(detail["loc"]), document)
     kind = detail["type"]
     context = detail.get("ctx", {})
@@ -47,21 +60,27 @@ def _refusal(detail: Any, document: Document) -> InvalidProgram:
     place = document.place(key)
     name = dotted(key[-1:]) if isinstance(key[-1], str) else dotted(key[-2:])
     if kind == "extra_forbidden":
-        known = _keys_of(key[:-1])
+        known = _keys_of(key[:-1], file)
         near = difflib.get_close_matches(str(key[-1]), known, n=1, cutoff=0.5)
         return UnknownKey(
             f"nobody reads the key '{name}'",
-            why=f"{_table(key[:-1])} has only the keys {', '.join(sorted(known))}",
+            why=f"{_table(key[:-1], file)} has only the keys {', '.join(sorted(known))}",
             instead=f"did you mean '{near[0]}'?" if near else "leave it out; remarks stand behind a #",
             where=place,
         )
     if kind == "missing":
         return MissingKey(
-            f"{_table(key[:-1])} does not state '{name}'", why=_reason(key), instead=_statement(name), where=place
+            f"{_table(key[:-1], file)} does not state '{name}'",
+            why=_reason(key, file),
+            instead=_statement(name, file),
+            where=place,
         )
     if kind == "lacking":
         return MissingKey(
-            f"{_table(key[:-1])} does not state '{name}'", why=context["why"], instead=context["instead"], where=place
+            f"{_table(key[:-1], file)} does not state '{name}'",
+            why=context["why"],
+            instead=context["instead"],
+            where=place,
         )
     if kind == "refused":
         why, instead = context["why"], context["instead"]
@@ -69,7 +88,7 @@ def _refusal(detail: Any, document: Document) -> InvalidProgram:
         why, instead = f"it is one of {context['expected']}", _nearest(document.value(key), context["expected"])
     else:
         why, instead = _EXPECTED.get(
-            kind, ("it cannot be read as what is meant here", "see `dualmandate schema program`")
+            kind, ("it cannot be read as what is meant here", f"see `dualmandate schema {file.schema}`")
         )
     return InvalidValue(f"{name}{_shown(document.value(key))} cannot be used", why=why, instead=instead, where=place)
 
@@ -82,12 +101,12 @@ def _as_written(key: KeyPath, document: Document) -> KeyPath:
     return (*key[:3], *key[4:]) if bare else key
 
 
-def _table(key: KeyPath) -> str:
-    return f"'{dotted(key)}'" if key else "the program"
+def _table(key: KeyPath, file: Kind) -> str:
+    return f"'{dotted(key)}'" if key else file.name
 
 
-def _statement(name: str) -> str:
-    if name not in ProgramFile.model_fields:
+def _statement(name: str, file: Kind) -> str:
+    if name not in file.model.model_fields:
         return f"write {name} = …"
     return "write at least one [[workload]] table" if name == "workload" else f"write a table [{name}]"
 
@@ -108,9 +127,9 @@ def _nearest(value: object, expected: str) -> str:
     return f'did you mean "{near[0]}"?' if near else f'write one of them, as "{words[0]}"'
 
 
-def _reason(key: KeyPath) -> str:
+def _reason(key: KeyPath, file: Kind) -> str:
     """Why a key must be stated: the words its field carries in the schema."""
-    model = _model_at(key[:-1])
+    model = _model_at(key[:-1], file)
     for name, field in model.model_fields.items() if model else ():
         if key[-1] in (name, field.alias):
             return _lowered(field.description or "")
@@ -122,15 +141,15 @@ def _lowered(sentence: str) -> str:
     return text[:1].lower() + text[1:]
 
 
-def _keys_of(table: KeyPath) -> list[str]:
-    model = _model_at(table)
+def _keys_of(table: KeyPath, file: Kind) -> list[str]:
+    model = _model_at(table, file)
     assert model is not None  # only models refuse extra keys
     return [field.alias or name for name, field in model.model_fields.items()]
 
 
-def _model_at(table: KeyPath) -> type[BaseModel] | None:
+def _model_at(table: KeyPath, file: Kind) -> type[BaseModel] | None:
     """The model that reads the table at a key path: fields by name, positions and free names passed over."""
-    model: type[BaseModel] | None = ProgramFile
+    model: type[BaseModel] | None = file.model
     for part in table:
         field = model.model_fields.get(part) if model and isinstance(part, str) else None
         if field is not None:

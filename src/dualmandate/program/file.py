@@ -81,27 +81,27 @@ def dotted(key: KeyPath) -> str:
     return text
 
 
-def read_document(path: str | Path) -> Document:
-    """Read a program file, refused unless it is a small UTF-8 text in TOML."""
+def read_document(path: str | Path, what: str = "program file") -> Document:
+    """Read a program file (or `what` it is called), refused unless it is a small UTF-8 text in TOML."""
     file = Path(path)
     try:
-        text = read_bytes(file, largest=LARGEST_PROGRAM, what="program file")
+        text = read_bytes(file, largest=LARGEST_PROGRAM, what=what)
     except InvalidFile as refusal:
         raise refusal.at(Place(str(file))) from None
     try:
         decoded = text.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = text.count(b"\n", 0, error.start) + 1
-        raise _not_toml(file, "it is not UTF-8 text", line=line) from None
+        raise _not_toml(file, what, "it is not UTF-8 text", line=line) from None
     try:
         content = tomllib.loads(decoded, parse_float=_decimal)
         return Document(file, content, key_lines(decoded.replace("\r\n", "\n")))
     except tomllib.TOMLDecodeError as error:
         raise _syntax(file, str(error), decoded) from None
     except RecursionError:
-        raise _not_toml(file, "its brackets are nested too deeply to be a program") from None
+        raise _not_toml(file, what, "its brackets are nested too deeply to be one") from None
     except ValueError:
-        raise _not_toml(file, "it holds a whole number of more than 4,300 digits") from None
+        raise _not_toml(file, what, "it holds a whole number of more than 4,300 digits") from None
 
 
 def read_bytes(file: Path, *, largest: int, what: str) -> bytes:
@@ -145,9 +145,9 @@ def _too_large(file: Path, what: str, size: int, largest: int) -> InvalidFile:
     )
 
 
-def _not_toml(file: Path, why: str, *, line: int | None = None) -> InvalidFile:
+def _not_toml(file: Path, what: str, why: str, *, line: int | None = None) -> InvalidFile:
     return InvalidFile(
-        f"'{file.name}' is not a program file",
+        f"'{file.name}' is not a {what}",
         why=why,
         instead="write TOML, as UTF-8 text; `dualmandate init blank` gives a file to start from",
         where=Place(str(file), line),

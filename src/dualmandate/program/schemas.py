@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from dualmandate.errors import Refusal, UnknownName
+from dualmandate.program.audit_schemas import AUDIT_SCHEMAS
 from dualmandate.program.curator_schemas import CURATOR_SCHEMAS
 from dualmandate.program.digest import PLAN_VERSION
 from dualmandate.program.ledger_schemas import LEDGER_SCHEMAS
@@ -29,6 +30,7 @@ from dualmandate.program.schema_words import (
     list_of,
     object_of,
 )
+from dualmandate.program.tables_schema import TablesFile
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -57,6 +59,12 @@ def _program() -> Schema:
     """From the models that read program files, so that the two cannot differ; null is not TOML and is left out."""
     written = ProgramFile.model_json_schema()
     return {**_without_null(written), "title": "A program file of Dualmandate, read as TOML"}
+
+
+def _tables() -> Schema:
+    """From the models that read `tables.toml`."""
+    written = TablesFile.model_json_schema()
+    return {**_without_null(written), "title": "What published tables a folder holds, read as TOML"}
 
 
 def _without_null(node: Any) -> Any:
@@ -339,4 +347,6 @@ _SCHEMAS: dict[str, Callable[[], Schema]] = {
     **LEDGER_SCHEMAS,
     **RELEASE_SCHEMAS,
     **CURATOR_SCHEMAS,
+    **AUDIT_SCHEMAS,
+    "tables": _tables,
 }
