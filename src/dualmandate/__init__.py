@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from dualmandate.errors import Refusal
     from dualmandate.frontier import frontier_of
     from dualmandate.population import Attribute, Domain, Histogram, PrivacyLoss, Protection
-    from dualmandate.program import Plan, Program, load, load_release, publish
+    from dualmandate.program import Plan, Program, audit, load, load_release, publish
     from dualmandate.workload import Tabulation, Workload
 
 __all__ = [
@@ -33,6 +33,7 @@ __all__ = [
     "Tabulation",
     "Workload",
     "__version__",
+    "audit",
     "choose",
     "frontier_of",
     "load",
@@ -52,6 +53,7 @@ _ROOMS = {
     "Refusal": "errors",
     "Tabulation": "workload",
     "Workload": "workload",
+    "audit": "program",
     "choose": "choice",
     "frontier_of": "frontier",
     "load": "program",

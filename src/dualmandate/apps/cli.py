@@ -210,6 +210,54 @@ def publish(
     carry_out(Publishing(plan, out, ledger, who.by, resume, again, who.group, who.purpose), Voice(json))
 
 
+@app.command()
+def audit(
+    target: Annotated[
+        Path,
+        typer.Argument(
+            metavar="TARGET", help="A program file, the folder of a release, or a folder with tables and a tables.toml."
+        ),
+    ],
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", metavar="DIR", help="Write audit.json and a page there, public ones.", callback=folder),
+    ] = None,
+    internal: Annotated[
+        Path | None,
+        typer.Option(
+            "--internal",
+            metavar="DIR",
+            help="Write what is judged by confidential records, and which cells follow, there: inside the wall.",
+            callback=folder,
+        ),
+    ] = None,
+    confidential: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--confidential",
+            metavar="FILE",
+            help="The true records, to judge attacks by; needs --internal. Repeated as tabulated:FILE, the records "
+            "that were tabulated (after swapping, say).",
+        ),
+    ] = None,
+    place: Annotated[
+        str | None, typer.Option("--place", metavar="ATTRIBUTE", help="The attribute that tells places apart.")
+    ] = None,
+    seconds: Annotated[
+        float | None, typer.Option("--seconds", metavar="N", help="What a solver may take for one question; 10.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """What an attacker learns.
+
+    Attacks a program's tables (on a synthetic population), a release, or tables that anybody published. Every rate
+    stands beside what a guess achieves. An attack gives a lower bound on risk.
+    """
+    from dualmandate.apps.auditing import Auditing, carry_out, records_of
+
+    carry_out(Auditing(target, out, internal, *records_of(confidential or ()), place, seconds), Voice(json))
+
+
 app.add_typer(ledger_cli.app)
 
 

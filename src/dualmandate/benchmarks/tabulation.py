@@ -26,7 +26,7 @@ from dualmandate.publication import ParquetFile, Rules, Tabulated, tabulate
 SHAPE = (51, 100, 2, 6)  # 61,200 cells
 NAMES = ("state", "age", "sex", "schooling")
 ROWS = 10**7
-GROWN = 3  # times as many rows, for memory
+GROWN = 10  # times as many rows, for memory
 MOST_TIMES_RAW = 2.0
 MOST_GROWTH = 1.2  # of peak memory from ROWS to GROWN × ROWS: allocators are not exact
 REPEATS = 5

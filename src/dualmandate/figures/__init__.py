@@ -17,6 +17,7 @@ from dualmandate.figures.pooled import forest, pooled_twin
 from dualmandate.figures.provision import provision_picture, provision_twin
 from dualmandate.figures.rates import rates, rates_twin
 from dualmandate.figures.regret import regret, regret_twin
+from dualmandate.figures.risk import risk, risk_twin
 from dualmandate.figures.robust import robust, robust_twin
 from dualmandate.figures.saving import headline, inline_svg, png, save, specification, svg, write
 from dualmandate.figures.social_choice import gains_twin, social_choice, social_choice_twin
@@ -85,6 +86,8 @@ __all__ = [
     "regret_distribution",
     "regret_distribution_twin",
     "regret_twin",
+    "risk",
+    "risk_twin",
     "robust",
     "robust_twin",
     "save",

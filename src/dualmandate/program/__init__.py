@@ -1,7 +1,9 @@
-"""The composer: a program file becomes a plan, a plan a dossier and, once it is approved, a release."""
+"""The composer: a program file becomes a plan, a plan a dossier and, once it is approved, a release and an audit."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +13,7 @@ from dualmandate.program.saved import SavedPlan, load_plan
 from dualmandate.program.saving import Comparison
 
 if TYPE_CHECKING:
+    from dualmandate.audit.auditing import Audit
     from dualmandate.ledger import Ledger
     from dualmandate.publication import Source
     from dualmandate.publication.release import Release
@@ -21,6 +24,7 @@ __all__ = [
     "Program",
     "SavedPlan",
     "TableConsequence",
+    "audit",
     "load",
     "load_plan",
     "load_release",
@@ -60,3 +64,25 @@ def load_release(folder: Path | str) -> Release:
     from dualmandate.program import released
 
     return released.load_release(folder)
+
+
+def audit(
+    target: Path | str | Program | Release,
+    *,
+    confidential: Path | str | None = None,
+    tabulated: Path | str | None = None,
+    place: str | None = None,
+    seconds: float | None = None,
+    progress: Callable[[str], None] | None = None,
+) -> Audit:
+    """What an attacker learns from a program, a release (or its folder), or a folder of published tables.
+
+    `confidential` is a file of the true records, `tabulated` one of the records that were tabulated (after swapping,
+    say): findings that are judged by them are internal. `place` is the attribute that tells places apart, and `seconds`
+    what a solver may take for one question.
+    """
+    from dualmandate.program import auditing  # here: solvers cost more to import than planning
+
+    files = [None if path is None else Path(path) for path in (confidential, tabulated)]
+    asked = auditing.Asked(files[0], files[1], place, progress=progress)
+    return auditing.audited(target, asked if seconds is None else replace(asked, seconds=seconds))

@@ -45,7 +45,7 @@ class CodeList:
         if name not in self.columns:
             near = difflib.get_close_matches(name, list(self.columns), n=1)
             raise InvalidValue(
-                f"the code list '{self.file.name}' has no column '{name}'",
+                f"'{self.file.name}' has no column '{name}'",
                 why=f"its header names {', '.join(self.columns)}",
                 instead=f"did you mean '{near[0]}'?" if near else "name one of its columns",
             )
@@ -55,25 +55,33 @@ class CodeList:
         return InvalidFile(what, why=why, instead="list each code once", where=Place(str(self.file), line))
 
 
-def read_codes(file: Path) -> CodeList:
-    """Read a code list: UTF-8, comma-separated, a header and at least one row."""
-    content = read_bytes(file, largest=LARGEST_CODE_LIST, what="code list")
+def read_codes(file: Path, what: str = "code list") -> CodeList:
+    """Read a code list (or `what` it is called): UTF-8, comma-separated, a header and at least one row."""
+    content = read_bytes(file, largest=LARGEST_CODE_LIST, what=what)
     try:
         rows = csv.reader(io.StringIO(content.decode("utf-8-sig"), newline=""), strict=True)
         header = next(rows, [])
         records = [(rows.line_num, row) for row in rows if row]
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        raise _invalid(file, "it is not UTF-8 text", "save it as UTF-8", line) from None
+        raise _invalid(file, what, "it is not UTF-8 text", "save it as UTF-8", line) from None
     except csv.Error:
-        raise _invalid(file, "it is not comma-separated text", "save it as CSV", None) from None
+        raise _invalid(file, what, "it is not comma-separated text", "save it as CSV", None) from None
     if not header or not records:
-        raise _invalid(file, "it holds no codes", "write a header and one row a code", None)
+        raise _invalid(
+            file,
+            what,
+            f"it holds no {'codes' if what == 'code list' else 'rows'}",
+            "write a header and rows below it",
+            None,
+        )
     if len(set(header)) != len(header) or not all(header):
-        raise _invalid(file, "its columns have no names of their own", "name each column once", 1)
+        raise _invalid(file, what, "its columns have no names of their own", "name each column once", 1)
     odd = next((line for line, row in records if len(row) != len(header)), None)
     if odd is not None:
-        raise _invalid(file, f"line {odd} has not as many values as the header", "give each row every column", odd)
+        raise _invalid(
+            file, what, f"line {odd} has not as many values as the header", "give each row every column", odd
+        )
     columns = zip(*(row for _, row in records), strict=True)
     return CodeList(
         file,
@@ -83,7 +91,7 @@ def read_codes(file: Path) -> CodeList:
     )
 
 
-def _invalid(file: Path, why: str, instead: str, line: int | None) -> InvalidFile:
+def _invalid(file: Path, what: str, why: str, instead: str, line: int | None) -> InvalidFile:
     # Without a line in the list, the refusal is placed at the key of the program that names the list.
     where = None if line is None else Place(str(file), line)
-    return InvalidFile(f"the code list '{file.name}' cannot be used", why=why, instead=instead, where=where)
+    return InvalidFile(f"the {what} '{file.name}' cannot be used", why=why, instead=instead, where=where)

@@ -44,7 +44,7 @@ def first_refusal(
 
 @dataclass(frozen=True)
 class _Reader:
-    """The model of a whole file, and what such a file is called: `program`, `survey`."""
+    """The model of a whole file, and what such a file is called: `program`, `survey`, `tables`."""
 
     root: type[BaseModel]
     kind: str
@@ -101,7 +101,7 @@ def _as_written(key: KeyPath, document: Document) -> KeyPath:
 
 
 def _table(key: KeyPath, reader: _Reader) -> str:
-    return f"'{dotted(key)}'" if key else f"the {reader.kind}"
+    return f"'{dotted(key)}'" if key else f"the {reader.kind} file"
 
 
 def _statement(name: str, reader: _Reader) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Protocol
 
 from dualmandate.errors import InvalidDomain, InvalidValue, TooLarge
 from dualmandate.population import (
@@ -19,12 +20,36 @@ from dualmandate.population import (
 from dualmandate.population.invariants import steps
 from dualmandate.program.codes import CodeList, read_codes
 from dualmandate.program.file import Document
-from dualmandate.program.schema import AttributeTable, HierarchyTable, PopulationTable, ProgramFile
+from dualmandate.program.schema import AttributeTable, HierarchyTable, ProgramFile, SourceTable
 
 MOST_LEVELS = 2 * 10**7  # of one attribute
 
 
-def code_lists(population: PopulationTable, document: Document) -> dict[str, CodeList]:
+class Described(Protocol):
+    """What a `[population]` says of the values that can be recorded, in a program file or beside published tables."""
+
+    @property
+    def attributes(self) -> Mapping[str, AttributeTable]:
+        """What each attribute may record."""
+        ...
+
+    @property
+    def hierarchies(self) -> Mapping[str, HierarchyTable]:
+        """How levels roll up."""
+        ...
+
+    @property
+    def structural_zeros(self) -> Sequence[Mapping[str, tuple[str, ...]]]:
+        """Combinations of levels that cannot occur."""
+        ...
+
+    @property
+    def source(self) -> SourceTable | None:
+        """Where the records lie."""
+        ...
+
+
+def code_lists(population: Described, document: Document) -> dict[str, CodeList]:
     """The code list of each attribute that has one, read beside the program file; each file is read once."""
     lists: dict[str, CodeList] = {}
     for name, table in population.attributes.items():
@@ -37,7 +62,7 @@ def code_lists(population: PopulationTable, document: Document) -> dict[str, Cod
     return lists
 
 
-def _check_not_data(file: Path, population: PopulationTable, document: Document) -> None:
+def _check_not_data(file: Path, population: Described, document: Document) -> None:
     """Refuse to read the confidential file as a list of codes: what is in it would then decide the domain."""
     path = None if population.source is None else population.source.path
     if path is not None and file.resolve() == (document.path.parent / path).resolve():
@@ -48,7 +73,7 @@ def _check_not_data(file: Path, population: PopulationTable, document: Document)
         )
 
 
-def domain_of(population: PopulationTable, lists: Mapping[str, CodeList], document: Document) -> Domain:
+def domain_of(population: Described, lists: Mapping[str, CodeList], document: Document) -> Domain:
     """The attributes in the order of the file, their hierarchies and their structural zeros (χ)."""
     attributes = {}
     for name, table in population.attributes.items():

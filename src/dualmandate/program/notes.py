@@ -31,6 +31,7 @@ def notes_on(plan: Plan) -> tuple[str, ...]:
         *_worst_case(plan),
         *_hidden_prices(plan),
         *_left_out(plan),
+        *_many_statistics(plan),
     )
 
 
@@ -136,4 +137,16 @@ def _hidden_prices(plan: Plan) -> Iterator[str]:
             f"A price of {price:g} USD per squared USD means an absolute risk aversion of {2 * price:g} per USD; a "
             f"relative risk aversion of {EXAMPLE_AVERSION:g} on a budget of {dollars(EXAMPLE_BUDGET)} would mean a "
             f"price of {usual:g}."
+        )
+
+
+def _many_statistics(plan: Plan) -> Iterator[str]:
+    """An early warning, before any attack: more independent statistics than people."""
+    from dualmandate.audit.statistics_count import count_statistics
+
+    count = count_statistics(plan.program.workload, float(plan.program.file.population.population_size.value))
+    if count.warns:
+        yield (
+            f"{count} Published without noise, that many could be solved for the records; with noise it is the privacy "
+            "loss alone that bounds what is learned. `dualmandate audit` tries it."
         )

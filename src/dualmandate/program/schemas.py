@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from dualmandate.errors import Refusal, UnknownName
+from dualmandate.program.audit_schemas import AUDIT_SCHEMAS
 from dualmandate.program.curator_schemas import CURATOR_SCHEMAS
 from dualmandate.program.digest import PLAN_VERSION
 from dualmandate.program.extension_schemas import extension_schemas
@@ -33,6 +34,7 @@ from dualmandate.program.schema_words import (
     object_of,
 )
 from dualmandate.program.survey_schemas import SURVEY_SCHEMAS
+from dualmandate.program.tables_schema import TablesFile
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -69,6 +71,12 @@ def _survey() -> Schema:
     """From the models that read survey files."""
     written = SurveyFile.model_json_schema()
     return {**_without_null(written), "title": "A survey file of Dualmandate, read as TOML"}
+
+
+def _tables() -> Schema:
+    """From the models that read `tables.toml`."""
+    written = TablesFile.model_json_schema()
+    return {**_without_null(written), "title": "What published tables a folder holds, read as TOML"}
 
 
 def _without_null(node: Any) -> Any:
@@ -354,4 +362,6 @@ _SCHEMAS: dict[str, Callable[[], Schema]] = {
     **RELEASE_SCHEMAS,
     **CURATOR_SCHEMAS,
     **SURVEY_SCHEMAS,
+    **AUDIT_SCHEMAS,
+    "tables": _tables,
 }

@@ -104,6 +104,9 @@ class _OrListOfLevels:
         return {"anyOf": [{"type": "array", "items": LEVEL_SCHEMA, "minItems": 1}, handler(core)]}
 
 
+AttributeForm = Annotated[AttributeTable, BeforeValidator(_attribute), _OrListOfLevels()]
+
+
 class HierarchyTable(BaseModel):
     """How the levels of one attribute roll up, coarsest first."""
 
@@ -209,7 +212,7 @@ class PopulationTable(BaseModel):
     """A guarantee says which two files cannot be told apart: "add-or-remove" or "replace-one"."""
     population_size: Calibrated
     """The planner adds up everybody's privacy cost; it never opens the data, so it cannot count them."""
-    attributes: dict[str, Annotated[AttributeTable, BeforeValidator(_attribute), _OrListOfLevels()]]
+    attributes: dict[str, AttributeForm]
     """Tables are made of attributes, and what can be recorded is stated here, never found in the data."""
     most_records_per_unit: Count = 1
     """The most records that one unit may contribute."""

@@ -28,6 +28,9 @@ def _version(value: object) -> int:
     return SCHEMA_VERSION
 
 
+Version = Annotated[int, BeforeValidator(_version), WithJsonSchema({"const": SCHEMA_VERSION})]
+
+
 class ProgramTable(BaseModel):
     """The name of the program."""
 
@@ -35,7 +38,7 @@ class ProgramTable(BaseModel):
 
     name: Text
     """A plan and its dossier are filed under the program's name."""
-    schema_: Annotated[int, BeforeValidator(_version), Field(alias="schema"), WithJsonSchema({"const": SCHEMA_VERSION})]
+    schema_: Annotated[Version, Field(alias="schema")]
     """The version of the keys: a later one may mean something else by them."""
     description: Text | None = None
     """What the program publishes, for readers."""

@@ -1,0 +1,128 @@
+"""Tables of many places as the tables of one: what is attacked place after place, and what is expected of a place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dualmandate.audit.equations import Equations
+from dualmandate.audit.noisy import most_likely
+from dualmandate.errors import InvalidRequest
+from dualmandate.population import Domain
+from dualmandate.workload import Identity, Table, Workload
+
+Floats = NDArray[np.float64]
+SMALL_DOMAIN = 4096  # cells that are attacked as one place, where nobody names places
+
+
+@dataclass(frozen=True, eq=False)
+class OnePlace:
+    """What is published of each place: a workload over all other attributes, and where its numbers stand.
+
+    `axis` is the attribute that tells places apart, None where there is one place. `tables` are those that are by place
+    and count each record once; others say nothing about one place alone, and are left out.
+    """
+
+    workload: Workload
+    axis: int | None
+    places: tuple[str, ...] = field(repr=False)
+    tables: tuple[Table, ...] = field(repr=False)  # of all places, in the order of the workload
+    left_out: tuple[str, ...] = ()
+
+    @property
+    def domain(self) -> Domain:
+        """What is recorded in a place."""
+        return self.workload.domain
+
+    def by_place(self, table: Table, numbers: NDArray[np.generic]) -> NDArray[np.generic]:
+        """The numbers of a table of all places, a row a place; shape (places, numbers of one place)."""
+        if self.axis is None:
+            return numbers.reshape(1, -1)
+        return np.moveaxis(numbers.reshape(table.shape), self.axis, 0).reshape(len(self.places), -1)
+
+    def counts(self, cells: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Counts over the whole domain, a row a place; shape (places, cells of one place)."""
+        if self.axis is None:
+            return cells.reshape(1, -1)
+        shape = list(self.domain.shape)
+        shape.insert(self.axis, len(self.places))
+        return np.moveaxis(cells.reshape(shape), self.axis, 0).reshape(len(self.places), -1)
+
+
+def one_place(workload: Workload, name: str | None = None) -> OnePlace:
+    """The tables of one place; `name` is the attribute that tells places apart.
+
+    Where none is named, a small domain is one place, and a large one has the places of its largest attribute by which
+    a table is published.
+    """
+    domain = workload.domain
+    counting = [table for table in workload.tables if _counts_once(table)]
+    axis = _axis(workload, counting, name)
+    inside = [table for table in counting if axis is None or isinstance(table.factors[axis], Identity)]
+    left_out = tuple(table.name for table in workload.tables if table not in inside)
+    if not inside:
+        raise InvalidRequest(
+            "no table is published by place, or counts records one by one",
+            why="records are reconstructed from counts",
+            instead="name another attribute with --place",
+        )
+    if axis is None:
+        return OnePlace(Workload(domain, tuple(inside)), None, (domain.names[0],), tuple(inside), left_out)
+    rest = domain.project(each for each in domain.names if each != domain.names[axis])
+    tables = tuple(
+        Table(table.name, tuple(factor for a, factor in enumerate(table.factors) if a != axis)) for table in inside
+    )
+    return OnePlace(Workload(rest, tables), axis, tuple(domain.attributes[axis].levels), tuple(inside), left_out)
+
+
+def _axis(workload: Workload, counting: list[Table], name: str | None) -> int | None:
+    domain = workload.domain
+    if name is not None:
+        if len(domain.shape) == 1:
+            raise InvalidRequest(
+                f"nothing is recorded but '{name}'",
+                why="records of a place differ by another attribute",
+                instead="leave --place out",
+            )
+        return domain.axis(name)
+    able = [a for a in range(len(domain.shape)) if any(isinstance(table.factors[a], Identity) for table in counting)]
+    if domain.size <= SMALL_DOMAIN or len(domain.shape) == 1 or not able:
+        return None
+    return max(able, key=lambda each: domain.shape[each])
+
+
+def _counts_once(table: Table) -> bool:
+    return table.weight == 1 and table.grid == 1 and table.largest_entry == 1
+
+
+def covered(equations: Equations, possible: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Which possible cells some number counts: nothing bounds the others."""
+    counted = np.zeros(equations.size, dtype=np.bool_)
+    counted[equations.cells] = True
+    return np.asarray(counted & possible)
+
+
+def expected_of(equations: Equations, published: Floats, scales: Floats, possible: NDArray[np.bool_]) -> Floats:
+    """What somebody expects of each place who knows its size, and what all places together are like by these tables.
+
+    Of a single place, equal shares of what can occur. Shapes: `published` (places, rows), result (places, cells).
+    """
+    able = possible.astype(np.float64)
+    sizes = _sizes(equations, published)
+    shares = able / able.sum()
+    if len(published) > 1:
+        start = shares * sizes.sum()
+        spread = scales * np.sqrt(len(published))
+        together = most_likely(equations, published.sum(axis=0, keepdims=True), scales=spread, expected=start[None])[0]
+        shares = together / together.sum() if together.sum() > 0 else shares
+    return np.asarray(sizes[:, None] * shares)
+
+
+def _sizes(equations: Equations, published: Floats) -> Floats:
+    """How many live in each place: the largest sum of the rows of one table, at least 0."""
+    tables = [equations.name(row).split(":")[0] for row in range(equations.rows)]
+    sums = [published[:, [row for row, each in enumerate(tables) if each == name]].sum(axis=1) for name in set(tables)]
+    best = max(sums, key=lambda each: float(each.sum()))
+    return np.asarray(np.maximum(best, 0.0))

@@ -1,0 +1,185 @@
+"""What an attack found: its claim, how often it succeeded, beside what a guess without the tables would have done.
+
+An attack gives a lower bound on risk. Another attack may find more, and no finding ever says that there is no risk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Literal, Protocol, TypeVar
+
+from dualmandate.audit.rates import Rate
+from dualmandate.errors import InvalidRequest
+
+Label = Literal["public", "internal"]
+Reference = Literal["published", "synthetic", "tabulated", "confidential", "draws"]
+REFERENCES: dict[Reference, str] = {
+    "published": "the published numbers alone",
+    "synthetic": "a synthetic population",
+    "tabulated": "the file that was tabulated",
+    "confidential": "the confidential file",
+    "draws": "draws of the mechanism",
+}
+INTERNAL: frozenset[Reference] = frozenset({"tabulated", "confidential"})
+LOWER_BOUND = "An attack gives a lower bound on risk: another one may find more."
+SECONDS = 10.0  # that a solver may think about one question
+T_contra = TypeVar("T_contra", contravariant=True)
+
+
+@dataclass(frozen=True)
+class Range:
+    """A number that is known to lie between two others, in a unit."""
+
+    least: float
+    largest: float
+    unit: str
+
+    def __post_init__(self) -> None:
+        if not self.least <= self.largest:
+            raise InvalidRequest(
+                f"a range from {self.least} to {self.largest}",
+                why="its least number is not above its largest",
+                instead="state the smaller number first",
+            )
+
+    def __str__(self) -> str:
+        if self.least == self.largest:
+            return f"{self.least:,.4g} {self.unit}"
+        return f"{self.least:,.4g} to {self.largest:,.4g} {self.unit}"
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """What somebody achieves who does not attack: a guesser, or what a claim allows."""
+
+    who: str
+    success: Rate | Range
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that an attack found, with all that is needed to judge it.
+
+    `counted_in_full`: everything that could be tried was, so that the rate is no estimate and its interval a point.
+    `partial` says what a limit of time left open. `details` name single cells or records: they are shown inside alone.
+    """
+
+    attack: str
+    claim: str
+    success: Rate | Range
+    baselines: tuple[Baseline, ...]
+    attacker_knows: str
+    coarsening: str  # age bins, or whatever else makes values coarser than they were recorded
+    reference: Reference  # what success is judged by
+    counted_in_full: bool = False
+    partial: str | None = None
+    details: tuple[str, ...] = field(default=(), repr=False)
+
+    def __post_init__(self) -> None:
+        if not self.baselines:
+            raise InvalidRequest(
+                f"the finding '{self.claim}' without a baseline",
+                why="a rate alone does not separate an attack from a guess",
+                instead="state what somebody achieves without attacking",
+            )
+
+    @property
+    def label(self) -> Label:
+        """Whom it is for: what was judged by confidential data stays inside."""
+        return "internal" if self.reference in INTERNAL else "public"
+
+    def interval(self, success: Rate | Range | None = None) -> tuple[float, float]:
+        """Where the true rate (of the attack, or of one of its baselines) lies, with a probability of 95 %."""
+        found = self.success if success is None else success
+        if isinstance(found, Range):
+            return found.least, found.largest
+        return (found.value, found.value) if self.counted_in_full else found.interval()
+
+    def written(self, success: Rate | Range) -> str:
+        """A rate with its interval, or a range, in words."""
+        if isinstance(success, Range):
+            return str(success)
+        counted = f"{success.value:.1%} ({success.successes:,} of {success.trials:,}"
+        if self.counted_in_full:
+            return f"{counted}, all of them counted)"
+        low, high = success.interval()
+        return f"{counted}; 95 % interval {low:.1%} to {high:.1%})"
+
+    def words(self) -> str:
+        """The finding for people: claim, success, baselines, and what the attacker knows."""
+        lines = [f"{self.claim}: {self.written(self.success)}"]
+        lines += [f"  beside it  {each.who}: {self.written(each.success)}" for each in self.baselines]
+        lines.append(f"  attacker   {self.attacker_knows}")
+        lines.append(f"  judged by  {REFERENCES[self.reference]}; {self.coarsening}")
+        lines += [] if self.partial is None else [f"  not done   {self.partial}"]
+        return "\n".join(lines)
+
+    def document(self, *, inside: bool = False) -> dict[str, object]:
+        """The finding as a part of the JSON document `audit/1`; its details only `inside`."""
+        found: dict[str, object] = {
+            "attack": self.attack,
+            "claim": self.claim,
+            "label": self.label,
+            "success": self._number(self.success),
+            "baselines": [{"who": each.who, **self._number(each.success)} for each in self.baselines],
+            "counted_in_full": self.counted_in_full,
+            "attacker_knows": self.attacker_knows,
+            "coarsening": self.coarsening,
+            "reference": self.reference,
+            "partial": self.partial,
+            "words": self.words(),
+        }
+        return {**found, "details": list(self.details)} if inside else found
+
+    def _number(self, success: Rate | Range) -> dict[str, object]:
+        low, high = self.interval(success)
+        if isinstance(success, Range):
+            return {"low": low, "high": high, "unit": success.unit}
+        counted = {"value": success.value, "successes": success.successes, "trials": success.trials}
+        return {**counted, "low": low, "high": high}
+
+
+class Attack(Protocol[T_contra]):
+    """One way to learn from what was published."""
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        ...
+
+    @property
+    def needs(self) -> str:
+        """What it must be given, in words."""
+        ...
+
+    def run(self, target: T_contra, key: bytes, /) -> tuple[Finding, ...]:
+        """Attack. Equal targets and keys give equal findings; the key is the audit's own, never a release's."""
+        ...
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How long a solver may think about one question, on how many threads, and whom to tell how far it is."""
+
+    seconds: float = SECONDS
+    workers: int = 1
+    progress: Callable[[str], None] | None = field(default=None, compare=False)
+
+    def __post_init__(self) -> None:
+        if not 0 < self.seconds < 10**6 or self.workers < 1:
+            raise InvalidRequest(
+                f"a limit of {self.seconds:g} seconds on {self.workers} threads",
+                why="a search needs some time and at least one thread",
+                instead="state more than 0 seconds",
+            )
+
+    def say(self, words: str) -> None:
+        """Tell what is being done."""
+        if self.progress is not None:
+            self.progress(words)
+
+
+def nothing_to_compare(trials: int, *, who: str = "whoever has no tables") -> Baseline:
+    """The baseline of a proof: without the published numbers nothing of it follows."""
+    return Baseline(who, Rate(0, trials))

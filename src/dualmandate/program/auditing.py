@@ -1,0 +1,108 @@
+"""`audit`: what an attacker learns from a folder of published tables, from a release, or from a program's tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dualmandate.audit.auditing import AUDIT_KEY, Audit, attacked
+from dualmandate.audit.finding import SECONDS, Effort, Reference
+from dualmandate.errors import InvalidFile, InvalidRequest, Place, Refusal
+from dualmandate.ledger.anchors import RELEASE_FILE
+from dualmandate.program.tables_folder import TABLES_FILE, load_folder
+
+if TYPE_CHECKING:
+    from dualmandate.program.program import Program
+    from dualmandate.publication.release import Release
+
+PROGRAM_FILE = "program.toml"
+
+
+@dataclass(frozen=True)
+class Asked:
+    """How an audit is done: what it is judged by, how long a question may take, and the key of its own draws.
+
+    `confidential` and `tabulated` are files of records that the curator names: whatever is judged by them is internal.
+    """
+
+    confidential: Path | None = None
+    tabulated: Path | None = None
+    place: str | None = None  # the attribute that tells places apart, in a program or a release
+    seconds: float = SECONDS
+    key: bytes = field(default=AUDIT_KEY, repr=False)
+    progress: Callable[[str], None] | None = field(default=None, compare=False)
+
+    @property
+    def effort(self) -> Effort:
+        """How long a solver may think, and whom to tell."""
+        return Effort(self.seconds, progress=self.progress)
+
+    @property
+    def files(self) -> dict[Reference, Path]:
+        """The files of records, by what they are."""
+        given: dict[Reference, Path | None] = {"tabulated": self.tabulated, "confidential": self.confidential}
+        return {reference: path for reference, path in given.items() if path is not None}
+
+
+def audited(target: Path | str | Program | Release, asked: Asked) -> Audit:
+    """Find out what the target is, and attack it."""
+    from dualmandate.program.program import Program, load
+    from dualmandate.publication.release import Release
+
+    if isinstance(target, Release):
+        return _release(target, asked)
+    if isinstance(target, Program):
+        return _program(target, asked)
+    path = Path(target)
+    if (path / TABLES_FILE).is_file() or path.name == TABLES_FILE:
+        return _tables(path.parent if path.name == TABLES_FILE else path, asked)
+    if (path / RELEASE_FILE).is_file():
+        from dualmandate.program.released import load_release
+
+        return _release(load_release(path), asked)
+    if (path / PROGRAM_FILE).is_file() or path.suffix == ".toml":
+        return _program(load(path / PROGRAM_FILE if path.is_dir() else path), asked)
+    if path.is_dir():
+        raise InvalidFile(
+            f"the folder '{path}' holds nothing to audit",
+            why=f"there is no {TABLES_FILE}, no {RELEASE_FILE} and no {PROGRAM_FILE} in it",
+            instead=f"say in a {TABLES_FILE} which tables its files hold; `dualmandate schema tables` names the keys",
+            where=Place(file=str(path)),
+        )
+    return _program(load(path), asked)
+
+
+def _tables(path: Path, asked: Asked) -> Audit:
+    from dualmandate.program.tables_targets import targets_of
+
+    if asked.place is not None:
+        raise InvalidRequest(
+            "a place is named for a folder of tables",
+            why=f"its {TABLES_FILE} says which column names the place",
+            instead=f'write place = "{asked.place}" there',
+        )
+    asked.effort.say(f"reading the tables of {path.name}")
+    folder = load_folder(path)
+    try:
+        targets = targets_of(folder, asked.files)
+        return Audit(folder.name, "tables", attacked(targets.attacked, asked.effort, asked.key), targets.left_out)
+    except Refusal as refusal:
+        raise refusal.at(Place(file=str(folder.document.path))) from None
+
+
+def _release(release: Release, asked: Asked) -> Audit:
+    from dualmandate.program.release_targets import targets_of
+
+    targets = targets_of(release, asked)
+    name = f"release {release.facts['release']} of {release.facts['program']}"
+    return Audit(name, "release", attacked(targets.attacked, asked.effort, asked.key), targets.left_out)
+
+
+def _program(program: Program, asked: Asked) -> Audit:
+    from dualmandate.program.program_targets import targets_of
+
+    targets = targets_of(program, asked)
+    found = attacked(targets.attacked, asked.effort, asked.key)
+    return Audit(program.name, "program", found, targets.left_out, targets.compared)

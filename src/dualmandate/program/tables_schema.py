@@ -1,0 +1,142 @@
+"""The keys of `tables.toml`: what was published, in which files, and what can be recorded at all."""
+
+from __future__ import annotations
+
+from typing import Annotated, Self
+
+from pydantic import BaseModel, Field, model_validator
+
+from dualmandate.program.schema import HierarchyTable
+from dualmandate.program.schema.number import CLOSED, Levels, Positive, Probability, Several, Text, lacking, refused
+from dualmandate.program.schema.population import AttributeForm
+from dualmandate.program.schema.program import Version
+
+
+class HeadTable(BaseModel):
+    """What the folder holds."""
+
+    model_config = CLOSED
+
+    schema_: Annotated[Version, Field(alias="schema")]
+    """The version of the keys: a later one may mean something else by them."""
+    name: Text
+    """Findings are told by the name of what was attacked."""
+    place: Text | None = None
+    """The column of the files that names the place (a block, a tract), where tables are published for many."""
+    suppressed: Several[Text] = ("(D)",)
+    """What stands in a file in place of a suppressed number."""
+
+
+class RecordedTable(BaseModel):
+    """What can be recorded about those who are counted; the place is not one of its attributes."""
+
+    model_config = CLOSED
+
+    unit: Text = "person"
+    """Who is counted."""
+    attributes: dict[str, AttributeForm] = {}
+    """Records are reconstructed in terms of attributes: each says which values can be recorded."""
+    hierarchies: dict[str, HierarchyTable] = {}
+    """How levels roll up."""
+    structural_zeros: Several[dict[str, Levels]] = ()
+    """Combinations of levels that cannot occur."""
+
+    @property
+    def source(self) -> None:
+        """No records are named here."""
+        return
+
+
+class CountsTable(BaseModel):
+    """A table of counts: one row of its file for each cell of each place."""
+
+    model_config = CLOSED
+
+    name: Text
+    """Contradictions name the tables they come from."""
+    file: Text
+    """A CSV file beside tables.toml, with a header."""
+    by: Several[Text] = ()
+    """Attributes or groupings, each a column of the file; none for a total."""
+    where: dict[str, Levels] = {}
+    """Levels that records must have to be counted."""
+    value: Text = "count"
+    """The column that holds the numbers."""
+    mean_absolute_error: Positive | None = None
+    """The stated scale of noise in the numbers: the mean of its size. Without it, numbers are exact."""
+    rounded_to: Positive | None = None
+    """The base to which numbers are rounded."""
+
+    @model_validator(mode="after")
+    def _one_error(self) -> Self:
+        if self.mean_absolute_error is not None and self.rounded_to is not None:
+            raise refused("errors are stated twice", "keep the larger one of the two", key="rounded_to")
+        return self
+
+
+class StatisticsTable(BaseModel):
+    """Counts, means and medians of groups: one row a group; an empty label means everybody."""
+
+    model_config = CLOSED
+
+    name: Text
+    """Findings are told by the name of what was attacked."""
+    file: Text
+    """A CSV file beside tables.toml, with those of the columns `count`, `median` and `mean` that were published."""
+    of: Text
+    """The numeric attribute whose means and medians these are."""
+    by: Several[Text]
+    """Attributes that groups are made of, each a column of the file."""
+    label: Text | None = None
+    """The column that names each statistic; without it, a statistic is called by its line."""
+
+
+class MagnitudesTable(BaseModel):
+    """A table of amounts that add up, with suppressed cells."""
+
+    model_config = CLOSED
+
+    name: Text
+    """Findings are told by the name of what was attacked."""
+    file: Text
+    """A CSV file beside tables.toml, with a header."""
+    value: Text = "value"
+    """The column that holds the numbers, whole numbers of their smallest unit."""
+    by: Several[Text] = ()
+    """Columns whose labels make a cell, each with a label that stands for the total of the others."""
+    total: Text = "total"
+    """The label of totals in each column of `by`."""
+    cell: Text | None = None
+    """The column that names a cell, where cells form a tree."""
+    parent: Text | None = None
+    """The column that names the cell which a cell is a part of; empty at the top."""
+    share: Probability | None = None
+    """Of a value, within which nobody should be able to tell it; 0.2 where not stated."""
+
+    @model_validator(mode="after")
+    def _one_form(self) -> Self:
+        if (self.cell is None) != (self.parent is None):
+            key = "cell" if self.cell is None else "parent"
+            raise lacking(key, "a tree names its cells and what each is a part of", f'write {key} = "…"')
+        if bool(self.by) == (self.cell is not None):
+            raise refused(
+                "cells add up along the columns of `by`, or in a tree of `cell` and `parent`", "state one of the two"
+            )
+        return self
+
+
+class TablesFile(BaseModel):
+    """A folder of published tables."""
+
+    model_config = CLOSED
+
+    tables: HeadTable
+    """A folder of tables has a name and a schema version."""
+    population: RecordedTable = RecordedTable()
+    """What can be recorded."""
+    counts: Several[CountsTable] = ()
+    """Tables of counts."""
+    statistics: Several[StatisticsTable] = ()
+    """Counts, means and medians of groups."""
+    magnitudes: Several[MagnitudesTable] = ()
+    """Amounts that add up."""

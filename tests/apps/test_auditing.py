@@ -1,0 +1,116 @@
+"""`dualmandate audit`: words, JSON, pages, two folders, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import jsonschema
+import pytest
+
+from dualmandate.program import schemas
+
+if TYPE_CHECKING:
+    from tests.apps.conftest import Command
+
+CANARY = "canary-4711"
+FOLDER = {
+    "tables.toml": """\
+[tables]
+schema = 1
+name   = "a block"
+
+[population]
+attributes.sex = ["F", "M"]
+attributes.age = ["child", "adult"]
+
+[[counts]]
+name = "sex by age"
+file = "counts.csv"
+by   = ["sex", "age"]
+""",
+    "counts.csv": "sex,age,count\nF,child,1\nF,adult,2\nM,child,0\nM,adult,1\n",
+}
+RECORDS = f"sex,age,name\nF,child,a\nF,adult,b\nF,adult,c\nM,adult,{CANARY}\n{CANARY},adult,e\n"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    place = tmp_path / "block"
+    place.mkdir()
+    for name, text in FOLDER.items():
+        (place / name).write_text(text)
+    (tmp_path / "records.csv").write_text(RECORDS)
+    return place
+
+
+def test_words_and_document(command: Command, folder: Path) -> None:
+    spoken = command("audit", folder)
+    assert spoken.status == 0
+    assert "places whose every record follows from a block: 100.0%" in spoken.out
+    assert "lower bound on risk" in spoken.out
+    assert "safe" not in spoken.out
+    document = command("audit", folder, "--json").document
+    jsonschema.validate(document, schemas.schema("audit"))
+    assert document["label"] == "public"
+    assert document["kind"] == "tables"
+    assert all("details" not in finding for finding in document["findings"])
+
+
+def test_what_records_judge_goes_inside_alone(command: Command, folder: Path, tmp_path: Path) -> None:
+    out, inside = tmp_path / "out", tmp_path / "inside"
+    typed = ("audit", folder, "--confidential", tmp_path / "records.csv", "--out", out, "--internal", inside, "--json")
+    outcome = command(*typed)
+    assert outcome.status == 0
+    public = [outcome.out, outcome.err, *((out / name).read_text() for name in ("audit.json", "audit.html"))]
+    for text in public:
+        assert "the confidential file" not in text
+        assert '"confidential"' not in text
+        assert "× sex F" not in text  # single records are named inside alone
+    page = (inside / "audit.html").read_text()
+    assert 'content="internal"' in page
+    assert "the confidential file" in page
+    assert "× sex F" in page
+    assert not any(CANARY in text for text in (*public, page, (inside / "audit.json").read_text()))
+
+
+def test_folders_where_findings_must_not_stand(command: Command, folder: Path, tmp_path: Path) -> None:
+    records = ("--confidential", tmp_path / "records.csv")
+    assert "--internal" in command("audit", folder, *records).err
+    nested = command("audit", folder, *records, "--out", tmp_path / "o", "--internal", tmp_path / "o" / "i")
+    assert nested.status == 2
+    assert not (tmp_path / "o").exists()
+    (tmp_path / "release").mkdir()
+    (tmp_path / "release" / "release.json").write_text("{}")
+    inside = command("audit", folder, "--out", tmp_path / "release" / "audit", "--json")
+    assert inside.status == 2
+    assert inside.document["code"] == "invalid request"
+
+
+def test_refusals(command: Command, folder: Path, tmp_path: Path) -> None:
+    (folder / "counts.csv").write_text("sex,age,count\nF,child,1\n")
+    refused = command("audit", folder, "--json")
+    assert refused.status == 2
+    assert refused.document["code"] == "invalid tables"
+    assert refused.document["where"]["line"] == 11
+    assert command("audit", tmp_path / "nowhere", "--json").document["code"] == "invalid file"
+    (folder / "counts.csv").write_text(FOLDER["counts.csv"])
+    assert command("audit", folder, "--seconds", "0", "--json").document["code"] == "invalid request"
+    assert command("audit", folder, "--place", "sex", "--json").document["code"] == "invalid request"
+    wrong = tmp_path / "wrong.csv"
+    wrong.write_text(f"sex,{CANARY}\nF,1\n")
+    unread = command("audit", folder, "--confidential", wrong, "--internal", tmp_path / "i", "--json")
+    assert unread.status == 2
+    assert not (tmp_path / "i").exists()
+
+
+def test_both_files_of_records_judge(command: Command, folder: Path, tmp_path: Path) -> None:
+    records = tmp_path / "records.csv"
+    inside = ("--internal", tmp_path / "i")
+    both = ("--confidential", records, "--confidential", f"tabulated:{records}")
+    assert command("audit", folder, *both, *inside).status == 0
+    found = json.loads((tmp_path / "i" / "audit.json").read_text())
+    jsonschema.validate(found, schemas.schema("audit"))
+    assert {each["reference"] for each in found["findings"]} == {"published", "tabulated", "confidential"}
+    assert command("audit", folder, "--confidential", records, "--confidential", records, *inside).status == 2
