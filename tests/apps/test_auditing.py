@@ -114,3 +114,35 @@ def test_both_files_of_records_judge(command: Command, folder: Path, tmp_path: P
     jsonschema.validate(found, schemas.schema("audit"))
     assert {each["reference"] for each in found["findings"]} == {"published", "tabulated", "confidential"}
     assert command("audit", folder, "--confidential", records, "--confidential", records, *inside).status == 2
+
+
+def test_names_are_put_to_records_and_told_nowhere(command: Command, folder: Path, tmp_path: Path) -> None:
+    names, out, inside = tmp_path / "names.csv", tmp_path / "out", tmp_path / "inside"
+    names.write_text(f"name,sex\na,F\nb,F\n{CANARY},M\n")
+    link = ("audit", folder, "--outside", names, "--secret", "age", "--person", "name")
+    outcome = command(*link, "--confidential", tmp_path / "records.csv", "--internal", inside, "--out", out)
+    assert outcome.status == 0
+    assert "putative rate: names that are linked to a record of a block: 100.0% (3 of 3" in outcome.out
+    assert "confirmed rate" not in outcome.out + (out / "audit.json").read_text() + (out / "audit.html").read_text()
+    found = json.loads((inside / "audit.json").read_text())
+    jsonschema.validate(found, schemas.schema("audit"))
+    confirmed = next(each for each in found["findings"] if each["claim"].startswith("confirmed rate: names"))
+    assert [each["who"].split(",")[0] for each in confirmed["baselines"]] == ["modal guesser", "proportional guesser"]
+    pages = [folder / name for folder in (out, inside) for name in ("audit.json", "audit.html")]
+    assert not any(CANARY in text for text in (outcome.out, outcome.err, *(page.read_text() for page in pages)))
+    alone = command(*link, "--json").document
+    assert {each["reference"] for each in alone["findings"]} == {"published", "outside"}
+    jsonschema.validate(alone, schemas.schema("audit"))
+
+
+def test_names_that_are_refused(command: Command, folder: Path, tmp_path: Path) -> None:
+    names = tmp_path / "names.csv"
+    names.write_text(f"person,sex\n{CANARY},F\nb,F\n{CANARY},M\n")
+    refused = command("audit", folder, "--outside", names, "--out", tmp_path / "o", "--json")
+    assert refused.status == 2
+    assert refused.document["code"] == "invalid tables"
+    assert refused.document["where"] == {"file": str(names), "line": 4, "key": "person"}
+    assert CANARY not in refused.out + refused.err
+    assert not (tmp_path / "o").exists()
+    for typed in (("--secret", "--json"), ("--link", "magic", "--secret", "age"), ("--person", "name")):
+        assert command("audit", folder, *typed).status == 2

@@ -22,10 +22,11 @@ def test_a_program_folder_with_its_project(command: Command, tmp_path: Path, nam
     document = outcome.document
     assert document["schema"] == "init/1"
     assert document["files"] == sorted(listing(tmp_path / name))
-    after = "preferences survey/survey.toml" if name == "survey" else f"plan {name}/program.toml"
-    assert document["next"] == f"dualmandate {after}"
+    after = {"survey": "preferences survey/survey.toml", "block": "audit block/tables.toml"}
+    assert document["next"] == f"dualmandate {after.get(name, f'plan {name}/program.toml')}"
     assert document["next"] in outcome.err
-    assert {"program.toml", "dualmandate.toml", ".gitignore"} <= set(document["files"])
+    own = "tables.toml" if name == "block" else "program.toml"
+    assert {own, "dualmandate.toml", ".gitignore"} <= set(document["files"])
     ignored = (tmp_path / name / ".gitignore").read_text(encoding="utf-8")
     records = {"survey": "answers.csv", "title_i": "children.parquet"}.get(name)
     assert ignored == ".dualmandate/\n" + (f"{records}\n" if records else "")

@@ -100,6 +100,42 @@ def test_progress_is_plain_lines_elsewhere_and_silent_before_two_seconds(
     assert [line.split(" s  ")[1] for line in err.splitlines()] == ["first …", "second …"]
 
 
+@pytest.mark.usefixtures("_colors")
+def test_a_bar_says_how_much_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(voice, "PATIENCE", 0.0)
+    with at_a_terminal() as terminal, Voice().progress("working") as progress:
+        time.sleep(0.1)
+        for done in (1, 3):
+            progress.count("attacking places", done, 4)
+            time.sleep(0.15)
+        progress("writing")
+        time.sleep(0.15)
+    shown = terminal.getvalue()
+    assert "attacking places" in shown
+    assert "3 of 4" in shown
+    assert "writing" in shown
+
+
+def test_plain_lines_say_how_much_is_done_and_how_long_it_takes(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(voice, "PATIENCE", 0.0)
+    with Voice().progress("working") as progress:
+        time.sleep(0.1)
+        for done in range(1, 101):
+            progress.count("attacking places", done, 100)
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 1  # not one for every place
+    monkeypatch.setattr(voice, "NEWS", 0.0)
+    with Voice().progress("working") as progress:
+        time.sleep(0.1)
+        progress.count("attacking places", 1, 3)
+        time.sleep(1.0)
+        progress.count("attacking places", 2, 3)
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert last.endswith("attacking places: 2 of 3, 1 s left …")
+
+
 def test_a_refusal_is_told_and_documented(capsys: pytest.CaptureFixture[str]) -> None:
     refusal = InvalidLoss("a loss of 0", why="it must be positive", instead="state a positive one")
     Voice(json=True).refuse(refusal)

@@ -1,52 +1,24 @@
-"""Membership and claims: power against what differential privacy allows, and checks that find planted faults."""
+"""Membership: power against what differential privacy allows, for allele counts, means and tables."""
 
 from __future__ import annotations
 
-import math
+from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
+from scipy.stats import norm
 
-from dualmandate.audit.claims import (
-    exact_totals,
-    least_loss,
-    missing_keys,
-    pmf_ratio,
-    precision_check,
-    reuse_check,
-)
-from dualmandate.audit.membership import (
-    PowerPoint,
-    frequency_attack,
-    homer,
-    likelihood_ratio,
-    power_curve,
-)
+from dualmandate.audit.bound_trial import EPSILONS, bound_trial
+from dualmandate.audit.finding import Finding, Range
+from dualmandate.audit.membership import PowerPoint, homer, likelihood_ratio, power_curve, sought_member
+from dualmandate.audit.membership_attack import Frequencies, RecognizeMembers, allele_counts, means, tables
+from dualmandate.audit.own_noise import audit_noise, log_weights
 from dualmandate.audit.rates import Rate
 from dualmandate.errors import InvalidRequest
-from dualmandate.mechanism import GEOMETRIC
-
-DRAWS = 20_000
-
-
-def test_rates_at_the_ends() -> None:
-    assert Rate(0, 10).interval()[0] == 0.0
-    assert Rate(0, 10).interval()[1] == pytest.approx(1 - 0.025 ** (1 / 10))  # closed form
-    assert Rate(10, 10).interval() == pytest.approx((0.025 ** (1 / 10), 1.0))
-    assert Rate(8, 100).interval() == pytest.approx((0.0352, 0.1516), abs=5e-5)  # published tables
-    assert "8.0%" in str(Rate(8, 100))
-    for wrong in ((1, 0), (3, 2), (-1, 2)):
-        with pytest.raises(InvalidRequest):
-            Rate(*wrong)
-
-
-def test_intervals_cover() -> None:
-    generator = np.random.default_rng(1)
-    for truth in (0.002, 0.05, 0.5):
-        counts = generator.binomial(200, truth, 2000)
-        ends = {int(count): Rate(int(count), 200).interval() for count in np.unique(counts)}
-        assert np.mean([ends[int(c)][0] <= truth <= ends[int(c)][1] for c in counts]) >= 0.94
+from dualmandate.mechanism import DiscreteGaussian, Geometric
+from dualmandate.population import PrivacyLoss
+from dualmandate.workload import marginals, prefix
 
 
 def test_tests_lean_to_members() -> None:
@@ -60,35 +32,13 @@ def test_tests_lean_to_members() -> None:
         assert np.mean(members > np.quantile(others, 0.95)) > 0.9  # exact frequencies give members away
 
 
-@pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0])
-@pytest.mark.parametrize("attributes", [1, 20])
-def test_no_test_exceeds_what_is_allowed(epsilon: float, attributes: int) -> None:
-    generator = np.random.default_rng(int(10 * epsilon) + attributes)
-    population = generator.uniform(0.2, 0.8, attributes)
-    members = (generator.random((50, attributes)) < population).astype(np.int64)
-    replacement = 1 - members[0]  # every value changes: the farthest neighbor
-    law = GEOMETRIC.at(epsilon / attributes)
-
-    def noise(shape: tuple[int, int]) -> NDArray[np.float64]:
-        return np.asarray(law.draw(generator, shape), dtype=np.float64)
-
-    found = frequency_attack(members, replacement, noise, population=population, draws=DRAWS)
-    for points in found.values():
-        assert not any(point.exceeds(epsilon) for point in points)
-        assert max(point.epsilon_at_least(level=0.999) for point in points) <= epsilon
-    informed = max(point.epsilon_at_least() for point in found["informed"])
-    assert informed > (0.5 if attributes == 1 else 0.1) * epsilon  # and the attack is not blind
-    if attributes == 1:
-        assert any(point.exceeds(epsilon / 2) for point in found["informed"])  # a false claim is caught
-
-
 def test_thresholds_are_not_judged_by_what_set_them() -> None:
     generator = np.random.default_rng(4)
     without, present = generator.normal(size=40_000), generator.normal(1.0, size=20_000)
     for point, rate in zip(power_curve(without, present, rates=(0.05,)), (0.05,), strict=True):
         low, high = point.false_positives.interval(0.999)
         assert low <= rate <= high
-        assert point.true_positives.value == pytest.approx(0.2595, abs=0.015)  # 1 − Φ(1.645 − 1)
+        assert point.true_positives.value == pytest.approx(norm.sf(norm.isf(0.05) - 1), abs=0.015)
     with pytest.raises(InvalidRequest):
         power_curve(without[:2], present)
 
@@ -96,58 +46,114 @@ def test_thresholds_are_not_judged_by_what_set_them() -> None:
 def test_both_directions_bound_the_loss() -> None:
     clearing = PowerPoint(Rate(9_000, 10_000), Rate(10_000, 10_000))  # never clears a member
     assert clearing.epsilon_at_least() > 4
-    assert PowerPoint(Rate(500, 1000), Rate(500, 1000)).epsilon_at_least() == 0.0
+    assert clearing.exceeds(2.0)
+    assert not clearing.exceeds(2.0, 0.1)
+    even = PowerPoint(Rate(500, 1000), Rate(500, 1000))
+    assert even.epsilon_at_least() == 0.0
+    assert not even.exceeds(0.0)
+    assert PowerPoint(Rate(10, 1000), Rate(500, 1000)).allowed(1.0, 0.1) == pytest.approx(0.01 * np.e + 0.1)
+    assert even.allowed(5.0) == 1.0
 
 
-def test_the_ratio_of_probabilities() -> None:
-    law = GEOMETRIC.at(0.7)
-    assert not pmf_ratio(law.log_likelihood, shift=1, epsilon=0.7, reach=50).broken
-    assert pmf_ratio(law.log_likelihood, shift=1, epsilon=0.69, reach=50).broken
-    assert pmf_ratio(law.log_likelihood, shift=2, epsilon=0.7, reach=50).broken
-
-    def cut(k: int) -> float:
-        return law.log_likelihood(k) if abs(k) <= 5 else -math.inf
-
-    found = pmf_ratio(cut, shift=1, epsilon=5.0, reach=10)
-    assert found.broken
-    assert "cannot produce" in found.words
-
-
-def test_a_loss_from_draws_alone() -> None:
-    generator = np.random.default_rng(5)
-    one, other = generator.laplace(0, 1, 200_000), generator.laplace(1, 1, 200_000)
-    found = least_loss(one, other)
-    assert 0.8 < found <= 1.0  # the mechanism's loss is 1
+def test_true_noise_never_exceeds_its_bound() -> None:
+    found = bound_trial()
+    assert found.draws == 20_000
+    assert {each.epsilon for each in found.comparisons} == set(EPSILONS)
+    assert {each.law for each in found.comparisons} == {"laplace", "gaussian"}
+    assert found.exceedances == ()
+    assert 0.9 < found.closest <= 1.0  # and the tests are not blind
+    tight = [each for each in found.comparisons if each.law == "laplace" and each.attributes == 1]
+    for epsilon in EPSILONS:
+        informed = [each.point for each in tight if each.epsilon == epsilon and each.test == "informed"]
+        assert 0.3 * epsilon < max(point.epsilon_at_least() for point in informed) <= epsilon
+    # two directions, two rates each, every one outside its interval on one side alone
+    assert (1 - found.single_level) / 2 * 4 * len(found.comparisons) == pytest.approx(0.001, rel=1e-6)
 
 
-def test_floats_give_answers_away() -> None:
-    generator = np.random.default_rng(6)
-    naive = generator.laplace(0, 1, 200)
-    assert precision_check(naive, 1 + naive).broken
-    grid = np.rint(naive * 1024) / 1024
-    assert not precision_check(grid, 1 + grid).broken
-    assert not precision_check(np.rint(naive), 1 + np.rint(naive)).broken
+def test_half_of_the_noise_is_found_out() -> None:
+    found = bound_trial(epsilons=(1.0, 5.0), noise_share=0.5)
+    assert {(each.law, each.epsilon) for each in found.exceedances} == {
+        (law, epsilon) for law in ("laplace", "gaussian") for epsilon in (1.0, 5.0)
+    }
+    for wrong in ({"draws": 1}, {"level": 1.0}, {"noise_share": 0.0}):
+        with pytest.raises(InvalidRequest):
+            bound_trial(**wrong)
 
 
-def test_shared_noise_is_noticed() -> None:
-    generator = np.random.default_rng(7)
-    noise, truth = generator.normal(0, 10, 200), generator.integers(0, 50, 200)
-    later = truth.copy()
-    later[3] += 1
-    assert reuse_check(truth + noise, later + noise, variance=100.0).broken
-    assert not reuse_check(truth + noise, later + generator.normal(0, 10, 200), variance=100.0).broken
-    with pytest.raises(InvalidRequest):
-        reuse_check(noise[:3], noise[:3], variance=1.0)
+def test_audit_noise_is_exact_and_its_own() -> None:
+    for law, parameter, known in (
+        ("laplace", Fraction(3), Geometric(1 / 3)),
+        ("gaussian", Fraction(9), DiscreteGaussian(1 / 18)),
+    ):
+        drawn = audit_noise(b"key", "a test", law, parameter, (200, 100))  # type: ignore[arg-type]
+        assert drawn.var() == pytest.approx(known.variance, rel=0.05)
+        assert (drawn == audit_noise(b"key", "a test", law, parameter, (200, 100))).all()  # type: ignore[arg-type]
+        for key, purpose in ((b"other", "a test"), (b"key", "another")):
+            assert not (drawn == audit_noise(key, purpose, law, parameter, (200, 100))).all()  # type: ignore[arg-type]
+        weights = log_weights(law, parameter)(np.array([[0.0, 4.0, -4.0]]), np.arange(3))[0]  # type: ignore[arg-type]
+        exact = [known.log_likelihood(k) for k in (0.0, 4.0, -4.0)]
+        assert (weights - weights[0]).tolist() == pytest.approx([each - exact[0] for each in exact])
 
 
-def test_missing_and_exact_numbers() -> None:
-    assert missing_keys(["a"], ["a", "b"]).broken
-    assert missing_keys(["a", "c"], ["a"]).broken
-    assert not missing_keys(["b", "a"], ["a", "b"]).broken
-    total = exact_totals({"total": True}, add_or_remove=True)
-    assert total.broken
-    assert "blatantly non-private" in total.words
-    assert "replace-one" in total.words
-    assert not exact_totals({"total": True}, add_or_remove=False).broken
-    assert exact_totals({"total": True, "women": False}, add_or_remove=False).broken
-    assert not exact_totals({}, add_or_remove=True).broken
+def recognized(target: Frequencies) -> dict[str, list[Finding]]:
+    found = RecognizeMembers().run(target, b"audit")
+    assert found == RecognizeMembers().run(target, b"audit")
+    assert all(finding.reference == "draws" for finding in found)
+    names = ("homer", "likelihood ratio", "informed")
+    return {name: [each for each in found if f"the {name} test" in each.claim] for name in names}
+
+
+def targets(loss: PrivacyLoss) -> dict[str, Frequencies]:
+    draws = np.random.default_rng(9)
+    genotypes = draws.binomial(2, 0.4, (50, 30))
+    values = draws.integers(0, 100, (40, 5))
+    cells = draws.integers(0, 12, 60)
+    return {
+        "allele counts": allele_counts(genotypes, 2 - genotypes[0], population=np.full(30, 0.4), loss=loss),
+        "means": means(values, 99 - values[0], largest=np.full(5, 99), population=np.full(5, 0.5), loss=loss),
+        "tables": tables(marginals((3, 4), [1, 2]), cells, None, population=np.full(12, 1 / 12), loss=loss),
+    }
+
+
+@pytest.mark.parametrize("kind", ["allele counts", "means", "tables"])
+@pytest.mark.parametrize("loss", [PrivacyLoss.pure(1), PrivacyLoss.concentrated("1/8")], ids=["epsilon", "rho"])
+def test_members_of_every_kind_of_statistic(kind: str, loss: PrivacyLoss) -> None:
+    found = recognized(targets(loss)[kind])
+    for test, findings in found.items():
+        assert len(findings) == 5, test
+        for finding in findings:
+            assert "not above" in finding.claim
+            falsely, allowed = (each.success for each in finding.baselines)
+            assert isinstance(finding.success, Rate)
+            assert isinstance(falsely, Rate)
+            assert isinstance(allowed, Range)
+            assert falsely.value <= allowed.largest <= 1
+    best = [finding.success.value - finding.baselines[0].success.value for finding in found["informed"]]  # type: ignore[union-attr]
+    assert max(best) > 0.03  # who knows everybody else learns something
+
+
+@pytest.mark.parametrize("kind", ["allele counts", "means", "tables"])
+def test_without_noise_everybody_is_recognized(kind: str) -> None:
+    found = recognized(targets(PrivacyLoss.pure(10**6))[kind])
+    assert {finding.success.value for finding in found["informed"]} == {1.0}  # type: ignore[union-attr]
+
+
+def test_a_member_who_is_none() -> None:
+    some: Any = np.array([[0, 3], [1, 1]])
+    for members, largest in ((some, None), (some[:1], np.array([3, 3])), (-some, np.array([3, 3]))):
+        with pytest.raises(InvalidRequest):
+            sought_member(members, None, population=np.full(2, 0.5), largest=largest)
+    with pytest.raises(InvalidRequest, match="weights or sums"):
+        tables(
+            marginals((3, 4), [1]).__class__(prefix(3).domain, tuple(_doubled(prefix(3)))),
+            np.array([0, 1]),
+            None,
+            population=np.full(3, 1 / 3),
+            loss=PrivacyLoss.pure(1),
+        )
+
+
+def _doubled(workload: Any) -> Any:
+    from dataclasses import replace
+
+    return [replace(table, weight=Fraction(2)) for table in workload.tables]

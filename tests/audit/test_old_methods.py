@@ -16,6 +16,7 @@ from dualmandate.audit.old_methods import (
     round_randomly,
     suppress,
     swap,
+    top_cap,
     top_code,
 )
 from dualmandate.audit.suppression import LinkedTables, additive_relations, audit_suppression
@@ -70,9 +71,13 @@ def test_the_same_records_get_the_same_noise() -> None:
 
 def test_top_codes_and_groups_keep_the_mean() -> None:
     values = np.random.default_rng(3).lognormal(0, 1, 1001)
-    coded = top_code(values, quantile=0.95)
+    cap = top_cap(values, share=0.05)
+    assert np.sum(values >= cap) == 51  # 5 % of 1001 at least, and no more than it takes
+    coded = top_code(values, cap=cap)
     assert coded.mean() == pytest.approx(values.mean())
-    assert len(np.unique(coded[values > np.quantile(values, 0.95)])) == 1
+    assert len(np.unique(coded[values >= cap])) == 1
+    assert np.array_equal(coded[values < cap], values[values < cap])
+    assert top_code(np.array([1.0, 2.0]), cap=3.0).tolist() == [1.0, 2.0]
     grouped = microaggregate(values, size=4)
     assert grouped.mean() == pytest.approx(values.mean())
     assert np.unique(grouped, return_counts=True)[1].min() >= 4
@@ -81,7 +86,7 @@ def test_top_codes_and_groups_keep_the_mean() -> None:
     with pytest.raises(InvalidRequest):
         microaggregate(values, size=1)
     with pytest.raises(InvalidRequest):
-        top_code(values, quantile=1.5)
+        top_cap(values, share=1.5)
 
 
 @pytest.mark.parametrize(

@@ -61,8 +61,7 @@ def test_industries_nest(code: str, parent: str | None) -> None:
 
 
 def test_employment_end_to_end() -> None:
-    file = qcew.file_at_hand()
-    tables = qcew.generated() if file is None else qcew.read(file)
+    tables, _ = qcew.at_hand(4)
     variable = qcew.VARIABLES[2]
     hidden, chosen = qcew.held_out(tables, count=100, seed=5)
     assert not tables.suppressed[tuple(chosen.T)].any()

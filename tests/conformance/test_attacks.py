@@ -6,30 +6,34 @@ import json
 import math
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from functools import cache
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
 
 from dualmandate.audit.auditing import ATTACKS, attack_on
 from dualmandate.audit.claim_attacks import ClaimedGroup, ClaimedNoise, ClaimedRelease
+from dualmandate.audit.decoding_attack import NoisySums
 from dualmandate.audit.equations import Equations
 from dualmandate.audit.finding import Attack, Effort, Finding, Range
-from dualmandate.audit.linkage import Keys
-from dualmandate.audit.person_attacks import Frequencies, HiddenSeries, Linkage, NoisySums
+from dualmandate.audit.linkage_attack import Linkage
+from dualmandate.audit.magnitude_rules import SummedTables, counting_members
+from dualmandate.audit.membership import sought_member
+from dualmandate.audit.membership_attack import Frequencies, with_generator
 from dualmandate.audit.persons import Statistic, Variables
 from dualmandate.audit.rates import Rate
 from dualmandate.audit.series import Series
+from dualmandate.audit.series_attack import HiddenSeries, SeriesPart
 from dualmandate.audit.statistics_count import StatisticsCount
-from dualmandate.audit.suppression import LinkedTables, additive_relations
+from dualmandate.audit.suppression import LinkedTables, additive_relations, tree_relations
 from dualmandate.audit.targets import ExactTables, GroupStatistics, NoisyTables, SuppressedPart, SuppressedTables, boxed
 from dualmandate.mechanism import Geometric
-from dualmandate.population import PrivacyLoss
-from dualmandate.workload import marginals
+from dualmandate.population import Attribute, Domain, PrivacyLoss
+from dualmandate.workload import Tabulation, Workload, marginals
 
 TABLES = Equations.of_workload(marginals((2, 3), [0, 1]))
 FULL = Equations.of_workload(marginals((2, 3), [0, 1, 2]))
@@ -87,7 +91,8 @@ def hide_one(marks: Any) -> None:
 def release(scale: Fraction, *, shown: int = 3) -> ClaimedRelease:
     law = Geometric(float(1 / scale))
     noise = ClaimedNoise("laplace", "laplace", scale, law.log_likelihood)
-    group = ClaimedGroup("counts", lambda counts: counts, np.zeros(3, dtype=np.int64), (noise,))
+    measured = np.array([5, -2, 7]) if shown == 3 else np.array([5.1, -2.2, 7.3])
+    group = ClaimedGroup("counts", lambda counts: counts, np.zeros(3, dtype=np.int64), (noise,), measured)
     declared = tuple(range(3))
     return ClaimedRelease(
         "release",
@@ -103,14 +108,11 @@ def release(scale: Fraction, *, shown: int = 3) -> ClaimedRelease:
 
 
 def linkage(*, right: bool) -> Linkage:
-    truth = pa.table(
-        {"block": [1, 1, 1, 1], "sex": ["f", "m", "m", "m"], "race": ["b", "w", "w", "w"], "person": [*"abcd"]}
-    )
-    found = truth.drop_columns("person")
-    if not right:
-        found = found.set_column(2, "race", pa.array(["w", "b", "b", "b"]))
-    names = truth.drop_columns("race")
-    return Linkage("records", found, names, truth, Keys("block", (("sex",),), ("race",)), "as is")
+    domain = Domain((Attribute.categories("sex", [*"fm"]), Attribute.categories("race", [*"bw"])))
+    people = np.array([[1, 0, 0, 3], [0, 2, 1, 0]])
+    found = people if right else people[:, ::-1].copy()
+    tables = exact(Equations.of_workload(marginals((2, 2), [2])), found)
+    return Linkage(replace(tables, truths={"confidential": boxed(people)}), domain, ("race",), "block")
 
 
 def frequencies(epsilon: float) -> Frequencies:
@@ -118,10 +120,8 @@ def frequencies(epsilon: float) -> Frequencies:
     members = draws.integers(0, 2, (20, 5))
     return Frequencies(
         "frequencies",
-        members,
-        1 - members[0],
-        np.full(5, 0.5),
-        lambda generator, shape: generator.laplace(0, 5 / epsilon, shape),
+        sought_member(members, 1 - members[0], population=np.full(5, 0.5)),
+        with_generator(lambda generator, shape: generator.laplace(0, 5 / epsilon, shape)),
         epsilon,
         draws=400,
     )
@@ -133,12 +133,27 @@ def sums(deviation: float) -> NoisySums:
     return NoisySums("sums", groups, groups @ bits + draws.normal(0, deviation, 200), deviation, bits)
 
 
+def contributors(people: int) -> SummedTables:
+    domain = Domain((Attribute.categories("trade", ["mill", "shop"]), Attribute.numbers("pay", 0, 9)))
+    tabulations = [Tabulation("by trade", ("trade",), sum_of="pay"), Tabulation("all", sum_of="pay")]
+    workload = counting_members(Workload.from_tabulations(domain, tabulations), 1)
+    counts = np.zeros((1, 2, 10), dtype=np.int64)
+    counts[0, 0, [9, 4, 2][:people]] = 1
+    counts[0, 1, 3:9] = 1
+    return SummedTables("pay", workload, np.tile(np.arange(10), 2), counts.reshape(1, -1), "pay in dollars")
+
+
 def series(hidden: int) -> HiddenSeries:
-    values = np.array([[10, 12, 14], [4, 4, 4], [6, 8, 10]])
+    """Two totals of four parts each; parts of the first are suppressed in one period, with a truth."""
+    leaves = np.array([[4, 4, 4], [6, 8, 10], [5, 5, 6], [9, 9, 9], [3, 3, 4], [7, 7, 7], [2, 2, 2], [8, 9, 9]])
+    totals = leaves.reshape(2, 4, 3).sum(axis=1)
+    values = np.concatenate([totals, leaves])
     marks = np.zeros(values.shape, dtype=np.bool_)
-    marks[1:, hidden] = True
-    made = Series(np.array([-1, 0, 0]), values, marks, np.ones(values.shape))
-    return HiddenSeries("quarters", made, np.zeros_like(values), np.full_like(values, 99), values, marks)
+    marks[[2, 3, 6, 7], hidden] = True
+    parents = np.array([-1, -1, 0, 0, 0, 0, 1, 1, 1, 1])
+    made = Series(parents, values, marks, np.ones(values.shape))
+    part = SeriesPart(made, tree_relations(parents), {"confidential": boxed(values)})
+    return HiddenSeries("quarters", (part,), ("1", "2", "3"))
 
 
 TARGETS: dict[str, Callable[[], object]] = {
@@ -163,6 +178,8 @@ TARGETS: dict[str, Callable[[], object]] = {
     "bits under noise": lambda: sums(50.0),
     "a series": lambda: series(1),
     "a series at its end": lambda: series(2),
+    "contributors to sums": lambda: contributors(3),
+    "one contributor": lambda: contributors(1),
 }
 every_target = pytest.mark.parametrize("name", TARGETS)
 
@@ -242,14 +259,20 @@ def test_a_risk_of_one_is_a_rate_like_any_other(name: str, value: float) -> None
 
 
 def test_a_false_claim_is_seen() -> None:
-    _, loss, shown, exact_numbers, count = findings("a false claim")
+    _, loss, drawn, shown, exact_numbers, count, bits = findings("a false claim")
+    assert isinstance(drawn.success, Range)
+    assert drawn.success.least > 0.5  # the claim is 1/2, the truth 1
+    assert "ABOVE" in drawn.claim
+    assert "not above" in findings("a true claim")[2].claim
+    assert bits.success == Rate(3, 3)
+    assert findings("a true claim")[-1].success == Rate(0, 3)
     assert isinstance(loss.success, Range)
     assert loss.success.least == 1.0
     assert "ABOVE" in loss.claim
     assert shown.success == Rate(1, 1)
     assert exact_numbers.success == Rate(1, 1)
     assert isinstance(count.success, Range)
-    assert findings("a true claim")[2].success == Rate(0, 1)
+    assert findings("a true claim")[3].success == Rate(0, 1)
     assert "not above" in findings("a true claim")[1].claim
 
 

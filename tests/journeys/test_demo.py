@@ -24,6 +24,12 @@ def test_the_demo_writes_a_report_and_runs_again_without_losing_anything(typed: 
     opened = next(line.strip() for line in first.stdout.splitlines() if line.strip().endswith("dossier.html"))
     page = next(line.split()[-1] for line in first.stdout.splitlines() if line.startswith("to open:"))
     assert (tmp_path / page).is_file()
+    block, release = first.stdout.split("Last, it was attacked.")[1].split("the loss was computed again")
+    assert "seven people: 1 a place" in block
+    assert "not above the claimed epsilon = 2.5276: 2.528 epsilon" in " ".join(release.split())
+    assert "proportional guesser" in release
+    attacked = next(line.strip() for line in first.stdout.splitlines() if line.strip().endswith("audit.html"))
+    assert "lower bound on risk" in (tmp_path / attacked).read_text(encoding="utf-8")
     pictured = next(line.strip() for line in first.stdout.splitlines() if line.strip().endswith(".png"))
     assert (tmp_path / opened).is_file()
     assert (tmp_path / pictured).read_bytes().startswith(b"\x89PNG")
@@ -35,7 +41,7 @@ def test_the_demo_writes_a_report_and_runs_again_without_losing_anything(typed: 
     assert second.returncode == 0, second.stderr
     document = json.loads(second.stdout)
     assert (document["schema"], document["open"], document["choice"]) == ("demo/1", page, choice)
-    assert document["report"] == opened
+    assert (document["report"], document["audit"]) == (opened, attacked)
     assert document["publication"]["remaining"]["exact"] == "18681/2500"  # the same release, spent once
     assert program.read_text(encoding="utf-8") == original
     (kept,) = document["kept"]
@@ -43,6 +49,8 @@ def test_the_demo_writes_a_report_and_runs_again_without_losing_anything(typed: 
     assert sorted(path.name for path in (tmp_path / "demo").iterdir()) == [
         ".dualmandate",
         ".gitignore",
+        "audit",
+        "block",
         "children.parquet",
         "districts.csv",
         "dualmandate.toml",

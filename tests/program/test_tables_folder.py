@@ -169,10 +169,12 @@ def test_rounded_and_noisy_tables_are_attacked_beside_guessers(tmp_path: Path) -
 
 
 def test_amounts_along_columns_and_in_a_tree(tmp_path: Path) -> None:
-    along, near, tree, _ = found(written(tmp_path / "pay", PAY, PAY_FILES))
+    along, near, unprotected, tree, _, known = found(written(tmp_path / "pay", PAY, PAY_FILES))
     assert along.success == Rate(0, 4)
     assert near.success == Rate(2, 4)  # 97 to 102, and 48 to 53
-    assert tree.success == Rate(1, 1)
+    assert unprotected.success == Rate(2, 4)
+    assert unprotected.details == ("a, y: 97 to 102", "b, y: 48 to 53")
+    assert tree.success == known.success == Rate(1, 1)
     assert tree.details == ("mining: 10",)
 
 
@@ -222,3 +224,17 @@ def test_schemas_that_say_too_little(tmp_path: Path) -> None:
     (tmp_path / "c").mkdir()
     with pytest.raises(InvalidFile, match="nothing to audit"):
         found(tmp_path / "c")
+
+
+def test_statistics_of_many_places_and_one_that_contradicts_itself(tmp_path: Path) -> None:
+    schema = QUEUE.replace('name   = "the seven', 'place  = "block"\nname   = "the seven')
+    lines = STATISTICS.splitlines()
+    several = [f"block,{lines[0]}", *(f"{place},{line}" for place in "ab" for line in lines[1:]), "c,1A,,,,0,,"]
+    unique, lists, persons = found(written(tmp_path / "queue", schema, {"statistics.csv": "\n".join(several)}))
+    assert unique.success == Rate(2, 2)  # nobody lives in the third
+    assert isinstance(lists.success, Range)
+    assert persons.success == Rate(14, 14)
+    wrong = [line.replace("b,2A,F,,,4", "b,2A,F,,,5") for line in several]
+    with pytest.raises(InvalidTables, match="in b, the statistics contradict each other") as caught:
+        found(written(tmp_path / "queue", schema, {"statistics.csv": "\n".join(wrong)}))
+    assert caught.value.why.startswith("no 7 persons have all of them")

@@ -67,6 +67,18 @@ def _is_inside(text: str) -> bool:
     return name is not None or scope in {*Scope, RESERVE}
 
 
+def loss_of(text: str, what: str) -> PrivacyLoss:
+    """A loss as typed: 0.1, epsilon=1/10 or rho=0.01."""
+    currency, _, amount = _split(text)
+    if currency and currency not in set(Currency):
+        raise InvalidLoss(
+            f"{what} in '{currency}'",
+            why="a loss is in epsilon or in rho",
+            instead="state 0.1, epsilon=1/10 or rho=0.01",
+        )
+    return PrivacyLoss(number(amount, what), Currency(currency) if currency else Currency.EPSILON)
+
+
 def _cap(text: str) -> PrivacyLoss:
     currency, _, amount = _split(text)
     if currency and currency not in set(Currency):

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dualmandate.apps.audit_options import Booking, Linking
 from dualmandate.apps.folder import check_writable, written_whole
 from dualmandate.apps.voice import Voice
 from dualmandate.errors import InvalidRequest, Place
@@ -18,10 +19,13 @@ from dualmandate.ledger.anchors import RELEASE_FILE
 
 if TYPE_CHECKING:
     from dualmandate.audit.auditing import Audit
-    from dualmandate.audit.finding import Label
+    from dualmandate.audit.finding import Finding, Label
+    from dualmandate.population import PrivacyLoss
+    from dualmandate.program.auditing import Asked
 
 TABULATED = "tabulated:"
 AUDIT_FILE, AUDIT_PAGE = "audit.json", "audit.html"
+TABLES_FILE = "tables.toml"  # of a folder of published tables
 
 
 @dataclass(frozen=True)
@@ -35,6 +39,9 @@ class Auditing:
     tabulated: Path | None = None
     place: str | None = None
     seconds: float | None = None
+    linking: Linking = field(default_factory=Linking)
+    beside: tuple[Path, ...] = ()
+    booking: Booking = field(default_factory=Booking)
 
 
 def records_of(typed: Sequence[str]) -> tuple[Path | None, Path | None]:
@@ -58,9 +65,13 @@ def carry_out(typed: Auditing, voice: Voice) -> None:
         from dualmandate.program.auditing import Asked, audited
 
         seconds = SECONDS if typed.seconds is None else typed.seconds
-        asked = Asked(typed.confidential, typed.tabulated, typed.place, seconds, progress=progress)
-        found = audited(typed.target, asked)
-        if typed.out is not None:
+        asked = Asked(typed.confidential, typed.tabulated, typed.place, seconds, progress=progress, beside=typed.beside)
+        linking = typed.linking
+        asked = replace(asked, outside=linking.outside, secret=tuple(linking.secret or ()), person=linking.person)
+        found = audited(typed.target, replace(asked, counted=progress.count, link=linking.link))
+        if typed.booking.publish_rates is not None:
+            found = _with_rates(found, typed, asked)
+        elif typed.out is not None:
             write(found, typed.out, "public")
         if typed.internal is not None:
             write(found, typed.internal, "internal")
@@ -71,6 +82,35 @@ def carry_out(typed: Auditing, voice: Voice) -> None:
     if typed.out is not None:
         voice.say(f"\nwritten: {typed.out / AUDIT_FILE}\nto open: {typed.out / AUDIT_PAGE}")
     voice.document(found.document())
+
+
+def _with_rates(found: Audit, typed: Auditing, asked: Asked) -> Audit:
+    """Book and publish what the attack gets right; the audit with that number, as it was written to --out."""
+    from dualmandate.apps.account_terms import spender_of
+    from dualmandate.apps.ledgers import find_ledger, person
+    from dualmandate.audit.booked_rates import Spender
+    from dualmandate.program.audit_rates import publish_rate
+    from dualmandate.program.released import load_release
+
+    booking, out = typed.booking, typed.out
+    assert out is not None
+    made: list[Audit] = []
+    who = spender_of(booking.by or ())
+    spender = Spender(person(who.by), booking.approved_by, who.group, who.purpose)
+
+    def put(finding: Finding) -> None:
+        made.append(replace(found, findings=(*found.findings, finding)))
+        write(made[0], out, "public")
+
+    ledger = find_ledger(typed.target, booking.ledger).open()
+    publish_rate(load_release(typed.target), asked, ledger, loss=_rate_loss(booking), spender=spender, write=put)
+    return made[0]
+
+
+def _rate_loss(booking: Booking) -> PrivacyLoss:
+    from dualmandate.apps.account_terms import loss_of
+
+    return loss_of(booking.publish_rates or "", "a loss for a rate")
 
 
 def write(found: Audit, folder: Path, label: Label) -> None:
@@ -98,10 +138,26 @@ def _check_folders(typed: Auditing) -> None:
             instead="name two folders apart from each other",
             where=Place(file=str(typed.internal)),
         )
+    if typed.booking.publish_rates is not None:
+        _check_rates(typed)
     for folder in (typed.out, typed.internal):
         if folder is not None:
             _check_no_release(folder)
             check_writable(folder)
+
+
+def _check_rates(typed: Auditing) -> None:
+    """Refuse, before any work is done, a rate that could not be published."""
+    from dualmandate.program.audit_rates import check_publishable
+
+    check_publishable(typed.target)
+    _rate_loss(typed.booking)
+    if typed.confidential is None or typed.out is None:
+        raise InvalidRequest(
+            "a rate is to be published, and " + ("no records to count" if typed.out else "no folder to publish it in"),
+            why="it is counted against the true records, and stands among the public findings",
+            instead="name --confidential FILE, --internal DIR and --out DIR",
+        )
 
 
 def _check_no_release(folder: Path) -> None:

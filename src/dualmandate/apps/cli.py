@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from dualmandate.apps import ledger_cli
+from dualmandate.apps.audit_options import Booking, Linking, Solving, Writing
+from dualmandate.apps.option_groups import with_groups
 from dualmandate.apps.options import By, CountedLedger, Json, LedgerPlace, Publisher, folder
 from dualmandate.apps.voice import Voice
 
@@ -69,7 +72,7 @@ def demo(
 ) -> None:
     """The story on the embedded Title I program.
 
-    Writes a program folder, plans it, and writes a report to open. Can be run again.
+    Writes a program folder, plans, approves, publishes and attacks it, with pages to open. Can be run again.
     """
     from dualmandate.apps.demonstration import demonstrate
 
@@ -80,7 +83,11 @@ def demo(
 def init(
     name: Annotated[
         str,
-        typer.Argument(metavar="NAME", help="A worked program, or `blank`.", autocompletion=_program_names),
+        typer.Argument(
+            metavar="NAME",
+            help="A worked program, `blank`, or `block`: tables to attack.",
+            autocompletion=_program_names,
+        ),
     ],
     directory: Annotated[
         Path | None, typer.Argument(metavar="DIR", help="The folder to write.", show_default="NAME")
@@ -89,7 +96,7 @@ def init(
 ) -> None:
     """A program folder to start from.
 
-    NAME is one of the worked programs, or `blank`. Nothing is overwritten.
+    NAME is one of the worked programs, `blank`, or `block`, a folder of published tables. Nothing is overwritten.
     """
     from dualmandate.apps.starting import start
 
@@ -211,6 +218,7 @@ def publish(
 
 
 @app.command()
+@with_groups
 def audit(
     target: Annotated[
         Path,
@@ -218,34 +226,20 @@ def audit(
             metavar="TARGET", help="A program file, the folder of a release, or a folder with tables and a tables.toml."
         ),
     ],
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", metavar="DIR", help="Write audit.json and a page there, public ones.", callback=folder),
-    ] = None,
-    internal: Annotated[
-        Path | None,
-        typer.Option(
-            "--internal",
-            metavar="DIR",
-            help="Write what is judged by confidential records, and which cells follow, there: inside the wall.",
-            callback=folder,
-        ),
-    ] = None,
+    *,
+    writing: Writing,
     confidential: Annotated[
         list[str] | None,
         typer.Option(
             "--confidential",
             metavar="FILE",
             help="The true records, to judge attacks by; needs --internal. Repeated as tabulated:FILE, the records "
-            "that were tabulated (after swapping, say).",
+            "that were tabulated (after swapping, say). Of amounts, a folder with the true tables.",
         ),
     ] = None,
-    place: Annotated[
-        str | None, typer.Option("--place", metavar="ATTRIBUTE", help="The attribute that tells places apart.")
-    ] = None,
-    seconds: Annotated[
-        float | None, typer.Option("--seconds", metavar="N", help="What a solver may take for one question; 10.")
-    ] = None,
+    solving: Solving,
+    linking: Linking,
+    booking: Booking,
     json: Json = False,
 ) -> None:
     """What an attacker learns.
@@ -255,7 +249,9 @@ def audit(
     """
     from dualmandate.apps.auditing import Auditing, carry_out, records_of
 
-    carry_out(Auditing(target, out, internal, *records_of(confidential or ()), place, seconds), Voice(json))
+    records = records_of(confidential or ())
+    asked = Auditing(target, writing.out, writing.internal, *records, solving.place, solving.seconds, linking)
+    carry_out(replace(asked, beside=tuple(solving.beside or ()), booking=booking), Voice(json))
 
 
 app.add_typer(ledger_cli.app)
@@ -320,18 +316,14 @@ def benchmark(
     from dualmandate import benchmarks
     from dualmandate.apps import measuring
 
-    voice, said = Voice(json), list[str]()
+    voice = Voice(json)
     with voice.progress("measuring") as progress:
-
-        def heard(stage: str) -> None:
-            said.append(stage)
-            progress(stage)
-
+        heard = measuring.Heard(progress)
         rows = benchmarks.run(name, progress=heard)
     if rows:
         voice.show(measuring.table(rows))
     else:
-        voice.say(measuring.nothing(said))
+        voice.say(measuring.nothing(heard.stages))
     voice.document(measuring.document(name, rows))
 
 

@@ -1,11 +1,11 @@
-"""`dualmandate demo`: the whole story on the embedded Title I program: plan, approve, publish, and read."""
+"""`dualmandate demo`: the whole story on the embedded Title I program: plan, approve, publish, and attack."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dualmandate.apps import planning
+from dualmandate.apps import auditing, planning
 from dualmandate.apps.folder import check_writable, written_whole
 from dualmandate.apps.ledgers import KEY_FILE, LedgerFiles
 from dualmandate.apps.publishing import RELEASES, Published, Publishing, carry_out
@@ -16,19 +16,20 @@ from dualmandate.ledger import Account, Approval, EventKind, Ledger, State
 from dualmandate.population import PrivacyLoss
 
 if TYPE_CHECKING:
+    from dualmandate.audit.auditing import Audit
     from dualmandate.program import Plan
     from dualmandate.publication.order import Order
 
 PROGRAM = "title_i"
 RECORDS = "children.parquet"
-REPORT = "report"
+REPORT, AUDIT, BLOCK = "report", "audit", "block"
 PICTURE = "figures/tangency.png"
 CAP = 10  # epsilon, of the children's account: the program's own largest_epsilon
 PUBLISHER, APPROVER = "demo", "demo, in place of a review board"
 
 
 def demonstrate(directory: Path, voice: Voice) -> None:
-    """Write the program folder, plan it, approve and publish the plan, and say in plain words what happened."""
+    """Write the program folder, plan, approve, publish and attack it, and say in plain words what happened."""
     check_writable(directory)
     report = directory / REPORT
     with voice.progress("writing the program folder") as progress:
@@ -39,9 +40,11 @@ def demonstrate(directory: Path, voice: Voice) -> None:
         document = plan.document()
         planning.write(plan, document, report, progress)
         published = _publish(plan, directory, progress)
+        attacks = _attack(directory, published, progress)
     if kept:
         voice.say(f"(you had changed files of an earlier demo; they are kept as {', '.join(kept)})\n")
     voice.say(_story(directory, plan.words(), published))
+    voice.say(_attacked(directory, *attacks))
     voice.document(
         {
             "schema": "demo/1",
@@ -51,6 +54,7 @@ def demonstrate(directory: Path, voice: Voice) -> None:
             "kept": kept,
             "choice": document["choice"],
             "publication": published.document(),
+            "audit": str(directory / AUDIT / auditing.AUDIT_PAGE),
         }
     )
 
@@ -70,6 +74,17 @@ def _publish(plan: Plan, directory: Path, progress: Progress) -> Published:
         ledger.approve(Approval(order.account, order.plan_digest, order.charge, unit, by=APPROVER))
     asked = Publishing(directory / REPORT, directory / RELEASES, by=PUBLISHER, resume=_begun(ledger, order))
     return carry_out(asked, plan.program, order, ledger=ledger, progress=progress)
+
+
+def _attack(directory: Path, published: Published, progress: Progress) -> tuple[Audit, Audit]:
+    """What exact statistics give away, on a block from an article, and what this release does, with its page."""
+    from dualmandate import audit, gallery
+
+    with written_whole(directory / BLOCK) as draft:
+        write_files(gallery.files(BLOCK), draft)
+    exact, released = (audit(target, progress=progress) for target in (directory / BLOCK, published.folder))
+    auditing.write(released, directory / AUDIT, "public")
+    return exact, released
 
 
 def _names(details: dict[str, object], order: Order) -> bool:
@@ -101,7 +116,29 @@ Open this too, in any browser, to see why this loss and no other:
 Its first picture alone, where what can be produced meets what society wants:
   {report / PICTURE}
 Then change a number in the program file and plan it again:
-  dualmandate plan {program}"""
+  dualmandate plan {program}
+"""
+
+
+def _attacked(directory: Path, exact: Audit, released: Audit) -> str:
+    lists, loss = (_first(found, word) for found, word in ((exact, "lists of persons"), (released, "computed again")))
+    right = _first(released, "most likely file")
+    return f"""\
+Last, it was attacked. What noise is for shows a block of seven people whose statistics were published exactly, an
+example of the literature, in {directory / BLOCK}:
+  {lists}
+One list is left: the statistics are the people. Of the release here, the loss was computed again from what was measured
+and how it was noised, and its records were guessed as well as an attacker can:
+  {loss}
+  {right}
+An attack gives a lower bound on risk: another one may find more. All findings:
+  {directory / AUDIT / auditing.AUDIT_PAGE}"""
+
+
+def _first(found: Audit, word: str) -> str:
+    """The finding whose claim has these words, with its baselines."""
+    finding = next(each for each in found.findings if word in each.claim)
+    return "\n  ".join(finding.words().splitlines()[: 1 + len(finding.baselines)])
 
 
 def _write_program(directory: Path, progress: Progress) -> list[str]:

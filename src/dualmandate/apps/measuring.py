@@ -3,12 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from dualmandate.apps.voice import Progress
     from dualmandate.benchmarks import Row
+
+
+@dataclass(frozen=True)
+class Heard:
+    """Passes on what a benchmark says on its way, and keeps its stages."""
+
+    progress: Progress
+    stages: list[str] = field(default_factory=list)
+
+    def __call__(self, stage: str, /) -> None:
+        """What is measured now."""
+        self.stages.append(stage)
+        self.progress(stage)
+
+    def count(self, words: str, done: int, of: int, /) -> None:
+        """How much of it is done."""
+        self.progress.count(words, done, of)
 
 
 def document(name: str | None, rows: Sequence[Row]) -> dict[str, object]:

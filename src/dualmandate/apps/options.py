@@ -15,15 +15,17 @@ def folder(out: Path | None) -> Path | None:
     return out
 
 
-def _value(text: str | None) -> str | None:
+def value(text: str | None) -> str | None:
+    """A value that was meant as one, and no option."""
     if text is not None and text.startswith("-"):
         raise typer.BadParameter(f"'{text}' reads like another option")
     return text
 
 
-def _values(texts: list[str] | None) -> list[str] | None:
+def values(texts: list[str] | None) -> list[str] | None:
+    """Values that were each meant as one."""
     for text in texts or ():
-        _value(text)
+        value(text)
     return texts
 
 
@@ -38,7 +40,7 @@ LedgerPlace = Annotated[
         metavar="URL",
         help="The ledger: a file, or a PostgreSQL URL. Also DUALMANDATE_LEDGER, or `ledger` in dualmandate.toml; "
         "else .dualmandate/ledger.sqlite of the project.",
-        callback=_value,
+        callback=value,
     ),
 ]
 CountedLedger = Annotated[
@@ -47,12 +49,12 @@ CountedLedger = Annotated[
         "--ledger",
         metavar="URL",
         help="Count what the program's account has left in this ledger: a file, or a PostgreSQL URL.",
-        callback=_value,
+        callback=value,
     ),
 ]
 By = Annotated[
     str | None,
-    typer.Option("--by", metavar="NAME", help="Who does this, for the record; else your login name.", callback=_value),
+    typer.Option("--by", metavar="NAME", help="Who does this, for the record; else your login name.", callback=value),
 ]
 Publisher = Annotated[
     list[str] | None,
@@ -62,7 +64,7 @@ Publisher = Annotated[
         metavar="NAME",
         help="Who does this, for the record; else your login name. Repeated, for whom and for what: group:NAME, "
         "purpose:NAME, whose limits and reserves in the account then count.",
-        callback=_values,
+        callback=values,
     ),
 ]
 AccountName = Annotated[str, typer.Argument(metavar="ACCOUNT", help="An account of the ledger.")]

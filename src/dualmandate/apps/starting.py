@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from dualmandate.apps.auditing import TABLES_FILE
 from dualmandate.apps.folder import check_writable, written_whole
 from dualmandate.apps.planning import PROGRAM_FILE
 from dualmandate.apps.preferences import SURVEY_FILE
@@ -36,13 +37,14 @@ class Started:
 
     @property
     def next(self) -> str:
-        """The command to type next: a survey is measured before a program is planned."""
-        command, file = ("preferences", SURVEY_FILE) if SURVEY_FILE in self.files else ("plan", PROGRAM_FILE)
-        return f"dualmandate {command} {shlex.quote(str(self.directory / file))}"
+        """The command to type next: a survey is measured before a program is planned, published tables are attacked."""
+        commands = {SURVEY_FILE: "preferences", PROGRAM_FILE: "plan", TABLES_FILE: "audit"}
+        file = next(file for file in commands if file in self.files)
+        return f"dualmandate {commands[file]} {shlex.quote(str(self.directory / file))}"
 
     def words(self) -> str:
         """What was written and what to do next."""
-        lines = [f"wrote the program '{self.name}' to {self.directory}: {', '.join(self.files)}"]
+        lines = [f"wrote '{self.name}' to {self.directory}: {', '.join(self.files)}"]
         if self.project != self.directory.absolute():
             lines.append(f"it belongs to the project in {self.project}")
         return "\n".join([*lines, "", "next:", f"  {self.next}"])

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from dualmandate.apps.planning import program_file
-from dualmandate.apps.voice import Progress, Voice
+from dualmandate.apps.voice import Voice
 from dualmandate.errors import InvalidRequest, MissingKey
 
 STEPS = 20  # how often a long reading says how far it is
@@ -59,7 +59,7 @@ def _refuse_unless_for_the_curator(voice: Voice, *, checking: bool) -> None:
         )
 
 
-def _told(stage: Progress) -> Callable[[float], None]:
+def _told(stage: Callable[[str], None]) -> Callable[[float], None]:
     """Words for the share of the records that is read, a few times at most."""
     last = 0
 

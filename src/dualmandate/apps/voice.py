@@ -11,10 +11,10 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Protocol, TextIO
 
 from dualmandate.errors import CannotWrite, Refusal
 
@@ -24,7 +24,19 @@ if TYPE_CHECKING:
 PATIENCE = 2.0  # seconds before a command says what it is doing
 PLAIN_WIDTH = 100  # columns of a table that is not read on a terminal
 
-Progress = Callable[[str], None]
+NEWS = 5.0  # seconds between two plain lines on how much is done
+
+
+class Progress(Protocol):
+    """Whom to tell what is being done, and how much of it."""
+
+    def __call__(self, words: str, /) -> None:
+        """What is being done."""
+        ...
+
+    def count(self, words: str, done: int, of: int, /) -> None:
+        """How much of it is done."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -63,7 +75,7 @@ class Voice:
         timer.daemon = True
         timer.start()
         try:
-            yield watch.stage
+            yield watch
         finally:
             timer.cancel()
             timer.join()  # a bar that is just beginning must not outlive its end
@@ -120,11 +132,21 @@ class _Lines:
     """Plain lines, for logs and for those who asked for no escape codes."""
 
     def __init__(self, task: str) -> None:
-        self._now, self._started, self._late = task, time.monotonic(), False
+        self._now, self._started, self._late, self._told = task, time.monotonic(), False, 0.0
+        self._counting, self._since = "", 0.0  # what is counted, and since when
 
-    def stage(self, words: str) -> None:
+    def __call__(self, words: str, /) -> None:
         self._now = words
         if self._late:
+            self._print()
+
+    def count(self, words: str, done: int, of: int, /) -> None:
+        now = time.monotonic()
+        if words != self._counting:
+            self._counting, self._since = words, now
+        left = (now - self._since) * (of - done) / done if done else 0.0
+        self._now = f"{words}: {done:,} of {of:,}, {left:.0f} s left"
+        if self._late and now - self._told >= NEWS:
             self._print()
 
     def begin(self) -> None:
@@ -135,6 +157,7 @@ class _Lines:
         self._late = False
 
     def _print(self) -> None:
+        self._told = time.monotonic()
         write(f"{time.monotonic() - self._started:4.0f} s  {self._now} …\n", sys.stderr)
 
 
@@ -142,14 +165,32 @@ class _Bar:
     """A moving bar with the stage and the time taken, gone when the work is done."""
 
     def __init__(self, task: str) -> None:
-        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-        columns = (TextColumn("{task.description}", markup=False), BarColumn(bar_width=24), TimeElapsedColumn())
+        columns = (
+            TextColumn("{task.description}", markup=False),
+            BarColumn(bar_width=24),
+            TextColumn("{task.fields[counted]}", markup=False),
+            TimeElapsedColumn(),
+            TimeRemainingColumn(),
+        )
         self._progress = Progress(*columns, console=_console(sys.stderr), transient=True)
-        self._task = self._progress.add_task(task, total=None)
+        self._words = task
+        self._task = self._progress.add_task(task, total=None, counted="")
 
-    def stage(self, words: str) -> None:
-        self._progress.update(self._task, description=words)
+    def __call__(self, words: str, /) -> None:
+        self._begin(words, None)
+
+    def count(self, words: str, done: int, of: int, /) -> None:
+        if words != self._words:
+            self._begin(words, of)
+        self._progress.update(self._task, completed=done, total=of, counted=f"{done:,} of {of:,}")
+
+    def _begin(self, words: str, of: int | None) -> None:
+        """Another stage, whose time is counted from now on."""
+        self._words = words
+        self._progress.remove_task(self._task)
+        self._task = self._progress.add_task(words, total=of, counted="")
 
     def begin(self) -> None:
         self._progress.start()

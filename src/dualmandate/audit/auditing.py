@@ -7,19 +7,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from dualmandate.audit.claim_attacks import CheckClaim, ClaimedRelease
-from dualmandate.audit.comparison import Compared
+from dualmandate.audit.comparison import Compared, compared_words
+from dualmandate.audit.decoding_attack import DecodeBits, NoisySums
 from dualmandate.audit.finding import LOWER_BOUND, Attack, Effort, Finding, Label
-from dualmandate.audit.person_attacks import (
-    CarryOver,
-    DecodeBits,
-    Frequencies,
-    HiddenSeries,
-    Linkage,
-    NoisySums,
-    RecognizeMembers,
-    Reidentify,
-)
-from dualmandate.audit.table_attacks import BoundSuppressed, ReconstructExact, ReconstructNoisy, ReconstructPersons
+from dualmandate.audit.linkage_attack import Linkage, Reidentify
+from dualmandate.audit.magnitude_rules import SecondLargest, SummedTables
+from dualmandate.audit.membership_attack import Frequencies, RecognizeMembers
+from dualmandate.audit.series_attack import CarryOver, HiddenSeries
+from dualmandate.audit.suppression_attack import BoundSuppressed
+from dualmandate.audit.table_attacks import ReconstructExact, ReconstructNoisy, ReconstructPersons
 from dualmandate.audit.targets import ExactTables, GroupStatistics, NoisyTables, SuppressedTables
 
 AUDIT_KEY = b"an audit of dualmandate"  # of the draws of audits alone; a release has a secret of its own
@@ -28,6 +24,7 @@ ATTACKS: dict[type, Any] = {
     NoisyTables: ReconstructNoisy,
     GroupStatistics: ReconstructPersons,
     SuppressedTables: BoundSuppressed,
+    SummedTables: SecondLargest,
     ClaimedRelease: CheckClaim,
     Linkage: Reidentify,
     Frequencies: RecognizeMembers,
@@ -45,6 +42,7 @@ class Audit:
     findings: tuple[Finding, ...]
     left_out: tuple[str, ...] = ()
     compared: tuple[Compared, ...] = ()  # ways to publish, on synthetic people: risk beside accuracy
+    notes: tuple[str, ...] = ()  # on what is compared, in words
 
     def labeled(self, label: Label) -> tuple[Finding, ...]:
         """The findings that are public, or those that stay inside."""
@@ -55,6 +53,7 @@ class Audit:
         found = self.labeled(label)
         lines = [f"{self.target}: {len(found)} {'finding' if len(found) == 1 else 'findings'}", ""]
         lines += [f"{finding.words()}\n" for finding in found]
+        lines += [*compared_words(self.compared), *(f"compared: {note}" for note in self.notes)]
         lines += [f"not tried: {words}" for words in self.left_out]
         return "\n".join([*lines, LOWER_BOUND])
 
@@ -68,24 +67,11 @@ class Audit:
             "target": self.target,
             "kind": self.kind,
             "findings": [finding.document(inside=inside) for finding in found],
-            "compared": [_compared(each) for each in self.compared],
+            "compared": [each.document() for each in self.compared],
+            "compared_notes": list(self.notes),
             "left_out": list(self.left_out),
             "note": LOWER_BOUND,
         }
-
-
-def _compared(each: Compared) -> dict[str, object]:
-    low, high = each.right.interval()
-    return {
-        "method": each.name,
-        "family": each.family,
-        "epsilon": each.epsilon,
-        "mean_absolute_error": each.error,
-        "records_right": each.right.value,
-        "low": low,
-        "high": high,
-        "proportional_guesser": each.guess.value,
-    }
 
 
 def attack_on(target: object, effort: Effort) -> Attack[Any]:

@@ -93,6 +93,28 @@ def _axis(workload: Workload, counting: list[Table], name: str | None) -> int | 
     return max(able, key=lambda each: domain.shape[each])
 
 
+def place_attribute(workload: Workload, name: str | None = None) -> str | None:
+    """The attribute that tells places apart where methods are compared: there, a small domain has places too.
+
+    Where none is named, one that `one_place` finds; else the unordered attribute by which most tables are published,
+    the largest of those. None where there is none beside another attribute.
+    """
+    domain = workload.domain
+    counting = [table for table in workload.tables if _counts_once(table)]
+    if name is not None:
+        return name
+    found = _axis(workload, counting, None)
+    if found is not None:
+        return domain.names[found]
+    uses = {
+        axis: sum(isinstance(table.factors[axis], Identity) for table in counting)
+        for axis, each in enumerate(domain.attributes)
+        if each.size > 1 and not each.ordered and len(domain.shape) > 1
+    }
+    best = max(uses, key=lambda axis: (uses[axis], domain.shape[axis]), default=None)
+    return None if best is None or not uses[best] else domain.names[best]
+
+
 def _counts_once(table: Table) -> bool:
     return table.weight == 1 and table.grid == 1 and table.largest_entry == 1
 

@@ -11,16 +11,20 @@ from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
-from typing import Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dualmandate.audit.claims import ClaimCheck, exact_totals, missing_keys, pmf_ratio
+from dualmandate.audit.claims import ClaimCheck, exact_totals, last_bits, least_loss, missing_keys, pmf_ratio
 from dualmandate.audit.equations import Integers
 from dualmandate.audit.finding import Baseline, Effort, Finding, Range
+from dualmandate.audit.mechanism_audit import CLAIMED, DRAWS, LEVEL, meaning
+from dualmandate.audit.membership import TIE, Floats
 from dualmandate.audit.old_methods import generator
+from dualmandate.audit.own_noise import Law, audit_noise
 from dualmandate.audit.rates import Rate
+from dualmandate.audit.shared_noise import SharedNoise
 from dualmandate.audit.statistics_count import StatisticsCount
 from dualmandate.population import PrivacyLoss
 
@@ -30,7 +34,7 @@ REACH = 4.0  # of the mean absolute noise, to which probabilities are compared
 MOST_REACH = 20_000
 CENSUS_2010 = 25.0  # independent statistics a person
 ORDERS = (1.5, 2.0, 4.0, 16.0)  # of Rényi's divergence
-CLAIMED = "what the claim allows"
+MOST_DRAWN = 2**24  # numbers of noise that are drawn at once
 
 
 @dataclass(frozen=True)
@@ -38,7 +42,7 @@ class ClaimedNoise:
     """The noise of one kind of row: its law, its exact parameter, and the logarithm of its probabilities."""
 
     name: str
-    law: Literal["laplace", "gaussian"]  # discrete; the parameter is its scale, or its σ²
+    law: Law  # discrete; the parameter is its scale, or its σ²
     parameter: Fraction
     log_pmf: Callable[[int], float] = field(repr=False, compare=False)
 
@@ -76,6 +80,7 @@ class ClaimedGroup:
     rows: Callable[[Integers], Integers] = field(repr=False)  # of counts, flat; shape (rows,)
     kinds: NDArray[np.int64] = field(repr=False)  # of each row, a place in `noises`
     noises: tuple[ClaimedNoise, ...]
+    measured: NDArray[Any] | None = field(default=None, repr=False)  # what was published of each row
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,6 +101,7 @@ class ClaimedRelease:
     statistics: StatisticsCount
     coarsening: str
     records: int = 1
+    beside: Mapping[str, SharedNoise] = field(default_factory=dict)  # other releases with rows that count the same
 
 
 @dataclass(frozen=True)
@@ -116,7 +122,12 @@ class CheckClaim:
             coarsening=target.coarsening,
             reference="published",
         )
-        return (*self._noise(target, make), *self._loss(target, key, make), *self._shown(target, make))
+        return (
+            *self._noise(target, make),
+            *self._loss(target, key, make),
+            *self._shown(target, make),
+            *self._measured(target, make),
+        )
 
     def _noise(self, target: ClaimedRelease, make: Callable[..., Finding]) -> Iterator[Finding]:
         noises = list(dict.fromkeys(noise for group in target.groups for noise in group.noises))
@@ -137,7 +148,8 @@ class CheckClaim:
         if not every:
             cells = np.sort(generator(key, f"claim: {target.name}").choice(cells, most, replace=False))
         self.effort.say(f"computing the loss of {target.name} again")
-        found = _largest_loss(target, cells)
+        worst = largest_loss(target, cells)
+        found = worst.loss
         unit, claimed = str(target.loss.currency), float(target.loss.amount)
         sense = "exactly" if every else f"at least, from {most:,} of {int(target.possible.sum()):,} cells"
         above = found > target.loss.amount
@@ -147,6 +159,45 @@ class CheckClaim:
             success=Range(float(found), float(found), unit),
             baselines=(Baseline(CLAIMED, Range(0.0, claimed, unit)),),
         )
+        yield self._drawn(target, worst, key, make)
+
+    def _drawn(self, target: ClaimedRelease, worst: WorstChange, key: bytes, make: Callable[..., Finding]) -> Finding:
+        """A loss that the noise has at least on the worst neighbors, by draws from the audit's key."""
+        self.effort.say(f"drawing the noise of {target.name}")
+        epsilon, delta = meaning(target.loss)
+        scores = drawn_ratios(worst, key, f"least loss: {target.name}")
+        found = least_loss(*scores, failure_probability=delta, level=LEVEL)
+        at = f" at δ = {delta:g}" if delta else ""
+        return make(
+            claim=f"loss that {target.name} has at least, by {len(scores[0]):,} draws of its noise on each of two "
+            f"neighbors, at a level of 1 − 10⁻⁶; {'ABOVE' if found > epsilon else 'not above'} the claimed "
+            f"ε = {epsilon:.4g}{at}",
+            success=Range(found, found, "epsilon"),
+            baselines=(Baseline(CLAIMED, Range(0.0, epsilon, "epsilon")),),
+            attacker_knows="everybody else's records, and the noise of each row",
+            reference="draws",
+        )
+
+    def _measured(self, target: ClaimedRelease, make: Callable[..., Finding]) -> Iterator[Finding]:
+        """The last bits of what was measured, and noise that other releases have too."""
+        values = [group.measured for group in target.groups if group.measured is not None]
+        if values:
+            fine, every = sum(int(last_bits(each).sum()) for each in values), sum(each.size for each in values)
+            yield make(
+                claim=f"numbers that {target.name} measured which use the last bits of a float, 2⁻⁵³ of their size"
+                + (": these TELL what was counted" if fine else ""),
+                success=Rate(fine, every),
+                baselines=(Baseline("noise on whole numbers", Rate(0, every)),),
+                counted_in_full=True,
+            )
+        for other, shared in target.beside.items():
+            yield make(
+                claim=f"rows of {target.name} that are equal in {other} ({shared.check.words})",
+                success=Rate(shared.equal, shared.rows),
+                baselines=(Baseline("independent noise, at most", Rate(round(shared.expected), shared.rows)),),
+                counted_in_full=True,
+                attacker_knows="the public files of both releases",
+            )
 
     def _shown(self, target: ClaimedRelease, make: Callable[..., Finding]) -> Iterator[Finding]:
         checks = {name: missing_keys(*each) for name, each in target.keys.items()}
@@ -176,23 +227,47 @@ class CheckClaim:
             )
 
 
-def _largest_loss(target: ClaimedRelease, cells: Integers) -> Fraction:
+@dataclass(frozen=True, eq=False)
+class WorstChange:
+    """The neighbors whose loss is the largest that was found: what changes in every row of every group, and where."""
+
+    loss: Fraction
+    apart: tuple[Integers, ...] = field(repr=False)  # change of each row, by group; shape (rows,) each
+    groups: tuple[ClaimedGroup, ...] = field(repr=False)
+    cell: int
+    other: int | None  # whose record is in the first one's place; None where it is removed
+
+    @property
+    def moved(self) -> tuple[Integers, tuple[ClaimedNoise, ...]]:
+        """The rows that change: by how much, and with which noise."""
+        rows = [np.flatnonzero(change) for change in self.apart]
+        by = np.concatenate([change[at] for change, at in zip(self.apart, rows, strict=True)])
+        parts = zip(self.groups, rows, strict=True)
+        return by, tuple(group.noises[int(kind)] for group, at in parts for kind in group.kinds[at])
+
+
+def largest_loss(target: ClaimedRelease, cells: Integers) -> WorstChange:
     """The largest loss of neighbors among records of some cells, exactly: Σ |change|/scale, or Σ change²/(2σ²)."""
-    changes = [[_change(group, cell, target.possible.size) for cell in cells] for group in target.groups]
-    worst = Fraction(0)
+    changes = [[change_of(group, cell, target.possible.size) for cell in cells] for group in target.groups]
     power = 2 if target.groups[0].noises[0].law == "gaussian" else 1
+    zero = tuple(np.zeros_like(group[0]) for group in changes)
+    worst = WorstChange(Fraction(0), zero, target.groups, int(cells[0]), None)
     for one in range(len(cells)):
-        if target.kept is None:
-            worst = max(worst, _loss_of(target, [group[one] for group in changes], power))
-            continue
-        for other in range(one):
-            if target.kept(int(cells[one]), int(cells[other])):
-                apart = [group[one] - group[other] for group in changes]
-                worst = max(worst, _loss_of(target, apart, power))
-    return worst * int(target.records**power)
+        others: list[int | None] = [None] if target.kept is None else list(range(one))
+        for other in others:
+            if other is not None and target.kept is not None and not target.kept(int(cells[one]), int(cells[other])):
+                continue
+            apart = [group[one] if other is None else group[one] - group[other] for group in changes]
+            loss = _loss_of(target, apart, power) * int(target.records**power)
+            if loss > worst.loss:
+                together = tuple(change * target.records for change in apart)
+                second = None if other is None else int(cells[other])
+                worst = WorstChange(loss, together, target.groups, int(cells[one]), second)
+    return worst
 
 
-def _change(group: ClaimedGroup, cell: int, size: int) -> Integers:
+def change_of(group: ClaimedGroup, cell: int, size: int) -> Integers:
+    """What one record of a cell adds to every row of a group."""
     counts = np.zeros(size, dtype=np.int64)
     counts[cell] = 1
     return group.rows(counts)
@@ -206,3 +281,23 @@ def _loss_of(target: ClaimedRelease, apart: list[Integers], power: int) -> Fract
         for kind in np.unique(group.kinds[moved]):
             found += int(sizes[group.kinds[moved] == kind].sum()) * group.noises[int(kind)].unit_loss()
     return found
+
+
+def drawn_ratios(worst: WorstChange, key: bytes, purpose: str) -> tuple[Floats, Floats]:
+    """Log ratios of the probabilities of two neighbors over draws of the noise: with the record, and without it.
+
+    No score of an attacker who knows all other records tells them apart better.
+    """
+    by, noises = worst.moved
+    draws = max(min(DRAWS, MOST_DRAWN // max(len(by), 1)), 200)
+    sides = [np.zeros(draws), np.zeros(draws)]
+    for noise in dict.fromkeys(noises):
+        columns = by[[each == noise for each in noises]]
+        for side, score in enumerate(sides):
+            words = f"{purpose}, {noise.name}, side {side}"
+            drawn = audit_noise(key, words, noise.law, noise.parameter, (draws, len(columns))).astype(np.float64)
+            power, scale = (1, 1.0) if noise.law == "laplace" else (2, 2.0)
+            near, far = drawn - (columns if side else 0), drawn + (0 if side else columns)
+            ratios = (np.abs(far) ** power - np.abs(near) ** power) / (scale * float(noise.parameter))
+            score += ratios.sum(axis=1) + TIE * ((far + near) @ np.sign(columns))
+    return sides[0], sides[1]

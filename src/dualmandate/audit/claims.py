@@ -8,13 +8,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
-from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dualmandate.audit.membership import power_curve
-from dualmandate.errors import InvalidRequest
+from dualmandate.audit.membership import PowerPoint
+from dualmandate.audit.rates import Rate
 
 Floats = NDArray[np.float64]
 NEGLIGIBLE = 1e-12  # relative, of logarithms computed in floats
@@ -53,78 +53,98 @@ def pmf_ratio(log_pmf: Callable[[int], float], *, shift: int, epsilon: float, re
 
 
 def least_loss(one: Floats, other: Floats, *, failure_probability: float = 0.0, level: float = 0.95) -> float:
-    """A loss that a mechanism has at least, from draws of a score on two neighboring data sets.
+    """The ε (at δ) that a mechanism has at least, at a level, from draws of a score on two neighboring data sets.
 
-    Half of each side choose the threshold, the other half judge it.
+    Thresholds are chosen on one half of both sides and judged on the other: ln((power − δ)/false), Clopper and
+    Pearson's bad ends of both rates. The score may be anything; one that tells the two apart badly gives a small bound.
     """
-    best = 0.0
-    for accused, shown in ((other, one), (one, other)):
-        half = len(shown) // 2
-        chosen, epsilon = None, -math.inf
-        for point, rate in zip(power_curve(accused, shown[:half], rates=_RATES), _RATES, strict=True):
-            found = point.epsilon_at_least(failure_probability, level=level)
-            if found > epsilon:
-                chosen, epsilon = rate, found
-        assert chosen is not None
-        (judged,) = power_curve(accused, shown[half:], rates=(chosen,))
-        best = max(best, judged.epsilon_at_least(failure_probability, level=1 - (1 - level) / 2))
-    return best
+    half = min(len(one), len(other)) // 2
+    thresholds = np.unique(np.quantile(np.concatenate([one[:half], other[:half]]), _QUANTILES))
+    best = max((_point(one[:half], other[:half], each) for each in thresholds), key=_guessed(failure_probability))
+    judged = _point(one[half:], other[half:], best[0])[1]
+    reverse = PowerPoint(judged.true_positives, judged.false_positives)
+    single = 1 - (1 - level) / 2  # either side may be the one that is accused
+    return max(each.epsilon_at_least(failure_probability, level=single) for each in (judged, reverse))
 
 
-_RATES = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 0.5)
+_QUANTILES = (
+    0.0005,
+    0.001,
+    0.003,
+    0.01,
+    0.03,
+    0.1,
+    0.2,
+    0.3,
+    0.4,
+    0.5,
+    0.6,
+    0.7,
+    0.8,
+    0.9,
+    0.97,
+    0.99,
+    0.997,
+    0.999,
+    0.9995,
+)
 
 
-def precision_check(one: Iterable[float], other: Iterable[float]) -> ClaimCheck:
-    """Whether outputs of floats give away their answer by their last bits [Mir12].
+def _point(one: Floats, other: Floats, threshold: float) -> tuple[float, PowerPoint]:
+    rates = [Rate(int((side > threshold).sum()), len(side)) for side in (other, one)]
+    return threshold, PowerPoint(*rates)
+
+
+def _guessed(failure_probability: float) -> Callable[[tuple[float, PowerPoint]], float]:
+    """How much loss a threshold promises, on the half that chooses."""
+
+    def promise(found: tuple[float, PowerPoint]) -> float:
+        point = found[1]
+        reverse = PowerPoint(point.true_positives, point.false_positives)
+        return max(each.epsilon_at_least(failure_probability) for each in (point, reverse))
+
+    return promise
+
+
+def last_bits(values: NDArray[Any]) -> NDArray[np.bool_]:
+    """Which numbers need the last bits of a float, more than 50 of its 53; never whole numbers held as such.
+
+    Noise on a grid needs few bits. A float that was computed with rounding needs all of them, seven times of eight.
+    """
+    if values.dtype.kind in "biu":
+        return np.zeros(values.shape, dtype=np.bool_)
+    mantissa = np.abs(np.frexp(np.where(np.isfinite(values), values, 0.0))[0])
+    digits = (mantissa * 2.0**53).astype(np.int64)
+    return np.asarray((digits != 0) & (digits & 7 != 0))
+
+
+def finest_digit(values: NDArray[Any]) -> Floats:
+    """The place of the last binary digit of each number after the point: 0 of whole numbers, 10 of multiples of 2⁻¹⁰.
+
+    [Mir12]: floats near 0 have finer digits than those that were rounded next to a larger answer.
+    """
+    mantissa, exponent = np.frexp(values.astype(np.float64))
+    digits = np.abs(mantissa * 2.0**53).astype(np.int64)
+    lowest = digits & -digits
+    places = 53 - exponent - np.log2(np.maximum(lowest, 1))
+    return np.asarray(np.where(digits == 0, 0.0, np.maximum(places, 0.0)))
+
+
+def precision_check(one: NDArray[Any], other: NDArray[Any]) -> ClaimCheck:
+    """Whether outputs of floats give away their answer by their last bits, 2⁻⁵³ of their size [Mir12].
 
     Honest noise reaches the same set of numbers from either answer. Noise computed as a float and added to an answer
-    does not: numbers that only one answer can produce then appear with positive probability. Two answers are told apart
-    by the grid on which outputs lie, 2⁻⁵³ of their size: a share of one side's grid points that the other never uses.
+    does not: numbers that only one answer can produce then appear with positive probability.
     """
-    grids = [_grid(np.asarray(list(side), dtype=np.float64)) for side in (one, other)]
-    broken = grids[0] != grids[1] or any(grid is None for grid in grids)
-    words = [("no common grid" if grid is None else f"multiples of {float(grid):g}") for grid in grids]
-    return ClaimCheck(
-        "precision",
-        broken,
-        f"outputs are {words[0]}"
-        + ("" if words[0] == words[1] else f" and {words[1]}")
-        + ("; floats that differ in their last bits tell which answer was given" if broken else ""),
-    )
-
-
-def _grid(values: Floats) -> Fraction | None:
-    """The coarsest power of two of which all values are multiples; None where some need the last bits of a float."""
-    exponent, finest = 0, 0
-    for value in values[np.isfinite(values) & (values != 0)]:
-        denominator = Fraction(float(value)).denominator
-        finest = max(finest, denominator.bit_length() - 1)
-        exponent = max(exponent, math.frexp(float(value))[1])
-    return None if finest + exponent > 50 else Fraction(1, 2**finest)
-
-
-def reuse_check(first: Floats, second: Floats, *, variance: float) -> ClaimCheck:
-    """Whether two releases of the same numbers share their noise: their difference should have twice its variance.
-
-    Shared noise cancels, and the difference of the confidential numbers is exposed exactly.
-    """
-    if first.shape != second.shape or first.size < 8:
-        raise InvalidRequest(
-            "two releases that do not hold the same numbers, or fewer than eight",
-            why="noise is compared number by number",
-            instead="give the same table of both releases",
-        )
-    from scipy.stats import chi2
-
-    squares = float(((first - second) ** 2).sum())
-    chance = float(chi2.cdf(squares / (2 * variance), first.size))
-    broken = chance < 1e-6
-    return ClaimCheck(
-        "seed reuse",
-        broken,
-        f"squared differences are {squares / first.size:.4g} on average, of independent noise {2 * variance:.4g}"
-        + (": the two releases share noise" if broken else ""),
-    )
+    fine = [last_bits(side) for side in (one, other)]
+    grids = [int(finest_digit(side).max(initial=0.0)) for side in (one, other)]
+    count, whole = sum(int(side.sum()) for side in fine), sum(side.size for side in fine)
+    words = f"{count:,} of {whole:,} outputs use the last bits of a float"
+    if count:
+        words += ": which bits these are tells which answer was given"
+    elif grids[0] != grids[1]:
+        words += f", and they are multiples of 2^-{grids[0]} on one side and of 2^-{grids[1]} on the other"
+    return ClaimCheck("precision", bool(count) or grids[0] != grids[1], words)
 
 
 def missing_keys(published: Iterable[Hashable], declared: Iterable[Hashable]) -> ClaimCheck:
@@ -142,21 +162,32 @@ def missing_keys(published: Iterable[Hashable], declared: Iterable[Hashable]) ->
 
 
 def exact_totals(exact: Mapping[str, bool], *, add_or_remove: bool) -> ClaimCheck:
-    """Whether numbers published exactly contradict the claimed neighbors.
+    """Whether numbers published exactly contradict the claimed neighbors, and which secrets remain protected.
 
-    `exact` says for each exact number whether replacing one record by another always leaves it as it is (a total of all
-    records does, a count of some does not). Adding or removing a record changes every exact count: such a release is
-    blatantly non-private under that claim. Under replace-one neighbors with the total known, what a record says is
-    still protected, that it is there is not.
+    `exact` says for each exact number whether replacing one record by another, as the claimed bounded neighbors allow,
+    always leaves it as it is. Adding or removing a record changes every exact count: such a release is blatantly
+    non-private under that claim [DN03].
     """
     changed = sorted(exact) if add_or_remove else sorted(name for name, kept in exact.items() if not kept)
     relation = "adding or removing one record" if add_or_remove else "replacing one record"
+    if not changed:
+        words = f"no exact number changes by {relation}"
+        return ClaimCheck("exact totals", False, f"{words}; {_bounded(exact)}" if exact else words)
+    names = ", ".join(f"'{name}'" for name in changed)
     words = (
-        f"{relation} changes {', '.join(changed)}, published exactly: whoever knows all other records knows this one;"
+        f"{relation} changes {names}, published exactly: whoever knows all other records knows this one;"
         " blatantly non-private under the claimed neighbors"
-        if changed
-        else f"no exact number changes by {relation}"
     )
-    if add_or_remove and changed and all(exact.values()):
-        words += "; under replace-one neighbors what a record says would still be protected, not that it is there"
-    return ClaimCheck("exact totals", bool(changed), words)
+    kept = [name for name, stays in exact.items() if stays]
+    if add_or_remove and len(kept) == len(exact):
+        words += f"; {_bounded(exact)}"
+    return ClaimCheck("exact totals", True, words)
+
+
+def _bounded(exact: Mapping[str, bool]) -> str:
+    """Which secrets bounded neighbors still protect beside exact numbers that they keep."""
+    names = ", ".join(f"'{name}'" for name in sorted(exact))
+    return (
+        "under bounded (replace-one) neighbors remain protected: what a record says beyond the exact numbers; not "
+        f"protected: that it is there, and whatever {names} tell of it"
+    )

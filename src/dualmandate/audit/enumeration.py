@@ -10,30 +10,40 @@ from typing import Any
 
 import numba
 import numpy as np
+from numpy.typing import NDArray
 
 from dualmandate.audit.equations import Equations, Integers
 from dualmandate.audit.propagation import holds, tighten
 
 MOST_SOLUTIONS = 4096  # of one piece that are listed
 MOST_STEPS = 20_000  # of branching in one piece
+FIRST_SOLUTIONS = 1024  # after which a list is given up that does not look as if it came to an end
+WORD = 64  # bits
+STEPS_TO_REACH = 300  # of branching, to reach a value beyond those that are known
 
 
-def pieces(equations: Equations, low: Integers, high: Integers) -> list[Integers]:
-    """The free unknowns of one place, in pieces that share no equation; each in increasing order."""
+def pieces(
+    equations: Equations, low: Integers, high: Integers, shown: NDArray[np.bool_] | None = None
+) -> list[Integers]:
+    """The free unknowns of one place, in pieces that share no equation; each in increasing order.
+
+    `shown` says which equations there are in this place, all where it is not stated; shape (rows,).
+    """
     free = np.flatnonzero(low < high)
     if not free.size:
         return []
-    labels = _pieces(equations.starts, equations.cells, free, equations.size)
+    rows = np.arange(equations.rows) if shown is None else np.flatnonzero(shown)
+    labels = _pieces(equations.starts, equations.cells, rows, free, equations.size)
     order = np.argsort(labels, kind="stable")
     return [np.sort(part) for part in np.split(free[order], np.flatnonzero(np.diff(labels[order])) + 1)]
 
 
 @numba.njit(cache=True, nogil=True)
-def _pieces(starts: Any, cells: Any, free: Any, size: int) -> Any:
+def _pieces(starts: Any, cells: Any, rows: Any, free: Any, size: int) -> Any:
     parent = np.full(size, -1, dtype=np.int64)
     for i in free:
         parent[i] = i
-    for row in range(len(starts) - 1):
+    for row in rows:
         first = -1
         for k in range(starts[row], starts[row + 1]):
             i = cells[k]
@@ -57,15 +67,20 @@ def _pieces(starts: Any, cells: Any, free: Any, size: int) -> Any:
 
 
 def piece_equations(
-    equations: Equations, free: Integers, values: tuple[Integers, Integers], low: Integers
+    equations: Equations,
+    free: Integers,
+    values: tuple[Integers, Integers],
+    low: Integers,
+    shown: NDArray[np.bool_] | None = None,
 ) -> tuple[Equations, Integers, Integers]:
     """The equations of one piece: its unknowns numbered from 0, and what is left for them after the fixed ones.
 
     `values` are the published lower and upper numbers of the place, `low` the current lower bounds (fixed unknowns have
-    their value there).
+    their value there); `shown` as for `pieces`.
     """
     cell_starts, cell_rows = equations.by_cell
     rows = np.unique(np.concatenate([cell_rows[cell_starts[i] : cell_starts[i + 1]] for i in free]))
+    rows = rows if shown is None else rows[shown[rows]]
     matrix = equations.matrix[rows]
     fixed = low.copy()
     fixed[free] = 0
@@ -128,6 +143,8 @@ def _search(structure: Any, values: Any, bounds: Any, found: Any, most_steps: in
                 return count, False
             found[count] = own_low
             count += 1
+            if count == FIRST_SOLUTIONS and _share_tried(depth, at, value, depth_low, depth_high) * len(found) < count:
+                return count, False
             continue
         depth += 1
         at[depth], value[depth] = following, own_low[following]
@@ -142,27 +159,105 @@ def _first_free(low: Any, high: Any) -> int:
     return -1
 
 
-def farthest(solutions: Integers) -> int:
-    """How far the two solutions that differ most lie apart, Σ|x − x′|.
+@numba.njit(cache=True, nogil=True)
+def _share_tried(depth: int, at: Any, value: Any, depth_low: Any, depth_high: Any) -> float:
+    """The share of all branches that the search has behind it, were every value of an unknown as much work."""
+    share, width = 0.0, 1.0
+    for level in range(depth + 1):
+        i = at[level]
+        width /= depth_high[level, i] - depth_low[level, i] + 1
+        share += width * (value[level] - 1 - depth_low[level, i])
+    return share + width
 
-    Solutions that lie farthest from the middle come first: what even the far end of all ranges cannot reach is not
-    compared any more.
+
+def reach(
+    piece: Equations, values: tuple[Integers, Integers], bounds: tuple[Integers, Integers], known: Integers
+) -> tuple[Integers, Integers, bool]:
+    """The least and the largest value of each unknown over all solutions, by looking for one beyond those known.
+
+    `known` are some solutions, shape (solutions, unknowns), at least one. Whether all ends are proved comes last;
+    where not, the true ranges lie between these and `bounds`.
     """
-    least, largest = solutions.min(axis=0), solutions.max(axis=0)
-    reach = np.maximum(largest - solutions, solutions - least).sum(axis=1)
-    order = np.argsort(-reach, kind="stable")
-    return int(_farthest((solutions - least)[order].astype(np.int32), reach[order]))
+    least, largest = known.min(axis=0), known.max(axis=0)
+    proved = _reach(piece.structure, values, bounds, (least, largest), STEPS_TO_REACH)
+    return least, largest, bool(proved)
 
 
 @numba.njit(cache=True, nogil=True)
-def _farthest(solutions: Any, reach: Any) -> int:
+def _reach(structure: Any, values: Any, bounds: Any, reached: Any, most_steps: int) -> bool:
+    cell_starts, cell_rows = structure[3], structure[4]
+    least, largest = reached
+    rows, size = len(structure[0]) - 1, len(least)
+    queue, waiting = np.empty(rows, dtype=np.int64), np.zeros(rows, dtype=np.bool_)
+    found = np.empty((1, size), dtype=np.int64)
+    proved = True
+    for end in range(2 * size):
+        i, upward = end // 2, end % 2 == 0
+        limit = bounds[1][i] if upward else bounds[0][i]
+        while largest[i] < limit if upward else least[i] > limit:
+            low, high = bounds[0].copy(), bounds[1].copy()
+            if upward:
+                low[i], high[i] = (largest[i] + limit + 1) // 2, limit
+            else:
+                low[i], high[i] = limit, (least[i] + limit) // 2
+            waited = 0
+            for j in range(cell_starts[i], cell_starts[i + 1]):
+                queue[waited] = cell_rows[j]
+                waiting[cell_rows[j]] = True
+                waited += 1
+            count, complete = 0, True
+            if tighten(structure, values, (low, high), (queue, waiting), waited):
+                if _first_free(low, high) >= 0:
+                    count, complete = _search(structure, values, (low, high), found, most_steps)
+                elif holds(structure, values, low):
+                    count, found[0] = 1, low
+            if count:
+                least[:], largest[:] = np.minimum(least, found[0]), np.maximum(largest, found[0])
+            elif complete:
+                limit = (largest[i] + limit + 1) // 2 - 1 if upward else (least[i] + limit) // 2 + 1
+            else:
+                proved = False
+                break
+    return proved
+
+
+def farthest(solutions: Integers) -> int:
+    """How far the two solutions that differ most lie apart, Σ|x − x′|.
+
+    Each unknown is written as so many ones as it lies above its least value: the distance of two solutions is then the
+    number of bits in which they differ. Solutions that lie farthest from the middle come first: what even the far end
+    of all ranges cannot reach is not compared any more.
+    """
+    least, largest = solutions.min(axis=0), solutions.max(axis=0)
+    widths = largest - least
+    own = np.repeat(np.arange(len(widths)), widths)
+    step = np.arange(len(own)) - np.repeat(np.cumsum(widths) - widths, widths)
+    bits = np.zeros((len(solutions), -(-len(own) // WORD) * WORD), dtype=np.bool_)
+    bits[:, : len(own)] = (solutions - least)[:, own] > step
+    reach_of = np.maximum(largest - solutions, solutions - least).sum(axis=1)
+    order = np.argsort(-reach_of, kind="stable")
+    words = np.ascontiguousarray(np.packbits(bits, axis=1).view(np.uint64)[order])
+    return int(_farthest(words, reach_of[order]))
+
+
+@numba.njit(cache=True, nogil=True)
+def _farthest(words: Any, reach_of: Any) -> int:
     best = 0
-    for p in range(len(solutions)):
-        if reach[p] <= best:
+    for p in range(len(words)):
+        if reach_of[p] <= best:
             break
         for q in range(p):
             distance = 0
-            for i in range(solutions.shape[1]):
-                distance += abs(solutions[p, i] - solutions[q, i])
+            for k in range(words.shape[1]):
+                distance += _ones(words[p, k] ^ words[q, k])
             best = max(best, distance)
     return best
+
+
+@numba.njit(cache=True, nogil=True)
+def _ones(word: Any) -> int:
+    """The number of ones of a word of 64 bits: sums of neighboring bits, pairs, fours, and of bytes by one product."""
+    word = word - ((word >> np.uint64(1)) & np.uint64(0x5555555555555555))
+    word = (word & np.uint64(0x3333333333333333)) + ((word >> np.uint64(2)) & np.uint64(0x3333333333333333))
+    word = (word + (word >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
+    return int((word * np.uint64(0x0101010101010101)) >> np.uint64(56))

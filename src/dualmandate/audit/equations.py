@@ -101,6 +101,10 @@ class Equations:
         """Where a row was published."""
         return self.names[row] if self.names else f"number {row + 1}"
 
+    def only(self, rows: Integers) -> Equations:
+        """The equations of some rows, in their order."""
+        return Equations.of_matrix(self.matrix[rows], [self.name(int(row)) for row in rows] if self.names else ())
+
     def without(self, dropped: Mapping[str, Any] | set[str]) -> Equations:
         """The equations without tables of some names (the part of a row's name before its colon)."""
         kept = [row for row in range(self.rows) if self.name(row).split(":")[0] not in dropped]

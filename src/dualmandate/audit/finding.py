@@ -13,12 +13,14 @@ from dualmandate.audit.rates import Rate
 from dualmandate.errors import InvalidRequest
 
 Label = Literal["public", "internal"]
-Reference = Literal["published", "synthetic", "tabulated", "confidential", "draws"]
+Reference = Literal["published", "outside", "synthetic", "tabulated", "confidential", "booked", "draws"]
 REFERENCES: dict[Reference, str] = {
     "published": "the published numbers alone",
+    "outside": "the published numbers and a file from outside",
     "synthetic": "a synthetic population",
     "tabulated": "the file that was tabulated",
     "confidential": "the confidential file",
+    "booked": "the confidential file, by numbers with noise whose loss is booked in the ledger",
     "draws": "draws of the mechanism",
 }
 INTERNAL: frozenset[Reference] = frozenset({"tabulated", "confidential"})
@@ -62,7 +64,8 @@ class Finding:
     """One thing that an attack found, with all that is needed to judge it.
 
     `counted_in_full`: everything that could be tried was, so that the rate is no estimate and its interval a point.
-    `partial` says what a limit of time left open. `details` name single cells or records: they are shown inside alone.
+    `partial` says what a limit of time left open, `booked` what was paid for a number with noise. `details` name single
+    cells or records: they are shown inside alone.
     """
 
     attack: str
@@ -74,6 +77,7 @@ class Finding:
     reference: Reference  # what success is judged by
     counted_in_full: bool = False
     partial: str | None = None
+    booked: str | None = None  # the loss and the ledger's entry of a rate that was published
     details: tuple[str, ...] = field(default=(), repr=False)
 
     def __post_init__(self) -> None:
@@ -82,6 +86,12 @@ class Finding:
                 f"the finding '{self.claim}' without a baseline",
                 why="a rate alone does not separate an attack from a guess",
                 instead="state what somebody achieves without attacking",
+            )
+        if (self.booked is None) == (self.reference == "booked"):
+            raise InvalidRequest(
+                f"the finding '{self.claim}' that is published, and not booked, or booked for nothing",
+                why="what was judged by records is shown outside with noise alone, and after it was paid for",
+                instead="state the loss and the entry of the ledger",
             )
 
     @property
@@ -113,6 +123,7 @@ class Finding:
         lines.append(f"  attacker   {self.attacker_knows}")
         lines.append(f"  judged by  {REFERENCES[self.reference]}; {self.coarsening}")
         lines += [] if self.partial is None else [f"  not done   {self.partial}"]
+        lines += [] if self.booked is None else [f"  booked     {self.booked}"]
         return "\n".join(lines)
 
     def document(self, *, inside: bool = False) -> dict[str, object]:
@@ -128,6 +139,7 @@ class Finding:
             "coarsening": self.coarsening,
             "reference": self.reference,
             "partial": self.partial,
+            "booked": self.booked,
             "words": self.words(),
         }
         return {**found, "details": list(self.details)} if inside else found
@@ -165,6 +177,7 @@ class Effort:
     seconds: float = SECONDS
     workers: int = 1
     progress: Callable[[str], None] | None = field(default=None, compare=False)
+    counted: Callable[[str, int, int], None] | None = field(default=None, compare=False)  # what, done, of how many
 
     def __post_init__(self) -> None:
         if not 0 < self.seconds < 10**6 or self.workers < 1:
@@ -178,6 +191,11 @@ class Effort:
         """Tell what is being done."""
         if self.progress is not None:
             self.progress(words)
+
+    def count(self, words: str, done: int, of: int) -> None:
+        """Tell how much of it is done."""
+        if self.counted is not None:
+            self.counted(words, done, of)
 
 
 def nothing_to_compare(trials: int, *, who: str = "whoever has no tables") -> Baseline:

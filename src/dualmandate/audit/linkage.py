@@ -3,27 +3,34 @@
 An attacker has a file of names with place, sex and age (of some quality), and wants what only the agency has: race and
 origin. A link is *putative*; it is *confirmed* where the agency's own record of that person agrees. Whoever guesses the
 most frequent value of the place is often right too, so rates of everybody separate an attack from a guess badly: what
-separates them are people who are alone with their key in their place and unlike most of it (nonmodal uniques).
+separates them are people who are alone with their key in their place and unlike most of it, nonmodal uniques [ABCD23].
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from dualmandate.audit.rates import Rate
 from dualmandate.errors import InvalidTables
+from dualmandate.publication.sources import quoted
+from dualmandate.publication.wall import connected
 
 if TYPE_CHECKING:
     import pyarrow
+
+ROW = "@row"  # the column that numbers a file's rows; attributes have no such names
+PARTS = 10**9  # in which expected numbers are added: whole numbers add up the same in any order
+Linker = Callable[[Any, "Keys"], None]  # fills the table `links` (record, name) of a connection
 
 
 @dataclass(frozen=True)
 class Keys:
     """What files are linked by: a place, and keys from exact to coarse; and what the attacker is after.
 
-    `stages` are tried in turn: records and names that a stage linked are not linked again.
+    `stages` are tried in turn: records and names that a stage linked are not linked again. Each is coarser than the one
+    before it.
     """
 
     place: str
@@ -31,61 +38,241 @@ class Keys:
     secret: tuple[str, ...]
     person: str = "person"  # who, in the outside file and in the confidential one
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Every column of every stage, once."""
+        return tuple(dict.fromkeys(column for stage in self.stages for column in stage))
+
+    def words(self) -> str:
+        """What an attacker must know of somebody."""
+        return f"{self.place} and {', then '.join(' × '.join(stage) for stage in self.stages)} of named people"
+
+
+@dataclass(frozen=True, eq=False)
+class Claims:
+    """What an attacker says of each name: whether it was linked to a record, and the secret of that record.
+
+    `table` has a row a name: `person`, `place`, `linked`, `secret` as one value, and `proved`, whether every record of
+    the place is. `by_chance` is how many names are linked where as many records are drawn for each place from what
+    people everywhere are like.
+    """
+
+    table: pyarrow.Table = field(repr=False)
+    names: int
+    putative: int
+    by_chance: int
+
 
 @dataclass(frozen=True)
-class Linked:
-    """How many names an attack or a guess put to records, and how many of these are right."""
+class Group:
+    """Links of some people, how many are right, and how many of the same a guesser gets right who names everybody.
 
-    who: str
+    Guessers know the true shares of each place: one says its most frequent secret (modal), one draws a secret in
+    proportion (proportional, as an expected number, rounded). They are counted twice: for all names, beside the
+    confirmed rate, and for those names that the attack linked, beside its precision.
+    """
+
     names: int
     putative: int
     confirmed: int
+    modal: int
+    proportional: int
+    modal_on_links: int
+    proportional_on_links: int
+
+    @property
+    def putative_rate(self) -> Rate | None:
+        """The share of names that were linked; None where there are no names."""
+        return _rate(self.putative, self.names)
+
+    @property
+    def confirmed_rate(self) -> Rate | None:
+        """The share of names that were linked rightly; None where there are no names."""
+        return _rate(self.confirmed, self.names)
 
     @property
     def precision(self) -> Rate | None:
         """The share of links that are right; None where there are no links."""
-        return Rate(self.confirmed, self.putative) if self.putative else None
+        return _rate(self.confirmed, self.putative)
+
+    @property
+    def guesses(self) -> tuple[Rate, Rate] | None:
+        """What the modal and the proportional guesser get right of all names; None where there are none."""
+        return (Rate(self.modal, self.names), Rate(self.proportional, self.names)) if self.names else None
+
+    @property
+    def guesses_on_links(self) -> tuple[Rate, Rate] | None:
+        """What the modal and the proportional guesser get right of the linked names; None where there are none."""
+        if not self.putative:
+            return None
+        return Rate(self.modal_on_links, self.putative), Rate(self.proportional_on_links, self.putative)
 
 
 @dataclass(frozen=True)
 class Reidentification:
-    """Attack and baselines, for everybody and for nonmodal uniques; scored against confidential data, so internal.
+    """Links and guesses for everybody and for nonmodal uniques; scored against confidential data, so internal.
 
-    Guessers put the most frequent secret of the place to every name (modal), or draw one in proportion (proportional,
-    as an expected number, rounded).
+    `proved_uniques` are the nonmodal uniques of places whose every record is proved.
     """
 
-    everybody: tuple[Linked, Linked, Linked]  # attack, modal, proportional
-    nonmodal_uniques: tuple[Linked, Linked, Linked]
+    everybody: Group
+    nonmodal_uniques: Group
+    proved_uniques: Group
     attacker_knows: str
 
 
 def reidentify(
-    reconstructed: pyarrow.Table, outside: pyarrow.Table, confidential: pyarrow.Table, keys: Keys
+    reconstructed: pyarrow.Table, outside: pyarrow.Table, truth: pyarrow.Table, keys: Keys
 ) -> Reidentification:
     """Link reconstructed records to names, and judge the links by the confidential file.
 
-    All three have the place and the columns of the stages; `outside` and `confidential` the person; `reconstructed`
-    and `confidential` the secret.
+    All three have the place and the columns of the stages; `outside` and `truth` the person; `reconstructed` and
+    `truth` the secret.
     """
-    import duckdb
-
-    _check(reconstructed, (keys.place, *_columns(keys), *keys.secret), "reconstructed records")
-    _check(outside, (keys.place, *_columns(keys), keys.person), "outside file")
-    _check(confidential, (keys.place, *_columns(keys), *keys.secret, keys.person), "confidential file")
-    with duckdb.connect() as connection:
-        for name, table in (("recon", reconstructed), ("names", outside), ("truth", confidential)):
-            connection.register(f"{name}_given", table)
-            connection.execute(f"create table {name} as select *, row_number() over () as row from {name}_given")
-        _link(connection, keys)
-        _judge(connection, keys)
-        groups = [_counted(connection, where) for where in ("true", "nonmodal and alone")]
-    knows = f"{keys.place} and {', then '.join(' × '.join(stage) for stage in keys.stages)} of named people"
-    return Reidentification(groups[0], groups[1], knows)
+    return judge(put_names(reconstructed, outside, keys), truth, keys)
 
 
-def _columns(keys: Keys) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(column for stage in keys.stages for column in stage))
+def put_names(
+    reconstructed: pyarrow.Table,
+    outside: pyarrow.Table,
+    keys: Keys,
+    *,
+    linker: Linker | None = None,
+    proved: str | None = None,
+) -> Claims:
+    """Link each record to one name at most, stage after stage, and say of each name what its record says.
+
+    Names with equal keys take records in the order of a digest of the name, which says nothing about them. `proved` is
+    a column of `reconstructed` that says whether every record of its place is proved.
+    """
+    _check(reconstructed, (keys.place, *keys.columns, *keys.secret), "reconstructed records")
+    _check(outside, (keys.place, *keys.columns, keys.person), "outside file")
+    with connected() as connection:
+        person = f"{quoted(keys.person)}::VARCHAR"
+        proof = "false" if proved is None else quoted(proved)
+        _keyed(connection, "recon", reconstructed, keys, f"{_secret(keys)} AS secret, {proof} AS proved")
+        _keyed(connection, "names", outside, keys, f"{person} AS person, md5({person}) AS lot")
+        connection.execute("CREATE TEMP TABLE links (record BIGINT, name BIGINT)")
+        (linker or link_in_stages)(connection, keys)
+        by_chance = _by_chance(connection, keys)
+        table = connection.sql(
+            """WITH proofs AS (SELECT place, bool_and(proved) AS proved FROM recon GROUP BY place)
+            SELECT names.person, names.place, links.name IS NOT NULL AS linked, recon.secret,
+                   coalesce(proofs.proved, false) AS proved
+            FROM names LEFT JOIN links ON links.name = names.row LEFT JOIN recon ON recon.row = links.record
+            LEFT JOIN proofs ON proofs.place = names.place ORDER BY names.row"""
+        ).to_arrow_table()
+        (putative,) = _numbers(connection, "SELECT count(*) FROM links")
+    return Claims(table, table.num_rows, putative, by_chance)
+
+
+def link_in_stages(connection: Any, keys: Keys) -> None:
+    """Equal keys are linked, one record to one name, stage after stage."""
+    for stage in keys.stages:
+        on = ", ".join(("place", *(f"k{keys.columns.index(column)}" for column in stage)))
+        connection.execute(
+            f"""INSERT INTO links
+            WITH r AS (SELECT row, {on}, row_number() OVER (PARTITION BY {on} ORDER BY row) AS turn
+                       FROM recon ANTI JOIN links ON links.record = recon.row),
+                 n AS (SELECT row, {on}, row_number() OVER (PARTITION BY {on} ORDER BY lot, row) AS turn
+                       FROM names ANTI JOIN links ON links.name = names.row)
+            SELECT r.row, n.row FROM r JOIN n USING ({on}, turn)"""
+        )
+
+
+def judge(claims: Claims, truth: pyarrow.Table, keys: Keys) -> Reidentification:
+    """How many claims are right by the agency's own records, beside guessers who know the shares of each place.
+
+    A person who stands in the file more than once is judged by the first record; one who lives elsewhere is no match.
+    """
+    _check(truth, (keys.place, *keys.stages[-1], *keys.secret, keys.person), "confidential file")
+    with connected() as connection:
+        widest = ", ".join(quoted(column) for column in keys.stages[-1])
+        connection.register("truth_given", _with_rows(truth))
+        connection.register("claims", claims.table)
+        connection.execute(
+            f"""CREATE TEMP TABLE truth AS SELECT {quoted(ROW)} AS row, {quoted(keys.person)}::VARCHAR AS person,
+                {quoted(keys.place)} AS place, {_secret(keys)} AS secret, row({widest}, 0) AS widest FROM truth_given"""
+        )
+        connection.execute(_JUDGED)
+        groups = [_counted(connection, where) for where in ("true", "nonmodal", "nonmodal AND proved")]
+    return Reidentification(groups[0], groups[1], groups[2], keys.words())
+
+
+_JUDGED = f"""CREATE TEMP TABLE judged AS
+WITH shares AS (SELECT place, secret, count(*) AS alike FROM truth GROUP BY ALL),
+     places AS (SELECT place, sum(alike)::BIGINT AS records, max(alike) AS most,
+                       first(secret ORDER BY alike DESC, secret) AS modal FROM shares GROUP BY place),
+     alone AS (SELECT place, widest FROM truth GROUP BY ALL HAVING count(*) = 1),
+     once AS (SELECT * FROM truth QUALIFY row_number() OVER (PARTITION BY person ORDER BY row) = 1),
+     known AS (SELECT once.person, place, secret, modal, alike, records,
+                      alike < most AND alone.place IS NOT NULL AS nonmodal
+               FROM once JOIN shares USING (place, secret) JOIN places USING (place)
+               LEFT JOIN alone USING (place, widest))
+SELECT claims.linked, claims.proved, coalesce(claims.linked AND claims.secret = known.secret, false) AS correct,
+       coalesce(known.secret = known.modal, false) AS modal_right,
+       coalesce(round({PARTS} * alike / records), 0)::BIGINT AS chance, coalesce(nonmodal, false) AS nonmodal
+FROM claims LEFT JOIN known ON known.person = claims.person AND known.place = claims.place"""
+
+
+def _counted(connection: Any, where: str) -> Group:
+    names, putative, confirmed, modal, chance, modal_linked, chance_linked = _numbers(
+        connection,
+        f"""SELECT count(*), count(*) FILTER (linked), count(*) FILTER (correct), count(*) FILTER (modal_right),
+            sum(chance), count(*) FILTER (linked AND modal_right), sum(chance) FILTER (linked)
+        FROM judged WHERE {where}""",
+    )
+    drawn = min(round(chance / PARTS), names), min(round(chance_linked / PARTS), putative)
+    return Group(names, putative, confirmed, modal, drawn[0], modal_linked, drawn[1])
+
+
+def _by_chance(connection: Any, keys: Keys) -> int:
+    """Links to as many records a place, with keys drawn from those of all names: Σ min(names, records × share).
+
+    At the widest key, where all stages end.
+    """
+    on = ", ".join(f"k{keys.columns.index(column)}" for column in keys.stages[-1]) or "0"
+    (parts,) = _numbers(
+        connection,
+        f"""WITH keyed AS (SELECT place, row({on}, 0) AS key FROM names),
+            own AS (SELECT place, key, count(*) AS names FROM keyed GROUP BY ALL),
+            everywhere AS (SELECT key, count(*) AS names FROM keyed GROUP BY key),
+            sizes AS (SELECT place, count(*) AS records FROM recon GROUP BY place)
+        SELECT sum(round({PARTS} * least(own.names, sizes.records * everywhere.names / (SELECT count(*) FROM keyed)))
+                   ::BIGINT)
+        FROM own JOIN everywhere USING (key) JOIN sizes USING (place)""",
+    )
+    return round(parts / PARTS)
+
+
+def _keyed(connection: Any, name: str, table: pyarrow.Table, keys: Keys, more: str) -> None:
+    """A file as the table `name`: its rows in order, the place, and every key as k0, k1, …."""
+    connection.register(f"{name}_given", _with_rows(table))
+    columns = ", ".join(f"{quoted(column)} AS k{number}" for number, column in enumerate(keys.columns))
+    connection.execute(
+        f"CREATE TEMP TABLE {name} AS SELECT {quoted(ROW)} AS row, {quoted(keys.place)} AS place, {columns}, {more} "
+        f"FROM {name}_given"
+    )
+
+
+def _with_rows(table: pyarrow.Table) -> pyarrow.Table:
+    """The engine reads in any order: rows are numbered before."""
+    import numpy as np
+    import pyarrow
+
+    return table.append_column(ROW, pyarrow.array(np.arange(table.num_rows)))
+
+
+def _secret(keys: Keys) -> str:
+    return f"row({', '.join(quoted(column) for column in keys.secret)}, 0)"
+
+
+def _numbers(connection: Any, statement: str) -> tuple[int, ...]:
+    return tuple(int(number or 0) for number in connection.execute(statement).fetchall()[0])
+
+
+def _rate(successes: int, trials: int) -> Rate | None:
+    return Rate(successes, trials) if trials else None
 
 
 def _check(table: pyarrow.Table, columns: Sequence[str], what: str) -> None:
@@ -96,63 +283,3 @@ def _check(table: pyarrow.Table, columns: Sequence[str], what: str) -> None:
             why="files are linked and judged by these columns",
             instead="name the columns of all three files alike",
         )
-
-
-def _link(connection: Any, keys: Keys) -> None:
-    """One record to one name, stage after stage; within a key in the order of the files, which says nothing."""
-    connection.execute("create table links (record bigint, name bigint)")
-    for stage in keys.stages:
-        on = ", ".join(f'"{column}"' for column in (keys.place, *stage))
-        connection.execute(
-            f"""insert into links
-            with r as (select row, {on}, row_number() over (partition by {on} order by row) as turn
-                       from recon where row not in (select record from links)),
-                 n as (select row, {on}, row_number() over (partition by {on} order by row) as turn
-                       from names where row not in (select name from links))
-            select r.row, n.row from r join n using ({on}, turn)"""
-        )
-
-
-def _judge(connection: Any, keys: Keys) -> None:
-    """For every name that the agency knows: whether each method is right, and whether the person stands out."""
-    place, person = f'"{keys.place}"', f'"{keys.person}"'
-    secret = ", ".join(f'"{column}"' for column in keys.secret)
-    row_of = f"row({secret})"
-    widest = ", ".join(f'"{column}"' for column in (keys.place, *keys.stages[-1]))
-    connection.execute(
-        f"""create table secrets as select {place}, {row_of} as secret, count(*) as records from truth group by all"""
-    )
-    connection.execute(
-        f"""create table places as select {place}, sum(records) as records,
-            arg_max(secret, (records, secret)) as modal from secrets group by all"""
-    )
-    connection.execute(
-        f"""create table judged as
-        with alone as (select {widest}, count(*) = 1 as alone from truth group by {widest}),
-             known as (select {person}, {place}, {row_of} as secret, alone from truth join alone using ({widest})),
-             linked as (select l.name, {", ".join(f'recon."{column}"' for column in keys.secret)}
-                        from links l join recon on recon.row = l.record)
-        select names.row, linked.name is not null as linked,
-               coalesce(row({", ".join(f'linked."{column}"' for column in keys.secret)}) = known.secret, false)
-                   and linked.name is not null as correct,
-               coalesce(known.secret = places.modal, false) as modal_right,
-               coalesce(secrets.records / places.records, 0.0) as chance,
-               coalesce(known.secret <> places.modal, false) as nonmodal, coalesce(alone, false) as alone
-        from names
-        left join known on known.{person} = names.{person} and known.{place} = names.{place}
-        left join linked on linked.name = names.row
-        left join places on places.{place} = names.{place}
-        left join secrets on secrets.{place} = names.{place} and secrets.secret = known.secret"""
-    )
-
-
-def _counted(connection: Any, where: str) -> tuple[Linked, Linked, Linked]:
-    names, linked, right, modal, chance = connection.execute(
-        f"""select count(*), sum(linked::int), sum(correct::int), sum(modal_right::int), sum(chance)
-        from judged where {where}"""
-    ).fetchone()
-    return (
-        Linked("attack", names, int(linked or 0), int(right or 0)),
-        Linked("modal guesser", names, names, int(modal or 0)),
-        Linked("proportional guesser", names, names, round(float(chance or 0.0))),
-    )

@@ -7,13 +7,16 @@ head back to its tail through what all others can still take up or give away.
 
 from __future__ import annotations
 
+import math
+import time
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dualmandate.audit.equations import Equations, Integers
 
-LARGEST_CAPACITY = 2**30  # scipy's flows are numbers of 32 bits
+LARGEST_FLOW = 2**31  # scipy's flows are numbers of 32 bits
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,28 +27,42 @@ class Network:
     heads: Integers = field(repr=False)
     nodes: int
 
-    def extremes(self, start: Integers, bounds: tuple[Integers, Integers]) -> tuple[Integers, Integers]:
-        """The least and the largest value of each unknown over all solutions, from one solution within the bounds."""
+    def fits(self, start: Integers, bounds: tuple[Integers, Integers]) -> bool:
+        """Whether no flow can be larger than the numbers that flows are counted in."""
+        return int((bounds[1] - bounds[0]).sum()) < LARGEST_FLOW and bool(
+            ((bounds[0] <= start) & (start <= bounds[1])).all()
+        )
+
+    def extremes(
+        self, start: Integers, bounds: tuple[Integers, Integers], asked: Integers, ends: float = math.inf
+    ) -> tuple[Integers, Integers, NDArray[np.bool_]]:
+        """The least and the largest value of some unknowns over all solutions, from one solution within the bounds.
+
+        And for which of those `asked` for they were found before the clock says `ends`: the bounds of others stand.
+        """
         from scipy.sparse import csr_array
         from scipy.sparse.csgraph import maximum_flow
 
-        least, largest = start.copy(), start.copy()
+        least, largest = bounds[0].copy(), bounds[1].copy()
+        found = np.zeros(len(start), dtype=np.bool_)
         down, up = start - bounds[0], bounds[1] - start
-        for i in range(len(start)):
+        for i in asked.tolist():
+            if time.monotonic() >= ends:
+                break
+            found[i] = True
+            tail, head = int(self.tails[i]), int(self.heads[i])
+            if tail == head:
+                continue
             others = np.arange(len(start)) != i
             sources = np.concatenate([self.tails[others], self.heads[others]])
             targets = np.concatenate([self.heads[others], self.tails[others]])
-            room = np.minimum(np.concatenate([up[others], down[others]]), LARGEST_CAPACITY).astype(np.int32)
+            room = np.concatenate([up[others], down[others]]).astype(np.int32)
             graph = csr_array((room, (sources, targets)), shape=(self.nodes, self.nodes))
             graph.sum_duplicates()
-            tail, head = int(self.tails[i]), int(self.heads[i])
-            if tail == head:
-                least[i], largest[i] = bounds[0][i], bounds[1][i]
-                continue
             # to raise i by one, one must come back from its head to its tail; to lower it, go the other way round
-            largest[i] += min(int(maximum_flow(graph, head, tail).flow_value), int(up[i]))
-            least[i] -= min(int(maximum_flow(graph, tail, head).flow_value), int(down[i]))
-        return least, largest
+            largest[i] = start[i] + min(int(maximum_flow(graph, head, tail).flow_value), int(up[i]))
+            least[i] = start[i] - min(int(maximum_flow(graph, tail, head).flow_value), int(down[i]))
+        return least, largest, found
 
 
 def network_of(equations: Equations) -> Network | None:

@@ -7,6 +7,7 @@ finds. All draws come from a key of the audit's own.
 from __future__ import annotations
 
 import hashlib
+import math
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -69,12 +70,17 @@ def cell_key_noise(counts: Integers, keys: Integers, *, deviation: float, most: 
     return np.where(counts > 0, np.maximum(counts + noise, 0), 0)
 
 
-def top_code(values: Floats, *, quantile: float) -> Floats:
-    """Top-coding: values above a quantile are replaced by the mean of those above it."""
-    _check_share(quantile)
-    cap = np.quantile(values, quantile)
-    above = values > cap
-    return np.where(above, values[above].mean() if above.any() else cap, values)
+def top_cap(values: Floats, *, share: float) -> float:
+    """Where the top begins: the largest number so that at least this share of the values is not below it."""
+    _check_share(share)
+    top = max(math.ceil(share * len(values) - 1e-9), 1)  # less what a share in decimals is too large by
+    return float(np.sort(values)[-top])
+
+
+def top_code(values: Floats, *, cap: float) -> Floats:
+    """Top-coding: values from the cap on are replaced by their mean."""
+    top = values >= cap
+    return np.where(top, values[top].mean() if top.any() else cap, values)
 
 
 def microaggregate(values: Floats, *, size: int) -> Floats:

@@ -8,6 +8,7 @@ then the number of solutions is proved.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -16,12 +17,14 @@ from itertools import pairwise, product
 from math import ceil, floor, prod
 from typing import Any
 
+from dualmandate.audit.conflicts import HOW
 from dualmandate.errors import InvalidTables, TooLarge
 
 SECONDS = 60.0
 MOST_PERSONS = 30
 MOST_SOLUTIONS = 1000
 MOST_KINDS = 256
+QUESTIONS = 10  # whose time the search for all lists of one place may take
 
 Person = tuple[int, tuple[str, ...]]  # the number, and the level of each category
 
@@ -129,7 +132,8 @@ def reconstruct_persons(
 ) -> PersonReconstruction:
     """Every list of persons with these statistics; refused where there is none.
 
-    The statistic of the empty group says how many persons there are. `seconds` bound the search for each solution.
+    The statistic of the empty group says how many persons there are. `seconds` bound the search for each solution, ten
+    times as many that for all of them.
     """
     from ortools.sat.python import cp_model
 
@@ -141,7 +145,8 @@ def reconstruct_persons(
     solver.parameters.random_seed = 2019
     solver.parameters.max_time_in_seconds = seconds
     found: list[tuple[Person, ...]] = []
-    while len(found) < most_solutions:
+    ends = time.monotonic() + QUESTIONS * seconds
+    while len(found) < most_solutions and (not found or time.monotonic() < ends):
         status = solver.solve(model.model)
         if status == cp_model.INFEASIBLE:
             if not found:
@@ -273,14 +278,23 @@ def _contradiction(variables: Variables, statistics: Sequence[Statistic], second
     """The refusal: statistics are left out one by one as long as the rest contradicts itself."""
     from ortools.sat.python import cp_model
 
+    ends, sure = time.monotonic() + seconds, True  # one question: which of them contradict each other
+
     def contradict(some: Sequence[Statistic]) -> bool:
+        nonlocal sure
+        left = ends - time.monotonic()
+        if left <= 0:
+            sure = False
+            return False
         model = _Model(variables, _persons(statistics))
         for statistic in some:
             model.say(statistic)
         solver = cp_model.CpSolver()
         solver.parameters.num_workers = 1
-        solver.parameters.max_time_in_seconds = seconds
-        return bool(solver.solve(model.model) == cp_model.INFEASIBLE)
+        solver.parameters.max_time_in_seconds = left
+        status = solver.solve(model.model)
+        sure &= status != cp_model.UNKNOWN
+        return bool(status == cp_model.INFEASIBLE)
 
     kept = list(statistics)
     for statistic in statistics:
@@ -289,6 +303,6 @@ def _contradiction(variables: Variables, statistics: Sequence[Statistic], second
             kept = fewer
     return InvalidTables(
         f"the statistics contradict each other: {', '.join(each.name for each in kept)}",
-        why="no persons have all of them, and none of them can be left out",
+        why=f"no {_persons(statistics):,} persons have all of them ({HOW['minimal' if sure else 'unfinished']})",
         instead="check these statistics, and the rules and ranges that go with them",
     )

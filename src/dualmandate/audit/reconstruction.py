@@ -7,8 +7,7 @@ solution variability in [ABCD23], the largest distance between two solutions as 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,14 +15,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualmandate.audit.conflicts import contradiction
-from dualmandate.audit.enumeration import enumerate_piece, farthest, piece_equations, pieces
+from dualmandate.audit.enumeration import enumerate_piece, farthest, piece_equations, pieces, reach
 from dualmandate.audit.equations import Equations, Integers, checked_values
+from dualmandate.audit.in_order import in_order
 from dualmandate.audit.propagation import UNBOUNDED, propagate
 from dualmandate.audit.solving import farthest_apart, first_solution, ranges
 from dualmandate.errors import InvalidTables
 
 SECONDS = 10.0  # that a solver may think about one piece
 AT_ONCE = 64  # places a piece of work
+MANY = 1024  # places whose hidden numbers are looked at together
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,26 +77,49 @@ def reconstruct(
     equations: Equations,
     values: NDArray[Any],
     *,
+    hidden: NDArray[np.bool_] | None = None,
     impossible: NDArray[np.bool_] | None = None,
     variability: bool = True,
     seconds: float = SECONDS,
     workers: int = 1,
-    progress: Callable[[int], None] | None = None,
 ) -> Iterator[Reconstruction]:
     """What the tables of each place give away, place after place; shape of `values`: (places, rows).
 
-    `impossible` marks structural zeros. Tables that contradict each other are refused with a smallest set that does.
+    `hidden` marks suppressed numbers in the same shape: what stands there is not looked at. `impossible` marks
+    structural zeros. Tables that contradict each other are refused with a smallest set that does, after the places
+    before them.
     """
-    whole = checked_values(equations, values)
-    _check_covered(equations, impossible)
+    whole = checked_values(equations, values if hidden is None else np.where(hidden, 0, values))
+    marks = None if hidden is None else np.atleast_2d(hidden)
     most = None if impossible is None else np.where(impossible, 0, UNBOUNDED)
     ask = _Question(equations, most, variability, seconds)
-    chunks = [whole[start : start + AT_ONCE] for start in range(0, len(whole), AT_ONCE)]
-    with ThreadPoolExecutor(workers) as pool:  # the kernels and the solver leave other threads alone
-        for found in pool.map(ask, chunks) if workers > 1 else map(ask, chunks):
-            yield from found
-            if progress is not None:
-                progress(len(found))
+    starts = range(0, len(whole), AT_ONCE)
+    chunks = (
+        (whole[start : start + AT_ONCE], None if marks is None else marks[start : start + AT_ONCE]) for start in starts
+    )
+    _check_covered(equations, marks, impossible)
+    for found in in_order(ask, chunks, workers):
+        for each in found:
+            if isinstance(each, InvalidTables):
+                raise each
+            yield each
+
+
+def uncovered(
+    equations: Equations, hidden: NDArray[np.bool_] | None, impossible: NDArray[np.bool_] | None
+) -> NDArray[np.bool_]:
+    """Places in which some possible cell is counted by no number that is shown; one answer where nothing is hidden.
+
+    `hidden` has shape (places, rows), `impossible` (unknowns,).
+    """
+    counted = (equations.matrix > 0).astype(np.int64)
+    marks = np.zeros((1, equations.rows), dtype=np.bool_) if hidden is None else hidden
+    possible = slice(None) if impossible is None else ~impossible
+    parts = [np.zeros(0, dtype=np.bool_)]
+    for start in range(0, len(marks), MANY):
+        shown = (~marks[start : start + MANY]).astype(np.int64)
+        parts.append(((counted.T @ shown.T)[possible] == 0).any(axis=0))
+    return np.concatenate(parts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,21 +129,36 @@ class _Question:
     variability: bool
     seconds: float
 
-    def __call__(self, values: Integers) -> list[Reconstruction]:
-        low, high, contradicting = propagate(self.equations, values, values, most=self.most)
-        if contradicting.any():
-            raise contradiction(self.equations, values[int(np.argmax(contradicting))], self.most)
-        return [self._place(*each) for each in zip(values, low, high, strict=True)]
+    def __call__(self, chunk: tuple[Integers, NDArray[np.bool_] | None]) -> list[Reconstruction | InvalidTables]:
+        """Some places; the first one that contradicts itself is the last that is answered, with its refusal."""
+        values, hidden = chunk
+        upper = values if hidden is None else np.where(hidden, UNBOUNDED, values)
+        low, high, contradicting = propagate(self.equations, values, upper, most=self.most)
+        found: list[Reconstruction | InvalidTables] = []
+        for place, own in enumerate(values):
+            shown = None if hidden is None or not hidden[place].any() else ~hidden[place]
+            solved = None if contradicting[place] else self._place(own, shown, low[place], high[place])
+            if solved is None:
+                return [*found, self._contradiction(own, shown)]
+            found.append(solved)
+        return found
 
-    def _place(self, values: Integers, low: Integers, high: Integers) -> Reconstruction:
+    def _contradiction(self, values: Integers, shown: NDArray[np.bool_] | None) -> InvalidTables:
+        rows = np.arange(self.equations.rows) if shown is None else np.flatnonzero(shown)
+        return contradiction(self.equations.only(rows), values[rows], self.most, seconds=self.seconds)
+
+    def _place(
+        self, values: Integers, shown: NDArray[np.bool_] | None, low: Integers, high: Integers
+    ) -> Reconstruction | None:
+        """One place; None where its tables contradict each other."""
         counts: Integers | None = low.copy()
         least, largest = low.copy(), high.copy()
         solutions, complete, proved, apart, most_apart = 1, True, True, 0, 0
-        for free in pieces(self.equations, low, high):
-            piece, *left = piece_equations(self.equations, free, (values, values), low)
+        for free in pieces(self.equations, low, high, shown):
+            piece, *left = piece_equations(self.equations, free, (values, values), low, shown)
             found = self._piece(piece, (left[0], left[1]), (low[free], high[free]))
             if found is None:
-                raise contradiction(self.equations, values, self.most)
+                return None
             least[free], largest[free] = found.least, found.largest
             if found.solution is None:
                 counts = None
@@ -151,11 +190,14 @@ class _Question:
         if solution is None or not self.variability:
             width = int((bounds[1] - bounds[0]).sum())
             return _Piece(solution, bounds[0], bounds[1], found, False, 0, width, False)
-        gap = farthest_apart(piece, values, bounds, seconds=self.seconds)
+        least, largest, proved = reach(piece, values, bounds, np.vstack([listed, solution]))
+        within = (least, largest) if proved else bounds
+        gap = farthest_apart(piece, values, within, seconds=self.seconds)
         if gap.most == 0:
             return _Piece(solution, solution, solution, 1, True, 0, 0, True)
-        known = np.vstack([listed, solution, *([] if gap.ends is None else gap.ends)])
-        least, largest, proved = ranges(piece, values, bounds, known=known, seconds=self.seconds)
+        if not proved:
+            known = np.vstack([least, largest, *([] if gap.ends is None else gap.ends)])
+            least, largest, proved = ranges(piece, values, bounds, known=known, seconds=self.seconds)
         return _Piece(solution, least, largest, found, False, gap.found, gap.most, proved and gap.found == gap.most)
 
 
@@ -171,12 +213,14 @@ class _Piece:
     proved: bool
 
 
-def _check_covered(equations: Equations, impossible: NDArray[np.bool_] | None) -> None:
-    counted = np.zeros(equations.size, dtype=np.bool_) if impossible is None else impossible.copy()
-    counted[equations.cells[equations.coefficients > 0]] = True
-    if not counted.all():
+def _check_covered(
+    equations: Equations, hidden: NDArray[np.bool_] | None, impossible: NDArray[np.bool_] | None
+) -> None:
+    bare = uncovered(equations, hidden, impossible)
+    if bare.any():
+        place = f" in {int(bare.sum()):,} of {len(bare):,} places" if hidden is not None else ""
         raise InvalidTables(
-            f"{int((~counted).sum()):,} of {equations.size:,} cells are counted in no table",
+            f"some cells are counted in no table{place}",
             why="nothing bounds how many records they hold",
             instead="add a table that counts everybody, or mark cells that cannot occur",
         )

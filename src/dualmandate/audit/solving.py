@@ -5,6 +5,7 @@ What it could not prove in its time is said. CP-SAT first; where it neither find
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -44,7 +45,8 @@ def farthest_apart(piece: Equations, values: Bounds, bounds: Bounds, *, seconds:
     """The largest distance between two solutions; 0 proves that there is one only.
 
     Two solutions are x and x + p − q with p and q not both above 0 for one unknown. As p − q satisfies the equations
-    with 0 on the right, bounds from linear programs are tight, which they are not for two copies of x.
+    with 0 on the right, bounds from linear programs are tight, which they are not for two copies of x; and as only one
+    of p and q is above 0, already x + p and x − q keep within the bounds, which says more than x + p − q does.
     """
     from ortools.sat.python import cp_model
 
@@ -55,7 +57,8 @@ def farthest_apart(piece: Equations, values: Bounds, bounds: Bounds, *, seconds:
         rises = model.new_bool_var("")
         model.add(more[i] <= width * rises)
         model.add(less[i] <= width - width * rises)
-        model.add_linear_constraint(unknowns[i] + more[i] - less[i], int(bounds[0][i]), int(bounds[1][i]))
+        model.add(unknowns[i] + more[i] <= int(bounds[1][i]))
+        model.add(unknowns[i] - less[i] >= int(bounds[0][i]))
         if i == 0:
             model.add(rises == 1)  # the two may change places
     if np.array_equal(*values):
@@ -78,14 +81,15 @@ def ranges(
 ) -> tuple[Integers, Integers, bool]:
     """The least and the largest value of each unknown over all solutions, and whether that is proved.
 
-    `known` are some solutions, shape (solutions, unknowns). Each further one that is found leaves the present range of
-    as many unknowns as possible; where none leaves any, the ranges are right. Without proof, `bounds` stand.
+    `known` are some solutions, or least and largest values of some, shape (…, unknowns). Each further one that is found
+    leaves the present range of as many unknowns as possible; where none leaves any, the ranges are right. Without
+    proof, `bounds` stand.
     """
     from ortools.sat.python import cp_model
 
     least, largest = known.min(axis=0), known.max(axis=0)
     model, unknowns = _model(piece, values, bounds)
-    solver = _solver(seconds)
+    solver, ends = _solver(seconds), time.monotonic() + seconds  # all of it is one question
     while True:
         model.clear_objective()
         leaving = []
@@ -99,6 +103,7 @@ def ranges(
         if not leaving:
             return least, largest, True
         model.maximize(sum(leaving))
+        solver.parameters.max_time_in_seconds = max(ends - time.monotonic(), 0.0)
         status = solver.solve(model)
         if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
             return bounds[0], bounds[1], False
@@ -137,6 +142,8 @@ def _solver(seconds: float) -> Any:
     solver.parameters.num_workers = 1
     solver.parameters.random_seed = 2019
     solver.parameters.linearization_level = 2
+    solver.parameters.cp_model_probing_level = 0  # bounds were propagated before
+    solver.parameters.symmetry_level = 0  # unknowns of a piece hardly ever are alike
     solver.parameters.max_time_in_seconds = seconds
     return solver
 

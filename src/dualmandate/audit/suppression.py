@@ -6,16 +6,16 @@ published numbers reaches each of them. A cell whose bounds meet was not suppres
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dualmandate.audit.conflicts import HOW, Bounded, smallest_conflict
 from dualmandate.audit.enumeration import piece_equations, pieces
 from dualmandate.audit.equations import Equations, Integers
-from dualmandate.audit.extremes import extremes
+from dualmandate.audit.extremes import SECONDS, extremes
 from dualmandate.audit.propagation import UNBOUNDED, propagate
 from dualmandate.errors import InvalidTables
 
@@ -48,6 +48,7 @@ class SuppressionAudit:
     cells: Integers = field(repr=False)  # which cells were suppressed
     least: Integers = field(repr=False)
     largest: Integers = field(repr=False)  # `UNBOUNDED` where nothing bounds it
+    reached: NDArray[np.bool_] = field(repr=False)  # whether the range is sharp; else time ended, and it may be wide
     programs: int  # linear programs and flows that this took
 
     @property
@@ -62,8 +63,28 @@ class SuppressionAudit:
         `truth` is confidential: what follows from it belongs inside the wall.
         """
         value = np.asarray(truth)[self.cells]
+        return np.asarray(self.cells[self._fails(value, share) & (value > 0)])
+
+    def surely_unprotected(self, *, share: float) -> NDArray[np.bool_]:
+        """Which suppressed cells fail their protection interval whatever they hold, or follow exactly; shape (cells,).
+
+        Known from published numbers alone. The lower end of an interval rises with the value, and so does its upper
+        end: the least value whose lower end is possible has the least upper end of all that could be protected.
+        """
+        known = self.least == self.largest
+        if share >= 1:
+            return np.asarray(known | (self.least > 0))  # 0 must be possible
+        # v − floor(share·v) ≥ least where (1 − share)·v > least − 1
+        value = np.floor((self.least - 1) / (1 - share)).astype(np.int64) - 1
+        for _ in range(3):  # floats may have missed the least such value by a little
+            value = np.where(value - np.floor(share * value) < self.least, value + 1, value)
+        value = np.maximum(value, self.least)
+        bounded = self.largest < UNBOUNDED
+        return np.asarray(known | (bounded & ((value > self.largest) | self._fails(value, share))))
+
+    def _fails(self, value: NDArray[Any], share: float) -> NDArray[np.bool_]:
         low, high = value - np.floor(share * value), value + np.ceil(share * value)
-        return np.asarray(self.cells[((self.least > low) | (self.largest < high)) & (value > 0)])
+        return np.asarray((self.least > low) | (self.largest < high))
 
 
 def audit_suppression(
@@ -71,31 +92,40 @@ def audit_suppression(
     *,
     least: Integers | None = None,
     largest: Integers | None = None,
-    progress: Callable[[int], None] | None = None,
+    wanted: NDArray[np.bool_] | None = None,
+    seconds: float = SECONDS,
 ) -> SuppressionAudit:
     """The sharp range of every suppressed cell; refused where the published numbers contradict each other.
 
-    `least` and `largest` are what an attacker knows of each cell beforehand (0, and nothing); shape (cells,).
+    `least` and `largest` are what an attacker knows of each cell beforehand (0, and nothing); shape (cells,). Cells
+    that share no sum with others are a question of their own: `seconds` limit each, and what they leave open is said.
+    `wanted` are the suppressed cells whose range is asked for, all where not stated; shape (cells,).
     """
     hidden = tables.suppressed
     low = np.where(hidden, 0 if least is None else least, tables.values)
     high = np.where(hidden, UNBOUNDED if largest is None else largest, tables.values)
-    nothing = np.zeros((1, tables.relations.rows), dtype=np.int64)
+    given = Bounded(tables.relations, np.zeros(tables.relations.rows, dtype=np.int64), low, high)
+    nothing = given.values[None]
     lows, highs, wrong = propagate(tables.relations, nothing, nothing, least=low, most=high)
     if wrong[0]:
-        raise _contradiction(tables)
+        raise _contradiction(tables, given, seconds)
     low, high = lows[0], highs[0]
-    programs = 0
+    programs, reached = 0, np.ones(tables.relations.size, dtype=np.bool_)
     for free in pieces(tables.relations, low, high):
-        if progress is not None:
-            progress(len(free))
+        asked = None if wanted is None else wanted[free]
+        if asked is not None and not asked.any():
+            continue
         piece, *values = piece_equations(tables.relations, free, (nothing[0], nothing[0]), low)
         if _is_tree(piece):
             continue  # where no equations form a circle, bounds that agree pairwise are reached
-        low[free], high[free], solved = extremes(piece, values[0], (low[free], high[free]))
-        programs += solved
-    cells = np.flatnonzero(hidden)
-    return SuppressionAudit(cells, low[cells], high[cells], programs)
+        try:
+            found = extremes(piece, values[0], (low[free], high[free]), wanted=asked, seconds=seconds)
+        except InvalidTables:
+            raise _contradiction(tables, given, seconds) from None
+        low[free], high[free], reached[free] = found.least, found.largest, found.reached
+        programs += found.programs
+    cells = np.flatnonzero(hidden if wanted is None else hidden & wanted)
+    return SuppressionAudit(cells, low[cells], high[cells], reached[cells], programs)
 
 
 def additive_relations(shape: tuple[int, ...]) -> Equations:
@@ -133,19 +163,24 @@ def _is_tree(piece: Equations) -> bool:
     return plain and len(piece.cells) == piece.rows + piece.size - 1
 
 
-def _contradiction(tables: LinkedTables) -> InvalidTables:
-    known = ~tables.suppressed
-    for row in range(tables.relations.rows):
-        part = slice(tables.relations.starts[row], tables.relations.starts[row + 1])
-        cells = tables.relations.cells[part]
-        if known[cells].all() and int(tables.relations.coefficients[part] @ tables.values[cells]) != 0:
-            return InvalidTables(
-                f"'{tables.relations.name(row)}' does not add up",
-                why="its parts and its total are all published, and differ",
-                instead="check the table, or leave this sum out",
-            )
+def _contradiction(tables: LinkedTables, given: Bounded, seconds: float) -> InvalidTables:
+    """The refusal: a sum that is published whole and does not add up, else a smallest set of sums that contradict."""
+    relations, known = tables.relations, ~tables.suppressed
+    counts = abs(relations.matrix) @ tables.suppressed.astype(np.int64)
+    wrong = np.flatnonzero((counts == 0) & (relations.matrix @ np.where(known, tables.values, 0) != 0))
+    if len(wrong):
+        others = f", and so do {len(wrong) - 1:,} more" if len(wrong) > 1 else ""
+        return InvalidTables(
+            f"'{relations.name(int(wrong[0]))}' does not add up",
+            why=f"its parts and its total are all published, and differ{others}",
+            instead="check the table, or leave this sum out",
+        )
+    found = smallest_conflict(given, seconds=seconds)
+    said = found.named(relations.name(row) for row in found.rows)
     return InvalidTables(
-        "the published numbers contradict each other",
-        why="no numbers in the suppressed cells make all tables add up",
+        f"the published numbers contradict each other: {said}",
+        why=f"no numbers in the suppressed cells make all {len(found.rows):,} of these sums add up ({HOW[found.kind]})"
+        if len(found.rows) > 1
+        else "no numbers in the suppressed cells make this sum add up",
         instead="check that all tables count the same units, and what is said to bound them",
     )

@@ -11,9 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualmandate.audit.by_place import OnePlace, covered, expected_of
-from dualmandate.audit.comparison import Compared, compare
 from dualmandate.audit.equations import Equations
-from dualmandate.audit.finding import Effort
 from dualmandate.audit.old_methods import generator
 from dualmandate.audit.targets import ExactTables, NoisyTables, Truths, boxed, levels_in_words, opened
 from dualmandate.mechanism import GEOMETRIC
@@ -76,13 +74,3 @@ def published_tables(
                 boxes,
                 "what all places together are like, by the same tables" if len(truth) > 1 else "how many there are",
             )
-
-
-def compared_methods(place: OnePlace, truths: Truths, key: bytes, effort: Effort) -> tuple[Compared, ...]:
-    """The methods before differential privacy beside it, on synthetic people; nothing where there is one place."""
-    people = opened(truths).get("synthetic")
-    equations = Equations.of_workload(place.workload)
-    possible = covered(equations, possible_cells(place.domain))
-    if people is None or len(people) < 2 or not (truth := np.where(possible, people, 0)).sum():
-        return ()
-    return compare(equations, truth, tables=float(place.workload.sensitivity().value), key=key, effort=effort)

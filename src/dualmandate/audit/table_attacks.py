@@ -1,4 +1,4 @@
-"""Attacks on tables: records from exact and from noisy ones, persons from means, bounds of what is suppressed."""
+"""Attacks on tables: records from exact and from noisy ones, persons from means and medians."""
 
 from __future__ import annotations
 
@@ -7,25 +7,20 @@ from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dualmandate.audit.equations import Equations, Integers
+from dualmandate.audit.equations import Integers
 from dualmandate.audit.finding import Baseline, Effort, Finding, Range, Reference, nothing_to_compare
-from dualmandate.audit.noisy import most_likely
+from dualmandate.audit.in_order import in_order
+from dualmandate.audit.noisy import most_likely, never_below_guessing
 from dualmandate.audit.old_methods import generator
-from dualmandate.audit.persons import PersonReconstruction, reconstruct_persons
-from dualmandate.audit.places import shown_parts
-from dualmandate.audit.propagation import UNBOUNDED, propagate
+from dualmandate.audit.persons import PersonReconstruction, Statistic, reconstruct_persons
 from dualmandate.audit.rates import Rate
-from dualmandate.audit.reconstruction import AT_ONCE, Reconstruction, reconstruct
-from dualmandate.audit.suppression import SuppressionAudit, audit_suppression
+from dualmandate.audit.reconstruction import AT_ONCE, Reconstruction, reconstruct, uncovered
 from dualmandate.audit.targets import (
     ExactTables,
     Floats,
     GroupStatistics,
     NoisyTables,
-    SuppressedPart,
-    SuppressedTables,
     opened,
 )
 from dualmandate.errors import InvalidTables
@@ -44,94 +39,106 @@ class ReconstructExact:
 
     def run(self, target: ExactTables, key: bytes, /) -> tuple[Finding, ...]:  # noqa: ARG002 - nothing is drawn
         """Places and records that follow, how far two files may differ, and what share is right where a truth is."""
-        self.effort.say(f"reconstructing {len(target.places):,} places of {target.name}")
-        found: dict[int, Reconstruction] = {}
-        for chosen, equations, values in shown_parts(target):
-            for place, solved in zip(chosen.tolist(), self._solved(target, chosen, equations, values), strict=True):
-                found[place] = solved
-                if len(found) % AT_ONCE == 0:
-                    self.effort.say(f"reconstructed {len(found):,} of {len(target.places):,} places of {target.name}")
-        return tuple(self._findings(target, dict(sorted(found.items())))) if found else ()
+        bare = uncovered(target.equations, target.hidden, target.impossible)
+        chosen = np.flatnonzero(~np.broadcast_to(bare, len(target.places)))
+        told = _Told(target, chosen)
+        for solved in self._solved(target, chosen):
+            told.add(solved)
+            if told.places % AT_ONCE == 0:
+                self.effort.count(f"reconstructing places of {target.name}", told.places, len(chosen))
+        return tuple(self._findings(target, told)) if target.places else ()
 
-    def _solved(
-        self, target: ExactTables, chosen: Integers, equations: Equations, values: Integers
-    ) -> Iterator[Reconstruction]:
+    def _solved(self, target: ExactTables, chosen: Integers) -> Iterator[Reconstruction]:
         done = 0
+        part = slice(None) if len(chosen) == len(target.places) else chosen  # no copy where nothing is left out
+        found = reconstruct(
+            target.equations,
+            target.values[part],
+            hidden=None if target.hidden is None else target.hidden[part],
+            impossible=target.impossible,
+            seconds=self.effort.seconds,
+            workers=self.effort.workers,
+        )
         try:
-            for solved in reconstruct(
-                equations,
-                values,
-                impossible=target.impossible,
-                seconds=self.effort.seconds,
-                workers=self.effort.workers,
-            ):
+            for solved in found:
                 yield solved
                 done += 1
         except InvalidTables as refusal:
-            most = None if target.impossible is None else np.where(target.impossible, 0, UNBOUNDED)
-            wrong = np.flatnonzero(propagate(equations, values[done:], values[done:], most=most)[2])
-            if not len(wrong) or len(target.places) == 1:
+            if len(target.places) == 1 or "contradict" not in refusal.what:
                 raise
-            where = target.places[int(chosen[done + int(wrong[0])])]
-            words = f"in {where}, {refusal.what}"
+            words = f"in {target.places[int(chosen[done])]}, {refusal.what}"
             raise InvalidTables(words, why=refusal.why, instead=refusal.instead, where=refusal.where) from None
 
-    def _findings(self, target: ExactTables, solved: dict[int, Reconstruction]) -> Iterator[Finding]:
-        found = list(solved.values())
-        open_places = sum(not each.proved for each in found)
+    def _findings(self, target: ExactTables, told: _Told) -> Iterator[Finding]:
         late = (
-            f"a limit of {self.effort.seconds:g} seconds a question left {open_places:,} of {len(found):,} places open"
+            f"a limit of {self.effort.seconds:g} seconds a question left {told.open_places:,} of {told.places:,} "
+            "places open: more may follow there"
         )
-        missing = len(target.places) - len(found)
+        missing = len(target.places) - told.places
         bare = f"in {missing:,} places some cells are counted by no number that is shown, so that nothing bounds them"
         make = partial(
             Finding,
             attack=self.name,
             attacker_knows=KNOWS_TABLES,
             coarsening=target.coarsening,
-            partial="; ".join(words for words, said in ((late, open_places), (bare, missing)) if said) or None,
+            partial="; ".join(words for words, said in ((late, told.open_places), (bare, missing)) if said) or None,
         )
-        unique = Rate(sum(each.unique for each in found), len(found))
         yield make(
             claim=f"places whose every record follows from {target.name}",
-            success=unique,
-            baselines=(nothing_to_compare(len(found)),),
+            success=Rate(told.unique, told.places or missing),
+            baselines=(nothing_to_compare(told.places or missing),),
             reference="published",
             counted_in_full=True,
-            details=_proved(target, solved),
+            details=tuple(told.details),
         )
-        records = sum(each.records for each in found)
-        if not records:
+        if not told.records:
             return
         yield make(
             claim=f"records that are in every file with {target.name}",
-            success=Rate(sum(each.proved_records for each in found), records),
-            baselines=(nothing_to_compare(records),),
+            success=Rate(told.proved, told.records),
+            baselines=(nothing_to_compare(told.records),),
             reference="published",
             counted_in_full=True,
         )
-        apart = [sum(each.apart or 0.0 for each in found), sum(each.most_apart or 0.0 for each in found)]
+        least, most = (each / told.records for each in told.apart)
         yield make(
             claim=f"share of records in which two files with {target.name} can differ",
-            success=Range(apart[0] / records, min(max(apart[1], apart[0]) / records, 1.0), "of the records"),
+            success=Range(min(least, 1.0), min(max(most, least), 1.0), "of the records"),
             baselines=(Baseline("files that share no table", Range(1.0, 1.0, "of the records")),),
             reference="published",
         )
-        for reference, truth in opened(target.truths).items():
-            own = truth[list(solved)]
-            right = sum(each.right(true) for each, true in zip(found, own, strict=True))
-            yield from _agreements(target.name, right, own, partial(make, reference=reference))
+        for reference, truth in told.truths.items():
+            yield from _agreements(target.name, told.right[reference], truth, partial(make, reference=reference))
 
 
-def _proved(target: ExactTables, solved: dict[int, Reconstruction]) -> tuple[str, ...]:
-    """Records that are proved to exist, for those inside."""
-    lines: list[str] = []
-    for place, each in solved.items():
-        for unknown in np.flatnonzero(each.least):
-            if len(lines) >= MOST_DETAILS:
-                return (*lines, "…")
-            lines.append(f"{target.places[place]}: {each.least[unknown]:,} × {target.cell(int(unknown))}")
-    return tuple(lines)
+class _Told:
+    """What was found in one place after the other, added up: arrays of a place are let go once they are counted."""
+
+    def __init__(self, target: ExactTables, chosen: Integers) -> None:
+        self.target, self.chosen = target, chosen
+        self.truths = {reference: truth[chosen] for reference, truth in opened(target.truths).items()}
+        self.right: dict[Reference, int] = dict.fromkeys(self.truths, 0)
+        self.places = self.unique = self.open_places = self.records = self.proved = 0
+        self.apart = [0.0, 0.0]
+        self.details: list[str] = []  # records that are proved to exist, for those inside
+
+    def add(self, solved: Reconstruction) -> None:
+        """Count what follows in the next place."""
+        place, self.places = self.places, self.places + 1
+        self.unique += solved.unique
+        self.open_places += not solved.proved
+        self.records += solved.records
+        self.proved += solved.proved_records
+        self.apart[0] += solved.apart or 0.0
+        self.apart[1] += solved.most_apart or 0.0
+        for reference, truth in self.truths.items():
+            self.right[reference] += solved.right(truth[place])
+        for unknown in np.flatnonzero(solved.least) if len(self.details) <= MOST_DETAILS else ():
+            where, what = self.target.places[int(self.chosen[place])], self.target.cell(int(unknown))
+            self.details.append(f"{where}: {solved.least[unknown]:,} × {what}")
+            if len(self.details) >= MOST_DETAILS:
+                self.details.append("…")
+                break
 
 
 def guess(truth: Integers) -> Floats:
@@ -193,10 +200,12 @@ class ReconstructNoisy:
 
     def _judged(self, target: NoisyTables, found: Floats, reference: Reference, truth: Integers) -> Finding:
         records = int(truth.sum())
+        right, better = never_below_guessing(found, target.expected, truth)
         return Finding(
             attack=self.name,
-            claim=f"records right in the most likely file behind {target.name} ({target.protection})",
-            success=Rate(min(round(float(np.minimum(found, truth).sum())), records), records),
+            claim=f"records right in the most likely file behind {target.name} ({target.protection})"
+            + ("" if better else "; the tables gave nothing beyond a guess, and it counts"),
+            success=Rate(min(round(right), records), records),
             baselines=guessers(truth, target.expected),
             attacker_knows=f"the tables, how their errors were made, and {target.prior}",
             coarsening=target.coarsening,
@@ -214,13 +223,28 @@ class ReconstructPersons:
 
     def run(self, target: GroupStatistics, key: bytes, /) -> tuple[Finding, ...]:  # noqa: ARG002 - nothing is drawn
         """How many lists there are, and which persons are in all of them."""
+        occupied = [  # elsewhere nobody lives, and nothing is to be found
+            (place, statistics)
+            for place, statistics in target.statistics.items()
+            if {each.count for each in statistics if not each.group} != {0}
+        ]
         found: dict[str, PersonReconstruction] = {}
-        for place, statistics in target.statistics.items():
-            if {each.count for each in statistics if not each.group} == {0}:
-                continue  # nobody lives there, and nothing is to be found
-            self.effort.say(f"looking for the persons of {place}")
-            found[place] = reconstruct_persons(target.variables, statistics, seconds=self.effort.seconds)
+        for place, solved in in_order(partial(self._solved, target), occupied, self.effort.workers):
+            found[place] = solved
+            self.effort.count(f"looking for the persons of {target.name}", len(found), len(occupied))
         return tuple(self._findings(target, found))
+
+    def _solved(
+        self, target: GroupStatistics, place: tuple[str, tuple[Statistic, ...]]
+    ) -> tuple[str, PersonReconstruction]:
+        name, statistics = place
+        try:
+            return name, reconstruct_persons(target.variables, statistics, seconds=self.effort.seconds)
+        except InvalidTables as refusal:
+            if len(target.statistics) == 1:
+                raise
+            words = f"in {name}, {refusal.what}"
+            raise InvalidTables(words, why=refusal.why, instead=refusal.instead, where=refusal.where) from None
 
     def _findings(self, target: GroupStatistics, found: dict[str, PersonReconstruction]) -> Iterator[Finding]:
         late = [place for place, each in found.items() if not each.complete]
@@ -245,10 +269,8 @@ class ReconstructPersons:
             counts = [len(each.solutions) for each in solved.values()]
             yield make(
                 claim=f"lists of persons with {target.name}" + (", at least" if late else ""),
-                success=Range(min(counts), max(counts), "lists a place"),
-                baselines=(
-                    Baseline("without the statistics, at least", Range(*_lists(target, solved), "lists a place")),
-                ),
+                success=Range(min(counts), max(counts), "a place"),
+                baselines=(Baseline("without the statistics, at least", Range(*_lists(target, solved), "a place")),),
             )
             persons = sum(len(each.solutions[0]) for each in solved.values())
             yield make(
@@ -271,92 +293,3 @@ def _lists(target: GroupStatistics, solved: dict[str, PersonReconstruction]) -> 
     kinds = len(target.variables.kinds) * (target.variables.largest - target.variables.least + 1)
     sizes = [len(each.solutions[0]) for each in solved.values()]
     return float(comb(kinds + min(sizes) - 1, min(sizes))), float(comb(kinds + max(sizes) - 1, max(sizes)))
-
-
-@dataclass(frozen=True)
-class BoundSuppressed:
-    """Between which numbers each suppressed cell must lie."""
-
-    effort: Effort = field(default_factory=Effort)
-    name: str = "bounds of suppressed cells"
-    needs: str = "linked tables that add up, with marks where a cell is suppressed"
-
-    def run(self, target: SuppressedTables, key: bytes, /) -> tuple[Finding, ...]:  # noqa: ARG002 - nothing is drawn
-        """Cells that follow exactly, and cells that can be told within a share of their value."""
-        found: list[_Bounded] = []
-        for number, part in enumerate(target.parts):
-            self.effort.say(f"bounding the suppressed cells of {target.name}, part {number + 1} of {len(target.parts)}")
-            audit = audit_suppression(part.tables)
-            shown = np.ones(len(audit.cells), dtype=np.bool_) if part.shown is None else part.shown[audit.cells]
-            found.append(_Bounded(part, audit, shown))
-        return tuple(self._findings(target, found)) if any(each.shown.any() for each in found) else ()
-
-    def _findings(self, target: SuppressedTables, found: list[_Bounded]) -> Iterator[Finding]:
-        count, share = sum(int(each.shown.sum()) for each in found), target.share
-        make = partial(
-            Finding,
-            attack=self.name,
-            attacker_knows=KNOWS_TABLES,
-            coarsening=target.coarsening,
-            counted_in_full=True,
-        )
-        for claim, which in (
-            (f"suppressed cells of {target.name} that follow exactly", [each.within(0.0) for each in found]),
-            (
-                f"suppressed cells of {target.name} whose middle is within {share:.0%} of whatever they hold",
-                [each.within(share) for each in found],
-            ),
-        ):
-            yield make(
-                claim=claim,
-                success=Rate(sum(int(each.sum()) for each in which), count),
-                baselines=(nothing_to_compare(count),),
-                reference="published",
-                details=tuple(line for each, some in zip(found, which, strict=True) for line in each.named(some))[
-                    :MOST_DETAILS
-                ],
-            )
-        for reference in target.parts[0].truths:
-            exposed, occupied = (
-                sum(each) for each in zip(*(each.exposed(reference, share) for each in found), strict=True)
-            )
-            if occupied:
-                yield make(
-                    claim=f"suppressed cells of {target.name} that can be told within {share:.0%} on one side",
-                    success=Rate(exposed, occupied),
-                    baselines=(nothing_to_compare(occupied),),
-                    reference=reference,
-                )
-
-
-@dataclass(frozen=True, eq=False)
-class _Bounded:
-    """The bounds of one part; `shown` says which of its suppressed cells were to be published."""
-
-    part: SuppressedPart
-    audit: SuppressionAudit
-    shown: NDArray[np.bool_]
-
-    def within(self, share: float) -> NDArray[np.bool_]:
-        """Which suppressed cells are known up to a share of whatever they hold; of 0, exactly."""
-        least, largest = self.audit.least, self.audit.largest
-        return np.asarray(self.shown & (largest < UNBOUNDED) & (largest - least <= 2 * share * least))
-
-    def named(self, which: NDArray[np.bool_]) -> Iterator[str]:
-        """Some cells with their bounds, for those inside."""
-        for place in np.flatnonzero(which):
-            span = _span(int(self.audit.least[place]), int(self.audit.largest[place]))
-            yield f"{self.part.names[self.audit.cells[place]]}: {span}"
-
-    def exposed(self, reference: Reference, share: float) -> tuple[int, int]:
-        """How many occupied suppressed cells can be told on one side, and how many there are."""
-        truth = opened(self.part.truths)[reference]
-        cells = self.audit.cells[self.shown]
-        occupied = cells[truth[cells] > 0]
-        return len(np.intersect1d(self.audit.unprotected(truth, share=share), occupied)), len(occupied)
-
-
-def _span(least: int, largest: int) -> str:
-    if largest >= UNBOUNDED:
-        return f"{least:,} or more"
-    return f"{least:,}" if least == largest else f"{least:,} to {largest:,}"

@@ -5,8 +5,9 @@ A truth that was drawn for the audit is public; one that came from records stays
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,7 @@ from dualmandate.errors import InvalidTables
 from dualmandate.population import Confidential, Domain
 
 Floats = NDArray[np.float64]
+Part_co = TypeVar("Part_co", covariant=True)
 Truths = Mapping[Reference, Confidential[Integers]]  # counts of the same cells, by whose file they are
 
 
@@ -86,26 +88,39 @@ class GroupStatistics:
 
 @dataclass(frozen=True, eq=False)
 class SuppressedPart:
-    """Linked tables of one place. `shown` are the cells that were to be published; others only link them.
+    """Linked tables of one place and period. `shown` are the cells that were to be published; others only link them.
 
     `truths` give the values of all cells, suppressed ones too; shape (cells,).
     """
 
     tables: LinkedTables
-    names: tuple[str, ...] = field(repr=False)  # of every cell
+    names: Sequence[str] = field(repr=False)  # of every cell
     shown: NDArray[np.bool_] | None = field(default=None, repr=False)
     truths: Truths = field(default_factory=_nothing, repr=False)
+    place: str = ""  # and the period, in words; empty where there is one part only
 
     def __post_init__(self) -> None:
         check_truths(self.truths, self.tables.values.shape)
 
+    def name(self, cell: int) -> str:
+        """A cell, with its place."""
+        return f"{self.place}: {self.names[cell]}" if self.place else self.names[cell]
+
+
+class Parts(Protocol[Part_co]):
+    """Parts that may be made one by one as they are attacked: a million of them need no more memory than one."""
+
+    def __len__(self) -> int: ...
+
+    def __iter__(self) -> Iterator[Part_co]: ...
+
 
 @dataclass(frozen=True, eq=False)
 class SuppressedTables:
-    """Linked tables with suppressed cells, one part a place; all parts have truths of the same files."""
+    """Linked tables with suppressed cells, one part a place and period; all parts have truths of the same files."""
 
     name: str
-    parts: tuple[SuppressedPart, ...]
+    parts: Parts[SuppressedPart]
     coarsening: str
     share: float = 0.2  # of a value, within which nobody should be able to tell it
 
@@ -118,6 +133,11 @@ def boxed(counts: Integers) -> Confidential[Integers]:
 def opened(truths: Truths) -> dict[Reference, Integers]:
     """The counts that an attack is judged by."""
     return {reference: counts.open_for("judging an attack") for reference, counts in truths.items()}
+
+
+def truths_of_period(truths: Truths, period: int) -> Truths:
+    """The truths of one period, from those of all; shape (cells,) from (cells, periods)."""
+    return {reference: boxed(counts[:, period]) for reference, counts in opened(truths).items()}
 
 
 def cell_name(cells: Domain | None, unknown: int) -> str:

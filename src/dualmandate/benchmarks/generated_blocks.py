@@ -7,7 +7,8 @@ table P12 (20, 21, 22-24, 25-29, …, 85 and over). Tables are like those of PL 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -15,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualmandate.benchmarks.census import FIRST_AGES, RACES
+from dualmandate.benchmarks.rhode_island import HISPANIC_RACES
 from dualmandate.population import Attribute, Domain
 from dualmandate.workload import Factor, Groups, Identity, Row, Table, Total, Workload
 
@@ -27,6 +29,7 @@ HISPANIC_SHARE = 0.16
 MIXED_HOUSEHOLDS = 0.06  # whose members do not all share race and origin
 LIKENESS = 0.5  # of a block to the nation: dissimilarity of White and Black is then .6, as between block groups in 2010
 ORIGIN_LIKENESS = 1.5  # likewise of Hispanic origin: .55
+AT_ONCE = 500  # blocks that are generated at a time
 
 
 @dataclass(frozen=True)
@@ -74,18 +77,53 @@ def tables(*, summary_file: bool = True) -> Workload:
 
 def blocks(count: int, *, seed: int, sizes: BlockSizes | None = None) -> NDArray[np.int64]:
     """Histograms of generated blocks; shape (count, 912)."""
+    return np.concatenate(list(block_parts(count, seed=seed, sizes=sizes)))
+
+
+def block_parts(
+    count: int, *, seed: int, sizes: BlockSizes | None = None, at_once: int = AT_ONCE
+) -> Iterator[NDArray[np.int64]]:
+    """The same blocks, some at a time, so that a census of any size needs little memory; shape (at_once, 912) each."""
     generator = np.random.default_rng(seed)
     between = sizes or BlockSizes()
-    found = np.zeros((count, int(np.prod(SHAPE))), dtype=np.int64)
-    for block in found:
-        left = int(generator.integers(between.least, between.most + 1))
-        shares = generator.dirichlet(np.array(NATIONAL_RACES) * LIKENESS * len(RACES))
-        hispanic = generator.beta(HISPANIC_SHARE * ORIGIN_LIKENESS * 2, (1 - HISPANIC_SHARE) * ORIGIN_LIKENESS * 2)
-        while left:
-            members = _household(generator)[:left]
-            left -= len(members)
-            np.add.at(block, _cells(generator, members, shares, hispanic), 1)
-    return found
+    for start in range(0, count, at_once):
+        found = np.zeros((min(at_once, count - start), int(np.prod(SHAPE))), dtype=np.int64)
+        for block in found:
+            left = int(generator.integers(between.least, between.most + 1))
+            shares = generator.dirichlet(np.array(NATIONAL_RACES) * LIKENESS * len(RACES))
+            hispanic = generator.beta(HISPANIC_SHARE * ORIGIN_LIKENESS * 2, (1 - HISPANIC_SHARE) * ORIGIN_LIKENESS * 2)
+            cumulated = (shares.cumsum() / shares.cumsum()[-1]).tolist()
+            while left:
+                members = _household(generator)[:left]
+                left -= len(members)
+                for cell in _cells(generator, members, cumulated, hispanic):
+                    block[cell] += 1
+        yield found
+
+
+def people_of(published: NDArray[np.int64], *, seed: int) -> NDArray[np.int64]:
+    """Histograms of blocks with published counts by voting age and column of `rhode_island`; shape (blocks, 912).
+
+    Sizes and who lives together are real; sex and age are drawn for each person from a generated census, and races of
+    Hispanic persons from their shares.
+    """
+    generator = np.random.default_rng(seed)
+    everybody = blocks(AT_ONCE, seed=seed).sum(axis=0).reshape(SHAPE).sum(axis=(2, 3))
+    races = np.vstack([np.eye(len(RACES)), np.eye(len(RACES))[-1], _hispanic_races()])  # of each column
+    origins = np.eye(2)[[0] * (len(races) - 1) + [1]]
+    adults = np.array(FIRST_OF_BINS) >= VOTING_AGE
+    found = np.zeros((len(published), *SHAPE), dtype=np.int64)
+    for block, age, column in np.argwhere(published > 0):
+        own = everybody * (adults if age else ~adults)
+        shares = np.einsum("sa,h,r->sahr", own / own.sum(), origins[column], races[column])
+        found[block] += generator.multinomial(published[block, age, column], shares.reshape(-1)).reshape(SHAPE)
+    return found.reshape(len(found), -1)
+
+
+def _hispanic_races() -> NDArray[np.float64]:
+    shares = np.array(HISPANIC_RACES)
+    shares[-1] += 1 - shares.sum()  # two or more races count as another one
+    return shares
 
 
 def _household(generator: np.random.Generator) -> list[tuple[int, int]]:
@@ -93,36 +131,39 @@ def _household(generator: np.random.Generator) -> list[tuple[int, int]]:
     kind = generator.random()
     first = int(generator.integers(2))
     if kind < 0.28:  # alone
-        return [(first, int(np.clip(generator.normal(52, 20), 18, 98)))]
+        return [(first, _age(generator.normal(52, 20), 18, 98))]
     if kind < 0.52:  # a couple without children at home
-        age = int(np.clip(generator.normal(55, 16), 20, 95))
-        return [(0, age), (1, int(np.clip(age + generator.normal(-2, 4), 18, 95)))]
+        age = _age(generator.normal(55, 16), 20, 95)
+        return [(0, age), (1, _age(age + generator.normal(-2, 4), 18, 95))]
     if kind < 0.92:  # with children
-        age = int(np.clip(generator.normal(38, 8), 19, 62))
-        adults = [(0, age), (1, int(np.clip(age + generator.normal(-2, 4), 18, 60)))]
+        age = _age(generator.normal(38, 8), 19, 62)
+        adults = [(0, age), (1, _age(age + generator.normal(-2, 4), 18, 60))]
         parents = adults if kind < 0.82 else [adults[1]]
         youngest = max(parents[-1][1] - 20, 0)
         children = 1 + int(generator.binomial(4, 0.28))
-        ages = np.clip(generator.normal(youngest * 0.6, 5, children), 0, min(youngest + 3, 24)).astype(int)
-        return parents + [(int(generator.integers(2)), int(age)) for age in ages]
+        ages = generator.normal(youngest * 0.6, 5, children).tolist()
+        return parents + [(int(generator.integers(2)), _age(age, 0, min(youngest + 3, 24))) for age in ages]
     return [  # people who share a home
-        (int(generator.integers(2)), int(np.clip(generator.normal(27, 7), 18, 70)))
+        (int(generator.integers(2)), _age(generator.normal(27, 7), 18, 70))
         for _ in range(2 + int(generator.binomial(3, 0.4)))
     ]
 
 
+def _age(years: float, least: int, most: int) -> int:
+    return int(min(max(years, least), most))
+
+
 def _cells(
-    generator: np.random.Generator, members: Sequence[tuple[int, int]], shares: NDArray[np.float64], hispanic: float
-) -> NDArray[np.int64]:
-    own = int(generator.choice(len(RACES), p=shares)), int(generator.random() < hispanic)
-    found = []
+    generator: np.random.Generator, members: Sequence[tuple[int, int]], cumulated: list[float], hispanic: float
+) -> Iterator[int]:
+    """The cells of a household's members; `cumulated` are shares of races, summed up."""
+    own = bisect_right(cumulated, generator.random()), int(generator.random() < hispanic)
     for sex, age in members:
         race, origin = own
         if generator.random() < MIXED_HOUSEHOLDS:
-            race, origin = int(generator.choice(len(RACES), p=shares)), int(generator.random() < hispanic)
-        age_bin = int(np.searchsorted(FIRST_OF_BINS, age, side="right")) - 1
-        found.append(int(np.ravel_multi_index((sex, age_bin, origin, race), SHAPE)))
-    return np.array(found, dtype=np.int64)
+            race, origin = bisect_right(cumulated, generator.random()), int(generator.random() < hispanic)
+        age_bin = bisect_right(FIRST_OF_BINS, age) - 1
+        yield ((sex * BINS + age_bin) * 2 + origin) * len(RACES) + race
 
 
 def _bins(first: Sequence[int], *, closed: bool = False) -> Groups:

@@ -6,7 +6,9 @@ digits: one tree a county and quarter. Where the file is not at hand, one of the
 
 from __future__ import annotations
 
+import csv
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -19,6 +21,7 @@ from dualmandate.audit.suppression import LinkedTables, tree_relations
 
 FILE = Path("qcew", "nj_counties_2016_quarterly.csv.gz")
 VARIABLES = ("month1_emplvl", "month2_emplvl", "month3_emplvl", "total_qtrly_wages")
+TITLES = ("employment in the first month", "employment in the second month", "employment in the third month", "wages")
 QUARTERS = 4
 SUPERSECTORS = {  # the sectors of each, by the Bureau of Labor Statistics
     "1011": ("11", "21"),
@@ -37,6 +40,7 @@ SUPERSECTORS = {  # the sectors of each, by the Bureau of Labor Statistics
 SECTORS = {sector: supersector for supersector, sectors in SUPERSECTORS.items() for sector in sectors}
 RANGES = {str(two): span for span in ("31-33", "44-45", "48-49") for two in range(int(span[:2]), int(span[3:]) + 1)}
 ALL = "10"
+SUPPRESSED = "(D)"
 
 
 def parent_industry(code: str) -> str | None:
@@ -89,13 +93,16 @@ class Quarterly:
         return Series(self.parents, self.values[variable], self.suppressed, self.establishments.astype(np.float64))
 
 
-def read(file: Path) -> Quarterly:
-    """The published file."""
+def read(file: Path, counties: int | None = None) -> Quarterly:
+    """The published file, or the first counties of it."""
     import duckdb
 
     columns = ", ".join(("disclosure_code", "qtrly_estabs_count", *VARIABLES))
     rows = duckdb.execute(
-        f"select area_fips, own_code, industry_code, qtr, {columns} from read_csv(?, all_varchar = true)", [str(file)]
+        f"""with published as (from read_csv(?, all_varchar = true))
+        select area_fips, own_code, industry_code, qtr, {columns} from published
+        where area_fips in (select distinct area_fips from published order by 1 limit ?)""",
+        [str(file), counties],
     ).fetchall()
     keys = tuple(sorted({row[:3] for row in rows}))
     place = {key: i for i, key in enumerate(keys)}
@@ -129,11 +136,64 @@ def held_out(quarterly: Quarterly, *, count: int, seed: int) -> tuple[Quarterly,
     return Quarterly(quarterly.keys, marked, quarterly.establishments, quarterly.values), chosen
 
 
+def write_folder(quarterly: Quarterly, folder: Path, variables: Sequence[str] = VARIABLES) -> Path:
+    """The same tables as a folder that `dualmandate audit` reads: tables.toml, and one CSV file for each variable."""
+    folder.mkdir(parents=True, exist_ok=True)
+    head = '[tables]\nschema = 1\nname   = "employment and wages by county and industry"\nplace  = "county"\n'
+    (folder / "tables.toml").write_text(head + "".join(_table_keys(each) for each in variables), encoding="utf-8")
+    names = [f"{ownership} {industry}" for _, ownership, industry in quarterly.keys]
+    above = ["" if parent < 0 else names[parent] for parent in quarterly.parents.tolist()]
+    for variable in variables:
+        values = quarterly.values[variable]
+        with (folder / f"{variable}.csv").open("w", encoding="utf-8", newline="") as file:
+            rows = csv.writer(file, lineterminator="\n")
+            rows.writerow(["county", "industry", "part_of", "quarter", "establishments", "value"])
+            for i, (county, _, _) in enumerate(quarterly.keys):
+                for quarter in range(QUARTERS):
+                    value = SUPPRESSED if quarterly.suppressed[i, quarter] else values[i, quarter]
+                    size = quarterly.establishments[i, quarter]
+                    rows.writerow([county, names[i], above[i], quarter + 1, size, value])
+    return folder
+
+
+def _table_keys(variable: str) -> str:
+    return f"""
+[[magnitudes]]
+name   = "{TITLES[VARIABLES.index(variable)]}"
+file   = "{variable}.csv"
+cell   = "industry"
+parent = "part_of"
+period = "quarter"
+size   = "establishments"
+"""
+
+
+def counties(quarterly: Quarterly, wanted: Sequence[str]) -> Quarterly:
+    """The cells of some counties."""
+    kept = np.array([key[0] in wanted for key in quarterly.keys])
+    return Quarterly(
+        tuple(key for key in quarterly.keys if key[0] in wanted),
+        quarterly.suppressed[kept],
+        quarterly.establishments[kept],
+        {name: values[kept] for name, values in quarterly.values.items()},
+    )
+
+
 def file_at_hand() -> Path | None:
     """The published file, where the environment points to real data."""
     folder = os.environ.get("DUALMANDATE_DATA")
     found = Path(folder) / FILE if folder else None
     return found if found is not None and found.is_file() else None
+
+
+def at_hand(counties: int | None = None) -> tuple[Quarterly, str]:
+    """Some counties of the published file, all where not stated, or generated ones; and which these are, in words."""
+    file = file_at_hand()
+    if file is None:
+        made = generated() if counties is None else generated(counties)
+        return made, "generated counties"
+    places = "New Jersey's counties" if counties is None else f"{counties} of New Jersey's counties"
+    return read(file, counties), f"{places} 2016"
 
 
 def generated(counties: int = 3, *, seed: int = 2016) -> Quarterly:
@@ -153,6 +213,8 @@ def generated(counties: int = 3, *, seed: int = 2016) -> Quarterly:
     establishments, values = empty.copy(), {name: empty.copy() for name in VARIABLES}
     establishments[leaves_at] = 1 + generator.poisson(generator.lognormal(1.0, 1.2, len(leaves_at)))[:, None]
     size = generator.lognormal(2.5, 1.0, len(leaves_at))[:, None] * establishments[leaves_at]
+    opened = generator.random((len(leaves_at), QUARTERS)) < 0.1  # so that what is suppressed changes over the year
+    establishments[leaves_at] += opened
     for name in VARIABLES:
         drift = np.exp(np.cumsum(generator.normal(0, 0.04, (len(leaves_at), QUARTERS)), axis=1))
         values[name][leaves_at] = np.rint(size * drift * (12_000 if name == VARIABLES[-1] else 1))

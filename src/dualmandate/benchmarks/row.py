@@ -15,12 +15,15 @@ class Row:
     target: float | None = None  # in `unit`; None: nothing was promised
     peer: str | None = None  # name and version of what it is compared with; None: there is no peer, or it is not there
     peer_value: float | None = None  # in `unit`, measured in the same run
-    is_floor: bool = False  # the target is the least that is promised: a certified bound
+    is_floor: bool = False  # more is better, and the target is the least that is promised
 
     @property
     def ratio(self) -> float | None:
-        """The peer's value over ours: above 1, ours is better."""
-        return None if self.peer_value is None or not self.ours else self.peer_value / self.ours
+        """The peer's value over ours, or ours over the peer's where more is better: above 1, ours is better."""
+        if self.peer_value is None or self.ours is None:
+            return None
+        above, below = (self.ours, self.peer_value) if self.is_floor else (self.peer_value, self.ours)
+        return above / below if below else None
 
     @property
     def met(self) -> bool | None:

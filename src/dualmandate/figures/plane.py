@@ -32,9 +32,12 @@ class Ruler:
     labels: str = NUMBER_AXIS
     right: bool = False
     hidden: bool = False
+    places: tuple[float, ...] | None = None  # of its numbers, where they are stated
 
     def ticks(self) -> list[float] | None:
         """Round places on a logarithmic axis; a linear axis finds its own."""
+        if self.places is not None:
+            return list(self.places)
         if not self.log:
             return None
         decades = math.log10(self.high / self.low)

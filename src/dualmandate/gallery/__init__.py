@@ -10,7 +10,7 @@ from dualmandate.errors import InvalidFile, Place, UnknownName
 
 __all__ = ["files", "names", "records", "write", "write_records"]
 
-_PROGRAMS = ("blank", "survey", "title_i")
+_PROGRAMS = ("blank", "block", "survey", "title_i")
 _RECORDS = {"survey": "answers.csv", "title_i": "children.parquet"}
 
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
 from dualmandate.program.plan import Plan, TableConsequence
 from dualmandate.program.program import Program, load
@@ -15,6 +13,7 @@ from dualmandate.program.saving import Comparison
 if TYPE_CHECKING:
     from dualmandate.audit.auditing import Audit
     from dualmandate.ledger import Ledger
+    from dualmandate.program.auditing import Asking
     from dualmandate.publication import Source
     from dualmandate.publication.release import Release
 
@@ -66,23 +65,15 @@ def load_release(folder: Path | str) -> Release:
     return released.load_release(folder)
 
 
-def audit(
-    target: Path | str | Program | Release,
-    *,
-    confidential: Path | str | None = None,
-    tabulated: Path | str | None = None,
-    place: str | None = None,
-    seconds: float | None = None,
-    progress: Callable[[str], None] | None = None,
-) -> Audit:
+def audit(target: Path | str | Program | Release, **asked: Unpack[Asking]) -> Audit:
     """What an attacker learns from a program, a release (or its folder), or a folder of published tables.
 
     `confidential` is a file of the true records, `tabulated` one of the records that were tabulated (after swapping,
     say): findings that are judged by them are internal. `place` is the attribute that tells places apart, and `seconds`
-    what a solver may take for one question.
+    what a solver may take for one question; `progress` is told what is being done. `beside` are other releases, whose
+    noise is compared. `outside` is a file of named people to link records to, `secret` what an attacker is after (else
+    whatever that file does not say), `person` the column that names people, and `link` how: "exact" or "splink".
     """
     from dualmandate.program import auditing  # here: solvers cost more to import than planning
 
-    files = [None if path is None else Path(path) for path in (confidential, tabulated)]
-    asked = auditing.Asked(files[0], files[1], place, progress=progress)
-    return auditing.audited(target, asked if seconds is None else replace(asked, seconds=seconds))
+    return auditing.audited(target, auditing.asked_of(**asked))

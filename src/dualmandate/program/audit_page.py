@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from dualmandate.audit.auditing import Audit
+from dualmandate.audit.comparison import Compared
 from dualmandate.audit.finding import LOWER_BOUND, REFERENCES, Finding, Label
 from dualmandate.audit.rates import Rate
-from dualmandate.figures import Column, Twin, headline, inline_svg, risk, risk_twin
+from dualmandate.figures import NARROW, Column, Twin, headline, inline_svg, risk, risk_twin
 from dualmandate.figures.twin import Cell
+from dualmandate.figures.wording import number
 from dualmandate.program.pages import rendered
 
 KINDS = {"program": "a program", "release": "a release", "tables": "published tables"}
@@ -48,8 +50,20 @@ def _picture(audit: Audit) -> dict[str, object] | None:
         "title": title,
         "subtitle": subtitle,
         "drawing": Markup(inline_svg(drawn, "risk")),
+        "narrow": Markup(inline_svg(risk(audit.compared, width=NARROW), "risk-narrow")),
         "twin": risk_twin(audit.compared),
+        "notes": [f"{note[:1].upper()}{note[1:]}." for note in (*audit.notes, *_frontier(audit.compared))],
     }
+
+
+def _frontier(compared: Sequence[Compared]) -> Iterator[str]:
+    """What the frontier says at the plan's loss, beside what came out here."""
+    for each in compared:
+        if each.planned and each.promised_error is not None:
+            yield (
+                f"at the loss of the plan, the frontier states a mean absolute error of {number(each.promised_error)} "
+                f"for these tables; drawn here: {number(each.error)}"
+            )
 
 
 def _shown(findings: Sequence[Finding]) -> Iterator[dict[str, object]]:
@@ -63,6 +77,7 @@ def _shown(findings: Sequence[Finding]) -> Iterator[dict[str, object]]:
             "reference": REFERENCES[finding.reference],
             "coarsening": finding.coarsening,
             "partial": finding.partial,
+            "booked": finding.booked,
             "label": finding.label,
         }
 

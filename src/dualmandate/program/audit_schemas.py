@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import get_args
 
+from dualmandate.audit.finding import Reference
 from dualmandate.program.schema_words import (
     AT_LEAST_0,
     MAYBE_NUMBER,
@@ -29,16 +31,27 @@ _RATE = {
 _RANGE: Schema = {"low": NUMBER, "high": NUMBER, "unit": TEXT}
 
 
+_JUDGED = object_of(
+    {
+        "attack": _SHARE,
+        "low": _SHARE,
+        "high": _SHARE,
+        "trials": {"type": "integer", "minimum": 1},
+        "proportional_guesser": _SHARE,
+        "modal_guesser": _SHARE,
+    }
+)
 _COMPARED = object_of(
     {
         "method": TEXT,
         "family": TEXT,
-        "epsilon": MAYBE_NUMBER,
+        "loss": MAYBE_NUMBER,
+        "currency": {"enum": ["epsilon", "rho", None]},
+        "planned": WHETHER,
         "mean_absolute_error": AT_LEAST_0,
-        "records_right": _SHARE,
-        "low": _SHARE,
-        "high": _SHARE,
-        "proportional_guesser": _SHARE,
+        "promised_mean_absolute_error": MAYBE_NUMBER,
+        "records_right": _JUDGED,
+        "nonmodal_uniques_right": {"anyOf": [_JUDGED, {"type": "null"}]},
     }
 )
 
@@ -58,8 +71,9 @@ def _audit() -> Schema:
             "counted_in_full": WHETHER,
             "attacker_knows": TEXT,
             "coarsening": TEXT,
-            "reference": {"enum": ["published", "synthetic", "tabulated", "confidential", "draws"]},
+            "reference": {"enum": list(get_args(Reference))},
             "partial": MAYBE_TEXT,
+            "booked": MAYBE_TEXT,
             "words": TEXT,
         },
         {"details": list_of(TEXT)},
@@ -72,6 +86,7 @@ def _audit() -> Schema:
             "kind": {"enum": ["program", "release", "tables"]},
             "findings": list_of(finding),
             "compared": list_of(_COMPARED),
+            "compared_notes": list_of(TEXT),
             "left_out": list_of(TEXT),
             "note": TEXT,
         },

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from dualmandate.audit.auditing import AUDIT_KEY, Audit, attacked
 from dualmandate.audit.finding import SECONDS, Effort, Reference
@@ -18,6 +19,11 @@ if TYPE_CHECKING:
     from dualmandate.publication.release import Release
 
 PROGRAM_FILE = "program.toml"
+
+
+def processors() -> int:
+    """How many processors this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @dataclass(frozen=True)
@@ -33,17 +39,52 @@ class Asked:
     seconds: float = SECONDS
     key: bytes = field(default=AUDIT_KEY, repr=False)
     progress: Callable[[str], None] | None = field(default=None, compare=False)
+    beside: tuple[Path, ...] = ()  # other releases, whose noise is compared
+    counted: Callable[[str, int, int], None] | None = field(default=None, compare=False)  # what, done, of how many
+    workers: int = field(default_factory=processors)
+    outside: Path | None = None  # a file of named people, which records are linked to
+    secret: tuple[str, ...] = ()  # what an attacker is after; else what the outside file does not say
+    person: str | None = None  # the column that names people
+    link: str = "exact"  # how they are linked
 
     @property
     def effort(self) -> Effort:
-        """How long a solver may think, and whom to tell."""
-        return Effort(self.seconds, progress=self.progress)
+        """How long a solver may think, on how many threads, and whom to tell."""
+        return Effort(self.seconds, self.workers, self.progress, self.counted)
 
     @property
     def files(self) -> dict[Reference, Path]:
         """The files of records, by what they are."""
         given: dict[Reference, Path | None] = {"tabulated": self.tabulated, "confidential": self.confidential}
         return {reference: path for reference, path in given.items() if path is not None}
+
+
+class Asking(TypedDict, total=False):
+    """The same as keywords: files by their names, and whatever is not stated left out."""
+
+    confidential: Path | str | None
+    tabulated: Path | str | None
+    place: str | None
+    seconds: float | None
+    progress: Callable[[str], None] | None
+    beside: Iterable[Path | str]
+    outside: Path | str | None
+    secret: str | Iterable[str]
+    person: str | None
+    link: str
+
+
+def asked_of(**given: Unpack[Asking]) -> Asked:
+    """What was asked for in keywords."""
+    found: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    for name in ("confidential", "tabulated", "outside"):
+        if name in found:
+            found[name] = Path(found[name])
+    if "beside" in found:
+        found["beside"] = tuple(Path(each) for each in found["beside"])
+    if "secret" in found:
+        found["secret"] = (found["secret"],) if isinstance(found["secret"], str) else tuple(found["secret"])
+    return Asked(**found)
 
 
 def audited(target: Path | str | Program | Release, asked: Asked) -> Audit:
@@ -53,6 +94,12 @@ def audited(target: Path | str | Program | Release, asked: Asked) -> Audit:
 
     if isinstance(target, Release):
         return _release(target, asked)
+    if asked.beside and not (Path(str(target)) / RELEASE_FILE).is_file():
+        raise InvalidRequest(
+            "another release is named beside something that is no release",
+            why="noise is compared row by row, and only releases say which rows they measured",
+            instead="audit a release, or leave --beside out",
+        )
     if isinstance(target, Program):
         return _program(target, asked)
     path = Path(target)
@@ -86,7 +133,7 @@ def _tables(path: Path, asked: Asked) -> Audit:
     asked.effort.say(f"reading the tables of {path.name}")
     folder = load_folder(path)
     try:
-        targets = targets_of(folder, asked.files)
+        targets = targets_of(folder, asked)
         return Audit(folder.name, "tables", attacked(targets.attacked, asked.effort, asked.key), targets.left_out)
     except Refusal as refusal:
         raise refusal.at(Place(file=str(folder.document.path))) from None
@@ -105,4 +152,4 @@ def _program(program: Program, asked: Asked) -> Audit:
 
     targets = targets_of(program, asked)
     found = attacked(targets.attacked, asked.effort, asked.key)
-    return Audit(program.name, "program", found, targets.left_out, targets.compared)
+    return Audit(program.name, "program", found, targets.left_out, targets.compared, targets.notes)

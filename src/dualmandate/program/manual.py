@@ -1,6 +1,6 @@
-"""The reference pages of program and survey files, written from the models that read them, so that they cannot differ.
+"""The reference pages of program, survey and tables files, written from the models that read them: they cannot differ.
 
-To write them again: python -m dualmandate.program.manual docs/reference/program-file.md docs/reference/survey-file.md
+To write them again: python -m dualmandate.program.manual docs/reference/{program,survey,tables}-file.md
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Any
 
 from dualmandate.program.schema import ProgramFile
 from dualmandate.program.schema.survey import SurveyFile
+from dualmandate.program.tables_schema import TablesFile
 
 Node = dict[str, Any]
 
@@ -49,6 +50,13 @@ SURVEY_HEADINGS = {
     "QuestionnaireTable": "[questionnaire]",
     "CalibratedNumber": "Calibrated numbers",
 }
+TABLES_HEADINGS = {
+    "HeadTable": "[tables]",
+    "RecordedTable": "[population]",
+    "CountsTable": "[[counts]]",
+    "StatisticsTable": "[[statistics]]",
+    "MagnitudesTable": "[[magnitudes]]",
+}
 
 PREFACE = """\
 # The program file
@@ -72,6 +80,81 @@ respondent), and no message repeats a value of them. `dualmandate init survey` w
 This page is written from the models that read survey files.
 """
 
+TABLES_PREFACE = """\
+# The tables file
+
+`dualmandate audit DIR` reads `tables.toml` in the folder: which published tables its CSV files hold, and what can be
+recorded at all. Unknown keys are refused, with the nearest known one; `dualmandate schema tables` prints the JSON
+Schema. Attacks on counts are judged by `--confidential FILE`, a file of records; attacks on amounts by
+`--confidential DIR`, a folder inside the wall with files of the same names and columns, nothing suppressed in them.
+
+This page is written from the models that read tables files.
+"""
+
+TABLES_EXAMPLE = """\
+## An example
+
+Pay by county and sector, and employment of three industries in three quarters, one of them suppressed in the second
+with another to protect it:
+
+```toml file=pay/tables.toml
+[tables]
+schema = 1
+name   = "pay and employment"
+
+[[magnitudes]]
+name  = "pay by county and sector"
+file  = "pay.csv"
+by    = ["county", "sector"]
+total = "all"
+
+[[magnitudes]]
+name   = "employment"
+file   = "employment.csv"
+cell   = "industry"
+parent = "part_of"
+period = "quarter"
+size   = "establishments"
+share  = 0.1
+```
+
+```csv file=pay/pay.csv
+county,sector,value
+a,x,(D)
+a,y,(D)
+a,all,102
+b,x,(D)
+b,y,(D)
+b,all,53
+all,x,5
+all,y,150
+all,all,155
+```
+
+```csv file=pay/employment.csv
+industry,part_of,quarter,establishments,value
+all,,1,40,100
+all,,2,41,120
+all,,3,41,140
+mining,all,1,2,20
+mining,all,2,2,(D)
+mining,all,3,2,28
+farms,all,1,5,30
+farms,all,2,5,(D)
+farms,all,3,5,42
+shops,all,1,33,50
+shops,all,2,34,60
+shops,all,3,34,70
+```
+
+```console
+$ dualmandate audit pay
+pay by county and sector that follow exactly: 0.0% (0 of 4
+pay by county and sector that fail a protection interval of ±20% whatever they hold: 50.0% (2 of 4
+employment whose cell is published in another period: 100.0% (2 of 2
+```
+"""
+
 
 def page() -> str:
     """The whole page of the program file, in Markdown."""
@@ -83,9 +166,14 @@ def survey_page() -> str:
     return _page(SurveyFile.model_json_schema(), SURVEY_HEADINGS, SURVEY_PREFACE)
 
 
+def tables_page() -> str:
+    """The whole page of the tables file, in Markdown."""
+    return _page(TablesFile.model_json_schema(), TABLES_HEADINGS, TABLES_PREFACE) + "\n" + TABLES_EXAMPLE
+
+
 def _page(schema: Node, headings: dict[str, str], preface: str) -> str:
     definitions: Node = schema["$defs"]
-    unknown = set(definitions) - set(headings)
+    unknown = set(definitions) - set(headings) - set(HEADINGS)  # what the page of the program file tells is told there
     assert not unknown, f"tables without a heading: {sorted(unknown)}"
     parts = [preface]
     for name, heading in headings.items():
@@ -141,5 +229,5 @@ def _scalar(node: Node) -> str:
 
 
 if __name__ == "__main__":
-    for written, text in zip(sys.argv[1:], (page(), survey_page()), strict=False):
+    for written, text in zip(sys.argv[1:], (page(), survey_page(), tables_page()), strict=False):
         Path(written).write_text(text, encoding="utf-8")

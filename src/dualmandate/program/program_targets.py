@@ -7,23 +7,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from dualmandate.audit.by_place import OnePlace, covered, one_place
 from dualmandate.audit.equations import Equations
-from dualmandate.audit.old_methods import generator
 from dualmandate.audit.records import count_all
-from dualmandate.audit.synthetic import compared_methods, published_tables, synthetic_people
+from dualmandate.audit.synthetic import published_tables
 from dualmandate.audit.targets import Truths, boxed
 from dualmandate.errors import TooLarge
+from dualmandate.program.audit_comparison import comparing, synthetic_places
+from dualmandate.program.linkage_targets import Homes, linkage_targets
 from dualmandate.program.program import Program
 from dualmandate.program.tables_targets import LARGEST_PLACE, Targets
 from dualmandate.publication.order import possible_cells
 
 if TYPE_CHECKING:
     from dualmandate.program.auditing import Asked
-
-MOST_PLACES, MOST_RECORDS, MOST_IN_PLACE = 100, 20_000, 2_000
 
 
 def targets_of(program: Program, asked: Asked) -> Targets:
@@ -32,11 +29,14 @@ def targets_of(program: Program, asked: Asked) -> Targets:
     check_place(place)
     truths = people_of(program, place, asked)
     targets = tuple(published_tables(program.name, place, truths, asked.key))
+    homes = Homes.of_program(program.domain, place, program.rules, published=False)
+    linked = linkage_targets(targets, homes, asked)
     left_out = [f"'{name}': it is not by place, or no count" for name in place.left_out]
     possible = covered(Equations.of_workload(place.workload), possible_cells(place.domain))
     if not possible.all():
         left_out.append(f"{int((~possible).sum()):,} of {possible.size:,} cells of a place, which no table counts")
-    return Targets(targets, tuple(left_out), compared_methods(place, truths, asked.key, asked.effort))
+    found = comparing(program, asked)
+    return Targets((*targets, *linked, *found.summed), (*left_out, *found.left_out), found.compared, found.notes)
 
 
 def check_place(place: OnePlace) -> None:
@@ -55,9 +55,4 @@ def people_of(program: Program, place: OnePlace, asked: Asked) -> Truths:
         return {
             reference: count_all(path, program.domain, place, program.rules) for reference, path in asked.files.items()
         }
-    people = float(program.file.population.population_size.value)
-    places = min(len(place.places), MOST_PLACES)
-    each = min(max(round(people / len(place.places)), 1), MOST_IN_PLACE, max(MOST_RECORDS // places, 1))
-    draws = generator(asked.key, f"synthetic population of {program.name}")
-    sizes = draws.poisson(each, places).astype(np.int64)
-    return {"synthetic": boxed(synthetic_people(place.domain, sizes, draws))}
+    return {"synthetic": boxed(synthetic_places(program, place, asked.key))}

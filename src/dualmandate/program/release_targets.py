@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from fractions import Fraction
 from itertools import product
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dualmandate.audit.by_place import covered, expected_of, one_place
+from dualmandate.audit.by_place import OnePlace, covered, expected_of, one_place
 from dualmandate.audit.claim_attacks import ClaimedGroup, ClaimedNoise, ClaimedRelease
+from dualmandate.audit.claim_membership import membership_in
 from dualmandate.audit.equations import Equations, Integers
 from dualmandate.audit.records import count_all
+from dualmandate.audit.shared_noise import SharedNoise
 from dualmandate.audit.statistics_count import count_statistics
 from dualmandate.audit.targets import NoisyTables, levels_in_words
 from dualmandate.errors import Refusal
 from dualmandate.population import Currency, Neighbors, PrivacyLoss
+from dualmandate.program.beside import compared_rows
+from dualmandate.program.linkage_targets import Homes, linkage_targets
 from dualmandate.program.program import Program, load
 from dualmandate.program.program_targets import check_place
 from dualmandate.program.tables_targets import Targets
@@ -36,16 +40,26 @@ def targets_of(release: Release, asked: Asked) -> Targets:
     """The claim of a release, and its tables; records are judged where the curator names a file of them."""
     program = load(release.folder / release.facts["program_file"])
     asked.effort.say("reading the release")
-    claimed = claim_of(release, program)
+    beside, apart = compared_rows(release, program, asked.beside)
+    claimed = claim_of(release, program, beside)
+    member = membership_in(claimed, asked.key)
+    sure = (claimed,) if member is None else (claimed, member)
+    if member is None:
+        apart = (*apart, "membership: tests are for units of one record, whose measured rows have one kind of noise")
     try:
-        noisy, left_out = _noisy(release, program, asked)
+        noisy, left_out, place = noisy_tables(release, program, asked)
     except Refusal as refusal:
-        return Targets((claimed,), (f"reconstruction of records: {refusal.what} ({refusal.why})",))
-    return Targets((claimed, noisy), left_out)
+        linkage_targets((), None, asked)
+        return Targets(sure, (*apart, f"reconstruction of records: {refusal.what} ({refusal.why})"))
+    homes = Homes.of_program(program.domain, place, program.rules, published=True)
+    return Targets((*sure, noisy, *linkage_targets((noisy,), homes, asked)), (*apart, *left_out))
 
 
-def claim_of(release: Release, program: Program) -> ClaimedRelease:
-    """What a release claims: loss, neighbors, noise of every row, and which numbers are exact."""
+def claim_of(release: Release, program: Program, beside: Mapping[str, SharedNoise] | None = None) -> ClaimedRelease:
+    """What a release claims: loss, neighbors, noise of every row, and which numbers are exact.
+
+    `beside` are other releases whose rows were compared with its own.
+    """
     facts = release.facts
     shown = {table["name"] for table in facts["tables"] if not table["exact"]}
     exact = {table["name"]: True for table in facts["tables"] if table["exact"]}
@@ -67,6 +81,7 @@ def claim_of(release: Release, program: Program) -> ClaimedRelease:
         count_statistics(program.workload, float(program.file.population.population_size.value)),
         levels_in_words(program.domain),
         program.protection.most_records_per_unit,
+        beside or {},
     )
 
 
@@ -83,7 +98,7 @@ def _group(release: Release, name: str) -> ClaimedGroup:
     def rows(counts: Integers) -> Integers:
         return form.count(counts.reshape(shape))
 
-    return ClaimedGroup(name, rows, form.kinds().astype(np.int64), claimed)
+    return ClaimedGroup(name, rows, form.kinds().astype(np.int64), claimed, release.measurements(name).values)
 
 
 def _log_pmf(noise: Noise) -> Callable[[int], float]:
@@ -112,8 +127,8 @@ def _kept(program: Program) -> Callable[[int, int], bool] | None:
     return lambda one, other: answers(one) == answers(other)
 
 
-def _noisy(release: Release, program: Program, asked: Asked) -> tuple[NoisyTables, tuple[str, ...]]:
-    """Its unbiased estimates as tables with errors of known size, place after place."""
+def noisy_tables(release: Release, program: Program, asked: Asked) -> tuple[NoisyTables, tuple[str, ...], OnePlace]:
+    """Its unbiased estimates as tables with errors of known size, place after place; what is left out; the places."""
     names = [table["name"] for table in release.facts["tables"] if table["name"] in _names(program)]
     place = one_place(program.workload.only(names), asked.place)
     check_place(place)
@@ -140,7 +155,7 @@ def _noisy(release: Release, program: Program, asked: Asked) -> tuple[NoisyTable
         "what all places together are like" if place.axis is not None else "how many there are",
     )
     left_out = tuple(f"'{name}' in the reconstruction: it is not by place, or no count" for name in place.left_out)
-    return target, left_out
+    return target, left_out, place
 
 
 def _names(program: Program) -> set[str]:

@@ -4,7 +4,7 @@ refused with its file, line and key."""
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
@@ -265,7 +265,9 @@ def suppressed_marks(file: TablesFile) -> frozenset[str]:
     return frozenset({*file.tables.suppressed, ""})
 
 
-def rows_of(places: Sequence[str]) -> Iterator[tuple[str, list[int]]]:
+def rows_of(places: Sequence[str]) -> dict[str, list[int]]:
     """The rows of each place, places in the order in which they are named."""
-    for place in dict.fromkeys(places):
-        yield place, [row for row, each in enumerate(places) if each == place]
+    found: dict[str, list[int]] = {}
+    for row, place in enumerate(places):
+        found.setdefault(place, []).append(row)
+    return found

@@ -24,11 +24,14 @@ class HeadTable(BaseModel):
     place: Text | None = None
     """The column of the files that names the place (a block, a tract), where tables are published for many."""
     suppressed: Several[Text] = ("(D)",)
-    """What stands in a file in place of a suppressed number."""
+    """What stands in a file in place of a suppressed number; in statistics and amounts an empty place does too."""
 
 
 class RecordedTable(BaseModel):
-    """What can be recorded about those who are counted; the place is not one of its attributes."""
+    """What can be recorded about those who are counted; the place is not one of its attributes.
+
+    Attributes, hierarchies and structural zeros are written as in a [program file](program-file.md).
+    """
 
     model_config = CLOSED
 
@@ -48,7 +51,10 @@ class RecordedTable(BaseModel):
 
 
 class CountsTable(BaseModel):
-    """A table of counts: one row of its file for each cell of each place."""
+    """A table of counts: one row of its file for each cell of each place, zeros too.
+
+    All tables of counts are attacked together.
+    """
 
     model_config = CLOSED
 
@@ -75,7 +81,11 @@ class CountsTable(BaseModel):
 
 
 class StatisticsTable(BaseModel):
-    """Counts, means and medians of groups: one row a group; an empty label means everybody."""
+    """Counts, means and medians of groups of at most 30 people: one row a group; an empty label means everybody.
+
+    A mean stands for whatever rounds to it. Structural zeros of one level each and the lowest numbers are rules
+    ("married from 15 on").
+    """
 
     model_config = CLOSED
 
@@ -92,7 +102,11 @@ class StatisticsTable(BaseModel):
 
 
 class MagnitudesTable(BaseModel):
-    """A table of amounts that add up, with suppressed cells."""
+    """Amounts that add up, with suppressed cells: along columns, each with a label for its total, or in a tree.
+
+    Every cell of every place and period stands in the file once, suppressed ones with their mark. Over several periods,
+    suppressed cells are bounded in each, and then estimated from what the others show.
+    """
 
     model_config = CLOSED
 
@@ -110,11 +124,18 @@ class MagnitudesTable(BaseModel):
     """The column that names a cell, where cells form a tree."""
     parent: Text | None = None
     """The column that names the cell which a cell is a part of; empty at the top."""
+    period: Text | None = None
+    """The column that names the period (a quarter, a year), where the same cells are published in several. Every cell
+    stands there in every period; periods follow each other as the file first names them."""
+    size: Text | None = None
+    """The column of a public size of each cell (establishments), by which somebody divides what no period shows."""
     share: Probability | None = None
-    """Of a value, within which nobody should be able to tell it; 0.2 where not stated."""
+    """Of a value, within which nobody should be able to tell it: the protection interval; 0.2 where not stated."""
 
     @model_validator(mode="after")
     def _one_form(self) -> Self:
+        if self.size is not None and self.period is None:
+            raise lacking("period", "sizes are for estimates over time", 'write period = "…", or leave size out')
         if (self.cell is None) != (self.parent is None):
             key = "cell" if self.cell is None else "parent"
             raise lacking(key, "a tree names its cells and what each is a part of", f'write {key} = "…"')

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,10 +19,14 @@ from dualmandate.audit.records import count_records
 from dualmandate.audit.targets import ExactTables, GroupStatistics, NoisyTables, Truths, levels_in_words
 from dualmandate.errors import InvalidTables, TooLarge
 from dualmandate.population import Attribute, Domain, StructuralZero
+from dualmandate.program.linkage_targets import Homes, linkage_targets
 from dualmandate.program.magnitudes import magnitude_targets
 from dualmandate.program.tables_folder import EVERYWHERE, Counts, Folder, Sheet, rows_of, suppressed_marks
 from dualmandate.program.tables_schema import StatisticsTable
 from dualmandate.publication.order import possible_cells
+
+if TYPE_CHECKING:
+    from dualmandate.program.auditing import Asked
 
 LARGEST_PLACE = 2**16  # cells of one place whose counts are unknown
 Files = Mapping[Reference, Path]
@@ -34,17 +39,26 @@ class Targets:
     attacked: tuple[object, ...]
     left_out: tuple[str, ...] = ()
     compared: tuple[Compared, ...] = ()
+    notes: tuple[str, ...] = ()  # on what is compared, in words
 
 
-def targets_of(folder: Folder, files: Files | None = None) -> Targets:
-    """Every target of a folder; `files` of records are what attacks on counts are judged by."""
-    left_out: list[str] = []
+def targets_of(folder: Folder, asked: Asked) -> Targets:
+    """Every target of a folder. Attacks on counts are judged by files of records, those on amounts by folders."""
+    files, left_out = asked.files, list[str]()
     attacked: list[object] = []
+    records = {reference: path for reference, path in files.items() if not path.is_dir()}
+    amounts = {reference: path for reference, path in files.items() if path.is_dir()}
+    if records and folder.counts is None:
+        left_out.append("to judge by records, which only tables of counts can be: amounts need a folder of true tables")
+    if amounts and not folder.file.magnitudes:
+        left_out.append("to judge by a folder of true tables, which only amounts can be: counts need a file of records")
     if folder.counts is not None:
-        attacked += _count_targets(folder, folder.counts, files or {}, left_out)
+        attacked += _count_targets(folder, folder.counts, records, left_out)
     for position, table in enumerate(folder.file.statistics):
         attacked.append(_statistics(folder, table, position))
-    attacked += magnitude_targets(folder)
+    attacked += magnitude_targets(folder, amounts)
+    homes = None if folder.counts is None else Homes(folder.counts.domain, folder.place)
+    attacked += linkage_targets(attacked, homes, asked)
     return Targets(tuple(attacked), tuple(left_out))
 
 
@@ -130,7 +144,7 @@ def _statistics(folder: Folder, table: StatisticsTable, position: int) -> GroupS
     sheet = folder.sheet(*key)
     by_place = {
         place: tuple(_read(table, sheet, row, suppressed_marks(folder.file)) for row in rows)
-        for place, rows in rows_of(folder.places_of(sheet))
+        for place, rows in rows_of(folder.places_of(sheet)).items()
     }
     named = {table.name if place == EVERYWHERE else place: found for place, found in by_place.items()}
     return GroupStatistics(table.name, variables, named, f"{table.of} in whole numbers, {lowest} to {values.max()}")

@@ -1,0 +1,322 @@
+"""Publishing a rate of an audit: booked like any other query, or refused; without it nothing internal leaves."""
+
+from __future__ import annotations
+
+import html
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import numpy as np
+import pytest
+from tests.apps.conftest import Command
+from tests.program.test_released import released
+
+from dualmandate.apps.account_terms import loss_of
+from dualmandate.audit import booked_rates
+from dualmandate.audit.booked_rates import BookedRates, RateQuery, Spender
+from dualmandate.errors import InvalidLoss, InvalidRequest, LedgerTampered, Refusal, ReleaseConflict
+from dualmandate.ledger import Account, Approval, Ledger, Limit, Scope, State, make_key, open_ledger, read_key
+from dualmandate.mechanism.noise import NoiseKey, subkey
+from dualmandate.population import PrivacyLoss, Protection
+from dualmandate.program import load, load_release, publish, schemas
+from dualmandate.program.audit_rates import publish_rate, rate_query
+from dualmandate.program.auditing import Asked
+
+
+@pytest.fixture(scope="module")
+def town(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A town with a release."""
+    folder = tmp_path_factory.mktemp("town")
+    released(folder)
+    return folder
+
+
+@pytest.fixture
+def folder(town: Path, tmp_path: Path) -> Path:
+    """A copy of it, with a ledger of its own."""
+    return Path(shutil.copytree(town, tmp_path / "town"))
+
+
+def release_of(folder: Path) -> Path:
+    return next((folder / "out").glob("r*"))
+
+
+def ledger_of(folder: Path) -> Ledger:
+    return open_ledger(folder / "state" / "ledger.sqlite", read_key(folder / "state" / "key"))
+
+
+def typed(folder: Path, *more: object) -> tuple[object, ...]:
+    records = ("--confidential", folder / "residents.csv", "--internal", folder / "in", "--out", folder / "pub")
+    place = ("--ledger", folder / "state" / "ledger.sqlite", "--place", "ward")
+    return ("audit", release_of(folder), *records, *place, *more)
+
+
+def test_a_rate_is_booked_and_published(command: Command, folder: Path) -> None:
+    before = ledger_of(folder).spent("residents")
+    spoken = command(*typed(folder, "--publish-rates", "1/2", "--by", "Eve", "--approved-by", "Ben"))
+    assert spoken.status == 0
+    assert "published with noise" in spoken.out
+    found = json.loads((folder / "pub" / "audit.json").read_text())
+    jsonschema.validate(found, schemas.schema("audit"))
+    (rate,) = [each for each in found["findings"] if each["reference"] == "booked"]
+    assert rate["label"] == "public"
+    entry = next(each for each in ledger_of(folder).releases() if "records right" in each.snapshot)
+    assert f"loss epsilon = 0.5 of each person from the account 'residents', entry {entry.entry}" in rate["booked"]
+    assert rate["booked"] in html.unescape((folder / "pub" / "audit.html").read_text())
+    assert (entry.state, entry.secret_destroyed, entry.cost) == (State.SETTLED, True, Fraction(1, 2))
+    assert entry.written_digest is not None
+    assert ledger_of(folder).spent("residents") == before + Fraction(1, 2)
+    assert 0.8 < rate["success"]["high"] <= 1
+    assert rate["success"]["low"] > 0.5
+    assert rate["baselines"][0]["low"] < rate["baselines"][0]["high"]
+    again = command(*typed(folder, "--publish-rates", "1/2", "--by", "Eve", "--json"))
+    assert again.status == 2
+    assert again.document["code"] == "release conflict"
+    assert ledger_of(folder).spent("residents") == before + Fraction(1, 2)
+
+
+def test_without_it_nothing_judged_by_records_leaves(command: Command, folder: Path) -> None:
+    spoken = command(*typed(folder, "--json"))
+    assert spoken.status == 0
+    for text in (spoken.out, (folder / "pub" / "audit.json").read_text(), (folder / "pub" / "audit.html").read_text()):
+        assert "the confidential file" not in text
+        assert "published with noise" not in text
+    inside = json.loads((folder / "in" / "audit.json").read_text())
+    assert inside["label"] == "internal"
+    page = (folder / "in" / "audit.html").read_text()
+    assert "Internal: judged by confidential records" in page
+    assert 'content="internal"' in page
+
+
+@pytest.mark.parametrize(
+    ("more", "code"),
+    [
+        (("--publish-rates", "1000"), "budget exceeded"),
+        (("--publish-rates", "rho=1/8"), "invalid account"),
+        (("--publish-rates", "much"), "invalid loss"),
+        (("--publish-rates", "days=3"), "invalid loss"),
+        (("--publish-rates", "0"), "invalid loss"),
+        (("--publish-rates", "1/2", "--ledger", "nowhere.sqlite"), "ledger unavailable"),
+    ],
+)
+def test_losses_that_cannot_be_booked(
+    command: Command, folder: Path, more: tuple[str, ...], code: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folder)
+    before = ledger_of(folder).spent("residents")
+    refused = command(*typed(folder, *more, "--by", "Eve", "--json"))
+    assert refused.status == 2
+    assert refused.document["code"] == code
+    assert ledger_of(folder).spent("residents") == before
+    assert not (folder / "pub").exists()
+    assert not (folder / "in").exists()
+
+
+def test_what_is_no_public_question(command: Command, folder: Path) -> None:
+    rates = ("--publish-rates", "1/2", "--json")
+    program = command("audit", folder / "program.toml", *typed(folder, *rates)[2:])
+    assert program.document["what"].startswith("a rate is to be published of something that is no release")
+    for left_out, words in (("--out", "no folder to publish it in"), ("--confidential", "no records to count")):
+        given = list(typed(folder, *rates))
+        place = given.index(left_out)
+        del given[place : place + 2]
+        refused = command(*given)
+        assert refused.status == 2
+        assert words in refused.document["what"]
+
+
+@pytest.mark.parametrize("name", ["in", "audit/in"])
+def test_the_internal_folder_lies_in_no_release_and_in_no_public_folder(
+    command: Command, folder: Path, name: str
+) -> None:
+    release = release_of(folder)
+    whole = sorted(release.rglob("*"))
+    common = ("audit", release, "--confidential", folder / "residents.csv", "--json")
+    assert command(*common, "--internal", release / name).status == 2
+    assert command(*common, "--internal", folder / "a", "--out", folder / "a").status == 2
+    assert command(*common, "--internal", folder / "a" / name, "--out", folder / "a").status == 2
+    assert sorted(release.rglob("*")) == whole
+    assert not (folder / "a").exists()
+
+
+def published(folder: Path, ledger: Ledger, loss: str = "1/2", **who: Any) -> list[Any]:
+    asked = Asked(folder / "residents.csv", place="ward")
+    found: list[Any] = []
+    release = load_release(release_of(folder))
+    spender = Spender(**{"by": "Eve", **who})
+    publish_rate(release, asked, ledger, loss=PrivacyLoss.pure(loss), spender=spender, write=found.append)
+    return found
+
+
+STEPS: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
+    "before it is opened": lambda patch: patch.setattr(booked_rates, "_reach", fail),
+    "before it is measured": lambda patch: patch.setattr(booked_rates, "tabulate", fail),
+    "before it is written": lambda patch: patch.setattr(BookedRates, "finding", fail),
+}
+
+
+def fail(*_: object, **__: object) -> Any:
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_a_rate_that_is_cut_short_costs_its_loss_once(folder: Path, step: str) -> None:
+    ledger = ledger_of(folder)
+    before = ledger.spent("residents")
+    with pytest.MonkeyPatch.context() as patch:
+        STEPS[step](patch)
+        with pytest.raises(KeyboardInterrupt):
+            published(folder, ledger)
+    assert ledger.spent("residents") == before + Fraction(1, 2)  # set aside, whatever happens
+    (first,) = published(folder, ledger_of(folder))
+    assert ledger.spent("residents") == before + Fraction(1, 2)
+    assert first.reference == "booked"
+
+
+def test_cut_short_after_it_was_written_it_is_the_same_number(folder: Path) -> None:
+    ledger, seen = ledger_of(folder), []
+    asked, release = Asked(folder / "residents.csv", place="ward"), load_release(release_of(folder))
+
+    def seen_and_cut(finding: Any) -> None:
+        seen.append(finding)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        publish_rate(release, asked, ledger, loss=PrivacyLoss.pure(1), spender=Spender("Eve"), write=seen_and_cut)
+    (again,) = published(folder, ledger, "1")
+    assert seen == [again]
+
+
+def test_other_records_never_meet_the_same_noise(folder: Path) -> None:
+    ledger = ledger_of(folder)
+    with pytest.MonkeyPatch.context() as patch:
+        STEPS["before it is written"](patch)
+        with pytest.raises(KeyboardInterrupt):
+            published(folder, ledger)
+    records = folder / "residents.csv"
+    records.write_text(records.read_text().replace("north,0\n", "", 1))
+    with pytest.raises(ReleaseConflict, match="other data"):
+        published(folder, ledger)
+
+
+def test_limits_approvals_and_anchors_hold_as_for_any_release(folder: Path) -> None:
+    ledger = ledger_of(folder)
+    release = load_release(release_of(folder))
+    strict = Account(
+        "strict", "person", PrivacyLoss.pure(10), limits=(Limit(Scope.PURPOSE, Fraction(1, 4)),), approver_differs=True
+    )
+    ledger.open_account(strict, by="Ann")
+    object.__setattr__(release, "facts", {**release.facts, "account": "strict"})
+    asked = Asked(folder / "residents.csv", place="ward")
+
+    def ask(**who: Any) -> None:
+        spender = Spender(**{"by": "Eve", **who})
+        publish_rate(release, asked, ledger, loss=PrivacyLoss.pure("1/2"), spender=spender, write=lambda _: None)
+
+    for who, code in (({}, "not approved"), ({"approved_by": "Ben", "purpose": "audit"}, "budget exceeded")):
+        with pytest.raises(Refusal) as refused:
+            ask(**who)
+        assert refused.value.code == code
+    assert ledger.spent("strict") == 0
+    ask(approved_by="Ben")
+    assert ledger.spent("strict") == Fraction(1, 2)
+
+
+def test_a_ledger_behind_its_anchor_books_nothing(folder: Path) -> None:
+    file = folder / "state" / "ledger.sqlite"
+    old = file.read_bytes()
+    ledger_of(folder).open_account(Account("later", "person", PrivacyLoss.pure(1)), by="Ann")
+    for aside in folder.joinpath("state").glob("ledger.sqlite-*"):
+        aside.unlink()
+    file.write_bytes(old)
+    with pytest.raises(LedgerTampered):
+        published(folder, ledger_of(folder))
+
+
+def test_a_release_that_was_changed_leads_to_no_rate(folder: Path) -> None:
+    release = release_of(folder)
+    facts = json.loads((release / "release.json").read_text())
+    (release / "release.json").write_text(json.dumps({**facts, "description": "another"}))
+    with pytest.raises(Refusal, match="is not the release"):
+        published(folder, ledger_of(folder))
+    asked, ledger = Asked(place="ward"), ledger_of(folder)
+    with pytest.raises(InvalidRequest, match="no records to judge by"):
+        publish_rate(
+            load_release(release), asked, ledger, loss=PrivacyLoss.pure(1), spender=Spender("Eve"), write=lambda _: None
+        )
+
+
+def query(folder: Path, loss: PrivacyLoss) -> RateQuery:
+    return rate_query(load_release(release_of(folder)), Asked(place="ward"), loss)
+
+
+def test_noise_is_set_by_what_one_unit_changes(folder: Path) -> None:
+    """Σ min(f, x) moves by at most 1 when one record is added, removed or replaced; half of the loss is for each."""
+    pure = query(folder, PrivacyLoss.pure("1/2"))
+    assert (pure.noise.law, pure.noise.parameter) == ("laplace", Fraction(4))
+    gaussian = query(folder, PrivacyLoss.concentrated("1/8"))
+    assert (gaussian.noise.law, gaussian.noise.parameter) == ("gaussian", Fraction(8))
+    many = replace(pure, protection=Protection(most_records_per_unit=3, identifier="household"))
+    assert many.noise.parameter == Fraction(12)
+    many = replace(gaussian, protection=Protection(most_records_per_unit=3, identifier="household"))
+    assert many.noise.parameter == Fraction(72)
+    assert pure.digest != gaussian.digest
+    assert pure.digest == query(folder, PrivacyLoss.pure("1/2")).digest
+    generator = np.random.default_rng(1)
+    for _ in range(200):
+        counts = generator.integers(0, 12, pure.found.shape)
+        right = np.minimum(pure.found, counts).sum()
+        one, other = (tuple(generator.integers(0, size) for size in counts.shape) for _ in range(2))
+        changed = counts.copy()
+        changed[one] += 1
+        assert 0 <= np.minimum(pure.found, changed).sum() - right <= 1
+        changed[other] -= changed[other] > 0
+        assert abs(int(np.minimum(pure.found, changed).sum() - right)) <= 1
+
+
+def test_the_two_numbers_have_noise_of_their_own(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn: list[NoiseKey] = []
+
+    def kept(*given: Any, **named: Any) -> NoiseKey:
+        drawn.append(subkey(*given, **named))
+        return drawn[-1]
+
+    monkeypatch.setattr(booked_rates, "subkey", kept)
+    published(folder, ledger_of(folder))
+    assert len({key.content for key in drawn}) == 2
+
+
+def test_published_numbers_are_the_true_ones_and_noise(folder: Path) -> None:
+    truth = np.zeros((3, 8), dtype=np.int64)
+    truth[:2] = 20
+    (found,) = published(folder, wealthy(folder), str(10**6))  # hardly any noise
+    asked = query(folder, PrivacyLoss.pure(10**6))
+    right = int(np.minimum(asked.found, truth).sum()) / asked.records
+    assert found.success.least == pytest.approx(right, abs=1e-9)
+    assert found.baselines[0].success.least == pytest.approx(int(np.minimum(asked.guess, truth).sum()) / asked.records)
+
+
+def wealthy(folder: Path) -> Ledger:
+    """The ledger of the town, with room for anything."""
+    shutil.rmtree(folder / "state")
+    shutil.rmtree(folder / "out")
+    plan = load(folder / "program.toml").plan()
+    ledger = open_ledger(folder / "state" / "ledger.sqlite", make_key(folder / "state" / "key"), create=True)
+    ledger.open_account(Account("residents", "person", PrivacyLoss.pure(10**9)), by="Ann")
+    ledger.approve(Approval("residents", plan.digest, plan.charge, "person", by="Ben"))
+    assert plan.program.source is not None
+    publish(plan, plan.program.source, ledger, out=folder / "out", by="Eve")
+    return ledger
+
+
+def test_a_loss_in_rho_from_an_account_in_rho() -> None:
+    assert loss_of("rho=1/8", "a loss") == PrivacyLoss.concentrated("1/8")
+    assert loss_of("0.1", "a loss") == PrivacyLoss.pure("1/10")
+    with pytest.raises(InvalidLoss):
+        loss_of("-1", "a loss")
