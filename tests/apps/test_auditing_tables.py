@@ -10,7 +10,8 @@ import jsonschema
 import numpy as np
 import pytest
 
-from dualmandate.program import auditing, schemas
+from dualmandate.program import schemas
+from dualmandate.program.audits import auditing
 
 if TYPE_CHECKING:
     from tests.apps.conftest import Command

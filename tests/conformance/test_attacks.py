@@ -16,20 +16,20 @@ import numpy as np
 import pytest
 
 from dualmandate.audit.auditing import ATTACKS, attack_on
-from dualmandate.audit.claim_attacks import ClaimedGroup, ClaimedNoise, ClaimedRelease
-from dualmandate.audit.decoding_attack import NoisySums
+from dualmandate.audit.claims.attack import ClaimedGroup, ClaimedNoise, ClaimedRelease
+from dualmandate.audit.claims.membership import sought_member
+from dualmandate.audit.claims.membership_attack import Frequencies, with_generator
 from dualmandate.audit.equations import Equations
 from dualmandate.audit.finding import Attack, Effort, Finding, Range
-from dualmandate.audit.linkage_attack import Linkage
-from dualmandate.audit.magnitude_rules import SummedTables, counting_members
-from dualmandate.audit.membership import sought_member
-from dualmandate.audit.membership_attack import Frequencies, with_generator
-from dualmandate.audit.persons import Statistic, Variables
+from dualmandate.audit.linkage.attack import Linkage
+from dualmandate.audit.methods.magnitude_rules import SummedTables, counting_members
 from dualmandate.audit.rates import Rate
-from dualmandate.audit.series import Series
-from dualmandate.audit.series_attack import HiddenSeries, SeriesPart
+from dualmandate.audit.reconstruction.decoding_attack import NoisySums
+from dualmandate.audit.reconstruction.persons import Statistic, Variables
 from dualmandate.audit.statistics_count import StatisticsCount
-from dualmandate.audit.suppression import LinkedTables, additive_relations, tree_relations
+from dualmandate.audit.suppression.cells import LinkedTables, additive_relations, tree_relations
+from dualmandate.audit.suppression.series import Series
+from dualmandate.audit.suppression.series_attack import HiddenSeries, SeriesPart
 from dualmandate.audit.targets import ExactTables, GroupStatistics, NoisyTables, SuppressedPart, SuppressedTables, boxed
 from dualmandate.mechanism import Geometric
 from dualmandate.population import Attribute, Domain, PrivacyLoss

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from dualmandate.audit.comparison import Compared, Judged
+from dualmandate.audit.methods.comparison import Compared, Judged
 from dualmandate.audit.rates import Rate
 from dualmandate.figures import NARROW, WIDE, risk, risk_twin, specification
 from dualmandate.figures.boxes import LINE, Box, along, box_of_words, hits

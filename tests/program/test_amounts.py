@@ -12,7 +12,7 @@ from dualmandate.audit.finding import Finding
 from dualmandate.audit.rates import Rate
 from dualmandate.benchmarks import qcew
 from dualmandate.errors import InvalidTables, InvalidValue, MissingKey, Refusal, UnreadableSource
-from dualmandate.program.amount_cells import _last_totals
+from dualmandate.program.audits.amount_cells import _last_totals
 
 HEAD = '[tables]\nschema = 1\nname = "jobs"\nplace = "county"\n'
 TREE = """

@@ -13,9 +13,9 @@ import pytest
 from tests.program.test_released import PROGRAM, released
 
 import dualmandate
-from dualmandate.audit import probabilistic
 from dualmandate.audit.auditing import Audit
 from dualmandate.audit.finding import Finding
+from dualmandate.audit.linkage import probabilistic
 from dualmandate.audit.rates import Rate
 from dualmandate.errors import InvalidDomain, InvalidRequest, InvalidTables, Refusal, TooLarge, UnreadableSource
 

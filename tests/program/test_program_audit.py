@@ -13,11 +13,13 @@ import pytest
 from dualmandate.audit.auditing import Audit
 from dualmandate.audit.by_place import one_place, place_attribute
 from dualmandate.figures import risk, specification
-from dualmandate.program import audit_comparison, audit_plan, schemas
-from dualmandate.program.audit_comparison import comparing, synthetic_places
-from dualmandate.program.audit_page import audit_page
-from dualmandate.program.audit_plan import planned_way, promised_error
-from dualmandate.program.auditing import Asked, audited
+from dualmandate.program import schemas
+from dualmandate.program.audits import comparison as audit_comparison
+from dualmandate.program.audits import planned as audit_plan
+from dualmandate.program.audits.auditing import Asked, audited
+from dualmandate.program.audits.comparison import comparing, synthetic_places
+from dualmandate.program.audits.page import audit_page
+from dualmandate.program.audits.planned import planned_way, promised_error
 from dualmandate.program.program import Program, load
 from dualmandate.publication import measuring
 

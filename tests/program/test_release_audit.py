@@ -11,24 +11,25 @@ from tests.program.test_released import PROGRAM, released
 
 import dualmandate
 from dualmandate import gallery
-from dualmandate.audit.booked_rates import Spender
-from dualmandate.audit.claim_attacks import CheckClaim, ClaimedRelease
-from dualmandate.audit.claim_membership import membership_in
+from dualmandate.audit.claims.attack import CheckClaim, ClaimedRelease
+from dualmandate.audit.claims.booked_rates import Spender
+from dualmandate.audit.claims.claim_membership import membership_in
+from dualmandate.audit.claims.membership_attack import RecognizeMembers
+from dualmandate.audit.claims.shared_noise import SharedNoise
 from dualmandate.audit.finding import Finding, Range
-from dualmandate.audit.membership_attack import RecognizeMembers
 from dualmandate.audit.rates import Rate
-from dualmandate.audit.shared_noise import SharedNoise
 from dualmandate.audit.statistics_count import count_statistics
 from dualmandate.errors import InvalidRequest
 from dualmandate.ledger import Account, Approval, make_key, open_ledger, read_key
 from dualmandate.population import PrivacyLoss
-from dualmandate.program import Program, publish, release_targets
-from dualmandate.program.audit_page import audit_page
-from dualmandate.program.audit_rates import publish_rate
-from dualmandate.program.auditing import Asked
+from dualmandate.program import Program, publish
+from dualmandate.program.audits import release_targets
+from dualmandate.program.audits.auditing import Asked
+from dualmandate.program.audits.page import audit_page
+from dualmandate.program.audits.rates import publish_rate
+from dualmandate.program.audits.release_targets import claim_of
 from dualmandate.program.notes import notes_on
 from dualmandate.program.publishing import order_of_plan
-from dualmandate.program.release_targets import claim_of
 from dualmandate.program.released import load_release
 from dualmandate.publication import act
 from dualmandate.publication.release import Release

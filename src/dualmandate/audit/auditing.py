@@ -6,16 +6,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from dualmandate.audit.claim_attacks import CheckClaim, ClaimedRelease
-from dualmandate.audit.comparison import Compared, compared_words
-from dualmandate.audit.decoding_attack import DecodeBits, NoisySums
+from dualmandate.audit.claims.attack import CheckClaim, ClaimedRelease
+from dualmandate.audit.claims.membership_attack import Frequencies, RecognizeMembers
 from dualmandate.audit.finding import LOWER_BOUND, Attack, Effort, Finding, Label
-from dualmandate.audit.linkage_attack import Linkage, Reidentify
-from dualmandate.audit.magnitude_rules import SecondLargest, SummedTables
-from dualmandate.audit.membership_attack import Frequencies, RecognizeMembers
-from dualmandate.audit.series_attack import CarryOver, HiddenSeries
-from dualmandate.audit.suppression_attack import BoundSuppressed
-from dualmandate.audit.table_attacks import ReconstructExact, ReconstructNoisy, ReconstructPersons
+from dualmandate.audit.linkage.attack import Linkage, Reidentify
+from dualmandate.audit.methods.comparison import Compared, compared_words
+from dualmandate.audit.methods.magnitude_rules import SecondLargest, SummedTables
+from dualmandate.audit.reconstruction.attacks import ReconstructExact, ReconstructNoisy, ReconstructPersons
+from dualmandate.audit.reconstruction.decoding_attack import DecodeBits, NoisySums
+from dualmandate.audit.suppression.attack import BoundSuppressed
+from dualmandate.audit.suppression.series_attack import CarryOver, HiddenSeries
 from dualmandate.audit.targets import ExactTables, GroupStatistics, NoisyTables, SuppressedTables
 
 AUDIT_KEY = b"an audit of dualmandate"  # of the draws of audits alone; a release has a secret of its own

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualmandate.audit.equations import Equations
-from dualmandate.audit.noisy import most_likely
+from dualmandate.audit.reconstruction.noisy import most_likely
 from dualmandate.errors import InvalidRequest
 from dualmandate.population import Domain
 from dualmandate.workload import Identity, Table, Workload

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from dualmandate.audit.equations import Equations, Integers
-from dualmandate.audit.suppression import LinkedTables
+from dualmandate.audit.suppression.cells import LinkedTables
 from dualmandate.audit.targets import ExactTables, SuppressedPart, SuppressedTables, boxed, opened
 
 

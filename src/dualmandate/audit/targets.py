@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from dualmandate.audit.equations import Equations, Integers
 from dualmandate.audit.finding import Reference
-from dualmandate.audit.persons import Statistic, Variables
-from dualmandate.audit.suppression import LinkedTables
+from dualmandate.audit.reconstruction.persons import Statistic, Variables
+from dualmandate.audit.suppression.cells import LinkedTables
 from dualmandate.errors import InvalidTables
 from dualmandate.population import Confidential, Domain
 

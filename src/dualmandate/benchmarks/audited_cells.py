@@ -8,8 +8,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from dualmandate.audit.series import by_size, estimate_series
-from dualmandate.audit.suppression import LinkedTables, additive_relations, audit_suppression
+from dualmandate.audit.suppression.cells import LinkedTables, additive_relations, audit_suppression
+from dualmandate.audit.suppression.series import by_size, estimate_series
 from dualmandate.benchmarks import qcew
 from dualmandate.benchmarks.row import Row
 

@@ -15,17 +15,18 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from dualmandate.audit.bound_trial import bound_trial
-from dualmandate.audit.comparison import Compared, Judged, compare
-from dualmandate.audit.decoding import decode
+from dualmandate.audit.claims.bound_trial import bound_trial
+from dualmandate.audit.drawing import generator
 from dualmandate.audit.equations import Equations
-from dualmandate.audit.linkage import Group
-from dualmandate.audit.noisy import least_absolute, most_likely, whole_records
-from dualmandate.audit.old_methods import generator, swap
-from dualmandate.audit.people import reidentify_counts
+from dualmandate.audit.linkage.linking import Group
+from dualmandate.audit.linkage.people import reidentify_counts
+from dualmandate.audit.methods.comparison import Compared, Judged, compare
+from dualmandate.audit.methods.old_methods import swap
+from dualmandate.audit.methods.ways_to_publish import Subject
 from dualmandate.audit.rates import Rate
-from dualmandate.audit.reconstruction import reconstruct
-from dualmandate.audit.ways_to_publish import Subject
+from dualmandate.audit.reconstruction.decoding import decode
+from dualmandate.audit.reconstruction.exact import reconstruct
+from dualmandate.audit.reconstruction.noisy import least_absolute, most_likely, whole_records
 from dualmandate.benchmarks import generated_blocks
 from dualmandate.benchmarks.row import Row
 from dualmandate.mechanism import GEOMETRIC

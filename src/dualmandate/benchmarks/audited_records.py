@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualmandate.audit.equations import Equations
-from dualmandate.audit.persons import Implication, Statistic, Variables, reconstruct_persons
-from dualmandate.audit.reconstruction import Reconstruction, reconstruct
+from dualmandate.audit.reconstruction.exact import Reconstruction, reconstruct
+from dualmandate.audit.reconstruction.persons import Implication, Statistic, Variables, reconstruct_persons
 from dualmandate.benchmarks import generated_blocks, rhode_island
 from dualmandate.benchmarks.generated_blocks import BlockSizes, block_parts, people_of
 from dualmandate.benchmarks.measured import ONE_THREAD, peak_megabytes, told

@@ -16,8 +16,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from dualmandate.audit.series import Series
-from dualmandate.audit.suppression import LinkedTables, tree_relations
+from dualmandate.audit.suppression.cells import LinkedTables, tree_relations
+from dualmandate.audit.suppression.series import Series
 
 FILE = Path("qcew", "nj_counties_2016_quarterly.csv.gz")
 VARIABLES = ("month1_emplvl", "month2_emplvl", "month3_emplvl", "total_qtrly_wages")

@@ -16,7 +16,7 @@ from dualmandate.figures.twin import Cell, Column, Twin, amount
 from dualmandate.figures.wording import PERCENT_AXIS, percent, stated_loss
 
 if TYPE_CHECKING:
-    from dualmandate.audit.comparison import Compared, Judged
+    from dualmandate.audit.methods.comparison import Compared, Judged
 
 PRIVATE = "differential privacy"
 COLORS = {

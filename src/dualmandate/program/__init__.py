@@ -13,7 +13,7 @@ from dualmandate.program.saving import Comparison
 if TYPE_CHECKING:
     from dualmandate.audit.auditing import Audit
     from dualmandate.ledger import Ledger
-    from dualmandate.program.auditing import Asking
+    from dualmandate.program.audits.auditing import Asking
     from dualmandate.publication import Source
     from dualmandate.publication.release import Release
 
@@ -74,6 +74,6 @@ def audit(target: Path | str | Program | Release, **asked: Unpack[Asking]) -> Au
     noise is compared. `outside` is a file of named people to link records to, `secret` what an attacker is after (else
     whatever that file does not say), `person` the column that names people, and `link` how: "exact" or "splink".
     """
-    from dualmandate.program import auditing  # here: solvers cost more to import than planning
+    from dualmandate.program.audits import auditing  # here: solvers cost more to import than planning
 
     return auditing.audited(target, auditing.asked_of(**asked))

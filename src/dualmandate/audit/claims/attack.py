@@ -1,0 +1,303 @@
+"""Checks of what a release claims of itself: its noise, its loss, the cells it shows, and what it shows exactly.
+
+A loss is computed again from what was measured and how it was noised, in fractions: from the change that one record
+makes in every measured row, and from the probabilities of the noise.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dualmandate.audit.claims.checks import ClaimCheck, exact_totals, last_bits, least_loss, missing_keys, pmf_ratio
+from dualmandate.audit.claims.mechanism_audit import CLAIMED, DRAWS, LEVEL, meaning
+from dualmandate.audit.claims.membership import TIE, Floats
+from dualmandate.audit.claims.own_noise import Law, audit_noise
+from dualmandate.audit.claims.shared_noise import SharedNoise
+from dualmandate.audit.drawing import generator
+from dualmandate.audit.equations import Integers
+from dualmandate.audit.finding import Baseline, Effort, Finding, Range
+from dualmandate.audit.rates import Rate
+from dualmandate.audit.statistics_count import StatisticsCount
+from dualmandate.population import PrivacyLoss
+
+CELLS, PAIRED_CELLS = 512, 96  # whose records are added, or compared, where there are more cells than that
+MOST_CHANGES = 2**25  # numbers that are held: rows of each of these cells
+REACH = 4.0  # of the mean absolute noise, to which probabilities are compared
+MOST_REACH = 20_000
+CENSUS_2010 = 25.0  # independent statistics a person
+ORDERS = (1.5, 2.0, 4.0, 16.0)  # of Rényi's divergence
+MOST_DRAWN = 2**24  # numbers of noise that are drawn at once
+
+
+@dataclass(frozen=True)
+class ClaimedNoise:
+    """The noise of one kind of row: its law, its exact parameter, and the logarithm of its probabilities."""
+
+    name: str
+    law: Law  # discrete; the parameter is its scale, or its σ²
+    parameter: Fraction
+    log_pmf: Callable[[int], float] = field(repr=False, compare=False)
+
+    def unit_loss(self) -> Fraction:
+        """The loss of a change by one: ε = 1/scale, or ρ = 1/(2σ²)."""
+        return 1 / self.parameter if self.law == "laplace" else 1 / (2 * self.parameter)
+
+    def check(self) -> ClaimCheck:
+        """Probabilities of outputs under two answers that differ by one, against the loss of the parameter."""
+        spread = float(self.parameter) if self.law == "laplace" else math.sqrt(float(self.parameter))
+        reach = min(math.ceil(REACH * spread) + 1, MOST_REACH)
+        if self.law == "laplace":
+            return pmf_ratio(self.log_pmf, shift=1, epsilon=float(self.unit_loss()), reach=reach)
+        return self._divergence(min(3 * reach, MOST_REACH))
+
+    def _divergence(self, reach: int) -> ClaimCheck:
+        """Rényi's divergence of answers that differ by one, at most order × ρ at every order."""
+        rho, worst = float(self.unit_loss()), 0.0
+        logs = np.array([self.log_pmf(k) for k in range(-reach - 1, reach + 1)])
+        for order in ORDERS:
+            powers = order * logs[1:] + (1 - order) * logs[:-1]
+            top = float(powers.max())
+            divergence = (top + math.log(float(np.exp(powers - top).sum()))) / (order - 1)
+            worst = max(worst, divergence / order)
+        broken = worst > rho * (1 + 1e-9)
+        words = f"the loss is ρ = {worst:.9g}, {'above' if broken else 'within'} the claimed {rho:.9g}"
+        return ClaimCheck("Rényi divergence", broken, words)
+
+
+@dataclass(frozen=True, eq=False)
+class ClaimedGroup:
+    """Rows that were measured together: what they count of a histogram, and the noise of each row."""
+
+    name: str
+    rows: Callable[[Integers], Integers] = field(repr=False)  # of counts, flat; shape (rows,)
+    kinds: NDArray[np.int64] = field(repr=False)  # of each row, a place in `noises`
+    noises: tuple[ClaimedNoise, ...]
+    measured: NDArray[Any] | None = field(default=None, repr=False)  # what was published of each row
+
+
+@dataclass(frozen=True, eq=False)
+class ClaimedRelease:
+    """What a release says of itself, and what it shows.
+
+    `kept(cell, other)` says whether replacing a record of one cell by one of another is a change between neighbors;
+    None under add-or-remove neighbors. `records` is how many records of a unit change together at most.
+    """
+
+    name: str
+    loss: PrivacyLoss
+    groups: tuple[ClaimedGroup, ...]
+    possible: NDArray[np.bool_] = field(repr=False)  # which cells can occur, flat
+    kept: Callable[[int, int], bool] | None = field(repr=False)
+    keys: Mapping[str, tuple[tuple[Hashable, ...], tuple[Hashable, ...]]] = field(repr=False)  # shown, declared
+    exact: Mapping[str, bool]  # numbers without noise: whether replacing a record leaves them as they are
+    statistics: StatisticsCount
+    coarsening: str
+    records: int = 1
+    beside: Mapping[str, SharedNoise] = field(default_factory=dict)  # other releases with rows that count the same
+
+
+@dataclass(frozen=True)
+class CheckClaim:
+    """Whether a release keeps what it claims, as far as its public files show it."""
+
+    effort: Effort = field(default_factory=Effort)
+    name: str = "checks of a privacy claim"
+    needs: str = "a release with its program, what it measured, and the exact noise of each row"
+
+    def run(self, target: ClaimedRelease, key: bytes, /) -> tuple[Finding, ...]:
+        """Noise, loss, missing cells, exact numbers and the count of statistics, each beside what is claimed."""
+        self.effort.say(f"checking what {target.name} claims")
+        make = partial(
+            Finding,
+            attack=self.name,
+            attacker_knows="the public files of the release",
+            coarsening=target.coarsening,
+            reference="published",
+        )
+        return (
+            *self._noise(target, make),
+            *self._loss(target, key, make),
+            *self._shown(target, make),
+            *self._measured(target, make),
+        )
+
+    def _noise(self, target: ClaimedRelease, make: Callable[..., Finding]) -> Iterator[Finding]:
+        noises = list(dict.fromkeys(noise for group in target.groups for noise in group.noises))
+        broken = [(noise, check) for noise in noises if (check := noise.check()).broken]
+        yield make(
+            claim=f"kinds of noise of {target.name} whose probabilities lose more than their parameter says",
+            success=Rate(len(broken), len(noises)),
+            baselines=(Baseline(CLAIMED, Rate(0, len(noises))),),
+            counted_in_full=True,
+            details=tuple(f"{noise.name}: {check.words}" for noise, check in broken),
+        )
+
+    def _loss(self, target: ClaimedRelease, key: bytes, make: Callable[..., Finding]) -> Iterator[Finding]:
+        cells = np.flatnonzero(target.possible)
+        rows = sum(len(group.kinds) for group in target.groups)
+        most = max(min(CELLS if target.kept is None else PAIRED_CELLS, MOST_CHANGES // rows), 2)
+        every = len(cells) <= most
+        if not every:
+            cells = np.sort(generator(key, f"claim: {target.name}").choice(cells, most, replace=False))
+        self.effort.say(f"computing the loss of {target.name} again")
+        worst = largest_loss(target, cells)
+        found = worst.loss
+        unit, claimed = str(target.loss.currency), float(target.loss.amount)
+        sense = "exactly" if every else f"at least, from {most:,} of {int(target.possible.sum()):,} cells"
+        above = found > target.loss.amount
+        yield make(
+            claim=f"loss of one unit of {target.name} computed again from its rows and its noise, {sense}; "
+            f"{'ABOVE' if above else 'not above'} the claimed {unit} = {claimed:.6g}",
+            success=Range(float(found), float(found), unit),
+            baselines=(Baseline(CLAIMED, Range(0.0, claimed, unit)),),
+        )
+        yield self._drawn(target, worst, key, make)
+
+    def _drawn(self, target: ClaimedRelease, worst: WorstChange, key: bytes, make: Callable[..., Finding]) -> Finding:
+        """A loss that the noise has at least on the worst neighbors, by draws from the audit's key."""
+        self.effort.say(f"drawing the noise of {target.name}")
+        epsilon, delta = meaning(target.loss)
+        scores = drawn_ratios(worst, key, f"least loss: {target.name}")
+        found = least_loss(*scores, failure_probability=delta, level=LEVEL)
+        at = f" at δ = {delta:g}" if delta else ""
+        return make(
+            claim=f"loss that {target.name} has at least, by {len(scores[0]):,} draws of its noise on each of two "
+            f"neighbors, at a level of 1 − 10⁻⁶; {'ABOVE' if found > epsilon else 'not above'} the claimed "
+            f"ε = {epsilon:.4g}{at}",
+            success=Range(found, found, "epsilon"),
+            baselines=(Baseline(CLAIMED, Range(0.0, epsilon, "epsilon")),),
+            attacker_knows="everybody else's records, and the noise of each row",
+            reference="draws",
+        )
+
+    def _measured(self, target: ClaimedRelease, make: Callable[..., Finding]) -> Iterator[Finding]:
+        """The last bits of what was measured, and noise that other releases have too."""
+        values = [group.measured for group in target.groups if group.measured is not None]
+        if values:
+            fine, every = sum(int(last_bits(each).sum()) for each in values), sum(each.size for each in values)
+            yield make(
+                claim=f"numbers that {target.name} measured which use the last bits of a float, 2⁻⁵³ of their size"
+                + (": these TELL what was counted" if fine else ""),
+                success=Rate(fine, every),
+                baselines=(Baseline("noise on whole numbers", Rate(0, every)),),
+                counted_in_full=True,
+            )
+        for other, shared in target.beside.items():
+            yield make(
+                claim=f"rows of {target.name} that are equal in {other} ({shared.check.words})",
+                success=Rate(shared.equal, shared.rows),
+                baselines=(Baseline("independent noise, at most", Rate(round(shared.expected), shared.rows)),),
+                counted_in_full=True,
+                attacker_knows="the public files of both releases",
+            )
+
+    def _shown(self, target: ClaimedRelease, make: Callable[..., Finding]) -> Iterator[Finding]:
+        checks = {name: missing_keys(*each) for name, each in target.keys.items()}
+        broken = [f"{name}: {check.words}" for name, check in checks.items() if check.broken]
+        yield make(
+            claim=f"tables of {target.name} whose set of cells is not the declared one",
+            success=Rate(len(broken), len(checks)),
+            baselines=(Baseline(CLAIMED, Rate(0, len(checks))),),
+            counted_in_full=True,
+            details=tuple(broken),
+        )
+        if target.exact:
+            check = exact_totals(target.exact, add_or_remove=target.kept is None)
+            changed = len(target.exact) if target.kept is None else sum(not kept for kept in target.exact.values())
+            yield make(
+                claim=f"exact numbers of {target.name} that the claimed neighbors would change ({check.words})",
+                success=Rate(changed, len(target.exact)),
+                baselines=(Baseline(CLAIMED, Rate(0, len(target.exact))),),
+                counted_in_full=True,
+            )
+        count = target.statistics
+        if math.isfinite(count.per_person):
+            yield make(
+                claim=str(count).rstrip("."),
+                success=Range(count.per_person, count.per_person, "independent statistics a person"),
+                baselines=(Baseline("the 2010 Census", Range(CENSUS_2010, CENSUS_2010, "a person")),),
+            )
+
+
+@dataclass(frozen=True, eq=False)
+class WorstChange:
+    """The neighbors whose loss is the largest that was found: what changes in every row of every group, and where."""
+
+    loss: Fraction
+    apart: tuple[Integers, ...] = field(repr=False)  # change of each row, by group; shape (rows,) each
+    groups: tuple[ClaimedGroup, ...] = field(repr=False)
+    cell: int
+    other: int | None  # whose record is in the first one's place; None where it is removed
+
+    @property
+    def moved(self) -> tuple[Integers, tuple[ClaimedNoise, ...]]:
+        """The rows that change: by how much, and with which noise."""
+        rows = [np.flatnonzero(change) for change in self.apart]
+        by = np.concatenate([change[at] for change, at in zip(self.apart, rows, strict=True)])
+        parts = zip(self.groups, rows, strict=True)
+        return by, tuple(group.noises[int(kind)] for group, at in parts for kind in group.kinds[at])
+
+
+def largest_loss(target: ClaimedRelease, cells: Integers) -> WorstChange:
+    """The largest loss of neighbors among records of some cells, exactly: Σ |change|/scale, or Σ change²/(2σ²)."""
+    changes = [[change_of(group, cell, target.possible.size) for cell in cells] for group in target.groups]
+    power = 2 if target.groups[0].noises[0].law == "gaussian" else 1
+    zero = tuple(np.zeros_like(group[0]) for group in changes)
+    worst = WorstChange(Fraction(0), zero, target.groups, int(cells[0]), None)
+    for one in range(len(cells)):
+        others: list[int | None] = [None] if target.kept is None else list(range(one))
+        for other in others:
+            if other is not None and target.kept is not None and not target.kept(int(cells[one]), int(cells[other])):
+                continue
+            apart = [group[one] if other is None else group[one] - group[other] for group in changes]
+            loss = _loss_of(target, apart, power) * int(target.records**power)
+            if loss > worst.loss:
+                together = tuple(change * target.records for change in apart)
+                second = None if other is None else int(cells[other])
+                worst = WorstChange(loss, together, target.groups, int(cells[one]), second)
+    return worst
+
+
+def change_of(group: ClaimedGroup, cell: int, size: int) -> Integers:
+    """What one record of a cell adds to every row of a group."""
+    counts = np.zeros(size, dtype=np.int64)
+    counts[cell] = 1
+    return group.rows(counts)
+
+
+def _loss_of(target: ClaimedRelease, apart: list[Integers], power: int) -> Fraction:
+    found = Fraction(0)
+    for group, change in zip(target.groups, apart, strict=True):
+        moved = np.flatnonzero(change)
+        sizes = np.abs(change[moved]).astype(object) ** power
+        for kind in np.unique(group.kinds[moved]):
+            found += int(sizes[group.kinds[moved] == kind].sum()) * group.noises[int(kind)].unit_loss()
+    return found
+
+
+def drawn_ratios(worst: WorstChange, key: bytes, purpose: str) -> tuple[Floats, Floats]:
+    """Log ratios of the probabilities of two neighbors over draws of the noise: with the record, and without it.
+
+    No score of an attacker who knows all other records tells them apart better.
+    """
+    by, noises = worst.moved
+    draws = max(min(DRAWS, MOST_DRAWN // max(len(by), 1)), 200)
+    sides = [np.zeros(draws), np.zeros(draws)]
+    for noise in dict.fromkeys(noises):
+        columns = by[[each == noise for each in noises]]
+        for side, score in enumerate(sides):
+            words = f"{purpose}, {noise.name}, side {side}"
+            drawn = audit_noise(key, words, noise.law, noise.parameter, (draws, len(columns))).astype(np.float64)
+            power, scale = (1, 1.0) if noise.law == "laplace" else (2, 2.0)
+            near, far = drawn - (columns if side else 0), drawn + (0 if side else columns)
+            ratios = (np.abs(far) ** power - np.abs(near) ** power) / (scale * float(noise.parameter))
+            score += ratios.sum(axis=1) + TIE * ((far + near) @ np.sign(columns))
+    return sides[0], sides[1]

@@ -1,0 +1,193 @@
+"""Whether a mechanism is what it claims: exact where its distribution is known, by tests on its draws where it is not.
+
+A test finds faults or does not find them; it never proves that there are none.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dualmandate.audit.claims.membership import PowerPoint
+from dualmandate.audit.rates import Rate
+
+Floats = NDArray[np.float64]
+NEGLIGIBLE = 1e-12  # relative, of logarithms computed in floats
+
+
+@dataclass(frozen=True)
+class ClaimCheck:
+    """What one check of a claim found."""
+
+    check: str
+    broken: bool
+    words: str
+
+
+def pmf_ratio(log_pmf: Callable[[int], float], *, shift: int, epsilon: float, reach: int) -> ClaimCheck:
+    """The largest log ratio of the probabilities of one output under two answers `shift` apart, against the claim.
+
+    `log_pmf(k)` is the logarithm of the noise's probability of k; outputs to `reach` on both sides are compared.
+    """
+    largest, where = -math.inf, 0
+    for output in range(-reach, reach + 1):
+        one, other = log_pmf(output), log_pmf(output - shift)
+        if one == -math.inf and other == -math.inf:
+            continue
+        ratio = math.inf if -math.inf in (one, other) else abs(one - other)
+        if ratio > largest:
+            largest, where = ratio, output
+    broken = largest > epsilon * (1 + NEGLIGIBLE)
+    seen = "one of the two answers cannot produce" if math.isinf(largest) else f"the loss is {largest:.9g} at"
+    return ClaimCheck(
+        "pmf ratio",
+        broken,
+        f"{seen} the output {where}: {'above' if broken else 'within'} the claimed {epsilon:g}"
+        f" (outputs −{reach:,} to {reach:,})",
+    )
+
+
+def least_loss(one: Floats, other: Floats, *, failure_probability: float = 0.0, level: float = 0.95) -> float:
+    """The ε (at δ) that a mechanism has at least, at a level, from draws of a score on two neighboring data sets.
+
+    Thresholds are chosen on one half of both sides and judged on the other: ln((power − δ)/false), Clopper and
+    Pearson's bad ends of both rates. The score may be anything; one that tells the two apart badly gives a small bound.
+    """
+    half = min(len(one), len(other)) // 2
+    thresholds = np.unique(np.quantile(np.concatenate([one[:half], other[:half]]), _QUANTILES))
+    best = max((_point(one[:half], other[:half], each) for each in thresholds), key=_guessed(failure_probability))
+    judged = _point(one[half:], other[half:], best[0])[1]
+    reverse = PowerPoint(judged.true_positives, judged.false_positives)
+    single = 1 - (1 - level) / 2  # either side may be the one that is accused
+    return max(each.epsilon_at_least(failure_probability, level=single) for each in (judged, reverse))
+
+
+_QUANTILES = (
+    0.0005,
+    0.001,
+    0.003,
+    0.01,
+    0.03,
+    0.1,
+    0.2,
+    0.3,
+    0.4,
+    0.5,
+    0.6,
+    0.7,
+    0.8,
+    0.9,
+    0.97,
+    0.99,
+    0.997,
+    0.999,
+    0.9995,
+)
+
+
+def _point(one: Floats, other: Floats, threshold: float) -> tuple[float, PowerPoint]:
+    rates = [Rate(int((side > threshold).sum()), len(side)) for side in (other, one)]
+    return threshold, PowerPoint(*rates)
+
+
+def _guessed(failure_probability: float) -> Callable[[tuple[float, PowerPoint]], float]:
+    """How much loss a threshold promises, on the half that chooses."""
+
+    def promise(found: tuple[float, PowerPoint]) -> float:
+        point = found[1]
+        reverse = PowerPoint(point.true_positives, point.false_positives)
+        return max(each.epsilon_at_least(failure_probability) for each in (point, reverse))
+
+    return promise
+
+
+def last_bits(values: NDArray[Any]) -> NDArray[np.bool_]:
+    """Which numbers need the last bits of a float, more than 50 of its 53; never whole numbers held as such.
+
+    Noise on a grid needs few bits. A float that was computed with rounding needs all of them, seven times of eight.
+    """
+    if values.dtype.kind in "biu":
+        return np.zeros(values.shape, dtype=np.bool_)
+    mantissa = np.abs(np.frexp(np.where(np.isfinite(values), values, 0.0))[0])
+    digits = (mantissa * 2.0**53).astype(np.int64)
+    return np.asarray((digits != 0) & (digits & 7 != 0))
+
+
+def finest_digit(values: NDArray[Any]) -> Floats:
+    """The place of the last binary digit of each number after the point: 0 of whole numbers, 10 of multiples of 2⁻¹⁰.
+
+    [Mir12]: floats near 0 have finer digits than those that were rounded next to a larger answer.
+    """
+    mantissa, exponent = np.frexp(values.astype(np.float64))
+    digits = np.abs(mantissa * 2.0**53).astype(np.int64)
+    lowest = digits & -digits
+    places = 53 - exponent - np.log2(np.maximum(lowest, 1))
+    return np.asarray(np.where(digits == 0, 0.0, np.maximum(places, 0.0)))
+
+
+def precision_check(one: NDArray[Any], other: NDArray[Any]) -> ClaimCheck:
+    """Whether outputs of floats give away their answer by their last bits, 2⁻⁵³ of their size [Mir12].
+
+    Honest noise reaches the same set of numbers from either answer. Noise computed as a float and added to an answer
+    does not: numbers that only one answer can produce then appear with positive probability.
+    """
+    fine = [last_bits(side) for side in (one, other)]
+    grids = [int(finest_digit(side).max(initial=0.0)) for side in (one, other)]
+    count, whole = sum(int(side.sum()) for side in fine), sum(side.size for side in fine)
+    words = f"{count:,} of {whole:,} outputs use the last bits of a float"
+    if count:
+        words += ": which bits these are tells which answer was given"
+    elif grids[0] != grids[1]:
+        words += f", and they are multiples of 2^-{grids[0]} on one side and of 2^-{grids[1]} on the other"
+    return ClaimCheck("precision", bool(count) or grids[0] != grids[1], words)
+
+
+def missing_keys(published: Iterable[Hashable], declared: Iterable[Hashable]) -> ClaimCheck:
+    """Whether the set of published cells depends on the data: every declared cell must appear, occupied or not."""
+    shown, expected = set(published), set(declared)
+    missing, unknown = expected - shown, shown - expected
+    broken = bool(missing or unknown)
+    return ClaimCheck(
+        "missing keys",
+        broken,
+        f"{len(missing):,} of {len(expected):,} declared cells are not published"
+        + (f", {len(unknown):,} published ones were not declared" if unknown else "")
+        + (": which cells appear tells who is there" if broken else ""),
+    )
+
+
+def exact_totals(exact: Mapping[str, bool], *, add_or_remove: bool) -> ClaimCheck:
+    """Whether numbers published exactly contradict the claimed neighbors, and which secrets remain protected.
+
+    `exact` says for each exact number whether replacing one record by another, as the claimed bounded neighbors allow,
+    always leaves it as it is. Adding or removing a record changes every exact count: such a release is blatantly
+    non-private under that claim [DN03].
+    """
+    changed = sorted(exact) if add_or_remove else sorted(name for name, kept in exact.items() if not kept)
+    relation = "adding or removing one record" if add_or_remove else "replacing one record"
+    if not changed:
+        words = f"no exact number changes by {relation}"
+        return ClaimCheck("exact totals", False, f"{words}; {_bounded(exact)}" if exact else words)
+    names = ", ".join(f"'{name}'" for name in changed)
+    words = (
+        f"{relation} changes {names}, published exactly: whoever knows all other records knows this one;"
+        " blatantly non-private under the claimed neighbors"
+    )
+    kept = [name for name, stays in exact.items() if stays]
+    if add_or_remove and len(kept) == len(exact):
+        words += f"; {_bounded(exact)}"
+    return ClaimCheck("exact totals", True, words)
+
+
+def _bounded(exact: Mapping[str, bool]) -> str:
+    """Which secrets bounded neighbors still protect beside exact numbers that they keep."""
+    names = ", ".join(f"'{name}'" for name in sorted(exact))
+    return (
+        "under bounded (replace-one) neighbors remain protected: what a record says beyond the exact numbers; not "
+        f"protected: that it is there, and whatever {names} tell of it"
+    )

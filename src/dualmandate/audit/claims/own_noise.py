@@ -1,0 +1,41 @@
+"""Noise for audits: drawn as releases draw it, exactly and on whole numbers, from the audit's own key."""
+
+from __future__ import annotations
+
+import hashlib
+from fractions import Fraction
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dualmandate.audit.claims.membership import LogPmf
+from dualmandate.audit.equations import Integers
+from dualmandate.mechanism.noise import GaussianSampler, LaplaceSampler, NoiseKey
+
+Law = Literal["laplace", "gaussian"]
+Floats = NDArray[np.float64]
+
+
+def audit_noise(key: bytes, purpose: str, law: Law, parameter: Fraction, shape: tuple[int, ...]) -> Integers:
+    """Discrete noise for one purpose of an audit; `parameter` is the scale of Laplace or the σ² of Gaussian noise.
+
+    Equal for an equal key and purpose. The key is the audit's own: no release draws from it.
+    """
+    own = NoiseKey(hashlib.blake2b(f"noise: {purpose}".encode(), key=key[:64], digest_size=32).digest())
+    sampler = LaplaceSampler(parameter) if law == "laplace" else GaussianSampler(parameter)
+    return sampler.draw(own, range(int(np.prod(shape)))).reshape(shape)
+
+
+def log_weights(law: Law, parameters: Fraction | Floats) -> LogPmf:
+    """The logarithm of the probability of noise, up to a constant that cancels in ratios.
+
+    `parameters` is one for all columns, or one a column.
+    """
+    power = 1 if law == "laplace" else 2
+    scales = np.atleast_1d(np.asarray(parameters, dtype=np.float64)) * power
+
+    def logarithms(noise: Floats, columns: NDArray[np.intp]) -> Floats:
+        return np.asarray(np.abs(noise) ** power / -(scales[columns] if len(scales) > 1 else scales))
+
+    return logarithms

@@ -1,0 +1,122 @@
+"""Whether two releases share noise: whoever has both then has the exact difference of what they counted.
+
+Where noise is independent, symmetric and falls off on both sides, a row of one release equals the same row of another
+with probability Σ p_k·q_k at most, whatever was counted: that is its largest difference in probability. And squared
+differences are at least as large as those of the noise alone, in distribution [And55], so that their sum is hardly ever
+much below its mean: P(S ≤ E − t) ≤ exp(−t²/(2·Σ E d⁴)) [Mau03]. Both bounds hold for any two files.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dualmandate.audit.claims.checks import ClaimCheck
+from dualmandate.audit.claims.own_noise import Law
+from dualmandate.errors import InvalidRequest
+from dualmandate.mechanism import DiscreteGaussian, Geometric
+
+SUSPICIOUS = 1e-6  # the chance below which two releases are said to share noise
+FEWEST = 8  # numbers that are compared
+
+
+@dataclass(frozen=True)
+class RowNoise:
+    """The exact noise of a row: discrete Laplace with its scale, or discrete Gaussian with its σ²."""
+
+    law: Law
+    parameter: Fraction
+
+    @property
+    def largest(self) -> float:
+        """The probability of 0, the largest of all."""
+        return math.exp(self._distribution.log_likelihood(0.0))
+
+    @property
+    def variance(self) -> float:
+        """Of the noise."""
+        return self._distribution.variance
+
+    @property
+    def fourth_moment(self) -> float:
+        """E k⁴, from above."""
+        if self.law == "laplace":
+            q = math.exp(-1 / float(self.parameter))
+            return 2 * q * (1 + 11 * q + 11 * q**2 + q**3) / ((-math.expm1(math.log(q))) ** 4 * (1 + q))
+        return 3 * float(self.parameter) ** 2 + float(self.parameter)  # 3σ⁴, and more where σ is small
+
+    @property
+    def _distribution(self) -> Geometric | DiscreteGaussian:
+        rate = float(1 / self.parameter)
+        return Geometric(rate) if self.law == "laplace" else DiscreteGaussian(rate / 2)
+
+
+def coincidence(one: RowNoise, other: RowNoise) -> float:
+    """The probability Σ p_k·q_k that two independent draws are equal; of two laws, at most.
+
+    Both are weights e^(−f(k)/parameter), and the product of two is one with 1/parameter added up.
+    """
+    if one.law != other.law:
+        return min(one.largest, other.largest)
+    both = RowNoise(one.law, 1 / (1 / one.parameter + 1 / other.parameter))
+    return one.largest * other.largest / both.largest
+
+
+@dataclass(frozen=True)
+class SharedNoise:
+    """Rows of two releases that count the same: how many are equal, how many independent noise lets one expect."""
+
+    equal: int
+    rows: int
+    expected: float  # at most, on average
+    chance: float  # of so many equal rows, or of differences so small, at most
+
+    @property
+    def check(self) -> ClaimCheck:
+        """Whether noise is shared."""
+        broken = self.chance < SUSPICIOUS
+        chance = f"{self.chance:.2g}" if self.chance > 1e-300 else "less than 1e-300"
+        return ClaimCheck(
+            "seed reuse",
+            broken,
+            f"{self.equal:,} of {self.rows:,} rows are equal, of independent noise {self.expected:,.3g} at most"
+            f" on average; the chance of this, or of differences as small, is {chance} at most"
+            + (": the two releases SHARE NOISE, and their difference is exposed" if broken else ""),
+        )
+
+
+def shared_noise(
+    first: NDArray[np.int64],
+    second: NDArray[np.int64],
+    *,
+    noises: tuple[tuple[RowNoise, RowNoise], ...],
+    kinds: NDArray[np.int64],
+) -> SharedNoise:
+    """Compare rows that count the same in two releases; `kinds` says of each row which pair of `noises` it has."""
+    if first.shape != second.shape or first.shape != kinds.shape or first.size < FEWEST:
+        raise InvalidRequest(
+            f"two releases that do not hold the same numbers, or fewer than {FEWEST}",
+            why="noise is compared number by number",
+            instead="give the same rows of both releases",
+        )
+    from scipy.stats import binom
+
+    used = np.unique(kinds)
+    chances = np.zeros(len(noises))
+    moments = np.zeros((len(noises), 2))
+    for kind in used:
+        one, other = noises[int(kind)]
+        chances[kind] = coincidence(one, other)
+        fourth = one.fourth_moment + other.fourth_moment + 6 * one.variance * other.variance
+        moments[kind] = one.variance + other.variance, fourth
+    apart = first - second
+    equal, rows = int((apart == 0).sum()), len(first)
+    by_count = float(binom.sf(equal - 1, rows, float(chances[used].max())))
+    mean, fourth = moments[kinds].sum(axis=0)
+    missing = max(float(mean) - float(np.square(apart, dtype=np.float64).sum()), 0.0)
+    by_size = math.exp(-(missing**2) / (2 * float(fourth)))
+    return SharedNoise(equal, rows, float(chances[kinds].sum()), min(1.0, 2 * min(by_count, by_size)))

@@ -1,0 +1,1 @@
+"""Names for reconstructed records, beside those who guess."""

@@ -1,0 +1,151 @@
+"""Tables of sums: whether the second largest contributor of a cell can tell the largest, and what each rule hides.
+
+Whoever contributes to a published sum subtracts their own number: what is left bounds the largest. Primary rules hide
+cells where that bound is close; complementary suppression hides others, so that sums of sums do not bring it back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dualmandate.audit.equations import Equations, Integers
+from dualmandate.audit.finding import Baseline, Effort, Finding, nothing_to_compare
+from dualmandate.audit.methods.linked_numbers import linked_numbers
+from dualmandate.audit.methods.old_methods import Dominance, PrimaryRule, PriorPosterior, Threshold, suppress
+from dualmandate.audit.rates import Rate
+from dualmandate.audit.reconstruction.propagation import UNBOUNDED
+from dualmandate.audit.suppression.cells import LinkedTables, audit_suppression
+from dualmandate.workload import Total, Workload
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+CLOSE = 0.1  # share of the largest contribution within which it is told
+PROTECTED = 0.2  # share of a hidden sum within which it should not be told
+RULES: dict[str, PrimaryRule] = {
+    "fewer than 3 contributors hidden": Threshold(3),
+    "hidden where 2 make up 85 %": Dominance(2, 0.85),
+    "hidden by the 10 % rule": PriorPosterior(CLOSE),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class SummedTables:
+    """Sums of one number of the records of each place; `truth` are counts of cells, shape (places, cells).
+
+    `workload` counts whose numbers are added up in each sum; `numbers` is what a record of each cell adds, ≥ 0, in the
+    smallest unit.
+    """
+
+    name: str
+    workload: Workload
+    numbers: Integers = field(repr=False)  # (cells,)
+    truth: Integers = field(repr=False)
+    coarsening: str
+
+    @cached_property
+    def members(self) -> Equations:
+        """The cells whose records each sum adds up."""
+        return Equations.of_workload(self.workload)
+
+    @cached_property
+    def sums(self) -> Integers:
+        """What would be published; shape (places, sums)."""
+        return self.members.of(self.truth * self.numbers)
+
+    def contributions(self, place: int, row: int) -> Floats:
+        """What each record adds to a sum, the largest first; whoever adds nothing is no contributor."""
+        cells = self.members.cells[self.members.starts[row] : self.members.starts[row + 1]]
+        all_numbers = np.repeat(self.numbers[cells], self.truth[place, cells])
+        return np.asarray(np.sort(all_numbers[all_numbers > 0])[::-1], dtype=np.float64)
+
+
+def counting_members(workload: Workload, summed: int) -> Workload:
+    """Tables of sums as tables of contributors: the summed attribute is added over."""
+    tables = tuple(
+        replace(
+            table,
+            factors=tuple(Total(each.size) if axis == summed else each for axis, each in enumerate(table.factors)),
+            axes=None,
+            tabulation=None,
+        )
+        for table in workload.tables
+    )
+    return Workload(workload.domain, tables)
+
+
+def hidden_sums(target: SummedTables, rule: PrimaryRule) -> tuple[Bools, Bools]:
+    """Which sums a rule hides in each place, and which are hidden with complementary ones; (places, sums) each."""
+    places, rows = target.sums.shape
+    primary = np.array([[rule.sensitive(target.contributions(p, r)) for r in range(rows)] for p in range(places)])
+    hidden, relations = primary.copy(), linked_numbers(target.workload)
+    if relations.rows:
+        for place in np.flatnonzero(primary.any(axis=1)):
+            hidden[place] = suppress(relations, target.sums[place], primary[place], share=PROTECTED)
+    return primary, hidden
+
+
+def told(target: SummedTables, hidden: Bools, *, close: float = CLOSE) -> Bools:
+    """Where the second largest contributor tells the largest within a share of it; shape (places, sums).
+
+    A hidden sum is taken for the largest that the shown ones leave possible.
+    """
+    relations, largest = linked_numbers(target.workload), target.sums.astype(np.float64)
+    for place in np.flatnonzero(hidden.any(axis=1)):
+        if relations.rows:
+            audit = audit_suppression(LinkedTables(relations, target.sums[place], hidden[place]))
+            largest[place, audit.cells] = np.where(audit.largest >= UNBOUNDED, np.inf, audit.largest)
+        else:
+            largest[place, hidden[place]] = np.inf
+    found = np.zeros(hidden.shape, dtype=np.bool_)
+    for place, row in np.argwhere(target.sums > 0):
+        own = target.contributions(place, row)
+        second = own[1] if len(own) > 1 else 0.0
+        found[place, row] = largest[place, row] - second - own[0] < close * own[0]
+    return found
+
+
+@dataclass(frozen=True)
+class SecondLargest:
+    """What a contributor learns of another, under each rule."""
+
+    effort: Effort = field(default_factory=Effort)
+    name: str = "contributors to sums"
+    needs: str = "tables of sums, and records that were added up"
+
+    def run(self, target: SummedTables, key: bytes, /) -> tuple[Finding, ...]:  # noqa: ARG002 - nothing is drawn
+        """One finding for the sums as they are, one for each rule with complementary suppression."""
+        return tuple(self._findings(target))
+
+    def _findings(self, target: SummedTables) -> Iterator[Finding]:
+        occupied = int((target.sums > 0).sum())
+        if not occupied:
+            return
+        make = partial(
+            Finding,
+            attack=self.name,
+            attacker_knows="their own number, as the second largest contributor where there is one, and all shown sums",
+            coarsening=target.coarsening,
+            reference="synthetic",
+            counted_in_full=True,
+        )
+        claim = f"sums of {target.name} whose largest contributor is told within {CLOSE:.0%}"
+        nothing = np.zeros(target.sums.shape, dtype=np.bool_)
+        open_rate = Rate(int(told(target, nothing).sum()), occupied)
+        yield make(claim=f"{claim} (all shown)", success=open_rate, baselines=(nothing_to_compare(occupied),))
+        for words, rule in RULES.items():
+            self.effort.say(f"contributors to sums: {words}")
+            primary, hidden = hidden_sums(target, rule)
+            lost = target.sums[hidden].sum() / target.sums.sum()
+            extra = (
+                f"{int(primary.sum()):,} sums, {int((hidden & ~primary).sum()):,} more beside them, {lost:.0%} of all"
+            )
+            yield make(
+                claim=f"{claim} ({words}: {extra})",
+                success=Rate(int(told(target, hidden).sum()), occupied),
+                baselines=(Baseline("with all sums shown", open_rate),),
+            )

@@ -1,0 +1,1 @@
+"""Records behind published tables: exact ones with proof, noisy ones as likely as can be."""

@@ -1,0 +1,263 @@
+"""Every solution of a small piece of what is left: by branching, with the same bounds after every step.
+
+After propagation the unknowns that are still free fall into pieces that share no equation. Each piece is solved by
+itself: solutions multiply, distances between solutions add up.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from dualmandate.audit.equations import Equations, Integers
+from dualmandate.audit.reconstruction.propagation import holds, tighten
+
+MOST_SOLUTIONS = 4096  # of one piece that are listed
+MOST_STEPS = 20_000  # of branching in one piece
+FIRST_SOLUTIONS = 1024  # after which a list is given up that does not look as if it came to an end
+WORD = 64  # bits
+STEPS_TO_REACH = 300  # of branching, to reach a value beyond those that are known
+
+
+def pieces(
+    equations: Equations, low: Integers, high: Integers, shown: NDArray[np.bool_] | None = None
+) -> list[Integers]:
+    """The free unknowns of one place, in pieces that share no equation; each in increasing order.
+
+    `shown` says which equations there are in this place, all where it is not stated; shape (rows,).
+    """
+    free = np.flatnonzero(low < high)
+    if not free.size:
+        return []
+    rows = np.arange(equations.rows) if shown is None else np.flatnonzero(shown)
+    labels = _pieces(equations.starts, equations.cells, rows, free, equations.size)
+    order = np.argsort(labels, kind="stable")
+    return [np.sort(part) for part in np.split(free[order], np.flatnonzero(np.diff(labels[order])) + 1)]
+
+
+@numba.njit(cache=True, nogil=True)
+def _pieces(starts: Any, cells: Any, rows: Any, free: Any, size: int) -> Any:
+    parent = np.full(size, -1, dtype=np.int64)
+    for i in free:
+        parent[i] = i
+    for row in rows:
+        first = -1
+        for k in range(starts[row], starts[row + 1]):
+            i = cells[k]
+            if parent[i] < 0:
+                continue
+            root = i
+            while parent[root] != root:
+                parent[root] = parent[parent[root]]
+                root = parent[root]
+            if first < 0:
+                first = root
+            else:
+                parent[root] = first
+    labels = np.empty(len(free), dtype=np.int64)
+    for k in range(len(free)):
+        root = free[k]
+        while parent[root] != root:
+            root = parent[root]
+        labels[k] = root
+    return labels
+
+
+def piece_equations(
+    equations: Equations,
+    free: Integers,
+    values: tuple[Integers, Integers],
+    low: Integers,
+    shown: NDArray[np.bool_] | None = None,
+) -> tuple[Equations, Integers, Integers]:
+    """The equations of one piece: its unknowns numbered from 0, and what is left for them after the fixed ones.
+
+    `values` are the published lower and upper numbers of the place, `low` the current lower bounds (fixed unknowns have
+    their value there); `shown` as for `pieces`.
+    """
+    cell_starts, cell_rows = equations.by_cell
+    rows = np.unique(np.concatenate([cell_rows[cell_starts[i] : cell_starts[i + 1]] for i in free]))
+    rows = rows if shown is None else rows[shown[rows]]
+    matrix = equations.matrix[rows]
+    fixed = low.copy()
+    fixed[free] = 0
+    taken = matrix @ fixed
+    own = Equations.of_matrix(matrix[:, free], [equations.name(int(row)) for row in rows] if equations.names else ())
+    return own, values[0][rows] - taken, values[1][rows] - taken
+
+
+def enumerate_piece(
+    piece: Equations, values: tuple[Integers, Integers], bounds: tuple[Integers, Integers]
+) -> tuple[Integers, bool]:
+    """Solutions of a piece, shape (solutions, unknowns), in lexicographic order, and whether these are all.
+
+    Every unknown of a piece is free, and there is at least one.
+    """
+    found = np.empty((MOST_SOLUTIONS, piece.size), dtype=np.int64)
+    count, complete = _search(piece.structure, values, bounds, found, MOST_STEPS)
+    return found[:count].copy(), bool(complete)
+
+
+@numba.njit(cache=True, nogil=True)
+def _search(structure: Any, values: Any, bounds: Any, found: Any, most_steps: int) -> Any:
+    """Depth first: fix the first free unknown to each of its values in turn, tighten, go on."""
+    cell_starts, cell_rows = structure[3], structure[4]
+    low, high = bounds
+    size, rows = len(low), len(structure[0]) - 1
+    depth_low = np.empty((size + 1, size), dtype=np.int64)
+    depth_high = np.empty((size + 1, size), dtype=np.int64)
+    at = np.empty(size + 1, dtype=np.int64)  # the unknown that is branched on at each depth
+    value = np.empty(size + 1, dtype=np.int64)  # and its next value
+    queue, waiting = np.empty(rows, dtype=np.int64), np.zeros(rows, dtype=np.bool_)
+    depth_low[0], depth_high[0] = low, high
+    depth, count, steps = 0, 0, 0
+    at[0] = _first_free(low, high)
+    value[0] = low[at[0]]
+    while depth >= 0:
+        i = at[depth]
+        if value[depth] > depth_high[depth, i]:
+            depth -= 1
+            continue
+        steps += 1
+        if steps > most_steps:
+            return count, False
+        own_low, own_high = depth_low[depth + 1], depth_high[depth + 1]
+        own_low[:], own_high[:] = depth_low[depth], depth_high[depth]
+        own_low[i] = own_high[i] = value[depth]
+        value[depth] += 1
+        waited = 0
+        for j in range(cell_starts[i], cell_starts[i + 1]):
+            queue[waited] = cell_rows[j]
+            waiting[cell_rows[j]] = True
+            waited += 1
+        if not tighten(structure, values, (own_low, own_high), (queue, waiting), waited):
+            continue
+        following = _first_free(own_low, own_high)
+        if following < 0:
+            if not holds(structure, values, own_low):
+                continue  # tightening may have stopped before it saw that
+            if count == len(found):
+                return count, False
+            found[count] = own_low
+            count += 1
+            if count == FIRST_SOLUTIONS and _share_tried(depth, at, value, depth_low, depth_high) * len(found) < count:
+                return count, False
+            continue
+        depth += 1
+        at[depth], value[depth] = following, own_low[following]
+    return count, True
+
+
+@numba.njit(cache=True, nogil=True)
+def _first_free(low: Any, high: Any) -> int:
+    for i in range(len(low)):
+        if low[i] < high[i]:
+            return i
+    return -1
+
+
+@numba.njit(cache=True, nogil=True)
+def _share_tried(depth: int, at: Any, value: Any, depth_low: Any, depth_high: Any) -> float:
+    """The share of all branches that the search has behind it, were every value of an unknown as much work."""
+    share, width = 0.0, 1.0
+    for level in range(depth + 1):
+        i = at[level]
+        width /= depth_high[level, i] - depth_low[level, i] + 1
+        share += width * (value[level] - 1 - depth_low[level, i])
+    return share + width
+
+
+def reach(
+    piece: Equations, values: tuple[Integers, Integers], bounds: tuple[Integers, Integers], known: Integers
+) -> tuple[Integers, Integers, bool]:
+    """The least and the largest value of each unknown over all solutions, by looking for one beyond those known.
+
+    `known` are some solutions, shape (solutions, unknowns), at least one. Whether all ends are proved comes last;
+    where not, the true ranges lie between these and `bounds`.
+    """
+    least, largest = known.min(axis=0), known.max(axis=0)
+    proved = _reach(piece.structure, values, bounds, (least, largest), STEPS_TO_REACH)
+    return least, largest, bool(proved)
+
+
+@numba.njit(cache=True, nogil=True)
+def _reach(structure: Any, values: Any, bounds: Any, reached: Any, most_steps: int) -> bool:
+    cell_starts, cell_rows = structure[3], structure[4]
+    least, largest = reached
+    rows, size = len(structure[0]) - 1, len(least)
+    queue, waiting = np.empty(rows, dtype=np.int64), np.zeros(rows, dtype=np.bool_)
+    found = np.empty((1, size), dtype=np.int64)
+    proved = True
+    for end in range(2 * size):
+        i, upward = end // 2, end % 2 == 0
+        limit = bounds[1][i] if upward else bounds[0][i]
+        while largest[i] < limit if upward else least[i] > limit:
+            low, high = bounds[0].copy(), bounds[1].copy()
+            if upward:
+                low[i], high[i] = (largest[i] + limit + 1) // 2, limit
+            else:
+                low[i], high[i] = limit, (least[i] + limit) // 2
+            waited = 0
+            for j in range(cell_starts[i], cell_starts[i + 1]):
+                queue[waited] = cell_rows[j]
+                waiting[cell_rows[j]] = True
+                waited += 1
+            count, complete = 0, True
+            if tighten(structure, values, (low, high), (queue, waiting), waited):
+                if _first_free(low, high) >= 0:
+                    count, complete = _search(structure, values, (low, high), found, most_steps)
+                elif holds(structure, values, low):
+                    count, found[0] = 1, low
+            if count:
+                least[:], largest[:] = np.minimum(least, found[0]), np.maximum(largest, found[0])
+            elif complete:
+                limit = (largest[i] + limit + 1) // 2 - 1 if upward else (least[i] + limit) // 2 + 1
+            else:
+                proved = False
+                break
+    return proved
+
+
+def farthest(solutions: Integers) -> int:
+    """How far the two solutions that differ most lie apart, Σ|x − x′|.
+
+    Each unknown is written as so many ones as it lies above its least value: the distance of two solutions is then the
+    number of bits in which they differ. Solutions that lie farthest from the middle come first: what even the far end
+    of all ranges cannot reach is not compared any more.
+    """
+    least, largest = solutions.min(axis=0), solutions.max(axis=0)
+    widths = largest - least
+    own = np.repeat(np.arange(len(widths)), widths)
+    step = np.arange(len(own)) - np.repeat(np.cumsum(widths) - widths, widths)
+    bits = np.zeros((len(solutions), -(-len(own) // WORD) * WORD), dtype=np.bool_)
+    bits[:, : len(own)] = (solutions - least)[:, own] > step
+    reach_of = np.maximum(largest - solutions, solutions - least).sum(axis=1)
+    order = np.argsort(-reach_of, kind="stable")
+    words = np.ascontiguousarray(np.packbits(bits, axis=1).view(np.uint64)[order])
+    return int(_farthest(words, reach_of[order]))
+
+
+@numba.njit(cache=True, nogil=True)
+def _farthest(words: Any, reach_of: Any) -> int:
+    best = 0
+    for p in range(len(words)):
+        if reach_of[p] <= best:
+            break
+        for q in range(p):
+            distance = 0
+            for k in range(words.shape[1]):
+                distance += _ones(words[p, k] ^ words[q, k])
+            best = max(best, distance)
+    return best
+
+
+@numba.njit(cache=True, nogil=True)
+def _ones(word: Any) -> int:
+    """The number of ones of a word of 64 bits: sums of neighboring bits, pairs, fours, and of bytes by one product."""
+    word = word - ((word >> np.uint64(1)) & np.uint64(0x5555555555555555))
+    word = (word & np.uint64(0x3333333333333333)) + ((word >> np.uint64(2)) & np.uint64(0x3333333333333333))
+    word = (word + (word >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
+    return int((word * np.uint64(0x0101010101010101)) >> np.uint64(56))

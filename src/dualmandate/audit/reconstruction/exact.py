@@ -1,0 +1,226 @@
+"""Records from exact tables: which files of records could have been tabulated so, and how far these differ.
+
+For every place (a block): bounds by propagation, the rest in pieces, each piece listed or solved. One solution proves
+what every record of the place was. Source of the question: [GAM18]; of the measure:
+solution variability in [ABCD23], the largest distance between two solutions as a share of the records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dualmandate.audit.equations import Equations, Integers, checked_values
+from dualmandate.audit.in_order import in_order
+from dualmandate.audit.reconstruction.conflicts import contradiction
+from dualmandate.audit.reconstruction.enumeration import enumerate_piece, farthest, piece_equations, pieces, reach
+from dualmandate.audit.reconstruction.propagation import UNBOUNDED, propagate
+from dualmandate.audit.reconstruction.solving import farthest_apart, first_solution, ranges
+from dualmandate.errors import InvalidTables
+
+SECONDS = 10.0  # that a solver may think about one piece
+AT_ONCE = 64  # places a piece of work
+MANY = 1024  # places whose hidden numbers are looked at together
+
+
+@dataclass(frozen=True, eq=False)
+class Reconstruction:
+    """What exact tables give away of one place.
+
+    `counts` is one file of records that has these tables, None where none was found in time. `least` and `largest`
+    bound each cell over all such files: a record of a cell with least ≥ 1 was proved present. `solutions` is how many
+    files there are, at least; `all_solutions` whether that is all of them. Distances count records that differ between
+    two files; `variability` as a share of all records, at most 1.
+    """
+
+    counts: Integers | None = field(repr=False)
+    least: Integers = field(repr=False)
+    largest: Integers = field(repr=False)
+    solutions: int
+    all_solutions: bool
+    apart: float | None  # records that differ between two solutions, at least; None where not asked for
+    most_apart: float | None  # and at most
+    proved: bool  # bounds and distances are those of the solutions, not of an attack that ran out of time
+
+    @property
+    def records(self) -> int:
+        """Number of records, as far as it is known."""
+        return int((self.least if self.counts is None else self.counts).sum())
+
+    @property
+    def unique(self) -> bool:
+        """Whether it is proved that these are the records."""
+        return self.all_solutions and self.solutions == 1
+
+    @property
+    def variability(self) -> float | None:
+        """Solution variability: 0 where the tables determine every record; an upper bound where not `proved`."""
+        if self.most_apart is None:
+            return None
+        return self.most_apart / self.records if self.records else 0.0
+
+    def right(self, truth: NDArray[Any]) -> int:
+        """How many of the true records are in the file that was found."""
+        return 0 if self.counts is None else int(np.minimum(self.counts, truth).sum())
+
+    @property
+    def proved_records(self) -> int:
+        """Records that are in every file with these tables."""
+        return int(self.least.sum())
+
+
+def reconstruct(
+    equations: Equations,
+    values: NDArray[Any],
+    *,
+    hidden: NDArray[np.bool_] | None = None,
+    impossible: NDArray[np.bool_] | None = None,
+    variability: bool = True,
+    seconds: float = SECONDS,
+    workers: int = 1,
+) -> Iterator[Reconstruction]:
+    """What the tables of each place give away, place after place; shape of `values`: (places, rows).
+
+    `hidden` marks suppressed numbers in the same shape: what stands there is not looked at. `impossible` marks
+    structural zeros. Tables that contradict each other are refused with a smallest set that does, after the places
+    before them.
+    """
+    whole = checked_values(equations, values if hidden is None else np.where(hidden, 0, values))
+    marks = None if hidden is None else np.atleast_2d(hidden)
+    most = None if impossible is None else np.where(impossible, 0, UNBOUNDED)
+    ask = _Question(equations, most, variability, seconds)
+    starts = range(0, len(whole), AT_ONCE)
+    chunks = (
+        (whole[start : start + AT_ONCE], None if marks is None else marks[start : start + AT_ONCE]) for start in starts
+    )
+    _check_covered(equations, marks, impossible)
+    for found in in_order(ask, chunks, workers):
+        for each in found:
+            if isinstance(each, InvalidTables):
+                raise each
+            yield each
+
+
+def uncovered(
+    equations: Equations, hidden: NDArray[np.bool_] | None, impossible: NDArray[np.bool_] | None
+) -> NDArray[np.bool_]:
+    """Places in which some possible cell is counted by no number that is shown; one answer where nothing is hidden.
+
+    `hidden` has shape (places, rows), `impossible` (unknowns,).
+    """
+    counted = (equations.matrix > 0).astype(np.int64)
+    marks = np.zeros((1, equations.rows), dtype=np.bool_) if hidden is None else hidden
+    possible = slice(None) if impossible is None else ~impossible
+    parts = [np.zeros(0, dtype=np.bool_)]
+    for start in range(0, len(marks), MANY):
+        shown = (~marks[start : start + MANY]).astype(np.int64)
+        parts.append(((counted.T @ shown.T)[possible] == 0).any(axis=0))
+    return np.concatenate(parts)
+
+
+@dataclass(frozen=True, eq=False)
+class _Question:
+    equations: Equations
+    most: Integers | None
+    variability: bool
+    seconds: float
+
+    def __call__(self, chunk: tuple[Integers, NDArray[np.bool_] | None]) -> list[Reconstruction | InvalidTables]:
+        """Some places; the first one that contradicts itself is the last that is answered, with its refusal."""
+        values, hidden = chunk
+        upper = values if hidden is None else np.where(hidden, UNBOUNDED, values)
+        low, high, contradicting = propagate(self.equations, values, upper, most=self.most)
+        found: list[Reconstruction | InvalidTables] = []
+        for place, own in enumerate(values):
+            shown = None if hidden is None or not hidden[place].any() else ~hidden[place]
+            solved = None if contradicting[place] else self._place(own, shown, low[place], high[place])
+            if solved is None:
+                return [*found, self._contradiction(own, shown)]
+            found.append(solved)
+        return found
+
+    def _contradiction(self, values: Integers, shown: NDArray[np.bool_] | None) -> InvalidTables:
+        rows = np.arange(self.equations.rows) if shown is None else np.flatnonzero(shown)
+        return contradiction(self.equations.only(rows), values[rows], self.most, seconds=self.seconds)
+
+    def _place(
+        self, values: Integers, shown: NDArray[np.bool_] | None, low: Integers, high: Integers
+    ) -> Reconstruction | None:
+        """One place; None where its tables contradict each other."""
+        counts: Integers | None = low.copy()
+        least, largest = low.copy(), high.copy()
+        solutions, complete, proved, apart, most_apart = 1, True, True, 0, 0
+        for free in pieces(self.equations, low, high, shown):
+            piece, *left = piece_equations(self.equations, free, (values, values), low, shown)
+            found = self._piece(piece, (left[0], left[1]), (low[free], high[free]))
+            if found is None:
+                return None
+            least[free], largest[free] = found.least, found.largest
+            if found.solution is None:
+                counts = None
+            elif counts is not None:
+                counts[free] = found.solution
+            solutions *= max(found.solutions, 1)
+            complete, proved = complete and found.complete, proved and found.proved
+            apart, most_apart = apart + found.apart, most_apart + found.most_apart
+        # Σ|x − x′| counts a record that moved twice: where it left and where it arrived.
+        shortest, longest = (apart / 2, most_apart / 2) if self.variability else (None, None)
+        return Reconstruction(counts, least, largest, solutions, complete, shortest, longest, proved)
+
+    def _piece(self, piece: Equations, values: Any, bounds: Any) -> _Piece | None:
+        listed, complete = enumerate_piece(piece, values, bounds)
+        if complete:
+            if not len(listed):
+                return None
+            gap = farthest(listed) if self.variability else 0
+            return _Piece(listed[0], listed.min(axis=0), listed.max(axis=0), len(listed), True, gap, gap, True)
+        solution, state = (listed[0], "found") if len(listed) else (None, "unknown")
+        if solution is None:
+            state, solution = first_solution(piece, values, bounds, seconds=self.seconds)
+            if state == "impossible":
+                return None
+        return self._large(piece, values, bounds, listed, solution)
+
+    def _large(self, piece: Equations, values: Any, bounds: Any, listed: Integers, solution: Integers | None) -> _Piece:
+        found = max(len(listed), 0 if solution is None else 1)
+        if solution is None or not self.variability:
+            width = int((bounds[1] - bounds[0]).sum())
+            return _Piece(solution, bounds[0], bounds[1], found, False, 0, width, False)
+        least, largest, proved = reach(piece, values, bounds, np.vstack([listed, solution]))
+        within = (least, largest) if proved else bounds
+        gap = farthest_apart(piece, values, within, seconds=self.seconds)
+        if gap.most == 0:
+            return _Piece(solution, solution, solution, 1, True, 0, 0, True)
+        if not proved:
+            known = np.vstack([least, largest, *([] if gap.ends is None else gap.ends)])
+            least, largest, proved = ranges(piece, values, bounds, known=known, seconds=self.seconds)
+        return _Piece(solution, least, largest, found, False, gap.found, gap.most, proved and gap.found == gap.most)
+
+
+@dataclass(frozen=True, eq=False)
+class _Piece:
+    solution: Integers | None
+    least: Integers
+    largest: Integers
+    solutions: int
+    complete: bool
+    apart: int
+    most_apart: int
+    proved: bool
+
+
+def _check_covered(
+    equations: Equations, hidden: NDArray[np.bool_] | None, impossible: NDArray[np.bool_] | None
+) -> None:
+    bare = uncovered(equations, hidden, impossible)
+    if bare.any():
+        place = f" in {int(bare.sum()):,} of {len(bare):,} places" if hidden is not None else ""
+        raise InvalidTables(
+            f"some cells are counted in no table{place}",
+            why="nothing bounds how many records they hold",
+            instead="add a table that counts everybody, or mark cells that cannot occur",
+        )

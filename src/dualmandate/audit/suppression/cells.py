@@ -1,0 +1,186 @@
+"""Suppressed cells of linked tables: between which numbers each of them must lie, by what is still published.
+
+Tables add up, so a suppressed number is bounded by its neighbors and totals. Bounds are sharp: some table with the
+published numbers reaches each of them. A cell whose bounds meet was not suppressed at all.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dualmandate.audit.equations import Equations, Integers
+from dualmandate.audit.reconstruction.conflicts import HOW, Bounded, smallest_conflict
+from dualmandate.audit.reconstruction.enumeration import piece_equations, pieces
+from dualmandate.audit.reconstruction.propagation import UNBOUNDED, propagate
+from dualmandate.audit.suppression.extremes import SECONDS, extremes
+from dualmandate.errors import InvalidTables
+
+
+@dataclass(frozen=True, eq=False)
+class LinkedTables:
+    """Cells of tables that add up, some of them suppressed.
+
+    `relations` are Σ a·cell = 0 over all cells: a total less its parts. `values` are whole numbers; what stands at a
+    suppressed cell is not looked at; numbers of any kind are counted in their smallest unit (dollars, tenths).
+    """
+
+    relations: Equations
+    values: Integers = field(repr=False)  # (cells,)
+    suppressed: NDArray[np.bool_] = field(repr=False)  # (cells,)
+
+    def __post_init__(self) -> None:
+        if not len(self.values) == len(self.suppressed) == self.relations.size:
+            raise InvalidTables(
+                f"{len(self.values):,} values and {len(self.suppressed):,} marks for {self.relations.size:,} cells",
+                why="each cell has one value and is suppressed or not",
+                instead="give one of each for every cell",
+            )
+
+
+@dataclass(frozen=True, eq=False)
+class SuppressionAudit:
+    """The range of each suppressed cell, given everything that was published."""
+
+    cells: Integers = field(repr=False)  # which cells were suppressed
+    least: Integers = field(repr=False)
+    largest: Integers = field(repr=False)  # `UNBOUNDED` where nothing bounds it
+    reached: NDArray[np.bool_] = field(repr=False)  # whether the range is sharp; else time ended, and it may be wide
+    programs: int  # linear programs and flows that this took
+
+    @property
+    def disclosed(self) -> Integers:
+        """Cells whose number follows exactly."""
+        return np.asarray(self.cells[self.least == self.largest])
+
+    def unprotected(self, truth: NDArray[Any], *, share: float) -> Integers:
+        """Cells that can be estimated within a share of their true value, from below or from above.
+
+        A protection interval reaches from (1 − share)·value to (1 + share)·value: both ends must be possible.
+        `truth` is confidential: what follows from it belongs inside the wall.
+        """
+        value = np.asarray(truth)[self.cells]
+        return np.asarray(self.cells[self._fails(value, share) & (value > 0)])
+
+    def surely_unprotected(self, *, share: float) -> NDArray[np.bool_]:
+        """Which suppressed cells fail their protection interval whatever they hold, or follow exactly; shape (cells,).
+
+        Known from published numbers alone. The lower end of an interval rises with the value, and so does its upper
+        end: the least value whose lower end is possible has the least upper end of all that could be protected.
+        """
+        known = self.least == self.largest
+        if share >= 1:
+            return np.asarray(known | (self.least > 0))  # 0 must be possible
+        # v − floor(share·v) ≥ least where (1 − share)·v > least − 1
+        value = np.floor((self.least - 1) / (1 - share)).astype(np.int64) - 1
+        for _ in range(3):  # floats may have missed the least such value by a little
+            value = np.where(value - np.floor(share * value) < self.least, value + 1, value)
+        value = np.maximum(value, self.least)
+        bounded = self.largest < UNBOUNDED
+        return np.asarray(known | (bounded & ((value > self.largest) | self._fails(value, share))))
+
+    def _fails(self, value: NDArray[Any], share: float) -> NDArray[np.bool_]:
+        low, high = value - np.floor(share * value), value + np.ceil(share * value)
+        return np.asarray((self.least > low) | (self.largest < high))
+
+
+def audit_suppression(
+    tables: LinkedTables,
+    *,
+    least: Integers | None = None,
+    largest: Integers | None = None,
+    wanted: NDArray[np.bool_] | None = None,
+    seconds: float = SECONDS,
+) -> SuppressionAudit:
+    """The sharp range of every suppressed cell; refused where the published numbers contradict each other.
+
+    `least` and `largest` are what an attacker knows of each cell beforehand (0, and nothing); shape (cells,). Cells
+    that share no sum with others are a question of their own: `seconds` limit each, and what they leave open is said.
+    `wanted` are the suppressed cells whose range is asked for, all where not stated; shape (cells,).
+    """
+    hidden = tables.suppressed
+    low = np.where(hidden, 0 if least is None else least, tables.values)
+    high = np.where(hidden, UNBOUNDED if largest is None else largest, tables.values)
+    given = Bounded(tables.relations, np.zeros(tables.relations.rows, dtype=np.int64), low, high)
+    nothing = given.values[None]
+    lows, highs, wrong = propagate(tables.relations, nothing, nothing, least=low, most=high)
+    if wrong[0]:
+        raise _contradiction(tables, given, seconds)
+    low, high = lows[0], highs[0]
+    programs, reached = 0, np.ones(tables.relations.size, dtype=np.bool_)
+    for free in pieces(tables.relations, low, high):
+        asked = None if wanted is None else wanted[free]
+        if asked is not None and not asked.any():
+            continue
+        piece, *values = piece_equations(tables.relations, free, (nothing[0], nothing[0]), low)
+        if _is_tree(piece):
+            continue  # where no equations form a circle, bounds that agree pairwise are reached
+        try:
+            found = extremes(piece, values[0], (low[free], high[free]), wanted=asked, seconds=seconds)
+        except InvalidTables:
+            raise _contradiction(tables, given, seconds) from None
+        low[free], high[free], reached[free] = found.least, found.largest, found.reached
+        programs += found.programs
+    cells = np.flatnonzero(hidden if wanted is None else hidden & wanted)
+    return SuppressionAudit(cells, low[cells], high[cells], reached[cells], programs)
+
+
+def additive_relations(shape: tuple[int, ...]) -> Equations:
+    """A table whose last place on every axis is the total of the others: all lines that add up; cells row-major."""
+    cells = np.arange(int(np.prod(shape))).reshape(shape)
+    rows = [line for axis, width in enumerate(shape) for line in np.moveaxis(cells, axis, -1).reshape(-1, width)]
+    starts = np.concatenate([[0], np.cumsum([len(row) for row in rows])]).astype(np.int64)
+    coefficients = np.concatenate([np.append(np.ones(len(row) - 1, dtype=np.int64), -1) for row in rows])
+    return Equations(starts, np.concatenate(rows).astype(np.int64), coefficients, cells.size)
+
+
+def tree_relations(parents: Integers) -> Equations:
+    """Cells of which each may be a part of one other: every cell that has parts is their total.
+
+    `parents[i]` is the cell that cell i is a part of, −1 where there is none; shape (cells,).
+    """
+    parts = np.flatnonzero(parents >= 0)
+    totals, rows = np.unique(parents[parts], return_inverse=True)
+    order = np.argsort(rows, kind="stable")
+    counts = np.bincount(rows, minlength=len(totals)) + 1
+    starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+    cells, coefficients = np.empty(starts[-1], dtype=np.int64), np.ones(starts[-1], dtype=np.int64)
+    last = starts[1:] - 1
+    cells[last], coefficients[last] = totals, -1
+    cells[np.setdiff1d(np.arange(starts[-1]), last)] = parts[order]
+    return Equations(starts, cells, coefficients, len(parents))
+
+
+def _is_tree(piece: Equations) -> bool:
+    """Whether rows and unknowns, joined where a row holds an unknown, form no circle, with coefficients ±1.
+
+    A piece is connected, and a connected graph without circles has one edge less than nodes.
+    """
+    plain = bool((np.abs(piece.coefficients) == 1).all())
+    return plain and len(piece.cells) == piece.rows + piece.size - 1
+
+
+def _contradiction(tables: LinkedTables, given: Bounded, seconds: float) -> InvalidTables:
+    """The refusal: a sum that is published whole and does not add up, else a smallest set of sums that contradict."""
+    relations, known = tables.relations, ~tables.suppressed
+    counts = abs(relations.matrix) @ tables.suppressed.astype(np.int64)
+    wrong = np.flatnonzero((counts == 0) & (relations.matrix @ np.where(known, tables.values, 0) != 0))
+    if len(wrong):
+        others = f", and so do {len(wrong) - 1:,} more" if len(wrong) > 1 else ""
+        return InvalidTables(
+            f"'{relations.name(int(wrong[0]))}' does not add up",
+            why=f"its parts and its total are all published, and differ{others}",
+            instead="check the table, or leave this sum out",
+        )
+    found = smallest_conflict(given, seconds=seconds)
+    said = found.named(relations.name(row) for row in found.rows)
+    return InvalidTables(
+        f"the published numbers contradict each other: {said}",
+        why=f"no numbers in the suppressed cells make all {len(found.rows):,} of these sums add up ({HOW[found.kind]})"
+        if len(found.rows) > 1
+        else "no numbers in the suppressed cells make this sum add up",
+        instead="check that all tables count the same units, and what is said to bound them",
+    )

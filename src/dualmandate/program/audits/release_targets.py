@@ -1,0 +1,162 @@
+"""From a release to what attacks are made on: its claim, and the records behind its noisy tables."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Mapping
+from fractions import Fraction
+from itertools import product
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dualmandate.audit.by_place import OnePlace, covered, expected_of, one_place
+from dualmandate.audit.claims.attack import ClaimedGroup, ClaimedNoise, ClaimedRelease
+from dualmandate.audit.claims.claim_membership import membership_in
+from dualmandate.audit.claims.shared_noise import SharedNoise
+from dualmandate.audit.equations import Equations, Integers
+from dualmandate.audit.records import count_all
+from dualmandate.audit.statistics_count import count_statistics
+from dualmandate.audit.targets import NoisyTables, levels_in_words
+from dualmandate.errors import Refusal
+from dualmandate.population import Currency, Neighbors, PrivacyLoss
+from dualmandate.program.audits.beside import compared_rows
+from dualmandate.program.audits.linkage_targets import Homes, linkage_targets
+from dualmandate.program.audits.program_targets import check_place
+from dualmandate.program.audits.tables_targets import Targets
+from dualmandate.program.program import Program, load
+from dualmandate.publication.measurements import Noise
+from dualmandate.publication.order import NUMBER_OF_RECORDS, possible_cells
+from dualmandate.publication.release import Release
+from dualmandate.workload import Tabulation, Workload
+
+if TYPE_CHECKING:
+    from dualmandate.program.audits.auditing import Asked
+
+MEAN_SIZE = math.sqrt(2 / math.pi)  # mean absolute error of a normal one, in standard errors
+
+
+def targets_of(release: Release, asked: Asked) -> Targets:
+    """The claim of a release, and its tables; records are judged where the curator names a file of them."""
+    program = load(release.folder / release.facts["program_file"])
+    asked.effort.say("reading the release")
+    beside, apart = compared_rows(release, program, asked.beside)
+    claimed = claim_of(release, program, beside)
+    member = membership_in(claimed, asked.key)
+    sure = (claimed,) if member is None else (claimed, member)
+    if member is None:
+        apart = (*apart, "membership: tests are for units of one record, whose measured rows have one kind of noise")
+    try:
+        noisy, left_out, place = noisy_tables(release, program, asked)
+    except Refusal as refusal:
+        linkage_targets((), None, asked)
+        return Targets(sure, (*apart, f"reconstruction of records: {refusal.what} ({refusal.why})"))
+    homes = Homes.of_program(program.domain, place, program.rules, published=True)
+    return Targets((*sure, noisy, *linkage_targets((noisy,), homes, asked)), (*apart, *left_out))
+
+
+def claim_of(release: Release, program: Program, beside: Mapping[str, SharedNoise] | None = None) -> ClaimedRelease:
+    """What a release claims: loss, neighbors, noise of every row, and which numbers are exact.
+
+    `beside` are other releases whose rows were compared with its own.
+    """
+    facts = release.facts
+    shown = {table["name"] for table in facts["tables"] if not table["exact"]}
+    exact = {table["name"]: True for table in facts["tables"] if table["exact"]}
+    if program.protection.neighbors is Neighbors.REPLACE_ONE:
+        exact[NUMBER_OF_RECORDS] = True
+    keys: dict[str, tuple[tuple[Hashable, ...], tuple[Hashable, ...]]] = {}
+    for table in program.workload.tables:
+        if table.name in shown:
+            published = tuple(product(*release.published(table.name).labels))
+            keys[table.name] = published, tuple(program.workload.labels(table.name))
+    return ClaimedRelease(
+        f"release {facts['release']}",
+        PrivacyLoss(Fraction(facts["loss"]["exact"]), Currency(facts["loss"]["currency"])),
+        tuple(_group(release, name) for name in release.groups),
+        possible_cells(program.domain),
+        _kept(program),
+        keys,
+        exact,
+        count_statistics(program.workload, float(program.file.population.population_size.value)),
+        levels_in_words(program.domain),
+        program.protection.most_records_per_unit,
+        beside or {},
+    )
+
+
+def _group(release: Release, name: str) -> ClaimedGroup:
+    form = release.form(name)
+    stated = next(each for each in release.facts["groups"] if each["name"] == name)
+    noises = [Noise(each["law"], Fraction(each["parameter"])) for each in stated["noises"]]
+    claimed = tuple(
+        ClaimedNoise(f"discrete {noise.law} {noise.parameter}", noise.law, noise.parameter, _log_pmf(noise))
+        for noise in noises
+    )
+    shape = form.workload.domain.shape
+
+    def rows(counts: Integers) -> Integers:
+        return form.count(counts.reshape(shape))
+
+    return ClaimedGroup(name, rows, form.kinds().astype(np.int64), claimed, release.measurements(name).values)
+
+
+def _log_pmf(noise: Noise) -> Callable[[int], float]:
+    law = noise.distribution()
+    return lambda value: law.log_likelihood(float(value))
+
+
+def _kept(program: Program) -> Callable[[int, int], bool] | None:
+    """Whether two cells can be exchanged between neighbors: all exact totals stay as they are."""
+    protection, domain = program.protection, program.domain
+    if protection.neighbors is Neighbors.ADD_OR_REMOVE:
+        return None
+    if not protection.invariants or protection.records_together > 1:
+        return lambda one, other: one != other
+    exact = [Tabulation(each.name, each.by, each.where) for each in protection.invariants]
+    totals = Workload.from_tabulations(domain, exact)
+    known: dict[int, bytes] = {}
+
+    def answers(cell: int) -> bytes:
+        if cell not in known:
+            counts = np.zeros(domain.size, dtype=np.int64)
+            counts[cell] = 1
+            known[cell] = totals.answers(counts).tobytes()
+        return known[cell]
+
+    return lambda one, other: answers(one) == answers(other)
+
+
+def noisy_tables(release: Release, program: Program, asked: Asked) -> tuple[NoisyTables, tuple[str, ...], OnePlace]:
+    """Its unbiased estimates as tables with errors of known size, place after place; what is left out; the places."""
+    names = [table["name"] for table in release.facts["tables"] if table["name"] in _names(program)]
+    place = one_place(program.workload.only(names), asked.place)
+    check_place(place)
+    equations = Equations.of_workload(place.workload)
+    estimates, errors = [], []
+    for table in place.tables:
+        found = release.published(table.name)
+        estimates.append(place.by_place(table, found.estimates).astype(np.float64))
+        errors.append(place.by_place(table, found.standard_errors).astype(np.float64).mean(axis=0) * MEAN_SIZE)
+    published, scales = np.concatenate(estimates, axis=1), np.concatenate(errors)
+    possible = covered(equations, possible_cells(place.domain))
+    truths = {
+        reference: count_all(path, program.domain, place, program.rules) for reference, path in asked.files.items()
+    }
+    target = NoisyTables(
+        f"release {release.facts['release']}",
+        equations,
+        published,
+        scales,
+        expected_of(equations, published, scales, possible),
+        levels_in_words(place.domain),
+        f"errors of {scales.min():.3g} to {scales.max():.3g} on average",
+        truths,
+        "what all places together are like" if place.axis is not None else "how many there are",
+    )
+    left_out = tuple(f"'{name}' in the reconstruction: it is not by place, or no count" for name in place.left_out)
+    return target, left_out, place
+
+
+def _names(program: Program) -> set[str]:
+    return {table.name for table in program.workload.tables}

@@ -1,0 +1,92 @@
+"""Checks of a claim find planted faults: probabilities, last bits, missing cells, exact numbers."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from dualmandate.audit.claims.checks import (
+    exact_totals,
+    finest_digit,
+    last_bits,
+    least_loss,
+    missing_keys,
+    pmf_ratio,
+    precision_check,
+)
+from dualmandate.mechanism import GEOMETRIC
+
+
+def test_the_ratio_of_probabilities() -> None:
+    law = GEOMETRIC.at(0.7)
+    assert not pmf_ratio(law.log_likelihood, shift=1, epsilon=0.7, reach=50).broken
+    assert pmf_ratio(law.log_likelihood, shift=1, epsilon=0.69, reach=50).broken
+    assert pmf_ratio(law.log_likelihood, shift=2, epsilon=0.7, reach=50).broken
+
+    def cut(k: int) -> float:
+        return law.log_likelihood(k) if abs(k) <= 5 else -math.inf
+
+    found = pmf_ratio(cut, shift=1, epsilon=5.0, reach=10)
+    assert found.broken
+    assert "cannot produce" in found.words
+
+
+def test_a_loss_from_draws_alone() -> None:
+    generator = np.random.default_rng(5)
+    one, other = generator.laplace(0, 1, 100_000), generator.laplace(1, 1, 100_000)
+    for found in (least_loss(one, other), least_loss(other, one), least_loss(-one, -other)):
+        assert 0.9 < found <= 1.0  # the mechanism's loss is 1
+    assert least_loss(one, other, failure_probability=0.3) < 0.5
+    assert least_loss(one[:50_000], one[50_000:]) == 0.0  # nothing to tell apart
+
+
+@pytest.mark.parametrize("epsilon", [0.2, 1.0, 3.0])
+def test_a_loss_from_draws_is_seldom_above_the_true_one(epsilon: float) -> None:
+    above = 0
+    for seed in range(60):
+        generator, law = np.random.default_rng(seed), GEOMETRIC.at(epsilon)
+        one, other = (law.draw(generator, 1000).astype(float) for _ in range(2))
+        above += least_loss(one, other + 1, level=0.9) > epsilon
+    assert above <= 12  # of 60 at a level of 90 %: 6 expected at most
+
+
+def test_which_bits_of_a_number_are_used() -> None:
+    numbers = np.array([0.0, 3.0, 0.5, 1 / 1024, 1 + 2.0**-52, 0.1, 1e300, -0.1, np.inf])
+    assert last_bits(numbers).tolist() == [False, False, False, False, True, True, True, True, False]
+    assert last_bits(np.array([1 + 2.0**-49, 1 + 2.0**-50])).tolist() == [False, True]  # 50 bits, and 51
+    assert not last_bits(np.array([2**62 + 1, 3])).any()  # whole numbers have no last bits
+    assert finest_digit(np.array([0.0, 3.0, 0.5, 0.75, 5 / 1024, 2.0**-60])).tolist() == [0, 0, 1, 2, 10, 60]
+
+
+def test_floats_give_answers_away() -> None:
+    generator = np.random.default_rng(6)
+    naive = generator.laplace(0, 1, 200)
+    found = precision_check(naive, 1 + naive)
+    assert found.broken
+    assert "last bits" in found.words
+    grid = np.rint(naive * 1024) / 1024
+    assert not precision_check(grid, 1 + grid).broken
+    assert precision_check(grid, grid + 2.0**-12).broken  # another grid tells the answer too
+    whole = np.rint(naive).astype(np.int64)
+    assert not precision_check(whole, 1 + whole).broken
+
+
+def test_missing_and_exact_numbers() -> None:
+    assert missing_keys(["a"], ["a", "b"]).broken
+    assert missing_keys(["a", "c"], ["a"]).broken
+    assert not missing_keys(["b", "a"], ["a", "b"]).broken
+    total = exact_totals({"total": True}, add_or_remove=True)
+    assert total.broken
+    assert "blatantly non-private" in total.words
+    assert "under bounded (replace-one) neighbors remain protected: what a record says beyond" in total.words
+    assert "not protected: that it is there, and whatever 'total' tell" in total.words
+    kept = exact_totals({"total": True}, add_or_remove=False)
+    assert not kept.broken
+    assert "not protected: that it is there" in kept.words
+    women = exact_totals({"total": True, "women": False}, add_or_remove=False)
+    assert women.broken
+    assert "changes 'women'" in women.words
+    assert "remain protected" not in exact_totals({"women": False}, add_or_remove=True).words
+    assert not exact_totals({}, add_or_remove=True).broken
