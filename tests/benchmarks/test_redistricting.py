@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.benchmarks.work import missed
 
 from dualmandate.benchmarks import redistricting, rhode_island
 from dualmandate.benchmarks.redistricting import Design
@@ -137,7 +138,7 @@ def test_errors_are_counted_by_level(small: tuple[Design, Path]) -> None:
 
 
 @pytest.mark.slow
-def test_the_targets_are_met() -> None:
-    rows = redistricting.rows(lambda _: None, keys=2)
-    assert [row for row in rows if row.met is False] == []
+def test_the_targets_are_met_with_one_key() -> None:
+    rows = redistricting.rows(lambda _: None, keys=1)
+    assert missed(rows) == []
     assert sum(row.target is not None for row in rows) == 4 + 9 * (rhode_island.block_file() is not None)

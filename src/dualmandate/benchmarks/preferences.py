@@ -50,14 +50,14 @@ class Fitted:
     values: list[float]  # locations by attribute, then spreads
 
 
-def rows(progress: Callable[[str], None], *, replications: int = REPLICATIONS) -> list[Row]:
+def rows(progress: Callable[[str], None], *, replications: int = REPLICATIONS, times: int = TIMES) -> list[Row]:
     """Seconds, how many fits that is in the time of one of the peer's, both answers judged, and coverage."""
     case = "panel mixed logit, 12 random coefficients, 500 draws, 394 people × 8 choices of 4"
     progress(case)
-    ours, theirs = _fitted("ours", case), _fitted("xlogit", case)
+    ours, theirs = _fitted("ours", case, times), _fitted("xlogit", case, times)
     assert ours is not None
     seconds = statistics.median(ours.seconds)
-    row = Row(case, seconds, "processor seconds, median of three")
+    row = Row(case, seconds, "processor seconds, median")
     if theirs is None:
         found = [row]
     else:
@@ -102,33 +102,34 @@ def judged(values: list[float]) -> float:
     return float(likelihood((np.array(values) - shift) / factor)[0].sum())
 
 
-def _fitted(side: str, case: str) -> Fitted | None:
+def _fitted(side: str, case: str, times: int) -> Fitted | None:
     """One side in a fresh process; None where its package is not installed."""
-    answer = told([sys.executable, "-m", "dualmandate.benchmarks.preferences", side], case=case, environment=ONE_THREAD)
+    words = [sys.executable, "-m", "dualmandate.benchmarks.preferences", side, str(times)]
+    answer = told(words, case=case, environment=ONE_THREAD)
     return None if answer is None else Fitted(**answer)
 
 
-def _timed(name: str, fit: Callable[[Experiment, int], list[float]]) -> Fitted:
+def _timed(name: str, times: int, fit: Callable[[Experiment, int], list[float]]) -> Fitted:
     fit(WARM_UP, 20)
     seconds, values = [], list[float]()
-    for _ in range(TIMES):
+    for _ in range(times):
         started = time.process_time()
         values = fit(LARGE, DRAWS)
         seconds.append(time.process_time() - started)
     return Fitted(name, seconds, values)
 
 
-def fit_ours() -> Fitted:
+def fit_ours(times: int) -> Fitted:
     """From the conditional logit, as the peer does; standard errors included."""
     answers = {each: each.answers(np.random.default_rng(SEED)) for each in (WARM_UP, LARGE)}
 
     def fit(experiment: Experiment, draws: int) -> list[float]:
         return list(map(float, mixed_logit(answers[experiment], experiment.random, draws=draws, starts=1).values))
 
-    return _timed("ours", fit)
+    return _timed("ours", times, fit)
 
 
-def fit_xlogit() -> Fitted | None:
+def fit_xlogit(times: int) -> Fitted | None:
     """Its own defaults: Halton draws, BFGS from the conditional logit, standard errors included."""
     try:
         version = metadata.version("xlogit")
@@ -152,15 +153,15 @@ def fit_xlogit() -> Fitted | None:
         )
         return [float(value) for value in model.coeff_]
 
-    return _timed(f"xlogit {version}", fit)
+    return _timed(f"xlogit {version}", times, fit)
 
 
-SIDES: dict[str, Callable[[], Fitted | None]] = {"ours": fit_ours, "xlogit": fit_xlogit}
+SIDES: dict[str, Callable[[int], Fitted | None]] = {"ours": fit_ours, "xlogit": fit_xlogit}
 
 
-def main(side: str) -> None:
-    """Fit with one side here, and print what it took as JSON."""
-    fitted = SIDES[side]()
+def main(side: str, times: str) -> None:
+    """Fit with one side here, so many times, and print what it took as JSON."""
+    fitted = SIDES[side](int(times))
     print(json.dumps(fitted and asdict(fitted)))
 
 

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from dualmandate.audit.auditing import Audit
 from dualmandate.audit.finding import LOWER_BOUND, REFERENCES, Finding, Label
 from dualmandate.audit.methods.comparison import Compared
-from dualmandate.audit.rates import Rate
 from dualmandate.figures import NARROW, Column, Twin, headline, inline_svg, risk, risk_twin
 from dualmandate.figures.twin import Cell
 from dualmandate.figures.wording import number
@@ -70,9 +69,13 @@ def _shown(findings: Sequence[Finding]) -> Iterator[dict[str, object]]:
     for finding in findings:
         yield {
             "claim": finding.claim[:1].upper() + finding.claim[1:],
-            "success": finding.written(finding.success),
-            "value": f"{finding.success.value:.1%}" if isinstance(finding.success, Rate) else str(finding.success),
-            "baselines": [(each.who, finding.written(each.success)) for each in finding.baselines],
+            "rates": [
+                (who, *_parted(finding.written(success)))
+                for who, success in (
+                    ("the attack", finding.success),
+                    *((each.who, each.success) for each in finding.baselines),
+                )
+            ],
             "knows": finding.attacker_knows,
             "reference": REFERENCES[finding.reference],
             "coarsening": finding.coarsening,
@@ -80,6 +83,12 @@ def _shown(findings: Sequence[Finding]) -> Iterator[dict[str, object]]:
             "booked": finding.booked,
             "label": finding.label,
         }
+
+
+def _parted(written: str) -> tuple[str, str]:
+    """A rate, and what it was counted from; a range has no more to say."""
+    value, _, counted = written.partition(" (")
+    return value, counted.removesuffix(")")
 
 
 def _details(findings: Sequence[Finding]) -> Twin | None:
