@@ -17,4 +17,8 @@ CASES: dict[str, Callable[[], None]] = {"50 megabytes": _fill, "wrong": lambda: 
 
 def missed(rows: list[Row]) -> list[Row]:
     """Rows that miss their target, other than by time: how fast a machine is, `make bench` judges."""
-    return [row for row in rows if row.met is False and not any(word in row.unit for word in ("second", "time of", "as long as"))]
+    return [
+        row
+        for row in rows
+        if row.met is False and not any(word in row.unit for word in ("second", "time of", "as long as"))
+    ]
