@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualmandate.audit.equations import Equations
+from dualmandate.errors import InvalidRequest
 
 Floats = NDArray[np.float64]
 SWEEPS = 200
@@ -59,6 +60,12 @@ def most_likely_within(equations: Equations, known: Known, expected: Floats, *, 
 
     `expected` are counts expected beforehand, in the same shape; 0 is a structural zero. Rows count each unknown once.
     """
+    if (equations.coefficients != 1).any():
+        raise InvalidRequest(
+            "tables with weights or differences",
+            why="rows of counts are fitted in proportion, and each counts a record once",
+            instead="give the counts that these numbers were made of",
+        )
     found = np.where(expected > 0, np.maximum(expected, FEWEST), 0.0)
     scales = np.ascontiguousarray(known.scales)
     _fit(equations.starts, equations.cells, known.least, known.largest, scales, found, sweeps)

@@ -17,17 +17,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from dualmandate.audit.equations import Equations, Integers
-from dualmandate.errors import InvalidRequest
+from dualmandate.audit.reconstruction.fitting import SWEEPS, Known, most_likely_within
 
 Floats = NDArray[np.float64]
-SWEEPS = 200
-SETTLED = 1e-9  # of a dual, by which one sweep changes it at most in the end
-FEWEST = 1e-9  # expected in a cell that may occur at all
 
 
 def most_likely(
@@ -38,45 +34,7 @@ def most_likely(
     `published` has shape (places, rows) and `scales`, the mean absolute noise of each row (0: exact), shape (rows,).
     `expected` are counts expected beforehand, shape (places, unknowns); 0 is a structural zero.
     """
-    if (equations.coefficients != 1).any():
-        raise InvalidRequest(
-            "tables with weights or differences",
-            why="rows of counts are fitted in proportion, and each counts a record once",
-            instead="give the counts that these numbers were made of",
-        )
-    found = np.where(expected > 0, np.maximum(expected, FEWEST), 0.0)
-    _fit(equations.starts, equations.cells, published.astype(np.float64), scales.astype(np.float64), found, sweeps)
-    return found
-
-
-@numba.njit(cache=True, nogil=True)
-def _fit(starts: Any, cells: Any, published: Any, scales: Any, found: Any, sweeps: int) -> None:
-    rows = len(starts) - 1
-    for place in range(len(published)):
-        duals = np.zeros(rows)
-        x = found[place]
-        for _ in range(sweeps):
-            moved = 0.0
-            for row in range(rows):
-                total = 0.0
-                for k in range(starts[row], starts[row + 1]):
-                    total += x[cells[k]]
-                if total <= 0:
-                    continue
-                limit = np.inf if scales[row] <= 0 else 1.0 / scales[row]
-                wanted = np.log(total / published[place, row]) if published[place, row] > 0 else np.inf
-                new = min(max(duals[row] + wanted, -limit), limit)
-                step = new - duals[row]
-                if step == 0.0:
-                    continue
-                duals[row] = new
-                factor = np.exp(-step)
-                for k in range(starts[row], starts[row + 1]):
-                    x[cells[k]] *= factor
-                if step < np.inf:
-                    moved = max(moved, abs(step))
-            if moved < SETTLED:
-                break
+    return most_likely_within(equations, Known.shown(published, scales), expected, sweeps=sweeps)
 
 
 def least_absolute(equations: Equations, published: Floats, *, scales: Floats) -> Floats:
