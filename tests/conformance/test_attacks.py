@@ -92,7 +92,9 @@ def release(scale: Fraction, *, shown: int = 3) -> ClaimedRelease:
     law = Geometric(float(1 / scale))
     noise = ClaimedNoise("laplace", "laplace", scale, law.log_likelihood)
     measured = np.array([5, -2, 7]) if shown == 3 else np.array([5.1, -2.2, 7.3])
-    group = ClaimedGroup("counts", lambda counts: counts, np.zeros(3, dtype=np.int64), (noise,), measured)
+    group = ClaimedGroup(
+        "counts", lambda cell: (np.array([cell]), np.array([1])), np.zeros(3, dtype=np.int64), (noise,), measured
+    )
     declared = tuple(range(3))
     return ClaimedRelease(
         "release",
@@ -100,7 +102,7 @@ def release(scale: Fraction, *, shown: int = 3) -> ClaimedRelease:
         (group,),
         np.ones(3, dtype=np.bool_),
         None,
-        {"counts": (declared[:shown], declared)},
+        {"counts": ((declared[:shown],), (declared,))},
         {"total": True},
         StatisticsCount(3, 3, True, 30),
         "as is",

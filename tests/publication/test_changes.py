@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from dualmandate.mechanism import optimize_strategy
 from dualmandate.population import Attribute, Currency, Domain, Invariant, Neighbors, Protection, StructuralZero
 from dualmandate.publication import changes
-from dualmandate.publication.changes import Change, Measured, largest_changes
+from dualmandate.publication.changes import Change, Measured, largest_changes, record_change
 from dualmandate.publication.forms import DirectForm, StrategyForm
 from dualmandate.publication.measurements import Noise
 from dualmandate.workload import Tabulation, Workload
@@ -160,3 +160,26 @@ def test_large_domains_and_what_is_not_known_of_them() -> None:
     groups = [Measured(signed, (noise,))]
     assert largest_changes(groups, PLAIN) == (frozenset({((noise, 1), 1)}),)
     assert largest_changes(groups, REPLACING) is None  # +1 may become −1, a shift of 2
+
+
+@pytest.mark.parametrize("kind", ["tables", "cells", "strategy"])
+def test_what_a_record_changes_is_what_a_histogram_of_it_counts(kind: str) -> None:
+    for group in groups_of(kind, PLAIN):
+        for cell in range(DOMAIN.size):
+            histogram = np.zeros(DOMAIN.shape, dtype=np.int64)
+            histogram.reshape(-1)[cell] = 1
+            rows, by = record_change(group.form, cell)
+            written = np.zeros(group.form.rows, dtype=np.int64)
+            written[rows] = by
+            np.testing.assert_array_equal(written, group.form.count(histogram))
+            assert (by != 0).all()
+            assert (np.diff(rows) > 0).all()
+
+
+def test_what_a_record_changes_takes_no_look_at_the_domain() -> None:
+    """A histogram of this domain would not fit into memory."""
+    large = Domain(tuple(Attribute.numbers(name, 0, 9_999) for name in "abc"))
+    workload = Workload.from_tabulations(large, [Tabulation.of("one", ("b",)), Tabulation.of("two", ("c", "a"))])
+    rows, by = record_change(DirectForm(workload, PLAIN, Currency.EPSILON), (7 * 10_000 + 8) * 10_000 + 9)
+    assert rows.tolist() == [8, 10_000 + 7 * 10_000 + 9]
+    assert by.tolist() == [1, 1]

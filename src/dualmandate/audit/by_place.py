@@ -36,6 +36,11 @@ class OnePlace:
         """What is recorded in a place."""
         return self.workload.domain
 
+    def not_tried(self, where: str) -> tuple[str, ...]:
+        """What is said of the tables that were left out of something; nothing where none was."""
+        names = ", ".join(f"'{name}'" for name in self.left_out)
+        return (f"tables in {where} that are not by place, or no counts: {names}",) if names else ()
+
     def by_place(self, table: Table, numbers: NDArray[np.generic]) -> NDArray[np.generic]:
         """The numbers of a table of all places, a row a place; shape (places, numbers of one place)."""
         if self.axis is None:

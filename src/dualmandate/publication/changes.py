@@ -77,6 +77,38 @@ def _written_out(groups: Sequence[Measured], protection: Protection) -> set[Chan
     return _counted(shifts[unseen][:, :rows], groups)
 
 
+def cell_change(tables: Sequence[Table], shape: tuple[int, ...], cell: int) -> tuple[Integers, Integers]:
+    """Which numbers of tables, one table after the other, a record in a cell changes, and by how much before weights.
+
+    From the levels of the cell: of the rest of the domain, however large, nothing is looked at.
+    """
+    levels = [np.array([level]) for level in np.unravel_index(cell, shape)]
+    rows, sizes, start = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)], 0
+    for table in tables:
+        at, by = np.zeros(1, dtype=np.int64), np.ones(1, dtype=np.int64)
+        for factor, level in zip(table.factors, levels, strict=True):
+            column = factor.columns(level).reshape(-1)
+            there = np.flatnonzero(column)
+            at = (at[:, None] * factor.rows + there).reshape(-1)
+            by = (by[:, None] * column[there]).reshape(-1)
+        rows.append(start + at)
+        sizes.append(by)
+        start += table.query_count
+    return np.concatenate(rows), np.concatenate(sizes)
+
+
+def record_change(form: Form, cell: int) -> tuple[Integers, Integers]:
+    """Which rows of a form one record in a cell changes, in their order, and by how much."""
+    shape = form.workload.domain.shape
+    if isinstance(form, DirectForm):
+        return cell_change(form.counted.tables, shape, cell)
+    histogram = np.zeros(math.prod(shape), dtype=np.int64)
+    histogram[cell] = 1
+    column = form.count(histogram.reshape(shape))
+    rows = np.flatnonzero(column)
+    return rows, column[rows]
+
+
 def _public(workload: Workload, protection: Protection) -> Workload | None:
     exact = [Tabulation(each.name, each.by, each.where) for each in protection.invariants]
     return Workload.from_tabulations(workload.domain, exact) if exact else None

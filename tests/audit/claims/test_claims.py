@@ -74,9 +74,11 @@ def test_floats_give_answers_away() -> None:
 
 
 def test_missing_and_exact_numbers() -> None:
-    assert missing_keys(["a"], ["a", "b"]).broken
-    assert missing_keys(["a", "c"], ["a"]).broken
-    assert not missing_keys(["b", "a"], ["a", "b"]).broken
+    assert missing_keys([["a"]], [["a", "b"]]).broken
+    assert missing_keys([["a", "c"]], [["a"]]).broken
+    assert not missing_keys([["b", "a"]], [["a", "b"]]).broken
+    words = missing_keys([["a"], [1, 2, 9]], [["a", "b"], [1, 2, 3]]).words
+    assert words.startswith("4 of 6 declared cells are not published, 1 published ones were not declared")
     total = exact_totals({"total": True}, add_or_remove=True)
     assert total.broken
     assert "blatantly non-private" in total.words

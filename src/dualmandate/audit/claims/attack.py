@@ -29,12 +29,15 @@ from dualmandate.audit.statistics_count import StatisticsCount
 from dualmandate.population import PrivacyLoss
 
 CELLS, PAIRED_CELLS = 512, 96  # whose records are added, or compared, where there are more cells than that
-MOST_CHANGES = 2**25  # numbers that are held: rows of each of these cells
 REACH = 4.0  # of the mean absolute noise, to which probabilities are compared
 MOST_REACH = 20_000
 CENSUS_2010 = 25.0  # independent statistics a person
 ORDERS = (1.5, 2.0, 4.0, 16.0)  # of Rényi's divergence
 MOST_DRAWN = 2**24  # numbers of noise that are drawn at once
+
+
+Labels = tuple[tuple[Hashable, ...], ...]
+Change = tuple[Integers, Integers]  # which rows change, in their order, and by how much
 
 
 @dataclass(frozen=True)
@@ -77,7 +80,7 @@ class ClaimedGroup:
     """Rows that were measured together: what they count of a histogram, and the noise of each row."""
 
     name: str
-    rows: Callable[[Integers], Integers] = field(repr=False)  # of counts, flat; shape (rows,)
+    change: Callable[[int], Change] = field(repr=False)  # what a record of a cell adds to the rows
     kinds: NDArray[np.int64] = field(repr=False)  # of each row, a place in `noises`
     noises: tuple[ClaimedNoise, ...]
     measured: NDArray[Any] | None = field(default=None, repr=False)  # what was published of each row
@@ -96,7 +99,7 @@ class ClaimedRelease:
     groups: tuple[ClaimedGroup, ...]
     possible: NDArray[np.bool_] = field(repr=False)  # which cells can occur, flat
     kept: Callable[[int, int], bool] | None = field(repr=False)
-    keys: Mapping[str, tuple[tuple[Hashable, ...], tuple[Hashable, ...]]] = field(repr=False)  # shown, declared
+    keys: Mapping[str, tuple[Labels, Labels]] = field(repr=False)  # shown and declared, on each axis of a table
     exact: Mapping[str, bool]  # numbers without noise: whether replacing a record leaves them as they are
     statistics: StatisticsCount
     coarsening: str
@@ -142,8 +145,7 @@ class CheckClaim:
 
     def _loss(self, target: ClaimedRelease, key: bytes, make: Callable[..., Finding]) -> Iterator[Finding]:
         cells = np.flatnonzero(target.possible)
-        rows = sum(len(group.kinds) for group in target.groups)
-        most = max(min(CELLS if target.kept is None else PAIRED_CELLS, MOST_CHANGES // rows), 2)
+        most = CELLS if target.kept is None else PAIRED_CELLS
         every = len(cells) <= most
         if not every:
             cells = np.sort(generator(key, f"claim: {target.name}").choice(cells, most, replace=False))
@@ -232,7 +234,7 @@ class WorstChange:
     """The neighbors whose loss is the largest that was found: what changes in every row of every group, and where."""
 
     loss: Fraction
-    apart: tuple[Integers, ...] = field(repr=False)  # change of each row, by group; shape (rows,) each
+    apart: tuple[Change, ...] = field(repr=False)  # by group
     groups: tuple[ClaimedGroup, ...] = field(repr=False)
     cell: int
     other: int | None  # whose record is in the first one's place; None where it is removed
@@ -240,44 +242,43 @@ class WorstChange:
     @property
     def moved(self) -> tuple[Integers, tuple[ClaimedNoise, ...]]:
         """The rows that change: by how much, and with which noise."""
-        rows = [np.flatnonzero(change) for change in self.apart]
-        by = np.concatenate([change[at] for change, at in zip(self.apart, rows, strict=True)])
-        parts = zip(self.groups, rows, strict=True)
-        return by, tuple(group.noises[int(kind)] for group, at in parts for kind in group.kinds[at])
+        by = np.concatenate([change for _, change in self.apart])
+        parts = zip(self.groups, self.apart, strict=True)
+        return by, tuple(group.noises[int(kind)] for group, (at, _) in parts for kind in group.kinds[at])
 
 
 def largest_loss(target: ClaimedRelease, cells: Integers) -> WorstChange:
     """The largest loss of neighbors among records of some cells, exactly: Σ |change|/scale, or Σ change²/(2σ²)."""
-    changes = [[change_of(group, cell, target.possible.size) for cell in cells] for group in target.groups]
+    changes = [[group.change(int(cell)) for cell in cells] for group in target.groups]
     power = 2 if target.groups[0].noises[0].law == "gaussian" else 1
-    zero = tuple(np.zeros_like(group[0]) for group in changes)
-    worst = WorstChange(Fraction(0), zero, target.groups, int(cells[0]), None)
+    nothing = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
+    worst = WorstChange(Fraction(0), (nothing,) * len(target.groups), target.groups, int(cells[0]), None)
     for one in range(len(cells)):
         others: list[int | None] = [None] if target.kept is None else list(range(one))
         for other in others:
             if other is not None and target.kept is not None and not target.kept(int(cells[one]), int(cells[other])):
                 continue
-            apart = [group[one] if other is None else group[one] - group[other] for group in changes]
+            apart = [group[one] if other is None else _apart(group[one], group[other]) for group in changes]
             loss = _loss_of(target, apart, power) * int(target.records**power)
             if loss > worst.loss:
-                together = tuple(change * target.records for change in apart)
+                together = tuple((rows, by * target.records) for rows, by in apart)
                 second = None if other is None else int(cells[other])
                 worst = WorstChange(loss, together, target.groups, int(cells[one]), second)
     return worst
 
 
-def change_of(group: ClaimedGroup, cell: int, size: int) -> Integers:
-    """What one record of a cell adds to every row of a group."""
-    counts = np.zeros(size, dtype=np.int64)
-    counts[cell] = 1
-    return group.rows(counts)
+def _apart(one: Change, other: Change) -> Change:
+    """What changes where a record of one cell stands in place of a record of another."""
+    rows, places = np.unique(np.concatenate([one[0], other[0]]), return_inverse=True)
+    by = np.zeros(len(rows), dtype=np.int64)
+    np.add.at(by, places, np.concatenate([one[1], -other[1]]))
+    return rows[by != 0], by[by != 0]
 
 
-def _loss_of(target: ClaimedRelease, apart: list[Integers], power: int) -> Fraction:
+def _loss_of(target: ClaimedRelease, apart: list[Change], power: int) -> Fraction:
     found = Fraction(0)
-    for group, change in zip(target.groups, apart, strict=True):
-        moved = np.flatnonzero(change)
-        sizes = np.abs(change[moved]).astype(object) ** power
+    for group, (moved, by) in zip(target.groups, apart, strict=True):
+        sizes = np.abs(by).astype(object) ** power
         for kind in np.unique(group.kinds[moved]):
             found += int(sizes[group.kinds[moved] == kind].sum()) * group.noises[int(kind)].unit_loss()
     return found

@@ -6,7 +6,7 @@ A test finds faults or does not find them; it never proves that there are none.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -147,16 +147,21 @@ def precision_check(one: NDArray[Any], other: NDArray[Any]) -> ClaimCheck:
     return ClaimCheck("precision", bool(count) or grids[0] != grids[1], words)
 
 
-def missing_keys(published: Iterable[Hashable], declared: Iterable[Hashable]) -> ClaimCheck:
-    """Whether the set of published cells depends on the data: every declared cell must appear, occupied or not."""
-    shown, expected = set(published), set(declared)
-    missing, unknown = expected - shown, shown - expected
+def missing_keys(published: Sequence[Iterable[Hashable]], declared: Sequence[Iterable[Hashable]]) -> ClaimCheck:
+    """Whether the set of published cells depends on the data: every declared cell must appear, occupied or not.
+
+    Cells are all combinations of the labels on each axis, so that none of them has to be written out.
+    """
+    shown, expected = ([set(labels) for labels in axes] for axes in (published, declared))
+    both = math.prod(len(one & other) for one, other in zip(shown, expected, strict=True))
+    declared_cells = math.prod(map(len, expected))
+    missing, unknown = declared_cells - both, math.prod(map(len, shown)) - both
     broken = bool(missing or unknown)
     return ClaimCheck(
         "missing keys",
         broken,
-        f"{len(missing):,} of {len(expected):,} declared cells are not published"
-        + (f", {len(unknown):,} published ones were not declared" if unknown else "")
+        f"{missing:,} of {declared_cells:,} declared cells are not published"
+        + (f", {unknown:,} published ones were not declared" if unknown else "")
         + (": which cells appear tells who is there" if broken else ""),
     )
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dualmandate.audit.claims.attack import ClaimedRelease, WorstChange, change_of, largest_loss
+from dualmandate.audit.claims.attack import Change, ClaimedRelease, WorstChange, largest_loss
 from dualmandate.audit.claims.mechanism_audit import meaning
 from dualmandate.audit.claims.membership import Floats, Sought
 from dualmandate.audit.claims.membership_attack import Frequencies
@@ -35,12 +35,17 @@ def membership_in(target: ClaimedRelease, key: bytes) -> Frequencies | None:
 
 
 def _frequencies(target: ClaimedRelease, worst: WorstChange, draws: np.random.Generator, law: Law) -> Frequencies:
-    apart = np.concatenate(worst.apart)
-    rows = _chosen(apart, draws)
-    measured = np.concatenate([np.asarray(group.measured) for group in target.groups])[rows].astype(np.int64)
-    own = np.concatenate([change_of(group, worst.cell, target.possible.size) for group in target.groups])[rows]
-    chosen = _parameters(target, rows)
-    absent, members = measured - apart[rows], max(round(target.statistics.persons), 2)
+    sizes = [len(group.kinds) for group in target.groups]
+    starts, every = np.cumsum([0, *sizes[:-1]]), sum(sizes)
+    moved = np.concatenate([start + rows for start, (rows, _) in zip(starts, worst.apart, strict=True)])
+    rows = _chosen(moved, every, draws)
+    of_group = np.searchsorted(starts, rows, side="right") - 1
+    places = [(target.groups[g], int(row - starts[g])) for g, row in zip(of_group, rows, strict=True)]
+    measured = np.array([0 if group.measured is None else group.measured[row] for group, row in places], dtype=np.int64)
+    apart = _spread(worst.apart, starts, rows)
+    own = _spread([group.change(worst.cell) for group in target.groups], starts, rows)
+    chosen = [group.noises[int(group.kinds[row])].parameter for group, row in places]
+    absent, members = measured - apart, max(round(target.statistics.persons), 2)
     ones = np.ones(len(rows), dtype=np.int64)
     sought = Sought(absent, measured, own.astype(np.float64), absent / members, members, ones)
 
@@ -53,25 +58,25 @@ def _frequencies(target: ClaimedRelease, worst: WorstChange, draws: np.random.Ge
 
     epsilon, delta = meaning(target.loss)
     weights = log_weights(law, np.array([float(each) for each in chosen]))
-    part = "" if len(rows) == len(apart) else f"; {len(rows):,} of {len(apart):,} measured rows"
+    part = "" if len(rows) == every else f"; {len(rows):,} of {every:,} measured rows"
     return Frequencies(
         target.name, sought, noise, epsilon, delta, log_pmf=weights, rates=RATES, coarsening=target.coarsening + part
     )
 
 
-def _parameters(target: ClaimedRelease, rows: NDArray[np.intp]) -> list[Fraction]:
-    """The parameter of the noise of some rows."""
-    known = [noise.parameter for group in target.groups for noise in group.noises]
-    before = np.cumsum([0, *(len(group.noises) for group in target.groups)])
-    parts = zip(target.groups, before, strict=False)
-    kinds = np.concatenate([group.kinds + first for group, first in parts])
-    return [known[int(kind)] for kind in kinds[rows]]
+def _spread(changes: Sequence[Change], starts: NDArray[np.int64], rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Changes of some rows of all groups, 0 where a row does not change; `starts` are the first row of each group."""
+    found = np.zeros(len(rows), dtype=np.int64)
+    for start, (moved, by) in zip(starts, changes, strict=True):
+        kept = np.isin(start + moved, rows)
+        found[np.searchsorted(rows, start + moved[kept])] = by[kept]
+    return found
 
 
-def _chosen(apart: NDArray[np.int64], draws: np.random.Generator) -> NDArray[np.intp]:
-    """All rows, or where there are too many those that the record changes and some others."""
-    if len(apart) <= MOST_ROWS:
-        return np.arange(len(apart))
-    moved, others = np.flatnonzero(apart), np.flatnonzero(apart == 0)
-    more = draws.choice(others, max(MOST_ROWS - len(moved), 0), replace=False)
-    return np.sort(np.concatenate([moved[:MOST_ROWS], more]))
+def _chosen(moved: NDArray[np.int64], every: int, draws: np.random.Generator) -> NDArray[np.int64]:
+    """All rows, or where there are too many those that the record changes and some others; in their order."""
+    if every <= MOST_ROWS:
+        return np.arange(every)
+    kept = moved[:MOST_ROWS]
+    others = np.setdiff1d(draws.choice(every, MOST_ROWS, replace=False), moved)
+    return np.sort(np.concatenate([kept, others[: MOST_ROWS - len(kept)]]))

@@ -61,7 +61,7 @@ def comparing(program: Program, asked: Asked) -> Comparing:
     secret = secret_of(place.domain, asked.secret)
     subject = Subject(place.workload, people, possible_cells(place.domain), secret)
     summed = tuple(summed_tables(program.workload, place, people))
-    left_out = [*_not_applied(subject, summed), *(f"'{each}' in the {COMPARISON}" for each in place.left_out)]
+    left_out = [*_not_applied(subject, summed), *place.not_tried(f"the {COMPARISON}")]
     notes = list(_notes(place, subject, name))
     planned = []
     asked.effort.say("planning")

@@ -31,7 +31,7 @@ def targets_of(program: Program, asked: Asked) -> Targets:
     targets = tuple(published_tables(program.name, place, truths, asked.key))
     homes = Homes.of_program(program.domain, place, program.rules, published=False)
     linked = linkage_targets(targets, homes, asked)
-    left_out = [f"'{name}': it is not by place, or no count" for name in place.left_out]
+    left_out = [*place.not_tried("the reconstruction")]
     possible = covered(Equations.of_workload(place.workload), possible_cells(place.domain))
     if not possible.all():
         left_out.append(f"{int((~possible).sum()):,} of {possible.size:,} cells of a place, which no table counts")

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Mapping
 from fractions import Fraction
-from itertools import product
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dualmandate.audit.by_place import OnePlace, covered, expected_of, one_place
-from dualmandate.audit.claims.attack import ClaimedGroup, ClaimedNoise, ClaimedRelease
+from dualmandate.audit.claims.attack import ClaimedGroup, ClaimedNoise, ClaimedRelease, Labels
 from dualmandate.audit.claims.claim_membership import membership_in
 from dualmandate.audit.claims.shared_noise import SharedNoise
-from dualmandate.audit.equations import Equations, Integers
+from dualmandate.audit.equations import Equations
 from dualmandate.audit.records import count_all
 from dualmandate.audit.statistics_count import count_statistics
 from dualmandate.audit.targets import NoisyTables, levels_in_words
@@ -25,6 +25,7 @@ from dualmandate.program.audits.linkage_targets import Homes, linkage_targets
 from dualmandate.program.audits.program_targets import check_place
 from dualmandate.program.audits.tables_targets import Targets
 from dualmandate.program.program import Program, load
+from dualmandate.publication.changes import cell_change, record_change
 from dualmandate.publication.measurements import Noise
 from dualmandate.publication.order import NUMBER_OF_RECORDS, possible_cells
 from dualmandate.publication.release import Release
@@ -65,11 +66,15 @@ def claim_of(release: Release, program: Program, beside: Mapping[str, SharedNois
     exact = {table["name"]: True for table in facts["tables"] if table["exact"]}
     if program.protection.neighbors is Neighbors.REPLACE_ONE:
         exact[NUMBER_OF_RECORDS] = True
-    keys: dict[str, tuple[tuple[Hashable, ...], tuple[Hashable, ...]]] = {}
-    for table in program.workload.tables:
-        if table.name in shown:
-            published = tuple(product(*release.published(table.name).labels))
-            keys[table.name] = published, tuple(program.workload.labels(table.name))
+    levels = [attribute.levels for attribute in program.domain.attributes]
+    keys: dict[str, tuple[Labels, Labels]] = {
+        table.name: (
+            tuple(map(tuple, release.published(table.name).labels)),
+            tuple(table.axis_labels(axis, levels[axis]) for axis in table.label_axes),
+        )
+        for table in program.workload.tables
+        if table.name in shown
+    }
     return ClaimedRelease(
         f"release {facts['release']}",
         PrivacyLoss(Fraction(facts["loss"]["exact"]), Currency(facts["loss"]["currency"])),
@@ -93,12 +98,8 @@ def _group(release: Release, name: str) -> ClaimedGroup:
         ClaimedNoise(f"discrete {noise.law} {noise.parameter}", noise.law, noise.parameter, _log_pmf(noise))
         for noise in noises
     )
-    shape = form.workload.domain.shape
-
-    def rows(counts: Integers) -> Integers:
-        return form.count(counts.reshape(shape))
-
-    return ClaimedGroup(name, rows, form.kinds().astype(np.int64), claimed, release.measurements(name).values)
+    kinds = form.kinds().astype(np.int64, copy=False)  # one number of no size where all rows are of one kind
+    return ClaimedGroup(name, partial(record_change, form), kinds, claimed, release.measurements(name).values)
 
 
 def _log_pmf(noise: Noise) -> Callable[[int], float]:
@@ -114,17 +115,13 @@ def _kept(program: Program) -> Callable[[int, int], bool] | None:
     if not protection.invariants or protection.records_together > 1:
         return lambda one, other: one != other
     exact = [Tabulation(each.name, each.by, each.where) for each in protection.invariants]
-    totals = Workload.from_tabulations(domain, exact)
-    known: dict[int, bytes] = {}
+    totals = Workload.from_tabulations(domain, exact).tables
 
-    def answers(cell: int) -> bytes:
-        if cell not in known:
-            counts = np.zeros(domain.size, dtype=np.int64)
-            counts[cell] = 1
-            known[cell] = totals.answers(counts).tobytes()
-        return known[cell]
+    @cache
+    def counted_in(cell: int) -> tuple[bytes, ...]:
+        return tuple(part.tobytes() for part in cell_change(totals, domain.shape, cell))
 
-    return lambda one, other: answers(one) == answers(other)
+    return lambda one, other: counted_in(one) == counted_in(other)
 
 
 def noisy_tables(release: Release, program: Program, asked: Asked) -> tuple[NoisyTables, tuple[str, ...], OnePlace]:
@@ -154,8 +151,7 @@ def noisy_tables(release: Release, program: Program, asked: Asked) -> tuple[Nois
         truths,
         "what all places together are like" if place.axis is not None else "how many there are",
     )
-    left_out = tuple(f"'{name}' in the reconstruction: it is not by place, or no count" for name in place.left_out)
-    return target, left_out, place
+    return target, place.not_tried("the reconstruction"), place
 
 
 def _names(program: Program) -> set[str]:
