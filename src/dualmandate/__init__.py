@@ -1,7 +1,7 @@
 """Derive how much privacy loss a statistical agency should accept, and show why.
 
     plan = dualmandate.load("program.toml").plan()
-    print(plan.words())
+    print(plan_words(plan))
 
 The names here are the stable doors; each room (`dualmandate.workload`, `dualmandate.frontier`, …) has more. They open
 when they are first used, so that importing the package costs next to nothing.
@@ -13,11 +13,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from dualmandate.apps.python import publish
     from dualmandate.choice import Choice, choose
     from dualmandate.errors import Refusal
     from dualmandate.frontier import frontier_of
+    from dualmandate.planning.plan import Plan
+    from dualmandate.planning.program import Program, load
+    from dualmandate.planning.released import load_release
     from dualmandate.population import Attribute, Domain, Histogram, PrivacyLoss, Protection
-    from dualmandate.program import Plan, Program, audit, load, load_release, publish
     from dualmandate.workload import Tabulation, Workload
 
 __all__ = [
@@ -33,7 +36,6 @@ __all__ = [
     "Tabulation",
     "Workload",
     "__version__",
-    "audit",
     "choose",
     "frontier_of",
     "load",
@@ -41,24 +43,23 @@ __all__ = [
     "publish",
 ]
 
-_ROOMS = {
+_HOMES = {
     "Attribute": "population",
     "Choice": "choice",
     "Domain": "population",
     "Histogram": "population",
-    "Plan": "program",
+    "Plan": "planning.plan",
     "PrivacyLoss": "population",
-    "Program": "program",
+    "Program": "planning.program",
     "Protection": "population",
     "Refusal": "errors",
     "Tabulation": "workload",
     "Workload": "workload",
-    "audit": "program",
     "choose": "choice",
     "frontier_of": "frontier",
-    "load": "program",
-    "load_release": "program",
-    "publish": "program",
+    "load": "planning.program",
+    "load_release": "planning.released",
+    "publish": "apps.python",
 }
 
 __version__: str
@@ -68,8 +69,8 @@ def __getattr__(name: str) -> object:
     if name == "__version__":
         # read from the installed package, so that the version is written down once
         value: object = import_module("importlib.metadata").version("dualmandate")
-    elif name in _ROOMS:
-        value = getattr(import_module(f"dualmandate.{_ROOMS[name]}"), name)
+    elif name in _HOMES:
+        value = getattr(import_module(f"dualmandate.{_HOMES[name]}"), name)
     else:
         raise AttributeError(f"module 'dualmandate' has no attribute '{name}'")
     globals()[name] = value

@@ -16,7 +16,7 @@ from dualmandate.apps.account_terms import Terms
 from dualmandate.errors import BudgetExceeded, InvalidAccount, InvalidLoss
 from dualmandate.ledger import Approval, Earmark, Ledger, Limit, Request, Scope, State, UnitBound, open_ledger, read_key
 from dualmandate.population import PrivacyLoss
-from dualmandate.program.schemas import schema
+from dualmandate.report.documents.schemas import schema
 
 if TYPE_CHECKING:
     from tests.apps.conftest import Command, Outcome

@@ -15,18 +15,21 @@ import jsonschema
 import numpy as np
 import pytest
 from tests.apps.conftest import Command
-from tests.program.test_released import released
+from tests.planning.test_released import released
 
 from dualmandate.apps.account_terms import loss_of
+from dualmandate.apps.python import publish
 from dualmandate.audit.claims import booked_rates
 from dualmandate.audit.claims.booked_rates import BookedRates, RateQuery, Spender
+from dualmandate.audit.rates_publication import publish_rate, rate_query
+from dualmandate.audit.run import Asked
 from dualmandate.errors import InvalidLoss, InvalidRequest, LedgerTampered, Refusal, ReleaseConflict
 from dualmandate.ledger import Account, Approval, Ledger, Limit, Scope, State, make_key, open_ledger, read_key
 from dualmandate.mechanism.noise import NoiseKey, subkey
+from dualmandate.planning.program import load
+from dualmandate.planning.released import load_release
 from dualmandate.population import PrivacyLoss, Protection
-from dualmandate.program import load, load_release, publish, schemas
-from dualmandate.program.audits.auditing import Asked
-from dualmandate.program.audits.rates import publish_rate, rate_query
+from dualmandate.report.documents import schemas
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import jsonschema
 import pytest
 
-from dualmandate.program import schemas
+from dualmandate.report.documents import schemas
 
 if TYPE_CHECKING:
     from tests.apps.conftest import Command

@@ -10,8 +10,8 @@ import jsonschema
 import numpy as np
 import pytest
 
-from dualmandate.program import schemas
-from dualmandate.program.audits import auditing
+from dualmandate.audit import run as auditing
+from dualmandate.report.documents import schemas
 
 if TYPE_CHECKING:
     from tests.apps.conftest import Command

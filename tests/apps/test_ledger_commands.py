@@ -21,7 +21,7 @@ from dualmandate.apps import ledgers
 from dualmandate.errors import BudgetExceeded
 from dualmandate.ledger import Account, Approval, Ledger, Request, State, open_ledger, read_key
 from dualmandate.population import PrivacyLoss
-from dualmandate.program.schemas import schema
+from dualmandate.report.documents.schemas import schema
 
 if TYPE_CHECKING:
     from tests.apps.conftest import Command, Outcome
@@ -63,7 +63,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The project of a small program, here; the dossier is drawn in tests/journeys."""
     (tmp_path / "dualmandate.toml").write_text("schema = 1\n", encoding="utf-8")
     change({})
-    monkeypatch.setattr("dualmandate.program.dossier.write_dossier", lambda plan, directory: ())
+    monkeypatch.setattr("dualmandate.report.dossier.write_dossier", lambda plan, directory: ())
     return tmp_path
 
 

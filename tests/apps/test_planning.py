@@ -15,7 +15,7 @@ import jsonschema
 import pytest
 
 from dualmandate import gallery
-from dualmandate.program.schemas import schema
+from dualmandate.report.documents.schemas import schema
 
 if TYPE_CHECKING:
     from tests.apps.conftest import Command, Outcome
@@ -95,7 +95,7 @@ def test_out_writes_the_plan_beside_the_dossier(
     def write_quickly(plan: object, directory: Path) -> None:
         (directory / "dossier.html").write_text("page", encoding="utf-8")
 
-    monkeypatch.setattr("dualmandate.program.dossier.write_dossier", write_quickly)  # the real one: tests/journeys
+    monkeypatch.setattr("dualmandate.report.dossier.write_dossier", write_quickly)  # the real one: tests/journeys
     written = tmp_path / "a" / "report"
     outcome = command("plan", program, "--out", written, "--json")
     assert outcome.status == 0, outcome.err
@@ -108,7 +108,7 @@ def test_out_writes_the_plan_beside_the_dossier(
 def test_out_comes_from_the_settings_of_the_program_s_project(
     command: Command, program: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("dualmandate.program.dossier.write_dossier", lambda plan, directory: ())
+    monkeypatch.setattr("dualmandate.report.dossier.write_dossier", lambda plan, directory: ())
     (program.parent / "dualmandate.toml").write_text('out = "from-file"\n', encoding="utf-8")
     assert command("plan", program).status == 0
     assert (program.parent / "from-file" / "plan.json").is_file()
@@ -126,7 +126,7 @@ def test_a_bug_while_writing_leaves_nothing(
         (directory / "half").write_text("x", encoding="utf-8")
         raise RuntimeError
 
-    monkeypatch.setattr("dualmandate.program.dossier.write_dossier", fail)
+    monkeypatch.setattr("dualmandate.report.dossier.write_dossier", fail)
     before = contents(tmp_path)
     outcome = command("plan", program, "--out", "report", "--json")
     assert (outcome.status, outcome.out) == (1, "")

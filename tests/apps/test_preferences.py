@@ -13,11 +13,11 @@ import jsonschema
 import numpy as np
 import pytest
 from tests.elicitation import drones
-from tests.program.surveys import BIDS, CANARY, CHOICE, HEADER, LIKERT, Row, bids, choices, opinions, write
+from tests.survey.surveys import BIDS, CANARY, CHOICE, HEADER, LIKERT, Row, bids, choices, opinions, write
 
 from dualmandate import gallery
 from dualmandate.gallery.survey.parents import answers
-from dualmandate.program import schemas
+from dualmandate.report.documents import schemas
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -261,12 +261,13 @@ def test_questionnaires_that_cannot_be_made(command: Command, survey: Path, old:
 
 @pytest.fixture(scope="module")
 def form(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    from dualmandate.program.asking import asking_of
-    from dualmandate.program.survey import load_survey
+    from dualmandate.report.questionnaire_page import questionnaire_files
+    from dualmandate.survey.questionnaire import asking_of
+    from dualmandate.survey.survey_file import load_survey
 
     folder = tmp_path_factory.mktemp("form")
     gallery.write("survey", folder)
-    for name, text in asking_of(load_survey(folder / "survey.toml")).files().items():
+    for name, text in questionnaire_files(asking_of(load_survey(folder / "survey.toml"))).items():
         (folder / name).write_text(text, encoding="utf-8")
     return folder
 
@@ -303,8 +304,8 @@ def answer(page: Page, form: Path, *, width: int = 1280) -> str:
 
 @pytest.mark.parametrize("width", [1280, 360])
 def test_the_form_saves_what_the_survey_reads(browser_page: Page, form: Path, tmp_path: Path, width: int) -> None:
-    from dualmandate.program.answers import read_answers
-    from dualmandate.program.survey import load_survey
+    from dualmandate.survey.answers import read_answers
+    from dualmandate.survey.survey_file import load_survey
 
     saved = answer(browser_page, form, width=width)
     (form / "answers.csv").write_text(saved, encoding="utf-8")
@@ -329,8 +330,8 @@ def test_the_form_saves_what_the_survey_reads(browser_page: Page, form: Path, tm
 @pytest.mark.browser
 def test_answers_of_many_forms_are_estimated(browser: Browser, form: Path) -> None:
     """Thirty people in a browser, by the cost that the survey is made of: their files are read as one folder."""
-    from dualmandate.program.measured import Measured, measure
-    from dualmandate.program.survey import load_survey
+    from dualmandate.survey.estimates import Measured, measure
+    from dualmandate.survey.survey_file import load_survey
 
     (form / "saved").mkdir()
     page = browser.new_page()

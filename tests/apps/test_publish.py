@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from dualmandate.ledger import Ledger, State, open_ledger, read_key
-from dualmandate.program.schemas import schema
 from dualmandate.publication import act
 from dualmandate.publication.writing import Csv
+from dualmandate.report.documents.schemas import schema
 
 if TYPE_CHECKING:
     from tests.apps.conftest import Command
@@ -60,7 +60,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "wards.csv").write_text("ward\nnorth\neast\nsouth\n", encoding="utf-8")
     rows = [f"{ward},{age}" for ward in ("north", "east", CANARY) for age in range(17) for _ in range(age + 1)]
     (tmp_path / "residents.csv").write_text("ward,age\n" + "\n".join(rows) + "\n", encoding="utf-8")
-    monkeypatch.setattr("dualmandate.program.dossier.write_dossier", lambda plan, directory: ())
+    monkeypatch.setattr("dualmandate.report.dossier.write_dossier", lambda plan, directory: ())
     return tmp_path
 
 

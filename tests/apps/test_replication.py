@@ -6,7 +6,7 @@ import jsonschema
 import pytest
 
 from dualmandate.apps.replication import _number
-from dualmandate.program.schemas import schema
+from dualmandate.report.documents.schemas import schema
 
 if TYPE_CHECKING:
     from tests.apps.conftest import Command

@@ -13,7 +13,7 @@ import jsonschema
 import pytest
 
 from dualmandate.apps import tabulating
-from dualmandate.program.schemas import schema
+from dualmandate.report.documents.schemas import schema
 
 if TYPE_CHECKING:
     from tests.apps.conftest import Command

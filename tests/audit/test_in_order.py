@@ -14,7 +14,7 @@ from dualmandate.audit.in_order import AHEAD, in_order
 from dualmandate.audit.places import hidden_numbers
 from dualmandate.audit.rates import Rate
 from dualmandate.audit.reconstruction.exact import reconstruct, uncovered
-from dualmandate.audit.targets import ExactTables
+from dualmandate.audit.targets.targets import ExactTables
 from dualmandate.errors import InvalidTables
 from dualmandate.workload import marginals
 

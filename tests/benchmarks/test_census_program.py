@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dualmandate.benchmarks.census import sf1_persons
 from dualmandate.benchmarks.census_program import sf1_program
-from dualmandate.program import Program, load
+from dualmandate.planning.program import Program, load
 from dualmandate.workload import Workload
 
 

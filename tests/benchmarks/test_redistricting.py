@@ -14,7 +14,7 @@ from tests.benchmarks.work import missed
 from dualmandate.benchmarks import redistricting, rhode_island
 from dualmandate.benchmarks.redistricting import Design
 from dualmandate.benchmarks.rhode_island import RACES, SINGLE, Blocks
-from dualmandate.program.publishing import order_of_plan
+from dualmandate.planning.release_spec import order_of_plan
 from dualmandate.publication import order
 from dualmandate.publication.nested import nest_of
 from dualmandate.publication.writing import read_table

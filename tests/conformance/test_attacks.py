@@ -26,14 +26,21 @@ from dualmandate.audit.methods.magnitude_rules import SummedTables, counting_mem
 from dualmandate.audit.rates import Rate
 from dualmandate.audit.reconstruction.decoding_attack import NoisySums
 from dualmandate.audit.reconstruction.persons import Statistic, Variables
-from dualmandate.audit.statistics_count import StatisticsCount
 from dualmandate.audit.suppression.cells import LinkedTables, additive_relations, tree_relations
 from dualmandate.audit.suppression.series import Series
 from dualmandate.audit.suppression.series_attack import HiddenSeries, SeriesPart
-from dualmandate.audit.targets import ExactTables, GroupStatistics, NoisyTables, SuppressedPart, SuppressedTables, boxed
+from dualmandate.audit.targets.targets import (
+    ExactTables,
+    GroupStatistics,
+    NoisyTables,
+    SuppressedPart,
+    SuppressedTables,
+    boxed,
+)
 from dualmandate.mechanism import Geometric
 from dualmandate.population import Attribute, Domain, PrivacyLoss
 from dualmandate.workload import Tabulation, Workload, marginals
+from dualmandate.workload.statistics_count import StatisticsCount
 
 TABLES = Equations.of_workload(marginals((2, 3), [0, 1]))
 FULL = Equations.of_workload(marginals((2, 3), [0, 1, 2]))

@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from dualmandate import audit, gallery
+from dualmandate import gallery
+from dualmandate.audit import audit
 from dualmandate.audit.finding import Range
 from dualmandate.errors import InvalidFile, UnknownName
 from dualmandate.gallery.title_i.districts import districts
-from dualmandate.program import load
+from dualmandate.planning.program import load
 
 
 @pytest.mark.parametrize("name", [name for name in gallery.names() if name != "block"])

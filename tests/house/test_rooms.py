@@ -15,7 +15,8 @@ import pytest
 
 ORDER = [
     *("errors", "population", "semantics", "workload", "mechanism", "frontier", "elicitation", "choice"),
-    *("ledger", "publication", "inquiry", "audit", "figures", "program", "gallery", "benchmarks", "apps"),
+    *("ledger", "publication", "inquiry", "program", "planning", "survey", "audit", "report"),
+    *("gallery", "benchmarks", "apps"),
 ]
 DRAWERS = {"utils", "util", "helpers", "helper", "misc", "common", "core", "base", "shared", "tools"}
 INSIDE_THE_WALL = {"publication", "inquiry", "audit"}

@@ -137,7 +137,7 @@ def test_two_way_tables_load_back_with_intervals_that_hold(noise: str, unit: str
 
 
 def again(plan: dualmandate.Plan, ledger: Ledger, out: Path) -> Release:
-    from dualmandate.program.publishing import order_of_plan
+    from dualmandate.planning.release_spec import order_of_plan
     from dualmandate.publication import act
 
     assert plan.program.source is not None

@@ -22,7 +22,7 @@ from dualmandate.mechanism import (
     dense_strategy,
     laplace,
 )
-from dualmandate.mechanism.dense_strategy import DenseStrategy, possible_cells
+from dualmandate.mechanism.dense_strategy import DenseStrategy
 from dualmandate.mechanism.reconstruction import is_identity
 from dualmandate.population import Attribute, Domain, Invariant, Neighbors, Protection, StructuralZero
 from dualmandate.workload import (
@@ -187,7 +187,7 @@ def test_a_dense_strategy_has_exact_sensitivities() -> None:
 def test_impossible_cells_do_not_count() -> None:
     zero = StructuralZero.of({"axis1": "1", "axis0": ("0", "1")})
     domain = Domain(Domain.of_shape((3, 2)).attributes, structural_zeros=(zero,))
-    assert possible_cells(domain).tolist() == [True, False, True, False, True, True]
+    assert domain.possible_cells().tolist() == [True, False, True, False, True, True]
     matrix = np.array([[1.0, 9.0, 1.0, 9.0, 1.0, 2.0]])
     assert DenseStrategy(matrix).sensitivity(domain, Protection(), "l1").power == 2
 

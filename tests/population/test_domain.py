@@ -86,7 +86,7 @@ def test_possible_cells_are_counted_as_by_brute_force(data: st.DataObject) -> No
         assert any(all(len(zero[i]) == sizes[i] for i in zero) for zero in zeros)
         return
     assert domain.possible_size == len(possible)
-    assert domain.possible_cells(within) == sum(all(within[i][cell[i]] for i in within) for cell in possible)
+    assert domain.count_possible(within) == sum(all(within[i][cell[i]] for i in within) for cell in possible)
 
 
 def test_many_zeros_on_a_large_domain_are_counted_exactly() -> None:

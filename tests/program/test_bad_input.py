@@ -27,7 +27,7 @@ from dualmandate.errors import (
     TooLarge,
     UnknownKey,
 )
-from dualmandate.program import load
+from dualmandate.planning.program import load
 from dualmandate.program.lines import KeyPath
 
 TEXT = gallery.files("title_i")["program.toml"]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dualmandate.errors import IncompatibleUnits, InvalidFile, InvalidValue, Refusal
-from dualmandate.program import load
+from dualmandate.planning.program import load
 
 SOURCE = "DOJ 2015, rounded up; conditional on being a victim"
 COST = f'{{ value = 1400, unit = "USD per child per epsilon", source = "{SOURCE}" }}'

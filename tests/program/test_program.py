@@ -20,8 +20,8 @@ from dualmandate.errors import (
     Refusal,
     TooLarge,
 )
+from dualmandate.planning.program import load
 from dualmandate.population import Currency, Neighbors
-from dualmandate.program import load
 
 
 def refusal(path: Any, kind: type[Refusal], key: str) -> Refusal:

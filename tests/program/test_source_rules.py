@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.program.conftest import Change
+from tests.programs import Change
 
 from dualmandate.errors import InvalidDomain, InvalidRule, InvalidValue, MissingKey, Refusal, UnreadableSource
-from dualmandate.program import load
+from dualmandate.planning.program import load
 from dualmandate.publication import (
     AttributeRule,
     CsvFile,

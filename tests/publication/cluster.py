@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pyspark
 
-from dualmandate.publication.spark_session import SEALED
+from dualmandate.publication.spark.session import SEALED
 
 PATIENCE = 120.0  # seconds for a daemon to say where it listens
 QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto"

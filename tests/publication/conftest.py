@@ -28,7 +28,7 @@ def cluster() -> Iterator[Cluster]:
 @pytest.fixture(scope="module")
 def spark(cluster: Cluster) -> Iterator[SparkSession]:
     """A session on the cluster, with the settings that its machines have."""
-    from dualmandate.publication.spark_session import quiet
+    from dualmandate.publication.spark.session import quiet
 
     with quiet():
         from pyspark.sql import SparkSession

@@ -39,14 +39,14 @@ from dualmandate.publication import (
     act,
     check,
     measuring,
-    spark_engine,
 )
 from dualmandate.publication.consistency import Chain, Tree, estimate, top_down
 from dualmandate.publication.contents import is_complete
-from dualmandate.publication.spark_consistency import LEAVES, Cut, Placed, in_subtrees
-from dualmandate.publication.spark_engine import Kernel, measured, measured_here, noisy_blocks
-from dualmandate.publication.spark_session import check_sealed, gathered
-from dualmandate.publication.spark_tabulating import READ, counted_cells
+from dualmandate.publication.spark import engine as spark_engine
+from dualmandate.publication.spark.consistency import LEAVES, Cut, Placed, in_subtrees
+from dualmandate.publication.spark.engine import Kernel, measured, measured_here, noisy_blocks
+from dualmandate.publication.spark.session import check_sealed, gathered
+from dualmandate.publication.spark.tabulating import READ, counted_cells
 from dualmandate.publication.tabulating import Question
 
 if TYPE_CHECKING:

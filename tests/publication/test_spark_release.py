@@ -30,9 +30,10 @@ from dualmandate.apps.leaving import run
 from dualmandate.errors import CannotWrite, ReleaseConflict
 from dualmandate.ledger import Account, Approval, Ledger, State, keys, make_key, open_ledger, read_key
 from dualmandate.mechanism.noise import SAMPLER_VERSION, NoiseKey, Sampler
+from dualmandate.planning.program import load
+from dualmandate.planning.release_spec import order_of_plan
+from dualmandate.planning.released import load_release
 from dualmandate.population import Attribute, Confidential, Domain, PrivacyLoss, Protection
-from dualmandate.program import load, load_release
-from dualmandate.program.publishing import order_of_plan
 from dualmandate.publication import (
     AttributeRule,
     CsvFile,
@@ -44,16 +45,16 @@ from dualmandate.publication import (
     StatisticalFile,
     act,
     measurements,
-    spark_histogram,
-    spark_nest,
 )
 from dualmandate.publication.consistency import Chain, Tree, estimate
 from dualmandate.publication.contents import is_complete
 from dualmandate.publication.measuring import fingerprint, fingerprint_of
 from dualmandate.publication.order import Order
-from dualmandate.publication.spark_consistency import Cut, Placed
-from dualmandate.publication.spark_nest import Division, divided, in_file
-from dualmandate.publication.spark_tabulating import as_readable, tabulate_table
+from dualmandate.publication.spark import histogram as spark_histogram
+from dualmandate.publication.spark import nest as spark_nest
+from dualmandate.publication.spark.consistency import Cut, Placed
+from dualmandate.publication.spark.nest import Division, divided, in_file
+from dualmandate.publication.spark.tabulating import as_readable, tabulate_table
 from dualmandate.publication.tabulating import Question, tabulate
 
 if TYPE_CHECKING:

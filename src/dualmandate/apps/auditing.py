@@ -20,8 +20,8 @@ from dualmandate.ledger.anchors import RELEASE_FILE
 if TYPE_CHECKING:
     from dualmandate.audit.auditing import Audit
     from dualmandate.audit.finding import Finding, Label
+    from dualmandate.audit.run import Asked
     from dualmandate.population import PrivacyLoss
-    from dualmandate.program.audits.auditing import Asked
 
 TABULATED = "tabulated:"
 AUDIT_FILE, AUDIT_PAGE = "audit.json", "audit.html"
@@ -62,7 +62,7 @@ def carry_out(typed: Auditing, voice: Voice) -> None:
     _check_folders(typed)
     with voice.progress(f"auditing {typed.target.name}") as progress:
         from dualmandate.audit.finding import SECONDS
-        from dualmandate.program.audits.auditing import Asked, audited
+        from dualmandate.audit.run import Asked, audited
 
         seconds = SECONDS if typed.seconds is None else typed.seconds
         asked = Asked(typed.confidential, typed.tabulated, typed.place, seconds, progress=progress, beside=typed.beside)
@@ -89,8 +89,8 @@ def _with_rates(found: Audit, typed: Auditing, asked: Asked) -> Audit:
     from dualmandate.apps.account_terms import spender_of
     from dualmandate.apps.ledgers import find_ledger, person
     from dualmandate.audit.claims.booked_rates import Spender
-    from dualmandate.program.audits.rates import publish_rate
-    from dualmandate.program.released import load_release
+    from dualmandate.audit.rates_publication import publish_rate
+    from dualmandate.planning.released import load_release
 
     booking, out = typed.booking, typed.out
     assert out is not None
@@ -115,7 +115,7 @@ def _rate_loss(booking: Booking) -> PrivacyLoss:
 
 def write(found: Audit, folder: Path, label: Label) -> None:
     """Write the page and the document of one label, all or nothing."""
-    from dualmandate.program.audits.page import audit_page
+    from dualmandate.report.audit_page import audit_page
 
     with written_whole(folder) as draft:
         text = json.dumps(found.document(label), indent=2, ensure_ascii=False, allow_nan=False)
@@ -148,7 +148,7 @@ def _check_folders(typed: Auditing) -> None:
 
 def _check_rates(typed: Auditing) -> None:
     """Refuse, before any work is done, a rate that could not be published."""
-    from dualmandate.program.audits.rates import check_publishable
+    from dualmandate.audit.rates_publication import check_publishable
 
     check_publishable(typed.target)
     _rate_loss(typed.booking)

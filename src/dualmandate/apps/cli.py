@@ -32,7 +32,7 @@ def _program_names() -> list[str]:
 
 
 def _schema_names() -> list[str]:
-    from dualmandate.program import schemas
+    from dualmandate.report.documents import schemas
 
     return list(schemas.names())
 
@@ -355,7 +355,7 @@ def schema(
     Prints the schema called NAME, for editors and for other programs; without NAME, lists the names.
     """
     from dualmandate.apps.voice import write_json
-    from dualmandate.program import schemas
+    from dualmandate.report.documents import schemas
 
     if name is not None:
         write_json(schemas.schema(name))

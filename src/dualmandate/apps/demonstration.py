@@ -14,10 +14,12 @@ from dualmandate.apps.starting import IGNORE_FILE, PROJECT, ignoring, write_file
 from dualmandate.apps.voice import Progress, Voice
 from dualmandate.ledger import Account, Approval, EventKind, Ledger, State
 from dualmandate.population import PrivacyLoss
+from dualmandate.report.plan_document import plan_document
+from dualmandate.report.plan_words import plan_words
 
 if TYPE_CHECKING:
     from dualmandate.audit.auditing import Audit
-    from dualmandate.program import Plan
+    from dualmandate.planning.plan import Plan
     from dualmandate.publication.order import Order
 
 PROGRAM = "title_i"
@@ -34,16 +36,16 @@ def demonstrate(directory: Path, voice: Voice) -> None:
     report = directory / REPORT
     with voice.progress("writing the program folder") as progress:
         kept = _write_program(directory, progress)
-        from dualmandate.program import load
+        from dualmandate.planning.program import load
 
         plan = load(directory / planning.PROGRAM_FILE).plan(progress=progress)
-        document = plan.document()
+        document = plan_document(plan)
         planning.write(plan, document, report, progress)
         published = _publish(plan, directory, progress)
         attacks = _attack(directory, published, progress)
     if kept:
         voice.say(f"(you had changed files of an earlier demo; they are kept as {', '.join(kept)})\n")
-    voice.say(_story(directory, plan.words(), published))
+    voice.say(_story(directory, plan_words(plan), published))
     voice.say(_attacked(directory, *attacks))
     voice.document(
         {
@@ -61,11 +63,12 @@ def demonstrate(directory: Path, voice: Voice) -> None:
 
 def _publish(plan: Plan, directory: Path, progress: Progress) -> Published:
     """Open the account, approve and publish, each once: a demo that is run again finds what it did."""
-    from dualmandate.program.publishing import order_of_plan
+    from dualmandate.planning.release_spec import order_of_plan
+    from dualmandate.report.release_page import release_page
 
     file = directory / STATE_FOLDER / LEDGER_FILE  # never the ledger that a setting names: this one spends for show
     files = LedgerFiles(str(file), file, file.parent, file.parent / KEY_FILE)
-    order = order_of_plan(plan)
+    order = order_of_plan(plan, release_page)
     ledger = files.create()
     if order.account not in {account.name for account in ledger.accounts()}:
         ledger.open_account(Account(order.account, order.protection.unit, PrivacyLoss.pure(CAP)), by=PUBLISHER)
@@ -78,7 +81,8 @@ def _publish(plan: Plan, directory: Path, progress: Progress) -> Published:
 
 def _attack(directory: Path, published: Published, progress: Progress) -> tuple[Audit, Audit]:
     """What exact statistics give away, on a block from an article, and what this release does, with its page."""
-    from dualmandate import audit, gallery
+    from dualmandate import gallery
+    from dualmandate.audit import audit
 
     with written_whole(directory / BLOCK) as draft:
         write_files(gallery.files(BLOCK), draft)

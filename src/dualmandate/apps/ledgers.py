@@ -34,7 +34,8 @@ from dualmandate.population.conversion import epsilon_at
 from dualmandate.population.rational import written
 
 if TYPE_CHECKING:
-    from dualmandate.program import Plan, Program
+    from dualmandate.planning.plan import Plan
+    from dualmandate.planning.program import Program
 
 KEY_FILE = "key"
 _FINENESS = 10**12  # a square root is rounded down to a multiple of its inverse
@@ -250,7 +251,7 @@ class Approved:
 
 def approve(plan_file: Path, ledger: str | None, *, by: str) -> Approved:
     """`dualmandate approve`: record one person's word for a plan, by its digest, at exactly its loss."""
-    from dualmandate.program.saved import load_plan
+    from dualmandate.planning.saved_plan import load_plan
 
     plan = load_plan(plan_file)
     unit = plan.document["exact"]["program"]["population"].get("unit")

@@ -9,10 +9,13 @@ from typing import TYPE_CHECKING
 from dualmandate.apps.folder import check_writable, file_meant, written_whole
 from dualmandate.apps.settings import settings
 from dualmandate.apps.voice import Progress, Voice
+from dualmandate.report.plan_document import plan_document
+from dualmandate.report.plan_words import plan_words
 
 if TYPE_CHECKING:
     from dualmandate.apps.ledgers import Room
-    from dualmandate.program import Plan, Program
+    from dualmandate.planning.plan import Plan
+    from dualmandate.planning.program import Program
 
 PROGRAM_FILE = "program.toml"
 PLAN_FILE = "plan.json"
@@ -28,17 +31,17 @@ def carry_out(program: Path, out: Path | None, voice: Voice, *, ledger: str | No
     if folder is not None:
         check_writable(folder)
     with voice.progress(f"planning {file.name}") as progress:
-        from dualmandate.program import load
+        from dualmandate.planning.program import load
 
         loaded = load(file)
         room = None if ledger is None else _room(loaded, file, ledger)
         plan = loaded.plan(None if room is None else room.remaining, progress=progress)
         if room is not None:
             room.check(plan)
-        document = plan.document()
+        document = plan_document(plan)
         if folder is not None:
             write(plan, document, folder, progress)
-    voice.say(plan.words())
+    voice.say(plan_words(plan))
     if room is not None:
         voice.say(f"\n{room.words()}")
     if folder is not None:
@@ -59,15 +62,15 @@ def program_file(program: Path) -> Path:
 
 def page_name() -> str:
     """The page of the dossier, within the folder it was written to."""
-    from dualmandate.program.dossier import PAGE
+    from dualmandate.report.dossier import PAGE
 
     return PAGE
 
 
 def write(plan: Plan, document: dict[str, object], folder: Path, progress: Progress) -> None:
     """Write plan.json, what it measures and the dossier, all or nothing."""
-    from dualmandate.program import write_dossier
-    from dualmandate.program.publishing import strategy_files
+    from dualmandate.planning.release_spec import strategy_files
+    from dualmandate.report.dossier import write_dossier
 
     with written_whole(folder) as draft:
         progress("drawing the figures and writing the dossier")

@@ -11,8 +11,8 @@ from dualmandate.apps.folder import check_writable, file_meant, written_whole
 from dualmandate.apps.voice import Progress, Voice
 
 if TYPE_CHECKING:
-    from dualmandate.program.asking import Asking
-    from dualmandate.program.survey import Survey
+    from dualmandate.survey.questionnaire import Asking
+    from dualmandate.survey.survey_file import Survey
 
 SURVEY_FILE = "survey.toml"
 REPORT_FILE = "preferences.json"
@@ -36,9 +36,9 @@ def survey_file(survey: Path) -> Path:
 
 def _measure(file: Path, out: Path | None, voice: Voice) -> None:
     with voice.progress(f"reading {file.name}") as progress:
-        from dualmandate.program import measured_words
-        from dualmandate.program.measured import Measured, measure
-        from dualmandate.program.preferences_block import PREFERENCES_FILE
+        from dualmandate.report import survey_words as measured_words
+        from dualmandate.survey.estimates import Measured, measure
+        from dualmandate.survey.preferences_block import PREFERENCES_FILE
 
         found = measure(_loaded(file), progress)
         document = measured_words.document(found)
@@ -61,17 +61,18 @@ def _measure(file: Path, out: Path | None, voice: Voice) -> None:
 
 def _ask(file: Path, out: Path | None, voice: Voice) -> None:
     with voice.progress(f"reading {file.name}") as progress:
-        from dualmandate.program.asking import FORM
+        from dualmandate.report.questionnaire_page import FORM, questionnaire_files
 
         made = _designed(_loaded(file), progress)
         if out is not None:
             progress("writing the web form")
+            files = questionnaire_files(made)
             with written_whole(out) as draft:
-                for name, text in made.files().items():
+                for name, text in files.items():
                     (draft / name).write_text(text, encoding="utf-8", newline="\n")
     voice.say(made.words())
     if out is not None:
-        voice.say(f"\nwritten: {', '.join(str(out / name) for name in made.files())}\nto open: {out / FORM}")
+        voice.say(f"\nwritten: {', '.join(str(out / name) for name in files)}\nto open: {out / FORM}")
     else:
         said = f"dualmandate preferences {shlex.quote(str(file))} --questionnaire --out DIR"
         voice.say(f"\nto write the web form, the answer sheet and the design:\n  {said}")
@@ -79,13 +80,13 @@ def _ask(file: Path, out: Path | None, voice: Voice) -> None:
 
 
 def _loaded(file: Path) -> Survey:
-    from dualmandate.program.survey import load_survey
+    from dualmandate.survey.survey_file import load_survey
 
     return load_survey(file)
 
 
 def _designed(survey: Survey, progress: Progress) -> Asking:
-    from dualmandate.program.asking import asking_of
+    from dualmandate.survey.questionnaire import asking_of
 
     progress("looking for the tasks that tell most")
     return asking_of(survey)

@@ -21,7 +21,7 @@ from dualmandate.population import Currency
 from dualmandate.population.rational import written
 
 if TYPE_CHECKING:
-    from dualmandate.program import Program
+    from dualmandate.program import ProgramFile
     from dualmandate.publication.order import Order
 
 RELEASES = "releases"  # the folder beside the program where releases are written unless another is named
@@ -95,7 +95,9 @@ def publish(asked: Publishing, voice: Voice) -> None:
     voice.document(published.document())
 
 
-def carry_out(asked: Publishing, program: Program, order: Order, *, ledger: Ledger, progress: Progress) -> Published:
+def carry_out(
+    asked: Publishing, program: ProgramFile, order: Order, *, ledger: Ledger, progress: Progress
+) -> Published:
     """Carry the order out, or the rest of it, and count what is left."""
     from dualmandate.publication import act
 
@@ -118,23 +120,26 @@ def carry_out(asked: Publishing, program: Program, order: Order, *, ledger: Ledg
     return Published(entry, made, account.currency, ledger.remaining(account.name))
 
 
-def _ordered(asked: Publishing, progress: Progress) -> tuple[Program, Order]:
+def _ordered(asked: Publishing, progress: Progress) -> tuple[ProgramFile, Order]:
     """The program and what its plan orders: a saved plan as it stands, or a program that is planned again."""
-    from dualmandate.program import load, load_plan
-    from dualmandate.program.publishing import order_of, order_of_plan
+    from dualmandate.planning.release_spec import order_of, order_of_plan
+    from dualmandate.planning.saved_plan import load_plan
+    from dualmandate.report.release_page import release_page
 
     if asked.plan.is_dir() or asked.plan.suffix == ".toml":
-        program = load(program_file(asked.plan))
-        return program, order_of_plan(program.plan(progress=progress))
+        from dualmandate.planning.program import load  # here: a saved plan needs none of the economics
+
+        loaded = load(program_file(asked.plan))
+        return loaded, order_of_plan(loaded.plan(progress=progress), release_page)
     plan = load_plan(asked.plan)
     program = _program_of(asked.plan, plan.program_digest)
-    return program, order_of(plan, program, asked.plan.parent)
+    return program, order_of(plan, program, asked.plan.parent, release_page)
 
 
-def _program_of(plan: Path, digest: str) -> Program:
+def _program_of(plan: Path, digest: str) -> ProgramFile:
     """The program that a plan was made of: the nearest program.toml upward from the plan that says the same."""
-    from dualmandate.program import load
-    from dualmandate.program.digest import digest_of, exact_content
+    from dualmandate.planning.digest import digest_of, exact_content
+    from dualmandate.program import read_program
 
     here, changed = plan.parent, None
     above = () if plan.is_absolute() else Path.cwd().parents
@@ -142,7 +147,7 @@ def _program_of(plan: Path, digest: str) -> Program:
         file = folder / PROGRAM_FILE
         if not file.is_file():
             continue
-        program = load(file)
+        program = read_program(file)
         if digest_of(exact_content(program.document.content)) == digest:
             return program
         changed = changed or file

@@ -22,11 +22,11 @@ def carry_out(program: Path, voice: Voice, *, checking: bool, refuse: Sequence[s
     _refuse_unless_for_the_curator(voice, checking=checking)
     file = program_file(program)
     with voice.progress(f"checking the records of {file.name}") as stage:
-        from dualmandate.program import load
+        from dualmandate.program import read_program
         from dualmandate.publication import check
         from dualmandate.publication.curating import WARNING, refusing, report_for_curator
 
-        loaded = load(file)
+        loaded = read_program(file)
         if loaded.source is None:
             raise MissingKey(
                 "the program names no source",

@@ -1,22 +1,28 @@
-"""What an attacker learns: reconstruction, re-identification, membership, suppression, checks of a DP claim.
-
-The room is a door too: `dualmandate.audit(target)` audits a program, a release or a folder of published tables.
-"""
+"""What an attacker learns: reconstruction, re-identification, membership, suppression, checks of a DP claim."""
 
 from __future__ import annotations
 
-import sys
-from importlib import import_module
-from types import ModuleType
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Unpack
+
+if TYPE_CHECKING:
+    from dualmandate.audit.auditing import Audit
+    from dualmandate.audit.run import Asking
+    from dualmandate.planning.program import Program
+    from dualmandate.publication.release import Release
+
+__all__ = ["audit"]
 
 
-class _Door(ModuleType):
-    """A module that can be called: the name of the room is the name of the act."""
+def audit(target: Path | str | Program | Release, **asked: Unpack[Asking]) -> Audit:
+    """What an attacker learns from a program, a release (or its folder), or a folder of published tables.
 
-    def __call__(self, target: object, **asked: Any) -> object:
-        """Audit a target; the composer knows every kind of it."""
-        return import_module("dualmandate.program").audit(target, **asked)
+    `confidential` is a file of the true records, `tabulated` one of the records that were tabulated (after swapping,
+    say): findings that are judged by them are internal. `place` is the attribute that tells places apart, and `seconds`
+    what a solver may take for one question; `progress` is told what is being done. `beside` are other releases, whose
+    noise is compared. `outside` is a file of named people to link records to, `secret` what an attacker is after (else
+    whatever that file does not say), `person` the column that names people, and `link` how: "exact" or "splink".
+    """
+    from dualmandate.audit.run import asked_of, audited  # here: solvers cost more to import than planning
 
-
-sys.modules[__name__].__class__ = _Door
+    return audited(target, asked_of(**asked))

@@ -16,7 +16,7 @@ from dualmandate.audit.reconstruction.attacks import ReconstructExact, Reconstru
 from dualmandate.audit.reconstruction.decoding_attack import DecodeBits, NoisySums
 from dualmandate.audit.suppression.attack import BoundSuppressed
 from dualmandate.audit.suppression.series_attack import CarryOver, HiddenSeries
-from dualmandate.audit.targets import ExactTables, GroupStatistics, NoisyTables, SuppressedTables
+from dualmandate.audit.targets.targets import ExactTables, GroupStatistics, NoisyTables, SuppressedTables
 
 AUDIT_KEY = b"an audit of dualmandate"  # of the draws of audits alone; a release has a secret of its own
 ATTACKS: dict[type, Any] = {

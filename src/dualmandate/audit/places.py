@@ -10,7 +10,7 @@ import numpy as np
 
 from dualmandate.audit.equations import Equations, Integers
 from dualmandate.audit.suppression.cells import LinkedTables
-from dualmandate.audit.targets import ExactTables, SuppressedPart, SuppressedTables, boxed, opened
+from dualmandate.audit.targets.targets import ExactTables, SuppressedPart, SuppressedTables, boxed, opened
 
 
 def hidden_numbers(target: ExactTables) -> SuppressedTables | None:

@@ -10,7 +10,7 @@ from dualmandate import gallery
 from dualmandate.benchmarks.census_program import sf1_program
 from dualmandate.benchmarks.measured import check, measure
 from dualmandate.benchmarks.row import Row
-from dualmandate.program import load
+from dualmandate.planning.program import load
 
 LARGEST_SECONDS = 10.0
 TITLE_I, SF1 = "Title I, 13,000 districts", "SF1 persons, 500,480 cells"

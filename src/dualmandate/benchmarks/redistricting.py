@@ -33,9 +33,10 @@ from dualmandate.ledger import Account, Approval, State, make_key, open_ledger
 from dualmandate.ledger.anchors import RELEASE_FILE
 from dualmandate.mechanism import GAUSSIAN
 from dualmandate.mechanism.noise import NoiseKey, subkey
+from dualmandate.planning.program import Program, load
+from dualmandate.planning.release_spec import order_of_plan
+from dualmandate.planning.released import load_release
 from dualmandate.population import PrivacyLoss, Protection
-from dualmandate.program import Program, load, load_release
-from dualmandate.program.publishing import order_of_plan
 from dualmandate.publication import ParquetFile, Rules, tabulate
 from dualmandate.publication.act import Asked, publish
 from dualmandate.publication.consistency.descending import Counts, top_down
@@ -45,6 +46,7 @@ from dualmandate.publication.contents import is_complete
 from dualmandate.publication.measurements import Noise
 from dualmandate.publication.order import NUMBER_OF_RECORDS
 from dualmandate.publication.tree_measuring import Pair, Places, measure_tree
+from dualmandate.report.release_page import release_page
 
 KEYS = 20
 RHO = Fraction(64, 25)
@@ -168,7 +170,7 @@ def release(design: Design, persons: Path, folder: Path) -> Path:
     """One release and its ledger: planned, approved, published and settled; where the release lies."""
     folder.mkdir(parents=True, exist_ok=True)
     plan = program_of(design, persons, folder).plan()
-    order, source = order_of_plan(plan), plan.program.source
+    order, source = order_of_plan(plan, release_page), plan.program.source
     check(order.loss, PrivacyLoss.concentrated(RHO))
     assert source is not None
     ledger = open_ledger(folder / "ledger.sqlite", make_key(folder / "key"), create=True)

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualmandate.errors import TooLarge
-from dualmandate.mechanism.dense_strategy import possible_cells
 from dualmandate.workload import Table, Workload
 from dualmandate.workload.factor import Factor, Identity, Total, dense
 
@@ -40,7 +39,7 @@ def spectrum(workload: Workload) -> Spectrum:
             "table or made of marginals",
             instead="bound one of its tables alone, which bounds the whole",
         )
-    possible = possible_cells(domain)
+    possible = domain.possible_cells()
     return _of_gram(workload.gram()[np.ix_(possible, possible)])
 
 

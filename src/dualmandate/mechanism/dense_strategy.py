@@ -57,7 +57,7 @@ class DenseStrategy:
                 why="exact totals are stated by attributes, and a bare matrix has none",
                 instead="state the strategy as a workload over the program's domain",
             )
-        columns = self.matrix[:, possible_cells(domain)].T
+        columns = self.matrix[:, domain.possible_cells()].T
         records = Fraction(protection.most_records_per_unit) ** _power(norm)
         if protection.neighbors is Neighbors.ADD_OR_REMOVE:
             largest = _largest(columns, norm)
@@ -76,17 +76,6 @@ class DenseStrategy:
     def rows(self) -> int:
         """Number of measurements."""
         return int(self.matrix.shape[0])
-
-
-def possible_cells(domain: Domain) -> NDArray[np.bool_]:
-    """Which cells are not ruled out by a structural zero, in row-major order; shape (domain.size,)."""
-    possible = np.ones(domain.shape, dtype=np.bool_)
-    for zero in domain.structural_zeros:
-        ruled_out = np.ones((1,) * len(domain.shape), dtype=np.bool_)
-        for axis, mask in domain.zero_masks(zero).items():
-            ruled_out = ruled_out & mask.reshape([-1 if i == axis else 1 for i in range(len(domain.shape))])
-        possible &= ~ruled_out
-    return possible.reshape(-1)
 
 
 def _largest(columns: NDArray[np.float64], norm: Literal["l1", "l2"]) -> Fraction:

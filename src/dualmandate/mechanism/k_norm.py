@@ -21,7 +21,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualmandate.errors import InvalidMechanism, TooLarge
-from dualmandate.mechanism.dense_strategy import possible_cells
 from dualmandate.mechanism.k_norm_production import KNormProduction
 from dualmandate.mechanism.mechanism import EVERY_PERSON
 from dualmandate.mechanism.polytope import fan_of, most_simplices
@@ -76,7 +75,7 @@ def _changes(workload: Workload, protection: Protection) -> NDArray[np.float64]:
     Whole numbers, shape (changes, query_count); impossible cells are left out, and so are changes of exact totals.
     """
     _written_out(workload.domain.size, workload.query_count)
-    possible = possible_cells(workload.domain)
+    possible = workload.domain.possible_cells()
     columns = np.concatenate([_matrix(table) for table in workload.tables])[:, possible].T
     if protection.neighbors is Neighbors.REPLACE_ONE:
         columns = _differences(columns, _groups(workload.domain, protection)[possible])

@@ -106,7 +106,7 @@ class Domain:
     @cached_property
     def possible_size(self) -> int:
         """Number of cells that can occur: all but the structural zeros (an exact integer)."""
-        return self.possible_cells({})
+        return self.count_possible({})
 
     def attribute(self, name: str) -> Attribute:
         """The attribute of that name."""
@@ -179,7 +179,7 @@ class Domain:
         """`zero_masks` of every structural zero."""
         return tuple(self.zero_masks(zero) for zero in self.structural_zeros)
 
-    def possible_cells(self, within: Mapping[int, NDArray[np.bool_]]) -> int:
+    def count_possible(self, within: Mapping[int, NDArray[np.bool_]]) -> int:
         """Number of cells that can occur among those whose level on each axis of `within` passes its mask."""
         zeros = self.all_zero_masks
         # Attributes of one zero follow each other, so that few zeros are undecided at a time.
@@ -208,6 +208,23 @@ class Domain:
                     instead="state fewer, larger structural zeros",
                 )
         return sum(counts.values())
+
+    def possible_cells(self, *, without: int | None = None, held: NDArray[np.bool_] | None = None) -> NDArray[np.bool_]:
+        """Which cells can occur, row-major; shape (size,).
+
+        `without` leaves an attribute out; `held` says which of the zeros about it, in their order, apply (else none).
+        """
+        shape = tuple(1 if axis == without else size for axis, size in enumerate(self.shape))
+        possible, about = np.ones(shape, dtype=np.bool_), 0
+        for masks in self.all_zero_masks:
+            if without in masks:
+                applies, about = held is not None and bool(held[about]), about + 1
+                if not applies:
+                    continue
+            named = {axis: mask for axis, mask in masks.items() if axis != without}
+            chosen = (named.get(axis, np.ones(size, dtype=np.bool_)) for axis, size in enumerate(shape))
+            possible[np.ix_(*chosen)] = False
+        return possible.reshape(-1)
 
     @cached_property
     def _groupings(self) -> dict[str, tuple[int, Grouping]]:

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ValidationError
 from dualmandate.errors import InvalidProgram, InvalidValue, MissingKey, UnknownKey
 from dualmandate.program.file import Document, dotted
 from dualmandate.program.lines import KeyPath
-from dualmandate.program.schema import ProgramFile
+from dualmandate.program.schema import ProgramKeys
 
 # What pydantic found wrong, and the rule in our words.
 _EXPECTED = {
@@ -26,7 +26,7 @@ _EXPECTED = {
 
 
 def first_refusal(
-    error: ValidationError, document: Document, root: type[BaseModel] = ProgramFile, kind: str = "program"
+    error: ValidationError, document: Document, root: type[BaseModel] = ProgramKeys, kind: str = "program"
 ) -> InvalidProgram:
     """The first thing wrong with a file of some kind (its `root` model reads it), and how many more there are.
 

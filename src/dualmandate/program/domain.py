@@ -20,7 +20,7 @@ from dualmandate.population import (
 from dualmandate.population.invariants import steps
 from dualmandate.program.codes import CodeList, read_codes
 from dualmandate.program.file import Document
-from dualmandate.program.schema import AttributeTable, HierarchyTable, ProgramFile, SourceTable
+from dualmandate.program.schema import AttributeTable, HierarchyTable, ProgramKeys, SourceTable
 
 MOST_LEVELS = 2 * 10**7  # of one attribute
 
@@ -106,7 +106,7 @@ def domain_of(population: Described, lists: Mapping[str, CodeList], document: Do
     return Domain(grouped.attributes, grouped.hierarchies, zeros)
 
 
-def protection_of(file: ProgramFile, domain: Domain, document: Document) -> Protection:
+def protection_of(file: ProgramKeys, domain: Domain, document: Document) -> Protection:
     """Whose records, how many of them, which files are neighbors, and what is published exactly."""
     population = file.population
     invariants = []

@@ -2,40 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from fractions import Fraction
 from pathlib import Path
 
-from dualmandate.choice import Limits, SocialWelfare
 from dualmandate.errors import TooLarge
 from dualmandate.population import Domain, Protection
+from dualmandate.population.units import singular
 from dualmandate.program.codes import CodeList
 from dualmandate.program.domain import code_lists, domain_of, protection_of
 from dualmandate.program.file import Document, read_document
 from dualmandate.program.included import with_preferences
-from dualmandate.program.plan import Plan
 from dualmandate.program.reading import read_keys
-from dualmandate.program.schema import ProgramFile
+from dualmandate.program.schema import ProgramKeys
 from dualmandate.program.sources import rules_of, source_of
-from dualmandate.program.technology import MOST_MEASURED
-from dualmandate.program.welfare import limits_of, welfare_of
 from dualmandate.publication import Rules, Source
 from dualmandate.workload import Tabulation, Workload
 
+MOST_MEASURED = 10**9  # A table, or a histogram whose every cell is measured, has at most this many numbers.
+
 
 @dataclass(frozen=True, eq=False)
-class Program:
-    """What a program file says, as the rooms of the house understand it. Everything in it is public."""
+class ProgramFile:
+    """What a program file says of people, tables and records: all that publishing needs. Everything in it is public.
+
+    What society prefers stands in the same file; planning reads it (`dualmandate.planning.program.Program`).
+    """
 
     document: Document
-    file: ProgramFile
+    file: ProgramKeys
     code_lists: Mapping[str, CodeList]
     domain: Domain
     protection: Protection
     workload: Workload
-    welfare: SocialWelfare
-    limits: Limits
     rules: Rules
     source: Source | None
 
@@ -44,38 +43,32 @@ class Program:
         """The name that its plans and releases are filed under."""
         return self.file.program.name
 
-    def plan(
-        self,
-        remaining: Fraction | float | None = None,
-        *,
-        progress: Callable[[str], None] | None = None,
-    ) -> Plan:
-        """The privacy loss to choose and why, from public numbers alone.
-
-        `remaining` is what the population's account has left, in the currency of the program; None where no ledger is
-        counted. `progress` is told what is being done.
-        """
-        from dualmandate.program.planning import make_plan
-
-        return make_plan(self, remaining, progress or (lambda _: None))
+    @property
+    def units(self) -> dict[str, str]:
+        """What each table counts: its stated unit, or the protected one."""
+        protected = singular(self.file.population.unit)
+        return {table.name: table.unit or protected for table in self.file.workload}
 
 
-def load(path: str | Path) -> Program:
+def read_program(path: str | Path) -> ProgramFile:
     """Read a program file and the code lists it names; anything that cannot be meant is refused with its place."""
     document = with_preferences(read_document(path))
     file = read_keys(document)
     lists = code_lists(file.population, document)
     domain = domain_of(file.population, lists, document)
-    protection = protection_of(file, domain, document)
-    workload = workload_of(file, domain, document)
-    welfare = welfare_of(file, workload, document)
-    limits = limits_of(file, welfare.currency, document)
-    rules = rules_of(file.population, domain, document)
-    source = source_of(file.population, document)
-    return Program(document, file, lists, domain, protection, workload, welfare, limits, rules, source)
+    return ProgramFile(
+        document,
+        file,
+        lists,
+        domain,
+        protection=protection_of(file, domain, document),
+        workload=workload_of(file, domain, document),
+        rules=rules_of(file.population, domain, document),
+        source=source_of(file.population, document),
+    )
 
 
-def workload_of(file: ProgramFile, domain: Domain, document: Document) -> Workload:
+def workload_of(file: ProgramKeys, domain: Domain, document: Document) -> Workload:
     """The tables of the program as queries on its domain, in the order of the file."""
     tabulations = []
     for position, table in enumerate(file.workload):

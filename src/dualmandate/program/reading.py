@@ -11,13 +11,13 @@ from dualmandate.errors import InvalidValue, InvalidWorkload
 from dualmandate.program.complaints import first_refusal
 from dualmandate.program.file import Document
 from dualmandate.program.lines import KeyPath
-from dualmandate.program.schema import ProgramFile
+from dualmandate.program.schema import ProgramKeys
 
 
-def read_keys(document: Document) -> ProgramFile:
+def read_keys(document: Document) -> ProgramKeys:
     """The keys of a program file, each of the kind that is meant and each name used once."""
     try:
-        file = ProgramFile.model_validate(document.content)
+        file = ProgramKeys.model_validate(document.content)
     except ValidationError as error:
         raise first_refusal(error, document) from None
     if not file.workload:
@@ -46,7 +46,7 @@ def _check_unique(names: Sequence[str], what: str, document: Document, key: KeyP
             )
 
 
-def _check_measured(file: ProgramFile, document: Document) -> None:
+def _check_measured(file: ProgramKeys, document: Document) -> None:
     """Groups of tables measured apart must name every table exactly once."""
     if isinstance(file.mechanism.measured, str):
         return
@@ -72,7 +72,7 @@ def _check_measured(file: ProgramFile, document: Document) -> None:
     )
 
 
-def _check_shares(file: ProgramFile, document: Document) -> None:
+def _check_shares(file: ProgramKeys, document: Document) -> None:
     """Stated shares are those of all tables, of the whole loss, and of tables that are not all measured together."""
     shares = file.shares
     if not shares:

@@ -229,8 +229,8 @@ def _measure_and_write(
 
 def _make_on_cluster(work: _Work, entry: Entry, draft: Path) -> str:
     """The same on a cluster: in subtrees where the tables nest, else the histogram is brought here."""
-    from dualmandate.publication.spark_histogram import counted_on_cluster
-    from dualmandate.publication.spark_nest import NOT_IN_SUBTREES, Division, divided, measured_on_cluster
+    from dualmandate.publication.spark.histogram import counted_on_cluster
+    from dualmandate.publication.spark.nest import NOT_IN_SUBTREES, Division, divided, measured_on_cluster
 
     division, ledger = divided(work.order), work.ledger
     secret = ledger.secret(entry.name)

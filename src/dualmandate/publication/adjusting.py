@@ -20,7 +20,7 @@ from dualmandate.publication.forms import DirectForm
 from dualmandate.publication.measurements import Measurements, PublishedTable
 from dualmandate.publication.measuring import estimated
 from dualmandate.publication.nested import Nest, consistent_nest
-from dualmandate.publication.order import Group, Order, known_histogram, possible_cells
+from dualmandate.publication.order import Group, Order, known_histogram
 from dualmandate.workload import Table, Workload
 
 MOST_SIMULATED = 30_000  # numbers, and cells, of releases that are simulated to see what making them whole does
@@ -160,7 +160,7 @@ def _fit(order: Order, tables: Sequence[PublishedTable], totals: NDArray[np.int6
         variances,
         public=order.public,
         totals=totals,
-        possible=possible_cells(order.domain),
+        possible=order.domain.possible_cells(),
     )
 
 

@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 from dualmandate.population import Neighbors, Protection
 from dualmandate.publication.forms import DirectForm, Form
 from dualmandate.publication.measurements import Noise
-from dualmandate.publication.order import possible_cells
 from dualmandate.workload import Table, Tabulation, Workload
 from dualmandate.workload.factor import Factor
 from dualmandate.workload.levels import column_classes, row_ids
@@ -60,7 +59,7 @@ def _written_out(groups: Sequence[Measured], protection: Protection) -> set[Chan
     if workload.domain.size * rows > MOST_NUMBERS:
         return None
     public = _public(workload, protection)
-    cells = np.flatnonzero(possible_cells(workload.domain))
+    cells = np.flatnonzero(workload.domain.possible_cells())
     columns = np.unique([_column(groups, public, workload.domain.shape, cell=int(cell)) for cell in cells], axis=0)
     if protection.neighbors is Neighbors.ADD_OR_REMOVE:
         single = np.concatenate([columns, np.zeros_like(columns[:1])])

@@ -11,7 +11,7 @@ from dualmandate.errors import InvalidRequest
 from dualmandate.population import Domain
 from dualmandate.publication.consistency.capacities import Capacities
 from dualmandate.publication.consistency.weighing import Pair, Weights
-from dualmandate.publication.crossed_nest import Across, CrossedNest, Mask, all_variances
+from dualmandate.publication.crossed_nest import Across, CrossedNest, all_variances
 from dualmandate.publication.ladders import OUTSIDE, Labels, Ladder, counted_rows, joined, longest_ladder
 from dualmandate.publication.nested import LARGEST_REST, Nest, Place, chain_of, nest_of, plain_tables, tree_of
 from dualmandate.publication.order import Order
@@ -80,7 +80,7 @@ def _assembled(
 ) -> CrossedNest:
     """Every table in its place of the nest, or across it."""
     areas, groups = ladders
-    free = _possible(order.domain, axis, None)
+    free = order.domain.possible_cells(without=axis)
     zeros = np.asarray(np.bincount(groups.finest, weights=free) == 0) if order.domain.structural_zeros else None
     (tree, nodes), (chain, places) = tree_of(areas), chain_of(groups, zeros)
     taken, inside, outside = dict[Pair, Place](), list[int](), list[int]()
@@ -162,23 +162,7 @@ def _capacities(
     patterns, members = np.unique(np.stack([masks[nest.axis] for masks in about]), axis=1, return_inverse=True)
     found = np.zeros((nest.tree.sizes[-1], nest.chain.sizes[-1]), dtype=np.bool_)
     for pattern, held in enumerate(patterns.T):
-        free = np.bincount(cells[0], weights=_possible(domain, nest.axis, held)) > 0
+        free = np.bincount(cells[0], weights=domain.possible_cells(without=nest.axis, held=held)) > 0
         here = np.isin(leaves[1], leaves[0][members.reshape(-1) == pattern])
         found[here] |= free[cells[1]]
     return Capacities(nest.tree, nest.chain, {nest.tree.last: found})
-
-
-def _possible(domain: Domain, axis: int, held: Mask | None) -> Mask:
-    """Which cells of everything but one attribute can occur, row-major, given which zeros about that attribute hold."""
-    shape = tuple(1 if other == axis else size for other, size in enumerate(domain.shape))
-    possible, about = np.ones(shape, dtype=np.bool_), 0
-    for masks in domain.all_zero_masks:
-        named = {other: mask for other, mask in masks.items() if other != axis}
-        if axis in masks:
-            applies = held is not None and bool(held[about])
-            about += 1
-            if not applies:
-                continue
-        chosen = tuple(named.get(other, np.ones(size, dtype=np.bool_)) for other, size in enumerate(shape))
-        possible[np.ix_(*chosen)] = False
-    return possible.reshape(-1)

@@ -71,7 +71,7 @@ def measure(
 ) -> Iterator[Measurements]:
     """Every group of tables with its noise; `mac` is the fingerprint that the ledger has bound the release to."""
     if order.engine == "spark":
-        from dualmandate.publication.spark_measuring import measure_on_cluster
+        from dualmandate.publication.spark.measuring import measure_on_cluster
 
         yield from measure_on_cluster(order, tabulated, secret, mac=mac)
         return

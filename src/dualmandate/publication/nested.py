@@ -21,7 +21,7 @@ from dualmandate.publication.forms import DirectForm
 from dualmandate.publication.ladders import Labels, Ladder, counted_rows, joined, ladder_of
 from dualmandate.publication.measurements import Measurements, PublishedTable
 from dualmandate.publication.measuring import labeled
-from dualmandate.publication.order import Order, possible_cells
+from dualmandate.publication.order import Order
 from dualmandate.publication.sparse_counting import NOWHERE
 from dualmandate.workload import Table
 
@@ -216,7 +216,7 @@ def _zeros(order: Order, axis: int, finest: Labels) -> NDArray[np.bool_] | None:
     """Which finest groups of the rest hold no cell that can occur."""
     if not order.domain.structural_zeros:
         return None
-    return np.asarray(np.bincount(finest, weights=possible_cells(order.domain, without=axis)) == 0)
+    return np.asarray(np.bincount(finest, weights=order.domain.possible_cells(without=axis)) == 0)
 
 
 def _has_hierarchy(order: Order, name: str) -> bool:

@@ -99,7 +99,7 @@ class Order:
                 instead="plan again",
             )
         if self.engine == "spark":
-            from dualmandate.publication.spark_session import running_session
+            from dualmandate.publication.spark.session import running_session
 
             running_session()  # refused where there is none, or where it would send keys in the clear
         for group in self.groups:
@@ -144,7 +144,7 @@ def known_histogram(order: Order, totals: NDArray[np.int64]) -> NDArray[np.float
 
     public = order.public
     assert public is not None
-    possible = possible_cells(order.domain)
+    possible = order.domain.possible_cells()
     matrix = LinearOperator(
         public.shape,
         matvec=lambda cells: public.answers(np.where(possible, cells.reshape(-1), 0.0)),
@@ -153,13 +153,3 @@ def known_histogram(order: Order, totals: NDArray[np.int64]) -> NDArray[np.float
     )
     spread = lsqr(matrix, totals.astype(np.float64), atol=1e-15, btol=1e-15, iter_lim=10_000)[0]
     return np.asarray(spread.reshape(order.domain.shape))
-
-
-def possible_cells(domain: Domain, *, without: int | None = None) -> NDArray[np.bool_]:
-    """Which cells can occur, row-major; shape (size,). `without` leaves out an attribute that no zero is about."""
-    shape = tuple(1 if axis == without else size for axis, size in enumerate(domain.shape))
-    possible = np.ones(shape, dtype=np.bool_)
-    for masks in domain.all_zero_masks:
-        chosen = tuple(masks.get(axis, np.ones(size, dtype=np.bool_)) for axis, size in enumerate(shape))
-        possible[np.ix_(*chosen)] = False
-    return possible.reshape(-1)

@@ -147,7 +147,7 @@ def check_source(source: Source) -> None:
         guarded(lambda: check_table(source), name=source.name)
         return
     if isinstance(source, SparkTable):
-        from dualmandate.publication.spark_session import running_session
+        from dualmandate.publication.spark.session import running_session
 
         guarded(running_session, name=source.name)
         return

@@ -74,7 +74,7 @@ def tabulate(
 
     def work() -> Tabulated:
         if isinstance(source, SparkTable):
-            from dualmandate.publication.spark_tabulating import tabulate_table
+            from dualmandate.publication.spark.tabulating import tabulate_table
 
             cells, counts, records = tabulate_table(source, question, key=key)
         else:
@@ -106,7 +106,7 @@ def check(
 
     def work() -> Findings:
         if isinstance(source, SparkTable):
-            from dualmandate.publication.spark_tabulating import check_table
+            from dualmandate.publication.spark.tabulating import check_table
 
             return findings_of(question, check_table(source, question))
         with connected() as connection, opened(source, connection, question.columns, counted=bool(progress)) as found:

@@ -112,7 +112,7 @@ class Tabulation:
             axis, _ = domain.resolve(name)
             mask = domain.mask(name, levels)
             inside[axis] = inside[axis] & mask if axis in inside else mask
-        if inside and domain.possible_cells(inside) == 0:
+        if inside and domain.count_possible(inside) == 0:
             raise InvalidWorkload(
                 f"no record can be counted by the table '{self.name}'",
                 why="its `where` leaves no cell that can occur",

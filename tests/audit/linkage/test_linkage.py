@@ -22,7 +22,7 @@ from dualmandate.audit.linkage.people import PERSON, PLACE, listed, reidentify_c
 from dualmandate.audit.linkage.probabilistic import best_pairs, compared_by, probabilistic
 from dualmandate.audit.rates import Rate
 from dualmandate.audit.reconstruction.exact import Reconstruction, reconstruct
-from dualmandate.audit.targets import ExactTables, boxed
+from dualmandate.audit.targets.targets import ExactTables, boxed
 from dualmandate.benchmarks import generated_blocks
 from dualmandate.errors import InvalidRequest, InvalidTables, NoEstimate
 from dualmandate.population import Attribute, Domain, Grouping, Hierarchy

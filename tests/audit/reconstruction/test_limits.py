@@ -21,7 +21,7 @@ from dualmandate.audit.reconstruction.conflicts import Bounded, smallest_conflic
 from dualmandate.audit.reconstruction.exact import reconstruct
 from dualmandate.audit.reconstruction.persons import Statistic, Variables, reconstruct_persons
 from dualmandate.audit.reconstruction.solving import first_solution, ranges
-from dualmandate.audit.targets import ExactTables, GroupStatistics
+from dualmandate.audit.targets.targets import ExactTables, GroupStatistics
 from dualmandate.errors import InvalidTables
 from dualmandate.workload import marginals
 

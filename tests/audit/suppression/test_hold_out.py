@@ -12,7 +12,7 @@ from dualmandate.audit.suppression.cells import tree_relations
 from dualmandate.audit.suppression.hold_out import Drawn, draw_trials
 from dualmandate.audit.suppression.series import Series
 from dualmandate.audit.suppression.series_attack import CarryOver, HiddenSeries, SeriesPart
-from dualmandate.audit.targets import boxed
+from dualmandate.audit.targets.targets import boxed
 from dualmandate.benchmarks import qcew
 
 TABLES = qcew.generated(2)

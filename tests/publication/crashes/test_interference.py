@@ -27,7 +27,7 @@ from dualmandate.ledger import State
 from dualmandate.ledger import ledger as ledger_module
 from dualmandate.mechanism.strategy import written
 from dualmandate.mechanism.strategy.fingerprint import strategy_digest
-from dualmandate.program import Program, load
+from dualmandate.planning.program import Program, load
 from dualmandate.publication import act, wall
 
 COST = Fraction(town.EPSILON)

@@ -97,7 +97,7 @@ def prepare(folder: Path, program: str = PROGRAM, cap: object = CAP) -> None:
     (folder / SETTINGS).write_text("schema = 1\n", encoding="utf-8")
     (folder / "program.toml").write_text(program, encoding="utf-8")
     pq.write_table(records(), folder / DATA)
-    with mock.patch("dualmandate.program.dossier.write_dossier", return_value=()):
+    with mock.patch("dualmandate.report.dossier.write_dossier", return_value=()):
         done(folder, "plan", "program.toml", "--out", "report")
     open_and_approve(folder, cap)
 

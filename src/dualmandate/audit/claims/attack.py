@@ -25,8 +25,8 @@ from dualmandate.audit.drawing import generator
 from dualmandate.audit.equations import Integers
 from dualmandate.audit.finding import Baseline, Effort, Finding, Range
 from dualmandate.audit.rates import Rate
-from dualmandate.audit.statistics_count import StatisticsCount
 from dualmandate.population import PrivacyLoss
+from dualmandate.workload.statistics_count import StatisticsCount
 
 CELLS, PAIRED_CELLS = 512, 96  # whose records are added, or compared, where there are more cells than that
 REACH = 4.0  # of the mean absolute noise, to which probabilities are compared

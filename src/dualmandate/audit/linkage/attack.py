@@ -21,7 +21,7 @@ from dualmandate.audit.linkage.people import PROVED, Stages, known_beside, liste
 from dualmandate.audit.rates import Rate
 from dualmandate.audit.reconstruction.exact import AT_ONCE, reconstruct, uncovered
 from dualmandate.audit.reconstruction.noisy import most_likely, whole_records
-from dualmandate.audit.targets import ExactTables, NoisyTables, opened
+from dualmandate.audit.targets.targets import ExactTables, NoisyTables, opened
 from dualmandate.population import Confidential, Domain
 from dualmandate.publication.wall import guarded
 

@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 from dualmandate.audit.by_place import OnePlace, covered, expected_of
 from dualmandate.audit.drawing import generator
 from dualmandate.audit.equations import Equations
-from dualmandate.audit.targets import ExactTables, NoisyTables, Truths, boxed, levels_in_words, opened
+from dualmandate.audit.targets.targets import ExactTables, NoisyTables, Truths, boxed, levels_in_words, opened
 from dualmandate.mechanism import GEOMETRIC
 from dualmandate.population import Domain
-from dualmandate.publication.order import possible_cells
 
 EPSILONS = (0.25, 1.0, 4.0, 16.0)
 
@@ -26,7 +25,7 @@ def synthetic_people(domain: Domain, sizes: NDArray[np.int64], draws: np.random.
 
     Nothing in it comes from data: each attribute's shares are drawn for everybody, then again around them for a place.
     """
-    possible = possible_cells(domain)
+    possible = domain.possible_cells()
     national = [draws.dirichlet(np.ones(size)) for size in domain.shape]
     found = np.zeros((len(sizes), domain.size), dtype=np.int64)
     for place, size in enumerate(sizes.tolist()):
@@ -47,7 +46,7 @@ def published_tables(
     Records of cells that no table counts are left out of account.
     """
     equations = Equations.of_workload(place.workload)
-    possible = covered(equations, possible_cells(place.domain))
+    possible = covered(equations, place.domain.possible_cells())
     tables = float(place.workload.sensitivity().value)
     coarsening = levels_in_words(place.domain)
     for reference, counts in opened(truths).items():

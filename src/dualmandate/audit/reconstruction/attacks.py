@@ -16,7 +16,7 @@ from dualmandate.audit.rates import Rate
 from dualmandate.audit.reconstruction.exact import AT_ONCE, Reconstruction, reconstruct, uncovered
 from dualmandate.audit.reconstruction.noisy import most_likely, never_below_guessing
 from dualmandate.audit.reconstruction.persons import PersonReconstruction, Statistic, reconstruct_persons
-from dualmandate.audit.targets import (
+from dualmandate.audit.targets.targets import (
     ExactTables,
     Floats,
     GroupStatistics,

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from dualmandate.audit.finding import Baseline, Effort, Finding, Reference
 from dualmandate.audit.rates import Rate
 from dualmandate.audit.reconstruction.decoding import decode
-from dualmandate.audit.targets import Floats
+from dualmandate.audit.targets.targets import Floats
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,7 +14,7 @@ from dualmandate.audit.in_order import in_order
 from dualmandate.audit.rates import Rate
 from dualmandate.audit.reconstruction.propagation import UNBOUNDED
 from dualmandate.audit.suppression.cells import SuppressionAudit, audit_suppression
-from dualmandate.audit.targets import SuppressedPart, SuppressedTables, opened
+from dualmandate.audit.targets.targets import SuppressedPart, SuppressedTables, opened
 from dualmandate.errors import InvalidTables
 
 MOST_DETAILS = 200

@@ -21,7 +21,7 @@ from dualmandate.audit.rates import Rate
 from dualmandate.audit.suppression.cells import LinkedTables, audit_suppression
 from dualmandate.audit.suppression.hold_out import Drawn, Trial, draw_trials
 from dualmandate.audit.suppression.series import Series, by_size, estimate_series
-from dualmandate.audit.targets import Floats, Parts, Truths, check_truths, opened
+from dualmandate.audit.targets.targets import Floats, Parts, Truths, check_truths, opened
 
 WITHIN = 0.05  # of a number, from which on an estimate counts as close
 BY_SIZE = "whoever divides what is left by size"

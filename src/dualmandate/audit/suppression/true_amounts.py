@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualmandate.audit.equations import Integers
-from dualmandate.audit.targets import boxed
+from dualmandate.audit.targets.targets import boxed
 from dualmandate.errors import Place, UnreadableSource
 from dualmandate.population import Confidential
 

@@ -23,8 +23,8 @@ SEED = 2019  # public: nobody is in this file
 
 def questionnaire() -> Questionnaire:
     """What the parents are asked: the questionnaire of the survey file."""
-    from dualmandate.program.asking import asking_of
-    from dualmandate.program.survey import load_survey
+    from dualmandate.survey.questionnaire import asking_of
+    from dualmandate.survey.survey_file import load_survey
 
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "survey.toml"

@@ -9,7 +9,6 @@ from fractions import Fraction
 import numpy as np
 
 from dualmandate.errors import TooLarge
-from dualmandate.mechanism.dense_strategy import possible_cells
 from dualmandate.mechanism.strategy.axes import axis_of, with_zeros
 from dualmandate.mechanism.strategy.parts import Key, Part
 from dualmandate.workload import Factor, Workload
@@ -99,7 +98,7 @@ def _part_with_zeros(
             instead="optimize for fewer attributes, or without the structural zeros",
         )
     part = _part(tuple(range(len(workload.domain.shape))), tables, squares, public=public)
-    counts: Numbers = possible_cells(workload.domain).reshape(workload.domain.shape).astype(np.int64)
+    counts: Numbers = workload.domain.possible_cells().reshape(workload.domain.shape).astype(np.int64)
     for place, level in enumerate(part.levels):
         counts = level.merge(counts, place)
     possible = counts > 0

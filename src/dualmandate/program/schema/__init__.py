@@ -11,7 +11,7 @@ from dualmandate.program.schema.population import (
     SourceTable,
 )
 from dualmandate.program.schema.preferences import GroupTable, PreferencesTable
-from dualmandate.program.schema.program import ProgramFile, ProgramTable
+from dualmandate.program.schema.program import ProgramKeys, ProgramTable
 from dualmandate.program.schema.publication import PublicationTable
 from dualmandate.program.schema.society import SocialChoiceTable, UncertaintyTable
 from dualmandate.program.schema.workload import FitnessForUse, WorkloadTable
@@ -30,7 +30,7 @@ __all__ = [
     "ParticipationTable",
     "PopulationTable",
     "PreferencesTable",
-    "ProgramFile",
+    "ProgramKeys",
     "ProgramTable",
     "PublicationTable",
     "ReleasesTable",

@@ -44,7 +44,7 @@ class ProgramTable(BaseModel):
     """What the program publishes, for readers."""
 
 
-class ProgramFile(BaseModel):
+class ProgramKeys(BaseModel):
     """A program: who is counted, what is asked, how it is produced and what society prefers."""
 
     model_config = CLOSED

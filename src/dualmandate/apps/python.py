@@ -1,0 +1,33 @@
+"""The Python doors: acts that need several rooms, as functions. `dualmandate` itself offers them by the same names."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from dualmandate.ledger import Ledger
+    from dualmandate.planning.plan import Plan
+    from dualmandate.publication import Source
+    from dualmandate.publication.release import Release
+
+
+def publish(
+    plan: Plan, source: Source, ledger: Ledger, *, out: Path | str, by: str, resume: str | None = None
+) -> Release:
+    """Carry out a plan that the ledger knows as approved, on confidential records, at exactly its loss.
+
+    `by` is who publishes, for the record; `resume` names a release to take up where it was left. The release is
+    written to a folder of its own below `out`.
+    """
+    from dualmandate.planning.release_spec import order_of_plan
+    from dualmandate.planning.released import load_release
+    from dualmandate.publication import act
+    from dualmandate.report.release_page import release_page
+
+    order, place = order_of_plan(plan, release_page), Path(out)
+    if resume is not None:
+        folder = act.resume(order, source, ledger, release=resume, out=place, by=by)
+    else:
+        folder = act.publish(order, source, ledger, out=place, asked=act.Asked(by, source.name))
+    return load_release(folder)

@@ -1,0 +1,273 @@
+"""A folder of published tables: `tables.toml` and the CSV files it names, read into numbers; whatever is odd is
+refused with its file, line and key."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import ValidationError
+
+from dualmandate.audit.targets.tables_schema import CountsTable, TablesFile
+from dualmandate.errors import InvalidTables, InvalidValue, MissingKey, Place
+from dualmandate.population import Attribute, Domain
+from dualmandate.program.codes import CodeList, read_codes
+from dualmandate.program.complaints import first_refusal
+from dualmandate.program.domain import code_lists, domain_of
+from dualmandate.program.file import Document, read_document
+from dualmandate.workload import Tabulation, Workload
+
+TABLES_FILE = "tables.toml"
+EVERYWHERE = "all places"  # the name of the one place of tables that name none
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Sheet:
+    """A CSV file of the folder: its columns, its lines, and where tables.toml names it."""
+
+    codes: CodeList
+    document: Document
+    key: tuple[str | int, ...]
+
+    def column(self, name: str, key: str) -> tuple[str, ...]:
+        """A column by its name, refused at the key of tables.toml that asks for it."""
+        with self.document.at(*self.key, key):
+            return self.codes.column(name)
+
+    def has(self, name: str) -> bool:
+        """Whether there is such a column."""
+        return name in self.codes.columns
+
+    def at(self, row: int) -> Place:
+        """The line of a row, in the CSV file."""
+        return Place(str(self.codes.file), self.codes.lines[row], ".".join(str(part) for part in self.key))
+
+    def number(self, text: str, row: int) -> Decimal:
+        """A number as it was printed; thousands may be parted by commas."""
+        try:
+            found = Decimal(text.replace(",", "").strip())
+        except InvalidOperation:
+            found = Decimal("NaN")
+        if not found.is_finite() or abs(found) > 10**15:
+            raise InvalidTables(
+                f"'{text}' is not a number",
+                why="a published table holds numbers, or the mark of a suppressed one",
+                instead="write the number, or add this mark to `suppressed`",
+                where=self.at(row),
+            )
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class Counts:
+    """All tables of counts of a folder, for every place; NaN where a number is suppressed."""
+
+    domain: Domain
+    workload: Workload
+    places: tuple[str, ...]
+    published: Floats = field(repr=False)  # (places, rows), tables in the order of the workload
+    scales: Floats = field(repr=False)  # (rows,)
+
+
+@dataclass(frozen=True, eq=False)
+class Folder:
+    """What a folder says was published."""
+
+    document: Document
+    file: TablesFile
+    domain: Domain | None
+    counts: Counts | None
+
+    @property
+    def name(self) -> str:
+        """What the tables are called."""
+        return self.file.tables.name
+
+    @property
+    def place(self) -> Attribute | None:
+        """The places of its counts as levels, for a file of records that names them; None where none is named."""
+        if self.file.tables.place is None or self.counts is None:
+            return None
+        return Attribute.categories(self.file.tables.place, self.counts.places)
+
+    def sheet(self, *key: str | int) -> Sheet:
+        """The CSV file that a table names."""
+        return read_sheet(self.document, key)
+
+    def places_of(self, sheet: Sheet) -> tuple[str, ...]:
+        """The place of each row."""
+        return places_of(self.file, sheet)
+
+
+def load_folder(path: Path | str) -> Folder:
+    """Read a folder of published tables."""
+    document = read_document(Path(path) / TABLES_FILE, "file of published tables")
+    try:
+        file = TablesFile.model_validate(document.content)
+    except ValidationError as error:
+        raise first_refusal(error, document, TablesFile, "tables") from None
+    if not (file.counts or file.statistics or file.magnitudes):
+        raise MissingKey(
+            f"{TABLES_FILE} names no table",
+            why="there is nothing to attack",
+            instead="write at least one [[counts]], [[statistics]] or [[magnitudes]]",
+            where=document.place(("counts",)),
+        )
+    names = [each.name for each in file.counts] + [each.name for each in file.statistics]
+    names += [each.name for each in file.magnitudes]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise InvalidValue(
+            f"two tables are called '{twice}'",
+            why="tables are known by their names",
+            instead="give each its own name",
+            where=document.place(()),
+        )
+    domain = None
+    if file.population.attributes:
+        domain = domain_of(file.population, code_lists(file.population, document), document)
+    elif file.counts or file.statistics:
+        raise MissingKey(
+            "the attributes are not stated",
+            why="records are reconstructed in terms of what can be recorded",
+            instead='write [population] with attributes.NAME = ["…", "…"] for each column of the tables',
+            where=document.place(("population", "attributes")),
+        )
+    counts = _counts(file, domain, document) if file.counts and domain is not None else None
+    return Folder(document, file, domain, counts)
+
+
+def read_sheet(document: Document, key: tuple[str | int, ...]) -> Sheet:
+    """The CSV file that a table of tables.toml names."""
+    name = document.value((*key, "file"))
+    with document.at(*key, "file"):
+        return Sheet(read_codes(document.path.parent / str(name), "published table"), document, key)
+
+
+def places_of(file: TablesFile, sheet: Sheet) -> tuple[str, ...]:
+    """The place of each row of a file; one name for all where tables are of one place."""
+    if file.tables.place is None:
+        return (EVERYWHERE,) * len(sheet.codes.lines)
+    with sheet.document.at("tables", "place"):
+        return sheet.codes.column(file.tables.place)
+
+
+def _counts(file: TablesFile, domain: Domain, document: Document) -> Counts:
+    tabulations = []
+    for position, table in enumerate(file.counts):
+        for number, name in enumerate(table.by):
+            with document.at("counts", position, "by", number):
+                domain.resolve(name)
+        with document.at("counts", position):
+            tabulations.append(Tabulation(table.name, table.by, tuple(table.where.items())))
+            tabulations[-1].table(domain)
+    with document.at("counts"):
+        workload = Workload.from_tabulations(domain, tabulations)
+    sheets = [read_sheet(document, ("counts", position)) for position in range(len(file.counts))]
+    places = tuple(dict.fromkeys(place for sheet in sheets for place in places_of(file, sheet)))
+    parts, scales = [], list[float]()
+    for table, sheet in zip(file.counts, sheets, strict=True):
+        parts.append(_cells(file, table, workload, sheet, places))
+        scales += [_scale(table)] * parts[-1].shape[1]
+    return Counts(domain, workload, places, np.concatenate(parts, axis=1), np.array(scales))
+
+
+def _scale(table: CountsTable) -> float:
+    """The mean absolute error of a table's numbers; a third of the base where they are rounded up or down by chance."""
+    if table.mean_absolute_error is not None:
+        return float(table.mean_absolute_error)
+    return 0.0 if table.rounded_to is None else float(table.rounded_to) / 3
+
+
+def _cells(file: TablesFile, table: CountsTable, workload: Workload, sheet: Sheet, places: Sequence[str]) -> Floats:
+    """The numbers of one table, NaN where suppressed; shape (places, cells). Every cell is there, once."""
+    cells = {label: cell for cell, label in enumerate(workload.labels(table.name))}
+    found = np.full((len(places), len(cells)), np.nan)
+    lines = np.full(found.shape, -1, dtype=np.int64)
+    position = {place: number for number, place in enumerate(places)}
+    columns = [sheet.column(name, "by") for name in table.by]
+    values, owners = sheet.column(table.value, "value"), places_of(file, sheet)
+    for row, text in enumerate(values):
+        label = tuple(column[row] for column in columns)
+        if label not in cells:
+            raise _unknown_cell(table, label, cells, sheet.at(row))
+        at = position[owners[row]], cells[label]
+        if lines[at] >= 0:
+            raise InvalidTables(
+                f"the cell {_said(label)} of {owners[row]} stands twice in '{table.name}'",
+                why=f"it stands on line {lines[at]} too",
+                instead="give each cell once",
+                where=sheet.at(row),
+            )
+        lines[at] = sheet.codes.lines[row]
+        if text not in file.tables.suppressed:
+            found[at] = _count(sheet.number(text, row), row, sheet, exact=not _scale(table))
+    _check_whole(table, lines, places, list(cells), sheet)
+    return found
+
+
+def _count(number: Decimal, row: int, sheet: Sheet, *, exact: bool) -> float:
+    if exact and (number < 0 or number != int(number)):
+        raise InvalidTables(
+            f"{number} is no count",
+            why="exact counts are whole numbers from 0 on",
+            instead="state mean_absolute_error or rounded_to where numbers have noise or are rounded",
+            where=sheet.at(row),
+        )
+    return float(number)
+
+
+def _check_whole(
+    table: CountsTable, lines: NDArray[Any], places: Sequence[str], cells: Sequence[tuple[str, ...]], sheet: Sheet
+) -> None:
+    missing = np.argwhere(lines < 0)
+    if missing.size:
+        place, cell = (int(each) for each in missing[0])
+        raise InvalidTables(
+            f"'{table.name}' lacks the cell {_said(cells[cell])} of {places[place]}",
+            why=f"{len(missing):,} of {lines.size:,} cells are not there, and what is not there is not known to be 0",
+            instead="write 0, or the mark of a suppressed number, for each",
+            where=sheet.document.place((*sheet.key, "file")),
+        )
+
+
+def _unknown_cell(
+    table: CountsTable, label: tuple[str, ...], cells: Mapping[tuple[str, ...], int], where: Place
+) -> InvalidTables:
+    for axis, (name, word) in enumerate(zip(table.by, label, strict=True)):
+        known = list(dict.fromkeys(each[axis] for each in cells))
+        if word not in known:
+            near = difflib.get_close_matches(word, known, n=1)
+            return InvalidTables(
+                f"'{word}' is not a level of '{name}' that '{table.name}' counts",
+                why=f"it counts {', '.join(known[:12])}{', …' if len(known) > 12 else ''}",
+                instead=f"did you mean '{near[0]}'?" if near else "write one of them",
+                where=where,
+            )
+    return InvalidTables(
+        f"'{table.name}' has no cell {_said(label)}", why="no such cell is declared", instead="check it", where=where
+    )
+
+
+def _said(label: tuple[str, ...]) -> str:
+    return f"({', '.join(label)})" if label else "of everybody"
+
+
+def suppressed_marks(file: TablesFile) -> frozenset[str]:
+    """What stands for a suppressed number; in statistics and amounts an empty place does too."""
+    return frozenset({*file.tables.suppressed, ""})
+
+
+def rows_of(places: Sequence[str]) -> dict[str, list[int]]:
+    """The rows of each place, places in the order in which they are named."""
+    found: dict[str, list[int]] = {}
+    for row, place in enumerate(places):
+        found.setdefault(place, []).append(row)
+    return found

@@ -1,0 +1,188 @@
+"""From a plan to its order: exactly what was signed, read from the plan and from the program that it was made of."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dualmandate.errors import InvalidFile, NotApproved, Place
+from dualmandate.mechanism import ExactStrategy
+from dualmandate.mechanism.strategy.fingerprint import strategy_digest
+from dualmandate.mechanism.strategy.written import strategy_document, strategy_from
+from dualmandate.planning.digest import exact_content
+from dualmandate.planning.saved_plan import SavedPlan
+from dualmandate.planning.technology import ALL_TABLES, CELLS, OPTIMIZED
+from dualmandate.population import Protection
+from dualmandate.program.file import read_bytes
+from dualmandate.program.program import ProgramFile
+from dualmandate.publication.forms import DirectForm, Form, StrategyForm, currency_of
+from dualmandate.publication.order import Group, Order, Page
+from dualmandate.publication.writing import file_names
+from dualmandate.semantics import guarantee
+from dualmandate.workload import Workload
+
+if TYPE_CHECKING:
+    from dualmandate.planning.plan import Plan
+
+STRATEGIES = "strategies"
+LARGEST_STRATEGY = 2**28  # bytes
+
+Strategies = Callable[[str, Workload], ExactStrategy]
+
+
+def strategy_files(plan: Plan) -> dict[str, bytes]:
+    """What is measured for each group with an optimized strategy, by the path of its file beside plan.json."""
+    found = plan.technology.producer.found
+    names = file_names(tuple(plan.allocation))
+    return {
+        f"{STRATEGIES}/{names[group]}.json": _written(strategy_document(found[group].exact))
+        for group in plan.allocation
+        if group in found
+    }
+
+
+def order_of(plan: SavedPlan, program: ProgramFile, folder: Path, page: Page | None = None) -> Order:
+    """What a saved plan orders; refused where the program beside it is not the one that was planned.
+
+    `folder` is where the plan lies, with its strategies; `page` is how the release is shown to people.
+    """
+    _check_program(plan, program)
+    measurements = plan.document["exact"]["measurements"]
+    names = file_names(tuple(_group_name(each, measurements) for each in measurements))
+
+    def read(group: str, workload: Workload) -> ExactStrategy:
+        file = folder / STRATEGIES / f"{names[group]}.json"
+        return read_strategy(file, workload, program.protection)
+
+    return _order(plan, program, read, page)
+
+
+def order_of_plan(plan: Plan, page: Page | None = None) -> Order:
+    """What a plan that was just made orders, bit by bit what the saved one does: strategies are written and read."""
+    found, protection = plan.technology.producer.found, plan.program.protection
+
+    def read(group: str, workload: Workload) -> ExactStrategy:
+        return strategy_from(strategy_document(found[group].exact), workload, protection)
+
+    return _order(SavedPlan({"digest": plan.digest, "exact": plan.exact}), plan.program, read, page)
+
+
+def _order(plan: SavedPlan, program: ProgramFile, strategies: Strategies, page: Page | None) -> Order:
+    exact = plan.document["exact"]
+    groups, files = [], {}
+    names = file_names(tuple(_group_name(each, exact["measurements"]) for each in exact["measurements"]))
+    for each in exact["measurements"]:
+        name = _group_name(each, exact["measurements"])
+        form = form_of(each["tables"], name, exact["mechanism"], program=program, strategies=strategies)
+        groups.append(Group(name, form, Fraction(each["loss"])))
+        if isinstance(form, StrategyForm):
+            _check_strategy(form, each, name)
+            files[f"{STRATEGIES}/{names[name]}.json"] = _written(strategy_document(form.strategy))
+    return Order(
+        plan_digest=plan.digest,
+        program=program.name,
+        account=plan.account,
+        loss=plan.loss,
+        domain=program.domain,
+        protection=program.protection,
+        rules=program.rules,
+        groups=tuple(groups),
+        units=program.units,
+        facts=_facts(plan, program),
+        files={**files, **program_files(program)},
+        page=page,
+        formats=program.file.publication.formats,
+        agency=program.file.publication.agency,
+        engine=program.file.publication.engine,
+    )
+
+
+def program_files(program: ProgramFile) -> dict[str, bytes]:
+    """The program file, first, and its code lists, by their paths in a release: all that reading it back needs."""
+    files = [program.document.path, *(codes.file for codes in program.code_lists.values())]
+    paths = [Path(os.path.abspath(file)) for file in files]  # noqa: PTH100 - links stay as they are written
+    top = os.path.commonpath([path.parent for path in paths])
+    return {f"program/{path.relative_to(top).as_posix()}": path.read_bytes() for path in paths}
+
+
+def form_of(
+    tables: Sequence[str], group: str, mechanism: Mapping[str, str], *, program: ProgramFile, strategies: Strategies
+) -> Form:
+    """How a group of tables is measured, from what a plan or a release says of it."""
+    workload, protection = program.workload.only(tuple(tables)), program.protection
+    currency = currency_of(mechanism["noise"])
+    if mechanism["strategy"] != OPTIMIZED:
+        return DirectForm(workload, protection, currency, every_cell=mechanism["strategy"] == CELLS)
+    return StrategyForm(strategies(group, workload), protection)
+
+
+def _check_strategy(form: StrategyForm, measurement: Mapping[str, Any], group: str) -> None:
+    if strategy_digest(form.strategy) != measurement["strategy"]["digest"]:
+        raise NotApproved(
+            f"the strategy of '{group}' is not the one that the plan names",
+            why="exactly the approved plan is published, row by row",
+            instead="plan the program again, and have that plan approved",
+        )
+
+
+def _facts(plan: SavedPlan, program: ProgramFile) -> dict[str, object]:
+    document, mechanism = plan.document, program.file.mechanism
+    probability = mechanism.failure_probability
+    promise = guarantee(
+        program.protection,
+        plan.loss,
+        program.file.population.household_size,
+        failure_probability=None if probability is None else float(probability),
+    )
+    return {
+        "description": program.file.program.description,
+        "mechanism": document["exact"]["mechanism"],
+        "guarantee": promise.document(),
+        "invariants": [invariant.name for invariant in program.protection.invariants],
+        "failure_probability": None if probability is None else str(probability),
+        "program_file": next(iter(program_files(program))),
+    }
+
+
+def _check_program(plan: SavedPlan, program: ProgramFile) -> None:
+    signed = plan.document["exact"]
+    attributes = [[attribute.name, str(attribute.size)] for attribute in program.domain.attributes]
+    lists = {name: codes.digest for name, codes in program.code_lists.items()}
+    found = exact_content(program.document.content), attributes, lists
+    if found != (signed["program"], signed["attributes"], signed["code_lists"]):
+        raise NotApproved(
+            "the program, or a code list of it, was changed after the plan was made",
+            why="exactly the approved plan is published, and it was made of another program",
+            instead="restore the program, or plan it again and have that plan approved",
+            where=Place(file=str(program.document.path)),
+        )
+
+
+def _group_name(measurement: Mapping[str, Any], measurements: list[Any]) -> str:
+    return ALL_TABLES if len(measurements) == 1 else " + ".join(measurement["tables"])
+
+
+def read_strategy(
+    path: Path, workload: Workload, protection: Protection, *, values: Mapping[str, float] | None = None
+) -> ExactStrategy:
+    """A strategy from its file beside a plan or in a release; one for other `values` of the tables is refused."""
+    try:
+        document = json.loads(read_bytes(path, largest=LARGEST_STRATEGY, what="strategy").decode("utf-8"))
+    except InvalidFile as refusal:
+        raise refusal.at(Place(file=str(path))) from None
+    except (ValueError, RecursionError):
+        raise InvalidFile(
+            f"'{path.name}' is not a strategy",
+            why="it is not JSON",
+            instead="plan the program again: dualmandate plan PROGRAM.toml --out DIR",
+            where=Place(file=str(path)),
+        ) from None
+    return strategy_from(document, workload, protection, values=values)
+
+
+def _written(document: Mapping[str, Any]) -> bytes:
+    return (json.dumps(document, indent=1, ensure_ascii=True, allow_nan=False) + "\n").encode("ascii")

@@ -1,0 +1,80 @@
+"""Reading a release back: its tables, its estimates, and how wrong any of them may be, from public files alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from dualmandate.mechanism import ExactStrategy
+from dualmandate.planning.release_spec import form_of, read_strategy
+from dualmandate.population import Currency, PrivacyLoss
+from dualmandate.program.program import read_program
+from dualmandate.publication.crossed_places import nest_together
+from dualmandate.publication.forms import Form
+from dualmandate.publication.nest_form import NestForm
+from dualmandate.publication.order import Group, Order
+from dualmandate.publication.release import Release, read_facts
+from dualmandate.publication.writing.sheet import damaged
+from dualmandate.workload import Workload
+
+
+def load_release(folder: str | Path) -> Release:
+    """A release from the folder that `publish` wrote; refused where a file of it is missing or was changed."""
+    place = Path(folder)
+    facts = read_facts(place)
+
+    @cache
+    def order() -> Order:
+        try:
+            found = _order(place, facts)
+            stated = [[(noise["law"], noise["parameter"]) for noise in group["noises"]] for group in facts["groups"]]
+        except (KeyError, TypeError, ValueError, ArithmeticError, AttributeError):
+            raise damaged(f"the release in '{place}'", "its release.json does not say how it was measured") from None
+        meant = [[(noise.law, str(noise.parameter)) for noise in group.noises] for group in found.groups]
+        if stated != meant:
+            why = "its release.json states other noise than its program, strategy and loss give"
+            raise damaged(f"the release in '{place}'", why)
+        return found
+
+    def form(group: str) -> Form:
+        return next(each.form for each in order().groups if each.name == group)
+
+    def together() -> NestForm:
+        nest = nest_together(order())
+        if nest is None:
+            raise damaged(f"the release in '{place}'", "its tables do not nest, though its release.json says so")
+        return NestForm(order(), nest)
+
+    return Release(place, facts, form, together)
+
+
+def _order(folder: Path, facts: Mapping[str, Any]) -> Order:
+    """What was carried out, from the program and the strategies that the release carries along."""
+    program = read_program(folder / facts["program_file"])
+
+    def read(group: str, workload: Workload) -> ExactStrategy:
+        path = next(each["strategy"] for each in facts["groups"] if each["name"] == group)
+        return read_strategy(folder / path, workload, program.protection)
+
+    groups = tuple(
+        Group(
+            each["name"],
+            form_of(each["tables"], each["name"], facts["mechanism"], program=program, strategies=read),
+            Fraction(each["loss"]),
+        )
+        for each in facts["groups"]
+    )
+    return Order(
+        plan_digest=facts["plan_digest"],
+        program=facts["program"],
+        account=facts["account"],
+        loss=PrivacyLoss(Fraction(facts["loss"]["exact"]), Currency(facts["loss"]["currency"])),
+        domain=program.domain,
+        protection=program.protection,
+        rules=program.rules,
+        groups=groups,
+        units={table["name"]: table["unit"] for table in facts["tables"]},
+    )

@@ -1,0 +1,185 @@
+"""`[social_choice]` of a program: other ways to add people up, on the frontier of its plan."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from dualmandate.choice import Limits, SocialChoices, Society, Terms, dollars, social_choices
+from dualmandate.errors import InvalidLoss, InvalidValue, Place
+from dualmandate.planning.welfare import calibrated, units_of
+from dualmandate.population import Currency
+
+if TYPE_CHECKING:
+    from dualmandate.frontier import Frontier
+    from dualmandate.planning.program import Program
+
+
+def social_choice_of(program: Program, frontier: Frontier, limits: Limits) -> SocialChoices | None:
+    """What each rule would choose, who gains and who loses; None where the program does not ask."""
+    table = program.file.social_choice
+    if table is None:
+        return None
+    if len(program.welfare.groups) == 1:
+        raise InvalidValue(
+            "other ways to add people up are asked for, but everybody is alike",
+            why="where all want the same, every rule chooses the same",
+            instead="state [[preferences.groups]] with their own costs, or leave [social_choice] out",
+            where=program.document.place(("social_choice",)),
+        )
+    with program.document.at("preferences", "groups"):
+        society = _society(program)
+    terms = Terms(
+        baseline=_baseline(program),
+        disagreement_epsilon=_disagreement(program),
+        phantoms=tuple(float(place) for place in table.phantoms),
+        options=tuple(float(place) for place in table.options),
+        status_quo=None if table.status_quo is None else float(table.status_quo),
+    )
+    with program.document.at("social_choice"), _disagreeing(program):
+        return social_choices(frontier, society, limits, rules=table.rules or None, terms=terms)
+
+
+@contextmanager
+def _disagreeing(program: Program) -> Iterator[None]:
+    """Give a refusal of the loss without an agreement the place of its key."""
+    try:
+        yield
+    except InvalidLoss as refusal:
+        key = f"disagreement_{program.welfare.currency}"
+        named = "disagreement_epsilon" in refusal.what
+        raise refusal.at(program.document.place(("social_choice", key)) if named else Place()) from None
+
+
+def _society(program: Program) -> Society:
+    groups = program.file.preferences.groups
+    stated = {group.name: group.share_of_accuracy for group in groups if group.share_of_accuracy is not None}
+    missing = [group.name for group in groups if group.share_of_accuracy is None]
+    if stated and missing:
+        raise InvalidValue(
+            f"'{missing[0]}' states no share_of_accuracy, '{next(iter(stated))}' does",
+            why="shares add up to 1 over everybody, so they are stated for all groups or for none",
+            instead="state share_of_accuracy for every group, 0 where accuracy is worth nothing to it",
+        )
+    weights = {group.name: float(group.welfare_weight) for group in groups if group.welfare_weight is not None}
+    shares = {name: float(share) for name, share in stated.items()}
+    return Society.of(program.welfare, shares or None, weights)
+
+
+def _baseline(program: Program) -> Mapping[str, float] | float | None:
+    """How well off people are without the release, USD a member: by group, or one for all."""
+    table, groups = program.file.social_choice, program.file.preferences.groups
+    assert table is not None
+    units = units_of(program.file, program.document)
+    unit = f"USD per {units.singular}"
+    common = None
+    if table.baseline is not None:
+        with program.document.at("social_choice", "baseline"):
+            common = calibrated(table.baseline).to(unit, units).value
+    own = {}
+    for position, group in enumerate(groups):
+        if group.baseline is not None:
+            with program.document.at("preferences", "groups", position, "baseline"):
+                own[group.name] = calibrated(group.baseline).to(unit, units).value
+    if not own or common is None:
+        return own or common
+    return {group.name: own.get(group.name, common) for group in groups}
+
+
+def _disagreement(program: Program) -> float | None:
+    table = program.file.social_choice
+    assert table is not None
+    rho = program.welfare.currency is Currency.RHO
+    ours, other = table.disagreement_epsilon, table.disagreement_rho
+    if rho:
+        ours, other = other, ours
+    if other is not None:
+        wrong = "disagreement_epsilon" if rho else "disagreement_rho"
+        raise InvalidValue(
+            f"{wrong} states a privacy loss that this program does not choose",
+            why=f"its cost of disclosure is stated so that the loss is counted in {program.welfare.currency}",
+            instead=f"state disagreement_{program.welfare.currency}",
+            where=program.document.place(("social_choice", wrong)),
+        )
+    return None if ours is None else float(ours)
+
+
+def social_choice_sentences(choices: SocialChoices) -> Iterator[str]:
+    """What a board should know of it: peaks, rules, votes and prices."""
+    currency = choices.profile.frontier.currency
+    yield from choices.profile.explain().splitlines()
+    for row in choices.rows:
+        if row.epsilon is None:
+            yield f"{_raised(row.rule)}: no answer; {row.words}."
+            continue
+        gains = ", ".join(
+            f"one of {name} {'gains' if gain > 0 else 'loses'} {dollars(abs(gain))}"
+            for name, gain in row.gains.items()
+            if gain != 0
+        )
+        against = f" Against {choices.against:.4g}, {gains}." if gains else ""
+        yield f"{_raised(row.rule)}: {currency} = {row.epsilon:.4g}, where {row.words}.{against}"
+    yield choices.majority.explain()
+    yield from choices.lindahl.explain().splitlines()
+
+
+def social_choice_document(choices: SocialChoices) -> dict[str, object]:
+    """As it stands in the plan's JSON; losses without a place (0, or ever more) are null."""
+    profile, majority = choices.profile, choices.majority
+    return {
+        "peaks": [
+            {
+                "group": peak.name,
+                "size": peak.size,
+                "epsilon": _placed(peak.epsilon),
+                "wants": "more" if math.isinf(peak.epsilon) else "none" if peak.epsilon == 0 else "this",
+                "single_peaked": peak.single_peaked,
+            }
+            for peak in profile.peaks
+        ],
+        "efficient": [[_placed(low), _placed(high)] for low, high in profile.pareto_set],
+        "against": choices.against,
+        "rules": [
+            {
+                "rule": row.rule,
+                "epsilon": None if row.epsilon is None else _placed(row.epsilon),
+                "welfare": row.welfare,
+                "gains": dict(row.gains),
+                "words": row.words,
+            }
+            for row in choices.rows
+        ],
+        "majority": {
+            "options": list(majority.options),
+            "votes": majority.votes.tolist(),
+            "winner": majority.winner,
+            "cycle": None if majority.cycle is None else list(majority.cycle),
+        },
+        "lindahl": {
+            "epsilon": choices.lindahl.epsilon,
+            "surplus": choices.lindahl.surplus,
+            "supported": choices.lindahl.supported,
+            "prices": [
+                {"group": price.name, "charge": price.charge, "payment": price.payment, "demand": price.demand}
+                for price in choices.lindahl.prices
+            ],
+        },
+        "clarke_taxes": [
+            {"group": tax.name, "epsilon_without": _placed(tax.epsilon_without), "tax": _finite(tax.tax)}
+            for tax in choices.clarke
+        ],
+    }
+
+
+def _placed(loss: float) -> float | None:
+    return loss if 0 < loss < math.inf else None
+
+
+def _finite(amount: float) -> float | None:
+    return amount if math.isfinite(amount) else None
+
+
+def _raised(words: str) -> str:
+    return words[:1].upper() + words[1:]

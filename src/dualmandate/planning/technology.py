@@ -1,0 +1,292 @@
+"""The ways to produce the tables: one frontier for each kind of noise and each choice of what is measured."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from dualmandate.choice import Choice, SocialWelfare
+from dualmandate.errors import InvalidMechanism, MissingKey, Place, Refusal, TooLarge
+from dualmandate.frontier import (
+    ClosedFormCurves,
+    CurveFrontier,
+    EnvelopeCurves,
+    Measure,
+    envelope,
+    frontier_of,
+    in_epsilon,
+    split,
+    stated_split,
+)
+from dualmandate.mechanism import (
+    MatrixMechanism,
+    Mechanism,
+    NoiseLaw,
+    NoiseMechanism,
+    Production,
+    Strategy,
+    StrategyMechanism,
+    optimize_strategy,
+)
+from dualmandate.mechanism.optimized import noise_of
+from dualmandate.mechanism.strategy.strategy import Noise
+from dualmandate.planning.remembered import RememberedCurves, remembered
+from dualmandate.population import Currency, PrivacyLoss, Protection
+from dualmandate.population.conversion import rho_at
+from dualmandate.program.program import MOST_MEASURED
+from dualmandate.program.schema import MechanismTable
+from dualmandate.workload import Tabulation, Workload
+
+if TYPE_CHECKING:
+    from dualmandate.planning.participation import Participation
+
+BEST = "best"
+ALL_TABLES = "all"
+OPTIMIZED, TABLES, CELLS = "optimized", "workload", "identity"  # what is measured
+MEASURED = {OPTIMIZED: "an optimized strategy", TABLES: "the tables", CELLS: "every cell"}
+NAMED_AFTER_PEOPLE = ("laplace", "gaussian")
+SHARE_DIGITS = 7  # decimal digits, after the first of the whole loss, to which a share of it is rounded down
+
+
+@dataclass(frozen=True, eq=False)
+class Producer:
+    """One kind of noise on one choice of what is measured, before the loss is shared out."""
+
+    noise: str
+    strategy: str
+    groups: Mapping[str, CurveFrontier]  # tables measured together, in the currency that the noise is set by
+    failure_probability: float | None  # set where Gaussian noise is read in epsilon
+    found: Mapping[str, Strategy] = field(default_factory=dict)  # by group, where strategies were optimized
+    shares: Mapping[str, Fraction] = field(default_factory=dict)  # of the loss, by group, where the program states them
+
+    def technology(self, welfare: SocialWelfare) -> Technology:
+        """The frontier of this noise; groups of tables share the loss as stated, or by what their accuracy is worth."""
+        if len(self.groups) == 1:
+            measured = next(iter(self.groups.values()))
+        elif self.shares:
+            measured = stated_split(self.groups, self.shares)
+        else:
+            measured = split(self.groups, values=values_of(welfare), measures=_measures(welfare))
+        measured = remembered(measured, name=self.noise)
+        if self.failure_probability is None:
+            return Technology(self.noise, measured, measured, self)
+        return Technology(self.noise, remembered(in_epsilon(measured, self.failure_probability)), measured, self)
+
+    def production(self, group: str) -> Production:
+        """What the noise does to the answers of one group of tables."""
+        curves = self.groups[group].curves
+        assert isinstance(curves, ClosedFormCurves)
+        return curves.production
+
+
+@dataclass(frozen=True, eq=False)
+class Technology:
+    """One way to produce the tables.
+
+    `frontier` counts the loss in the program's currency; `measured` in the currency that the noise is set by, which
+    differs where Gaussian noise is read in epsilon at a failure probability.
+    """
+
+    noise: str
+    frontier: CurveFrontier
+    measured: CurveFrontier
+    producer: Producer
+
+    @property
+    def strategy(self) -> str:
+        """What is measured."""
+        return self.producer.strategy
+
+    def spent(self, loss: float) -> float:
+        """The loss in the currency that the noise is set by, for a loss in the program's currency."""
+        probability = self.producer.failure_probability
+        return loss if probability is None else rho_at(loss, probability)
+
+    def exact_loss(self, choice: Choice) -> PrivacyLoss:
+        """The loss that a release spends, exactly: the chosen one, or the ρ behind a chosen ε at δ, rounded down.
+
+        Where fitness for use decides, more digits are kept, so that rounding leaves no table unfit.
+        """
+        if self.producer.failure_probability is None:
+            return choice.loss
+        rho = self.spent(float(choice.loss))
+        if choice.bound_by != "fitness for use":
+            return PrivacyLoss.chosen(rho, Currency.RHO)
+        step = _decimal_step(rho)
+        return PrivacyLoss(Fraction(rho) // step * step, Currency.RHO)
+
+    def shares(self, loss: PrivacyLoss) -> dict[str, Fraction]:
+        """What each group of tables spends of an exact loss: its stated share, exactly; else rounded down.
+
+        At most all of it together.
+        """
+        groups = self.producer.groups
+        if len(groups) == 1:
+            return dict.fromkeys(groups, loss.amount)
+        if self.producer.shares:
+            return {group: loss.amount * self.producer.shares[group] for group in groups}
+        step = _decimal_step(float(loss))
+        allocation = self.measured.allocation(float(loss))
+        shares = {group: max(Fraction(spent) // step, 1) * step for group, spent in allocation.items()}
+        excess = sum(shares.values()) - loss.amount
+        if excess > 0:
+            largest = max(shares, key=lambda group: shares[group])
+            shares[largest] -= -(-excess // step) * step
+        return shares
+
+
+def _decimal_step(loss: float) -> Fraction:
+    return Fraction(10) ** (math.floor(math.log10(loss)) - SHARE_DIGITS)
+
+
+@dataclass(frozen=True, eq=False)
+class Workshop:
+    """A program's tables and the ways to produce them; a strategy is optimized once for each norm and group."""
+
+    table: MechanismTable
+    workload: Workload
+    protection: Protection
+    welfare: SocialWelfare
+    table_shares: Mapping[str, Fraction] = field(default_factory=dict)  # of the loss, where the program states them
+    participation: Participation | None = None  # where people respond to the privacy loss
+    _optimized: dict[tuple[Noise, tuple[str, ...]], Strategy | Refusal] = field(default_factory=dict)
+
+    @cached_property
+    def groups(self) -> dict[str, Workload]:
+        """The tables measured together, by a name for the group."""
+        names = tuple(table.name for table in self.workload.tables)
+        measured = self.table.measured
+        if measured == "together" or len(names) == 1:
+            return {ALL_TABLES: self.workload}
+        if measured == "apart":
+            return {name: self.workload.only((name,)) for name in names}
+        assert not isinstance(measured, str)
+        return {" + ".join(group): self.workload.only(group) for group in measured}
+
+    def technology(self, law: NoiseLaw, strategy: str) -> Technology:
+        """One kind of noise on one choice of what is measured; refused where it cannot serve the program."""
+        self._check_currency(law)
+        found, frontiers = {}, {}
+        for group, workload in self.groups.items():
+            try:
+                if strategy == OPTIMIZED:
+                    found[group] = self.optimized(law, workload)
+                mechanism = StrategyMechanism(found[group], law) if found else _plain(law, strategy, workload)
+                frontiers[group] = frontier_of(mechanism, workload, protection=self.protection)
+            except Refusal as refusal:
+                raise (refusal.at(Place(key="mechanism.strategy")) if strategy == OPTIMIZED else refusal) from None
+        probability = self.table.failure_probability if law.currency is not self.welfare.currency else None
+        delta = None if probability is None else float(probability)
+        made = Producer(law.name, strategy, frontiers, delta, found, self.group_shares).technology(self.welfare)
+        return made if self.participation is None else self.participation.applied(made, self.welfare)
+
+    @cached_property
+    def group_shares(self) -> dict[str, Fraction]:
+        """The stated share of each group: those of its tables together; none where none are stated."""
+        if not self.table_shares:
+            return {}
+        return {
+            group: sum((self.table_shares[table.name] for table in workload.tables), Fraction(0))
+            for group, workload in self.groups.items()
+        }
+
+    def optimized(self, law: NoiseLaw, workload: Workload) -> Strategy:
+        """The strategy for some of the tables, each weighed by its value relative to the dearest table's.
+
+        A refusal is remembered too.
+        """
+        key = noise_of(law), tuple(table.name for table in workload.tables)
+        if key not in self._optimized:
+            try:
+                self._optimized[key] = optimize_strategy(
+                    workload,
+                    noise_of(law),
+                    values={name: self.relative_values[name] for name in key[1]},
+                    protection=self.protection,
+                )
+            except Refusal as refusal:
+                self._optimized[key] = refusal.at(Place(key="mechanism.strategy"))
+        found = self._optimized[key]
+        if isinstance(found, Refusal):
+            raise found
+        return found
+
+    @cached_property
+    def dearest(self) -> float:
+        """What a unit of error costs in the table where it costs most, USD; 1 where errors cost nothing."""
+        return max(values_of(self.welfare).values()) or 1.0
+
+    @cached_property
+    def relative_values(self) -> dict[str, float]:
+        """What a unit of each table's error costs, relative to the dearest one; in [0, 1]."""
+        return {name: value / self.dearest for name, value in values_of(self.welfare).items()}
+
+    def _check_currency(self, law: NoiseLaw) -> None:
+        currency = self.welfare.currency
+        if law.currency is not currency and law.currency is Currency.EPSILON:
+            raise InvalidMechanism(
+                f"{law.name} noise is not counted in {currency}",
+                why=f"the cost of disclosure is stated per {currency}, and the loss of {law.name} noise is an epsilon",
+                instead='use noise = "gaussian", or state the cost per epsilon',
+                where=Place(key="mechanism.noise"),
+            )
+        if law.currency is not currency and self.table.failure_probability is None:
+            raise MissingKey(
+                f"{law.name} noise needs a failure_probability here",
+                why="its loss is a rho, and becomes the epsilon that the cost is stated in only at a δ",
+                instead="state failure_probability = 1e-10, or a cost per rho",
+                where=Place(key="mechanism.failure_probability"),
+            )
+
+
+def _plain(law: NoiseLaw, strategy: str, workload: Workload) -> Mechanism:
+    """Noise on the tables themselves, or on every cell."""
+    if strategy == TABLES:
+        return NoiseMechanism(law)
+    if workload.domain.size > MOST_MEASURED:
+        raise TooLarge(
+            f"every one of {workload.domain.size:.3g} cells was asked to be measured",
+            why=f"at most {MOST_MEASURED:,} numbers are measured, and each of them gets noise",
+            instead='state strategy = "workload", or record less: fewer attributes or fewer levels',
+            where=Place(key="mechanism.strategy"),
+        )
+    every_cell = Tabulation("every cell", by=workload.domain.names)
+    return MatrixMechanism(Workload.from_tabulations(workload.domain, [every_cell]), law)
+
+
+def in_words(noise: str, strategy: str) -> str:
+    """A technology as a reader is told of it: Laplace noise on the tables."""
+    return f"{noise.capitalize() if noise in NAMED_AFTER_PEOPLE else noise} noise on {MEASURED[strategy]}"
+
+
+def is_slow(strategy: str, welfare: SocialWelfare) -> bool:
+    """Whether errors take long to work out: absolute ones of sums of measured numbers have no closed form."""
+    return strategy != TABLES and any(value.measure == "absolute" for value in welfare.table_values)
+
+
+def combine(asked: str, technologies: Mapping[str, Technology], welfare: SocialWelfare) -> CurveFrontier:
+    """The frontier that the program asks for: one noise, or the best of all at each loss."""
+    if asked != BEST:
+        return technologies[asked].frontier
+    frontiers = [technology.frontier for technology in technologies.values()]
+    return remembered(envelope(frontiers, values=values_of(welfare), measures=_measures(welfare)))
+
+
+def used_at(frontier: CurveFrontier, technologies: Mapping[str, Technology], loss: float) -> Technology:
+    """The technology that stands on the frontier at a loss."""
+    curves = frontier.curves.original if isinstance(frontier.curves, RememberedCurves) else frontier.curves
+    standing = curves.best(loss) if isinstance(curves, EnvelopeCurves) else frontier
+    return next(technology for technology in technologies.values() if technology.frontier is standing)
+
+
+def values_of(welfare: SocialWelfare) -> dict[str, float]:
+    """What a unit of each table's error costs, as frontiers count errors."""
+    return {value.table: value.value_per_step for value in welfare.table_values}
+
+
+def _measures(welfare: SocialWelfare) -> dict[str, Measure]:
+    return {value.table: value.measure for value in welfare.table_values}

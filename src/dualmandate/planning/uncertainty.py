@@ -1,0 +1,283 @@
+"""The uncertain numbers of a program, carried into its plan: the best loss as a distribution, and robust choices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+from dualmandate.choice import (
+    Beliefs,
+    Limits,
+    RobustChoice,
+    SurveyValue,
+    Uncertain,
+    UncertainChoice,
+    best_survey,
+    choose_under_uncertainty,
+    dollars,
+    inputs,
+    minimax_regret,
+    share_in_words,
+    survey_value,
+)
+from dualmandate.errors import InvalidValue, Refusal
+from dualmandate.planning.welfare import calibrated, units_of
+from dualmandate.population import Calibrated
+
+if TYPE_CHECKING:
+    from dualmandate.frontier import Frontier
+    from dualmandate.planning.program import Program
+    from dualmandate.program.schema import CalibratedNumber
+
+QUANTILES = (0.005, 0.025, 0.05, 0.25, 0.5, 0.75, 0.95, 0.975, 0.995)
+LEVEL = 0.95
+
+
+@dataclass(frozen=True)
+class UncertainNumber:
+    """A number of the program that states a standard error or a range, in the unit that welfare counts it in."""
+
+    name: str  # as in the tornado
+    unit: str
+    value: float
+    standard_error: float | None
+    least: float | None
+    largest: float | None
+
+
+@dataclass(frozen=True, eq=False)
+class Uncertainty:
+    """What a plan says about numbers that are not known exactly; `why_not` where that cannot be worked out."""
+
+    numbers: tuple[UncertainNumber, ...]
+    known: UncertainChoice | None = None  # where some number states a standard error
+    survey: SurveyValue | None = None  # where [uncertainty] says what a survey would measure
+    worthwhile: SurveyValue | None = None  # the survey that pays best, where a cost per respondent is stated
+    cost_per_respondent: float | None = None
+    robust: RobustChoice | None = None  # where some number states a range
+    relative: RobustChoice | None = None
+    why_not: str | None = None
+
+    def sentences(self) -> Iterator[str]:
+        """What a board should know of it."""
+        if self.why_not is not None:
+            yield f"What the uncertain numbers mean could not be worked out: {self.why_not}."
+        if self.known is not None:
+            yield from self.known.explain().splitlines()
+            yield from _together(self.known.beliefs)
+        if self.survey is not None:
+            yield f"{str(self.survey)[:1].upper()}{str(self.survey)[1:]}."
+        if self.cost_per_respondent is not None:
+            cost = dollars(self.cost_per_respondent)
+            if self.worthwhile is None:
+                yield f"At {cost} a person no survey is worth its cost."
+            else:
+                size, value = self.worthwhile.respondents, dollars(self.worthwhile.value)
+                yield f"At {cost} a person it pays best to ask {size:,} people: that is worth {value}."
+        if self.robust is not None:
+            yield from self.robust.explain().splitlines()
+        if self.relative is not None:
+            yield (
+                f"Counted as a share of what is lost at best, {self.relative.currency} = {self.relative.epsilon:.6g} "
+                f"has the least worst regret: {_bounded(self.relative.regret)} more."
+            )
+
+    def document(self) -> dict[str, object]:
+        """As it stands in the plan's JSON."""
+        parts: dict[str, object] = {
+            "numbers": [
+                {
+                    "name": number.name,
+                    "unit": number.unit,
+                    "value": number.value,
+                    "standard_error": number.standard_error,
+                    "least": number.least,
+                    "largest": number.largest,
+                }
+                for number in self.numbers
+            ],
+            "words": list(self.sentences()),
+        }
+        if self.known is not None:
+            parts |= {"distribution": _distribution(self.known), "regret": _regret(self.known)}
+        if self.survey is not None:
+            parts["survey"] = _survey(self.survey)
+        if self.worthwhile is not None:
+            parts["best_survey"] = _survey(self.worthwhile)
+        for name, choice in (("minimax_regret", self.robust), ("minimax_relative_regret", self.relative)):
+            if choice is not None:
+                parts[name] = _robust(choice)
+        if self.why_not is not None:
+            parts["why_not"] = self.why_not
+        return parts
+
+
+def uncertainty_of(program: Program, frontier: Frontier, limits: Limits) -> Uncertainty | None:
+    """Everything that follows from standard errors and ranges; None where no number states any."""
+    numbers = tuple(_numbers(program))
+    if not numbers:
+        _refuse_idle(program)
+        return None
+    try:
+        known = _known(program, frontier, limits, numbers)
+        survey, worthwhile, cost = (None, None, None) if known is None else _surveys(program, known)
+        ranges = {n.name: (n.least, n.largest) for n in numbers if n.least is not None and n.largest is not None}
+        robust = relative = None
+        if ranges:
+            robust = minimax_regret(frontier, program.welfare, ranges, limits=limits)
+            relative = minimax_regret(frontier, program.welfare, ranges, limits=limits, relative=True)
+    except Refusal as refusal:
+        if refusal.where is not None and refusal.where.line is not None:
+            raise  # a key of the file, not the economics, is to blame
+        return Uncertainty(numbers, why_not=f"{refusal.what}: {refusal.why}")
+    if known is None:
+        _refuse_idle(program)
+    return Uncertainty(numbers, known, survey, worthwhile, cost, robust, relative)
+
+
+def _numbers(program: Program) -> Iterator[UncertainNumber]:
+    """Stated numbers with a standard error or a range, under the names of the tornado."""
+    rows = {row.name: row for row in inputs(program.welfare)}
+    for name, stated in _stated(program):
+        quantity = None if stated is None else calibrated(stated)
+        if quantity is None or not quantity.uncertain or name not in rows or quantity.value <= 0:
+            continue
+        row, scale = rows[name], rows[name].value / quantity.value
+        yield UncertainNumber(name, row.unit, row.value, *_scaled(quantity, scale))
+
+
+def _scaled(quantity: Calibrated, scale: float) -> tuple[float | None, float | None, float | None]:
+    error, least, largest = (
+        None if number is None else number * scale
+        for number in (quantity.standard_error, quantity.least, quantity.largest)
+    )
+    return error, least, largest
+
+
+def _stated(program: Program) -> Iterator[tuple[str, CalibratedNumber | None]]:
+    file = program.file
+    preferences, groups = file.preferences, file.preferences.groups
+    yield "mean_disclosure_cost", preferences.mean_disclosure_cost
+    if not groups:
+        yield "population_size", file.population.population_size
+    for group in groups:
+        of = f" of {group.name}" if len(groups) > 1 else ""
+        yield f"mean_disclosure_cost{of}", group.mean_disclosure_cost
+        yield (f"size{of}" if of else "population_size"), group.size
+    for table in file.workload:
+        of = f" of {table.name}" if len(file.workload) > 1 else ""
+        yield f"value_of_accuracy{of}", table.value_of_accuracy
+        yield f"consequence{of}", table.consequence
+    yield "price_of_squared_misallocation", preferences.price_of_squared_misallocation
+    yield "price_of_misallocation", preferences.price_of_misallocation
+
+
+def _known(
+    program: Program, frontier: Frontier, limits: Limits, numbers: tuple[UncertainNumber, ...]
+) -> UncertainChoice | None:
+    uncertain = [Uncertain(n.name, n.value, n.standard_error) for n in numbers if n.standard_error is not None]
+    if not uncertain:
+        return None
+    beliefs = Beliefs.lognormal(program.welfare, uncertain, _correlations(program, uncertain))
+    return choose_under_uncertainty(frontier, beliefs, limits)
+
+
+def _correlations(program: Program, uncertain: list[Uncertain]) -> dict[tuple[str, str], float]:
+    """What `[preferences]` says of errors that go together, where both numbers matter to this program."""
+    preferences = program.file.preferences
+    stated, pair = preferences.correlation_of_errors, preferences.correlated
+    names = {number.name for number in uncertain}
+    return {pair: float(stated)} if stated is not None and pair is not None and names.issuperset(pair) else {}
+
+
+def _surveys(program: Program, known: UncertainChoice) -> tuple[SurveyValue | None, SurveyValue | None, float | None]:
+    table = program.file.uncertainty
+    if table is None:
+        return None, None, None
+    spread, parameter = float(table.spread_of_answers), table.parameter
+    with program.document.at("uncertainty", *(["parameter"] if parameter else [])):
+        survey = survey_value(known, table.respondents, spread=spread, parameter=parameter)
+    if table.cost_per_respondent is None:
+        return survey, None, None
+    with program.document.at("uncertainty", "cost_per_respondent"):
+        units = units_of(program.file, program.document)
+        cost = calibrated(table.cost_per_respondent).to("USD", units).value
+        return survey, best_survey(known, cost_per_respondent=cost, spread=spread, parameter=parameter), cost
+
+
+def _refuse_idle(program: Program) -> None:
+    """[uncertainty] without a number that a survey could make surer says nothing."""
+    if program.file.uncertainty is not None:
+        raise InvalidValue(
+            "a survey is described, but no number has a standard_error",
+            why="a survey is worth something only where something is not known",
+            instead="state standard_error beside the numbers that are uncertain, or leave [uncertainty] out",
+            where=program.document.place(("uncertainty",)),
+        )
+
+
+def _together(beliefs: Beliefs) -> Iterator[str]:
+    """How far errors go together, where there are several."""
+    if len(beliefs.names) < 2 or beliefs.log_covariance is None:
+        return
+    pairs = [
+        f"those of {one} and {other} go together as their survey says"
+        for (i, one), (j, other) in combinations(enumerate(beliefs.names), 2)
+        if beliefs.log_covariance[i, j] != 0
+    ]
+    alone = "The errors of these numbers are taken as independent of each other"
+    if pairs and len(beliefs.names) == 2:
+        yield f"Of their errors, {pairs[0]}."
+    else:
+        yield f"{alone}{'; only ' if pairs else ''}{', '.join(pairs)}."
+
+
+def _distribution(known: UncertainChoice) -> dict[str, object]:
+    low, high = known.interval(LEVEL)
+    below, above = known.at_limits
+    return {
+        "epsilon": known.choice.epsilon,
+        "level": LEVEL,
+        "interval": [low, high],
+        "median": known.median,
+        "mean": known.mean,
+        "at_lowest": min(below, 1.0),
+        "at_highest": min(above, 1.0),
+        "quantiles": [{"probability": p, "epsilon": known.quantile(p)} for p in QUANTILES],
+    }
+
+
+def _regret(known: UncertainChoice) -> dict[str, object]:
+    return {
+        "value_of_perfect_information": known.value_of_perfect_information,
+        "expected_cost": known.expected_cost,
+        "quantiles": [{"probability": p, "regret": known.regret_quantile(p)} for p in QUANTILES],
+    }
+
+
+def _survey(survey: SurveyValue) -> dict[str, object]:
+    return {
+        "respondents": survey.respondents,
+        "spread_of_answers": survey.spread,
+        "parameter": survey.parameter,
+        "value": survey.value,
+        "share_of_perfect": survey.share,
+    }
+
+
+def _bounded(share: float) -> str:
+    words = share_in_words(share)
+    return f"at most {words}" if words[0].isdigit() else words
+
+
+def _robust(choice: RobustChoice) -> dict[str, object]:
+    return {
+        "epsilon": choice.epsilon,
+        "regret": choice.regret,
+        "corners": [
+            {"values": dict(c.values), "epsilon": c.epsilon, "regret": c.regret, "binding": c.binding}
+            for c in choice.corners
+        ],
+    }

@@ -1,0 +1,202 @@
+"""From `[preferences]`, `[limits]` and each table's worth to social welfare in dollars."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from fractions import Fraction
+
+from dualmandate.choice import Group, Limits, SocialWelfare, TableValue
+from dualmandate.choice.calibration import (
+    information_utility,
+    population_size,
+    relative_weight,
+    table_value,
+)
+from dualmandate.errors import InvalidValue
+from dualmandate.population import Calibrated, Currency, Units, common_time_base
+from dualmandate.population.units import is_money, singular
+from dualmandate.program.file import Document
+from dualmandate.program.lines import KeyPath
+from dualmandate.program.schema import CalibratedNumber, GroupTable, PreferencesTable, ProgramKeys, WorkloadTable
+from dualmandate.workload import Workload
+
+SIZES_AGREE = 1e-9  # the sizes of the groups add up to the population within this share of it
+
+
+def welfare_of(file: ProgramKeys, workload: Workload, document: Document) -> SocialWelfare:
+    """What society loses at each privacy loss: W(ε) = −Σ η_g·N_g·κ_g(ε) − Σ b_t·loss_t(ε), USD."""
+    units = units_of(file, document)
+    groups = _groups(file, units, document)
+    grids = {table.name: float(table.grid) for table in workload.tables}
+    values = tuple(
+        _table_value(position, table, file.preferences, units=units, grid=grids[table.name], document=document)
+        for position, table in enumerate(file.workload)
+    )
+    with document.at("preferences"):
+        common_time_base(*_stated_quantities(file))
+        return SocialWelfare(groups, values, protected_unit=units.singular)
+
+
+def limits_of(file: ProgramKeys, currency: Currency, document: Document) -> Limits:
+    """Caps from outside and the least accuracy of each table, in the currency of the program."""
+    stated = {"largest_epsilon": file.limits.largest_epsilon, "largest_rho": file.limits.largest_rho}
+    other = "largest_rho" if currency is Currency.EPSILON else "largest_epsilon"
+    if stated[other] is not None:
+        raise InvalidValue(
+            f"{other} limits a privacy loss that this program does not choose",
+            why=f"its cost of disclosure is stated so that the loss is counted in {currency}",
+            instead=f"state largest_{currency}",
+            where=document.place(("limits", other)),
+        )
+    fit = {table.name: table.fitness_for_use for table in file.workload if table.fitness_for_use is not None}
+    errors = {name: fitness.largest_root_mean_squared_error for name, fitness in fit.items()}
+    consequences = {name: fitness.largest_root_mean_squared_consequence for name, fitness in fit.items()}
+    with document.at("limits"):
+        return Limits(
+            **stated,
+            floors={name: float(floor) for name, floor in errors.items() if floor is not None},
+            consequence_floors={name: float(floor) for name, floor in consequences.items() if floor is not None},
+        )
+
+
+def units_of(file: ProgramKeys, document: Document) -> Units:
+    """The units of a program: its protected unit, and what its tables count besides."""
+    protected = file.population.unit
+    with document.at("population", "unit"):
+        Units(protected)
+    others: dict[str, None] = {}
+    for position, table in enumerate(file.workload):
+        if table.unit is not None and not is_money(table.unit):
+            with document.at("workload", position, "unit"):
+                word = singular(table.unit)
+                if word.casefold() != singular(protected).casefold():
+                    others[word] = None
+                    Units(protected, (word,))
+    return Units(protected, tuple(others))
+
+
+def _groups(file: ProgramKeys, units: Units, document: Document) -> tuple[Group, ...]:
+    preferences = file.preferences
+    with document.at("population", "population_size"):
+        everybody = population_size(calibrated(file.population.population_size), units)
+    with document.at("preferences"):
+        weight = relative_weight(_float(preferences.relative_privacy_weight), _float(preferences.privacy_weight))
+    if preferences.mean_disclosure_cost is not None:
+        alike = GroupTable.model_construct(
+            name="everybody",
+            size=file.population.population_size,
+            mean_disclosure_cost=preferences.mean_disclosure_cost,
+        )
+        return (_group(alike, preferences, weight=weight, units=units, document=document, key=("preferences",)),)
+    groups = tuple(
+        _group(
+            group, preferences, weight=weight, units=units, document=document, key=("preferences", "groups", position)
+        )
+        for position, group in enumerate(preferences.groups)
+    )
+    counted = math.fsum(group.size for group in groups)
+    if abs(counted - everybody) > SIZES_AGREE * everybody:
+        raise InvalidValue(
+            f"the groups count {counted:,.10g} {units.plural}, the population {everybody:,.10g}",
+            why="everybody belongs to exactly one group",
+            instead="state sizes that add up to population_size",
+            where=document.place(("preferences", "groups")),
+        )
+    return groups
+
+
+def _group(
+    table: GroupTable,
+    preferences: PreferencesTable,
+    *,
+    weight: float,
+    units: Units,
+    document: Document,
+    key: KeyPath,
+) -> Group:
+    form = table.information_utility or preferences.information_utility
+    prior = (table.prior_probability or preferences.prior_probability) if form == "posterior" else None
+    with document.at(*key, "mean_disclosure_cost"):
+        cost = calibrated(table.mean_disclosure_cost)
+        per_rho = form == "linear" and units.agree(cost.unit, f"USD per {units.singular} per rho")
+        utility = information_utility(
+            form,
+            cost,
+            units=units,
+            currency=Currency.RHO if per_rho else Currency.EPSILON,
+            prior=_float(prior),
+        )
+    with document.at(*key, "size"):
+        size = population_size(calibrated(table.size), units)
+    own = _float(table.relative_privacy_weight)
+    return Group(table.name, size, utility, weight if own is None else own)
+
+
+def _table_value(
+    position: int,
+    table: WorkloadTable,
+    preferences: PreferencesTable,
+    *,
+    units: Units,
+    grid: float,
+    document: Document,
+) -> TableValue:
+    price = _price(table.loss, preferences, units, document)
+    stated = "consequence" if table.value_of_accuracy is None else "value_of_accuracy"
+    with document.at("workload", position, stated):
+        value = table_value(
+            table.name,
+            units=units,
+            unit=table.unit,
+            loss=table.loss,
+            value_of_accuracy=_optional(table.value_of_accuracy),
+            consequence=_optional(table.consequence),
+            price=price,
+        )
+        return replace(value, grid=grid)
+
+
+def _price(loss: str, preferences: PreferencesTable, units: Units, document: Document) -> Calibrated | None:
+    """What a squared dollar, or a dollar, of misallocation is worth; checked here, where its key is known."""
+    key, stated, unit = "price_of_misallocation", preferences.price_of_misallocation, "USD per USD"
+    if loss == "squared":
+        key, stated, unit = (
+            "price_of_squared_misallocation",
+            preferences.price_of_squared_misallocation,
+            "USD per USD^2",
+        )
+    with document.at("preferences", key):
+        return None if stated is None else calibrated(stated).to(unit, units)
+
+
+def _stated_quantities(file: ProgramKeys) -> tuple[Calibrated | None, ...]:
+    preferences = file.preferences
+    stated = [
+        preferences.mean_disclosure_cost,
+        *(group.mean_disclosure_cost for group in preferences.groups),
+        *(table.consequence for table in file.workload),
+        *(table.value_of_accuracy for table in file.workload),
+    ]
+    return tuple(_optional(quantity) for quantity in stated)
+
+
+def calibrated(number: CalibratedNumber) -> Calibrated:
+    """A stated number as the rooms below know it."""
+    return Calibrated(
+        float(number.value),
+        number.unit,
+        number.source,
+        number.time_base,
+        standard_error=_float(number.standard_error),
+        least=_float(number.least),
+        largest=_float(number.largest),
+    )
+
+
+def _optional(number: CalibratedNumber | None) -> Calibrated | None:
+    return None if number is None else calibrated(number)
+
+
+def _float(number: Fraction | None) -> float | None:
+    return None if number is None else float(number)

@@ -1,1 +1,0 @@
-"""From a program, a release or a folder of published tables to what attacks are made on, and to a page of findings."""

@@ -1,0 +1,1 @@
+"""A release on a Spark cluster: the same kernels, the same bytes."""

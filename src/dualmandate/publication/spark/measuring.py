@@ -1,0 +1,53 @@
+"""An order measured on a cluster: byte for byte what one machine measures under the same secret."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dualmandate.population import Confidential
+from dualmandate.publication.measurements import Measurements
+from dualmandate.publication.measuring import counted_rows, noise_key
+from dualmandate.publication.order import Group, Order
+from dualmandate.publication.spark.engine import Kernel, measured_here
+from dualmandate.publication.spark.session import quiet, running_session
+from dualmandate.publication.tabulated import Tabulated
+
+
+def measure_on_cluster(
+    order: Order, tabulated: Confidential[Tabulated], secret: Confidential[bytes], *, mac: str
+) -> Iterator[Measurements]:
+    """Every group of tables with its noise, drawn by the workers of the running session.
+
+    Exact counts and keys travel to the workers over a channel that is refused unless it is encrypted.
+    """
+    for group in order.groups:
+        kinds = group.form.kinds().astype(np.int64, copy=False)
+        kernels = [
+            Kernel(int(np.count_nonzero(kinds == kind)), law.sampler(), noise_key(order, group, kind, secret, mac=mac))
+            for kind, law in enumerate(group.noises)
+        ]
+        counts = counted_rows(order, group, tabulated)
+        yield Measurements(group.name, group.noises, kinds, _measured(group, kinds, counts, kernels))
+
+
+def _measured(
+    group: Group, kinds: NDArray[np.int64], counts: NDArray[np.int64], kernels: list[Kernel]
+) -> NDArray[np.int64]:
+    import pyarrow as pa
+
+    numbers = np.empty(len(kinds), dtype=np.int64)  # of each row among its kind
+    for kind in range(len(group.noises)):
+        rows = np.flatnonzero(kinds == kind)
+        numbers[rows] = np.arange(len(rows))
+    occupied = np.flatnonzero(counts)
+    session = running_session()
+    with quiet():
+        table = pa.table({"kernel": kinds[occupied], "row": numbers[occupied], "records": counts[occupied]})
+        frame = session.createDataFrame(table)
+    values = np.empty(len(kinds), dtype=np.int64)
+    for kind, drawn in enumerate(measured_here(session, frame, kernels)):
+        values[kinds == kind] = drawn
+    return values

@@ -1,0 +1,199 @@
+"""Tabulation where the records are: Spark selects, shuffles and adds up; each part is tabulated as a file would be.
+
+The same code places every record and bounds every unit as on one machine, so the histogram is the same to the record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dualmandate.errors import UnreadableSource
+from dualmandate.publication.records import Stream, chosen, headings, offered
+from dualmandate.publication.sources import Columns, CsvFile, ParquetFile, Source, SparkTable
+from dualmandate.publication.spark.session import Batches, gathered, map_batches, partitions, quiet, running_session
+from dualmandate.publication.tabulating import Counted, Question, counted, marks, read
+from dualmandate.publication.wall import connected
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+    from pyspark.sql import DataFrame, SparkSession
+
+READ = -1  # in place of a cell: how many records were read
+SEVERAL_FILES = frozenset("*?[]{},\\")  # characters with which a path would name several files to Spark
+Readable = SparkTable | ParquetFile | CsvFile
+
+
+def as_readable(session: SparkSession, source: Source) -> Readable | str:
+    """The source, if the workers of a cluster can read it themselves; otherwise why they cannot, in words."""
+    if isinstance(source, SparkTable):
+        return source
+    if not isinstance(source, ParquetFile | CsvFile):
+        return "Spark reads its own tables, Parquet and CSV"
+    if SEVERAL_FILES & set(str(Path(source.path).absolute())):
+        return "its path has characters that mean several files to Spark"
+    return source if _seen(session, Path(source.path).absolute()) else "the workers do not see the file"
+
+
+def _seen(session: SparkSession, path: Path) -> bool:
+    """Whether workers find a file of the same size at the same place."""
+    size = path.stat().st_size
+
+    def kernel(batches: Batches) -> Batches:
+        import pyarrow
+
+        for batch in batches:
+            found = path.is_file() and path.stat().st_size == size
+            yield pyarrow.record_batch({"seen": pyarrow.array([found] * batch.num_rows)})
+
+    asked = max(partitions(session), 2 * session.sparkContext.defaultParallelism)
+    with quiet():
+        workers = session.range(0, asked, numPartitions=asked)
+    return all(gathered(map_batches(workers, kernel, "seen boolean", name=path.name)).column("seen").to_pylist())
+
+
+def tabulate_table(source: Readable, question: Question, *, key: bytes) -> Counted:
+    """Cells with records, how many are kept of each, and how many records were read."""
+    session = running_session()
+    frame = counted_cells(session, records(session, source, question), question, key=key)
+    found = gathered(frame.orderBy("cell"))
+    cells, counts = (found.column(name).to_numpy().astype(np.int64) for name in ("cell", "records"))
+    there = cells != READ
+    return cells[there], counts[there], int(counts[~there].sum())
+
+
+def counted_cells(session: SparkSession, records: DataFrame, question: Question, *, key: bytes) -> DataFrame:
+    """Records by cell (`cell`, `records`), with one row for the cell `READ`; still on the cluster.
+
+    All records of a unit are brought together first. The key travels inside the function that is sent to the workers,
+    apart from the domain, which may be large enough for Spark to put it into a file.
+    """
+    import pyspark.sql.functions as sql
+
+    asked = session.sparkContext.broadcast(question)
+
+    def found(offer: Columns, connection: DuckDBPyConnection) -> dict[str, NDArray[np.int64]]:
+        cells, counts, read_here = counted(offer, asked.value, connection, key=key)
+        return {"cell": np.append(cells, READ), "records": np.append(counts, read_here)}
+
+    def kernel(batches: Batches) -> Batches:
+        return _of_part(batches, found)
+
+    parts = map_batches(_together(session, records, question), kernel, "cell long, records long", name="the records")
+    return parts.groupBy("cell").agg(sql.sum("records").alias("records"))
+
+
+def _of_part(batches: Batches, work: Callable[[Columns, DuckDBPyConnection], dict[str, NDArray[np.int64]]]) -> Batches:
+    """What is found in one part's records, which an engine of its own reads; nothing in a part without any."""
+    import pyarrow
+
+    first = next(batches, None)
+    if first is None:
+        return
+    with connected(threads=1) as connection:  # Spark has one such worker a core
+        found = work(offered(Stream(first.schema, chain([first], batches)), connection), connection)
+    yield pyarrow.record_batch(found)
+
+
+def check_table(source: SparkTable, question: Question) -> list[int]:
+    """The sums of a check over all parts."""
+    session = running_session()
+    asked = session.sparkContext.broadcast(question)
+
+    def marked(offer: Columns, connection: DuckDBPyConnection) -> dict[str, NDArray[np.int64]]:
+        numbers = np.array(marks(offer, asked.value, connection), dtype=np.int64)
+        return {"place": np.arange(len(numbers)), "number": numbers}
+
+    def kernel(batches: Batches) -> Batches:
+        return _of_part(batches, marked)
+
+    parts = _together(session, records(session, source, question), question)
+    found = gathered(map_batches(parts, kernel, "place long, number long", name=source.table))
+    sums = np.zeros(2 * len(question.domain.attributes) + 4, dtype=np.int64)
+    np.add.at(sums, found.column("place").to_numpy(), found.column("number").to_numpy())
+    return [int(number) for number in sums]
+
+
+def records(session: SparkSession, source: Readable, question: Question) -> DataFrame:
+    """The wanted columns of the source; what its declared types cannot serve is refused before a record is read."""
+    import pyspark.sql.functions as sql
+
+    table = _table(session, source)
+    names = chosen(question.columns, table.columns)
+    frame = table.select(*(sql.col(_quoted(name)) for name in names))
+    empty = gathered(frame.limit(0))
+    with connected() as connection:
+        found: Columns = offered(Stream(empty.schema, iter(())), connection)
+        read(found, question, connection)
+    return frame
+
+
+def _table(session: SparkSession, source: Readable) -> DataFrame:
+    from pyspark.errors import AnalysisException
+
+    if isinstance(source, ParquetFile):
+        with quiet():
+            return session.read.parquet(_place(source))
+    if isinstance(source, CsvFile):
+        return _csv(session, source)
+    try:
+        with quiet():
+            table = session.table(source.table)
+    except AnalysisException:
+        table = None
+    if table is None:
+        raise UnreadableSource(
+            f"Spark knows no table '{source.table}'",
+            why="a table is found in the catalog of the running session",
+            instead="register it, or write parquet.`PATH` for a folder of Parquet files",
+        )
+    return table
+
+
+def _csv(session: SparkSession, source: CsvFile) -> DataFrame:
+    """Every value as the text that stands there; one worker reads the file, since quotes may hold the end of a line."""
+    import pyspark.sql.functions as sql
+    from pyspark.sql.types import StringType, StructField, StructType
+
+    schema = StructType([StructField(name, StringType()) for name in headings(source)])
+    with quiet():
+        read_in = session.read.csv(
+            _place(source),
+            schema=schema,
+            sep=source.delimiter,
+            header=True,
+            quote='"',
+            escape='"',
+            multiLine=True,
+            mode="FAILFAST",
+            maxCharsPerColumn=-1,
+        )
+        columns = [_quoted(name) for name in read_in.columns]
+        # An empty value is not there, in quotes or not.
+        return read_in.select(
+            *(sql.expr(f"nullif({each}, '')").alias(each[1:-1].replace("``", "`")) for each in columns)
+        )
+
+
+def _place(source: ParquetFile | CsvFile) -> str:
+    return f"file://{Path(source.path).absolute()}"
+
+
+def _quoted(name: str) -> str:
+    return f"`{name.replace('`', '``')}`"
+
+
+def _together(session: SparkSession, records: DataFrame, question: Question) -> DataFrame:
+    """All records of a unit in one part."""
+    import pyspark.sql.functions as sql
+
+    identifier = question.protection.identifier
+    if identifier is None:
+        return records
+    # By a number of parts: a shuffle whose parts Spark itself may not split again.
+    return records.repartition(partitions(session), sql.col(_quoted(identifier)))

@@ -1,0 +1,101 @@
+"""The page of an audit: every finding beside its baselines, for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from dualmandate.audit.auditing import Audit
+from dualmandate.audit.finding import LOWER_BOUND, REFERENCES, Finding, Label
+from dualmandate.audit.methods.comparison import Compared
+from dualmandate.population.wording import number
+from dualmandate.report.figures import NARROW, Column, Twin, headline, inline_svg, risk, risk_twin
+from dualmandate.report.figures.twin import Cell
+from dualmandate.report.pages import rendered
+
+KINDS = {"program": "a program", "release": "a release", "tables": "published tables"}
+INSIDE = (
+    "Internal: judged by confidential records, or naming single cells. To publish such a rate is a query like any "
+    "other, and is booked in the ledger first."
+)
+
+
+def audit_page(audit: Audit, label: Label = "public") -> str:
+    """The page, with a picture where methods were compared. The internal one has every finding."""
+    found = audit.findings if label == "internal" else audit.labeled("public")
+    attacks = list(dict.fromkeys(finding.attack for finding in found))
+    return rendered(
+        "audit.html",
+        name=audit.target,
+        kind=KINDS[audit.kind],
+        label=label,
+        warning=INSIDE if label == "internal" else None,
+        note=LOWER_BOUND,
+        sections=[(attack, list(_shown([each for each in found if each.attack == attack]))) for attack in attacks],
+        details=_details(found) if label == "internal" else None,
+        left_out=audit.left_out,
+        picture=_picture(audit),
+    )
+
+
+def _picture(audit: Audit) -> dict[str, object] | None:
+    """Risk beside accuracy: the headline, the units, the drawing, and the numbers behind it."""
+    if not audit.compared:
+        return None
+    from markupsafe import Markup
+
+    drawn = risk(audit.compared)
+    title, subtitle = headline(drawn)
+    return {
+        "title": title,
+        "subtitle": subtitle,
+        "drawing": Markup(inline_svg(drawn, "risk")),
+        "narrow": Markup(inline_svg(risk(audit.compared, width=NARROW), "risk-narrow")),
+        "twin": risk_twin(audit.compared),
+        "notes": [f"{note[:1].upper()}{note[1:]}." for note in (*audit.notes, *_frontier(audit.compared))],
+    }
+
+
+def _frontier(compared: Sequence[Compared]) -> Iterator[str]:
+    """What the frontier says at the plan's loss, beside what came out here."""
+    for each in compared:
+        if each.planned and each.promised_error is not None:
+            yield (
+                f"at the loss of the plan, the frontier states a mean absolute error of {number(each.promised_error)} "
+                f"for these tables; drawn here: {number(each.error)}"
+            )
+
+
+def _shown(findings: Sequence[Finding]) -> Iterator[dict[str, object]]:
+    for finding in findings:
+        yield {
+            "claim": finding.claim[:1].upper() + finding.claim[1:],
+            "rates": [
+                (who, *_parted(finding.written(success)))
+                for who, success in (
+                    ("the attack", finding.success),
+                    *((each.who, each.success) for each in finding.baselines),
+                )
+            ],
+            "knows": finding.attacker_knows,
+            "reference": REFERENCES[finding.reference],
+            "coarsening": finding.coarsening,
+            "partial": finding.partial,
+            "booked": finding.booked,
+            "label": finding.label,
+        }
+
+
+def _parted(written: str) -> tuple[str, str]:
+    """A rate, and what it was counted from; a range has no more to say."""
+    value, _, counted = written.partition(" (")
+    return value, counted.removesuffix(")")
+
+
+def _details(findings: Sequence[Finding]) -> Twin | None:
+    rows: list[dict[str, Cell]] = [
+        {"claim": finding.claim, "detail": detail} for finding in findings for detail in finding.details
+    ]
+    if not rows:
+        return None
+    columns = (Column("claim", "finding", "text"), Column("detail", "what follows", "text"))
+    return Twin(caption="Single cells and records that follow", columns=columns, rows=tuple(rows))

@@ -1,0 +1,1 @@
+"""The documents that leave, and their JSON Schemas."""

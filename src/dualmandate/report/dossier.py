@@ -1,0 +1,275 @@
+"""The dossier: one page on which a review board finds what was chosen, why, at what price, and what it rests on.
+
+Every picture stands on the page as drawn SVG, once for a desk and once for a phone, so the page shows without scripts,
+prints, and needs no charting library. The one thing that moves, two sliders over a grid of choices made beforehand, is
+a few lines of script that look up and never compute.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dualmandate.errors import Refusal
+from dualmandate.planning.technology import MEASURED
+from dualmandate.population import plural
+from dualmandate.population.wording import money, number, plain_number, plain_unit, stated_loss
+from dualmandate.program.schema import CalibratedNumber
+from dualmandate.report.exhibits import Exhibit, exhibits_of
+from dualmandate.report.extension_exhibits import extension_exhibits
+from dualmandate.report.extension_words import extension_sections
+from dualmandate.report.figures import Column, Twin, WhatIf, headline, inline_svg, svg, what_if_choices, write
+from dualmandate.report.figures.saving import svg_to_png
+from dualmandate.report.figures.twin import Cell
+from dualmandate.report.pages import rendered
+from dualmandate.report.plan_words import technology_words
+from dualmandate.report.preference_sections import preference_exhibits, preference_sections
+
+if TYPE_CHECKING:
+    from dualmandate.choice import Choice
+    from dualmandate.planning.plan import Plan
+
+PAGE, FIGURES = "dossier.html", "figures"
+JUDGMENTS = (
+    "population.neighbors",
+    "population.most_records",
+    "population.household",
+    "mechanism",
+    "preferences",
+    "limits",
+    "participation",
+    "horizon",
+    "markets",
+    "uncertainty",
+    "social_choice",
+)
+CONTENTS = (
+    ("choice", "The choice"),
+    ("guarantee", "The promise"),
+    ("reasons", "Why"),
+    ("regret", "If it is wrong"),
+    ("tables", "Each table"),
+    ("what-if", "Other weights"),
+    ("technologies", "Technologies"),
+    ("inputs", "Inputs and sources"),
+    ("notes", "Notes"),
+)
+
+
+def write_dossier(plan: Plan, directory: Path | str) -> tuple[Path, ...]:
+    """Write the page and its pictures (SVG and PNG, in a folder `figures`) for a plan; returns what was written.
+
+    Files of an earlier dossier in the directory are replaced; nothing else there is touched.
+    """
+    directory = Path(directory)
+    grid = what_if_choices(plan.frontier, plan.welfare, plan.limits)
+    drawn = (*exhibits_of(plan, grid), *preference_exhibits(plan), *extension_exhibits(plan))
+    exhibits = {exhibit.name: exhibit for exhibit in drawn}
+    written = [write(directory / PAGE, _page(plan, exhibits, grid).encode())]
+    for name, exhibit in exhibits.items():
+        drawing = svg(exhibit.wide)
+        written.append(write(directory / FIGURES / f"{name}.svg", drawing.encode()))
+        written.append(write(directory / FIGURES / f"{name}.png", svg_to_png(drawing)))
+    return tuple(written)
+
+
+def _page(plan: Plan, exhibits: Mapping[str, Exhibit], grid: WhatIf) -> str:
+    shown = {name: _shown(exhibit) for name, exhibit in exhibits.items()}
+    header, choice = plan.program.file.program, plan.choice
+    beyond = [*preference_sections(plan), *extension_sections(plan)]
+    return rendered(
+        "dossier.html",
+        name=header.name,
+        description=header.description,
+        loss=stated_loss(choice.loss),
+        contents=_contents(plan),
+        explanation=choice.explain().splitlines(),
+        numbers=_numbers(plan),
+        guarantee=plan.guarantee,
+        reasons=[shown["tangency"], shown["rates"], shown["welfare"]],
+        risks=[shown["regret"], shown["tornado"]],
+        consequences=shown["consequences"],
+        what_if=shown["what-if"],
+        technologies=[shown[name] for name in ("strategies", "technologies") if name in shown],
+        measured=technology_words(plan),
+        compared=_compared(plan),
+        inputs=_inputs(plan),
+        beyond=[(anchor, heading, lines, _belonging(shown, anchor)) for anchor, heading, lines in beyond],
+        notes=plan.notes,
+        sliders=_sliders(plan, grid),
+        last_step=len(grid.multiples) - 1,
+        digest=plan.digest,
+    )
+
+
+def _contents(plan: Plan) -> tuple[tuple[str, str], ...]:
+    """What the page holds: the sections of every plan, those that the program asks for, and notes."""
+    sections = (*preference_sections(plan), *extension_sections(plan))
+    beyond = tuple((anchor, heading) for anchor, heading, _ in sections)
+    return (*CONTENTS[:-2], *beyond, *(CONTENTS[-2:] if plan.notes else CONTENTS[-2:-1]))
+
+
+def _belonging(shown: Mapping[str, dict[str, Any]], anchor: str) -> list[dict[str, Any]]:
+    """The pictures of a section: the one named after it, and those whose names go on from there."""
+    return [one for name, one in shown.items() if name == anchor or name.startswith(f"{anchor}-")]
+
+
+def _shown(exhibit: Exhibit) -> dict[str, Any]:
+    from markupsafe import Markup
+
+    finding, units = headline(exhibit.wide)
+    return {
+        "name": exhibit.name,
+        "finding": finding,
+        "units": units,
+        "sentence": exhibit.sentence,
+        "wide": Markup(inline_svg(exhibit.wide, f"{exhibit.name}-wide")),
+        "narrow": Markup(inline_svg(exhibit.narrow, f"{exhibit.name}-narrow")),
+        "twin": exhibit.twin,
+    }
+
+
+def _numbers(plan: Plan) -> list[tuple[str, str]]:
+    """The few numbers to remember."""
+    choice, probability = plan.choice, plan.technology.producer.failure_probability
+    numbers = [("privacy loss", stated_loss(choice.loss))]
+    if probability is not None:
+        numbers += [("failure probability δ", number(probability)), ("spent, exactly", stated_loss(plan.loss))]
+    if choice.root_mean_squared_error is not None:
+        unit = plural(choice.tables[0].unit)
+        numbers.append(("typical error of a number", f"{number(choice.root_mean_squared_error)} {unit}"))
+    if choice.root_mean_squared_consequence is not None:
+        numbers.append(("what such an error comes to", money(choice.root_mean_squared_consequence)))
+    saved = plan.saving.dollars or 0.0
+    return [
+        *numbers,
+        ("cost in privacy", money(choice.privacy_cost)),
+        ("cost in errors", money(choice.data_loss)),
+        *([("saved against plain noise", money(saved))] if saved > 0 else []),
+        ("decided by", choice.bound_by),
+    ]
+
+
+def _compared(plan: Plan) -> Twin:
+    """What each technology would choose, beside what was chosen."""
+    rows: list[dict[str, Cell]] = []
+    for other in plan.comparisons:
+        row: dict[str, Cell] = {
+            "noise": other.noise,
+            "measured": MEASURED[other.strategy],
+            "marked": plan.uses(other),
+            "why": other.why or None,
+        }
+        if other.choice is not None:
+            row |= {
+                "loss": float(other.choice.loss),
+                "error": other.choice.root_mean_squared_error,
+                "consequence": other.choice.root_mean_squared_consequence,
+                "cost": -other.choice.welfare,
+            }
+        rows.append(row)
+    return Twin(
+        caption="What each technology would choose, and what society would then lose; the one used is set off",
+        columns=(
+            Column("noise", "noise", "text"),
+            Column("measured", "on", "text"),
+            Column("loss", f"chosen {plan.choice.currency}", "loss"),
+            Column("error", "typical error (RMSE)"),
+            Column("consequence", "what such an error comes to", "money"),
+            Column("cost", "cost to society", "money"),
+            Column("why", "no choice of its own, because", "text"),
+        ),
+        rows=tuple(rows),
+    )
+
+
+def _inputs(plan: Plan) -> tuple[Twin, Twin]:
+    """Every calibrated number of the program file, and every judgment stated beside them, by key."""
+    numbers: list[dict[str, Cell]] = []
+    judgments: list[dict[str, Cell]] = []
+    for key, stated in _stated(plan.program.file, ""):
+        if isinstance(stated, CalibratedNumber):
+            base = f" ({stated.time_base})" if stated.time_base else ""
+            row: dict[str, Cell] = {"key": key, "value": float(stated.value), "unit": plain_unit(stated.unit)}
+            numbers.append(row | {"source": stated.source + base})
+        elif key.startswith(JUDGMENTS) or ".fitness_for_use." in key:
+            words = stated if isinstance(stated, str) else plain_number(float(stated))
+            judgments.append({"key": key, "value": words})
+    name = Column("key", "key", "text")
+    return (
+        Twin(
+            caption="Calibrated numbers of the program file",
+            columns=(
+                name,
+                Column("value", "value", "stated"),
+                Column("unit", "unit", "text"),
+                Column("source", "source", "text"),
+            ),
+            rows=tuple(numbers),
+        ),
+        Twin(
+            caption="Judgments of the program file: law, policy and weights, which no source can settle",
+            columns=(name, Column("value", "stated", "text")),
+            rows=tuple(judgments),
+        ),
+    )
+
+
+def _stated(part: object, key: str) -> Iterator[tuple[str, CalibratedNumber | str | int | Fraction]]:
+    """Every number and word below a part of the program file, with its key."""
+    from pydantic import BaseModel
+
+    if isinstance(part, CalibratedNumber | str | int | Fraction):
+        yield key, part
+    elif isinstance(part, BaseModel):
+        for name in type(part).model_fields:
+            if name != "name":  # a table that has one stands under it
+                yield from _stated(getattr(part, name), f"{key}.{name}" if key else name)
+    elif isinstance(part, tuple) and part and all(isinstance(member, str) for member in part):
+        yield key, ", ".join(part)
+    elif isinstance(part, tuple):
+        for i, member in enumerate(part):
+            yield from _stated(member, f"{key} '{member.name}'" if hasattr(member, "name") else f"{key}[{i}]")
+
+
+def _sliders(plan: Plan, grid: WhatIf) -> dict[str, Any]:
+    """What the two sliders say and look up: words for each step, the choice at each ratio, the cost at each pair."""
+    weights = {group.relative_privacy_weight for group in plan.welfare.groups}
+    prices = {value.price if value.measure == "squared" else None for value in plan.welfare.table_values}
+    weight, price = weights.pop() if len(weights) == 1 else None, prices.pop() if len(prices) == 1 else None
+    times = [f"{plain_number(float(f'{multiple:.3g}'))} × as stated" for multiple in grid.multiples]
+    privacy = times if weight is None else [plain_number(float(f"{weight * m:.3g}")) for m in grid.multiples]
+    accuracy = times
+    if price is not None:
+        accuracy = [f"{plain_number(float(f'{price * m:.3g}'))} USD per USD²" for m in grid.multiples]
+    choices, place = [], 0
+    for made in grid.choices:
+        possible = not isinstance(made, Refusal)
+        choices.append({"words": _chosen_words(made), "place": place if possible else None})
+        place += possible
+    steps = range(len(grid.multiples))
+    costs = [[grid.cost(i, j) for j in steps] for i in steps]
+    return {
+        "privacy": "weight on privacy" if weight is None else "relative privacy weight",
+        "accuracy": "value of accuracy" if price is None else "price of squared misallocation",
+        "data": {
+            "privacy": privacy,
+            "accuracy": accuracy,
+            "choices": choices,
+            "cost": [["" if cost is None else f"Society loses {money(cost)} in all." for cost in row] for row in costs],
+        },
+    }
+
+
+def _chosen_words(made: Choice | Refusal) -> str:
+    """One choice of the grid in a sentence."""
+    if isinstance(made, Refusal):
+        return f"No choice: {made.what}."
+    words = f"The choice would be {stated_loss(made.loss)}, decided by {made.bound_by}"
+    if made.root_mean_squared_error is not None:
+        words += f", with a typical error of {number(made.root_mean_squared_error)} {plural(made.tables[0].unit)}"
+    if made.root_mean_squared_consequence is not None:
+        words += f", worth {money(made.root_mean_squared_consequence)}"
+    return f"{words}."

@@ -1,0 +1,250 @@
+"""A plan as a page of text that a board member reads in two minutes."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from dualmandate.choice import dollars, quantity
+from dualmandate.planning.technology import CELLS, MEASURED, OPTIMIZED, TABLES, in_words
+from dualmandate.population import Currency, plural, with_article
+from dualmandate.report.extension_words import extension_sections
+from dualmandate.report.preference_sections import preference_sections
+from dualmandate.semantics import sentences
+
+if TYPE_CHECKING:
+    from dualmandate.planning.plan import Plan
+    from dualmandate.planning.saving import Comparison
+
+WIDTH = 100
+MOST_ROWS = 6  # of a table of many rows; the rest is in plan.json
+SHOWN_PRIOR, SHOWN_BELIEFS = 0.01, 2  # being in the file, and which of two records
+SHOWN_MULTIPLES = (0.5, 2.0)
+NO_DIFFERENCE = 1e-9  # share of a cost
+_MEASURED = {OPTIMIZED: "an optimized strategy", TABLES: "the tables themselves", CELLS: "every cell"}
+
+
+def plan_words(plan: Plan) -> str:
+    """The whole page."""
+    program = plan.program
+    title = program.name if program.file.program.description is None else f"{program.name}: {_description(plan)}"
+    parts = [
+        [title],
+        _section("The choice", _wrapped(plan.choice.explain().splitlines())),
+        _section("The tables", _tables(plan)),
+        _section(f"What it means for {with_article(program.protection.unit)}", _meaning(plan)),
+        _section("The price of another choice", _regrets(plan)),
+        _section("What the choice rests on", _tornado(plan)),
+        _section("What is measured", _wrapped(technology_words(plan))),
+        _section("Other technologies", _comparisons(plan)),
+        *(_section(heading, _wrapped(lines)) for _, heading, lines in preference_sections(plan)),
+        *(_section(heading, _wrapped(lines)) for _, heading, lines in extension_sections(plan)),
+        _section("Notes", _wrapped(plan.notes)) if plan.notes else [],
+        _section("To be approved", _signed(plan)),
+    ]
+    return "\n\n".join("\n".join(lines) for lines in parts if lines)
+
+
+def _description(plan: Plan) -> str:
+    return plan.program.file.program.description or ""
+
+
+def _section(heading: str, lines: Iterable[str]) -> list[str]:
+    return [heading, *(f"  {line}" for line in lines)]
+
+
+def _wrapped(paragraphs: Iterable[str]) -> list[str]:
+    lines: list[str] = []
+    for paragraph in paragraphs:
+        lines += textwrap.wrap(paragraph, WIDTH - 4, initial_indent="- ", subsequent_indent="  ")
+    return lines
+
+
+def _tables(plan: Plan) -> list[str]:
+    rows = sorted(plan.tables, key=lambda table: -table.data_loss)
+    lines = _columns(
+        ["table", "numbers", "typical error", "95 in 100 within", "typical worth", "cost of errors"],
+        [
+            [
+                textwrap.shorten(table.table, 34, placeholder="…"),
+                f"{table.query_count:,}",
+                quantity(table.root_mean_squared_error, table.unit),
+                "±" + quantity(table.half_width, table.unit).removesuffix(f" {plural(table.unit)}"),
+                "–" if table.root_mean_squared_consequence is None else dollars(table.root_mean_squared_consequence),
+                dollars(table.data_loss),
+            ]
+            for table in rows[:MOST_ROWS]
+        ],
+    )
+    return [*lines, *_more(len(rows), "tables")]
+
+
+def _meaning(plan: Plan) -> list[str]:
+    promise = plan.guarantee
+    losses = "; ".join(f"{group.label}: {group.words}" for group in promise.losses)
+    return _wrapped(
+        [
+            f"Protected: {_lowered(promise.protected)} Cannot be told apart: {_lowered(promise.indistinguishable)}",
+            f"Privacy loss: {losses}.",
+            *_beliefs(plan),
+            *(f"Not protected: {_lowered(line)}" for line in promise.not_protected),
+            promise.assumption,
+        ]
+    )
+
+
+def _lowered(sentence: str) -> str:
+    return sentence[:1].lower() + sentence[1:]
+
+
+def _raised(sentence: str) -> str:
+    return sentence[:1].upper() + sentence[1:]
+
+
+def _beliefs(plan: Plan) -> tuple[str, ...]:
+    """What somebody may come to think, for one prior belief instead of three; the rest stands in the dossier."""
+    probability = plan.program.file.mechanism.failure_probability
+    if plan.loss.currency is Currency.RHO and probability is None:
+        return plan.guarantee.beliefs
+    return sentences(
+        plan.loss,
+        plan.program.protection,
+        priors=(SHOWN_PRIOR,),
+        failure_probability=None if probability is None else float(probability),
+    )[:SHOWN_BELIEFS]
+
+
+def _regrets(plan: Plan) -> list[str]:
+    currency = plan.choice.currency
+    rows = [row for row in plan.regrets if any(abs(row.multiple - shown) < 1e-9 for shown in SHOWN_MULTIPLES)]
+    return _wrapped(
+        f"{currency} = {row.epsilon:.4g} ({row.multiple:g} times the choice) would "
+        + (f"cost society {dollars(row.absolute)} more" if row.absolute >= 0 else "be better, but is not allowed")
+        + f" ({row.relative:+,.1%})."
+        for row in rows
+    )
+
+
+def _tornado(plan: Plan) -> list[str]:
+    rows = [row for row in plan.tornado if row.swing > 1e-9 * plan.choice.epsilon]
+    lines = _columns(
+        ["a tenth either way", "now", "lower", "higher"],
+        [
+            [
+                row.name,
+                f"{row.value:,.10g} {row.unit}".rstrip(),
+                "no optimum" if row.low.epsilon is None else f"{row.low.epsilon:.4g}",
+                "no optimum" if row.high.epsilon is None else f"{row.high.epsilon:.4g}",
+            ]
+            for row in rows[:MOST_ROWS]
+        ],
+    )
+    return [*lines, *_more(len(rows), "inputs")] if rows else ["nothing stated moves it: a limit decides."]
+
+
+def technology_words(plan: Plan) -> tuple[str, ...]:
+    """What is measured, how near to the best possible, and what that saves."""
+    return (*_measured(plan), *_saving(plan))
+
+
+def _measured(plan: Plan) -> list[str]:
+    """What gets noise, how many numbers that are, and how near to the best possible."""
+    found = plan.technology.producer.found
+    if not found:
+        measured = f"Measured: {_MEASURED[plan.technology.strategy]}"
+        if _at_the_limit(plan):
+            return [f"{measured}. No matrix mechanism with {plan.technology.noise} noise errs less."]
+        looked = plan.saving.optimized is not None and not plan.program.file.mechanism.states_strategy
+        return [f"{measured}{', because no strategy was found that is worth its trouble' if looked else ''}."]
+    lines = [
+        ("" if len(found) == 1 else f"For '{group}': ")
+        + f"{strategy.exact.rows:,} measurements. {_raised(strategy.description)}. Errors are {strategy.gap}."
+        for group, strategy in found.items()
+    ]
+    return [*lines[:MOST_ROWS], *_more(len(lines), "groups")]
+
+
+def _saving(plan: Plan) -> Iterator[str]:
+    """What errors cost beside plain noise on the tables, and at least."""
+    saving, currency = plan.saving, plan.choice.currency
+    naive, used, least = (saving.at_choice[name] for name in ("naive", "used", "least"))
+    assert used is not None
+    plain, alone = in_words(saving.naive.noise, saving.naive.strategy), saving.naive.choice
+    if saving.dollars is not None and naive is not None and not plan.uses(saving.naive):
+        verb, share = ("saves", 1 - used / naive) if saving.dollars >= 0 else ("costs", used / naive - 1)
+        yield (
+            f"At this {currency} errors would cost {dollars(naive)} with {plain}: the technology in use {verb} "
+            f"{dollars(abs(saving.dollars))}{'' if saving.dollars >= 0 else ' more'} ({share:.1%})."
+        )
+        if alone is not None:
+            more = plan.choice.welfare - alone.welfare
+            lost = f"{dollars(abs(more))} {'more' if more >= 0 else 'less'}"
+            yield f"Alone that would choose {currency} = {alone.epsilon:.4g}, and society would lose {lost}."
+    if least is not None and saving.limit is not None and not _at_the_limit(plan):
+        yield f"No strategy brings errors below {dollars(least)} here; that holds for {saving.limit.bound.valid_for}."
+
+
+def _at_the_limit(plan: Plan) -> bool:
+    """Whether errors cost no more than they must, whatever is measured."""
+    used, least = plan.saving.at_choice["used"], plan.saving.at_choice["least"]
+    return used is not None and least is not None and used <= least * (1 + NO_DIFFERENCE)
+
+
+def _comparisons(plan: Plan) -> list[str]:
+    """What others would choose; whatever else can be measured with the same noise only where it makes a difference."""
+    able = [row for row in plan.comparisons if row.choice is not None and (plan.uses(row) or _differs(plan, row))]
+    lines = _columns(
+        ["noise", "on", str(plan.choice.currency), "typical error", "society loses"],
+        [
+            [
+                row.noise + (" (chosen)" if plan.uses(row) else ""),
+                MEASURED[row.strategy],
+                f"{row.choice.epsilon:.6g}",
+                "–" if row.choice.root_mean_squared_error is None else f"{row.choice.root_mean_squared_error:.4g}",
+                dollars(-row.choice.welfare),
+            ]
+            for row in able
+            if row.choice is not None
+        ],
+    )
+    unable = [row for row in plan.comparisons if row.choice is None]
+    return [*lines, *_wrapped(f"{in_words(row.noise, row.strategy)}: {row.why}." for row in unable)]
+
+
+def _differs(plan: Plan, row: Comparison) -> bool:
+    welfare = plan.choice.welfare if row.choice is None else row.choice.welfare
+    return row.noise != plan.technology.noise or abs(welfare / plan.choice.welfare - 1) > NO_DIFFERENCE
+
+
+def _signed(plan: Plan) -> list[str]:
+    shares = plan.allocation.items() if len(plan.allocation) > 1 else ()
+    split = [f"{group}: {float(share):.8g}" for group, share in shares]
+    return [
+        f"loss    {plan.loss.currency} = {plan.loss.exact()}, spent from the account '{_account(plan)}'",
+        *(f"        of it {line}" for line in split[:MOST_ROWS]),
+        *(f"        {line}" for line in _more(len(split), "groups")),
+        f"noise   {plan.technology.noise}, on {_MEASURED[plan.technology.strategy]}",
+        f"digest  {plan.digest}",
+    ]
+
+
+def _account(plan: Plan) -> str:
+    return plan.program.file.population.account
+
+
+def _more(count: int, what: str) -> list[str]:
+    rest = count - MOST_ROWS
+    return [f"… and {rest:,} more {what.removesuffix('s') if rest == 1 else what}, in plan.json"] if rest > 0 else []
+
+
+def _columns(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """Rows under heads: the first column left, the others right."""
+    widths = [max(len(row[column]) for row in [heads, *rows]) for column in range(len(heads))]
+    return [
+        "  ".join(
+            cell.ljust(width) if column == 0 else cell.rjust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in [heads, *rows]
+    ]

@@ -1,0 +1,184 @@
+"""The page of a release: what is published, what is promised, how it was made, and how to check it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
+from itertools import islice, product
+from typing import Any
+
+from dualmandate.population import Currency, PrivacyLoss, plural
+from dualmandate.population.wording import number, stated_loss
+from dualmandate.publication.measurements import Glance
+from dualmandate.report.figures import Column, Twin
+from dualmandate.report.figures.twin import Cell
+from dualmandate.report.pages import rendered
+
+MOST_SAMPLES = 6  # tables
+CONTENTS = (("tables", "Tables"), ("guarantee", "The promise"), ("noise", "The noise"), ("check", "Checking"))
+EFFECTS = {
+    "unbiased_bias": "bias of estimates",
+    "consistent_bias": "bias of whole numbers",
+    "unbiased_error": "error of estimates",
+    "consistent_error": "error of whole numbers",
+}
+READING = (
+    "Three things are published. Measurements are whole numbers with exact noise. Estimates are the best linear "
+    "unbiased combinations of them, each with a standard error: intervals are for these. The tables in whole numbers "
+    "are made from the estimates so that nothing is below 0 and everything adds up; that adjusts them, most where "
+    "counts are small, and no interval is stated for them."
+)
+
+
+def release_page(facts: Mapping[str, Any], tables: Sequence[Glance]) -> str:
+    """The page, from what `release.json` says and from the first numbers of each table."""
+    loss = PrivacyLoss(Fraction(facts["loss"]["exact"]), Currency(facts["loss"]["currency"]))
+    cells = sum(table.cells for table in tables)
+    return rendered(
+        "release.html",
+        name=facts["program"],
+        facts=facts,
+        loss=stated_loss(loss),
+        contents=CONTENTS,
+        summary=f"{_counted(len(tables), 'table')} with {_counted(cells, 'number')}, "
+        f"at a privacy loss of {stated_loss(loss)} for each {facts['unit']}.",
+        tables=_listed(facts, tables),
+        reading=READING,
+        samples=[_sample(table) for table in tables[:MOST_SAMPLES]],
+        made=list(_made(facts)),
+        noises=_noises(facts),
+        numbers=[
+            ("entry of the ledger", f"{facts['ledger_head']['sequence']:,}"),
+            ("sampler", f"version {facts['versions']['sampler']}"),
+            ("state of the data", facts["snapshot"]),
+        ],
+        effects=_effects(facts),
+        files=_files(facts),
+        versions=_versions(facts),
+    )
+
+
+def _listed(facts: Mapping[str, Any], tables: Sequence[Glance]) -> Twin:
+    files = {table["name"]: table for table in facts["tables"]}
+    rows: list[dict[str, Cell]] = [
+        {
+            "table": table.first.name,
+            "numbers": float(table.cells),
+            "unit": plural(table.first.unit),
+            "error": table.typical_error,
+            "exact": "exact" if files[table.first.name]["exact"] else None,
+            "file": files[table.first.name].get("csv") or files[table.first.name]["estimates"],
+        }
+        for table in tables
+    ]
+    return Twin(
+        caption="The tables of this release",
+        columns=(
+            Column("table", "table", "text"),
+            Column("numbers", "numbers", "count"),
+            Column("unit", "in", "text"),
+            Column("error", "typical standard error"),
+            Column("exact", "without noise", "text"),
+            Column("file", "file", "text"),
+        ),
+        rows=tuple(rows),
+    )
+
+
+def _sample(glance: Glance) -> Twin:
+    table, rows = glance.first, list[dict[str, Cell]]()
+    for place, labels in enumerate(islice(product(*table.labels), len(table.estimates))):
+        row: dict[str, Cell] = {f"label {i}": label for i, label in enumerate(labels)}
+        row["estimate"] = f"{table.estimates[place]:,.2f}"
+        row["error"] = f"{table.standard_errors[place]:,.2f}"
+        row["value"] = None if table.values is None else f"{table.values[place]:,}"
+        rows.append(row)
+    left = glance.cells - len(rows)
+    return Twin(
+        caption=f"{table.name}" + (f": the first {len(rows)} of {glance.cells:,}" if left else ""),
+        columns=(
+            *(Column(f"label {i}", name, "text") for i, name in enumerate(table.columns)),
+            Column("value", "published"),
+            Column("estimate", "estimate"),
+            Column("error", "standard error"),
+        ),
+        rows=tuple(rows),
+    )
+
+
+def _made(facts: Mapping[str, Any]) -> Iterator[str]:
+    rows = sum(group["rows"] for group in facts["groups"])
+    yield (
+        f"{_counted(rows, 'whole number')} were measured, each with independent noise that is drawn exactly from a "
+        "discrete law with a rational parameter; the loss of all of them together is exactly the one stated."
+    )
+    if facts["invariants"]:
+        yield f"Published without any noise: {', '.join(facts['invariants'])}."
+    yield facts["consistency"]
+
+
+def _noises(facts: Mapping[str, Any]) -> Twin:
+    rows: list[dict[str, Cell]] = []
+    for group in facts["groups"]:
+        parameters = [Fraction(kind["parameter"]) for kind in group["noises"]]
+        least, most = number(float(min(parameters))), number(float(max(parameters)))
+        law = group["noises"][0]["law"]
+        rows.append(
+            {
+                "group": group["name"],
+                "rows": float(group["rows"]),
+                "loss": group["loss"],
+                "law": f"discrete {'Laplace, scale' if law == 'laplace' else 'Gaussian, σ²'}",
+                "parameter": least if least == most else f"{least} to {most}",
+            }
+        )
+    return Twin(
+        caption="What was measured together, and with which noise; exact parameters stand in release.json",
+        columns=(
+            Column("group", "measured together", "text"),
+            Column("rows", "measurements", "count"),
+            Column("loss", "loss", "text"),
+            Column("law", "noise", "text"),
+            Column("parameter", "parameter", "text"),
+        ),
+        rows=tuple(rows),
+    )
+
+
+def _effects(facts: Mapping[str, Any]) -> Twin | None:
+    """What making the tables whole did, simulated on themselves."""
+    rows: list[dict[str, Cell]] = []
+    for each in facts["consistency_effects"]:
+        span = f"{each['least']:,}" if each["most"] == each["least"] else f"{each['least']:,} to {each['most'] or 0:,}"
+        row: dict[str, Cell] = {key: f"{each[key]:.2f}" for key in EFFECTS}
+        span = f"{each['least']:,} and more" if each["most"] is None else span
+        rows.append(row | {"table": each["table"], "span": span, "cells": float(each["cells"])})
+    if not rows:
+        return None
+    return Twin(
+        caption="Bias and root mean squared error of estimates and of whole numbers, by the true count: simulated "
+        "releases of the published whole numbers, as if these were the truth",
+        columns=(
+            Column("table", "table", "text"),
+            Column("span", "true count", "text"),
+            Column("cells", "numbers", "count"),
+            *(Column(key, heading) for key, heading in EFFECTS.items()),
+        ),
+        rows=tuple(rows),
+    )
+
+
+def _files(facts: Mapping[str, Any]) -> Twin:
+    rows: list[dict[str, Cell]] = [{"file": name, "digest": digest} for name, digest in facts["files"].items()]
+    columns = (Column("file", "file", "text"), Column("digest", "SHA-256", "text"))
+    return Twin(caption="Files of this release", columns=columns, rows=tuple(rows))
+
+
+def _versions(facts: Mapping[str, Any]) -> Twin:
+    rows: list[dict[str, Cell]] = [{"what": name, "version": str(each)} for name, each in facts["versions"].items()]
+    columns = (Column("what", "software or format", "text"), Column("version", "version", "text"))
+    return Twin(caption="Versions", columns=columns, rows=tuple(rows))
+
+
+def _counted(count: int, word: str) -> str:
+    return f"{count:,} {word if count == 1 else plural(word)}"

@@ -1,0 +1,226 @@
+"""From `[questionnaire]` to what is asked: the design, an answer sheet, a web form, and how many must answer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from dualmandate.elicitation.coding import BeliefScale, cost_per_parameter
+from dualmandate.elicitation.power import CUBE_ROOT, Precision
+from dualmandate.elicitation.questionnaire import (
+    Asked,
+    Columns,
+    Questionnaire,
+    ShownAttribute,
+    accuracy_attribute,
+    amount,
+    price_attribute,
+    privacy_attribute,
+    questionnaire_of,
+)
+from dualmandate.errors import InvalidValue, MissingKey
+from dualmandate.population import Neighbors
+from dualmandate.semantics.posterior import Secret
+from dualmandate.survey.questionnaire_schema import QuestionnaireTable
+from dualmandate.survey.schema import SurveyAttribute
+from dualmandate.survey.survey_file import Survey
+
+UNCERTAINTY, SPREAD, WITHIN, CONFIDENCE = 0.5, 1.0, 0.2, 0.95  # where the file says nothing
+
+
+@dataclass(frozen=True, eq=False)
+class Asking:
+    """A questionnaire that can be handed out. All of it is public: nobody has answered yet."""
+
+    survey: Survey
+    questionnaire: Questionnaire
+    precision: Precision
+
+    @property
+    def respondents(self) -> int:
+        """How many must answer."""
+        return self.questionnaire.respondents(self.precision)
+
+    def words(self) -> str:
+        """What will be asked, how good that is, and how many must answer."""
+        asked, design = self.questionnaire, self.questionnaire.design
+        variation = asked.coefficient_of_variation()
+        tasks, alternatives, _ = design.levels.shape
+        lines = [
+            f"{asked.title}: {tasks} tasks of {alternatives} alternatives in {design.blocks} blocks; a respondent "
+            f"answers {asked.tasks_each}.",
+            f"D-error {design.error:.4g} for one respondent (smaller is better; coefficients per range of levels).",
+            "How often each level is shown:",
+            *(
+                f"  {attribute.name}: "
+                + ", ".join(f"{words} {count}×" for words, count in zip(attribute.words, counts, strict=True))
+                for attribute, counts in zip(asked.attributes, design.balance().values(), strict=True)
+            ),
+            f"Ask {self.respondents:,} people: epsilon will then be known within ±{self.precision.within:.0%} with "
+            f"confidence {self.precision.confidence:g}, if tastes are as expected and all else is known.",
+            f"That rests on a coefficient of variation of {variation:.3g} for one respondent: costs that differ by "
+            f"{asked.spread:g} of their mean among people, the rest from chance in their choices.",
+        ]
+        return "\n".join(lines)
+
+    def document(self) -> dict[str, object]:
+        """The questionnaire as the JSON document `questionnaire/1`."""
+        asked, design = self.questionnaire, self.questionnaire.design
+        balance = design.balance()
+        return {
+            "schema": "questionnaire/1",
+            "label": "public",
+            "title": asked.title,
+            "tasks": int(design.levels.shape[0]),
+            "alternatives": int(design.levels.shape[1]),
+            "blocks": design.blocks,
+            "tasks_each": asked.tasks_each,
+            "d_error": design.error,
+            "attributes": [
+                {
+                    "name": attribute.name,
+                    "role": attribute.role,
+                    "levels": [
+                        {"words": words, "recorded": recorded, "shown": shown}
+                        for words, recorded, shown in zip(
+                            attribute.words, attribute.recorded, balance[attribute.name], strict=True
+                        )
+                    ],
+                }
+                for attribute in asked.attributes
+            ],
+            "respondents": self.respondents,
+            "coefficient_of_variation": asked.coefficient_of_variation(),
+            "within": self.precision.within,
+            "confidence": self.precision.confidence,
+        }
+
+
+def asking_of(survey: Survey) -> Asking:
+    """The questionnaire of a survey file, designed; refused where the file does not say what to ask."""
+    table, document = survey.file.questionnaire, survey.document
+    if table is None:
+        raise MissingKey(
+            "the survey does not state 'questionnaire'",
+            why="what to ask is designed from levels and from what is expected",
+            instead="write a table [questionnaire], and levels for each attribute",
+            where=document.place(("questionnaire",)),
+        )
+    if survey.file.survey.kind != "choice":
+        raise InvalidValue(
+            f'kind = "{survey.file.survey.kind}" cannot be designed',
+            why="a questionnaire is made of choices between alternatives",
+            instead='write kind = "choice"',
+            where=document.place(("survey", "kind")),
+        )
+    shown = [_shown(survey, name, attribute) for name, attribute in survey.file.attributes.items()]
+    unknown = next((name for name in table.expected if name not in survey.file.attributes), None)
+    if unknown is not None:
+        raise InvalidValue(
+            f"there is no attribute '{unknown}' to expect anything of",
+            why=f"the attributes are {', '.join(survey.file.attributes)}",
+            instead="name one of them, without the price",
+            where=document.place(("questionnaire", "expected", unknown)),
+        )
+    columns = survey.file.survey
+    with document.at("questionnaire"):
+        made = questionnaire_of(
+            table.title,
+            shown,
+            _asked(table),
+            columns=Columns(
+                columns.respondent or "id",
+                columns.task or "task",
+                columns.alternative or "alternative",
+                columns.chosen or "chosen",
+            ),
+        )
+        precision = Precision(
+            _float(table.within, WITHIN), _float(table.confidence, CONFIDENCE), _float(table.elasticity, CUBE_ROOT)
+        )
+    return Asking(survey, made, precision)
+
+
+def belief_scale(attribute: SurveyAttribute) -> BeliefScale:
+    """How this privacy loss was told as a belief."""
+    assert attribute.prior is not None
+    return BeliefScale(float(attribute.prior), Secret(attribute.secret), Neighbors(attribute.neighbors))
+
+
+def _asked(table: QuestionnaireTable) -> Asked:
+    return Asked(
+        expected={name: float(value) for name, value in table.expected.items()},
+        choice_noise=float(table.choice_noise),
+        tasks=table.tasks,
+        alternatives=table.alternatives,
+        blocks=table.blocks,
+        uncertainty=_float(table.uncertainty, UNCERTAINTY),
+        spread=_float(table.spread, SPREAD),
+        seed=table.seed,
+    )
+
+
+def _shown(survey: Survey, name: str, attribute: SurveyAttribute) -> ShownAttribute:
+    document, key = survey.document, ("attributes", name)
+    if not attribute.levels:
+        raise MissingKey(
+            f"'attributes.{name}' does not state 'levels'",
+            why="a questionnaire shows levels",
+            instead="write levels = [ … ], two or more",
+            where=document.place((*key, "levels")),
+        )
+    levels = [float(level) for level in attribute.levels]
+    with document.at(*key, "levels"):
+        made = _by_role(survey, name, attribute, levels)
+        if attribute.recorded_as == "posterior":  # a belief that is read back as the loss that the words say
+            scale = belief_scale(attribute)
+            beliefs = (max(float(f"{scale.highest(loss):.10g}"), scale.prior) for loss in made.recorded)
+            made = replace(made, recorded=tuple(beliefs))
+        made.designed  # noqa: B018 - refused where levels repeat
+    if not attribute.words:
+        return made
+    return ShownAttribute(
+        made.name, made.column, made.role, made.heading, attribute.words, made.recorded, made.regressors
+    )
+
+
+def _by_role(survey: Survey, name: str, attribute: SurveyAttribute, levels: list[float]) -> ShownAttribute:
+    column, heading, unit = attribute.column, attribute.heading, attribute.unit or ""
+    if min(levels) < 0 and attribute.role != "other":
+        raise InvalidValue(
+            f"a level of '{name}' is below 0",
+            why="prices, errors and privacy losses are not negative",
+            instead="write levels of at least 0",
+        )
+    if attribute.role == "privacy loss":
+        if attribute.stated_as == "epsilon":
+            words = tuple(f"epsilon = {level:g}" for level in levels)
+            form = survey.file.report.information_utility
+            prior = None if attribute.prior is None else float(attribute.prior)
+            if form == "posterior" and prior is None:
+                raise MissingKey(
+                    f"'attributes.{name}' does not state 'prior'",
+                    why="the posterior form prices how far a belief may move, so it must know where the belief starts",
+                    instead="write prior = 0.01",
+                    where=survey.document.place(("attributes", name, "prior")),
+                )
+            enters = tuple(float(value) for value in cost_per_parameter(form, levels, prior))
+            return ShownAttribute(name, column, "privacy loss", heading or "Privacy loss", words, tuple(levels), enters)
+        return privacy_attribute(
+            name,
+            levels,
+            scale=belief_scale(attribute),
+            form=survey.file.report.information_utility,
+            column=column,
+            heading=heading,
+        )
+    if attribute.role == "accuracy":
+        return accuracy_attribute(name, levels, unit=unit, measure=attribute.measure, column=column, heading=heading)
+    if attribute.role == "price":
+        base = attribute.time_base or survey.file.report.time_base
+        return price_attribute(name, levels, unit=unit, time_base=base, column=column, heading=heading)
+    words = tuple(amount(level, unit).strip() for level in levels)
+    return ShownAttribute(name, column, "other", heading or name, words, tuple(levels), tuple(levels))
+
+
+def _float(number: object, default: float) -> float:
+    return default if number is None else float(number)  # type: ignore[arg-type]

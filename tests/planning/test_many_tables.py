@@ -1,0 +1,70 @@
+"""Programs that stretch a plan: many tables, one whose fitness for use decides, errors that take long to work out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dualmandate.planning.plan import MANY_TABLES, MOST_MOVED
+from dualmandate.planning.program import load
+from dualmandate.report.plan_document import plan_document
+
+TABLE = """
+[[workload]]
+name = "table {number}"
+by = ["sex"]
+where = {{ age = {age} }}
+value_of_accuracy = {{ value = {value}, unit = "USD per person^2", source = "assumed" }}
+"""
+
+
+@pytest.fixture
+def many(survey: Any) -> Path:
+    path: Path = survey()
+    tables = "".join(TABLE.format(number=i, age=i % 10, value=1000 + i) for i in range(MANY_TABLES))
+    path.write_text(path.read_text(encoding="utf-8") + tables, encoding="utf-8")
+    return path
+
+
+def test_of_many_tables_the_costliest_are_named_and_moved(many: Path) -> None:
+    plan = load(many).plan()
+    moved = {row.name for row in plan.tornado if row.name.startswith("value_of_accuracy")}
+    assert len(moved) == MOST_MOVED
+    assert f"value_of_accuracy of table {MANY_TABLES - 1}" in moved
+    assert any(f"for the {MOST_MOVED} tables whose errors cost most, not for the other 23." in n for n in plan.notes)
+    lines = [line for line in plan.choice.explain().splitlines() if line.startswith("It buys ")]
+    assert len(lines) == 9
+    assert lines[-1].startswith("It buys 35 more tables, ")
+    costs = [table.data_loss for table in plan.tables]
+    assert sum(costs) == pytest.approx(plan.choice.data_loss)
+
+
+def test_fitness_for_use_of_one_table_among_several_measured_apart_is_remarked(survey: Any) -> None:
+    fit = ('by = ["age"]\n', 'by = ["age"]\nfitness_for_use = { largest_root_mean_squared_error = 0.1 }\n')
+    apart = ('noise = "laplace"', 'noise = "laplace"\nmeasured = "apart"')
+    plan = load(survey(fit, apart)).plan()
+    assert plan.choice.bound_by == "fitness for use"
+    assert any("with a higher value it gets a larger share" in note for note in plan.notes)
+    dearer = ('value = 100, unit = "USD per person^2", source = "assumed" }\n\n[[workload]]\nname = "inc',)
+    valued = (dearer[0], dearer[0].replace("100", "900"))
+    assert load(survey(fit, apart, valued)).plan().choice.epsilon < plan.choice.epsilon, "what the note says is so"
+    together = load(survey(fit)).plan()
+    assert not any("larger share" in note for note in together.notes)
+
+
+def test_where_errors_take_long_the_others_are_compared_at_the_choice(survey: Any) -> None:
+    absolute = ('unit = "USD per person^2"', 'unit = "USD per person"')
+    path = survey(
+        ('by = ["county", "sex"]\n', 'by = ["county", "sex"]\nloss = "absolute"\n'),
+        absolute,
+        ('noise = "laplace"\nstrategy = "workload"', 'noise = "best"\nstrategy = "identity"'),
+        ("income = { lower = 0, upper = 200, grid = 10 }", "income = { lower = 0, upper = 20, grid = 10 }"),
+    )
+    plan = load(path).plan()
+    rows = {row.noise: row for row in plan.comparisons if row.strategy == "identity"}
+    assert [noise for noise, row in rows.items() if row.choice is not None] == [plan.technology.noise]
+    beaten = next(row for noise, row in rows.items() if noise in ("laplace", "staircase") and row.choice is None)
+    assert beaten.why.startswith("at the same epsilon its errors cost USD ")
+    assert {row["noise"] for row in plan_document(plan)["technologies"]} == set(rows)  # type: ignore[attr-defined]

@@ -1,0 +1,106 @@
+"""A plan that was written down is read back, and refused once anything that matters was changed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dualmandate.errors import InvalidFile
+from dualmandate.mechanism.strategy.fingerprint import strategy_digest
+from dualmandate.planning.digest import digest_of
+from dualmandate.planning.program import load
+from dualmandate.planning.saved_plan import load_plan
+from dualmandate.report.plan_document import plan_document
+
+
+@pytest.fixture
+def plan_file(title_i: Path) -> Path:
+    path = title_i.parent / "plan.json"
+    path.write_text(json.dumps(plan_document(load(title_i).plan())), encoding="utf-8")
+    return path
+
+
+def rewritten(path: Path, change: Any) -> Path:
+    document = json.loads(path.read_text(encoding="utf-8"))
+    change(document)
+    path.write_text(json.dumps(document), encoding="utf-8")
+    return path
+
+
+def test_round_trip(plan_file: Path, title_i: Path) -> None:
+    saved, plan = load_plan(plan_file), load(title_i).plan()
+    assert saved.digest == plan.digest
+    assert saved.loss == plan.loss
+    assert saved.account == "school children"
+    assert saved.program == "title-i"
+
+
+def test_the_strategy_that_was_found_is_signed(title_i: Path) -> None:
+    text = title_i.read_text(encoding="utf-8").replace('noise = "laplace"', 'noise = "laplace"\nstrategy = "optimized"')
+    title_i.write_text(text, encoding="utf-8")
+    plan = load(title_i).plan()
+    path = title_i.parent / "plan.json"
+    path.write_text(json.dumps(plan_document(plan)), encoding="utf-8")
+    digest = strategy_digest(plan.technology.producer.found["all"].exact)
+    assert load_plan(path).strategies == {"eligible children by district": digest}
+
+    def set_strategy(document: Any) -> None:
+        document["strategies"][0]["digest"] = "0" * 64
+
+    with pytest.raises(InvalidFile, match="was changed"):
+        load_plan(rewritten(path, set_strategy))
+
+
+def set_loss(document: Any) -> None:
+    document["exact"]["loss"]["amount"] = "5"
+
+
+def set_shown_loss(document: Any) -> None:
+    document["loss"]["exact"] = "5"
+
+
+def set_account(document: Any) -> None:
+    document["program"]["account"] = "nobody"
+
+
+def set_digest(document: Any) -> None:
+    document["digest"] = "0" * 64
+
+
+def drop_exact(document: Any) -> None:
+    del document["exact"]
+
+
+@pytest.mark.parametrize("change", [set_loss, set_shown_loss, set_account, set_digest, drop_exact])
+def test_changed_plans_are_refused(plan_file: Path, change: Any) -> None:
+    with pytest.raises(InvalidFile, match="was changed") as caught:
+        load_plan(rewritten(plan_file, change))
+    assert caught.value.where is not None
+    assert caught.value.where.file == str(plan_file)
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (b"", "not JSON"),
+        (b"\xff", "not JSON"),
+        (b"[" * 100_000, "not JSON"),
+        (b"[]", "schema plan/1"),
+        (b'{"schema": "plan/2"}', "schema plan/1"),
+        (json.dumps({"schema": "plan/1", "exact": {}, "digest": digest_of({})}).encode(), "lacks what a plan says"),
+    ],
+)
+def test_files_that_are_no_plans(tmp_path: Path, content: bytes, why: str) -> None:
+    path = tmp_path / "plan.json"
+    path.write_bytes(content)
+    with pytest.raises(InvalidFile) as caught:
+        load_plan(path)
+    assert why in caught.value.why
+
+
+def test_missing_plan(tmp_path: Path) -> None:
+    with pytest.raises(InvalidFile, match="cannot be read"):
+        load_plan(tmp_path / "plan.json")

@@ -1,0 +1,157 @@
+"""Frontiers small enough to check by hand: c/ε² a table, and its geometric twin, with the protocol's methods only."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from dualmandate.choice import BoundedCost, Choice, Limits, LinearCost, SocialWelfare, TableValue, choose
+from dualmandate.choice.information import InformationUtility
+from dualmandate.frontier.frontier import Measure
+from dualmandate.population import Currency
+from dualmandate.report.figures.saving import Picture
+
+DISTRICTS = "eligible children by district"
+
+
+@dataclass(frozen=True)
+class SmallFrontier:
+    """Noise of variance 2/ε² (Laplace), or 1/(2 sinh²(ε/2)) (geometric), on every number of every table."""
+
+    name: str
+    query_counts: Mapping[str, int]
+    currency: Currency = Currency.EPSILON
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        return tuple(self.query_counts)
+
+    def table_losses(self, loss: float, measure: Measure = "squared") -> dict[str, float]:
+        each = self._variance(loss) if measure == "squared" else 1 / loss
+        return {table: count * each for table, count in self.query_counts.items()}
+
+    def table_slopes(self, loss: float, measure: Measure = "squared") -> dict[str, float]:
+        each = self._slope(loss) if measure == "squared" else -1 / loss**2
+        return {table: count * each for table, count in self.query_counts.items()}
+
+    def expected_squared_error(self, loss: float) -> float:
+        return math.fsum(self.table_losses(loss).values())
+
+    def accuracy(self, loss: float) -> float:
+        return -self.expected_squared_error(loss)
+
+    def marginal_rate_of_transformation(self, loss: float) -> float:
+        return -math.fsum(self.table_slopes(loss).values())
+
+    def second_derivative(self, loss: float) -> float:
+        raise NotImplementedError
+
+    def epsilon_for(self, accuracy: float) -> float:
+        raise NotImplementedError
+
+    def technology(self, loss: float) -> str:
+        return self.name
+
+    def allocation(self, loss: float) -> dict[str, float]:
+        return {"all": loss}
+
+    def _variance(self, loss: float) -> float:
+        return 2 / loss**2 if self.name == "laplace" else 1 / (2 * math.sinh(loss / 2) ** 2)
+
+    def _slope(self, loss: float) -> float:
+        if self.name == "laplace":
+            return -4 / loss**3
+        return -math.cosh(loss / 2) / (2 * math.sinh(loss / 2) ** 3)
+
+
+def title_i_welfare(cost: InformationUtility | None = None) -> SocialWelfare:
+    """46 million children at 1,400 USD per epsilon against squared errors of 13,000 districts at 2e7 USD each."""
+    value = TableValue(DISTRICTS, 2e7, unit="child", consequence=2e7, price=1.0)
+    return SocialWelfare.uniform(46e6, cost or LinearCost(1400.0), table_values=(value,), protected_unit="child")
+
+
+@dataclass(frozen=True)
+class Case:
+    """A frontier, preferences, limits and the choice that follows."""
+
+    frontier: SmallFrontier
+    welfare: SocialWelfare
+    limits: Limits
+    choice: Choice
+
+    @classmethod
+    def of(cls, welfare: SocialWelfare, limits: Limits | None = None, frontier: SmallFrontier | None = None) -> Case:
+        frontier, limits = frontier or SmallFrontier("laplace", {DISTRICTS: 13_000}), limits or Limits()
+        return cls(frontier, welfare, limits, choose(frontier, welfare, limits))
+
+
+@pytest.fixture(scope="session")
+def laplace() -> SmallFrontier:
+    return SmallFrontier("laplace", {DISTRICTS: 13_000})
+
+
+@pytest.fixture(scope="session")
+def geometric() -> SmallFrontier:
+    return SmallFrontier("geometric", {DISTRICTS: 13_000})
+
+
+@pytest.fixture(scope="session")
+def title_i() -> Case:
+    return Case.of(title_i_welfare())
+
+
+@pytest.fixture(scope="session")
+def capped() -> Case:
+    return Case.of(title_i_welfare(), Limits(largest_epsilon=2.0))
+
+
+@pytest.fixture(scope="session")
+def fit_for_use() -> Case:
+    return Case.of(title_i_welfare(), Limits(consequence_floors={DISTRICTS: 2000.0}))
+
+
+@pytest.fixture(scope="session")
+def bounded() -> Case:
+    return Case.of(title_i_welfare(BoundedCost(20_000.0)), Limits(largest_epsilon=9.0))
+
+
+@pytest.fixture(scope="session")
+def two_tables() -> Case:
+    """Two tables in two units, one with absolute loss: welfare is no function of accuracy alone."""
+    values = (
+        TableValue("children", 2e7, unit="child", consequence=2e7, price=1.0),
+        TableValue("hours", 500.0, "absolute", unit="hour"),
+    )
+    welfare = SocialWelfare.uniform(46e6, LinearCost(1400.0), table_values=values, protected_unit="child")
+    return Case.of(welfare, frontier=SmallFrontier("laplace", {"children": 13_000, "hours": 40}))
+
+
+Units = Callable[[Picture], list[dict[str, Any]]]
+
+
+@pytest.fixture(scope="session")
+def units() -> Units:
+    """Every mark of a picture with its data and encoding, from all layers and panels."""
+
+    def walk(part: dict[str, Any], data: dict[str, Any]) -> Iterator[dict[str, Any]]:
+        data = part.get("data", data)  # marks that share their data leave it to the layer above them
+        for inner in (*part.get("layer", ()), *part.get("hconcat", ()), *part.get("vconcat", ())):
+            yield from walk(inner, data)
+        if "mark" in part:
+            yield {**part, "data": data, "name": re.sub(r"_\d+$", "", part.get("name", ""))}
+
+    def found(picture: Picture) -> list[dict[str, Any]]:
+        document = picture.to_dict(validate=False)
+        datasets = document.get("datasets", {})
+        marks = list(walk(document, {}))
+        for mark in marks:
+            if "values" not in mark["data"]:
+                mark["data"] = {"values": datasets[mark["data"]["name"]]}
+        return marks
+
+    return found

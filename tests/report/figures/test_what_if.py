@@ -1,0 +1,62 @@
+"""The grid behind the sliders: every cell is the choice under the weights it stands for."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from dualmandate.choice import BoundedCost, Choice, choose
+from dualmandate.errors import Refusal
+from dualmandate.report.figures import WhatIf, what_if, what_if_choices, what_if_twin
+
+
+@pytest.fixture(scope="module")
+def grid(title_i: Any) -> WhatIf:
+    return what_if_choices(title_i.frontier, title_i.welfare, title_i.limits)
+
+
+@pytest.mark.parametrize(("privacy", "accuracy"), [(20, 20), (0, 0), (40, 40), (0, 40), (40, 0), (31, 12), (7, 33)])
+def test_a_cell_is_the_choice_under_its_weights(title_i: Any, grid: WhatIf, privacy: int, accuracy: int) -> None:
+    weight, price = grid.multiples[privacy], grid.multiples[accuracy]
+    (group,), (value,) = title_i.welfare.groups, title_i.welfare.table_values
+    changed = replace(
+        title_i.welfare,
+        groups=(replace(group, relative_privacy_weight=weight),),
+        table_values=(value.at_price(price),),
+    )
+    direct, cell = choose(title_i.frontier, changed, title_i.limits), grid.at(privacy, accuracy)
+    assert isinstance(cell, Choice)
+    assert cell.epsilon == pytest.approx(direct.epsilon, rel=1e-12)
+    assert cell.epsilon == pytest.approx(2.5276435 * (price / weight) ** (1 / 3), rel=1e-6)
+    assert grid.cost(privacy, accuracy) == pytest.approx(-direct.welfare, rel=1e-12)
+
+
+def test_the_sliders_run_over_four_decades_around_what_was_stated(grid: WhatIf) -> None:
+    assert (len(grid.multiples), len(grid.choices)) == (41, 81)
+    assert (grid.multiples[0], grid.multiples[20], grid.multiples[40]) == pytest.approx((0.01, 1.0, 100.0))
+
+
+def test_a_cell_without_an_optimum_holds_the_refusal(title_i: Any) -> None:
+    (group,) = title_i.welfare.groups
+    bounded = replace(title_i.welfare, groups=(replace(group, information_utility=BoundedCost(1400.0)),))
+    grid = what_if_choices(title_i.frontier, bounded)
+    assert isinstance(grid.at(20, 20), Refusal)
+    assert grid.cost(20, 20) is None
+    assert isinstance(grid.at(40, 0), Choice)
+    twin = what_if_twin(grid, title_i.choice)
+    assert "no choice" in str(twin.rows[40]["bound_by"])
+
+
+def test_the_picture_holds_a_place_for_every_choice_and_a_circle_to_move(
+    title_i: Any, grid: WhatIf, units: Any
+) -> None:
+    twin = what_if_twin(grid, title_i.choice)
+    marks = {
+        mark.get("name"): mark["data"]["values"]
+        for mark in units(what_if(title_i.frontier, title_i.welfare, title_i.choice, grid=grid))
+    }
+    assert [row["loss"] for row in marks["places"]] == [row["loss"] for row in twin.rows]
+    assert marks["here"][0]["loss"] == pytest.approx(title_i.choice.epsilon)
+    assert marks["here"][0]["error"] == pytest.approx(0.559499, abs=1e-6)
