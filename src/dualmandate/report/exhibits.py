@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from dualmandate.planning.technology import in_words
+from dualmandate.planning.study import drawn_instead, is_study, marked
+from dualmandate.planning.technology import Technology, in_words
 from dualmandate.population.wording import percent
 from dualmandate.report.figures import (
     NARROW,
@@ -67,26 +68,31 @@ def exhibits_of(plan: Plan, grid: WhatIf) -> Iterator[Exhibit]:
         twin=what_if_twin(grid, plan.choice),
     )
     yield _of_the_saving(plan)
-    compared = [other for other in plan.frontiers.values() if other.currency is plan.choice.currency]
+    beside = {noise: other for noise, other in plan.frontiers.items() if other.currency is plan.choice.currency}
+    compared, studies = [*beside.values()], tuple(other.name for noise, other in beside.items() if is_study(noise))
     if len(compared) > 1:
         yield Exhibit.drawn(
             "technologies",
             "At the same privacy loss some kinds of noise do less harm to the tables than others. The thick line marks "
-            "the best at each privacy loss.",
-            draw=lambda width: technologies(compared, plan.welfare, plan.choice, width=width),
-            twin=technologies_twin(compared, plan.welfare, plan.choice),
+            "the best at each privacy loss, of those that can be published.",
+            draw=lambda width: technologies(compared, plan.welfare, plan.choice, studies=studies, width=width),
+            twin=technologies_twin(compared, plan.welfare, plan.choice, studies=studies),
         )
 
 
 def _of_the_saving(plan: Plan) -> Exhibit:
-    """What the technology in use saves: the plain one, an optimized strategy where it would do better, the one used."""
+    """What the technology in use saves: the plain one, an optimized strategy where it would do better, the one used.
+
+    Beside a study stands what can be published instead.
+    """
     saving = plan.saving
     gains = (saving.at_choice["optimized"] or math.inf) < (saving.at_choice["used"] or 0.0)
-    ways = (saving.plain, saving.optimized if gains else None, saving.used)
-    names = {in_words(way.noise, way.strategy): way.frontier for way in ways if way is not None}
+    instead = plan.technologies.get(drawn_instead(saving.used.noise).name) if plan.study else None
+    ways = (saving.plain, saving.optimized if gains else None, instead, saving.used)
+    names = {_named(way): way.frontier for way in ways if way is not None}
     costs = {name: partial(plan.welfare.data_loss, frontier) for name, frontier in names.items()}
-    used = in_words(saving.used.noise, saving.used.strategy)
-    least = None if saving.limit is None else saving.limit.at
+    used = _named(saving.used)
+    least = None if saving.limit is None or instead is not None else saving.limit.at
     return Exhibit.drawn(
         "strategies",
         "What is measured need not be what is published: tables can be put together from better measurements. The "
@@ -94,6 +100,10 @@ def _of_the_saving(plan: Plan) -> Exhibit:
         draw=lambda width: strategies(costs, plan.choice, used=used, least=least, width=width),
         twin=strategies_twin(costs, plan.choice, used=used, least=least),
     )
+
+
+def _named(technology: Technology) -> str:
+    return marked(in_words(technology.noise, technology.strategy), technology.noise)
 
 
 def _of_the_choice(plan: Plan) -> Iterator[Exhibit]:

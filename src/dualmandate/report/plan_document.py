@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from dualmandate.mechanism.strategy.fingerprint import strategy_digest
 from dualmandate.planning.digest import PLAN_VERSION, digest_of
+from dualmandate.planning.study import study_words
 from dualmandate.program.schema.program import SCHEMA_VERSION
 from dualmandate.report.preference_sections import preference_parts
 
@@ -32,6 +33,8 @@ def plan_document(plan: Plan) -> dict[str, object]:
             "population_size": program.welfare.population_size,
             "digest": digest_of(plan.exact["program"]),
         },
+        "study": plan.study,
+        "why_study": study_words(plan.technology.noise) if plan.study else None,
         "loss": _loss(plan),
         "choice": _choice(plan),
         "mechanism": _mechanism(plan),
@@ -163,6 +166,7 @@ def _technologies(plan: Plan) -> list[dict[str, object]]:
         {
             "noise": row.noise,
             "strategy": row.strategy,
+            "study": row.study,
             "chosen": plan.uses(row),
             "why_not": row.why or None,
             "epsilon": None if row.choice is None else row.choice.epsilon,
@@ -200,10 +204,14 @@ def _saving(plan: Plan) -> dict[str, object]:
         "naive": {
             "noise": naive.noise,
             "strategy": naive.strategy,
+            "study": naive.study,
             "why_not": naive.why or None,
             "epsilon": None if alone is None else alone.epsilon,
             "welfare": None if alone is None else alone.welfare,
+            "root_mean_squared_error": None if alone is None else alone.root_mean_squared_error,
+            "root_mean_squared_consequence": None if alone is None else alone.root_mean_squared_consequence,
         },
+        "welfare_gained": saving.welfare_gained,
         "dollars": saving.dollars,
         "at_choice": saving.at_choice,
         "least_valid_for": None if limit is None else limit.bound.valid_for,

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from dualmandate.choice import dollars, quantity
+from dualmandate.planning.study import marked, study_words
 from dualmandate.planning.technology import CELLS, MEASURED, OPTIMIZED, TABLES, in_words
 from dualmandate.population import Currency, plural, with_article
 from dualmandate.report.extension_words import extension_sections
@@ -14,6 +15,7 @@ from dualmandate.report.preference_sections import preference_sections
 from dualmandate.semantics import sentences
 
 if TYPE_CHECKING:
+    from dualmandate.choice import Choice
     from dualmandate.planning.plan import Plan
     from dualmandate.planning.saving import Comparison
 
@@ -22,6 +24,7 @@ MOST_ROWS = 6  # of a table of many rows; the rest is in plan.json
 SHOWN_PRIOR, SHOWN_BELIEFS = 0.01, 2  # being in the file, and which of two records
 SHOWN_MULTIPLES = (0.5, 2.0)
 NO_DIFFERENCE = 1e-9  # share of a cost
+STUDIES = "A study is listed for comparison only: its noise is not drawn exactly, so it cannot be published."
 _MEASURED = {OPTIMIZED: "an optimized strategy", TABLES: "the tables themselves", CELLS: "every cell"}
 
 
@@ -31,6 +34,7 @@ def plan_words(plan: Plan) -> str:
     title = program.name if program.file.program.description is None else f"{program.name}: {_description(plan)}"
     parts = [
         [title],
+        _section("A study, for comparison only", _wrapped([study_words(plan.technology.noise)])) if plan.study else [],
         _section("The choice", _wrapped(plan.choice.explain().splitlines())),
         _section("The tables", _tables(plan)),
         _section(f"What it means for {with_article(program.protection.unit)}", _meaning(plan)),
@@ -41,7 +45,7 @@ def plan_words(plan: Plan) -> str:
         *(_section(heading, _wrapped(lines)) for _, heading, lines in preference_sections(plan)),
         *(_section(heading, _wrapped(lines)) for _, heading, lines in extension_sections(plan)),
         _section("Notes", _wrapped(plan.notes)) if plan.notes else [],
-        _section("To be approved", _signed(plan)),
+        _section("Not to be approved" if plan.study else "To be approved", _signed(plan)),
     ]
     return "\n\n".join("\n".join(lines) for lines in parts if lines)
 
@@ -177,12 +181,24 @@ def _saving(plan: Plan) -> Iterator[str]:
             f"At this {currency} errors would cost {dollars(naive)} with {plain}: the technology in use {verb} "
             f"{dollars(abs(saving.dollars))}{'' if saving.dollars >= 0 else ' more'} ({share:.1%})."
         )
-        if alone is not None:
-            more = plan.choice.welfare - alone.welfare
-            lost = f"{dollars(abs(more))} {'more' if more >= 0 else 'less'}"
-            yield f"Alone that would choose {currency} = {alone.epsilon:.4g}, and society would lose {lost}."
+        gained = saving.welfare_gained
+        if alone is not None and gained is not None:
+            paper = ", the paper's technology and here a study," if saving.naive.study else ""
+            yield (
+                f"Alone that{paper} would choose {currency} = {float(alone.loss):.6g}{_typical(alone)}. Against it the "
+                f"technology in use leaves society {dollars(abs(gained))} {'better' if gained >= 0 else 'worse'} off."
+            )
     if least is not None and saving.limit is not None and not _at_the_limit(plan):
         yield f"No strategy brings errors below {dollars(least)} here; that holds for {saving.limit.bound.valid_for}."
+
+
+def _typical(alone: Choice) -> str:
+    """What plain noise at its own best loss would do to a number, where tables have one unit."""
+    error, worth = alone.root_mean_squared_error, alone.root_mean_squared_consequence
+    if error is None:
+        return ""
+    words = f", with a typical error of {quantity(error, alone.tables[0].unit)}"
+    return words if worth is None else f"{words}, worth {dollars(worth)} each"
 
 
 def _at_the_limit(plan: Plan) -> bool:
@@ -198,7 +214,7 @@ def _comparisons(plan: Plan) -> list[str]:
         ["noise", "on", str(plan.choice.currency), "typical error", "society loses"],
         [
             [
-                row.noise + (" (chosen)" if plan.uses(row) else ""),
+                _noise(plan, row),
                 MEASURED[row.strategy],
                 f"{row.choice.epsilon:.6g}",
                 "–" if row.choice.root_mean_squared_error is None else f"{row.choice.root_mean_squared_error:.4g}",
@@ -209,7 +225,15 @@ def _comparisons(plan: Plan) -> list[str]:
         ],
     )
     unable = [row for row in plan.comparisons if row.choice is None]
-    return [*lines, *_wrapped(f"{in_words(row.noise, row.strategy)}: {row.why}." for row in unable)]
+    remarks = [f"{marked(in_words(row.noise, row.strategy), row.noise)}: {row.why}." for row in unable]
+    if any(row.study for row in plan.comparisons):
+        remarks.insert(0, STUDIES)
+    return [*lines, *_wrapped(remarks)]
+
+
+def _noise(plan: Plan, row: Comparison) -> str:
+    remarks = [word for word, holds in (("study", row.study), ("chosen", plan.uses(row))) if holds]
+    return f"{row.noise} ({', '.join(remarks)})" if remarks else row.noise
 
 
 def _differs(plan: Plan, row: Comparison) -> bool:
@@ -220,8 +244,9 @@ def _differs(plan: Plan, row: Comparison) -> bool:
 def _signed(plan: Plan) -> list[str]:
     shares = plan.allocation.items() if len(plan.allocation) > 1 else ()
     split = [f"{group}: {float(share):.8g}" for group, share in shares]
+    spent = "" if plan.study else f", spent from the account '{_account(plan)}'"
     return [
-        f"loss    {plan.loss.currency} = {plan.loss.exact()}, spent from the account '{_account(plan)}'",
+        f"loss    {plan.loss.currency} = {plan.loss.exact()}{spent}",
         *(f"        of it {line}" for line in split[:MOST_ROWS]),
         *(f"        {line}" for line in _more(len(split), "groups")),
         f"noise   {plan.technology.noise}, on {_MEASURED[plan.technology.strategy]}",

@@ -133,7 +133,8 @@ def _plan() -> Schema:
                 ),
                 "exact": {"type": "object"},
             },
-            {**extension_schemas(), **preference_schemas()},
+            # Plans of earlier versions do not say whether they are studies.
+            {"study": WHETHER, "why_study": MAYBE_TEXT, **extension_schemas(), **preference_schemas()},
         ),
     }
 
@@ -248,7 +249,8 @@ def _technology() -> Schema:
             "root_mean_squared_error": MAYBE_NUMBER,
             "root_mean_squared_consequence": MAYBE_NUMBER,
             "bound_by": {"anyOf": [_BOUND_BY, {"type": "null"}]},
-        }
+        },
+        {"study": WHETHER},
     )
 
 
@@ -276,7 +278,12 @@ def _saving() -> Schema:
             "why_not": MAYBE_TEXT,
             "epsilon": MAYBE_NUMBER,
             "welfare": MAYBE_NUMBER,
-        }
+        },
+        {
+            "study": WHETHER,
+            "root_mean_squared_error": MAYBE_NUMBER,
+            "root_mean_squared_consequence": MAYBE_NUMBER,
+        },
     )
     costs = {"naive": MAYBE_NUMBER, "used": AT_LEAST_0, "optimized": MAYBE_NUMBER, "least": MAYBE_NUMBER}
     return object_of(
@@ -286,7 +293,8 @@ def _saving() -> Schema:
             "at_choice": object_of(costs),
             "least_valid_for": MAYBE_TEXT,
             "points": list_of(object_of({"loss": POSITIVE, **costs})),
-        }
+        },
+        {"welfare_gained": MAYBE_NUMBER},
     )
 
 
