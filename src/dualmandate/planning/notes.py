@@ -137,7 +137,7 @@ def _hidden_prices(plan: Plan) -> Iterator[str]:
         usual = EXAMPLE_AVERSION / EXAMPLE_BUDGET / 2
         yield (
             f"A price of {price:g} USD per squared USD means an absolute risk aversion of {2 * price:g} per USD; a "
-            f"relative risk aversion of {EXAMPLE_AVERSION:g} on a budget of {dollars(EXAMPLE_BUDGET)} would mean a "
+            f"relative one of {EXAMPLE_AVERSION:g} on a budget of {dollars(EXAMPLE_BUDGET)} would mean a "
             f"price of {usual:g}."
         )
 

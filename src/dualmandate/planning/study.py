@@ -36,8 +36,8 @@ def marked(words: str, noise: str) -> str:
 def study_words(noise: str) -> str:
     """What a reader of a study must know first: that it is one, why, and what to plan instead."""
     return (
-        f"This plan is a study: {noise} noise is not drawn exactly, so the plan can be compared with others, but not "
-        f'approved and not published. To publish, plan with noise = "{drawn_instead(noise).name}", or "{BEST}".'
+        f"This plan is a study: {noise} noise is not drawn exactly, so it is for comparison only and can be neither "
+        f'approved nor published. To publish, state noise = "{drawn_instead(noise).name}" or "{BEST}".'
     )
 
 

@@ -237,7 +237,7 @@ class Workshop:
         if law.currency is not currency and self.table.failure_probability is None:
             raise MissingKey(
                 f"{law.name} noise needs a failure_probability here",
-                why="its loss is a rho, and becomes the epsilon that the cost is stated in only at a δ",
+                why="its loss, a rho, is an epsilon only at a δ",
                 instead="state failure_probability = 1e-10, or a cost per rho",
                 where=Place(key="mechanism.failure_probability"),
             )

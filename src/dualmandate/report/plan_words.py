@@ -24,7 +24,7 @@ MOST_ROWS = 6  # of a table of many rows; the rest is in plan.json
 SHOWN_PRIOR, SHOWN_BELIEFS = 0.01, 2  # being in the file, and which of two records
 SHOWN_MULTIPLES = (0.5, 2.0)
 NO_DIFFERENCE = 1e-9  # share of a cost
-STUDIES = "A study is listed for comparison only: its noise is not drawn exactly, so it cannot be published."
+STUDIES = "Studies: for comparison only, never drawn."
 _MEASURED = {OPTIMIZED: "an optimized strategy", TABLES: "the tables themselves", CELLS: "every cell"}
 
 
@@ -34,7 +34,7 @@ def plan_words(plan: Plan) -> str:
     title = program.name if program.file.program.description is None else f"{program.name}: {_description(plan)}"
     parts = [
         [title],
-        _section("A study, for comparison only", _wrapped([study_words(plan.technology.noise)])) if plan.study else [],
+        _section("A study", _wrapped([study_words(plan.technology.noise)])) if plan.study else [],
         _section("The choice", _wrapped(plan.choice.explain().splitlines())),
         _section("The tables", _tables(plan)),
         _section(f"What it means for {with_article(program.protection.unit)}", _meaning(plan)),
@@ -176,29 +176,24 @@ def _saving(plan: Plan) -> Iterator[str]:
     assert used is not None
     plain, alone = in_words(saving.naive.noise, saving.naive.strategy), saving.naive.choice
     if saving.dollars is not None and naive is not None and not plan.uses(saving.naive):
-        verb, share = ("saves", 1 - used / naive) if saving.dollars >= 0 else ("costs", used / naive - 1)
-        yield (
-            f"At this {currency} errors would cost {dollars(naive)} with {plain}: the technology in use {verb} "
-            f"{dollars(abs(saving.dollars))}{'' if saving.dollars >= 0 else ' more'} ({share:.1%})."
-        )
-        gained = saving.welfare_gained
-        if alone is not None and gained is not None:
-            paper = ", the paper's technology and here a study," if saving.naive.study else ""
-            yield (
-                f"Alone that{paper} would choose {currency} = {float(alone.loss):.6g}{_typical(alone)}. Against it the "
-                f"technology in use leaves society {dollars(abs(gained))} {'better' if gained >= 0 else 'worse'} off."
-            )
+        verb, share = ("saved", 1 - used / naive) if saving.dollars >= 0 else ("lost", used / naive - 1)
+        paper = ", the paper's technology (a study)" if saving.naive.study else ""
+        saved = f"{dollars(abs(saving.dollars))} of errors ({share:.1%}) are {verb}"
+        yield f"At this {currency} {saved} against {plain}{paper}."
+        if alone is not None and saving.welfare_gained is not None:
+            off = f"{dollars(abs(saving.welfare_gained))} {'worse' if saving.welfare_gained >= 0 else 'better'} off"
+            yield f"That would choose {currency} = {float(alone.loss):.6g}{_typical(alone)}, and leave society {off}."
     if least is not None and saving.limit is not None and not _at_the_limit(plan):
         yield f"No strategy brings errors below {dollars(least)} here; that holds for {saving.limit.bound.valid_for}."
 
 
 def _typical(alone: Choice) -> str:
-    """What plain noise at its own best loss would do to a number, where tables have one unit."""
-    error, worth = alone.root_mean_squared_error, alone.root_mean_squared_consequence
-    if error is None:
-        return ""
-    words = f", with a typical error of {quantity(error, alone.tables[0].unit)}"
-    return words if worth is None else f"{words}, worth {dollars(worth)} each"
+    """How far off plain noise would typically be at its own best loss: in dollars, or in the one unit of the tables."""
+    if alone.root_mean_squared_consequence is not None:
+        return f", typically off by {dollars(alone.root_mean_squared_consequence)}"
+    if alone.root_mean_squared_error is not None:
+        return f", typically off by {quantity(alone.root_mean_squared_error, alone.tables[0].unit)}"
+    return ""
 
 
 def _at_the_limit(plan: Plan) -> bool:
@@ -225,7 +220,12 @@ def _comparisons(plan: Plan) -> list[str]:
         ],
     )
     unable = [row for row in plan.comparisons if row.choice is None]
-    remarks = [f"{marked(in_words(row.noise, row.strategy), row.noise)}: {row.why}." for row in unable]
+    remarks = [
+        f"{_raised(row.why)}."
+        if row.why.startswith(f"{row.noise} noise ")
+        else f"{marked(in_words(row.noise, row.strategy), row.noise)}: {row.why}."
+        for row in unable
+    ]
     if any(row.study for row in plan.comparisons):
         remarks.insert(0, STUDIES)
     return [*lines, *_wrapped(remarks)]

@@ -93,7 +93,7 @@ def technologies(
             )
             for key, frontier in zip(keys, frontiers, strict=True)
         ),
-        *_names(plane, twin, colors, studies=studies, height=height),
+        *_names(plane, twin, colors, studies=studies if roomy else (), height=height),
     )
     return dress(
         picture,
