@@ -105,7 +105,7 @@ def test_words_are_a_page_that_names_what_matters(embedded: Path) -> None:
         "laplace (study)",
         "Studies: for comparison only, never drawn.",
         "the paper's technology (a study).",
-        "That would choose epsilon = 2.5276, typically off by USD 2,502, and leave society USD 32.64 billion worse off.",
+        "That would choose epsilon = 2.5276, typically off by USD 2,502, and leave society USD 32.64 billion worse",
         "To be approved loss epsilon = 12221/5000",
         "school children",
     ):

@@ -157,7 +157,7 @@ def _curves(plane: Plane, twin: Twin, choice: Choice, *, roomy: bool) -> list[Ma
 def _wanted(plane: Plane, twin: Twin, choice: Choice, *, straight: bool, roomy: bool) -> alt.LayerChart:
     """The words of the indifference curve: to its upper left, or above its end where it stays flat."""
     rows, level = twin.rows, next(amount(row, "frontier") for row in twin.rows if row["marked"])
-    aim = 0.42 * level if roomy else min(0.42 * level, 0.16 * plane.up.low)  # two lines stay below the axis' name
+    aim = min(0.42 * level, 0.13 * plane.up.low)  # two lines stay below the name of the axis
     spot = next((row for row in rows if amount(row, "indifference") >= aim), rows[-1])
     words, shift = "equally good for society" if roomy else "equally good\nfor society", (-12, -7)
     if choice.bound_by not in ("preferences", "fitness for use"):
