@@ -99,7 +99,7 @@ def is_refused(outcome: Outcome) -> None:
 
 
 def check_study(command: Command, folder: Path, plan: dict[str, Any], *, every_door: bool) -> None:
-    """No door opens: neither approve nor publish from the plan, nor those that plan again: the program, and Python's."""
+    """No door opens: neither approve nor publish, from the plan or, where it is made again, from the program."""
     assert plan["mechanism"]["noise"] in STUDIES
     assert plan["mechanism"]["asked"] == plan["mechanism"]["noise"]  # the best is never a study
     assert plan["why_study"] == plan["notes"][0]
