@@ -19,9 +19,8 @@ from tests.planning.test_released import released
 
 from dualmandate.apps.account_terms import loss_of
 from dualmandate.apps.python import publish
-from dualmandate.audit.claims import booked_rates
-from dualmandate.audit.claims.booked_rates import BookedRates, RateQuery, Spender
-from dualmandate.audit.rates_publication import publish_rate, rate_query
+from dualmandate.audit import published_rates as booked_rates
+from dualmandate.audit.published_rates import BookedRates, RatePublisher, RateQuery, publish_rate, rate_query
 from dualmandate.audit.run import Asked
 from dualmandate.errors import InvalidLoss, InvalidRequest, LedgerTampered, Refusal, ReleaseConflict
 from dualmandate.ledger import Account, Approval, Ledger, Limit, Scope, State, make_key, open_ledger, read_key
@@ -151,7 +150,7 @@ def published(folder: Path, ledger: Ledger, loss: str = "1/2", **who: Any) -> li
     asked = Asked(folder / "residents.csv", place="ward")
     found: list[Any] = []
     release = load_release(release_of(folder))
-    spender = Spender(**{"by": "Eve", **who})
+    spender = RatePublisher(**{"by": "Eve", **who})
     publish_rate(release, asked, ledger, loss=PrivacyLoss.pure(loss), spender=spender, write=found.append)
     return found
 
@@ -190,7 +189,7 @@ def test_cut_short_after_it_was_written_it_is_the_same_number(folder: Path) -> N
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        publish_rate(release, asked, ledger, loss=PrivacyLoss.pure(1), spender=Spender("Eve"), write=seen_and_cut)
+        publish_rate(release, asked, ledger, loss=PrivacyLoss.pure(1), spender=RatePublisher("Eve"), write=seen_and_cut)
     (again,) = published(folder, ledger, "1")
     assert seen == [again]
 
@@ -218,7 +217,7 @@ def test_limits_approvals_and_anchors_hold_as_for_any_release(folder: Path) -> N
     asked = Asked(folder / "residents.csv", place="ward")
 
     def ask(**who: Any) -> None:
-        spender = Spender(**{"by": "Eve", **who})
+        spender = RatePublisher(**{"by": "Eve", **who})
         publish_rate(release, asked, ledger, loss=PrivacyLoss.pure("1/2"), spender=spender, write=lambda _: None)
 
     for who, code in (({}, "not approved"), ({"approved_by": "Ben", "purpose": "audit"}, "budget exceeded")):
@@ -250,7 +249,12 @@ def test_a_release_that_was_changed_leads_to_no_rate(folder: Path) -> None:
     asked, ledger = Asked(place="ward"), ledger_of(folder)
     with pytest.raises(InvalidRequest, match="no records to judge by"):
         publish_rate(
-            load_release(release), asked, ledger, loss=PrivacyLoss.pure(1), spender=Spender("Eve"), write=lambda _: None
+            load_release(release),
+            asked,
+            ledger,
+            loss=PrivacyLoss.pure(1),
+            spender=RatePublisher("Eve"),
+            write=lambda _: None,
         )
 
 

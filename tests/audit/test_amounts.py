@@ -7,10 +7,9 @@ from pathlib import Path
 import pytest
 
 from dualmandate.audit import audit as run_audit
-from dualmandate.audit.auditing import Audit
-from dualmandate.audit.finding import Finding
-from dualmandate.audit.rates import Rate
-from dualmandate.audit.targets.amount_cells import _last_totals
+from dualmandate.audit.finding import Finding, Rate
+from dualmandate.audit.run import Audit
+from dualmandate.audit.targets.magnitudes import _last_totals
 from dualmandate.benchmarks import qcew
 from dualmandate.errors import InvalidTables, InvalidValue, MissingKey, Refusal, UnreadableSource
 

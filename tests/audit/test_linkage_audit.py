@@ -13,10 +13,9 @@ import pytest
 from tests.planning.test_released import PROGRAM, released
 
 from dualmandate.audit import audit as run_audit
-from dualmandate.audit.auditing import Audit
-from dualmandate.audit.finding import Finding
+from dualmandate.audit.finding import Finding, Rate
 from dualmandate.audit.linkage import probabilistic
-from dualmandate.audit.rates import Rate
+from dualmandate.audit.run import Audit
 from dualmandate.errors import InvalidDomain, InvalidRequest, InvalidTables, Refusal, TooLarge, UnreadableSource
 
 BLOCKS, CANARY = 12, "canary-4711"

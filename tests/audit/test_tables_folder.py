@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from dualmandate.audit import audit as run_audit
-from dualmandate.audit.finding import Finding, Range
-from dualmandate.audit.rates import Rate
+from dualmandate.audit.finding import Finding, Range, Rate
 from dualmandate.errors import InvalidFile, InvalidTables, InvalidValue, MissingKey, Refusal, UnknownKey
 
 QUEUE = """\

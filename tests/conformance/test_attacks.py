@@ -15,28 +15,20 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dualmandate.audit.auditing import ATTACKS, attack_on
 from dualmandate.audit.claims.attack import ClaimedGroup, ClaimedNoise, ClaimedRelease
-from dualmandate.audit.claims.membership import sought_member
-from dualmandate.audit.claims.membership_attack import Frequencies, with_generator
+from dualmandate.audit.claims.membership import Frequencies, neighbor_sums, with_generator
+from dualmandate.audit.disclosure_control.magnitude_rules import SummedTables, counting_members
+from dualmandate.audit.effort import Effort
 from dualmandate.audit.equations import Equations
-from dualmandate.audit.finding import Attack, Effort, Finding, Range
+from dualmandate.audit.finding import Attack, Finding, Range, Rate
 from dualmandate.audit.linkage.attack import Linkage
-from dualmandate.audit.methods.magnitude_rules import SummedTables, counting_members
-from dualmandate.audit.rates import Rate
-from dualmandate.audit.reconstruction.decoding_attack import NoisySums
-from dualmandate.audit.reconstruction.persons import Statistic, Variables
+from dualmandate.audit.reconstruction.decoding import NoisySums
+from dualmandate.audit.reconstruction.persons import GroupStatistics, Statistic, Variables
+from dualmandate.audit.run import ATTACKS, attack_on
+from dualmandate.audit.suppression.attack import SuppressedPart, SuppressedTables
 from dualmandate.audit.suppression.cells import LinkedTables, additive_relations, tree_relations
-from dualmandate.audit.suppression.series import Series
-from dualmandate.audit.suppression.series_attack import HiddenSeries, SeriesPart
-from dualmandate.audit.targets.targets import (
-    ExactTables,
-    GroupStatistics,
-    NoisyTables,
-    SuppressedPart,
-    SuppressedTables,
-    boxed,
-)
+from dualmandate.audit.suppression.series import HiddenSeries, Series, SeriesPart
+from dualmandate.audit.tables import ExactTables, NoisyTables, boxed
 from dualmandate.mechanism import Geometric
 from dualmandate.population import Attribute, Domain, PrivacyLoss
 from dualmandate.workload import Tabulation, Workload, marginals
@@ -129,7 +121,7 @@ def frequencies(epsilon: float) -> Frequencies:
     members = draws.integers(0, 2, (20, 5))
     return Frequencies(
         "frequencies",
-        sought_member(members, 1 - members[0], population=np.full(5, 0.5)),
+        neighbor_sums(members, 1 - members[0], population=np.full(5, 0.5)),
         with_generator(lambda generator, shape: generator.laplace(0, 5 / epsilon, shape)),
         epsilon,
         draws=400,

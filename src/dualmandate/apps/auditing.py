@@ -18,9 +18,8 @@ from dualmandate.errors import InvalidRequest, Place
 from dualmandate.ledger.anchors import RELEASE_FILE
 
 if TYPE_CHECKING:
-    from dualmandate.audit.auditing import Audit
     from dualmandate.audit.finding import Finding, Label
-    from dualmandate.audit.run import Asked
+    from dualmandate.audit.run import Asked, Audit
     from dualmandate.population import PrivacyLoss
 
 TABULATED = "tabulated:"
@@ -61,7 +60,7 @@ def carry_out(typed: Auditing, voice: Voice) -> None:
     """Audit, write where asked, then speak; exit 0 whatever was found."""
     _check_folders(typed)
     with voice.progress(f"auditing {typed.target.name}") as progress:
-        from dualmandate.audit.finding import SECONDS
+        from dualmandate.audit.effort import SECONDS
         from dualmandate.audit.run import Asked, audited
 
         seconds = SECONDS if typed.seconds is None else typed.seconds
@@ -88,15 +87,14 @@ def _with_rates(found: Audit, typed: Auditing, asked: Asked) -> Audit:
     """Book and publish what the attack gets right; the audit with that number, as it was written to --out."""
     from dualmandate.apps.account_terms import spender_of
     from dualmandate.apps.ledgers import find_ledger, person
-    from dualmandate.audit.claims.booked_rates import Spender
-    from dualmandate.audit.rates_publication import publish_rate
+    from dualmandate.audit.published_rates import RatePublisher, publish_rate
     from dualmandate.planning.released import load_release
 
     booking, out = typed.booking, typed.out
     assert out is not None
     made: list[Audit] = []
     who = spender_of(booking.by or ())
-    spender = Spender(person(who.by), booking.approved_by, who.group, who.purpose)
+    spender = RatePublisher(person(who.by), booking.approved_by, who.group, who.purpose)
 
     def put(finding: Finding) -> None:
         made.append(replace(found, findings=(*found.findings, finding)))
@@ -148,7 +146,7 @@ def _check_folders(typed: Auditing) -> None:
 
 def _check_rates(typed: Auditing) -> None:
     """Refuse, before any work is done, a rate that could not be published."""
-    from dualmandate.audit.rates_publication import check_publishable
+    from dualmandate.audit.published_rates import check_publishable
 
     check_publishable(typed.target)
     _rate_loss(typed.booking)

@@ -18,7 +18,7 @@ from dualmandate.report.plan_document import plan_document
 from dualmandate.report.plan_words import plan_words
 
 if TYPE_CHECKING:
-    from dualmandate.audit.auditing import Audit
+    from dualmandate.audit.run import Audit
     from dualmandate.planning.plan import Plan
     from dualmandate.publication.order import Order
 

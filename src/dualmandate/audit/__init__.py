@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
 if TYPE_CHECKING:
-    from dualmandate.audit.auditing import Audit
-    from dualmandate.audit.run import Asking
+    from dualmandate.audit.run import Asking, Audit
     from dualmandate.planning.program import Program
     from dualmandate.publication.release import Release
 

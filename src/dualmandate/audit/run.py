@@ -8,8 +8,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
-from dualmandate.audit.auditing import AUDIT_KEY, Audit, attacked
-from dualmandate.audit.finding import SECONDS, Effort, Reference
+from dualmandate.audit.claims.attack import CheckClaim, ClaimedRelease
+from dualmandate.audit.claims.membership import Frequencies, RecognizeMembers
+from dualmandate.audit.disclosure_control.comparison import Compared, compared_words
+from dualmandate.audit.disclosure_control.magnitude_rules import SecondLargest, SummedTables
+from dualmandate.audit.effort import SECONDS, Effort
+from dualmandate.audit.finding import LOWER_BOUND, Attack, Finding, Label, Reference
+from dualmandate.audit.linkage.attack import Linkage, Reidentify
+from dualmandate.audit.reconstruction.attacks import ReconstructExact, ReconstructNoisy, ReconstructPersons
+from dualmandate.audit.reconstruction.decoding import DecodeBits, NoisySums
+from dualmandate.audit.reconstruction.persons import GroupStatistics
+from dualmandate.audit.suppression.attack import BoundSuppressed, SuppressedTables
+from dualmandate.audit.suppression.series import CarryOver, HiddenSeries
+from dualmandate.audit.tables import ExactTables, NoisyTables
 from dualmandate.audit.targets.tables_folder import TABLES_FILE, load_folder
 from dualmandate.errors import InvalidFile, InvalidRequest, Place, Refusal
 from dualmandate.ledger.anchors import RELEASE_FILE
@@ -19,6 +30,19 @@ if TYPE_CHECKING:
     from dualmandate.publication.release import Release
 
 PROGRAM_FILE = "program.toml"
+AUDIT_KEY = b"an audit of dualmandate"  # of the draws of audits alone; a release has a secret of its own
+ATTACKS: dict[type, Any] = {
+    ExactTables: ReconstructExact,
+    NoisyTables: ReconstructNoisy,
+    GroupStatistics: ReconstructPersons,
+    SuppressedTables: BoundSuppressed,
+    SummedTables: SecondLargest,
+    ClaimedRelease: CheckClaim,
+    Linkage: Reidentify,
+    Frequencies: RecognizeMembers,
+    NoisySums: DecodeBits,
+    HiddenSeries: CarryOver,
+}
 
 
 def processors() -> int:
@@ -153,3 +177,56 @@ def _program(program: Program, asked: Asked) -> Audit:
     targets = targets_of(program, asked)
     found = attacked(targets.attacked, asked.effort, asked.key)
     return Audit(program.name, "program", found, targets.left_out, targets.compared, targets.notes)
+
+
+@dataclass(frozen=True)
+class Audit:
+    """The findings of an audit of one target, and what was not tried."""
+
+    target: str  # what was audited, in words
+    kind: str  # "program", "release" or "tables"
+    findings: tuple[Finding, ...]
+    left_out: tuple[str, ...] = ()
+    compared: tuple[Compared, ...] = ()  # ways to publish, on synthetic people: risk beside accuracy
+    notes: tuple[str, ...] = ()  # on what is compared, in words
+
+    def labeled(self, label: Label) -> tuple[Finding, ...]:
+        """The findings that are public, or those that stay inside."""
+        return tuple(finding for finding in self.findings if finding.label == label)
+
+    def words(self, label: Label = "public") -> str:
+        """The findings for people."""
+        found = self.labeled(label)
+        lines = [f"{self.target}: {len(found)} {'finding' if len(found) == 1 else 'findings'}", ""]
+        lines += [f"{finding.words()}\n" for finding in found]
+        lines += [*compared_words(self.compared), *(f"compared: {note}" for note in self.notes)]
+        lines += [f"not tried: {words}" for words in self.left_out]
+        return "\n".join([*lines, LOWER_BOUND])
+
+    def document(self, label: Label = "public") -> dict[str, object]:
+        """The audit as the JSON document `audit/1`; the internal one holds every finding, with single cells named."""
+        inside = label == "internal"
+        found = self.findings if inside else self.labeled("public")
+        return {
+            "schema": "audit/1",
+            "label": label,
+            "target": self.target,
+            "kind": self.kind,
+            "findings": [finding.document(inside=inside) for finding in found],
+            "compared": [each.document() for each in self.compared],
+            "compared_notes": list(self.notes),
+            "left_out": list(self.left_out),
+            "note": LOWER_BOUND,
+        }
+
+
+def attack_on(target: object, effort: Effort) -> Attack[Any]:
+    """The attack that fits a target."""
+    found: Attack[Any] = ATTACKS[type(target)](effort)
+    return found
+
+
+def attacked(targets: Iterable[object], effort: Effort | None = None, key: bytes = AUDIT_KEY) -> tuple[Finding, ...]:
+    """What the attacks find, target after target."""
+    work = effort or Effort()
+    return tuple(finding for target in targets for finding in attack_on(target, work).run(target, key))

@@ -16,14 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualmandate.audit.claims.bound_trial import bound_trial
-from dualmandate.audit.drawing import generator
+from dualmandate.audit.disclosure_control.comparison import Compared, Judged, compare
+from dualmandate.audit.disclosure_control.methods import swap
+from dualmandate.audit.disclosure_control.publication_methods import Subject
+from dualmandate.audit.effort import generator
 from dualmandate.audit.equations import Equations
-from dualmandate.audit.linkage.linking import Group
+from dualmandate.audit.finding import Rate
+from dualmandate.audit.linkage.linking import LinkageCounts
 from dualmandate.audit.linkage.people import reidentify_counts
-from dualmandate.audit.methods.comparison import Compared, Judged, compare
-from dualmandate.audit.methods.old_methods import swap
-from dualmandate.audit.methods.ways_to_publish import Subject
-from dualmandate.audit.rates import Rate
 from dualmandate.audit.reconstruction.decoding import decode
 from dualmandate.audit.reconstruction.exact import reconstruct
 from dualmandate.audit.reconstruction.noisy import least_absolute, most_likely, whole_records
@@ -203,7 +203,7 @@ def _swapped(truth: Integers) -> Integers:
     return found
 
 
-def _linked(case: str, groups: dict[str, Group]) -> list[Row]:
+def _linked(case: str, groups: dict[str, LinkageCounts]) -> list[Row]:
     found = []
     for who, group in groups.items():
         precision, guesses = group.precision, group.guesses_on_links

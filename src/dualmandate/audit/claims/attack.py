@@ -16,15 +16,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dualmandate.audit.claims.checks import ClaimCheck, exact_totals, last_bits, least_loss, missing_keys, pmf_ratio
+from dualmandate.audit.claims.checks import (
+    TIE,
+    ClaimCheck,
+    exact_totals,
+    last_bits,
+    least_loss,
+    missing_keys,
+    pmf_ratio,
+)
 from dualmandate.audit.claims.mechanism_audit import CLAIMED, DRAWS, LEVEL, meaning
-from dualmandate.audit.claims.membership import TIE, Floats
 from dualmandate.audit.claims.own_noise import Law, audit_noise
 from dualmandate.audit.claims.shared_noise import SharedNoise
-from dualmandate.audit.drawing import generator
-from dualmandate.audit.equations import Integers
-from dualmandate.audit.finding import Baseline, Effort, Finding, Range
-from dualmandate.audit.rates import Rate
+from dualmandate.audit.effort import Effort, generator
+from dualmandate.audit.equations import Floats, Integers
+from dualmandate.audit.finding import Baseline, Finding, Range, Rate
 from dualmandate.population import PrivacyLoss
 from dualmandate.workload.statistics_count import StatisticsCount
 

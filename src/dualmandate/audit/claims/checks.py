@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dualmandate.audit.claims.membership import PowerPoint
-from dualmandate.audit.rates import Rate
+from dualmandate.audit.equations import Floats
+from dualmandate.audit.finding import Rate
 
-Floats = NDArray[np.float64]
+TIE = 1e-9  # of a projection, by which equal ratios are put in an order
 NEGLIGIBLE = 1e-12  # relative, of logarithms computed in floats
 
 
@@ -27,6 +27,56 @@ class ClaimCheck:
     check: str
     broken: bool
     words: str
+
+
+@dataclass(frozen=True)
+class OperatingPoint:
+    """One threshold of a test: how many others are accused and how many members recognized, over draws of noise."""
+
+    false_positive_rate: Rate
+    true_positive_rate: Rate
+
+    def exceeds(self, epsilon: float, failure_probability: float = 0.0, *, level: float = 0.999) -> bool:
+        """Whether the bound e^ε·false + δ is certainly exceeded, even at the unlikely ends of all intervals.
+
+        The bound holds in both directions: recognizing members, and clearing others. At most 2·(1 − level) of such
+        words about a mechanism that keeps its bound are wrong: two rates, each outside of its interval on one side.
+        """
+        return self.share_of_bound(epsilon, failure_probability, level=level) > 1.0
+
+    def allowed(self, epsilon: float, failure_probability: float = 0.0) -> float:
+        """What the bound allows at the observed rate of false accusations: e^ε·false + δ, at most 1."""
+        return min(math.exp(min(epsilon, 700.0)) * self.false_positive_rate.value + failure_probability, 1.0)
+
+    def share_of_bound(self, epsilon: float, failure_probability: float = 0.0, *, level: float = 0.999) -> float:
+        """The largest share of the bound that is certainly reached, over both directions; above 1 breaks it."""
+        times = math.exp(min(epsilon, 700.0))
+        shares = [0.0]
+        for more, less in ((self.true_positive_rate, self.false_positive_rate), _complement(self)):
+            bound = min(times * less.interval(level)[1] + failure_probability, 1.0)
+            shares.append(more.interval(level)[0] / bound)
+        return max(shares)
+
+    def epsilon_at_least(self, failure_probability: float = 0.0, *, level: float = 0.95) -> float:
+        """A loss that the mechanism has at least, at this confidence: ln((power − δ)/false), both at their bad ends.
+
+        Both directions of the test count: recognizing members, and clearing others.
+        """
+        half = 1 - (1 - level) / 2  # two intervals, each missing with half of the probability
+        found = 0.0
+        for more, less in ((self.true_positive_rate, self.false_positive_rate), _complement(self)):
+            least, most = more.interval(half)[0], less.interval(half)[1]
+            if least > failure_probability and most > 0:
+                found = max(found, math.log((least - failure_probability) / most))
+        return found
+
+
+def _complement(point: OperatingPoint) -> tuple[Rate, Rate]:
+    falsely, truly = point.false_positive_rate, point.true_positive_rate
+    return (
+        Rate(falsely.trials - falsely.successes, falsely.trials),
+        Rate(truly.trials - truly.successes, truly.trials),
+    )
 
 
 def pmf_ratio(log_pmf: Callable[[int], float], *, shift: int, epsilon: float, reach: int) -> ClaimCheck:
@@ -62,7 +112,7 @@ def least_loss(one: Floats, other: Floats, *, failure_probability: float = 0.0, 
     thresholds = np.unique(np.quantile(np.concatenate([one[:half], other[:half]]), _QUANTILES))
     best = max((_point(one[:half], other[:half], each) for each in thresholds), key=_guessed(failure_probability))
     judged = _point(one[half:], other[half:], best[0])[1]
-    reverse = PowerPoint(judged.true_positives, judged.false_positives)
+    reverse = OperatingPoint(judged.true_positive_rate, judged.false_positive_rate)
     single = 1 - (1 - level) / 2  # either side may be the one that is accused
     return max(each.epsilon_at_least(failure_probability, level=single) for each in (judged, reverse))
 
@@ -90,17 +140,17 @@ _QUANTILES = (
 )
 
 
-def _point(one: Floats, other: Floats, threshold: float) -> tuple[float, PowerPoint]:
+def _point(one: Floats, other: Floats, threshold: float) -> tuple[float, OperatingPoint]:
     rates = [Rate(int((side > threshold).sum()), len(side)) for side in (other, one)]
-    return threshold, PowerPoint(*rates)
+    return threshold, OperatingPoint(*rates)
 
 
-def _guessed(failure_probability: float) -> Callable[[tuple[float, PowerPoint]], float]:
+def _guessed(failure_probability: float) -> Callable[[tuple[float, OperatingPoint]], float]:
     """How much loss a threshold promises, on the half that chooses."""
 
-    def promise(found: tuple[float, PowerPoint]) -> float:
+    def promise(found: tuple[float, OperatingPoint]) -> float:
         point = found[1]
-        reverse = PowerPoint(point.true_positives, point.false_positives)
+        reverse = OperatingPoint(point.true_positive_rate, point.false_positive_rate)
         return max(each.epsilon_at_least(failure_probability) for each in (point, reverse))
 
     return promise

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from dualmandate.audit.rates import Rate
+from dualmandate.audit.finding import Rate
 from dualmandate.errors import InvalidTables
 from dualmandate.publication.sources import quoted
 from dualmandate.publication.wall import connected
@@ -64,7 +64,7 @@ class Claims:
 
 
 @dataclass(frozen=True)
-class Group:
+class LinkageCounts:
     """Links of some people, how many are right, and how many of the same a guesser gets right who names everybody.
 
     Guessers know the true shares of each place: one says its most frequent secret (modal), one draws a secret in
@@ -115,9 +115,9 @@ class Reidentification:
     `proved_uniques` are the nonmodal uniques of places whose every record is proved.
     """
 
-    everybody: Group
-    nonmodal_uniques: Group
-    proved_uniques: Group
+    everybody: LinkageCounts
+    nonmodal_uniques: LinkageCounts
+    proved_uniques: LinkageCounts
     attacker_knows: str
 
 
@@ -215,7 +215,7 @@ SELECT claims.linked, claims.proved, coalesce(claims.linked AND claims.secret = 
 FROM claims LEFT JOIN known ON known.person = claims.person AND known.place = claims.place"""
 
 
-def _counted(connection: Any, where: str) -> Group:
+def _counted(connection: Any, where: str) -> LinkageCounts:
     names, putative, confirmed, modal, chance, modal_linked, chance_linked = _numbers(
         connection,
         f"""SELECT count(*), count(*) FILTER (linked), count(*) FILTER (correct), count(*) FILTER (modal_right),
@@ -223,7 +223,7 @@ def _counted(connection: Any, where: str) -> Group:
         FROM judged WHERE {where}""",
     )
     drawn = min(round(chance / PARTS), names), min(round(chance_linked / PARTS), putative)
-    return Group(names, putative, confirmed, modal, drawn[0], modal_linked, drawn[1])
+    return LinkageCounts(names, putative, confirmed, modal, drawn[0], modal_linked, drawn[1])
 
 
 def _by_chance(connection: Any, keys: Keys) -> int:

@@ -23,7 +23,7 @@ BIN = 5  # levels of an ordered attribute that are linked as one, where no group
 
 
 @dataclass(frozen=True, eq=False)
-class Coarser:
+class CoarserAttribute:
     """An attribute in groups: `assignment[i]` is the group of level i; shape (size,)."""
 
     name: str
@@ -36,7 +36,7 @@ class Stages:
     """By which columns lists are linked, stage after stage, and how the coarser columns are made."""
 
     stages: tuple[tuple[str, ...], ...]
-    coarser: Mapping[str, Coarser] = field(repr=False)
+    coarser: Mapping[str, CoarserAttribute] = field(repr=False)
 
     def keys(self, secret: Sequence[str]) -> Keys:
         """The stages as the keys of a linkage."""
@@ -72,21 +72,21 @@ def stages_of(domain: Domain, known: Sequence[str]) -> Stages:
     return Stages(tuple(stages), {each.name: each for ladder in ladders.values() for each in ladder})
 
 
-def _ladder(domain: Domain, attribute: Attribute) -> list[Coarser]:
+def _ladder(domain: Domain, attribute: Attribute) -> list[CoarserAttribute]:
     declared = next((each for each in domain.hierarchies if each.attribute == attribute.name), None)
     if declared is not None:
         found = []
         for grouping in reversed(declared.groupings):
             alone = grouping.size + np.arange(attribute.size)  # a level in no group stands for itself
             assigned = np.where(grouping.assignment < 0, alone, grouping.assignment)
-            found.append(Coarser(grouping.name, attribute.name, assigned))
+            found.append(CoarserAttribute(grouping.name, attribute.name, assigned))
         return found
     numbers = attribute.size - (attribute.missing is not None)
     if not attribute.ordered or numbers <= BIN:
         return []
     bins = np.arange(attribute.size) // BIN
     bins[numbers:] = bins.max() + 1
-    return [Coarser(f"{attribute.name} in bins of {BIN}", attribute.name, bins)]
+    return [CoarserAttribute(f"{attribute.name} in bins of {BIN}", attribute.name, bins)]
 
 
 def listed(counts: Integers, domain: Domain, *, proved: NDArray[np.bool_] | None = None) -> pyarrow.Table:

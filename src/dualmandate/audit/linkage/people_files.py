@@ -16,7 +16,7 @@ import numpy as np
 
 from dualmandate.audit.linkage.attack import Names
 from dualmandate.audit.linkage.people import PERSON, PLACE
-from dualmandate.audit.records import PURPOSE
+from dualmandate.audit.places import PURPOSE
 from dualmandate.errors import InvalidTables, Place, Refusal, UnreadableSource
 from dualmandate.population import Attribute, Confidential, Domain, Protection
 from dualmandate.publication import Rules, source_file

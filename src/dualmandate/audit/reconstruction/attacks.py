@@ -8,21 +8,18 @@ from functools import partial
 
 import numpy as np
 
-from dualmandate.audit.drawing import generator
-from dualmandate.audit.equations import Integers
-from dualmandate.audit.finding import Baseline, Effort, Finding, Range, Reference, nothing_to_compare
-from dualmandate.audit.in_order import in_order
-from dualmandate.audit.rates import Rate
+from dualmandate.audit.effort import Effort, generator, parallel_map
+from dualmandate.audit.equations import Floats, Integers
+from dualmandate.audit.finding import Baseline, Finding, Range, Rate, Reference, nothing_to_compare
 from dualmandate.audit.reconstruction.exact import AT_ONCE, Reconstruction, reconstruct, uncovered
 from dualmandate.audit.reconstruction.noisy import most_likely, never_below_guessing
-from dualmandate.audit.reconstruction.persons import PersonReconstruction, Statistic, reconstruct_persons
-from dualmandate.audit.targets.targets import (
-    ExactTables,
-    Floats,
+from dualmandate.audit.reconstruction.persons import (
     GroupStatistics,
-    NoisyTables,
-    opened,
+    PersonReconstruction,
+    Statistic,
+    reconstruct_persons,
 )
+from dualmandate.audit.tables import ExactTables, NoisyTables, opened
 from dualmandate.errors import InvalidTables
 
 MOST_DETAILS = 200
@@ -41,12 +38,12 @@ class ReconstructExact:
         """Places and records that follow, how far two files may differ, and what share is right where a truth is."""
         bare = uncovered(target.equations, target.hidden, target.impossible)
         chosen = np.flatnonzero(~np.broadcast_to(bare, len(target.places)))
-        told = _Told(target, chosen)
+        tally = _ReconstructionTally(target, chosen)
         for solved in self._solved(target, chosen):
-            told.add(solved)
-            if told.places % AT_ONCE == 0:
-                self.effort.count(f"reconstructing places of {target.name}", told.places, len(chosen))
-        return tuple(self._findings(target, told)) if target.places else ()
+            tally.add(solved)
+            if tally.places % AT_ONCE == 0:
+                self.effort.count(f"reconstructing places of {target.name}", tally.places, len(chosen))
+        return tuple(self._findings(target, tally)) if target.places else ()
 
     def _solved(self, target: ExactTables, chosen: Integers) -> Iterator[Reconstruction]:
         done = 0
@@ -69,49 +66,49 @@ class ReconstructExact:
             words = f"in {target.places[int(chosen[done])]}, {refusal.what}"
             raise InvalidTables(words, why=refusal.why, instead=refusal.instead, where=refusal.where) from None
 
-    def _findings(self, target: ExactTables, told: _Told) -> Iterator[Finding]:
+    def _findings(self, target: ExactTables, tally: _ReconstructionTally) -> Iterator[Finding]:
         late = (
-            f"a limit of {self.effort.seconds:g} seconds a question left {told.open_places:,} of {told.places:,} "
+            f"a limit of {self.effort.seconds:g} seconds a question left {tally.open_places:,} of {tally.places:,} "
             "places open: more may follow there"
         )
-        missing = len(target.places) - told.places
+        missing = len(target.places) - tally.places
         bare = f"in {missing:,} places some cells are counted by no number that is shown, so that nothing bounds them"
         make = partial(
             Finding,
             attack=self.name,
             attacker_knows=KNOWS_TABLES,
             coarsening=target.coarsening,
-            partial="; ".join(words for words, said in ((late, told.open_places), (bare, missing)) if said) or None,
+            partial="; ".join(words for words, said in ((late, tally.open_places), (bare, missing)) if said) or None,
         )
         yield make(
             claim=f"places whose every record follows from {target.name}",
-            success=Rate(told.unique, told.places or missing),
-            baselines=(nothing_to_compare(told.places or missing),),
+            success=Rate(tally.unique, tally.places or missing),
+            baselines=(nothing_to_compare(tally.places or missing),),
             reference="published",
             counted_in_full=True,
-            details=tuple(told.details),
+            details=tuple(tally.details),
         )
-        if not told.records:
+        if not tally.records:
             return
         yield make(
             claim=f"records that are in every file with {target.name}",
-            success=Rate(told.proved, told.records),
-            baselines=(nothing_to_compare(told.records),),
+            success=Rate(tally.proved, tally.records),
+            baselines=(nothing_to_compare(tally.records),),
             reference="published",
             counted_in_full=True,
         )
-        least, most = (each / told.records for each in told.apart)
+        least, most = (each / tally.records for each in tally.apart)
         yield make(
             claim=f"share of records in which two files with {target.name} can differ",
             success=Range(min(least, 1.0), min(max(most, least), 1.0), "of the records"),
             baselines=(Baseline("files that share no table", Range(1.0, 1.0, "of the records")),),
             reference="published",
         )
-        for reference, truth in told.truths.items():
-            yield from _agreements(target.name, told.right[reference], truth, partial(make, reference=reference))
+        for reference, truth in tally.truths.items():
+            yield from _agreements(target.name, tally.right[reference], truth, partial(make, reference=reference))
 
 
-class _Told:
+class _ReconstructionTally:
     """What was found in one place after the other, added up: arrays of a place are let go once they are counted."""
 
     def __init__(self, target: ExactTables, chosen: Integers) -> None:
@@ -229,7 +226,7 @@ class ReconstructPersons:
             if {each.count for each in statistics if not each.group} != {0}
         ]
         found: dict[str, PersonReconstruction] = {}
-        for place, solved in in_order(partial(self._solved, target), occupied, self.effort.workers):
+        for place, solved in parallel_map(partial(self._solved, target), occupied, self.effort.workers):
             found[place] = solved
             self.effort.count(f"looking for the persons of {target.name}", len(found), len(occupied))
         return tuple(self._findings(target, found))

@@ -25,7 +25,7 @@ HOW = {
 
 
 @dataclass(frozen=True, eq=False)
-class Bounded:
+class BoundedEquations:
     """Equations A·x = values with bounds of the unknowns; some rows hold together or not."""
 
     equations: Equations
@@ -34,7 +34,7 @@ class Bounded:
     most: Integers = field(repr=False)
 
     @classmethod
-    def counts(cls, equations: Equations, values: Integers, most: Integers | None) -> Bounded:
+    def counts(cls, equations: Equations, values: Integers, most: Integers | None) -> BoundedEquations:
         """Counts, from 0 on: none is above the largest published number, as each stands in one."""
         width = int(values.max(initial=0))
         ceiling = np.full(equations.size, width) if most is None else np.minimum(most, width)
@@ -58,7 +58,7 @@ def contradiction(
     equations: Equations, values: Integers, most: Integers | None, *, seconds: float = SECONDS
 ) -> InvalidTables:
     """The refusal of tables that contradict each other, naming a smallest set that does."""
-    found = smallest_conflict(Bounded.counts(equations, values, most), seconds=seconds)
+    found = smallest_conflict(BoundedEquations.counts(equations, values, most), seconds=seconds)
     said = found.named(f"{equations.name(row)} = {values[row]:,}" for row in found.rows)
     alone = len(found.rows) == 1
     return InvalidTables(
@@ -69,7 +69,7 @@ def contradiction(
     )  # fmt: skip
 
 
-def smallest_conflict(bounded: Bounded, *, seconds: float = SECONDS) -> Conflict:
+def smallest_conflict(bounded: BoundedEquations, *, seconds: float = SECONDS) -> Conflict:
     """Rows that contradict each other, as few as were found in the time given.
 
     A conflict must meet the complement of every set of rows that can hold together: a smallest set that meets all
@@ -101,7 +101,7 @@ def smallest_conflict(bounded: Bounded, *, seconds: float = SECONDS) -> Conflict
 class _Conflicts:
     """Answers whether a set of rows contradicts itself, until time ends."""
 
-    def __init__(self, bounded: Bounded, ends: float) -> None:
+    def __init__(self, bounded: BoundedEquations, ends: float) -> None:
         self.bounded, self.ends = bounded, ends
         self.unsure = False  # whether some answer was not found in time
 

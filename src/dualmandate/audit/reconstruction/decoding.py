@@ -14,9 +14,11 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from dualmandate.audit.effort import Effort
+from dualmandate.audit.equations import Floats
+from dualmandate.audit.finding import Baseline, Finding, Rate, Reference
 from dualmandate.errors import InvalidRequest, TooLarge
 
-Floats = NDArray[np.float64]
 STEPS = 300
 SETTLED = 40  # steps without a bit that changes, after which bits are taken as found
 MOST_PERSONS = 5_000
@@ -25,14 +27,14 @@ MOST_EXACTLY = 2_000  # persons, up to whom theory is computed in double precisi
 
 
 @dataclass(frozen=True, eq=False)
-class Decoded:
+class Decoding:
     """The bits that were found, and the share that theory expects to be right."""
 
     bits: NDArray[np.bool_] = field(repr=False)  # (persons,)
     expected: float  # share right, by ordinary least squares and normal errors
 
 
-def decode(groups: NDArray[np.bool_], answers: Floats, *, deviation: float, program: bool = False) -> Decoded:
+def decode(groups: NDArray[np.bool_], answers: Floats, *, deviation: float, program: bool = False) -> Decoding:
     """Everybody's bit from sums over groups; `groups` has shape (sums, persons), `deviation` is the noise's.
 
     `program` minimizes absolute errors instead of squared ones: the linear program of [DN03].
@@ -52,13 +54,13 @@ def decode(groups: NDArray[np.bool_], answers: Floats, *, deviation: float, prog
         )
     if program and persons <= MOST_BY_SOLVER:
         gram = groups.T.astype(np.float64) @ groups
-        return Decoded(_program(groups, answers) > 0.5, _expected(gram, deviation))
+        return Decoding(_program(groups, answers) > 0.5, _expected(gram, deviation))
     matrix = groups.astype(np.float32)
     gram = _gram(matrix)
     expected = _expected(gram, deviation)
     right = answers.astype(np.float32)
     found = _absolute(matrix, gram, right, deviation) if program else _boxed(gram, matrix.T @ right)
-    return Decoded(found > 0.5, expected)
+    return Decoding(found > 0.5, expected)
 
 
 def _gram(matrix: NDArray[np.float32]) -> Floats:
@@ -141,3 +143,42 @@ def _program(groups: NDArray[np.bool_], answers: Floats) -> Floats:
     cost = np.concatenate([np.zeros(persons), np.ones(2 * sums)])
     found = linprog(cost, A_eq=equal, b_eq=answers, bounds=bounds, method="highs-ipm")
     return np.asarray(found.x[:persons])
+
+
+@dataclass(frozen=True, eq=False)
+class NoisySums:
+    """One secret bit a person, and noisy sums over random groups; `bits` is the truth. Shapes: (sums, persons), …"""
+
+    name: str
+    groups: NDArray[np.bool_] = field(repr=False)
+    answers: Floats = field(repr=False)
+    deviation: float
+    bits: NDArray[np.bool_] = field(repr=False)
+    reference: Reference = "synthetic"
+
+
+@dataclass(frozen=True)
+class DecodeBits:
+    """Dinur and Nissim's attack: everybody's bit from too many sums that are too good."""
+
+    effort: Effort = field(default_factory=Effort)
+    name: str = "decoding of noisy sums"
+    needs: str = "noisy sums over known groups of at most 5,000 persons"
+
+    def run(self, target: NoisySums, key: bytes, /) -> tuple[Finding, ...]:  # noqa: ARG002 - nothing is drawn
+        """The share of bits that is right, beside whoever says the more frequent bit of everybody."""
+        self.effort.say(f"decoding {len(target.answers):,} sums of {target.name}")
+        found = decode(target.groups, target.answers, deviation=target.deviation)
+        persons = len(target.bits)
+        ones = int(target.bits.sum())
+        theory = Baseline("what least squares lets one expect", Rate(round(found.expected * persons), persons))
+        finding = Finding(
+            attack=self.name,
+            claim=f"secret bits found from {target.name}",
+            success=Rate(int((found.bits == target.bits).sum()), persons),
+            baselines=(Baseline("modal guesser", Rate(max(ones, persons - ones), persons)), theory),
+            attacker_knows="who is in each sum, and how large the noise is",
+            coarsening="one bit a person",
+            reference=target.reference,
+        )
+        return (finding,)

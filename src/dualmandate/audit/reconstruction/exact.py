@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dualmandate.audit.effort import parallel_map
 from dualmandate.audit.equations import Equations, Integers, checked_values
-from dualmandate.audit.in_order import in_order
 from dualmandate.audit.reconstruction.conflicts import contradiction
 from dualmandate.audit.reconstruction.enumeration import enumerate_piece, farthest, piece_equations, pieces, reach
 from dualmandate.audit.reconstruction.propagation import UNBOUNDED, propagate
@@ -98,7 +98,7 @@ def reconstruct(
         (whole[start : start + AT_ONCE], None if marks is None else marks[start : start + AT_ONCE]) for start in starts
     )
     _check_covered(equations, marks, impossible)
-    for found in in_order(ask, chunks, workers):
+    for found in parallel_map(ask, chunks, workers):
         for each in found:
             if isinstance(each, InvalidTables):
                 raise each

@@ -95,6 +95,16 @@ class Statistic:
     mean: Decimal | None = None
 
 
+@dataclass(frozen=True, eq=False)
+class GroupStatistics:
+    """Counts, means and medians of groups of a handful of people, place after place."""
+
+    name: str
+    variables: Variables
+    statistics: Mapping[str, tuple[Statistic, ...]] = field(repr=False)  # by place
+    coarsening: str
+
+
 @dataclass(frozen=True)
 class PersonReconstruction:
     """All lists of persons with the published statistics; sorted by number, then by kind."""

@@ -19,7 +19,7 @@ ROUNDING = 1e-6  # of a bound that the solver states as a float
 
 
 @dataclass(frozen=True, eq=False)
-class Apart:
+class Distance:
     """How far two solutions of a piece lie apart, Σ|x − x′|: found, and at most possible (equal where proved)."""
 
     found: int
@@ -41,7 +41,7 @@ def first_solution(
     return ("impossible", None) if status == cp_model.INFEASIBLE else _by_highs(piece, values, bounds, seconds)
 
 
-def farthest_apart(piece: Equations, values: Bounds, bounds: Bounds, *, seconds: float) -> Apart:
+def farthest_apart(piece: Equations, values: Bounds, bounds: Bounds, *, seconds: float) -> Distance:
     """The largest distance between two solutions; 0 proves that there is one only.
 
     Two solutions are x and x + p − q with p and q not both above 0 for one unknown. As p − q satisfies the equations
@@ -69,11 +69,11 @@ def farthest_apart(piece: Equations, values: Bounds, bounds: Bounds, *, seconds:
     solver = _solver(seconds)
     status = solver.solve(model)
     if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
-        return Apart(0, sum(widths), None)
+        return Distance(0, sum(widths), None)
     one = np.array([solver.value(x) for x in unknowns], dtype=np.int64)
     step = np.array([solver.value(a) - solver.value(b) for a, b in zip(more, less, strict=True)], dtype=np.int64)
     most = min(sum(widths), int(solver.best_objective_bound + ROUNDING))
-    return Apart(int(np.abs(step).sum()), most, np.stack([one, one + step]))
+    return Distance(int(np.abs(step).sum()), most, np.stack([one, one + step]))
 
 
 def ranges(

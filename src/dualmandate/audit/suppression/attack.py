@@ -2,23 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dualmandate.audit.finding import Effort, Finding, Reference, nothing_to_compare
-from dualmandate.audit.in_order import in_order
-from dualmandate.audit.rates import Rate
+from dualmandate.audit.effort import Effort, parallel_map
+from dualmandate.audit.equations import Equations, Integers
+from dualmandate.audit.finding import Finding, Rate, Reference, nothing_to_compare
 from dualmandate.audit.reconstruction.propagation import UNBOUNDED
-from dualmandate.audit.suppression.cells import SuppressionAudit, audit_suppression
-from dualmandate.audit.targets.targets import SuppressedPart, SuppressedTables, opened
+from dualmandate.audit.suppression.cells import LinkedTables, SuppressionAudit, audit_suppression
+from dualmandate.audit.tables import ExactTables, Parts, Truths, boxed, check_truths, no_truths, opened
 from dualmandate.errors import InvalidTables
 
 MOST_DETAILS = 200
 FOLLOW, FAIL, MIDDLE = "follow exactly", "fail", "middle"
+
+
+@dataclass(frozen=True, eq=False)
+class SuppressedPart:
+    """Linked tables of one place and period. `shown` are the cells that were to be published; others only link them.
+
+    `truths` give the values of all cells, suppressed ones too; shape (cells,).
+    """
+
+    tables: LinkedTables
+    names: Sequence[str] = field(repr=False)  # of every cell
+    shown: NDArray[np.bool_] | None = field(default=None, repr=False)
+    truths: Truths = field(default_factory=no_truths, repr=False)
+    place: str = ""  # and the period, in words; empty where there is one part only
+
+    def __post_init__(self) -> None:
+        check_truths(self.truths, self.tables.values.shape)
+
+    def name(self, cell: int) -> str:
+        """A cell, with its place."""
+        return f"{self.place}: {self.names[cell]}" if self.place else self.names[cell]
+
+
+@dataclass(frozen=True, eq=False)
+class SuppressedTables:
+    """Linked tables with suppressed cells, one part a place and period; all parts have truths of the same files."""
+
+    name: str
+    parts: Parts[SuppressedPart]
+    coarsening: str
+    share: float = 0.2  # of a value, within which nobody should be able to tell it
 
 
 @dataclass(frozen=True)
@@ -31,13 +62,13 @@ class BoundSuppressed:
 
     def run(self, target: SuppressedTables, key: bytes, /) -> tuple[Finding, ...]:  # noqa: ARG002 - nothing is drawn
         """Cells that follow exactly, cells that can be told within a share, and protection intervals that fail."""
-        told = _Told(target.share)
-        for number, bounded in enumerate(in_order(self._bounded, target.parts, self.effort.workers)):
-            told.add(bounded)
+        tally = _BoundsTally(target.share)
+        for number, bounded in enumerate(parallel_map(self._bounded, target.parts, self.effort.workers)):
+            tally.add(bounded)
             self.effort.count(f"bounding the suppressed cells of {target.name}", number + 1, len(target.parts))
-        return tuple(self._findings(target, told)) if told.cells else ()
+        return tuple(self._findings(target, tally)) if tally.cells else ()
 
-    def _bounded(self, part: SuppressedPart) -> _Bounded:
+    def _bounded(self, part: SuppressedPart) -> _PartBounds:
         try:
             audit = audit_suppression(part.tables, wanted=part.shown, seconds=self.effort.seconds)
         except InvalidTables as refusal:
@@ -46,13 +77,13 @@ class BoundSuppressed:
             words = f"in {part.place}, {refusal.what}"
             raise InvalidTables(words, why=refusal.why, instead=refusal.instead, where=refusal.where) from None
         shown = np.ones(len(audit.cells), dtype=np.bool_) if part.shown is None else part.shown[audit.cells]
-        return _Bounded(part, audit, shown)
+        return _PartBounds(part, audit, shown)
 
-    def _findings(self, target: SuppressedTables, told: _Told) -> Iterator[Finding]:
+    def _findings(self, target: SuppressedTables, tally: _BoundsTally) -> Iterator[Finding]:
         share = target.share
         open_cells = (
-            f"a limit of {self.effort.seconds:g} seconds a question left the bounds of {told.open_cells:,} of "
-            f"{told.cells:,} cells wider than they may be: more cells may follow, or fail"
+            f"a limit of {self.effort.seconds:g} seconds a question left the bounds of {tally.open_cells:,} of "
+            f"{tally.cells:,} cells wider than they may be: more cells may follow, or fail"
         )
         make = partial(
             Finding,
@@ -60,7 +91,7 @@ class BoundSuppressed:
             attacker_knows="the published tables and nothing else",
             coarsening=target.coarsening,
             counted_in_full=True,
-            partial=open_cells if told.open_cells else None,
+            partial=open_cells if tally.open_cells else None,
         )
         claims = {
             FOLLOW: "follow exactly",
@@ -70,12 +101,12 @@ class BoundSuppressed:
         for kind, words in claims.items():
             yield make(
                 claim=f"suppressed cells of {target.name} that {words}",
-                success=Rate(told.counts[kind], told.cells),
-                baselines=(nothing_to_compare(told.cells),),
+                success=Rate(tally.counts[kind], tally.cells),
+                baselines=(nothing_to_compare(tally.cells),),
                 reference="published",
-                details=tuple(told.details[kind]),
+                details=tuple(tally.details[kind]),
             )
-        for reference, (failing, occupied) in told.judged.items():
+        for reference, (failing, occupied) in tally.judged.items():
             if occupied:
                 yield make(
                     claim=f"occupied suppressed cells of {target.name} that fail a protection interval of ±{share:.0%}",
@@ -86,7 +117,7 @@ class BoundSuppressed:
 
 
 @dataclass(frozen=True, eq=False)
-class _Bounded:
+class _PartBounds:
     """The bounds of one part; `shown` says which of its suppressed cells were to be published."""
 
     part: SuppressedPart
@@ -114,7 +145,7 @@ class _Bounded:
         return len(np.intersect1d(self.audit.unprotected(truth, share=share), occupied)), len(occupied)
 
 
-class _Told:
+class _BoundsTally:
     """What was found in one part after the other, added up."""
 
     def __init__(self, share: float) -> None:
@@ -123,7 +154,7 @@ class _Told:
         self.details: dict[str, list[str]] = {kind: [] for kind in self.counts}
         self.judged: dict[Reference, tuple[int, int]] = {}
 
-    def add(self, bounded: _Bounded) -> None:
+    def add(self, bounded: _PartBounds) -> None:
         """Count the cells of the next part."""
         self.cells += int(bounded.shown.sum())
         self.open_cells += int((bounded.shown & ~bounded.audit.reached).sum())
@@ -143,3 +174,57 @@ def _span(least: int, largest: int) -> str:
     if largest >= UNBOUNDED // 2:
         return f"{least:,} or more"
     return f"{least:,}" if least == largest else f"{least:,} to {largest:,}"
+
+
+def hidden_numbers(target: ExactTables) -> SuppressedTables | None:
+    """The suppressed numbers of every place as linked tables; None where nothing is suppressed."""
+    if target.hidden is None or not target.hidden.any():
+        return None
+    places = np.flatnonzero(target.hidden.any(axis=1))
+    return SuppressedTables(target.name, _HiddenNumbers(target, places), target.coarsening)
+
+
+@dataclass(frozen=True, eq=False)
+class _HiddenNumbers:
+    """One part a place: every number is the sum of cells that nobody published. The sums are the same everywhere."""
+
+    target: ExactTables
+    places: Integers = field(repr=False)
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    def __iter__(self) -> Iterator[SuppressedPart]:
+        return (self._part(int(place)) for place in self.places)
+
+    @cached_property
+    def relations(self) -> Equations:
+        """Unknown cells first, then the numbers: Σ cells − number = 0."""
+        from scipy.sparse import csr_array, eye_array, hstack
+
+        equations = self.target.equations
+        matrix = csr_array(hstack([equations.matrix, -eye_array(equations.rows, dtype=np.int64)]))
+        return Equations.of_matrix(matrix, [equations.name(row) for row in range(equations.rows)])
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """What each cell and each number is called."""
+        cells = (self.target.cell(unknown) for unknown in range(self.target.equations.size))
+        return (*cells, *self.relations.names)
+
+    def _part(self, place: int) -> SuppressedPart:
+        target, equations = self.target, self.target.equations
+        assert target.hidden is not None
+        impossible = np.zeros(equations.size, dtype=np.bool_) if target.impossible is None else target.impossible
+        shown = np.arange(self.relations.size) >= equations.size
+        values = np.concatenate([np.zeros(equations.size, dtype=np.int64), target.values[place]])
+        return SuppressedPart(
+            LinkedTables(self.relations, values, np.concatenate([~impossible, target.hidden[place]])),
+            self.names,
+            shown,
+            {
+                reference: boxed(np.concatenate([counts[place], equations.of(counts[place])]))
+                for reference, counts in opened(target.truths).items()
+            },
+            target.places[place],
+        )

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualmandate.audit.equations import Equations, Integers
-from dualmandate.audit.reconstruction.conflicts import HOW, Bounded, smallest_conflict
+from dualmandate.audit.reconstruction.conflicts import HOW, BoundedEquations, smallest_conflict
 from dualmandate.audit.reconstruction.enumeration import piece_equations, pieces
 from dualmandate.audit.reconstruction.propagation import UNBOUNDED, propagate
 from dualmandate.audit.suppression.extremes import SECONDS, extremes
@@ -104,7 +104,7 @@ def audit_suppression(
     hidden = tables.suppressed
     low = np.where(hidden, 0 if least is None else least, tables.values)
     high = np.where(hidden, UNBOUNDED if largest is None else largest, tables.values)
-    given = Bounded(tables.relations, np.zeros(tables.relations.rows, dtype=np.int64), low, high)
+    given = BoundedEquations(tables.relations, np.zeros(tables.relations.rows, dtype=np.int64), low, high)
     nothing = given.values[None]
     lows, highs, wrong = propagate(tables.relations, nothing, nothing, least=low, most=high)
     if wrong[0]:
@@ -163,7 +163,7 @@ def _is_tree(piece: Equations) -> bool:
     return plain and len(piece.cells) == piece.rows + piece.size - 1
 
 
-def _contradiction(tables: LinkedTables, given: Bounded, seconds: float) -> InvalidTables:
+def _contradiction(tables: LinkedTables, given: BoundedEquations, seconds: float) -> InvalidTables:
     """The refusal: a sum that is published whole and does not add up, else a smallest set of sums that contradict."""
     relations, known = tables.relations, ~tables.suppressed
     counts = abs(relations.matrix) @ tables.suppressed.astype(np.int64)

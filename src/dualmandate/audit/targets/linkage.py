@@ -11,13 +11,13 @@ from dualmandate.audit.finding import Reference
 from dualmandate.audit.linkage.attack import METHODS, Linkage, Method
 from dualmandate.audit.linkage.people import known_beside
 from dualmandate.audit.linkage.people_files import Census, read_names, read_people
-from dualmandate.audit.targets.targets import ExactTables, NoisyTables
+from dualmandate.audit.tables import ExactTables, NoisyTables
 from dualmandate.errors import InvalidRequest, Place
 from dualmandate.population import Attribute, Domain
 from dualmandate.publication import Rules
 
 if TYPE_CHECKING:
-    from dualmandate.audit.by_place import OnePlace
+    from dualmandate.audit.places import OnePlace
     from dualmandate.audit.run import Asked
     from dualmandate.population import Confidential
 

@@ -5,21 +5,35 @@ Nothing confidential is opened unless the curator names a file of records.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dualmandate.audit.by_place import OnePlace, covered, one_place
-from dualmandate.audit.equations import Equations
-from dualmandate.audit.methods.synthetic import published_tables
-from dualmandate.audit.records import count_all
-from dualmandate.audit.targets.comparison import comparing, synthetic_places
+import numpy as np
+
+from dualmandate.audit.disclosure_control.comparison import Compared, compare
+from dualmandate.audit.disclosure_control.magnitude_rules import SummedTables, summed_tables
+from dualmandate.audit.disclosure_control.publication_methods import PROTECTED, Subject
+from dualmandate.audit.disclosure_control.synthetic import published_tables, synthetic_people
+from dualmandate.audit.disclosure_control.uniques import key_in_words, secret_of
+from dualmandate.audit.effort import generator
+from dualmandate.audit.equations import Equations, Integers
+from dualmandate.audit.places import OnePlace, count_all, one_place, place_attribute
+from dualmandate.audit.reconstruction.noisy import covered
+from dualmandate.audit.tables import Truths, boxed, levels_in_words
 from dualmandate.audit.targets.linkage import Homes, linkage_targets
-from dualmandate.audit.targets.of_tables import LARGEST_PLACE, Targets
-from dualmandate.audit.targets.targets import Truths, boxed
-from dualmandate.errors import TooLarge
+from dualmandate.audit.targets.planned import planned_method
+from dualmandate.audit.targets.targets import Targets, check_place
+from dualmandate.errors import Refusal
 from dualmandate.planning.program import Program
 
 if TYPE_CHECKING:
     from dualmandate.audit.run import Asked
+
+MOST_PLACES, MOST_RECORDS, MOST_IN_PLACE = 100, 20_000, 2_000
+LARGEST_COMPARED_PLACE = 2**14  # cells of one place, of which every method is tried out in each place
+MOST_NUMBERS, FEWEST_PLACES = 50_000, 5  # published of all places that are compared; places, however many numbers
+COMPARISON = "methods compared"
 
 
 def targets_of(program: Program, asked: Asked) -> Targets:
@@ -34,18 +48,8 @@ def targets_of(program: Program, asked: Asked) -> Targets:
     possible = covered(Equations.of_workload(place.workload), place.domain.possible_cells())
     if not possible.all():
         left_out.append(f"{int((~possible).sum()):,} of {possible.size:,} cells of a place, which no table counts")
-    found = comparing(program, asked)
+    found = compare_methods(program, asked)
     return Targets((*targets, *linked, *found.summed), (*left_out, *found.left_out), found.compared, found.notes)
-
-
-def check_place(place: OnePlace) -> None:
-    """Refuse a place with too many kinds of records."""
-    if place.domain.size > LARGEST_PLACE:
-        raise TooLarge(
-            f"{place.domain.size:,} cells a place",
-            why=f"records are looked for among at most {LARGEST_PLACE:,} combinations of values",
-            instead="name the attribute that tells places apart with --place",
-        )
 
 
 def people_of(program: Program, place: OnePlace, asked: Asked) -> Truths:
@@ -55,3 +59,93 @@ def people_of(program: Program, place: OnePlace, asked: Asked) -> Truths:
             reference: count_all(path, program.domain, place, program.rules) for reference, path in asked.files.items()
         }
     return {"synthetic": boxed(synthetic_places(program, place, asked.key))}
+
+
+@dataclass(frozen=True, eq=False)
+class MethodComparison:
+    """The methods side by side, what is said about them, and what was not tried."""
+
+    compared: tuple[Compared, ...] = ()
+    notes: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
+    summed: tuple[SummedTables, ...] = ()  # tables of sums, whose contributors are told or not
+
+
+def compare_methods(program: Program, asked: Asked) -> MethodComparison:
+    """Old methods, DP at each ε, and the plan; nothing confidential is opened."""
+    name = place_attribute(program.workload, asked.place)
+    if name is None:
+        return MethodComparison(
+            left_out=(
+                f"{COMPARISON}: no attribute by which a table is published tells places apart; name one with --place",
+            )
+        )
+    place = one_place(program.workload, name)
+    if place.domain.size > LARGEST_COMPARED_PLACE:
+        return MethodComparison(
+            left_out=(f"{COMPARISON}: {place.domain.size:,} cells a place, at most {LARGEST_COMPARED_PLACE:,}",)
+        )
+    most = max(MOST_NUMBERS // place.workload.query_count, FEWEST_PLACES)
+    people = synthetic_places(program, place, asked.key, most=most)
+    if len(people) < 2 or not people.sum():
+        return MethodComparison(left_out=(f"{COMPARISON}: there is one place, or nobody lives anywhere",))
+    secret = secret_of(place.domain, asked.secret)
+    subject = Subject(place.workload, people, place.domain.possible_cells(), secret)
+    summed = tuple(summed_tables(program.workload, place, people))
+    left_out = [*_not_applied(subject, summed), *place.not_tried(f"the {COMPARISON}")]
+    notes = list(_notes(place, subject, name))
+    planned = []
+    asked.effort.say("planning")
+    try:
+        method, words = planned_method(program.plan(), place, people, asked.key)
+        planned.append(method)
+        notes.append(words)
+    except Refusal as refusal:
+        left_out.append(f"the plan's own loss in the {COMPARISON}: {refusal.what}")
+    sensitivity = program.workload.only([each.name for each in place.tables]).sensitivity(program.protection)
+    compared = compare(
+        subject, sensitivity=float(sensitivity.value), key=asked.key, planned=planned, effort=asked.effort
+    )
+    return MethodComparison(compared, tuple(notes), tuple(left_out), summed)
+
+
+def synthetic_places(program: Program, place: OnePlace, key: bytes, *, most: int = MOST_PLACES) -> Integers:
+    """People drawn with the audit's key, in as many places as are compared; shape (places, cells)."""
+    people = float(program.file.population.population_size.value)
+    places = min(len(place.places), most, MOST_PLACES)
+    each = min(max(round(people / len(place.places)), 1), MOST_IN_PLACE, max(MOST_RECORDS // places, 1))
+    draws = generator(key, f"synthetic population of {program.name}")
+    sizes = draws.poisson(each, places).astype(np.int64)
+    return synthetic_people(place.domain, sizes, draws)
+
+
+def _notes(place: OnePlace, subject: Subject, name: str) -> Iterator[str]:
+    people = int(subject.truth.sum())
+    few = f" of {len(place.places):,}" if len(subject.truth) < len(place.places) else ""
+    yield f"{people:,} people were drawn in {len(subject.truth):,}{few} places ({name}); nothing comes from data"
+    yield (
+        "everybody, guessers too, knows how many live in each place and what people elsewhere are like; the attacker "
+        "knows how numbers were made and which were hidden; a hidden number is read as what the others make likely"
+    )
+    yield (
+        f"beside numbers below a threshold others are suppressed, until sums tell none of them within {PROTECTED:.0%}, "
+        "where that can be done"
+    )
+    yield f"judged by the people who were drawn; {levels_in_words(place.domain)}"
+    words = key_in_words(place.domain, subject.secret, name)
+    if words is not None:
+        yield f"people who stand out are {words}"
+    yield (
+        "of several ways to read a file (its most likely answer, one drawn in proportion, a guess without tables; of "
+        "recoded records also undone or looked up) the one counts that is right most often: rates flatter the attacker"
+    )
+
+
+def _not_applied(subject: Subject, summed: tuple[SummedTables, ...]) -> Iterator[str]:
+    if subject.ordered is None:
+        yield (
+            f"micro-aggregation and top-coding in the {COMPARISON}: beside the place, no table is by an ordered "
+            "attribute with three levels or more"
+        )
+    if not summed:
+        yield "dominance and p % rules: they are about sums of numbers, and no table has such sums by place"

@@ -10,17 +10,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dualmandate.audit.by_place import OnePlace, covered, expected_of, one_place
 from dualmandate.audit.claims.attack import ClaimedGroup, ClaimedNoise, ClaimedRelease, Labels
-from dualmandate.audit.claims.claim_membership import membership_in
+from dualmandate.audit.claims.membership import membership_in
 from dualmandate.audit.claims.shared_noise import SharedNoise
 from dualmandate.audit.equations import Equations
-from dualmandate.audit.records import count_all
+from dualmandate.audit.places import OnePlace, count_all, one_place
+from dualmandate.audit.reconstruction.noisy import covered, expected_of
+from dualmandate.audit.tables import NoisyTables, levels_in_words
 from dualmandate.audit.targets.linkage import Homes, linkage_targets
-from dualmandate.audit.targets.of_program import check_place
-from dualmandate.audit.targets.of_tables import Targets
 from dualmandate.audit.targets.shared_noise import compared_rows
-from dualmandate.audit.targets.targets import NoisyTables, levels_in_words
+from dualmandate.audit.targets.targets import Targets, check_place
 from dualmandate.errors import Refusal
 from dualmandate.population import Currency, Neighbors, PrivacyLoss
 from dualmandate.program.program import ProgramFile, read_program

@@ -3,42 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dualmandate.audit.by_place import covered, expected_of
 from dualmandate.audit.equations import Equations
 from dualmandate.audit.finding import Reference
-from dualmandate.audit.methods.comparison import Compared
-from dualmandate.audit.places import hidden_numbers
-from dualmandate.audit.reconstruction.persons import Implication, Statistic, Variables
-from dualmandate.audit.records import count_records
+from dualmandate.audit.places import count_records
+from dualmandate.audit.reconstruction.noisy import covered, expected_of
+from dualmandate.audit.reconstruction.persons import GroupStatistics, Implication, Statistic, Variables
+from dualmandate.audit.suppression.attack import hidden_numbers
+from dualmandate.audit.tables import ExactTables, NoisyTables, Truths, levels_in_words
 from dualmandate.audit.targets.linkage import Homes, linkage_targets
 from dualmandate.audit.targets.magnitudes import magnitude_targets
-from dualmandate.audit.targets.tables_folder import EVERYWHERE, Counts, Folder, Sheet, rows_of, suppressed_marks
+from dualmandate.audit.targets.tables_folder import (
+    EVERYWHERE,
+    Folder,
+    PublishedCounts,
+    TableFile,
+    rows_of,
+    suppressed_marks,
+)
 from dualmandate.audit.targets.tables_schema import StatisticsTable
-from dualmandate.audit.targets.targets import ExactTables, GroupStatistics, NoisyTables, Truths, levels_in_words
+from dualmandate.audit.targets.targets import LARGEST_PLACE, Targets
 from dualmandate.errors import InvalidTables, TooLarge
 from dualmandate.population import Attribute, Domain, StructuralZero
 
 if TYPE_CHECKING:
     from dualmandate.audit.run import Asked
 
-LARGEST_PLACE = 2**16  # cells of one place whose counts are unknown
 Files = Mapping[Reference, Path]
-
-
-@dataclass(frozen=True, eq=False)
-class Targets:
-    """What is attacked in turn, and what cannot be."""
-
-    attacked: tuple[object, ...]
-    left_out: tuple[str, ...] = ()
-    compared: tuple[Compared, ...] = ()
-    notes: tuple[str, ...] = ()  # on what is compared, in words
 
 
 def targets_of(folder: Folder, asked: Asked) -> Targets:
@@ -61,7 +56,7 @@ def targets_of(folder: Folder, asked: Asked) -> Targets:
     return Targets(tuple(attacked), tuple(left_out))
 
 
-def _count_targets(folder: Folder, counts: Counts, files: Files, left_out: list[str]) -> Iterator[object]:
+def _count_targets(folder: Folder, counts: PublishedCounts, files: Files, left_out: list[str]) -> Iterator[object]:
     if counts.domain.size > LARGEST_PLACE:
         raise TooLarge(
             f"{counts.domain.size:,} cells a place",
@@ -96,7 +91,9 @@ def _count_targets(folder: Folder, counts: Counts, files: Files, left_out: list[
         yield suppressed
 
 
-def _noisy(folder: Folder, counts: Counts, equations: Equations, truths: Truths, left_out: list[str]) -> NoisyTables:
+def _noisy(
+    folder: Folder, counts: PublishedCounts, equations: Equations, truths: Truths, left_out: list[str]
+) -> NoisyTables:
     """Tables with errors: what is expected of a place is what all places together are like, in its size."""
     hidden = np.isnan(counts.published).any(axis=0)
     if hidden.any():
@@ -149,7 +146,7 @@ def _statistics(folder: Folder, table: StatisticsTable, position: int) -> GroupS
     return GroupStatistics(table.name, variables, named, f"{table.of} in whole numbers, {lowest} to {values.max()}")
 
 
-def _read(table: StatisticsTable, sheet: Sheet, row: int, marks: frozenset[str]) -> Statistic:
+def _read(table: StatisticsTable, sheet: TableFile, row: int, marks: frozenset[str]) -> Statistic:
     group = {name: sheet.column(name, "by")[row] for name in table.by if sheet.column(name, "by")[row]}
     found = {}
     for what in ("count", "median", "mean"):

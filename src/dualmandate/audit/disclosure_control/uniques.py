@@ -10,17 +10,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dualmandate.audit.equations import Integers
-from dualmandate.audit.rates import Rate
+from dualmandate.audit.equations import Floats, Integers
+from dualmandate.audit.finding import Rate
 from dualmandate.population import Domain
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class StandingOut:
+class NonmodalUniques:
     """Nonmodal uniques of a population: one row each.
 
     `secrets` are true levels of the secret attribute; `key_cells` are the cells of each one's key, one a level of the
@@ -72,11 +69,11 @@ def secret_of(domain: Domain, stated: Sequence[str] = ()) -> int | None:
     return able[-1] if able and len(domain.shape) > 1 else None
 
 
-def standing_out(domain: Domain, truth: Integers, secret: int | None) -> StandingOut:
+def find_nonmodal_uniques(domain: Domain, truth: Integers, secret: int | None) -> NonmodalUniques:
     """The nonmodal uniques; `truth` has shape (places, cells). Nobody where there is no secret beside a key."""
     if secret is None:
         nobody = np.zeros(0, dtype=np.int64)
-        return StandingOut(nobody, nobody.reshape(0, 1), nobody)
+        return NonmodalUniques(nobody, nobody.reshape(0, 1), nobody)
     levels = domain.shape[secret]
     cells = np.moveaxis(np.arange(domain.size).reshape(domain.shape), secret, -1).reshape(-1, levels)
     counts = truth[:, cells]  # (places, keys, levels of the secret)
@@ -84,7 +81,7 @@ def standing_out(domain: Domain, truth: Integers, secret: int | None) -> Standin
     places, keys = np.nonzero(counts.sum(axis=2) == 1)
     secrets = counts[places, keys].argmax(axis=1)
     unlike = secrets != modal[places]
-    return StandingOut(places[unlike], cells[keys[unlike]], secrets[unlike])
+    return NonmodalUniques(places[unlike], cells[keys[unlike]], secrets[unlike])
 
 
 def key_in_words(domain: Domain, secret: int | None, place: str) -> str | None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dualmandate.audit.drawing import generator
-from dualmandate.audit.methods.old_methods import (
+from dualmandate.audit.disclosure_control.methods import (
     Dominance,
     PrimaryRule,
     PriorPosterior,
@@ -19,6 +18,7 @@ from dualmandate.audit.methods.old_methods import (
     top_cap,
     top_code,
 )
+from dualmandate.audit.effort import generator
 from dualmandate.audit.suppression.cells import LinkedTables, additive_relations, audit_suppression
 from dualmandate.errors import InvalidRequest
 

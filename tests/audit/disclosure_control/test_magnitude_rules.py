@@ -5,16 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dualmandate.audit.methods.magnitude_rules import (
+from dualmandate.audit.disclosure_control.magnitude_rules import (
     RULES,
     SecondLargest,
     SummedTables,
     counting_members,
+    disclosed_contributors,
     hidden_sums,
-    told,
 )
-from dualmandate.audit.methods.old_methods import Dominance, PriorPosterior, Threshold
-from dualmandate.audit.rates import Rate
+from dualmandate.audit.disclosure_control.methods import Dominance, PriorPosterior, Threshold
+from dualmandate.audit.finding import Rate
 from dualmandate.population import Attribute, Domain
 from dualmandate.workload import Tabulation, Workload
 
@@ -46,7 +46,7 @@ def test_sums_and_contributions() -> None:
     assert target.sums.tolist() == [[155, 120, 90, 180, 545]]
     assert target.contributions(0, 0).tolist() == [100.0, 50.0, 5.0]
     assert target.contributions(0, 3).tolist() == [60.0, 50.0, 40.0, 30.0]  # nobody contributes nothing
-    shown = told(target, np.zeros((1, 5), dtype=np.bool_))
+    shown = disclosed_contributors(target, np.zeros((1, 5), dtype=np.bool_))
     # mill: 155 − 50 = 105, within 10 % of 100; mine: 80 of 40; shop: anybody sees 90; farm: 130 of 60
     assert shown.tolist() == [[True, False, True, False, False]]
 
@@ -65,18 +65,18 @@ def test_rules_and_complements(rule: Threshold | Dominance | PriorPosterior, pri
     found, hidden = hidden_sums(target, rule)
     assert found.tolist() == [primary]
     assert hidden.sum() >= 2  # beside one hidden trade the total would give it away
-    exposed = told(target, hidden)
+    exposed = disclosed_contributors(target, hidden)
     assert not (exposed & found).any()
 
 
 def test_primary_alone_is_undone_by_the_total() -> None:
     target = summed(("trade",), ())
     primary, _ = hidden_sums(target, Threshold(3))
-    assert told(target, primary).tolist() == [[True, False, True, False, False]]
+    assert disclosed_contributors(target, primary).tolist() == [[True, False, True, False, False]]
     alone = summed(("trade",))  # without a total nothing brings it back
     only, hidden = hidden_sums(alone, Threshold(3))
     assert np.array_equal(only, hidden)
-    assert told(alone, only).tolist() == [[True, False, False, False]]
+    assert disclosed_contributors(alone, only).tolist() == [[True, False, False, False]]
 
 
 def test_findings_have_their_baseline() -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from dualmandate.audit.disclosure_control import methods as linking
+from dualmandate.audit.disclosure_control.methods import linked_numbers, suppressed_numbers
 from dualmandate.audit.equations import Equations
-from dualmandate.audit.methods import linked_numbers as linking
-from dualmandate.audit.methods.linked_numbers import linked_numbers, suppressed_numbers
 from dualmandate.audit.suppression.cells import LinkedTables, audit_suppression
 from dualmandate.population import Attribute, Domain
 from dualmandate.workload import Tabulation, Workload, marginals, prefix, stack

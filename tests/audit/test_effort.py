@@ -7,14 +7,13 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from dualmandate.audit.auditing import attack_on
+from dualmandate.audit.effort import AHEAD, Effort, parallel_map
 from dualmandate.audit.equations import Equations
-from dualmandate.audit.finding import Effort
-from dualmandate.audit.in_order import AHEAD, in_order
-from dualmandate.audit.places import hidden_numbers
-from dualmandate.audit.rates import Rate
+from dualmandate.audit.finding import Rate
 from dualmandate.audit.reconstruction.exact import reconstruct, uncovered
-from dualmandate.audit.targets.targets import ExactTables
+from dualmandate.audit.run import attack_on
+from dualmandate.audit.suppression.attack import hidden_numbers
+from dualmandate.audit.tables import ExactTables
 from dualmandate.errors import InvalidTables
 from dualmandate.workload import marginals
 
@@ -40,7 +39,7 @@ def test_items_are_taken_as_they_are_needed(workers: int) -> None:
             taken.append(item)
             yield item
 
-    made = in_order(lambda item: item * item, items(), workers)
+    made = parallel_map(lambda item: item * item, items(), workers)
     assert next(made) == 0
     assert len(taken) <= AHEAD * workers
     assert list(made) == [item * item for item in range(1, 50)]
@@ -54,7 +53,7 @@ def test_what_is_refused_comes_in_its_turn() -> None:
 
     found = list[int]()
     with pytest.raises(InvalidTables):
-        found.extend(in_order(work, range(100), 2))
+        found.extend(parallel_map(work, range(100), 2))
     assert found == [0, 1, 2, 3, 4]
 
 

@@ -11,19 +11,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dualmandate.audit.equations import Equations
-from dualmandate.audit.finding import Effort
-from dualmandate.audit.methods.standing_out import standing_out
-from dualmandate.audit.methods.ways_to_publish import EPSILONS, Family, Subject, Way, ways_to_publish
-from dualmandate.audit.rates import Rate
+from dualmandate.audit.disclosure_control.publication_methods import (
+    EPSILONS,
+    Family,
+    PublicationMethod,
+    Subject,
+    publication_methods,
+)
+from dualmandate.audit.disclosure_control.uniques import find_nonmodal_uniques
+from dualmandate.audit.effort import Effort
+from dualmandate.audit.equations import Equations, Floats
+from dualmandate.audit.finding import Rate
 from dualmandate.audit.reconstruction.attacks import guess, guessers
-from dualmandate.audit.reconstruction.fitting import Known, most_likely_within, stacked
+from dualmandate.audit.reconstruction.noisy import KnownNumbers, most_likely_within, stacked
 from dualmandate.errors import InvalidRequest
 from dualmandate.population import Currency, PrivacyLoss
 
-Floats = NDArray[np.float64]
 UNSEEN = 0.01  # belief in what no other place has
 
 
@@ -111,7 +115,7 @@ def compare(
     *,
     sensitivity: float,
     key: bytes,
-    planned: Sequence[Way] = (),
+    planned: Sequence[PublicationMethod] = (),
     epsilons: Sequence[float] = EPSILONS,
     effort: Effort | None = None,
 ) -> tuple[Compared, ...]:
@@ -128,9 +132,9 @@ def compare(
         )
     work, judge = effort or Effort(), _Judge.of(subject)
     found = []
-    for way in (*ways_to_publish(subject, sensitivity=sensitivity, key=key, epsilons=epsilons), *planned):
-        work.say(f"comparing methods: {way.name}")
-        found.append(judge.compared(way))
+    for method in (*publication_methods(subject, sensitivity=sensitivity, key=key, epsilons=epsilons), *planned):
+        work.say(f"comparing methods: {method.name}")
+        found.append(judge.compared(method))
     return tuple(found)
 
 
@@ -148,33 +152,37 @@ class _Judge:
         sizes = Equations.of_matrix(np.ones((1, subject.truth.shape[1]), dtype=np.int64))
         return cls(subject, Equations.of_workload(subject.workload), _believed(subject), sizes)
 
-    def compared(self, way: Way) -> Compared:
-        found = self._attacked(way)
+    def compared(self, method: PublicationMethod) -> Compared:
+        found = self._attacked(method)
         exact = self.equations.of(self.subject.truth)
-        read = np.where(np.isnan(way.printed), (self.equations.matrix @ found.T).T, way.printed)
+        read = np.where(np.isnan(method.printed), (self.equations.matrix @ found.T).T, method.printed)
         error = float(np.abs(read - exact).mean())
-        files = [found, *self._recoded(way)]
+        files = [found, *self._recoded(method)]
         records = max((self._everybody(file) for file in files), key=lambda judged: judged.attack.value)
         named = [judged for judged in (self._standing_out(file) for file in files) if judged is not None]
         alone = max(named, key=lambda judged: judged.attack.value, default=None)
-        return Compared(way.family, way.name, error, records, alone, way.loss, way.planned, way.promised_error)
+        return Compared(
+            method.family, method.name, error, records, alone, method.loss, method.planned, method.promised_error
+        )
 
-    def _attacked(self, way: Way) -> Floats:
+    def _attacked(self, method: PublicationMethod) -> Floats:
         """The most likely file, given the numbers and how many live in each place."""
-        counting = self.equations if way.counting is None else way.counting
-        repeats = way.known.least.shape[1] // counting.rows
-        living = Known.shown(self.subject.truth.sum(axis=1, keepdims=True))
+        counting = self.equations if method.counting is None else method.counting
+        repeats = method.known.least.shape[1] // counting.rows
+        living = KnownNumbers.shown(self.subject.truth.sum(axis=1, keepdims=True))
         rows = stacked(*([counting] * repeats), self.sizes)
-        return most_likely_within(rows, way.known.beside(living), self.expected)
+        return most_likely_within(rows, method.known.beside(living), self.expected)
 
-    def _recoded(self, way: Way) -> list[Floats]:
+    def _recoded(self, method: PublicationMethod) -> list[Floats]:
         """Where changed records were tabulated: the tabulated file, undone, and as people find themselves in it."""
-        if way.recoding is None:
+        if method.recoding is None:
             return []
-        known = Known.shown(np.concatenate([way.printed, self.subject.truth.sum(axis=1, keepdims=True)], axis=1))
-        expected = way.recoding.tabulated(self.expected)
+        known = KnownNumbers.shown(
+            np.concatenate([method.printed, self.subject.truth.sum(axis=1, keepdims=True)], axis=1)
+        )
+        expected = method.recoding.tabulated(self.expected)
         file = most_likely_within(stacked(self.equations, self.sizes), known, expected)
-        return [way.recoding.undone(file), way.recoding.looked_up(file)]
+        return [method.recoding.undone(file), method.recoding.looked_up(file)]
 
     def _everybody(self, found: Floats) -> Judged:
         truth = self.subject.truth
@@ -186,7 +194,7 @@ class _Judge:
         return Judged(right, proportional, modal)
 
     def _standing_out(self, found: Floats) -> Judged | None:
-        people = standing_out(self.subject.workload.domain, self.subject.truth, self.subject.secret)
+        people = find_nonmodal_uniques(self.subject.workload.domain, self.subject.truth, self.subject.secret)
         right, drawn, modal = people.named(found, self.expected), people.drawn(self.expected), people.modal()
         return None if right is None or drawn is None or modal is None else Judged(right, drawn, modal)
 

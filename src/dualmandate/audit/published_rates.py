@@ -1,10 +1,4 @@
-"""How many records a public reconstruction gets right, published like any other number: with noise, and booked first.
-
-What is reconstructed from a release is public, f. Against the confidential counts x of the same cells, Σ min(f, x)
-changes by at most 1 when one record is added, removed or replaced by another: a cell of x gains one, or loses one, or
-both happen, and min moves by 0 or 1 in the same direction as x. A unit with m records changes it by m at most. So it is
-published with exact noise for a stated loss, half of it for the attack and half for the guesser beside it.
-"""
+"""Publishing what an audit found against confidential records: a query like any other, of a release alone."""
 
 from __future__ import annotations
 
@@ -12,23 +6,31 @@ import hashlib
 import hmac
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 
-from dualmandate.audit.by_place import OnePlace
-from dualmandate.audit.equations import Integers
+from dualmandate.audit.equations import Floats, Integers
 from dualmandate.audit.finding import Baseline, Finding, Range
-from dualmandate.errors import Refusal, ReleaseConflict
+from dualmandate.audit.places import OnePlace
+from dualmandate.audit.reconstruction.noisy import most_likely, whole_records
+from dualmandate.audit.run import Asked
+from dualmandate.audit.targets.of_release import noisy_tables
+from dualmandate.errors import InvalidRelease, InvalidRequest, Place, Refusal, ReleaseConflict
 from dualmandate.ledger import Approval, EventKind, Ledger, Request, State
 from dualmandate.ledger import Release as Entry
+from dualmandate.ledger.anchors import RELEASE_FILE
 from dualmandate.ledger.releases import STEPS
 from dualmandate.mechanism.noise import subkey
 from dualmandate.population import Confidential, Currency, Domain, PrivacyLoss, Protection
-from dualmandate.publication import Rules, Source
+from dualmandate.program.program import read_program
+from dualmandate.publication import Rules, Source, source_file
+from dualmandate.publication.contents import is_complete
 from dualmandate.publication.measurements import Noise
 from dualmandate.publication.measuring import tabulation_key
+from dualmandate.publication.release import Release
 from dualmandate.publication.rules import check_rules
 from dualmandate.publication.sources import check_source
 from dualmandate.publication.tabulated import SparseHistogram, Tabulated
@@ -37,6 +39,82 @@ from dualmandate.publication.tabulating import tabulate
 QUERIES = ("the attack", "the proportional guesser")
 LEVEL = 0.975  # of each interval, so that both hold with 95 %
 VERSION = "records right/1"
+
+
+def publish_rate(
+    release: Release,
+    asked: Asked,
+    ledger: Ledger,
+    *,
+    loss: PrivacyLoss,
+    spender: RatePublisher,
+    write: Callable[[Finding], None],
+) -> None:
+    """Publish how many records the attack on a release gets right, and a guesser beside it, with noise for a loss.
+
+    `asked.confidential` is the file that they are judged by. The loss is booked in the account of the release before
+    anything is opened; `write` is handed the finding when it may be written down.
+    """
+    if asked.confidential is None:
+        raise InvalidRequest(
+            "a rate is to be published, and no records to judge by",
+            why="the rate of an attack is counted against the true records",
+            instead="name them with --confidential FILE",
+        )
+    _check_known(release, ledger)
+    query = rate_query(release, asked, loss)
+    book(query, source_file(asked.confidential), ledger, spender=spender, write=write)
+
+
+def rate_query(release: Release, asked: Asked, loss: PrivacyLoss) -> RateQuery:
+    """What is asked of the records; everything in it comes from the public files of the release."""
+    program = read_program(release.folder / release.facts["program_file"])
+    target, _, place = noisy_tables(release, program, replace(asked, confidential=None, tabulated=None))
+    found = most_likely(target.equations, target.published, scales=target.scales, expected=target.expected)
+    guess = _whole(target.expected)
+    return RateQuery(
+        release=target.name,
+        release_digest=hashlib.sha256((release.folder / RELEASE_FILE).read_bytes()).hexdigest(),
+        account=release.facts["account"],
+        loss=loss,
+        domain=program.domain,
+        protection=program.protection,
+        rules=program.rules,
+        place=place,
+        found=_whole(found),
+        guess=guess,
+        records=max(int(guess.sum()), 1),
+        coarsening=target.coarsening,
+        attacker_knows=f"the tables, how their errors were made, and {target.prior}",
+    )
+
+
+def _whole(counts: Floats) -> Integers:
+    return np.array([whole_records(own) for own in counts])
+
+
+def _check_known(release: Release, ledger: Ledger) -> None:
+    """Refuse a release that this ledger did not settle: its reconstruction is public because it was published."""
+    ledger.heed(sorted(release.folder.parent.glob(f"*/{RELEASE_FILE}")))
+    entry = ledger.release(release.facts["release"])
+    if entry.state is not State.SETTLED or not is_complete(release.folder, entry.written_digest):
+        raise InvalidRelease(
+            f"'{release.folder}' is not the release {entry.name} that the ledger knows",
+            why="only what follows from a published release is public, and this one was not published as it stands",
+            instead="name the release as it was published, or the ledger that it is booked in",
+            where=Place(file=str(release.folder / RELEASE_FILE)),
+        )
+
+
+def check_publishable(target: Path) -> None:
+    """Refuse to publish a rate of anything but a release: exact tables, and what is drawn, lead to no public rate."""
+    if not (target / RELEASE_FILE).is_file():
+        raise InvalidRequest(
+            "a rate is to be published of something that is no release",
+            why="what exact tables give away follows the records themselves, and noise on the rate would not cover it",
+            instead="audit the folder of a release, or leave --publish-rates out",
+            where=Place(file=str(target)),
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +167,7 @@ class RateQuery:
 
 
 @dataclass(frozen=True)
-class Spender:
+class RatePublisher:
     """Who publishes a rate, who approved that, and for which group and purpose."""
 
     by: str
@@ -131,7 +209,7 @@ class BookedRates:
 
 
 def book(
-    query: RateQuery, source: Source, ledger: Ledger, *, spender: Spender, write: Callable[[Finding], None]
+    query: RateQuery, source: Source, ledger: Ledger, *, spender: RatePublisher, write: Callable[[Finding], None]
 ) -> BookedRates:
     """Spend the loss, open the records, count, add noise, have it written, settle: in this order, each step durable.
 
@@ -158,7 +236,7 @@ def book(
     return booked
 
 
-def _reserved(query: RateQuery, source: Source, ledger: Ledger, spender: Spender) -> Entry:
+def _reserved(query: RateQuery, source: Source, ledger: Ledger, spender: RatePublisher) -> Entry:
     """The reservation of this query on this file: one that was left under way, or a new one."""
     snapshot, unit = f"{source.name}: records right behind {query.release}", query.protection.unit
     begun = [

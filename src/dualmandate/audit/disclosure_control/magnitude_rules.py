@@ -13,16 +13,23 @@ from functools import cached_property, partial
 import numpy as np
 from numpy.typing import NDArray
 
-from dualmandate.audit.equations import Equations, Integers
-from dualmandate.audit.finding import Baseline, Effort, Finding, nothing_to_compare
-from dualmandate.audit.methods.linked_numbers import linked_numbers
-from dualmandate.audit.methods.old_methods import Dominance, PrimaryRule, PriorPosterior, Threshold, suppress
-from dualmandate.audit.rates import Rate
+from dualmandate.audit.disclosure_control.methods import (
+    Dominance,
+    PrimaryRule,
+    PriorPosterior,
+    Threshold,
+    linked_numbers,
+    suppress,
+)
+from dualmandate.audit.effort import Effort
+from dualmandate.audit.equations import Equations, Floats, Integers
+from dualmandate.audit.finding import Baseline, Finding, Rate, nothing_to_compare
+from dualmandate.audit.places import OnePlace
 from dualmandate.audit.reconstruction.propagation import UNBOUNDED
 from dualmandate.audit.suppression.cells import LinkedTables, audit_suppression
-from dualmandate.workload import Total, Workload
+from dualmandate.audit.tables import levels_in_words
+from dualmandate.workload import Identity, Table, Total, Workload
 
-Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 CLOSE = 0.1  # share of the largest contribution within which it is told
 PROTECTED = 0.2  # share of a hidden sum within which it should not be told
@@ -89,7 +96,7 @@ def hidden_sums(target: SummedTables, rule: PrimaryRule) -> tuple[Bools, Bools]:
     return primary, hidden
 
 
-def told(target: SummedTables, hidden: Bools, *, close: float = CLOSE) -> Bools:
+def disclosed_contributors(target: SummedTables, hidden: Bools, *, close: float = CLOSE) -> Bools:
     """Where the second largest contributor tells the largest within a share of it; shape (places, sums).
 
     A hidden sum is taken for the largest that the shown ones leave possible.
@@ -135,7 +142,7 @@ class SecondLargest:
         )
         claim = f"sums of {target.name} whose largest contributor is told within {CLOSE:.0%}"
         nothing = np.zeros(target.sums.shape, dtype=np.bool_)
-        open_rate = Rate(int(told(target, nothing).sum()), occupied)
+        open_rate = Rate(int(disclosed_contributors(target, nothing).sum()), occupied)
         yield make(claim=f"{claim} (all shown)", success=open_rate, baselines=(nothing_to_compare(occupied),))
         for words, rule in RULES.items():
             self.effort.say(f"contributors to sums: {words}")
@@ -146,6 +153,42 @@ class SecondLargest:
             )
             yield make(
                 claim=f"{claim} ({words}: {extra})",
-                success=Rate(int(told(target, hidden).sum()), occupied),
+                success=Rate(int(disclosed_contributors(target, hidden).sum()), occupied),
                 baselines=(Baseline("with all sums shown", open_rate),),
             )
+
+
+def summed_tables(workload: Workload, place: OnePlace, people: Integers) -> Iterator[SummedTables]:
+    """The sums of each number, by place; those that are not by place, or of numbers below 0, are left out.
+
+    `people` has shape (places, cells of one place).
+    """
+    axis = place.axis
+    for name in dict.fromkeys(_summed(table) for table in workload.tables):
+        if name is None or name not in place.domain.names:
+            continue
+        summed = place.domain.axis(name)
+        values = place.domain.attributes[summed].grid_values
+        own = [table for table in workload.tables if _summed(table) == name and _counts(table)]
+        inside = [table for table in own if axis is None or isinstance(table.factors[axis], Identity)]
+        if not inside or values.min() < 0:
+            continue
+        tables = tuple(
+            Table(table.name, tuple(each for a, each in enumerate(table.factors) if a != axis)) for table in inside
+        )
+        shape = [1] * len(place.domain.shape)
+        shape[summed] = -1
+        numbers = np.broadcast_to(values.reshape(shape), place.domain.shape).reshape(-1)
+        names = " and ".join(f"'{table.name}'" for table in inside)
+        counting = counting_members(Workload(place.domain, tables), summed)
+        yield SummedTables(names, counting, numbers, people, levels_in_words(place.domain))
+
+
+def _summed(table: Table) -> str | None:
+    return None if table.tabulation is None else table.tabulation.sum_of
+
+
+def _counts(table: Table) -> bool:
+    """Whether records are added up as they are: no weights of levels, and no number of them left out."""
+    made = table.tabulation
+    return made is not None and not made.weights and made.sum_of not in dict(made.where)

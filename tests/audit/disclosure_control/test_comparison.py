@@ -8,11 +8,11 @@ from functools import cache
 import numpy as np
 import pytest
 
-from dualmandate.audit.methods import comparison
-from dualmandate.audit.methods.comparison import Compared, Judged, compare, compared_words
-from dualmandate.audit.methods.standing_out import secret_of
-from dualmandate.audit.methods.ways_to_publish import Subject, Way, ways_to_publish
-from dualmandate.audit.reconstruction.fitting import Known
+from dualmandate.audit.disclosure_control import comparison
+from dualmandate.audit.disclosure_control.comparison import Compared, Judged, compare, compared_words
+from dualmandate.audit.disclosure_control.publication_methods import PublicationMethod, Subject, publication_methods
+from dualmandate.audit.disclosure_control.uniques import secret_of
+from dualmandate.audit.reconstruction.noisy import KnownNumbers
 from dualmandate.benchmarks.generated_blocks import blocks, tables
 from dualmandate.errors import InvalidRequest
 from dualmandate.population import Attribute, Domain, PrivacyLoss
@@ -70,10 +70,10 @@ def test_suppressed_numbers_count_with_what_others_make_likely() -> None:
 
 def test_a_hidden_number_is_no_error_where_others_tell_it() -> None:
     exact = subject(12).truth @ WORKLOAD.dense().T
-    for way in ways_to_publish(subject(12), sensitivity=8.0, key=b"k", epsilons=()):
-        if way.family == "suppression":
-            (found,) = (each for each in compared() if each.name == way.name)
-            read_as_one = np.abs(np.where(np.isnan(way.printed), 1.0, way.printed) - exact).mean()
+    for method in publication_methods(subject(12), sensitivity=8.0, key=b"k", epsilons=()):
+        if method.family == "suppression":
+            (found,) = (each for each in compared() if each.name == method.name)
+            read_as_one = np.abs(np.where(np.isnan(method.printed), 1.0, method.printed) - exact).mean()
             assert found.error < 0.8 * read_as_one
 
 
@@ -117,7 +117,9 @@ def test_a_plan_is_one_more_way() -> None:
     small = subject(3)
     numbers = small.truth @ WORKLOAD.dense().T
     loss = PrivacyLoss.concentrated("0.5")
-    plan = Way("differential privacy", "the plan", numbers, Known.shown(numbers), loss=loss, planned=True)
+    plan = PublicationMethod(
+        "differential privacy", "the plan", numbers, KnownNumbers.shown(numbers), loss=loss, planned=True
+    )
     found = compare(small, sensitivity=8.0, key=b"k", epsilons=(), planned=(plan,))
     assert found[-1].planned
     assert found[-1].epsilon is None  # counted in ρ
@@ -139,7 +141,7 @@ def test_a_document_has_both_measures() -> None:
 
 
 def test_risks_of_0_and_1_have_one_sided_intervals() -> None:
-    from dualmandate.audit.rates import Rate
+    from dualmandate.audit.finding import Rate
 
     none, every = (Judged(Rate(n, 9), Rate(0, 9), Rate(0, 9)).document() for n in (0, 9))
     assert none["low"] == 0.0 < none["high"] < 1  # type: ignore[operator]

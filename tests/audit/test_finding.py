@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dualmandate.audit.rates import Rate
+from dualmandate.audit.finding import Rate
 from dualmandate.errors import InvalidRequest
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dualmandate.audit.methods.standing_out import key_in_words, secret_of, standing_out
+from dualmandate.audit.disclosure_control.uniques import find_nonmodal_uniques, key_in_words, secret_of
 from dualmandate.population import Attribute, Domain
 
 DOMAIN = Domain((Attribute.categories("sex", ["F", "M"]), Attribute.categories("race", ["A", "B", "C"])))
@@ -14,17 +14,17 @@ VILLAGE = np.array([[2, 0, 0, 0, 1, 0], [0, 0, 1, 0, 0, 0]])
 
 
 def test_who_stands_out() -> None:
-    people = standing_out(DOMAIN, VILLAGE, 1)
+    people = find_nonmodal_uniques(DOMAIN, VILLAGE, 1)
     assert people.places.tolist() == [0]
     assert people.key_cells.tolist() == [[3, 4, 5]]
     assert people.secrets.tolist() == [1]
-    by_sex = standing_out(DOMAIN, VILLAGE, 0)  # the other way round: alone with B, unlike most in sex
+    by_sex = find_nonmodal_uniques(DOMAIN, VILLAGE, 0)  # the other way round: alone with B, unlike most in sex
     assert by_sex.key_cells.tolist() == [[1, 4]]
     assert by_sex.secrets.tolist() == [1]
 
 
 def test_named_by_the_file_or_by_belief() -> None:
-    people = standing_out(DOMAIN, np.repeat(VILLAGE[:1], 10, axis=0), 1)
+    people = find_nonmodal_uniques(DOMAIN, np.repeat(VILLAGE[:1], 10, axis=0), 1)
     file, belief = np.zeros((10, 6)), np.zeros((10, 6))
     file[:, 3:] = [0.3, 0.4, 0.3]
     belief[:, 3:] = [0.5, 0.2, 0.3]
@@ -50,13 +50,13 @@ def test_named_by_the_file_or_by_belief() -> None:
 
 
 def test_nobody_and_no_secret() -> None:
-    nobody = standing_out(DOMAIN, np.zeros((2, 6), dtype=np.int64), 1)
+    nobody = find_nonmodal_uniques(DOMAIN, np.zeros((2, 6), dtype=np.int64), 1)
     assert nobody.named(np.zeros((2, 6)), np.zeros((2, 6))) is None
     assert nobody.drawn(np.zeros((2, 6))) is None
     assert nobody.modal() is None
     alone = Domain((Attribute.categories("eligible", ["no", "yes"]),))
     assert secret_of(alone) is None
-    assert standing_out(alone, np.array([[1, 0]]), None).modal() is None
+    assert find_nonmodal_uniques(alone, np.array([[1, 0]]), None).modal() is None
     assert key_in_words(alone, None, "district") is None
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dualmandate.audit.methods.recoding import Recoding
+from dualmandate.audit.disclosure_control.methods import Recoding
 
 # of four records at level 0 one was moved to 1, both at level 1 were moved to 2, nobody was at 2
 MOVED = np.array([[3.0, 1.0, 0.0], [0.0, 0.0, 2.0], [0.0, 0.0, 0.0]])

@@ -10,10 +10,11 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from dualmandate.audit.by_place import OnePlace, covered, expected_of
-from dualmandate.audit.drawing import generator
+from dualmandate.audit.effort import generator
 from dualmandate.audit.equations import Equations
-from dualmandate.audit.targets.targets import ExactTables, NoisyTables, Truths, boxed, levels_in_words, opened
+from dualmandate.audit.places import OnePlace
+from dualmandate.audit.reconstruction.noisy import covered, expected_of
+from dualmandate.audit.tables import ExactTables, NoisyTables, Truths, boxed, levels_in_words, opened
 from dualmandate.mechanism import GEOMETRIC
 from dualmandate.population import Domain
 

@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 
 from dualmandate.audit.claims.attack import ClaimedGroup, ClaimedNoise, ClaimedRelease, largest_loss
-from dualmandate.audit.claims.claim_membership import MOST_ROWS, membership_in
+from dualmandate.audit.claims.membership import MOST_ROWS, membership_in
 from dualmandate.audit.equations import Integers
 from dualmandate.mechanism import Geometric
 from dualmandate.population import PrivacyLoss
@@ -57,13 +57,13 @@ def test_the_worst_neighbors() -> None:
 def test_a_member_is_looked_for_in_the_rows_that_it_changes_and_in_some_others() -> None:
     found = membership_in(release(), b"key")
     assert found is not None
-    sought = found.sought
-    assert len(sought.present) == MOST_ROWS
+    neighbors = found.neighbors
+    assert len(neighbors.present) == MOST_ROWS
     assert found.coarsening.endswith(f"{MOST_ROWS:,} of {CELLS + 3:,} measured rows")
-    apart = sought.present - sought.absent
+    apart = neighbors.present - neighbors.absent
     assert sorted(apart[apart != 0].tolist()) == [1, 2]
-    assert sorted(sought.person[sought.person != 0].tolist()) == [1, 2]
-    assert sought.present[apart == 2].tolist() == [70]  # what was measured of that sum
+    assert sorted(neighbors.person[neighbors.person != 0].tolist()) == [1, 2]
+    assert neighbors.present[apart == 2].tolist() == [70]  # what was measured of that sum
     fine = apart.tolist().index(1)
-    assert 0 <= sought.present[fine] < CELLS
-    assert (np.diff(sought.present[: MOST_ROWS - 3]) > 0).all()  # rows in their order, each once
+    assert 0 <= neighbors.present[fine] < CELLS
+    assert (np.diff(neighbors.present[: MOST_ROWS - 3]) > 0).all()  # rows in their order, each once

@@ -7,8 +7,15 @@ from functools import cache
 import numpy as np
 import pytest
 
+from dualmandate.audit.disclosure_control.publication_methods import (
+    BASES,
+    THRESHOLDS,
+    Levels,
+    PublicationMethod,
+    Subject,
+    publication_methods,
+)
 from dualmandate.audit.equations import Equations
-from dualmandate.audit.methods.ways_to_publish import BASES, THRESHOLDS, Levels, Subject, Way, ways_to_publish
 from dualmandate.population import Attribute, Domain
 from dualmandate.workload import Tabulation, Workload
 
@@ -31,12 +38,14 @@ def subject(places: int = 8) -> Subject:
 
 
 @cache
-def ways() -> dict[str, Way]:
-    return {way.name: way for way in ways_to_publish(subject(), sensitivity=3.0, key=b"k", epsilons=(1.0,))}
+def ways() -> dict[str, PublicationMethod]:
+    return {
+        method.name: method for method in publication_methods(subject(), sensitivity=3.0, key=b"k", epsilons=(1.0,))
+    }
 
 
 def test_every_family_is_there() -> None:
-    assert {way.family for way in ways().values()} == {
+    assert {method.family for method in ways().values()} == {
         "exact",
         "swapping",
         "rounding",
@@ -46,51 +55,53 @@ def test_every_family_is_there() -> None:
         "top-coding",
         "differential privacy",
     }
-    again = ways_to_publish(subject(), sensitivity=3.0, key=b"k", epsilons=(1.0,))
-    assert all(np.array_equal(way.printed, ways()[way.name].printed, equal_nan=True) for way in again)
-    other = {way.name: way for way in ways_to_publish(subject(), sensitivity=3.0, key=b"o", epsilons=(1.0,))}
+    again = publication_methods(subject(), sensitivity=3.0, key=b"k", epsilons=(1.0,))
+    assert all(np.array_equal(method.printed, ways()[method.name].printed, equal_nan=True) for method in again)
+    other = {
+        method.name: method for method in publication_methods(subject(), sensitivity=3.0, key=b"o", epsilons=(1.0,))
+    }
     assert not np.array_equal(other["ε = 1"].printed, ways()["ε = 1"].printed)
-    assert [way.loss is None for way in ways().values()] == [
-        way.family != "differential privacy" for way in ways().values()
+    assert [method.loss is None for method in ways().values()] == [
+        method.family != "differential privacy" for method in ways().values()
     ]
 
 
 def test_bounds_that_a_public_rule_gives_are_true() -> None:
     exact = EQUATIONS.of(subject().truth)
-    for way in ways().values():
-        if way.family not in {"rounding", "cell key", "suppression", "exact"}:
+    for method in ways().values():
+        if method.family not in {"rounding", "cell key", "suppression", "exact"}:
             continue
-        last = way.known.least.shape[1] - exact.shape[1]  # where there are two kinds of rows, the later are bounds
-        least, largest = way.known.least[:, last:], way.known.largest[:, last:]
-        assert (least <= exact).all(), way.name
-        assert (exact <= largest).all(), way.name
-        assert (way.known.scales[:, last:] == 0).all()
+        last = method.known.least.shape[1] - exact.shape[1]  # where there are two kinds of rows, the later are bounds
+        least, largest = method.known.least[:, last:], method.known.largest[:, last:]
+        assert (least <= exact).all(), method.name
+        assert (exact <= largest).all(), method.name
+        assert (method.known.scales[:, last:] == 0).all()
     rounded = ways()[f"rounded to {BASES[0]}"]
     assert (rounded.known.largest - rounded.known.least)[:, exact.shape[1] :].max() == 2 * (BASES[0] - 1)
 
 
 @pytest.mark.parametrize("least", THRESHOLDS)
 def test_what_is_suppressed_has_the_bounds_of_its_rule(least: int) -> None:
-    exact, way = EQUATIONS.of(subject().truth), ways()[f"suppressed below {least}"]
-    hidden = np.isnan(way.printed)
+    exact, method = EQUATIONS.of(subject().truth), ways()[f"suppressed below {least}"]
+    hidden = np.isnan(method.printed)
     primary = (exact > 0) & (exact < least)
     assert (hidden >= primary).all()
     assert (hidden > primary).any() == (least == 3)  # complementary ones, where enough is left to hide
-    assert np.array_equal(way.printed[~hidden], exact[~hidden])
-    assert set(way.known.least[primary]) == {1.0}
-    assert set(way.known.largest[primary]) == {least - 1.0}
-    assert (way.known.least[hidden & ~primary] == least).all()
-    assert np.isinf(way.known.largest[hidden & ~primary]).all()
+    assert np.array_equal(method.printed[~hidden], exact[~hidden])
+    assert set(method.known.least[primary]) == {1.0}
+    assert set(method.known.largest[primary]) == {least - 1.0}
+    assert (method.known.least[hidden & ~primary] == least).all()
+    assert np.isinf(method.known.largest[hidden & ~primary]).all()
 
 
 def test_swapping_keeps_how_many_live_in_a_place() -> None:
     race = slice(EQUATIONS.rows - 3, EQUATIONS.rows)
     living = subject().truth.sum(axis=1)
-    for way in ways().values():
-        if way.family in {"swapping", "micro-aggregation", "top-coding"}:
-            assert np.array_equal(way.printed[:, race].sum(axis=1), living), way.name
-        if way.family in {"micro-aggregation", "top-coding"}:  # age alone is changed
-            assert np.array_equal(way.printed[:, race], ways()["exact tables"].printed[:, race])
+    for method in ways().values():
+        if method.family in {"swapping", "micro-aggregation", "top-coding"}:
+            assert np.array_equal(method.printed[:, race].sum(axis=1), living), method.name
+        if method.family in {"micro-aggregation", "top-coding"}:  # age alone is changed
+            assert np.array_equal(method.printed[:, race], ways()["exact tables"].printed[:, race])
 
 
 def test_ages_are_averaged_within_a_place() -> None:
@@ -122,17 +133,17 @@ def test_the_top_has_one_level() -> None:
 
 
 def test_top_coded_tables_count_the_coded_records() -> None:
-    way = ways()["age top-coded, 20%"]
-    assert way.counting is not None
-    assert np.array_equal(way.counting.of(subject().truth), way.printed)
-    assert not np.array_equal(way.printed, ways()["exact tables"].printed)
+    method = ways()["age top-coded, 20%"]
+    assert method.counting is not None
+    assert np.array_equal(method.counting.of(subject().truth), method.printed)
+    assert not np.array_equal(method.printed, ways()["exact tables"].printed)
 
 
 def test_no_ordered_attribute_in_any_table() -> None:
     tables = Workload.from_tabulations(DOMAIN, [Tabulation("race", ("race",)), Tabulation("sex", ("sex",))])
     plain = Subject(tables, subject().truth, np.ones(DOMAIN.size, dtype=np.bool_))
     assert plain.ordered is None
-    families = {way.family for way in ways_to_publish(plain, sensitivity=2.0, key=b"k", epsilons=())}
+    families = {method.family for method in publication_methods(plain, sensitivity=2.0, key=b"k", epsilons=())}
     assert not families & {"micro-aggregation", "top-coding", "differential privacy"}
     assert subject().ordered == AGE
 
@@ -140,7 +151,9 @@ def test_no_ordered_attribute_in_any_table() -> None:
 def test_noise_has_the_size_that_is_promised() -> None:
     race = Workload.from_tabulations(DOMAIN, [Tabulation("race", ("race",))])
     many = Subject(race, subject(4000).truth, np.ones(DOMAIN.size, dtype=np.bool_))
-    (way,) = (way for way in ways_to_publish(many, sensitivity=3.0, key=b"k", epsilons=(1.5,)) if way.loss)
-    error = np.abs(way.printed - Equations.of_workload(race).of(many.truth)).mean()
-    assert way.promised_error == pytest.approx(error, rel=0.05)
-    assert way.promised_error == pytest.approx(2 * np.exp(-0.5) / (1 - np.exp(-1.0)))  # E|X| of geometric noise at ½
+    (method,) = (
+        method for method in publication_methods(many, sensitivity=3.0, key=b"k", epsilons=(1.5,)) if method.loss
+    )
+    error = np.abs(method.printed - Equations.of_workload(race).of(many.truth)).mean()
+    assert method.promised_error == pytest.approx(error, rel=0.05)
+    assert method.promised_error == pytest.approx(2 * np.exp(-0.5) / (1 - np.exp(-1.0)))  # E|X| of geometric noise at ½

@@ -14,25 +14,25 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dualmandate.audit.drawing import generator
-from dualmandate.audit.equations import Equations, Integers
-from dualmandate.audit.methods.linked_numbers import linked_numbers, suppressed_numbers
-from dualmandate.audit.methods.old_methods import (
+from dualmandate.audit.disclosure_control.methods import (
+    Recoding,
     cell_key_noise,
+    linked_numbers,
     microaggregate,
     round_randomly,
+    suppressed_numbers,
     swap,
     top_cap,
     top_code,
 )
-from dualmandate.audit.methods.recoding import Recoding
-from dualmandate.audit.reconstruction.fitting import Known
+from dualmandate.audit.effort import generator
+from dualmandate.audit.equations import Equations, Floats, Integers
+from dualmandate.audit.reconstruction.noisy import KnownNumbers
 from dualmandate.mechanism import GEOMETRIC
 from dualmandate.population import Attribute, PrivacyLoss
 from dualmandate.workload import Total, Workload
 from dualmandate.workload.factor import Factor
 
-Floats = NDArray[np.float64]
 Family = Literal[
     "exact",
     "swapping",
@@ -51,7 +51,7 @@ PROTECTED = 0.2  # share of a suppressed number within which it should not be to
 
 
 @dataclass(frozen=True, eq=False)
-class Way:
+class PublicationMethod:
     """One way to publish: `printed` is what a reader sees, NaN where a number is hidden; shape (places, rows).
 
     `known` is what an attacker makes of it, of the rows of `counting` where these are not the tables' own.
@@ -60,7 +60,7 @@ class Way:
     family: Family
     name: str
     printed: Floats = field(repr=False)
-    known: Known = field(repr=False)
+    known: KnownNumbers = field(repr=False)
     counting: Equations | None = field(default=None, repr=False)
     loss: PrivacyLoss | None = None  # None: the method has none
     planned: bool = False
@@ -90,16 +90,16 @@ class Subject:
         return max(able, key=lambda each: each.size, default=None)
 
 
-def ways_to_publish(
+def publication_methods(
     subject: Subject, *, sensitivity: float, key: bytes, epsilons: Sequence[float] = EPSILONS
-) -> Iterator[Way]:
+) -> Iterator[PublicationMethod]:
     """Every method, weakest first within its family.
 
     `sensitivity` is by how much one unit's records change all numbers together: noise at ε has the scale of it over ε.
     """
     equations = Equations.of_workload(subject.workload)
     exact = equations.of(subject.truth)
-    yield Way("exact", "exact tables", exact.astype(np.float64), Known.shown(exact))
+    yield PublicationMethod("exact", "exact tables", exact.astype(np.float64), KnownNumbers.shown(exact))
     places, records = _records(subject.truth)
     alike = np.zeros(subject.truth.shape[1], dtype=np.int64)
     for share in SWAPPED:
@@ -121,8 +121,8 @@ def ways_to_publish(
         law = GEOMETRIC.at(epsilon / sensitivity)
         drawn = exact + law.draw(generator(key, f"epsilon {epsilon}"), exact.shape)
         loss = PrivacyLoss(Fraction(str(epsilon)))
-        known = Known.shown(drawn, law.mean_absolute)
-        yield Way(
+        known = KnownNumbers.shown(drawn, law.mean_absolute)
+        yield PublicationMethod(
             "differential privacy",
             f"ε = {epsilon:g}",
             drawn.astype(np.float64),
@@ -144,22 +144,26 @@ def _counted(subject: Subject, places: Integers, records: Integers) -> Integers:
     return counts
 
 
-def _tabulated(family: Family, name: str, equations: Equations, exact: Integers, counts: Integers) -> Way:
+def _tabulated(family: Family, name: str, equations: Equations, exact: Integers, counts: Integers) -> PublicationMethod:
     """Tables of changed records: an attacker knows how large their errors are, and no bounds."""
     printed = equations.of(counts)
-    return Way(family, name, printed.astype(np.float64), Known.shown(printed, float(np.abs(printed - exact).mean())))
+    return PublicationMethod(
+        family, name, printed.astype(np.float64), KnownNumbers.shown(printed, float(np.abs(printed - exact).mean()))
+    )
 
 
 def _bounded(
     family: Family, name: str, exact: Integers, printed: Integers, bounds: tuple[NDArray[Any], NDArray[Any]]
-) -> Way:
+) -> PublicationMethod:
     """Numbers with errors of known size and known bounds: both are used, each as rows of its own."""
-    near = Known.shown(printed, float(np.abs(printed - exact).mean()))
+    near = KnownNumbers.shown(printed, float(np.abs(printed - exact).mean()))
     least, largest = (each.astype(np.float64) for each in bounds)
-    return Way(family, name, printed.astype(np.float64), near.beside(Known(least, largest, np.zeros(printed.shape))))
+    return PublicationMethod(
+        family, name, printed.astype(np.float64), near.beside(KnownNumbers(least, largest, np.zeros(printed.shape)))
+    )
 
 
-def _suppressed(relations: Equations, exact: Integers) -> Iterator[Way]:
+def _suppressed(relations: Equations, exact: Integers) -> Iterator[PublicationMethod]:
     """Thresholds with complementary suppression; the marks tell which is which, so each has its own bounds.
 
     A number that the rule hid lies from 1 to the threshold; one that was hidden beside it is at least the threshold,
@@ -170,15 +174,15 @@ def _suppressed(relations: Equations, exact: Integers) -> Iterator[Way]:
         low = np.where(primary, 1.0, np.where(hidden, float(least), exact))
         high = np.where(primary, least - 1.0, np.where(hidden, np.inf, exact))
         printed = np.where(hidden, np.nan, exact)
-        yield Way(
+        yield PublicationMethod(
             "suppression",
             f"suppressed below {least}",
             printed,
-            Known(low, high, np.zeros(exact.shape)),
+            KnownNumbers(low, high, np.zeros(exact.shape)),
         )
 
 
-def _coarsened(subject: Subject, equations: Equations, exact: Integers) -> Iterator[Way]:
+def _coarsened(subject: Subject, equations: Equations, exact: Integers) -> Iterator[PublicationMethod]:
     """Records whose ordered attribute is averaged within groups of a place, or cut at a top, and then tabulated."""
     attribute = subject.ordered
     if attribute is None:
@@ -188,14 +192,14 @@ def _coarsened(subject: Subject, equations: Equations, exact: Integers) -> Itera
     for size in GROUP_SIZES:
         moved = levels.averaged(records, places, size)
         counts = _counted(subject, places, moved)
-        way = _tabulated("micro-aggregation", f"{attribute.name} averaged over {size}", equations, exact, counts)
-        yield replace(way, recoding=levels.recoding(records, moved))
+        method = _tabulated("micro-aggregation", f"{attribute.name} averaged over {size}", equations, exact, counts)
+        yield replace(method, recoding=levels.recoding(records, moved))
     for share in TOPS:
         coded = levels.top_coded(records, share)
         counting = Equations.of_matrix(equations.matrix[:, coded])
         printed = counting.of(subject.truth)
         name = f"{attribute.name} top-coded, {share:.0%}"
-        yield Way("top-coding", name, printed.astype(np.float64), Known.shown(printed), counting)
+        yield PublicationMethod("top-coding", name, printed.astype(np.float64), KnownNumbers.shown(printed), counting)
 
 
 @dataclass(frozen=True, eq=False)
