@@ -17,8 +17,8 @@ from dualmandate.audit.claims.attack import CheckClaim, ClaimedRelease
 from dualmandate.audit.claims.membership import RecognizeMembers, membership_in
 from dualmandate.audit.claims.shared_noise import SharedNoise
 from dualmandate.audit.finding import Finding, Range, Rate
+from dualmandate.audit.options import AuditOptions
 from dualmandate.audit.published_rates import RatePublisher, publish_rate
-from dualmandate.audit.run import Asked
 from dualmandate.audit.targets import of_release as release_targets
 from dualmandate.audit.targets.of_release import claim_of
 from dualmandate.errors import InvalidRequest
@@ -239,7 +239,7 @@ def test_a_loss_in_rho_is_compared_as_its_epsilon(tmp_path: Path) -> None:
     assert exact.success == Rate(0, 1)
     assert "remain protected: what a record says" in exact.claim
     booked: list[Finding] = []
-    asked, loss = Asked(tmp_path / "residents.csv", place="ward"), PrivacyLoss.concentrated("1/8")
-    publish_rate(release, asked, ledger, loss=loss, spender=RatePublisher("Eve"), write=booked.append)
+    asked, loss = AuditOptions(tmp_path / "residents.csv", place="ward"), PrivacyLoss.concentrated("1/8")
+    publish_rate(release, asked, ledger, loss=loss, publisher=RatePublisher("Eve"), write=booked.append)
     assert "loss rho = 0.125 of each person" in (booked[0].booked or "")
     assert ledger.spent("residents") == plan.charge.amount + loss.amount

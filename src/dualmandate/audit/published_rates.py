@@ -14,9 +14,9 @@ import numpy as np
 
 from dualmandate.audit.equations import Floats, Integers
 from dualmandate.audit.finding import Baseline, Finding, Range
+from dualmandate.audit.options import AuditOptions
 from dualmandate.audit.places import OnePlace
 from dualmandate.audit.reconstruction.noisy import most_likely, whole_records
-from dualmandate.audit.run import Asked
 from dualmandate.audit.targets.of_release import noisy_tables
 from dualmandate.errors import InvalidRelease, InvalidRequest, Place, Refusal, ReleaseConflict
 from dualmandate.ledger import Approval, EventKind, Ledger, Request, State
@@ -43,33 +43,33 @@ VERSION = "records right/1"
 
 def publish_rate(
     release: Release,
-    asked: Asked,
+    options: AuditOptions,
     ledger: Ledger,
     *,
     loss: PrivacyLoss,
-    spender: RatePublisher,
+    publisher: RatePublisher,
     write: Callable[[Finding], None],
 ) -> None:
     """Publish how many records the attack on a release gets right, and a guesser beside it, with noise for a loss.
 
-    `asked.confidential` is the file that they are judged by. The loss is booked in the account of the release before
+    `options.confidential` is the file that they are judged by. The loss is booked in the account of the release before
     anything is opened; `write` is handed the finding when it may be written down.
     """
-    if asked.confidential is None:
+    if options.confidential is None:
         raise InvalidRequest(
             "a rate is to be published, and no records to judge by",
             why="the rate of an attack is counted against the true records",
             instead="name them with --confidential FILE",
         )
     _check_known(release, ledger)
-    query = rate_query(release, asked, loss)
-    book(query, source_file(asked.confidential), ledger, spender=spender, write=write)
+    query = rate_query(release, options, loss)
+    book(query, source_file(options.confidential), ledger, publisher=publisher, write=write)
 
 
-def rate_query(release: Release, asked: Asked, loss: PrivacyLoss) -> RateQuery:
+def rate_query(release: Release, options: AuditOptions, loss: PrivacyLoss) -> RateQuery:
     """What is asked of the records; everything in it comes from the public files of the release."""
     program = read_program(release.folder / release.facts["program_file"])
-    target, _, place = noisy_tables(release, program, replace(asked, confidential=None, tabulated=None))
+    target, _, place = noisy_tables(release, program, replace(options, confidential=None, tabulated=None))
     found = most_likely(target.equations, target.published, scales=target.scales, expected=target.expected)
     guess = _whole(target.expected)
     return RateQuery(
@@ -209,7 +209,7 @@ class BookedRates:
 
 
 def book(
-    query: RateQuery, source: Source, ledger: Ledger, *, spender: RatePublisher, write: Callable[[Finding], None]
+    query: RateQuery, source: Source, ledger: Ledger, *, publisher: RatePublisher, write: Callable[[Finding], None]
 ) -> BookedRates:
     """Spend the loss, open the records, count, add noise, have it written, settle: in this order, each step durable.
 
@@ -219,16 +219,16 @@ def book(
     query.noise.sampler()  # refused before anything is spent
     check_rules(query.rules, query.domain, query.protection, checking=False)
     check_source(source)
-    entry = _reserved(query, source, ledger, spender)
+    entry = _reserved(query, source, ledger, publisher)
     try:
-        _reach(ledger, entry.name, State.OPENED, by=spender.by)
-        booked = _measured(query, source, ledger, entry, by=spender.by)
-        _reach(ledger, entry.name, State.MEASURED, by=spender.by)
+        _reach(ledger, entry.name, State.OPENED, by=publisher.by)
+        booked = _measured(query, source, ledger, entry, by=publisher.by)
+        _reach(ledger, entry.name, State.MEASURED, by=publisher.by)
         finding = booked.finding(query)
         write(finding)
-        _reach(ledger, entry.name, State.WRITTEN, by=spender.by, digest=_digest(finding))
-        _reach(ledger, entry.name, State.SETTLED, by=spender.by)
-        ledger.destroy_secret(entry.name, by=spender.by)
+        _reach(ledger, entry.name, State.WRITTEN, by=publisher.by, digest=_digest(finding))
+        _reach(ledger, entry.name, State.SETTLED, by=publisher.by)
+        ledger.destroy_secret(entry.name, by=publisher.by)
     except Refusal as refusal:
         if not ledger.release(entry.name).state.is_active:
             raise
@@ -236,7 +236,7 @@ def book(
     return booked
 
 
-def _reserved(query: RateQuery, source: Source, ledger: Ledger, spender: RatePublisher) -> Entry:
+def _reserved(query: RateQuery, source: Source, ledger: Ledger, publisher: RatePublisher) -> Entry:
     """The reservation of this query on this file: one that was left under way, or a new one."""
     snapshot, unit = f"{source.name}: records right behind {query.release}", query.protection.unit
     begun = [
@@ -251,7 +251,7 @@ def _reserved(query: RateQuery, source: Source, ledger: Ledger, spender: RatePub
                 why="one question to one file is one number, one secret and one loss",
                 instead="read the audit that was written then; at another loss it is another question",
             )
-    approver = spender.approved_by or spender.by
+    approver = publisher.approved_by or publisher.by
     if not _has_approved(ledger, query, approver):
         ledger.approve(Approval(query.account, query.digest, query.charge, unit, by=approver))
     return ledger.reserve(
@@ -261,9 +261,9 @@ def _reserved(query: RateQuery, source: Source, ledger: Ledger, spender: RatePub
             snapshot,
             query.charge,
             unit,
-            spender.by,
-            group=spender.group,
-            purpose=spender.purpose,
+            publisher.by,
+            group=publisher.group,
+            purpose=publisher.purpose,
         )
     )
 

@@ -12,6 +12,7 @@ import numpy as np
 from dualmandate.audit.equations import Equations, Integers
 from dualmandate.audit.reconstruction.propagation import propagate
 from dualmandate.audit.reconstruction.solving import first_solution
+from dualmandate.audit.solvers import cp_sat
 from dualmandate.errors import InvalidTables
 
 SECONDS = 10.0  # for the search for a smallest set
@@ -153,8 +154,7 @@ class _Conflicts:
 
 def _smallest_meeting(sets: Sequence[frozenset[int]], seconds: float) -> frozenset[int] | None:
     """A smallest set of rows with at least one of each of the sets; None where the solver did not end."""
-    from ortools.sat.python import cp_model
-
+    cp_model = cp_sat()
     if seconds <= 0:
         return None
     model = cp_model.CpModel()

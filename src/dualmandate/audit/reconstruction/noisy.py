@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualmandate.audit.equations import Equations, Floats, Integers
+from dualmandate.audit.solvers import highs
 from dualmandate.errors import InvalidRequest
 
 SWEEPS = 200
@@ -46,8 +47,7 @@ def least_absolute(equations: Equations, published: Floats, *, scales: Floats) -
 
     No prior: where little is published, or noise is large, it does worse than guessing. A scale of 0 counts as tiny.
     """
-    import highspy
-
+    highspy = highs()
     rows, size = equations.rows, equations.size
     price = 1.0 / np.maximum(scales, 1e-3)
     model = highspy.Highs()

@@ -18,6 +18,7 @@ from math import ceil, floor, prod
 from typing import Any
 
 from dualmandate.audit.reconstruction.conflicts import HOW
+from dualmandate.audit.solvers import cp_sat
 from dualmandate.errors import InvalidTables, TooLarge
 
 SECONDS = 60.0
@@ -145,8 +146,7 @@ def reconstruct_persons(
     The statistic of the empty group says how many persons there are. `seconds` bound the search for each solution, ten
     times as many that for all of them.
     """
-    from ortools.sat.python import cp_model
-
+    cp_model = cp_sat()
     model = _Model(variables, _persons(statistics))
     for statistic in statistics:
         model.say(statistic)
@@ -193,8 +193,7 @@ class _Model:
     """The unknown persons and what is known of them."""
 
     def __init__(self, variables: Variables, persons: int) -> None:
-        from ortools.sat.python import cp_model
-
+        cp_model = cp_sat()
         self.variables, self.model = variables, cp_model.CpModel()
         kinds = range(len(variables.kinds))
         self.numbers = [self.model.new_int_var(variables.least, variables.largest, "") for _ in range(persons)]
@@ -286,8 +285,7 @@ class _Model:
 
 def _contradiction(variables: Variables, statistics: Sequence[Statistic], seconds: float) -> InvalidTables:
     """The refusal: statistics are left out one by one as long as the rest contradicts itself."""
-    from ortools.sat.python import cp_model
-
+    cp_model = cp_sat()
     ends, sure = time.monotonic() + seconds, True  # one question: which of them contradict each other
 
     def contradict(some: Sequence[Statistic]) -> bool:

@@ -12,6 +12,7 @@ from typing import Any, Literal
 import numpy as np
 
 from dualmandate.audit.equations import Equations, Integers
+from dualmandate.audit.solvers import cp_sat, highs
 
 Status = Literal["found", "impossible", "unknown"]
 Bounds = tuple[Integers, Integers]
@@ -31,8 +32,7 @@ def first_solution(
     piece: Equations, values: Bounds, bounds: Bounds, *, seconds: float
 ) -> tuple[Status, Integers | None]:
     """One solution of a piece, or that there is none, or neither in time."""
-    from ortools.sat.python import cp_model
-
+    cp_model = cp_sat()
     model, unknowns = _model(piece, values, bounds)
     solver = _solver(seconds)
     status = solver.solve(model)
@@ -48,8 +48,7 @@ def farthest_apart(piece: Equations, values: Bounds, bounds: Bounds, *, seconds:
     with 0 on the right, bounds from linear programs are tight, which they are not for two copies of x; and as only one
     of p and q is above 0, already x + p and x − q keep within the bounds, which says more than x + p − q does.
     """
-    from ortools.sat.python import cp_model
-
+    cp_model = cp_sat()
     model, unknowns = _model(piece, values, bounds)
     widths = [int(width) for width in bounds[1] - bounds[0]]
     more, less = ([model.new_int_var(0, width, "") for width in widths] for _ in range(2))
@@ -85,8 +84,7 @@ def ranges(
     leaves the present range of as many unknowns as possible; where none leaves any, the ranges are right. Without
     proof, `bounds` stand.
     """
-    from ortools.sat.python import cp_model
-
+    cp_model = cp_sat()
     least, largest = known.min(axis=0), known.max(axis=0)
     model, unknowns = _model(piece, values, bounds)
     solver, ends = _solver(seconds), time.monotonic() + seconds  # all of it is one question
@@ -126,8 +124,7 @@ def _say(model: Any, piece: Equations, values: Bounds, unknowns: list[Any]) -> N
 
 
 def _model(piece: Equations, values: Bounds, bounds: Bounds) -> tuple[Any, list[Any]]:
-    from ortools.sat.python import cp_model
-
+    cp_model = cp_sat()
     model = cp_model.CpModel()
     unknowns = _unknowns(model, bounds)
     _say(model, piece, values, unknowns)
@@ -136,8 +133,7 @@ def _model(piece: Equations, values: Bounds, bounds: Bounds) -> tuple[Any, list[
 
 def _solver(seconds: float) -> Any:
     """One thread and a fixed seed: the same question has the same answer, unless time ends first."""
-    from ortools.sat.python import cp_model
-
+    cp_model = cp_sat()
     solver = cp_model.CpSolver()
     solver.parameters.num_workers = 1
     solver.parameters.random_seed = 2019
@@ -149,8 +145,7 @@ def _solver(seconds: float) -> Any:
 
 
 def _by_highs(piece: Equations, values: Bounds, bounds: Bounds, seconds: float) -> tuple[Status, Integers | None]:
-    import highspy
-
+    highspy = highs()
     solver = highspy.Highs()
     solver.silent()
     solver.setOptionValue("time_limit", seconds)

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from dualmandate.audit.equations import Equations, Floats, Integers
 from dualmandate.audit.reconstruction.propagation import UNBOUNDED
+from dualmandate.audit.solvers import highs
 from dualmandate.errors import InvalidTables
 
 PRIMAL_SIMPLEX = 4  # HiGHS's name for it
@@ -67,8 +68,7 @@ class _Programs:
     """One linear model whose cost changes."""
 
     def __init__(self, piece: Equations, values: Integers, bounds: tuple[Integers, Integers], ends: float) -> None:
-        import highspy
-
+        highspy = highs()
         self.size, self.bounds, self.names, self.ends = piece.size, bounds, highspy, ends
         self.columns = np.arange(piece.size, dtype=np.int32)
         self.model = highspy.Highs()

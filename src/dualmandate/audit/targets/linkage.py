@@ -5,21 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from dualmandate.audit.finding import Reference
 from dualmandate.audit.linkage.attack import METHODS, Linkage, Method
 from dualmandate.audit.linkage.people import known_beside
 from dualmandate.audit.linkage.people_files import Census, read_names, read_people
+from dualmandate.audit.options import AuditOptions
+from dualmandate.audit.places import OnePlace
 from dualmandate.audit.tables import ExactTables, NoisyTables
 from dualmandate.errors import InvalidRequest, Place
-from dualmandate.population import Attribute, Domain
+from dualmandate.population import Attribute, Confidential, Domain
 from dualmandate.publication import Rules
-
-if TYPE_CHECKING:
-    from dualmandate.audit.places import OnePlace
-    from dualmandate.audit.run import Asked
-    from dualmandate.population import Confidential
 
 PERSON = "person"  # the column that names people, where nobody says another
 
@@ -40,10 +36,10 @@ class Homes:
         return cls(place.domain, home, rules, published)
 
 
-def linkage_targets(targets: Iterable[object], homes: Homes | None, asked: Asked) -> tuple[Linkage, ...]:
+def linkage_targets(targets: Iterable[object], homes: Homes | None, options: AuditOptions) -> tuple[Linkage, ...]:
     """A linkage for all tables of counts among the targets, where names are asked for."""
-    if asked.outside is None and not asked.secret:
-        _check_nothing_else(asked)
+    if options.outside is None and not options.secret:
+        _check_nothing_else(options)
         return ()
     tables = [each for each in targets if isinstance(each, ExactTables | NoisyTables)]
     if homes is None or not tables:
@@ -52,14 +48,16 @@ def linkage_targets(targets: Iterable[object], homes: Homes | None, asked: Asked
             why="records are reconstructed from tables of counts, and none of these can be",
             instead="audit tables of counts, or leave --outside and --secret out",
         )
-    method = _method(asked)
-    found = _own(tables, homes, asked) if asked.outside is None else _outside(tables, homes, asked, asked.outside)
+    method = _method(options)
+    found = (
+        _own(tables, homes, options) if options.outside is None else _outside(tables, homes, options, options.outside)
+    )
     return tuple(replace(each, method=method) for each in found)
 
 
-def _own(tables: list[ExactTables | NoisyTables], homes: Homes, asked: Asked) -> Iterator[Linkage]:
+def _own(tables: list[ExactTables | NoisyTables], homes: Homes, options: AuditOptions) -> Iterator[Linkage]:
     """Linked to names as good as those of the records themselves, but for the secret."""
-    known_beside(homes.domain, asked.secret)
+    known_beside(homes.domain, options.secret)
     if not any(each.truths for each in tables):
         raise InvalidRequest(
             "records are to be linked, and no file of names is given",
@@ -68,11 +66,13 @@ def _own(tables: list[ExactTables | NoisyTables], homes: Homes, asked: Asked) ->
         )
     place = None if homes.place is None else homes.place.name
     for each in tables:
-        yield Linkage(each, homes.domain, asked.secret, place, published=homes.published)
+        yield Linkage(each, homes.domain, options.secret, place, published=homes.published)
 
 
-def _outside(tables: list[ExactTables | NoisyTables], homes: Homes, asked: Asked, outside: Path) -> Iterator[Linkage]:
-    if not homes.published and not asked.files:
+def _outside(
+    tables: list[ExactTables | NoisyTables], homes: Homes, options: AuditOptions, outside: Path
+) -> Iterator[Linkage]:
+    if not homes.published and not options.files:
         raise InvalidRequest(
             "people from outside are to be linked to people who do not exist",
             why="a program's tables are made of people drawn for the audit, where no records are named",
@@ -80,13 +80,13 @@ def _outside(tables: list[ExactTables | NoisyTables], homes: Homes, asked: Asked
             "is after with --secret",
             where=Place(file=str(outside)),
         )
-    _check_different(outside, asked.files)
-    for name in asked.secret:
+    _check_different(outside, options.files)
+    for name in options.secret:
         homes.domain.attribute(name)
-    census = Census(homes.domain, homes.place, asked.person or PERSON)
-    asked.effort.say(f"reading the names of {outside.name}")
-    names = read_names(outside, census, asked.secret, keep_unknown=asked.link == "splink")
-    secret = asked.secret or tuple(name for name in homes.domain.names if name not in names.known)
+    census = Census(homes.domain, homes.place, options.person or PERSON)
+    options.effort.say(f"reading the names of {outside.name}")
+    names = read_names(outside, census, options.secret, keep_unknown=options.link == "splink")
+    secret = options.secret or tuple(name for name in homes.domain.names if name not in names.known)
     if not secret:
         raise InvalidRequest(
             "the outside file says everything that the tables are about",
@@ -95,7 +95,7 @@ def _outside(tables: list[ExactTables | NoisyTables], homes: Homes, asked: Asked
             where=Place(file=str(outside)),
         )
     judges: Mapping[Reference, Confidential[object]] = {
-        reference: read_people(path, census, homes.rules) for reference, path in asked.files.items()
+        reference: read_people(path, census, homes.rules) for reference, path in options.files.items()
     }
     place = None if homes.place is None else homes.place.name
     for each in tables:
@@ -115,11 +115,11 @@ def _check_different(outside: Path, files: Mapping[Reference, Path]) -> None:
             )
 
 
-def _method(asked: Asked) -> Method:
-    method = next((each for each in METHODS if each == asked.link), None)
+def _method(options: AuditOptions) -> Method:
+    method = next((each for each in METHODS if each == options.link), None)
     if method is None:
         raise InvalidRequest(
-            f"names cannot be linked by '{asked.link}'",
+            f"names cannot be linked by '{options.link}'",
             why=f"there are {' and '.join(METHODS)}",
             instead="leave --link out, or name one of them",
         )
@@ -130,8 +130,8 @@ def _method(asked: Asked) -> Method:
     return method
 
 
-def _check_nothing_else(asked: Asked) -> None:
-    for flag, given in (("--person", asked.person is not None), ("--link", asked.link != "exact")):
+def _check_nothing_else(options: AuditOptions) -> None:
+    for flag, given in (("--person", options.person is not None), ("--link", options.link != "exact")):
         if given:
             raise InvalidRequest(
                 f"{flag} is given, and nothing is to be linked",

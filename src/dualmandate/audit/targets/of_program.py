@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,6 +17,7 @@ from dualmandate.audit.disclosure_control.synthetic import published_tables, syn
 from dualmandate.audit.disclosure_control.uniques import key_in_words, secret_of
 from dualmandate.audit.effort import generator
 from dualmandate.audit.equations import Equations, Integers
+from dualmandate.audit.options import AuditOptions
 from dualmandate.audit.places import OnePlace, count_all, one_place, place_attribute
 from dualmandate.audit.reconstruction.noisy import covered
 from dualmandate.audit.tables import Truths, boxed, levels_in_words
@@ -27,38 +27,36 @@ from dualmandate.audit.targets.targets import Targets, check_place
 from dualmandate.errors import Refusal
 from dualmandate.planning.program import Program
 
-if TYPE_CHECKING:
-    from dualmandate.audit.run import Asked
-
 MOST_PLACES, MOST_RECORDS, MOST_IN_PLACE = 100, 20_000, 2_000
 LARGEST_COMPARED_PLACE = 2**14  # cells of one place, of which every method is tried out in each place
 MOST_NUMBERS, FEWEST_PLACES = 50_000, 5  # published of all places that are compared; places, however many numbers
 COMPARISON = "methods compared"
 
 
-def targets_of(program: Program, asked: Asked) -> Targets:
+def targets_of(program: Program, options: AuditOptions) -> Targets:
     """A program's tables as if published exactly, and with geometric noise at several losses."""
-    place = one_place(program.workload, asked.place)
+    place = one_place(program.workload, options.place)
     check_place(place)
-    truths = people_of(program, place, asked)
-    targets = tuple(published_tables(program.name, place, truths, asked.key))
+    truths = people_of(program, place, options)
+    targets = tuple(published_tables(program.name, place, truths, options.key))
     homes = Homes.of_program(program.domain, place, program.rules, published=False)
-    linked = linkage_targets(targets, homes, asked)
+    linked = linkage_targets(targets, homes, options)
     left_out = [*place.not_tried("the reconstruction")]
     possible = covered(Equations.of_workload(place.workload), place.domain.possible_cells())
     if not possible.all():
         left_out.append(f"{int((~possible).sum()):,} of {possible.size:,} cells of a place, which no table counts")
-    found = compare_methods(program, asked)
+    found = compare_methods(program, options)
     return Targets((*targets, *linked, *found.summed), (*left_out, *found.left_out), found.compared, found.notes)
 
 
-def people_of(program: Program, place: OnePlace, asked: Asked) -> Truths:
+def people_of(program: Program, place: OnePlace, options: AuditOptions) -> Truths:
     """The records that are attacked: those that the curator names, or a synthetic population drawn with the key."""
-    if asked.files:
+    if options.files:
         return {
-            reference: count_all(path, program.domain, place, program.rules) for reference, path in asked.files.items()
+            reference: count_all(path, program.domain, place, program.rules)
+            for reference, path in options.files.items()
         }
-    return {"synthetic": boxed(synthetic_places(program, place, asked.key))}
+    return {"synthetic": boxed(synthetic_places(program, place, options.key))}
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,9 +69,9 @@ class MethodComparison:
     summed: tuple[SummedTables, ...] = ()  # tables of sums, whose contributors are told or not
 
 
-def compare_methods(program: Program, asked: Asked) -> MethodComparison:
+def compare_methods(program: Program, options: AuditOptions) -> MethodComparison:
     """Old methods, DP at each ε, and the plan; nothing confidential is opened."""
-    name = place_attribute(program.workload, asked.place)
+    name = place_attribute(program.workload, options.place)
     if name is None:
         return MethodComparison(
             left_out=(
@@ -86,25 +84,25 @@ def compare_methods(program: Program, asked: Asked) -> MethodComparison:
             left_out=(f"{COMPARISON}: {place.domain.size:,} cells a place, at most {LARGEST_COMPARED_PLACE:,}",)
         )
     most = max(MOST_NUMBERS // place.workload.query_count, FEWEST_PLACES)
-    people = synthetic_places(program, place, asked.key, most=most)
+    people = synthetic_places(program, place, options.key, most=most)
     if len(people) < 2 or not people.sum():
         return MethodComparison(left_out=(f"{COMPARISON}: there is one place, or nobody lives anywhere",))
-    secret = secret_of(place.domain, asked.secret)
+    secret = secret_of(place.domain, options.secret)
     subject = Subject(place.workload, people, place.domain.possible_cells(), secret)
     summed = tuple(summed_tables(program.workload, place, people))
     left_out = [*_not_applied(subject, summed), *place.not_tried(f"the {COMPARISON}")]
     notes = list(_notes(place, subject, name))
     planned = []
-    asked.effort.say("planning")
+    options.effort.say("planning")
     try:
-        method, words = planned_method(program.plan(), place, people, asked.key)
+        method, words = planned_method(program.plan(), place, people, options.key)
         planned.append(method)
         notes.append(words)
     except Refusal as refusal:
         left_out.append(f"the plan's own loss in the {COMPARISON}: {refusal.what}")
     sensitivity = program.workload.only([each.name for each in place.tables]).sensitivity(program.protection)
     compared = compare(
-        subject, sensitivity=float(sensitivity.value), key=asked.key, planned=planned, effort=asked.effort
+        subject, sensitivity=float(sensitivity.value), key=options.key, planned=planned, effort=options.effort
     )
     return MethodComparison(compared, tuple(notes), tuple(left_out), summed)
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dualmandate.audit.equations import Equations
 from dualmandate.audit.finding import Reference
+from dualmandate.audit.options import AuditOptions
 from dualmandate.audit.places import count_records
 from dualmandate.audit.reconstruction.noisy import covered, expected_of
 from dualmandate.audit.reconstruction.persons import GroupStatistics, Implication, Statistic, Variables
@@ -30,15 +30,12 @@ from dualmandate.audit.targets.targets import LARGEST_PLACE, Targets
 from dualmandate.errors import InvalidTables, TooLarge
 from dualmandate.population import Attribute, Domain, StructuralZero
 
-if TYPE_CHECKING:
-    from dualmandate.audit.run import Asked
-
 Files = Mapping[Reference, Path]
 
 
-def targets_of(folder: Folder, asked: Asked) -> Targets:
+def targets_of(folder: Folder, options: AuditOptions) -> Targets:
     """Every target of a folder. Attacks on counts are judged by files of records, those on amounts by folders."""
-    files, left_out = asked.files, list[str]()
+    files, left_out = options.files, list[str]()
     attacked: list[object] = []
     records = {reference: path for reference, path in files.items() if not path.is_dir()}
     amounts = {reference: path for reference, path in files.items() if path.is_dir()}
@@ -52,7 +49,7 @@ def targets_of(folder: Folder, asked: Asked) -> Targets:
         attacked.append(_statistics(folder, table, position))
     attacked += magnitude_targets(folder, amounts)
     homes = None if folder.counts is None else Homes(folder.counts.domain, folder.place)
-    attacked += linkage_targets(attacked, homes, asked)
+    attacked += linkage_targets(attacked, homes, options)
     return Targets(tuple(attacked), tuple(left_out))
 
 
