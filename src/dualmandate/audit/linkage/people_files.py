@@ -6,7 +6,6 @@ agency's own nothing is told.
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,8 +16,9 @@ import numpy as np
 from dualmandate.audit.linkage.attack import Names
 from dualmandate.audit.linkage.people import PERSON, PLACE
 from dualmandate.audit.places import PURPOSE
-from dualmandate.errors import InvalidTables, Place, Refusal, UnreadableSource
+from dualmandate.errors import InvalidFile, InvalidTables, Place, Refusal, UnreadableSource
 from dualmandate.population import Attribute, Confidential, Domain, Protection
+from dualmandate.program.text_columns import read_text_columns
 from dualmandate.publication import Rules, source_file
 from dualmandate.publication.records import opened
 from dualmandate.publication.rules import AttributeRule
@@ -178,23 +178,27 @@ def _check(connection: Any, domain: Domain, census: Census, path: Path, *, keep_
 
 def _twice(path: Path, person: str, count: int) -> InvalidTables:
     """The refusal of people who stand twice; the first of them by line, never by name."""
-    lines: tuple[int, int] | None = None
-    if path.suffix != ".parquet":
-        seen: dict[str, int] = {}
-        with path.open(encoding="utf-8-sig", newline="") as text:
-            rows = csv.DictReader(text)
-            for row in rows:
-                name = row[person]
-                if name and name in seen:
-                    lines = seen[name], rows.line_num
-                    break
-                seen[name] = rows.line_num
+    lines = None if path.suffix == ".parquet" else _first_twice(path, person)
     return InvalidTables(
         f"{count:,} of the people in the outside file stand there more than once",
         why="a record is linked to one name" + (f"; that of this line stands on line {lines[0]} too" if lines else ""),
         instead=f"give each person one row and a '{person}' of their own",
         where=Place(str(path), lines[1] if lines else None, person),
     )
+
+
+def _first_twice(path: Path, person: str) -> tuple[int, int] | None:
+    """Two lines with one name; None where the file is read by another dialect."""
+    try:
+        text = read_text_columns(path, "outside file", largest=path.stat().st_size)
+    except InvalidFile:
+        return None
+    seen: dict[str, int] = {}
+    for line, name in zip(text.lines, text.columns[person], strict=True):
+        if name and name in seen:
+            return seen[name], line
+        seen[name] = line
+    return None
 
 
 def _coded(census: Census, domain: Domain, persons: Any, levels: Sequence[Any]) -> pyarrow.Table:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
@@ -19,8 +18,9 @@ from dualmandate.audit.suppression.series import HiddenSeries, Series, SeriesPar
 from dualmandate.audit.tables import Truths, boxed, truths_of_period
 from dualmandate.audit.targets.tables_folder import EVERYWHERE, Folder, TableFile, rows_of, suppressed_marks
 from dualmandate.audit.targets.tables_schema import MagnitudesTable
-from dualmandate.errors import InvalidTables, Place, UnreadableSource
+from dualmandate.errors import InvalidFile, InvalidTables, Place, UnreadableSource
 from dualmandate.population import Confidential
+from dualmandate.program.text_columns import read_text_columns
 
 SHARE = 0.2
 ONE_PERIOD = ""  # the name of the only period of tables that name none
@@ -164,7 +164,7 @@ def _numbers(folder: Folder, table: MagnitudesTable, sheet: TableFile) -> tuple[
 
 
 def _sizes(column: str, sheet: TableFile) -> NDArray[np.float64]:
-    sizes = np.zeros(len(sheet.codes.lines))
+    sizes = np.zeros(len(sheet.text.lines))
     for row, text in enumerate(sheet.column(column, "size")):
         sizes[row] = float(sheet.number(text, row))
         if sizes[row] < 0:
@@ -283,7 +283,7 @@ def _named(relations: Equations, names: tuple[str, ...], by: Sequence[str] | Non
 def _twice(table: MagnitudesTable, sheet: TableFile, cell: str, first: int, row: int) -> InvalidTables:
     return InvalidTables(
         f"the cell '{cell}' stands twice in '{table.name}'",
-        why=f"it stands on line {sheet.codes.lines[first]} too, and cells are known by their names",
+        why=f"it stands on line {sheet.text.lines[first]} too, and cells are known by their names",
         instead="give each cell once; where places or periods tell them apart, name `place` and `period`",
         where=sheet.at(row),
     )
@@ -335,28 +335,12 @@ class TrueAmounts:
 def read_true_amounts(file: Path, columns: AmountColumns) -> TrueAmounts:
     """Read a confidential file; refused, without repeating a value of it, where it is not like the published one."""
     try:
-        with file.open(encoding="utf-8-sig", newline="") as lines:
-            rows = csv.DictReader(lines, strict=True)
-            _check_columns(rows.fieldnames or (), columns, file)
-            amounts = {_key(row, columns): str(row[columns.value]) for row in rows}
-    except (OSError, UnicodeDecodeError, csv.Error):
-        raise UnreadableSource(
-            f"the confidential table '{file.name}' cannot be read",
-            why="it is not there, or it is not comma-separated UTF-8 text",
-            instead="give the folder a file of the same name as each published one",
-            where=Place(file=str(file)),
-        ) from None
-    return TrueAmounts(file, amounts)
-
-
-def _key(row: dict[str, str], columns: AmountColumns) -> tuple[str, str, str]:
-    place, period = (row[name] if name is not None else "" for name in (columns.place, columns.period))
-    return place, period, ", ".join(row[name] for name in columns.cell)
-
-
-def _check_columns(header: Sequence[str], columns: AmountColumns, file: Path) -> None:
+        text = read_text_columns(file, "confidential table")
+    except InvalidFile as refusal:
+        where = refusal.where or Place(file=str(file))
+        raise UnreadableSource(refusal.what, why=refusal.why, instead=refusal.instead, where=where) from None
     wanted = (*columns.cell, columns.value, *(name for name in (columns.place, columns.period) if name is not None))
-    missing = next((name for name in wanted if name not in header), None)
+    missing = next((name for name in wanted if name not in text.columns), None)
     if missing is not None:
         raise UnreadableSource(
             f"the confidential table '{file.name}' has no column '{missing}'",
@@ -364,3 +348,8 @@ def _check_columns(header: Sequence[str], columns: AmountColumns, file: Path) ->
             instead="give it the same columns",
             where=Place(file=str(file)),
         )
+    nothing = ("",) * len(text.lines)
+    places, periods = (nothing if name is None else text.columns[name] for name in (columns.place, columns.period))
+    cells = map(", ".join, zip(*(text.columns[name] for name in columns.cell), strict=True))
+    keys = zip(places, periods, cells, strict=True)
+    return TrueAmounts(file, dict(zip(keys, text.columns[columns.value], strict=True)))

@@ -147,14 +147,14 @@ def _read(table: StatisticsTable, sheet: TableFile, row: int, marks: frozenset[s
     group = {name: sheet.column(name, "by")[row] for name in table.by if sheet.column(name, "by")[row]}
     found = {}
     for what in ("count", "median", "mean"):
-        text = sheet.codes.columns[what][row] if sheet.has(what) else ""
+        text = sheet.text.columns[what][row] if sheet.has(what) else ""
         found[what] = None if text in marks else sheet.number(text, row)
     count = found["count"]
     if count is not None and (count < 0 or count != int(count)):
         raise InvalidTables(
             f"a count of {count}", why="counts are whole numbers from 0 on", instead="check it", where=sheet.at(row)
         )
-    name = f"line {sheet.codes.lines[row]}" if table.label is None else sheet.column(table.label, "label")[row]
+    name = f"line {sheet.text.lines[row]}" if table.label is None else sheet.column(table.label, "label")[row]
     return Statistic(name, group, None if count is None else int(count), found["median"], found["mean"])
 
 

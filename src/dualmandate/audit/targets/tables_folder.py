@@ -18,10 +18,10 @@ from dualmandate.audit.equations import Floats
 from dualmandate.audit.targets.tables_schema import CountsTable, TablesFile
 from dualmandate.errors import InvalidTables, InvalidValue, MissingKey, Place
 from dualmandate.population import Attribute, Domain
-from dualmandate.program.codes import CodeList, read_codes
 from dualmandate.program.complaints import first_refusal
 from dualmandate.program.domain import code_lists, domain_of
 from dualmandate.program.file import Document, read_document
+from dualmandate.program.text_columns import TextColumns, read_text_columns
 from dualmandate.workload import Tabulation, Workload
 
 TABLES_FILE = "tables.toml"
@@ -32,22 +32,22 @@ EVERYWHERE = "all places"  # the name of the one place of tables that name none
 class TableFile:
     """A CSV file of the folder: its columns, its lines, and where tables.toml names it."""
 
-    codes: CodeList
+    text: TextColumns
     document: Document
     key: tuple[str | int, ...]
 
     def column(self, name: str, key: str) -> tuple[str, ...]:
         """A column by its name, refused at the key of tables.toml that asks for it."""
         with self.document.at(*self.key, key):
-            return self.codes.column(name)
+            return self.text.column(name)
 
     def has(self, name: str) -> bool:
         """Whether there is such a column."""
-        return name in self.codes.columns
+        return name in self.text.columns
 
     def at(self, row: int) -> Place:
         """The line of a row, in the CSV file."""
-        return Place(str(self.codes.file), self.codes.lines[row], ".".join(str(part) for part in self.key))
+        return Place(str(self.text.file), self.text.lines[row], ".".join(str(part) for part in self.key))
 
     def number(self, text: str, row: int) -> Decimal:
         """A number as it was printed; thousands may be parted by commas."""
@@ -148,15 +148,15 @@ def read_sheet(document: Document, key: tuple[str | int, ...]) -> TableFile:
     """The CSV file that a table of tables.toml names."""
     name = document.value((*key, "file"))
     with document.at(*key, "file"):
-        return TableFile(read_codes(document.path.parent / str(name), "published table"), document, key)
+        return TableFile(read_text_columns(document.path.parent / str(name), "published table"), document, key)
 
 
 def places_of(file: TablesFile, sheet: TableFile) -> tuple[str, ...]:
     """The place of each row of a file; one name for all where tables are of one place."""
     if file.tables.place is None:
-        return (EVERYWHERE,) * len(sheet.codes.lines)
+        return (EVERYWHERE,) * len(sheet.text.lines)
     with sheet.document.at("tables", "place"):
-        return sheet.codes.column(file.tables.place)
+        return sheet.text.column(file.tables.place)
 
 
 def _counts(file: TablesFile, domain: Domain, document: Document) -> PublishedCounts:
@@ -206,7 +206,7 @@ def _cells(file: TablesFile, table: CountsTable, workload: Workload, sheet: Tabl
                 instead="give each cell once",
                 where=sheet.at(row),
             )
-        lines[at] = sheet.codes.lines[row]
+        lines[at] = sheet.text.lines[row]
         if text not in file.tables.suppressed:
             found[at] = _count(sheet.number(text, row), row, sheet, exact=not _scale(table))
     _check_whole(table, lines, places, list(cells), sheet)

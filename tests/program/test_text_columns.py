@@ -1,4 +1,4 @@
-"""Code lists: what is read, and what is refused with its line."""
+"""Columns of text: what is read, and what is refused with its line; the same for every file that is read so."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from dualmandate.errors import InvalidFile, InvalidValue
-from dualmandate.program.codes import LARGEST_CODE_LIST, read_codes
+from dualmandate.program.text_columns import LARGEST_FILE, TextColumns, read_text_columns
+
+CANARY = "canary-4711"
 
 
 def written(folder: Path, content: str | bytes) -> Path:
@@ -17,30 +19,42 @@ def written(folder: Path, content: str | bytes) -> Path:
     return path
 
 
+def read_codes(path: Path) -> TextColumns:
+    return read_text_columns(path, "code list")
+
+
 def test_columns_and_digest(tmp_path: Path) -> None:
     path = written(tmp_path, '\ufeffcode,state\r\n010,"New\nland"\r\n\r\n020,\r\n')
     codes = read_codes(path)
     assert codes.codes(None) == ("010", "020")
     assert codes.column("state") == ("New\nland", "")
+    assert codes.lines == (3, 5)
+    assert "Newland" not in repr(codes).replace("\\n", "")
     assert codes.digest == hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 @pytest.mark.parametrize(
     ("content", "line", "why"),
     [
-        ("", None, "holds no codes"),
-        ("code\n", None, "holds no codes"),
+        ("", None, "holds no rows"),
+        ("code\n", None, "holds no rows"),
         ("code,code\na,b\n", 1, "names of their own"),
         ("code,\na,b\n", 1, "names of their own"),
         ("code,state\na\n", 2, "line 2 has not as many values"),
+        (f"code,state\na,b\n\n{CANARY},b,c\n", 4, "line 4 has not as many values"),
+        (f"{CANARY},{CANARY}\na,b\n", 1, "names of their own"),
         (b"code\nok\n\xff\n", 3, "not UTF-8"),
         ('code\n"open\n', None, "not comma-separated"),
+        (f'code\n"{CANARY}"x\n', None, "not comma-separated"),
+        (f"code\n{CANARY}".encode("utf-16"), 1, "not UTF-8"),
     ],
 )
-def test_files_that_are_no_code_lists(tmp_path: Path, content: str | bytes, line: int | None, why: str) -> None:
+def test_files_that_hold_no_columns(tmp_path: Path, content: str | bytes, line: int | None, why: str) -> None:
     with pytest.raises(InvalidFile) as caught:
         read_codes(written(tmp_path, content))
     assert why in caught.value.why
+    assert "'codes.csv' cannot be used" in caught.value.what
+    assert CANARY not in str(caught.value)
     assert (None if caught.value.where is None else caught.value.where.line) == line
 
 
@@ -64,6 +78,6 @@ def test_missing_column_names_the_nearest(tmp_path: Path) -> None:
 def test_large_code_list_is_refused_before_it_is_read(tmp_path: Path) -> None:
     path = tmp_path / "large.csv"
     with path.open("wb") as file:
-        file.truncate(LARGEST_CODE_LIST + 1)
+        file.truncate(LARGEST_FILE + 1)
     with pytest.raises(InvalidFile, match="too large"):
         read_codes(path)
