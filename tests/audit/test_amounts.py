@@ -54,7 +54,7 @@ def folder(path: Path, schema: str, text: str) -> Path:
 
 
 def audited(path: Path, **asked: object) -> Audit:
-    return run_audit(path, **asked)  # type: ignore[arg-type]
+    return run_audit(path, **asked)
 
 
 def claims(audit: Audit, words: str) -> Finding:

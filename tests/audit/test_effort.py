@@ -12,7 +12,7 @@ from dualmandate.audit.equations import Equations
 from dualmandate.audit.finding import Rate
 from dualmandate.audit.reconstruction.exact import reconstruct, uncovered
 from dualmandate.audit.run import attack_on
-from dualmandate.audit.suppression.attack import hidden_numbers
+from dualmandate.audit.suppression.cells import hidden_numbers
 from dualmandate.audit.tables import ExactTables
 from dualmandate.errors import InvalidTables
 from dualmandate.workload import marginals

@@ -103,7 +103,7 @@ def written(folder: Path, schema: str, files: dict[str, str]) -> Path:
 
 
 def found(folder: Path, **asked: object) -> tuple[Finding, ...]:
-    return run_audit(folder, **asked).findings  # type: ignore[arg-type]
+    return run_audit(folder, **asked).findings
 
 
 @pytest.mark.parametrize(("dropped", "solutions", "common"), [((), 1, 7), (("4A",), 2, None), (("2A", "2B"), 8, 4)])

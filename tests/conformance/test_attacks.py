@@ -16,17 +16,21 @@ import numpy as np
 import pytest
 
 from dualmandate.audit.claims.attack import ClaimedGroup, ClaimedNoise, ClaimedRelease
-from dualmandate.audit.claims.membership import Frequencies, neighbor_sums, with_generator
+from dualmandate.audit.claims.membership import Frequencies, neighbor_sums
 from dualmandate.audit.disclosure_control.magnitude_rules import SummedTables, counting_members
-from dualmandate.audit.effort import Effort
+from dualmandate.audit.effort import Effort, generator
 from dualmandate.audit.equations import Equations
 from dualmandate.audit.finding import Attack, Finding, Range, Rate
 from dualmandate.audit.linkage.attack import Linkage
-from dualmandate.audit.reconstruction.decoding import NoisySums
 from dualmandate.audit.reconstruction.persons import GroupStatistics, Statistic, Variables
 from dualmandate.audit.run import ATTACKS, attack_on
-from dualmandate.audit.suppression.attack import SuppressedPart, SuppressedTables
-from dualmandate.audit.suppression.cells import LinkedTables, additive_relations, tree_relations
+from dualmandate.audit.suppression.cells import (
+    LinkedTables,
+    SuppressedPart,
+    SuppressedTables,
+    additive_relations,
+    tree_relations,
+)
 from dualmandate.audit.suppression.series import HiddenSeries, Series, SeriesPart
 from dualmandate.audit.tables import ExactTables, NoisyTables, boxed
 from dualmandate.mechanism import Geometric
@@ -122,16 +126,10 @@ def frequencies(epsilon: float) -> Frequencies:
     return Frequencies(
         "frequencies",
         neighbor_sums(members, 1 - members[0], population=np.full(5, 0.5)),
-        with_generator(lambda generator, shape: generator.laplace(0, 5 / epsilon, shape)),
+        lambda key, purpose, shape: generator(key, purpose).laplace(0, 5 / epsilon, shape),
         epsilon,
         draws=400,
     )
-
-
-def sums(deviation: float) -> NoisySums:
-    draws = np.random.default_rng(4)
-    groups, bits = draws.random((200, 40)) < 0.5, draws.random(40) < 0.3
-    return NoisySums("sums", groups, groups @ bits + draws.normal(0, deviation, 200), deviation, bits)
 
 
 def contributors(people: int) -> SummedTables:
@@ -175,8 +173,6 @@ TARGETS: dict[str, Callable[[], object]] = {
     "links that are wrong": lambda: linkage(right=False),
     "membership": lambda: frequencies(1.0),
     "membership without noise": lambda: frequencies(1e9),
-    "bits": lambda: sums(0.1),
-    "bits under noise": lambda: sums(50.0),
     "a series": lambda: series(1),
     "a series at its end": lambda: series(2),
     "contributors to sums": lambda: contributors(3),

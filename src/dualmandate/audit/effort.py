@@ -15,8 +15,8 @@ from dualmandate.errors import InvalidRequest
 
 Given = TypeVar("Given")
 Made = TypeVar("Made")
-SECONDS = 10.0  # that a solver may think about one question
-AHEAD = 2  # pieces of work a thread that wait for it
+SECONDS = 10.0  # A solver may think so long about one question.
+AHEAD = 2  # So many pieces of work wait for each thread.
 
 
 def parallel_map(work: Callable[[Given], Made], items: Iterable[Given], workers: int) -> Iterator[Made]:

@@ -22,6 +22,7 @@ REFERENCES: dict[Reference, str] = {
     "draws": "draws of the mechanism",
 }
 INTERNAL: frozenset[Reference] = frozenset({"tabulated", "confidential"})
+MOST_DETAILS = 200  # At most this many cells or records are named inside.
 LOWER_BOUND = "An attack gives a lower bound on risk: another one may find more."
 T_contra = TypeVar("T_contra", contravariant=True)
 

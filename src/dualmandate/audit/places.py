@@ -1,4 +1,4 @@
-"""Tables of many places as the tables of one: what is attacked place after place, and what is expected of a place."""
+"""Tables of many places as the tables of one: what is attacked place after place, and the records to judge it by."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dualmandate.publication.tabulated import SparseHistogram
 from dualmandate.publication.tabulating import KEY_BYTES, tabulate
 from dualmandate.workload import Identity, Table, Workload
 
-SMALL_DOMAIN = 4096  # cells that are attacked as one place, where nobody names places
+SMALL_DOMAIN = 4096  # At most this many cells are attacked as one place, where nobody names places.
 LABEL = "counts that an audit is judged by"
 PURPOSE = "an audit: what an attack got right"
 

@@ -1,4 +1,10 @@
-"""Publishing what an audit found against confidential records: a query like any other, of a release alone."""
+"""How many records the attack on a release gets right, published like any other number: with noise, and booked first.
+
+What is reconstructed from a release is public, f. Against the confidential counts x of the same cells, Σ min(f, x)
+changes by at most 1 when one record is added, removed or replaced by another: a cell of x gains one, or loses one, or
+both happen, and min moves by 0 or 1 in the same direction as x. A unit with m records changes it by m at most. So it is
+published with exact noise for a stated loss, half of it for the attack and half for the guesser beside it.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +43,7 @@ from dualmandate.publication.tabulated import SparseHistogram, Tabulated
 from dualmandate.publication.tabulating import tabulate
 
 QUERIES = ("the attack", "the proportional guesser")
-LEVEL = 0.975  # of each interval, so that both hold with 95 %
+LEVEL = 0.975  # Each interval holds at this level, so that both hold with 95 %.
 VERSION = "records right/1"
 
 

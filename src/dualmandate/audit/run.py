@@ -15,11 +15,11 @@ from dualmandate.audit.effort import Effort
 from dualmandate.audit.finding import LOWER_BOUND, Attack, Finding, Label
 from dualmandate.audit.linkage.attack import Linkage, Reidentify
 from dualmandate.audit.options import AUDIT_KEY, AuditOptions
-from dualmandate.audit.reconstruction.attacks import ReconstructExact, ReconstructNoisy, ReconstructPersons
-from dualmandate.audit.reconstruction.decoding import DecodeBits, NoisySums
-from dualmandate.audit.reconstruction.persons import GroupStatistics
+from dualmandate.audit.reconstruction.exact import ReconstructExact
+from dualmandate.audit.reconstruction.noisy import ReconstructNoisy
+from dualmandate.audit.reconstruction.persons import GroupStatistics, ReconstructPersons
 from dualmandate.audit.solvers import check_solvers
-from dualmandate.audit.suppression.attack import BoundSuppressed, SuppressedTables
+from dualmandate.audit.suppression.cells import BoundSuppressed, SuppressedTables
 from dualmandate.audit.suppression.series import CarryOver, HiddenSeries
 from dualmandate.audit.tables import ExactTables, NoisyTables
 from dualmandate.audit.targets import of_program, of_release, of_tables
@@ -40,7 +40,6 @@ ATTACKS: dict[type, Any] = {
     ClaimedRelease: CheckClaim,
     Linkage: Reidentify,
     Frequencies: RecognizeMembers,
-    NoisySums: DecodeBits,
     HiddenSeries: CarryOver,
 }
 
@@ -53,7 +52,7 @@ class Audit:
     kind: str  # "program", "release" or "tables"
     findings: tuple[Finding, ...]
     left_out: tuple[str, ...] = ()
-    compared: tuple[Compared, ...] = ()  # ways to publish, on synthetic people: risk beside accuracy
+    compared: tuple[Compared, ...] = ()  # on synthetic people: risk beside accuracy
     notes: tuple[str, ...] = ()  # on what is compared, in words
 
     def labeled(self, label: Label) -> tuple[Finding, ...]:

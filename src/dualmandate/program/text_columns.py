@@ -1,8 +1,8 @@
 """Columns of text from a CSV file, read one way everywhere: code lists, survey answers, published and true tables.
 
 UTF-8 with or without a mark at its beginning, commas, quotes as RFC 4180 has them; blank lines are passed over. A
-header that names a column twice or not at all is refused, and so is a row with more or fewer values than the header. Nothing
-is guessed, and no refusal of the reading repeats what stands in the file: it says which file and which line.
+header that names a column twice or not at all is refused, and so is a row with more or fewer values than the header.
+Nothing is guessed, and no refusal of the reading repeats what stands in the file: it says which file and which line.
 """
 
 from __future__ import annotations

@@ -43,7 +43,9 @@ def test_privacy_falls_to_the_guess_and_old_methods_are_points() -> None:
     assert [each.epsilon for each in private] == list(EPSILONS)
     assert all((each.family == "differential privacy") == (each.epsilon is not None) for each in found)
     assert private[0].records.attack.value < private[1].records.attack.value < private[2].records.attack.value
-    assert abs(private[0].above_guess) < 0.05  # nothing but noise leaves the guess
+    assert (
+        abs(private[0].records.attack.value - private[0].records.proportional.value) < 0.05
+    )  # nothing but noise leaves the guess
     assert private[0].error > private[1].error > private[2].error
     exact = next(each for each in found if each.family == "exact")
     assert exact.error == 0.0

@@ -1,4 +1,4 @@
-"""People who stand out: a village that can be checked by eye."""
+"""Nonmodal uniques: a village that can be checked by eye."""
 
 from __future__ import annotations
 

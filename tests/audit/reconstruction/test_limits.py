@@ -14,12 +14,12 @@ import pytest
 from dualmandate.audit.effort import Effort
 from dualmandate.audit.equations import Equations
 from dualmandate.audit.finding import Finding, Rate
-from dualmandate.audit.reconstruction import conflicts, enumeration
+from dualmandate.audit.reconstruction import enumeration
 from dualmandate.audit.reconstruction import exact as reconstruction
-from dualmandate.audit.reconstruction.conflicts import BoundedEquations, smallest_conflict
+from dualmandate.audit.reconstruction import solving as conflicts
 from dualmandate.audit.reconstruction.exact import reconstruct
 from dualmandate.audit.reconstruction.persons import GroupStatistics, Statistic, Variables, reconstruct_persons
-from dualmandate.audit.reconstruction.solving import first_solution, ranges
+from dualmandate.audit.reconstruction.solving import BoundedEquations, first_solution, ranges, smallest_conflict
 from dualmandate.audit.run import attack_on
 from dualmandate.audit.tables import ExactTables
 from dualmandate.errors import InvalidTables

@@ -34,12 +34,12 @@ from dualmandate.audit.finding import Baseline, Finding, Range, Rate
 from dualmandate.population import PrivacyLoss
 from dualmandate.workload.statistics_count import StatisticsCount
 
-CELLS, PAIRED_CELLS = 512, 96  # whose records are added, or compared, where there are more cells than that
-REACH = 4.0  # of the mean absolute noise, to which probabilities are compared
+CELLS, PAIRED_CELLS = 512, 96  # Records of so many cells are added, or compared, where there are more.
+REACH = 4.0  # Probabilities are compared as far as this many times the mean absolute noise.
 MOST_REACH = 20_000
 CENSUS_2010 = 25.0  # independent statistics a person
-ORDERS = (1.5, 2.0, 4.0, 16.0)  # of Rényi's divergence
-MOST_DRAWN = 2**24  # numbers of noise that are drawn at once
+ORDERS = (1.5, 2.0, 4.0, 16.0)  # The orders of Rényi's divergence.
+MOST_DRAWN = 2**24  # At most this many numbers of noise are drawn at once.
 
 
 Labels = tuple[tuple[Hashable, ...], ...]

@@ -1,4 +1,4 @@
-"""Whether exact noise keeps the bound that is promised of it: power ≤ e^ε·false + δ, over draws of the mechanism.
+"""Whether exact noise keeps the bound that is promised of it: TPR ≤ e^ε·FPR + δ, over draws of the mechanism.
 
 Every comparison is judged by intervals that hold for all of them at once: of as many comparisons as there are here,
 some would else exceed the bound by chance.
@@ -20,11 +20,11 @@ from dualmandate.population.conversion import epsilon_at, rho_at
 
 LAWS: tuple[Law, ...] = ("laplace", "gaussian")
 EPSILONS = (0.1, 0.5, 1.0, 2.0, 5.0)
-DRAWS = 20_000  # with the person, and as many without
-ATTRIBUTES = (1, 20)  # how many sums are published; one record changes all of them
+DRAWS = 20_000  # So many draws are made with the person, and as many without.
+ATTRIBUTES = (1, 20)  # How many sums are published; one record changes all of them.
 MEMBERS = 100
-FAILURE_PROBABILITY = 1e-6  # δ of Gaussian noise
-MORE_PROBABILITIES = (1e-3, 1e-2, 0.05, 0.1)  # at which its ρ says an ε too
+FAILURE_PROBABILITY = 1e-6  # The δ of Gaussian noise.
+MORE_PROBABILITIES = (1e-3, 1e-2, 0.05, 0.1)  # At these δ its ρ says an ε too.
 KEY = b"draws of a bound trial"
 
 

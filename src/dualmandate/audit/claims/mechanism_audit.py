@@ -20,9 +20,9 @@ from dualmandate.population.conversion import epsilon_at
 Data = TypeVar("Data")
 Data_contra = TypeVar("Data_contra", contravariant=True)
 DRAWS = 20_000
-LEVEL = 1 - 1e-6  # of what is said to be above a claim: an honest mechanism is accused once in a million audits
-FAILURE_PROBABILITY = 1e-6  # at which a ρ is compared as an ε
-EQUAL = 1e-9  # of the spread of outputs, within which two differences are the same
+LEVEL = 1 - 1e-6  # Of what is said to be above a claim: an honest mechanism is accused once in a million audits.
+FAILURE_PROBABILITY = 1e-6  # A ρ is compared as an ε at this δ.
+EQUAL = 1e-9  # Differences within this share of the spread of outputs are the same.
 CLAIMED = "what the claim allows"
 KEY = b"draws of a mechanism that is audited"
 

@@ -1,8 +1,8 @@
 """Whether somebody was in the data: tests on published frequencies, and what differential privacy allows of them.
 
 An attacker who knows a person's values, and the frequencies in the population, asks whether the published frequencies
-lean toward that person. Power is the rate at which members are recognized where a given share of others is falsely
-accused. Under a loss (ε, δ), over the randomness of the mechanism, power ≤ e^ε·false + δ for any test whatsoever.
+lean toward that person. Power is the true-positive rate of a test at a given false-positive rate.
+Under a loss (ε, δ), over the randomness of the mechanism, TPR ≤ e^ε·FPR + δ for any test whatsoever.
 """
 
 from __future__ import annotations
@@ -23,23 +23,21 @@ from dualmandate.audit.equations import Floats, Integers
 from dualmandate.audit.finding import Baseline, Finding, Range, Rate, Reference
 from dualmandate.errors import InvalidRequest
 from dualmandate.population import Currency, PrivacyLoss, Protection
-from dualmandate.population.conversion import epsilon_at
 from dualmandate.workload import Workload
 
 FALSE_POSITIVE_RATES = (0.001, 0.01, 0.05, 0.1, 0.25)
 TESTS = ("homer", "likelihood ratio", "informed")
-COIN = 1e-11  # of equal scores, by which a test that may toss coins tells them apart
-SMALLEST_FREQUENCY = 1e-9  # of a level, so that its logarithm is finite
+COIN = 1e-11  # A test that may toss coins tells equal scores apart by this much.
+SMALLEST_FREQUENCY = 1e-9  # The least frequency of a level, so that its logarithm is finite.
 DRAWS = 4_000
-FAILURE_PROBABILITY = 1e-6  # at which a ρ is compared as an ε
 KNOWN = {
     "homer": "the frequencies of the population",
     "likelihood ratio": "the frequencies of the population",
     "informed": "everybody else's values",
 }
 NoiseSource = Callable[[bytes, str, tuple[int, int]], Floats]  # noise, from the audit's key, for a purpose
-CELLS = 16  # whose records are tried, to find one that is easy to recognize
-MOST_ROWS = 2_048  # that tests on frequencies look at
+CELLS = 16  # Records of so many cells are tried, to find one that is easy to recognize.
+MOST_ROWS = 2_048  # Tests on frequencies look at no more rows than this.
 RATES = (0.01, 0.1)
 
 
@@ -195,7 +193,7 @@ class RecognizeMembers:
     needs: str = "noisy sums, a member's values, and the frequencies of the population"
 
     def run(self, target: Frequencies, key: bytes, /) -> tuple[Finding, ...]:
-        """Power at each rate of false accusations, over draws of the mechanism, beside that rate itself."""
+        """The true-positive rate at each false-positive rate, over draws of the mechanism."""
         self.effort.say(f"looking for a member of {target.name}")
         calls = iter(range(2))
 
@@ -214,22 +212,17 @@ class RecognizeMembers:
         bound = point.allowed(target.epsilon, target.failure_probability)
         return Finding(
             attack=self.name,
-            claim=f"draws of {target.name} in which the {test} test recognizes the member; "
+            claim=f"true-positive rate of the {test} test of membership, over draws of {target.name}; "
             f"{'ABOVE' if above else 'not above'} {allowed}",
             success=point.true_positive_rate,
             baselines=(
-                Baseline("draws in which it accuses somebody who is not there", point.false_positive_rate),
+                Baseline("false-positive rate, over draws without the member", point.false_positive_rate),
                 Baseline("what the claim allows at that rate", Range(0.0, bound, "of the draws")),
             ),
             attacker_knows=f"the member's values and {KNOWN[test]}",
             coarsening=target.coarsening,
             reference=target.reference,
         )
-
-
-def with_generator(drawn: Callable[[np.random.Generator, tuple[int, int]], Floats]) -> NoiseSource:
-    """Noise of any law, drawn with a generator that comes from the audit's key."""
-    return lambda key, purpose, shape: drawn(generator(key, purpose), shape)
 
 
 def allele_counts(
@@ -311,8 +304,7 @@ def _noisy(
     def noise(key: bytes, purpose: str, shape: tuple[int, int]) -> Floats:
         return audit_noise(key, purpose, law, parameter, shape).astype(np.float64)
 
-    epsilon = float(loss) if pure else epsilon_at(loss.amount, FAILURE_PROBABILITY)
-    delta = 0.0 if pure else FAILURE_PROBABILITY
+    epsilon, delta = meaning(loss)
     weights = log_weights(law, parameter)
     return Frequencies(f"{name} at {loss}", neighbors, noise, epsilon, delta, draws, weights, coarsening=coarsening)
 

@@ -1,1 +1,1 @@
-"""The methods before differential privacy beside it, on the same people: risk and accuracy."""
+"""Statistical disclosure control beside differential privacy, on the same people: risk and accuracy."""

@@ -1,8 +1,8 @@
-"""Risk beside accuracy on the same records: the methods before differential privacy, and DP at each ε.
+"""Risk beside accuracy on the same records: disclosure control before differential privacy, and DP at each ε.
 
 The attack is the same everywhere: the most likely file, by an attacker who knows how many live in each place, how the
-tables were made and what people elsewhere are like. The old methods have no ε: each is a point, and nothing bounds
-another attack.
+tables were made and what people elsewhere are like. Disclosure control has no ε: each method is a point, and nothing
+bounds another attack.
 """
 
 from __future__ import annotations
@@ -23,12 +23,11 @@ from dualmandate.audit.disclosure_control.uniques import find_nonmodal_uniques
 from dualmandate.audit.effort import Effort
 from dualmandate.audit.equations import Equations, Floats
 from dualmandate.audit.finding import Rate
-from dualmandate.audit.reconstruction.attacks import guess, guessers
-from dualmandate.audit.reconstruction.noisy import KnownNumbers, most_likely_within, stacked
+from dualmandate.audit.reconstruction.noisy import KnownNumbers, guess, guessers, most_likely_within, stacked
 from dualmandate.errors import InvalidRequest
 from dualmandate.population import Currency, PrivacyLoss
 
-UNSEEN = 0.01  # belief in what no other place has
+UNSEEN = 0.01  # The belief in what no other place has.
 
 
 @dataclass(frozen=True)
@@ -54,7 +53,7 @@ class Judged:
 
 @dataclass(frozen=True)
 class Compared:
-    """One way to publish: the mean absolute error of its numbers, and what an attack gets right.
+    """One method of publication: the mean absolute error of its numbers, and what an attack gets right.
 
     `records` counts everybody; `standing_out` those who are alone with their key in their place and unlike most of it,
     None where nobody is. A hidden number counts with the error of what the other numbers make likely.
@@ -73,11 +72,6 @@ class Compared:
     def epsilon(self) -> float | None:
         """The privacy loss where it is counted in ε."""
         return float(self.loss.amount) if self.loss and self.loss.currency is Currency.EPSILON else None
-
-    @property
-    def above_guess(self) -> float:
-        """The share of records right, less what a proportional guesser gets right."""
-        return self.records.attack.value - self.records.proportional.value
 
     def document(self) -> dict[str, object]:
         """For machines."""
@@ -98,14 +92,14 @@ def compared_words(compared: Sequence[Compared]) -> list[str]:
     """The comparison for people, a line a method, under what guessers without tables get right."""
     if not compared:
         return []
-    lines = ["ways to publish, on people who were drawn for the audit; an attack gets right"]
+    lines = ["methods of publication, on people who were drawn for the audit; an attack gets right"]
     first = compared[0]
-    for who, judged in (("of people who stand out", first.standing_out), ("of all records", first.records)):
+    for who, judged in (("of nonmodal uniques", first.standing_out), ("of all records", first.records)):
         if judged is not None:
             lines.append(f"  beside it  {who}, proportional guesser: {judged.proportional}")
             lines.append(f"  beside it  {who}, modal guesser: {judged.modal}")
     for each in compared:
-        out = "" if each.standing_out is None else f"standing out {each.standing_out.attack}; "
+        out = "" if each.standing_out is None else f"nonmodal uniques {each.standing_out.attack}; "
         lines.append(f"  {each.name}, mean absolute error {each.error:.3g}: {out}records {each.records.attack}")
     return [*lines, ""]
 
@@ -140,7 +134,7 @@ def compare(
 
 @dataclass(frozen=True, eq=False)
 class _Judge:
-    """What every way is judged by: the truth, what is believed without tables, and who stands out."""
+    """What every method is judged by: the truth, what is believed without tables, and the uniques."""
 
     subject: Subject
     equations: Equations

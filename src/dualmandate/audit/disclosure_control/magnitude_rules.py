@@ -31,8 +31,8 @@ from dualmandate.audit.tables import levels_in_words
 from dualmandate.workload import Identity, Table, Total, Workload
 
 Bools = NDArray[np.bool_]
-CLOSE = 0.1  # share of the largest contribution within which it is told
-PROTECTED = 0.2  # share of a hidden sum within which it should not be told
+CLOSE = 0.1  # The largest contribution is told where it is known within this share of it.
+PROTECTED = 0.2  # A hidden sum should not be told within this share of it.
 RULES: dict[str, PrimaryRule] = {
     "fewer than 3 contributors hidden": Threshold(3),
     "hidden where 2 make up 85 %": Dominance(2, 0.85),

@@ -1,7 +1,8 @@
-"""The methods before differential privacy, applied to the same data: so that their risk and accuracy can be compared.
+"""Statistical disclosure control before differential privacy, so that its risk and accuracy can be compared: swapping,
+random rounding, cell keys, top-coding, micro-aggregation, primary and complementary suppression.
 
-They have no ε. Each is a point with a measured accuracy and a measured risk, and nothing bounds what another attack
-finds. All draws come from a key of the audit's own.
+These methods have no ε. Each is a point with a measured accuracy and a measured risk, and nothing bounds what another
+attack finds. All draws come from a key of the audit's own.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from dualmandate.errors import InvalidRequest
 from dualmandate.workload import Identity, Table, Workload
 
 Bools = NDArray[np.bool_]
-LARGEST_LINKED = 4096  # levels of an attribute that tables show differently, beyond which they are not linked
+LARGEST_LINKED = 4096  # Tables that show an attribute differently are linked up to this many levels.
 Part = tuple[Integers, Integers]  # rows of two factors that count the same levels
 
 

@@ -1,4 +1,5 @@
-"""The same records published in every old way, and with noise at each ε: what is printed, and what it tells.
+"""The same records published by every method of disclosure control, and with noise at each ε: what is printed, and what
+it tells.
 
 Numbers that a method is known to leave within bounds are attacked with these bounds: a rule that is public tells
 something about every number that it touched.
@@ -44,15 +45,15 @@ Family = Literal[
     "differential privacy",
 ]
 SWAPPED, BASES, DEVIATIONS, THRESHOLDS = (0.01, 0.05, 0.2, 0.5), (3, 5, 10), (1.0, 2.0), (3, 6)
-GROUP_SIZES, TOPS = (3, 10), (0.05, 0.2)  # records that share a mean; share of records above the top code
+GROUP_SIZES, TOPS = (3, 10), (0.05, 0.2)  # Records that share a mean; the share of records above a top code.
 EPSILONS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
-MOST_NOISE = 5  # of a cell key
-PROTECTED = 0.2  # share of a suppressed number within which it should not be told
+MOST_NOISE = 5  # The noise of a cell key is at most this large.
+PROTECTED = 0.2  # A suppressed number should not be told within this share of it.
 
 
 @dataclass(frozen=True, eq=False)
 class PublicationMethod:
-    """One way to publish: `printed` is what a reader sees, NaN where a number is hidden; shape (places, rows).
+    """One method of publication: `printed` is what a reader sees, NaN where a number is hidden; shape (places, rows).
 
     `known` is what an attacker makes of it, of the rows of `counting` where these are not the tables' own.
     """

@@ -1,6 +1,6 @@
 """People who are alone with their key in their place and unlike most of it: those whom a guess does not find.
 
-Of everybody, a guesser gets many right, because most people are like most others. Whoever stands out is the one who has
+Of everybody, a guesser gets many right, because most people are like most others. A unique is the one who has
 something to lose: nonmodal uniques. An attacker knows the key of each, everything but the secret, and names that.
 """
 
@@ -32,7 +32,7 @@ class NonmodalUniques:
         """How many an attacker names right who has this file, and otherwise believes another one.
 
         The most likely secret of the file, one drawn in proportion to it, or one drawn as if there were no tables:
-        whichever is right most often, drawn ones as expected. None where nobody stands out. Files have shape (places,
+        whichever is right most often, drawn ones as expected. None where there is no unique. Files have shape (places,
         cells).
         """
         if not len(self.places):
@@ -85,7 +85,7 @@ def find_nonmodal_uniques(domain: Domain, truth: Integers, secret: int | None) -
 
 
 def key_in_words(domain: Domain, secret: int | None, place: str) -> str | None:
-    """Who stands out by what, and what is the secret; None where there is none."""
+    """Who is unique by what, and what is the secret; None where there is none."""
     if secret is None:
         return None
     known = [name for axis, name in enumerate(domain.names) if axis != secret]

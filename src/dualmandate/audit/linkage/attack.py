@@ -17,8 +17,19 @@ from numpy.typing import NDArray
 from dualmandate.audit.effort import Effort
 from dualmandate.audit.equations import Integers
 from dualmandate.audit.finding import Baseline, Finding, Rate, Reference
-from dualmandate.audit.linkage.linking import Claims, LinkageCounts, Linker, Reidentification, judge, put_names
-from dualmandate.audit.linkage.people import PROVED, Stages, known_beside, listed, stages_of
+from dualmandate.audit.linkage.linking import (
+    PROVED,
+    Claims,
+    LinkageCounts,
+    Linker,
+    Reidentification,
+    Stages,
+    judge,
+    known_beside,
+    listed,
+    put_names,
+    stages_of,
+)
 from dualmandate.audit.reconstruction.exact import AT_ONCE, reconstruct, uncovered
 from dualmandate.audit.reconstruction.noisy import most_likely, whole_records
 from dualmandate.audit.tables import ExactTables, NoisyTables, opened

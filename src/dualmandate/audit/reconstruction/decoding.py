@@ -14,16 +14,14 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from dualmandate.audit.effort import Effort
 from dualmandate.audit.equations import Floats
-from dualmandate.audit.finding import Baseline, Finding, Rate, Reference
 from dualmandate.errors import InvalidRequest, TooLarge
 
 STEPS = 300
-SETTLED = 40  # steps without a bit that changes, after which bits are taken as found
+SETTLED = 40  # After this many steps without a bit that changes, bits are taken as found.
 MOST_PERSONS = 5_000
 MOST_BY_SOLVER = 500
-MOST_EXACTLY = 2_000  # persons, up to whom theory is computed in double precision
+MOST_EXACTLY = 2_000  # Up to this many persons, theory is computed in double precision.
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,42 +141,3 @@ def _program(groups: NDArray[np.bool_], answers: Floats) -> Floats:
     cost = np.concatenate([np.zeros(persons), np.ones(2 * sums)])
     found = linprog(cost, A_eq=equal, b_eq=answers, bounds=bounds, method="highs-ipm")
     return np.asarray(found.x[:persons])
-
-
-@dataclass(frozen=True, eq=False)
-class NoisySums:
-    """One secret bit a person, and noisy sums over random groups; `bits` is the truth. Shapes: (sums, persons), …"""
-
-    name: str
-    groups: NDArray[np.bool_] = field(repr=False)
-    answers: Floats = field(repr=False)
-    deviation: float
-    bits: NDArray[np.bool_] = field(repr=False)
-    reference: Reference = "synthetic"
-
-
-@dataclass(frozen=True)
-class DecodeBits:
-    """Dinur and Nissim's attack: everybody's bit from too many sums that are too good."""
-
-    effort: Effort = field(default_factory=Effort)
-    name: str = "decoding of noisy sums"
-    needs: str = "noisy sums over known groups of at most 5,000 persons"
-
-    def run(self, target: NoisySums, key: bytes, /) -> tuple[Finding, ...]:  # noqa: ARG002 - nothing is drawn
-        """The share of bits that is right, beside whoever says the more frequent bit of everybody."""
-        self.effort.say(f"decoding {len(target.answers):,} sums of {target.name}")
-        found = decode(target.groups, target.answers, deviation=target.deviation)
-        persons = len(target.bits)
-        ones = int(target.bits.sum())
-        theory = Baseline("what least squares lets one expect", Rate(round(found.expected * persons), persons))
-        finding = Finding(
-            attack=self.name,
-            claim=f"secret bits found from {target.name}",
-            success=Rate(int((found.bits == target.bits).sum()), persons),
-            baselines=(Baseline("modal guesser", Rate(max(ones, persons - ones), persons)), theory),
-            attacker_knows="who is in each sum, and how large the noise is",
-            coarsening="one bit a person",
-            reference=target.reference,
-        )
-        return (finding,)

@@ -10,7 +10,8 @@ its bound, is iterative proportional fitting with a limit to how much each row m
 row, and all of them end at the optimum. Without noise it is proportional fitting itself, with nothing but noise it is
 μ: the proportional guesser. On average over populations it is not below that guesser; of one population it can be by
 a few records, and `never_below_guessing` then counts the guess. Rounded numbers, cell keys and swapping are attacked
-the same way, with their own scale.
+the same way, with their own scale. A row that is known to lie between two numbers is pulled to the nearer one where it
+lies outside, and let go where it lies inside.
 """
 
 from __future__ import annotations
@@ -22,13 +23,16 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from dualmandate.audit.effort import Effort, generator
 from dualmandate.audit.equations import Equations, Floats, Integers
+from dualmandate.audit.finding import Baseline, Finding, Rate, Reference
 from dualmandate.audit.solvers import highs
+from dualmandate.audit.tables import NoisyTables, opened
 from dualmandate.errors import InvalidRequest
 
 SWEEPS = 200
-SETTLED = 1e-9  # of a dual, by which one sweep changes it at most in the end
-FEWEST = 1e-9  # expected in a cell that may occur at all
+SETTLED = 1e-9  # The fit ends where one sweep changes no dual by more than this.
+FEWEST = 1e-9  # At least this much is expected in a cell that may occur at all.
 
 
 def most_likely(
@@ -87,15 +91,6 @@ def whole_records(found: Floats, *, total: int | None = None) -> Integers:
     return floor
 
 
-def proportional_guess(expected: Floats, total: int) -> Floats:
-    """The expected share of records that a guesser gets right who draws them in proportion to what is expected.
-
-    Returns the expected counts of such a guess; shape as `expected`.
-    """
-    share = expected.sum()
-    return expected * (total / share) if share > 0 else expected
-
-
 def never_below_guessing(found: Floats, expected: Floats, truth: NDArray[Any]) -> tuple[float, bool]:
     """How many records the attack gets right or, where that is more, a guess in proportion; and whether it was more.
 
@@ -106,12 +101,6 @@ def never_below_guessing(found: Floats, expected: Floats, truth: NDArray[Any]) -
     attacked = float(np.minimum(found, truth).sum())
     guessed = float(np.minimum(expected, truth).sum())
     return max(attacked, guessed), attacked >= guessed
-
-
-def agreement(found: NDArray[Any], truth: NDArray[Any]) -> float:
-    """Share of true records that are in the found file, Σ min(found, truth)/records; 1 for a place of nobody."""
-    records = float(truth.sum())
-    return float(np.minimum(found, truth).sum()) / records if records else 1.0
 
 
 def covered(equations: Equations, possible: NDArray[np.bool_]) -> NDArray[np.bool_]:
@@ -224,3 +213,65 @@ def _fit(starts: Any, cells: Any, least: Any, largest: Any, scales: Any, found: 
                     moved = max(moved, abs(step))
             if moved < SETTLED:
                 break
+
+
+def guess(truth: Integers) -> Floats:
+    """What somebody expects of each place who knows its size and everybody elsewhere; of a single place, equal shares.
+
+    Shape as `truth`: (places, cells).
+    """
+    sizes = truth.sum(axis=1, keepdims=True).astype(np.float64)
+    if len(truth) == 1:
+        return np.asarray(np.full(truth.shape, 1.0 / truth.shape[1]) * sizes)
+    others = truth.sum(axis=0, keepdims=True) - truth
+    totals = others.sum(axis=1, keepdims=True)
+    shares = np.where(totals > 0, others / np.maximum(totals, 1), 1.0 / truth.shape[1])
+    return np.asarray(shares * sizes)
+
+
+def guessers(truth: Integers, expected: Floats) -> tuple[Baseline, Baseline]:
+    """How many records those get right who draw in proportion to what they expect, or say the most expected cell."""
+    records = int(truth.sum())
+    drawn = min(round(float(np.minimum(expected, truth).sum())), records)
+    modal = int(np.take_along_axis(truth, expected.argmax(axis=1)[:, None], axis=1).sum())
+    return Baseline("proportional guesser", Rate(drawn, records)), Baseline("modal guesser", Rate(modal, records))
+
+
+@dataclass(frozen=True)
+class ReconstructNoisy:
+    """The most likely records behind tables with noise, rounding or swapping."""
+
+    effort: Effort = field(default_factory=Effort)
+    name: str = "reconstruction from noisy tables"
+    needs: str = "tables with the scale of their errors, and what is expected of a place beforehand"
+
+    def run(self, target: NoisyTables, key: bytes, /) -> tuple[Finding, ...]:
+        """The share of records that is right, beside guessers who have no tables.
+
+        Without a truth the attack is run on populations drawn from what is expected, published the same way.
+        """
+        self.effort.say(f"reconstructing {len(target.published):,} places of {target.name}")
+        truths, published = opened(target.truths), target.published
+        if not truths:
+            draws = generator(key, f"noisy tables: {target.name}")
+            drawn = draws.poisson(target.expected).astype(np.int64)
+            published = target.equations.of(drawn) + draws.laplace(0.0, 1.0, published.shape) * target.scales
+            truths = {"synthetic": drawn}
+        found = most_likely(target.equations, published, scales=target.scales, expected=target.expected)
+        return tuple(
+            self._judged(target, found, reference, truth) for reference, truth in truths.items() if truth.sum()
+        )
+
+    def _judged(self, target: NoisyTables, found: Floats, reference: Reference, truth: Integers) -> Finding:
+        records = int(truth.sum())
+        right, better = never_below_guessing(found, target.expected, truth)
+        return Finding(
+            attack=self.name,
+            claim=f"records right in the most likely file behind {target.name} ({target.protection})"
+            + ("" if better else "; the tables gave nothing beyond a guess, and it counts"),
+            success=Rate(min(round(right), records), records),
+            baselines=guessers(truth, target.expected),
+            attacker_knows=f"the tables, how their errors were made, and {target.prior}",
+            coarsening=target.coarsening,
+            reference=reference,
+        )

@@ -4,6 +4,10 @@ programs where they do not.
 Programs share their solutions: whatever one of them finds widens the known range of all unknowns, and an unknown that
 was seen at a bound needs no program of its own. After a change of cost the last basis stays feasible, so the primal
 simplex goes on from there. Where time ends, the bounds that were known before stand: they hold, and may be wide.
+
+Two-dimensional tables form networks. Where every unknown stands in at most two equations, once with each sign (after
+some equations are turned around), an unknown is a pipe between two nodes and a solution a circulation. An unknown can
+rise as far as a flow can go from its head back to its tail through what all others can still take up or give away.
 """
 
 from __future__ import annotations
@@ -15,16 +19,16 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from dualmandate.audit.effort import SECONDS
 from dualmandate.audit.equations import Equations, Floats, Integers
 from dualmandate.audit.reconstruction.propagation import UNBOUNDED
 from dualmandate.audit.solvers import highs
 from dualmandate.errors import InvalidTables
 
-PRIMAL_SIMPLEX = 4  # HiGHS's name for it
-NEAR = 1e-6  # of a bound that is whole
-RELATIVE = 1e-12  # and of the largest number: what sums of floats may be off by
-SECONDS = 10.0  # for all bounds of one piece
-LARGEST_FLOW = 2**31  # scipy's flows are numbers of 32 bits
+PRIMAL_SIMPLEX = 4  # HiGHS's name for it.
+NEAR = 1e-6  # A value this near to a whole bound has reached it.
+RELATIVE = 1e-12  # Sums of floats may be off by this share of the largest number.
+LARGEST_FLOW = 2**31  # Scipy's flows are numbers of 32 bits.
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,10 +1,16 @@
-"""Suppressed numbers that were published in another quarter, or that time gives away: a simple attack on series.
+"""The attack over time: suppressed numbers from what other periods show, tried on published ones that are like them.
 
 A cell's share of its total moves slowly. Where a cell was published in some periods, its share there, carried over in a
 straight line, times the total now is an estimate of what is suppressed now; where no total is published, its level is
 carried over; where no period shows it, the rest of the total is divided by a public size (establishments). Estimates
-are brought into the range that the tables leave, and made to add up.
-After [HTFK10], without their model.
+are brought into the range that the tables leave, and made to add up. After [HTFK10], without their model.
+
+Whether an estimate is close can be seen in public: published cells are held out as suppressed ones are hidden, and
+estimated from the rest. A suppressed number is drawn with the key of the audit, and a published cell is hidden in the
+same periods as its cell is: one at the finest level, with another suppressed part in its total, whose total is
+published or not as that of the suppressed one, and of nearly the same public size; where there is none, the number is
+not tried. Numbers that another period shows and those that none does are drawn apart: they differ most, and not in the
+same share find a cell that is like them.
 """
 
 from __future__ import annotations
@@ -22,12 +28,12 @@ from dualmandate.audit.finding import Baseline, Finding, Rate, Reference, nothin
 from dualmandate.audit.suppression.cells import LinkedTables, audit_suppression
 from dualmandate.audit.tables import Parts, Truths, check_truths, no_truths, opened
 
-ROUNDS = 30  # of making parts add up within their ranges
+ROUNDS = 30  # Parts are made to add up within their ranges in at most this many rounds.
 TRIALS = 300
-TRIES = 4  # suppressed numbers that are drawn a trial, as some have no match
-LIKE = 1.5  # times as large a cell may be and still count as of the same size, one added to both
+TRIES = 4  # So many suppressed numbers are drawn a trial, as some have no match.
+LIKE = 1.5  # A cell may be so many times as large and still count as of the same size, one added to both.
 Marks = NDArray[np.bool_]
-WITHIN = 0.05  # of a number, from which on an estimate counts as close
+WITHIN = 0.05  # An estimate within this share of a number counts as close.
 BY_SIZE = "whoever divides what is left by size"
 
 

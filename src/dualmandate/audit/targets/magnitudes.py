@@ -1,4 +1,9 @@
-"""Tables of amounts that add up, from the files of a folder, in one period or more."""
+"""Tables of amounts that add up, from the files of a folder, in one period or more: along columns with totals, or in a
+tree.
+
+The true amounts behind suppressed cells come from a file of the curator's like the published one, nothing suppressed in
+it. They are handed on in a box alone, and no message repeats one of them.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +17,13 @@ from numpy.typing import NDArray
 
 from dualmandate.audit.equations import Equations, Integers
 from dualmandate.audit.finding import Reference
-from dualmandate.audit.suppression.attack import SuppressedPart, SuppressedTables
-from dualmandate.audit.suppression.cells import LinkedTables, additive_relations, tree_relations
+from dualmandate.audit.suppression.cells import (
+    LinkedTables,
+    SuppressedPart,
+    SuppressedTables,
+    additive_relations,
+    tree_relations,
+)
 from dualmandate.audit.suppression.series import HiddenSeries, Series, SeriesPart
 from dualmandate.audit.tables import Truths, boxed, truths_of_period
 from dualmandate.audit.targets.tables_folder import EVERYWHERE, Folder, TableFile, rows_of, suppressed_marks
@@ -23,8 +33,8 @@ from dualmandate.population import Confidential
 from dualmandate.program.text_columns import read_text_columns
 
 SHARE = 0.2
-ONE_PERIOD = ""  # the name of the only period of tables that name none
-LARGEST_AMOUNT = 2**42  # of one cell: sums of many are still whole numbers that solvers can hold
+ONE_PERIOD = ""  # The name of the only period of tables that name none.
+LARGEST_AMOUNT = 2**42  # At most this much in one cell: sums of many are still whole numbers that solvers can hold.
 MOST_DIGITS = 12
 
 

@@ -1,36 +1,40 @@
-"""From a program to what attacks are made on: its tables of a synthetic population, published exactly and with noise.
+"""From a program to what attacks are made on: its tables of a synthetic population, published exactly and with noise,
+and every method of publication compared on people who were drawn for it.
 
 Nothing confidential is opened unless the curator names a file of records.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dualmandate.audit.disclosure_control.comparison import Compared, compare
 from dualmandate.audit.disclosure_control.magnitude_rules import SummedTables, summed_tables
 from dualmandate.audit.disclosure_control.publication_methods import PROTECTED, Subject
-from dualmandate.audit.disclosure_control.synthetic import published_tables, synthetic_people
 from dualmandate.audit.disclosure_control.uniques import key_in_words, secret_of
 from dualmandate.audit.effort import generator
 from dualmandate.audit.equations import Equations, Integers
 from dualmandate.audit.options import AuditOptions
 from dualmandate.audit.places import OnePlace, count_all, one_place, place_attribute
-from dualmandate.audit.reconstruction.noisy import covered
-from dualmandate.audit.tables import Truths, boxed, levels_in_words
+from dualmandate.audit.reconstruction.noisy import covered, expected_of
+from dualmandate.audit.tables import ExactTables, NoisyTables, Truths, boxed, levels_in_words, opened
 from dualmandate.audit.targets.linkage import Homes, linkage_targets
 from dualmandate.audit.targets.planned import planned_method
 from dualmandate.audit.targets.targets import Targets, check_place
 from dualmandate.errors import Refusal
+from dualmandate.mechanism import GEOMETRIC
 from dualmandate.planning.program import Program
+from dualmandate.population import Domain
 
 MOST_PLACES, MOST_RECORDS, MOST_IN_PLACE = 100, 20_000, 2_000
-LARGEST_COMPARED_PLACE = 2**14  # cells of one place, of which every method is tried out in each place
+LARGEST_COMPARED_PLACE = 2**14  # Methods are compared in places of at most this many cells.
 MOST_NUMBERS, FEWEST_PLACES = 50_000, 5  # published of all places that are compared; places, however many numbers
 COMPARISON = "methods compared"
+EPSILONS = (0.25, 1.0, 4.0, 16.0)
 
 
 def targets_of(program: Program, options: AuditOptions) -> Targets:
@@ -132,7 +136,7 @@ def _notes(place: OnePlace, subject: Subject, name: str) -> Iterator[str]:
     yield f"judged by the people who were drawn; {levels_in_words(place.domain)}"
     words = key_in_words(place.domain, subject.secret, name)
     if words is not None:
-        yield f"people who stand out are {words}"
+        yield f"nonmodal uniques are {words}"
     yield (
         "of several ways to read a file (its most likely answer, one drawn in proportion, a guess without tables; of "
         "recoded records also undone or looked up) the one counts that is right most often: rates flatter the attacker"
@@ -147,3 +151,58 @@ def _not_applied(subject: Subject, summed: tuple[SummedTables, ...]) -> Iterator
         )
     if not summed:
         yield "dominance and p % rules: they are about sums of numbers, and no table has such sums by place"
+
+
+def synthetic_people(domain: Domain, sizes: NDArray[np.int64], draws: np.random.Generator) -> NDArray[np.int64]:
+    """Records drawn for an audit: places differ, and so do the shares of levels; shape (places, cells).
+
+    Nothing in it comes from data: each attribute's shares are drawn for everybody, then again around them for a place.
+    """
+    possible = domain.possible_cells()
+    national = [draws.dirichlet(np.ones(size)) for size in domain.shape]
+    found = np.zeros((len(sizes), domain.size), dtype=np.int64)
+    for place, size in enumerate(sizes.tolist()):
+        joint = np.ones(1)
+        for shares in national:
+            joint = np.outer(joint, draws.dirichlet(np.maximum(shares * 5.0, 1e-3))).reshape(-1)
+        joint = joint * possible
+        total = joint.sum()
+        found[place] = draws.multinomial(size, joint / total if total > 0 else possible / possible.sum())
+    return found
+
+
+def published_tables(
+    name: str, place: OnePlace, truths: Truths, key: bytes, *, epsilons: Sequence[float] = EPSILONS
+) -> Iterator[ExactTables | NoisyTables]:
+    """The tables of one population after the other: exact, then with geometric noise at several ε for all of them.
+
+    Records of cells that no table counts are left out of account.
+    """
+    equations = Equations.of_workload(place.workload)
+    possible = covered(equations, place.domain.possible_cells())
+    tables = float(place.workload.sensitivity().value)
+    coarsening = levels_in_words(place.domain)
+    for reference, counts in opened(truths).items():
+        truth = np.where(possible, counts, 0)
+        values = equations.of(truth)
+        places = tuple(f"place {number + 1}" for number in range(len(truth)))
+        boxes = {reference: boxed(truth)}
+        yield ExactTables(
+            f"the tables of {name}", equations, values, places, coarsening, ~possible, boxes, place.domain
+        )
+        draws = generator(key, f"noise for {name}, {reference}")
+        for epsilon in epsilons:
+            law = GEOMETRIC.at(epsilon / tables)
+            noisy = values + law.draw(draws, values.shape)
+            scales = np.full(equations.rows, law.mean_absolute)
+            yield NoisyTables(
+                f"the tables of {name}",
+                equations,
+                noisy.astype(np.float64),
+                scales,
+                expected_of(equations, noisy.astype(np.float64), scales, possible),
+                coarsening,
+                f"geometric noise at ε = {epsilon:g} for all tables together",
+                boxes,
+                "what all places together are like, by the same tables" if len(truth) > 1 else "how many there are",
+            )

@@ -13,7 +13,7 @@ from dualmandate.audit.options import AuditOptions
 from dualmandate.audit.places import count_records
 from dualmandate.audit.reconstruction.noisy import covered, expected_of
 from dualmandate.audit.reconstruction.persons import GroupStatistics, Implication, Statistic, Variables
-from dualmandate.audit.suppression.attack import hidden_numbers
+from dualmandate.audit.suppression.cells import hidden_numbers
 from dualmandate.audit.tables import ExactTables, NoisyTables, Truths, levels_in_words
 from dualmandate.audit.targets.linkage import Homes, linkage_targets
 from dualmandate.audit.targets.magnitudes import magnitude_targets

@@ -25,7 +25,7 @@ from dualmandate.program.text_columns import TextColumns, read_text_columns
 from dualmandate.workload import Tabulation, Workload
 
 TABLES_FILE = "tables.toml"
-EVERYWHERE = "all places"  # the name of the one place of tables that name none
+EVERYWHERE = "all places"  # The name of the one place of tables that name none.
 
 
 @dataclass(frozen=True, eq=False)

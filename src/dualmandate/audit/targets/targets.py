@@ -8,7 +8,7 @@ from dualmandate.audit.disclosure_control.comparison import Compared
 from dualmandate.audit.places import OnePlace
 from dualmandate.errors import TooLarge
 
-LARGEST_PLACE = 2**16  # cells of one place whose counts are unknown
+LARGEST_PLACE = 2**16  # Unknown counts are looked for in places of at most this many cells.
 
 
 @dataclass(frozen=True, eq=False)
