@@ -108,6 +108,12 @@ def test_a_folder_of_true_tables_judges_inside(tmp_path: Path) -> None:
     with pytest.raises(UnreadableSource, match="no column 'industry'") as lacking:
         audited(tables, confidential=inside)
     assert str(SECRET) not in str(lacking.value)
+    (inside / "jobs.csv").write_text(COLUMNS + true + f"a,mines,all,2,4,{SECRET},\n")
+    with pytest.raises(UnreadableSource, match="cannot be used") as surplus:
+        audited(tables, confidential=inside)
+    assert surplus.value.where is not None
+    assert surplus.value.where.line == len((COLUMNS + true).splitlines()) + 1
+    assert str(SECRET) not in str(surplus.value)
     records = tmp_path / "records.csv"
     records.write_text("county\na\n")
     assert "amounts need a folder of true tables" in audited(tables, confidential=records).left_out[0]

@@ -176,10 +176,7 @@ def _suppressed(relations: Equations, exact: Integers) -> Iterator[PublicationMe
         high = np.where(primary, least - 1.0, np.where(hidden, np.inf, exact))
         printed = np.where(hidden, np.nan, exact)
         yield PublicationMethod(
-            "suppression",
-            f"suppressed below {least}",
-            printed,
-            KnownNumbers(low, high, np.zeros(exact.shape)),
+            "suppression", f"suppressed below {least}", printed, KnownNumbers(low, high, np.zeros(exact.shape))
         )
 
 

@@ -361,12 +361,7 @@ def listed(counts: Integers, domain: Domain, *, proved: NDArray[np.bool_] | None
 
 
 def reidentify_counts(
-    found: Integers,
-    truth: Integers,
-    domain: Domain,
-    *,
-    secret: Sequence[str],
-    proved: NDArray[np.bool_] | None = None,
+    found: Integers, truth: Integers, domain: Domain, *, secret: Sequence[str], proved: NDArray[np.bool_] | None = None
 ) -> Reidentification:
     """Names for the records of reconstructed counts, by an attacker who knows everything of everybody but the secret.
 

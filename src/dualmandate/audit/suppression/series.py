@@ -105,11 +105,7 @@ def _from_the_top(parents: Integers) -> list[Integers]:
 
 
 def _fill(
-    series: Series,
-    values: Floats,
-    parts: Integers,
-    known: tuple[Floats, Floats],
-    bounds: tuple[Integers, Integers],
+    series: Series, values: Floats, parts: Integers, known: tuple[Floats, Floats], bounds: tuple[Integers, Integers]
 ) -> None:
     """Estimate the suppressed parts of one total; `known` are shares and levels carried over."""
     parent = int(series.parents[parts[0]])
