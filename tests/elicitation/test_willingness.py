@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from dualmandate.elicitation.estimate import Estimates, Method
 from dualmandate.elicitation.willingness import (
-    calibrated_willingness,
     critical_value,
     fieller,
     in_words,
@@ -20,7 +19,7 @@ from dualmandate.elicitation.willingness import (
     simulated_interval,
     willingness_to_pay,
 )
-from dualmandate.errors import InvalidPreferences, InvalidValue, NoEstimate, UnknownName
+from dualmandate.errors import InvalidPreferences, InvalidValue, UnknownName
 
 Z = 1.959963984540054
 METHODS: tuple[Method, ...] = ("delta", "krinsky-robb", "fieller")
@@ -118,8 +117,6 @@ def test_where_the_price_may_have_no_effect_there_is_no_number(method: Method) -
     words = in_words(found)
     assert "unbounded" in words
     assert not any(character.isdigit() for character in words.replace("95 %", ""))
-    with pytest.raises(NoEstimate, match="no number"):
-        calibrated_willingness(found, unit="USD", source="survey")
     # The same estimates are bounded at a level that the price's effect passes.
     assert willingness_to_pay(
         estimates(1.0, -0.5, np.diag([0.01, 0.07])), "privacy", "price", method=method, level=0.9
@@ -143,15 +140,6 @@ def test_krinsky_and_robb_agree_with_plain_simulation() -> None:
     found = ratio_willingness(values, covariance, method="krinsky-robb")
     draws = np.random.default_rng(1).multivariate_normal(values, covariance, 400_000)
     assert found.interval == pytest.approx(tuple(np.quantile(-draws[:, 0] / draws[:, 1], [0.025, 0.975])), rel=0.01)
-
-
-def test_a_number_for_a_program_file() -> None:
-    found = willingness_to_pay(estimates(1.0, -0.5, np.diag([0.01, 0.0025])), "privacy", "price")
-    stated = calibrated_willingness(found, unit="USD per person", source="our survey", time_base="per year")
-    assert (stated.value, stated.standard_error) == (found.estimate, found.standard_error)
-    negative = willingness_to_pay(estimates(-1.0, -0.5, np.diag([0.01, 0.0025])), "privacy", "price")
-    with pytest.raises(InvalidPreferences, match="no cost or value"):
-        calibrated_willingness(negative, unit="USD", source="our survey")
 
 
 def test_names_levels_and_methods_that_do_not_exist() -> None:

@@ -31,7 +31,6 @@ from dualmandate.frontier.frontier import Frontier
 from dualmandate.population import Currency
 
 PRICES = 49  # μ at which bounds are known
-SPAN = 1e4  # from the price of the first unit to so many times it
 MOST_NODES = 200_000
 TIE = 1e-12  # share of all values that is no difference
 SMALLEST, LARGEST = 1e-30, 1e12

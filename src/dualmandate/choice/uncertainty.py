@@ -76,11 +76,6 @@ class UncertainChoice:
         at = self.choice.epsilon if epsilon is None else self._inside(epsilon)
         return np.maximum(self._cost_at(at) - self.least_costs, 0.0)
 
-    def relative_regrets(self, epsilon: float | None = None) -> Floats:
-        """Regrets as shares of what society loses at best in the same state."""
-        shares: Floats = self.regrets(epsilon) / self.least_costs
-        return shares
-
     def regret_quantile(self, probability: float, epsilon: float | None = None) -> float:
         """What regret stays below with a probability, USD."""
         return weighted_quantile(self.regrets(epsilon), self.weights, probability, discrete=self.beliefs.discrete)

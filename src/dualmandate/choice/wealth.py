@@ -162,17 +162,6 @@ class WealthRisk:
         """Its derivative, USD per unit of loss; −∞ where s ≥ 1."""
         return self.marginal_cost(loss)
 
-    def certainty_equivalent(self, loss: float) -> float:
-        """The cost, USD; refused where expected utility does not exist."""
-        cost = self.cost(loss)
-        if math.isinf(cost):
-            raise InvalidPreferences(
-                f"at {self.currency} = {loss:g} the noise ruins: s = {self.largest_s(loss):.3g}",
-                why="with s ≥ 1 expected utility is minus infinity under constant absolute risk aversion",
-                instead=f"choose {self.currency} above {self._ruin():g}, or state a smaller risk aversion",
-            )
-        return cost
-
     def cost(self, loss: float) -> float:
         """The cost, USD; infinite where s ≥ 1."""
         if self.noise == "gaussian":
@@ -216,9 +205,6 @@ class WealthRisk:
 
     def _s(self, loss: float) -> NDArray[np.float64]:
         return self.risk_aversion * np.abs(self.exposures) * (self.sensitivity / loss)
-
-    def _ruin(self) -> float:
-        return self.largest_s(1.0)
 
     def _odds(self, loss: float) -> NDArray[np.float64]:
         """E[exp(t·X)] − 1 = sinh²(t/2)/(sinh((λ + t)/2)·sinh((λ − t)/2)), λ = ε/Δ, t = r·|a|, without overflow."""

@@ -12,7 +12,7 @@ from dualmandate.elicitation.estimate import Estimates, Willingness
 from dualmandate.elicitation.form import answer_sheet, design_table, form_content
 from dualmandate.elicitation.interdependent import InterdependentChoice, InterdependentPreferences
 from dualmandate.elicitation.mixed_logit import mixed_logit
-from dualmandate.elicitation.polychoric import Polychoric, answer_table, polychoric, polychoric_pairs
+from dualmandate.elicitation.polychoric import Polychoric, answer_table, polychoric
 from dualmandate.elicitation.polyserial import Polyserial, polyserial
 from dualmandate.elicitation.pooling import Pooled, Prior, pool
 from dualmandate.elicitation.power import Precision, coefficient_of_variation
@@ -28,7 +28,6 @@ from dualmandate.elicitation.tastes import Taste, taste_of
 from dualmandate.elicitation.turnbull import Turnbull, turnbull
 from dualmandate.elicitation.willingness import (
     ConfidenceSet,
-    calibrated_willingness,
     fieller,
     in_words,
     willingness_to_pay,
@@ -63,7 +62,6 @@ __all__ = [
     "accuracy_attribute",
     "answer_sheet",
     "answer_table",
-    "calibrated_willingness",
     "coefficient_of_variation",
     "conditional_logit",
     "contingent_valuation",
@@ -75,7 +73,6 @@ __all__ = [
     "in_words",
     "mixed_logit",
     "polychoric",
-    "polychoric_pairs",
     "polyserial",
     "pool",
     "price_attribute",

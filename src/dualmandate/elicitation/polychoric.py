@@ -8,7 +8,6 @@ searches the correlation alone; "full" searches everything together.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -117,18 +116,6 @@ def polychoric(counts: ArrayLike, *, method: Steps = "two-step") -> Polychoric:
         influence=influence,
         method=method,
     )
-
-
-def polychoric_pairs(
-    items: Mapping[str, ArrayLike], *, method: Steps = "two-step"
-) -> dict[tuple[str, str], Polychoric]:
-    """Correlations of every pair of items, each from the people who answered both."""
-    names = tuple(items)
-    return {
-        (one, other): polychoric(answer_table(items[one], items[other]), method=method)
-        for place, one in enumerate(names)
-        for other in names[place + 1 :]
-    }
 
 
 def _checked(counts: ArrayLike, method: str) -> Floats:

@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from dualmandate.elicitation.estimate import Estimates, Method, Willingness
-from dualmandate.errors import InvalidPreferences, InvalidValue, NoEstimate, UnknownName
-from dualmandate.population import Calibrated
+from dualmandate.errors import InvalidPreferences, InvalidValue, UnknownName
 
 SEED = 20190101  # public: everybody gets the same simulated interval
 DRAWS = 2**14  # scrambled Sobol points, so that the ends of an interval are good to about a thousandth of its width
@@ -151,27 +150,6 @@ def in_words(willingness: Willingness, unit: str = "USD") -> str:
     return (
         f"{willingness.estimate:.4g} {unit} ({100 * willingness.level:g} % interval {low:.4g} to {high:.4g}, "
         f"{willingness.method})"
-    )
-
-
-def calibrated_willingness(
-    willingness: Willingness, *, unit: str, source: str, time_base: str | None = None
-) -> Calibrated:
-    """A willingness to pay as a number that a program file can state; refused where there is none."""
-    if willingness.estimate is None or willingness.standard_error is None:
-        raise NoEstimate(
-            "willingness to pay has no number",
-            why=in_words(willingness),
-            instead="ask more people, or offer prices that differ more",
-        )
-    if willingness.estimate <= 0:
-        raise InvalidPreferences(
-            f"a willingness to pay of {willingness.estimate:.4g} {unit} is no cost or value",
-            why="costs and values are positive; people would pay to be rid of this attribute",
-            instead="turn the attribute around: privacy loss is a bad, accuracy a good",
-        )
-    return Calibrated(
-        willingness.estimate, unit, source, time_base=time_base, standard_error=willingness.standard_error
     )
 
 

@@ -5,7 +5,6 @@ from dualmandate.frontier.converted import ConvertedCurves, in_epsilon
 from dualmandate.frontier.curves import CurveFrontier, Curves, TableWeights
 from dualmandate.frontier.decision import Decision, FormulaGrant, decision_frontier, noisy_answers
 from dualmandate.frontier.envelope import EnvelopeCurves, Switch, envelope
-from dualmandate.frontier.error_curve import ErrorCurve, interval, measured_error, relative_error
 from dualmandate.frontier.frontier import Frontier, Measure
 from dualmandate.frontier.guess import GuessCurves, public_guess
 from dualmandate.frontier.lower_bound import (
@@ -14,7 +13,6 @@ from dualmandate.frontier.lower_bound import (
     efficiency,
     matrix_bound,
     strategy_bound,
-    unbiased_bound,
 )
 from dualmandate.frontier.participation import (
     ExponentialResponse,
@@ -42,7 +40,6 @@ __all__ = [
     "Curves",
     "Decision",
     "EnvelopeCurves",
-    "ErrorCurve",
     "ExponentialResponse",
     "FormulaGrant",
     "Frontier",
@@ -67,22 +64,18 @@ __all__ = [
     "envelope",
     "frontier_of",
     "in_epsilon",
-    "interval",
     "matrix_bound",
-    "measured_error",
     "multiplicative_weights_exponential",
     "noisy_answers",
     "peak_of",
     "power_split",
     "private_multiplicative_weights",
     "public_guess",
-    "relative_error",
     "simulated",
     "simulated_numbers",
     "spectrum",
     "split",
     "stated_split",
     "strategy_bound",
-    "unbiased_bound",
     "with_participation",
 ]

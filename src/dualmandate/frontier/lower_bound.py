@@ -65,20 +65,6 @@ def count_bound(workload: Workload, protection: Protection) -> LowerBound:
     )
 
 
-def unbiased_bound(workload: Workload, protection: Protection) -> LowerBound:
-    """zCDP: each query alone, for mechanisms without bias: Var ≥ s²/(e^{2ρ} − 1).
-
-    The Chapman-Robbins inequality with the χ² distance e^{D₂} − 1, and D₂ ≤ 2ρ. Source: [BS16].
-    """
-    total = _summed_squared_moves(workload, protection)
-    return LowerBound(
-        "one query at a time, without bias",
-        "every ρ-zero-concentrated mechanism whose answers are unbiased",
-        Currency.RHO,
-        lambda loss: total / math.expm1(2.0 * loss) if loss < 350.0 else 0.0,
-    )
-
-
 def matrix_bound(workload: Workload, law: NoiseLaw, protection: Protection) -> LowerBound:
     """The SVD bound: V(loss)·(Σ σ_i)²/n over all strategies, σ_i the workload's singular values, n its cells.
 

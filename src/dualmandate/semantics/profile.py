@@ -3,42 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
-
-import numpy as np
 
 from dualmandate.errors import InvalidPreferences
-
-_PRIORS = tuple(float(1.0 / (1.0 + np.exp(-log_odds))) for log_odds in np.linspace(-14.0, 14.0, 2801))
-
-
-def epsilon_for_disclosure_risk(
-    risk: float,
-    population_size: int,
-    *,
-    sensitivity: float,
-    largest_difference: float,
-) -> float:
-    """The largest ε at which an attacker who knows all but one of n people cannot name the missing one better than ρ.
-
-    ε ≤ (Δf/Δv)·ln((n − 1)·ρ/(1 − ρ)): Δf is the query's sensitivity that noise is scaled to, Δv the largest difference
-    between its values on the n possible files, and every one of the n people is a priori equally likely to be the one.
-    Source: [LC11].
-    """
-    if population_size < 2 or not 1.0 / population_size < risk < 1.0:
-        raise InvalidPreferences(
-            f"a disclosure risk of {risk} among {population_size} people",
-            why="guessing alone names the right one with probability 1/n, and only certainty has probability 1",
-            instead=f"state a risk between {1 / max(population_size, 1):.3g} and 1",
-        )
-    if not (sensitivity > 0.0 and largest_difference > 0.0):
-        raise InvalidPreferences(
-            f"a sensitivity of {sensitivity} and a largest difference of {largest_difference}",
-            why="a query that never changes discloses nothing at any epsilon",
-            instead="state both as positive numbers",
-        )
-    log_odds = math.log(population_size - 1) + math.log(risk) - math.log1p(-risk)
-    return sensitivity / largest_difference * log_odds
 
 
 def epsilon_for_relative_risk(relative_risk: float, prior: float, *, steps: int = 1) -> float:
@@ -62,16 +28,3 @@ def epsilon_for_relative_risk(relative_risk: float, prior: float, *, steps: int 
     if relative_risk * prior >= 1.0:
         return math.inf
     return (math.log(relative_risk) + math.log1p(-prior) - math.log1p(-relative_risk * prior)) / steps
-
-
-def epsilon_for_risk_profile(
-    profile: Callable[[float], float],
-    priors: Iterable[float] = _PRIORS,
-    *,
-    steps: int = 1,
-) -> float:
-    """The largest ε that keeps posterior/prior ≤ r(p) at every prior listed; by default 2,801 from 1e-6 to 1 − 1e-6.
-
-    Infinite where the profile accepts certainty at each of them. Source: [KR23].
-    """
-    return min(epsilon_for_relative_risk(profile(prior), prior, steps=steps) for prior in priors)

@@ -93,10 +93,6 @@ class Study:
             low, high = (middle, high) if self.failure(epsilon, middle) > self.failure_probability else (low, middle)
         return high
 
-    def sufficient(self) -> Design:
-        """The study's own rule of thumb: ε = T/6 with N ≥ (12/T²)·ln(3/α), where both chances of failure are alike."""
-        return self.design(self.target_error / 6, math.ceil(self._enough))
-
     def design(self, epsilon: float, participants: int) -> Design:
         """What such a study pays."""
         payment = self.payment(epsilon)
@@ -141,7 +137,3 @@ class Study:
             else:
                 outside = middle
         return inside
-
-    @property
-    def _enough(self) -> float:
-        return 12 / self.target_error**2 * math.log(3 / self.failure_probability)
