@@ -34,7 +34,7 @@ from dualmandate.frontier import (
     with_participation,
 )
 from dualmandate.frontier.curves import MEASURES
-from dualmandate.frontier.difference import derivative
+from dualmandate.frontier.numerics import derivative
 from dualmandate.mechanism import (
     GAUSSIAN,
     GEOMETRIC,

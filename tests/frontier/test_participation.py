@@ -25,7 +25,7 @@ from dualmandate.frontier import (
     peak_of,
     with_participation,
 )
-from dualmandate.frontier.difference import derivative
+from dualmandate.frontier.numerics import derivative
 from dualmandate.mechanism import gaussian, geometric, laplace
 from dualmandate.population import Currency
 from dualmandate.workload import identity, stack, total

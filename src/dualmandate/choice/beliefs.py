@@ -15,12 +15,11 @@ from itertools import product
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dualmandate.choice.cost_grid import CostGrid, CostPart, Floats, SharedLoss, cost_grid_of, costs_of, joined
 from dualmandate.choice.information import InformationUtility
-from dualmandate.choice.landscape import Floats, Landscape, landscape
 from dualmandate.choice.limits import Limits
 from dualmandate.choice.optimum import choose
 from dualmandate.choice.outcome import Choice
-from dualmandate.choice.parts import Part, SharedLoss, costs_of, joined
 from dualmandate.choice.statics import Input, inputs
 from dualmandate.choice.welfare import Group, SocialWelfare, TableValue
 from dualmandate.errors import InvalidPreferences, InvalidValue, TooLarge
@@ -89,7 +88,7 @@ class Beliefs:
     the numbers behind it, by `names`. `discrete` says that the states are all there is, not points of a continuum.
     """
 
-    parts: tuple[Part, ...]
+    parts: tuple[CostPart, ...]
     multiples: Floats  # (states, parts), ≥ 0
     weights: Floats  # (states,), sum to 1
     like: SocialWelfare  # whose groups, tables and unit the parts belong to
@@ -192,7 +191,7 @@ class Beliefs:
         if not welfares:
             raise InvalidPreferences("no scenario is stated", why="nothing is believed", instead="state at least one")
         shares = _shares(np.ones(len(welfares)) if weights is None else weights, len(welfares))
-        parts = tuple(Part.of(welfare) for welfare in welfares)
+        parts = tuple(CostPart.of(welfare) for welfare in welfares)
         mixed = _mixture(welfares, shares)
         return cls(parts, np.eye(len(parts)), shares, mixed, discrete=True)
 
@@ -221,14 +220,14 @@ class Beliefs:
             )
         return self.names.index(name)
 
-    def explore(self, frontier: Frontier, limits: Limits | None = None) -> tuple[Choice, Landscape]:
+    def explore(self, frontier: Frontier, limits: Limits | None = None) -> tuple[Choice, CostGrid]:
         """The choice that maximizes expected welfare, and the landscape on which every state finds its own."""
         limits = limits or Limits()
         best = choose(frontier, self.mean, limits)
         bounds = limits.bounds(frontier, self.mean)
         endless = np.array([part.endless for part in self.parts])
         costs = costs_of(self.parts, frontier)
-        return best, landscape(costs, self.multiples, start=best.epsilon, bounds=bounds, endless=endless)
+        return best, cost_grid_of(costs, self.multiples, start=best.epsilon, bounds=bounds, endless=endless)
 
 
 def _shares(weights: ArrayLike, count: int) -> Floats:
@@ -243,7 +242,7 @@ def _shares(weights: ArrayLike, count: int) -> Floats:
     return normalized
 
 
-def _parts(welfare: SocialWelfare, names: Sequence[str]) -> tuple[tuple[Part, ...], NDArray[np.bool_], Floats]:
+def _parts(welfare: SocialWelfare, names: Sequence[str]) -> tuple[tuple[CostPart, ...], NDArray[np.bool_], Floats]:
     """Parts of welfare that the same numbers scale, which numbers those are, and the stated values.
 
     Shapes: (parts, names) of truth values, and (names,).
@@ -259,15 +258,15 @@ def _parts(welfare: SocialWelfare, names: Sequence[str]) -> tuple[tuple[Part, ..
             )
         rows.append(known[name])
     touched = [_touched(welfare, row) for row in rows]
-    groups: dict[tuple[bool, ...], Part] = {}
+    groups: dict[tuple[bool, ...], CostPart] = {}
     for kind, members in (("groups", welfare.groups), ("table_values", welfare.table_values)):
         for i, member in enumerate(members):
             key = tuple((kind, i) in places for places in touched)
-            part = groups.get(key, Part())
+            part = groups.get(key, CostPart())
             groups[key] = replace(part, **{kind: (*getattr(part, kind), member)})
     if welfare.other_losses:
         key = tuple(False for _ in names)
-        groups[key] = replace(groups.get(key, Part()), other_losses=welfare.other_losses)
+        groups[key] = replace(groups.get(key, CostPart()), other_losses=welfare.other_losses)
     kept = {key: part for key, part in groups.items() if not part.empty}
     return tuple(kept.values()), np.array(list(kept), dtype=bool), np.array([row.value for row in rows])
 

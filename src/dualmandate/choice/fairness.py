@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dualmandate.choice.landscape import Floats
+from dualmandate.choice.cost_grid import Floats
 from dualmandate.choice.society import Profile
 from dualmandate.errors import InvalidLoss, MissingKey, NoOptimum
 

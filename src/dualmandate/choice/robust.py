@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dualmandate.choice.beliefs import Beliefs
-from dualmandate.choice.landscape import Floats, Landscape
+from dualmandate.choice.cost_grid import CostGrid, Floats
 from dualmandate.choice.limits import Limits
 from dualmandate.choice.outcome import dollars
 from dualmandate.choice.uncertainty import share_in_words
@@ -45,7 +45,7 @@ class RobustChoice:
     relative: bool
     regret: float  # the worst, USD; a share of the least cost where relative
     corners: tuple[Corner, ...]
-    landscape: Landscape
+    landscape: CostGrid
     multiples: Floats  # (corners, parts)
 
     @property

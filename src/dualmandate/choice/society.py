@@ -14,11 +14,10 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from dualmandate.choice.landscape import Floats, Landscape, landscape
+from dualmandate.choice.cost_grid import CostGrid, CostPart, Floats, SharedLoss, cost_grid_of, costs_of
 from dualmandate.choice.limits import LARGEST_LOSS, Bounds, Limits
 from dualmandate.choice.optimum import best_within, local_optima
 from dualmandate.choice.outcome import LocalOptimum
-from dualmandate.choice.parts import Part, SharedLoss, costs_of
 from dualmandate.choice.welfare import PRIVACY_SHARES, DataLoss, Group, SocialWelfare, TableValue
 from dualmandate.errors import InvalidLoss, InvalidPreferences, NoOptimum
 from dualmandate.frontier.frontier import Frontier
@@ -49,9 +48,9 @@ class Citizens:
         return self.group.size
 
     @property
-    def part(self) -> Part:
+    def part(self) -> CostPart:
         """All that the group loses."""
-        return Part((self.group,), self.table_values, self.other_losses)
+        return CostPart((self.group,), self.table_values, self.other_losses)
 
     @property
     def welfare(self) -> SocialWelfare:
@@ -230,7 +229,7 @@ class Profile:
         return low, self.bounds.highest or max(places) * reach
 
     @cached_property
-    def land(self) -> Landscape:
+    def land(self) -> CostGrid:
         """What a member of each group loses at every loss; its parts are the groups."""
         low, high = self.span
         bounds = replace(self.bounds, lowest=low, highest=high)
@@ -244,7 +243,7 @@ class Profile:
             return costs / sizes, slopes / sizes
 
         endless = np.array([part.endless for part in parts]) / sizes
-        return landscape(members, np.eye(len(parts)), start=math.sqrt(low * high), bounds=bounds, endless=endless)
+        return cost_grid_of(members, np.eye(len(parts)), start=math.sqrt(low * high), bounds=bounds, endless=endless)
 
     @cached_property
     def pareto_set(self) -> tuple[tuple[float, float], ...]:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dualmandate.choice.beliefs import WIDEST
-from dualmandate.choice.landscape import Floats
+from dualmandate.choice.cost_grid import Floats
 from dualmandate.choice.outcome import dollars
 from dualmandate.choice.uncertainty import UncertainChoice
 from dualmandate.errors import InvalidPreferences, InvalidValue

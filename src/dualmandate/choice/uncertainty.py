@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualmandate.choice.beliefs import Beliefs
-from dualmandate.choice.landscape import Floats, Landscape
+from dualmandate.choice.cost_grid import CostGrid, Floats
 from dualmandate.choice.limits import Limits
 from dualmandate.choice.outcome import Choice, dollars
 from dualmandate.errors import InvalidLoss, InvalidValue
@@ -32,7 +32,7 @@ class UncertainChoice:
 
     choice: Choice  # the one that maximizes expected welfare
     beliefs: Beliefs
-    landscape: Landscape
+    landscape: CostGrid
     epsilons: Floats  # the best loss in each state
     least_costs: Floats  # what society loses there, USD
 

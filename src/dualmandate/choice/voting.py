@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dualmandate.choice.landscape import Floats
+from dualmandate.choice.cost_grid import Floats
 from dualmandate.choice.society import Profile
 from dualmandate.errors import InvalidPreferences, InvalidValue
 

@@ -3,15 +3,15 @@
 from dualmandate.frontier.closed_form import ClosedFormCurves, frontier_of
 from dualmandate.frontier.converted import ConvertedCurves, in_epsilon
 from dualmandate.frontier.curves import CurveFrontier, Curves, TableWeights
-from dualmandate.frontier.decision import Decision, FormulaGrant, decision_frontier, noisy_answers
-from dualmandate.frontier.envelope import EnvelopeCurves, Switch, envelope
+from dualmandate.frontier.envelope import EnvelopeCurves, GuessCurves, Switch, envelope, public_guess
 from dualmandate.frontier.frontier import Frontier, Measure
-from dualmandate.frontier.guess import GuessCurves, public_guess
 from dualmandate.frontier.lower_bound import (
     LowerBound,
+    Spectrum,
     count_bound,
     efficiency,
     matrix_bound,
+    spectrum,
     strategy_bound,
 )
 from dualmandate.frontier.participation import (
@@ -22,10 +22,18 @@ from dualmandate.frontier.participation import (
     peak_of,
     with_participation,
 )
-from dualmandate.frontier.simulated import Release, SimulatedCurves, Simulation, simulated, simulated_numbers
-from dualmandate.frontier.spectrum import Spectrum, spectrum
-from dualmandate.frontier.split import Allocation, SplitCurves, power_split, split
-from dualmandate.frontier.stated import StatedCurves, stated_split
+from dualmandate.frontier.simulated import (
+    Decision,
+    FormulaGrant,
+    Release,
+    SimulatedCurves,
+    Simulation,
+    decision_frontier,
+    noisy_answers,
+    simulated,
+    simulated_numbers,
+)
+from dualmandate.frontier.split import Allocation, SplitCurves, StatedCurves, power_split, split, stated_split
 from dualmandate.frontier.worst_case import (
     PowerLawTechnology,
     multiplicative_weights_exponential,

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from dualmandate.errors import InvalidLoss
 from dualmandate.frontier.curves import CurveFrontier
-from dualmandate.frontier.difference import derivative
 from dualmandate.frontier.frontier import Frontier, Measure
+from dualmandate.frontier.numerics import derivative
 from dualmandate.population import Currency
 from dualmandate.population.conversion import epsilon_at, rho_at, rho_curvature_at, rho_slope_at
 

@@ -24,9 +24,9 @@ from numpy.typing import NDArray
 
 from dualmandate.errors import InvalidLoss, InvalidPreferences
 from dualmandate.frontier.curves import CurveFrontier, TableWeights
-from dualmandate.frontier.difference import derivative
 from dualmandate.frontier.envelope import EnvelopeCurves
 from dualmandate.frontier.frontier import Frontier, Measure
+from dualmandate.frontier.numerics import derivative
 
 _SEARCHED: list[float] = np.geomspace(1e-8, 1e6, 281).tolist()  # losses between which a peak is looked for
 LARGEST_EXPONENT = 300.0  # e^600 is still a float

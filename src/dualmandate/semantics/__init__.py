@@ -5,12 +5,12 @@ from dualmandate.semantics.posterior import (
     Belief,
     OddsBound,
     Secret,
+    epsilon_for_relative_risk,
     odds_bound,
     participation_bound,
     posterior,
 )
 from dualmandate.semantics.power import largest_power, power_of_best_test
-from dualmandate.semantics.profile import epsilon_for_relative_risk
 from dualmandate.semantics.wording import belief_sentence, chance, rounded_up, sentences
 
 __all__ = [
