@@ -1,14 +1,6 @@
 """What society prefers, and the choice: welfare in dollars and the privacy loss where it is highest."""
 
 from dualmandate.choice.beliefs import Beliefs, Uncertain
-from dualmandate.choice.calibration import (
-    information_utility,
-    population_size,
-    relative_weight,
-    table_value,
-)
-from dualmandate.choice.charges import ClarkeTax, Lindahl, LindahlPrice, clarke_taxes, lindahl
-from dualmandate.choice.fairness import Bargain, nash_bargain, rawlsian
 from dualmandate.choice.horizon import Horizon, Path, PlannedRelease, budget_path
 from dualmandate.choice.implied import Implied, implied_coefficient_ratio, implied_cost, implied_price, implied_weight
 from dualmandate.choice.information import (
@@ -20,12 +12,28 @@ from dualmandate.choice.information import (
     PosteriorCost,
 )
 from dualmandate.choice.limits import Bounds, Limits
-from dualmandate.choice.offering import Candidate, Offering, Verdict, choose_tables
-from dualmandate.choice.optimum import choose, local_optima
+from dualmandate.choice.optimum import Regret, choose, local_optima, regret, regret_curve
 from dualmandate.choice.outcome import Choice, GroupOutcome, LocalOptimum, TableOutcome, dollars, quantity
-from dualmandate.choice.regret import Regret, regret, regret_curve
-from dualmandate.choice.robust import Corner, RobustChoice, minimax_regret
-from dualmandate.choice.social_choice import RULES, SocialChoiceRow, SocialChoices, Terms, social_choices
+from dualmandate.choice.social_choice import (
+    RULES,
+    Bargain,
+    ClarkeTax,
+    Lindahl,
+    LindahlPrice,
+    Majority,
+    SocialChoiceRow,
+    SocialChoices,
+    SocialChoiceTerms,
+    clarke_taxes,
+    generalized_median,
+    lindahl,
+    majority,
+    median_vote,
+    nash_bargain,
+    phantom_vote,
+    rawlsian,
+    social_choices,
+)
 from dualmandate.choice.society import Citizens, Peak, Profile, Society, profile
 from dualmandate.choice.statics import (
     Elasticity,
@@ -36,9 +44,20 @@ from dualmandate.choice.statics import (
     inputs,
     tornado,
 )
-from dualmandate.choice.survey_value import SurveyValue, best_survey, signal_value, survey_value, survey_values
-from dualmandate.choice.uncertainty import UncertainChoice, choose_under_uncertainty, share_in_words
-from dualmandate.choice.voting import Majority, generalized_median, majority, median_vote, phantom_vote
+from dualmandate.choice.table_selection import Candidate, Offering, Verdict, choose_tables
+from dualmandate.choice.uncertainty import (
+    Corner,
+    RobustChoice,
+    SurveyValue,
+    UncertainChoice,
+    best_survey,
+    choose_under_uncertainty,
+    minimax_regret,
+    share_in_words,
+    signal_value,
+    survey_value,
+    survey_values,
+)
 from dualmandate.choice.wealth import (
     Exposures,
     TaylorDiagnostic,
@@ -53,6 +72,10 @@ from dualmandate.choice.welfare import (
     SocialWelfare,
     TableValue,
     groups_by_share,
+    information_utility,
+    population_size,
+    relative_weight,
+    table_value,
 )
 
 __all__ = [
@@ -93,6 +116,7 @@ __all__ = [
     "RobustChoice",
     "RootMeanSquaredLoss",
     "SocialChoiceRow",
+    "SocialChoiceTerms",
     "SocialChoices",
     "SocialWelfare",
     "Society",
@@ -100,7 +124,6 @@ __all__ = [
     "TableOutcome",
     "TableValue",
     "TaylorDiagnostic",
-    "Terms",
     "TornadoEnd",
     "TornadoRow",
     "Uncertain",

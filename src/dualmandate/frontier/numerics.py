@@ -48,17 +48,22 @@ def derivative(
 
 
 def root(
-    falling: Callable[[float], float], low: float, high: float, *, step: float = 0.0, most: float = math.inf
+    falling: Callable[[float], float],
+    low: float,
+    high: float,
+    *,
+    step: float = 0.0,
+    within: tuple[float, float] = (-math.inf, math.inf),
 ) -> float:
     """Where a falling function is 0, between two ends; the nearer end where it is 0 nowhere between them.
 
-    With a `step` the ends are moved out by it until the function changes sign, or the size of an end exceeds `most`.
+    With a `step` the ends are moved out by it until the function changes sign there, or they have left `within`.
     """
     from scipy.optimize import brentq
 
-    while step and falling(low) < 0 and low > -most:
+    while step and falling(low) < 0 and low > within[0]:
         low -= step
-    while step and falling(high) > 0 and high < most:
+    while step and falling(high) > 0 and high < within[1]:
         high += step
     if falling(low) <= 0:
         return low

@@ -26,7 +26,7 @@ from dualmandate.errors import InvalidLoss, InvalidPreferences
 from dualmandate.frontier.curves import CurveFrontier, TableWeights
 from dualmandate.frontier.envelope import EnvelopeCurves
 from dualmandate.frontier.frontier import Frontier, Measure
-from dualmandate.frontier.numerics import derivative
+from dualmandate.frontier.numerics import derivative, root
 
 _SEARCHED: list[float] = np.geomspace(1e-8, 1e6, 281).tolist()  # losses between which a peak is looked for
 LARGEST_EXPONENT = 300.0  # e^600 is still a float
@@ -144,10 +144,9 @@ class ParticipationCurves:
     @cached_property
     def peak(self) -> float | None:
         """The loss at which Σ b_t·loss_t is smallest; None where it falls as far as losses are looked at."""
-        from scipy.optimize import brentq
 
-        def rise(log_loss: float) -> float:
-            return self._weighed(math.exp(log_loss), slopes=True)
+        def fall(log_loss: float) -> float:
+            return -self._weighed(math.exp(log_loss), slopes=True)
 
         found = {loss: cost for loss in _SEARCHED if (cost := self._cost_or_none(loss)) is not None}
         losses = list(found)
@@ -156,9 +155,7 @@ class ParticipationCurves:
         if place == len(losses) - 1:
             return None
         low, high = math.log(losses[max(place - 1, 0)]), math.log(losses[place + 1])
-        if not rise(low) < 0 < rise(high):
-            return best
-        return math.exp(brentq(rise, low, high, xtol=1e-14, rtol=1e-14))
+        return math.exp(root(fall, low, high)) if fall(high) < 0 < fall(low) else best
 
     @property
     def _end(self) -> float:

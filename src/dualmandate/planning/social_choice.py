@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from dualmandate.choice import Limits, SocialChoices, Society, Terms, dollars, social_choices
+from dualmandate.choice import Limits, SocialChoices, SocialChoiceTerms, Society, dollars, social_choices
 from dualmandate.errors import InvalidLoss, InvalidValue, Place
 from dualmandate.planning.welfare import calibrated, units_of
 from dualmandate.population import Currency
@@ -31,7 +31,7 @@ def social_choice_of(program: Program, frontier: Frontier, limits: Limits) -> So
         )
     with program.document.at("preferences", "groups"):
         society = _society(program)
-    terms = Terms(
+    terms = SocialChoiceTerms(
         baseline=_baseline(program),
         disagreement_epsilon=_disagreement(program),
         phantoms=tuple(float(place) for place in table.phantoms),

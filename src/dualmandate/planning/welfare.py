@@ -7,7 +7,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 from dualmandate.choice import Group, Limits, SocialWelfare, TableValue
-from dualmandate.choice.calibration import (
+from dualmandate.choice.welfare import (
     information_utility,
     population_size,
     relative_weight,

@@ -17,10 +17,9 @@ from dataclasses import dataclass, replace
 
 from dualmandate.choice.information import InformationUtility
 from dualmandate.choice.limits import Limits
-from dualmandate.choice.markets.auctions import QUALITY
-from dualmandate.choice.markets.costs import Distribution, GroupedAmounts
-from dualmandate.choice.markets.hsu import Study
-from dualmandate.choice.markets.spence import EVEN_TASTES, Monopoly
+from dualmandate.choice.markets.auctions import QUALITY, Study
+from dualmandate.choice.markets.distributions import Distribution, GroupedAmounts
+from dualmandate.choice.markets.provision import EVEN_TASTES, Monopoly
 from dualmandate.choice.optimum import choose
 from dualmandate.choice.outcome import dollars
 from dualmandate.choice.welfare import Group, SocialWelfare

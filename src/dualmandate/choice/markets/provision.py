@@ -1,4 +1,13 @@
-"""Who provides accuracy when it is a public good: a firm, a market with personal prices, or a planner.
+"""A monopolist who sells accuracy: it looks at the marginal user, the planner at all of them [Spe75].
+
+Users differ in their taste x for accuracy: user x would pay x·A(I). A monopolist with one price and no cost per user
+serves the share q that maximizes q·Q(1 − q), Q the quantile function of tastes, and so values one more unit of
+accuracy at that product times A′; the planner lets everybody use it, and values it at the mean taste times A′. With
+tastes spread evenly over [0, 1], P = A(I)·(1 − q): the monopolist sells to half and values accuracy at A′/4, the
+planner at A′/2.
+
+
+Who provides accuracy when it is a public good: a firm, a market with personal prices, or a planner.
 
 The model of "Suboptimal provision" [ASSV19], on the technology of Ghosh and Roth: to publish one count with the
 accuracy I = 1 − a, the share h = 1 − a/m of N people must be bought, at ε = m/(a·N), m = ½ + ln 3. Costs per unit of ε
@@ -28,12 +37,45 @@ from itertools import pairwise
 import numpy as np
 
 from dualmandate.choice.markets.auctions import QUALITY
-from dualmandate.choice.markets.costs import Distribution
+from dualmandate.choice.markets.distributions import Distribution, UniformAmounts
 from dualmandate.errors import InvalidPreferences
 
+EVEN_TASTES = UniformAmounts(0.0, 1.0)
+STEPS = 2000  # of the share served, before it is polished
 POINTS = 400  # of each smooth stretch of shares
 EDGE = 1e-12  # how near to everybody a share may come
 ORDER = 1e-9  # accuracies this near are equal
+
+
+@dataclass(frozen=True)
+class Monopoly:
+    """How much of the value of accuracy a monopolist can take, and from how many users."""
+
+    tastes: Distribution = EVEN_TASTES
+
+    @property
+    def served(self) -> float:
+        """q: the share of users whom it serves."""
+        from scipy.optimize import minimize_scalar
+
+        # Revenue has a jump or a kink only where tastes do: there from the right, because who is indifferent buys.
+        shares = [(i + 1) / STEPS for i in range(STEPS)] + [1 - at for at in self.tastes.breaks]
+        best = max(shares, key=self._revenue)
+        near = minimize_scalar(
+            lambda share: -self._revenue(share),
+            bounds=(max(best - 1 / STEPS, 1e-12), min(best + 1 / STEPS, 1.0)),
+            method="bounded",
+            options={"xatol": 1e-13},
+        )
+        return float(near.x) if -near.fun > self._revenue(best) else best
+
+    @property
+    def captured(self) -> float:
+        """The share of the value of accuracy that the monopolist takes account of; in (0, 1]."""
+        return self._revenue(self.served) / self.tastes.mean
+
+    def _revenue(self, share: float) -> float:
+        return share * self.tastes.quantile(1 - share)
 
 
 @dataclass(frozen=True)
