@@ -13,9 +13,16 @@ from scipy.optimize import minimize
 from scipy.special import ndtri
 from scipy.stats import multivariate_normal
 
-from dualmandate.elicitation.bivariate_normal import bivariate_cdf, bivariate_density, edge_density
-from dualmandate.elicitation.polychoric import Polychoric, Steps, answer_table, polychoric
-from dualmandate.elicitation.polyserial import polyserial
+from dualmandate.elicitation.polychoric import (
+    Polychoric,
+    Steps,
+    answer_table,
+    bivariate_cdf,
+    bivariate_density,
+    edge_density,
+    polychoric,
+    polyserial,
+)
 from dualmandate.errors import InvalidSurvey, NoEstimate, UnknownName
 
 # Cornell National Social Survey 2011-13 (openICPSR E100424V2), people by two answers; 5 is the best health, the most

@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dualmandate.elicitation.agreement import differing_pairs, random_effects
 from dualmandate.elicitation.common_ground import CommonGround, Horizon
-from dualmandate.elicitation.pooling import Pooled, Prior, pool
+from dualmandate.elicitation.pooling import Pooled, Prior, differing_pairs, pool, random_effects
 from dualmandate.errors import IncompatibleUnits, InvalidPreferences, InvalidValue, MissingKey
 from dualmandate.population import Calibrated, Units
 

@@ -10,14 +10,17 @@ from dataclasses import replace
 import pytest
 
 from dualmandate.elicitation.coding import BeliefScale
-from dualmandate.elicitation.form import answer_columns, answer_sheet, design_table, form_content
-from dualmandate.elicitation.power import Precision
+from dualmandate.elicitation.design import Precision
 from dualmandate.elicitation.questionnaire import (
     Asked,
     Columns,
     Questionnaire,
     accuracy_attribute,
     amount,
+    answer_columns,
+    answer_sheet,
+    design_table,
+    form_content,
     price_attribute,
     privacy_attribute,
     questionnaire_of,

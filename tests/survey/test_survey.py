@@ -24,8 +24,7 @@ from tests.survey.surveys import (
     write,
 )
 
-from dualmandate.elicitation.estimate import Estimates
-from dualmandate.elicitation.willingness import willingness_correlation
+from dualmandate.elicitation.willingness import Estimates, willingness_correlation
 from dualmandate.errors import (
     IncompatibleUnits,
     InvalidFile,
@@ -38,8 +37,8 @@ from dualmandate.errors import (
     UnknownKey,
 )
 from dualmandate.report.survey_words import document, words
-from dualmandate.survey.choice_findings import _worth as worth_of
 from dualmandate.survey.estimates import Measured, Opinions, measure
+from dualmandate.survey.findings import _worth as worth_of
 from dualmandate.survey.survey_file import load_survey
 
 BID_HEADER = ("id", "bid", "yes")

@@ -37,8 +37,7 @@ def survey_file(survey: Path) -> Path:
 def _measure(file: Path, out: Path | None, voice: Voice) -> None:
     with voice.progress(f"reading {file.name}") as progress:
         from dualmandate.report import survey_words as measured_words
-        from dualmandate.survey.estimates import Measured, measure
-        from dualmandate.survey.preferences_block import PREFERENCES_FILE
+        from dualmandate.survey.estimates import PREFERENCES_FILE, Measured, measure
 
         found = measure(_loaded(file), progress)
         document = measured_words.document(found)

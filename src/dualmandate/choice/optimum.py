@@ -1,11 +1,11 @@
-"""The choice: the privacy loss at which welfare is highest, inside the limits or at one of them.
+"""The choice: the privacy loss at which welfare is highest, within the limits; and the price of any other.
 
 Welfare need not be concave (bounded and posterior costs, envelopes of technologies), so every point where W' changes
 sign is found on a logarithmic grid, polished, and compared with the ends. What changes sign is the logarithm of gain
-over cost, ln(−D') − ln P': free of the scale of dollars, and finite where P' itself is not.
+over cost, ln(−D') − ln P': free of the scale of dollars, and finite where P' itself is not. The grid of costs that
+serves thousands of preferences (`cost_grid`) is read off cubics; one choice is polished on the frontier itself.
 
-
-The price of a wrong privacy loss: how much welfare is lost by standing somewhere else than at the optimum.
+Regret is how much welfare is lost by standing somewhere else than at the optimum.
 """
 
 from __future__ import annotations

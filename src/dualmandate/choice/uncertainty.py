@@ -1,17 +1,13 @@
-"""The best privacy loss as a distribution: what is believed about preferences, carried through the frontier.
+"""Preferences that are not known: the best loss as a distribution, robust choices, and what a survey is worth.
 
 Costs and values enter welfare linearly, so the loss that maximizes expected welfare is the best one at the mean of what
 is believed. The best loss itself differs from state to state, and so does what the choice then costs.
 
-
-Choices that need no probabilities: the loss whose worst regret over a set of preferences is least.
-
-Regret max W(ε'; θ) − W(ε; θ) is convex in the preferences θ, because W is linear in them and a maximum of linear
-functions is convex. Relative regret is quasiconvex: it is at most r where cost(ε; θ) ≤ (1 + r)·least(θ), linear below
-concave. Where two numbers multiply (a cost and its weight), both hold for each of them alone. Either way the worst of a
-box of preferences is at one of its corners, so only corners are searched. Source: Savage 1951 [Sav51].
-
-What it is worth to learn more about preferences before choosing: preposterior analysis.
+A robust choice needs no probabilities: it is the loss whose worst regret over a set of preferences is least. Regret
+max W(ε'; θ) − W(ε; θ) is convex in the preferences θ, because W is linear in them and a maximum of linear functions is
+convex. Relative regret is quasiconvex: it is at most r where cost(ε; θ) ≤ (1 + r)·least(θ), linear below concave. Where
+two numbers multiply (a cost and its weight), both hold for each of them alone. Either way the worst of a box of
+preferences is at one of its corners, so only corners are searched. Source: Savage 1951 [Sav51].
 
 A survey is worth what the choice gains from it in expectation: E[V(what will be believed)] − V(what is believed), with
 V the highest expected welfare. Source: Raiffa and Schlaifer 1961, part 2 [RS61].

@@ -3,8 +3,7 @@
 W(ε) = − Σ_g η_g·N_g·κ_g(ε) − Σ_t b_t·loss_t(ε), the paper's social welfare function divided by (1 − φ), so that it is
 counted in dollars of data loss. Source: Abowd and Schmutte 2019, sections IV and V.
 
-
-From calibrated numbers to welfare: each in the unit that its place asks for, or refused.
+Calibrated numbers become parts of it in the unit that their place asks for, or are refused.
 """
 
 from __future__ import annotations

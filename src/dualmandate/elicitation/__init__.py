@@ -1,35 +1,41 @@
 """Preferences measured: choices, bids and opinions of people turned into costs and values with their uncertainty."""
 
-from dualmandate.elicitation.agreement import Agreement, Pair, random_effects
 from dualmandate.elicitation.bids import BidAnswers
 from dualmandate.elicitation.choices import ChoiceData
 from dualmandate.elicitation.coding import BeliefScale, cost_per_parameter
 from dualmandate.elicitation.common_ground import CommonGround, Horizon
 from dualmandate.elicitation.conditional_logit import conditional_logit
-from dualmandate.elicitation.contingent import ContingentValuation, Share, contingent_valuation
-from dualmandate.elicitation.design import Design, DesignAttribute, efficient_design
-from dualmandate.elicitation.estimate import Estimates, Willingness
-from dualmandate.elicitation.form import answer_sheet, design_table, form_content
+from dualmandate.elicitation.contingent import ContingentValuation, Share, Turnbull, contingent_valuation, turnbull
+from dualmandate.elicitation.design import (
+    Design,
+    DesignAttribute,
+    Precision,
+    coefficient_of_variation,
+    efficient_design,
+)
 from dualmandate.elicitation.interdependent import InterdependentChoice, InterdependentPreferences
 from dualmandate.elicitation.mixed_logit import mixed_logit
-from dualmandate.elicitation.polychoric import Polychoric, answer_table, polychoric
-from dualmandate.elicitation.polyserial import Polyserial, polyserial
-from dualmandate.elicitation.pooling import Pooled, Prior, pool
-from dualmandate.elicitation.power import Precision, coefficient_of_variation
+from dualmandate.elicitation.polychoric import Polychoric, Polyserial, answer_table, polychoric, polyserial
+from dualmandate.elicitation.pooling import Agreement, Pair, Pooled, Prior, pool, random_effects
 from dualmandate.elicitation.questionnaire import (
     Asked,
     Questionnaire,
     accuracy_attribute,
+    answer_sheet,
+    design_table,
+    form_content,
     price_attribute,
     privacy_attribute,
     questionnaire_of,
 )
-from dualmandate.elicitation.tastes import Taste, taste_of
-from dualmandate.elicitation.turnbull import Turnbull, turnbull
 from dualmandate.elicitation.willingness import (
     ConfidenceSet,
+    Estimates,
+    Taste,
+    Willingness,
     fieller,
     in_words,
+    taste_of,
     willingness_to_pay,
 )
 

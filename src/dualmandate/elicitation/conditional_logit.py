@@ -7,10 +7,9 @@ from numba import njit
 from numpy.typing import NDArray
 from scipy.optimize import linprog
 
-from dualmandate.elicitation.choices import ChoiceData
-from dualmandate.elicitation.differences import Differences
-from dualmandate.elicitation.estimate import Estimates
+from dualmandate.elicitation.choices import ChoiceData, Differences
 from dualmandate.elicitation.maximizing import Maximum
+from dualmandate.elicitation.willingness import Estimates
 from dualmandate.errors import NoEstimate
 
 Floats = NDArray[np.float64]

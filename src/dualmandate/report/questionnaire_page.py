@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dualmandate.elicitation.form import answer_sheet, design_table, form_content
+from dualmandate.elicitation.questionnaire import answer_sheet, design_table, form_content
 from dualmandate.report.pages import rendered
 from dualmandate.survey.questionnaire import Asking
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from dualmandate.elicitation.estimate import Estimates, Willingness
 from dualmandate.elicitation.pooling import Pooled
-from dualmandate.elicitation.willingness import in_words
+from dualmandate.elicitation.willingness import Estimates, Willingness, in_words
 from dualmandate.population import Calibrated
 from dualmandate.survey.estimates import Measured, Opinions
 from dualmandate.survey.findings import MEAN_COST, Found, Worth

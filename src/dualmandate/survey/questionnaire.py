@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from dualmandate.elicitation.coding import BeliefScale, cost_per_parameter
-from dualmandate.elicitation.power import CUBE_ROOT, Precision
+from dualmandate.elicitation.design import CUBE_ROOT, Precision
 from dualmandate.elicitation.questionnaire import (
     Asked,
     Columns,
@@ -20,8 +20,7 @@ from dualmandate.elicitation.questionnaire import (
 from dualmandate.errors import InvalidValue, MissingKey
 from dualmandate.population import Neighbors
 from dualmandate.semantics.posterior import Secret
-from dualmandate.survey.questionnaire_schema import QuestionnaireTable
-from dualmandate.survey.schema import SurveyAttribute
+from dualmandate.survey.schema import QuestionnaireTable, SurveyAttribute
 from dualmandate.survey.survey_file import Survey
 
 UNCERTAINTY, SPREAD, WITHIN, CONFIDENCE = 0.5, 1.0, 0.2, 0.95  # where the file says nothing

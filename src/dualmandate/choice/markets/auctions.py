@@ -1,18 +1,17 @@
-"""Auctions in which people sell the use of their records: MinCostAuction and FairQuery of Ghosh and Roth [GR15].
+"""Buying the use of people's records: in an auction, or by paying for what participants may lose.
 
-Everybody says what one unit of ε would cost her. The k cheapest sell; the others' records are not used at all, and
-their answers are filled in with one half each. One count is published with Laplace noise. Both auctions pay every
-seller the same, at least her cost, and no lie about one's own cost pays.
+The auctions are MinCostAuction and FairQuery of Ghosh and Roth [GR15]. Everybody says what one unit of ε would cost
+her. The k cheapest sell; the others' records are not used at all, and their answers are filled in with one half each.
+One count is published with Laplace noise. Both auctions pay every seller the same, at least her cost, and no lie about
+one's own cost pays.
 
 MinCostAuction buys a stated accuracy; FairQuery buys as much as a budget allows.
 
-
-A study that pays its participants for what they may lose: which privacy loss and how many people a budget allows.
-
+A study pays its participants for what they may lose: which privacy loss and how many people does a budget allow?
 Somebody whose expected harm from bad events is E when her record is not used may, with her record in an ε-private
-study, expect up to e^ε·E; so she asks for (e^ε − 1)·E. The study estimates a proportion with an error of at most T;
-its chance of missing that is at most 2·e^(−N·T²/12) + e^(−T·N·ε/2): sampling, and Laplace noise. Source: [HGH14],
-as a public implementation of it states them.
+study, expect up to e^ε·E; so she asks for (e^ε − 1)·E. The study estimates a proportion with an error of at most T; its
+chance of missing that is at most 2·e^(−N·T²/12) + e^(−T·N·ε/2): sampling, and Laplace noise. Source: [HGH14], as a
+public implementation of it states them.
 
 For N people the smallest ε that is accurate enough is (2/(T·N))·ln(1/(α − 2·e^(−N·T²/12))). More people always make a
 study cheaper, because what all of them together may lose falls: only a cost of recruiting them ends that.

@@ -1,13 +1,4 @@
-"""A monopolist who sells accuracy: it looks at the marginal user, the planner at all of them [Spe75].
-
-Users differ in their taste x for accuracy: user x would pay x·A(I). A monopolist with one price and no cost per user
-serves the share q that maximizes q·Q(1 − q), Q the quantile function of tastes, and so values one more unit of
-accuracy at that product times A′; the planner lets everybody use it, and values it at the mean taste times A′. With
-tastes spread evenly over [0, 1], P = A(I)·(1 − q): the monopolist sells to half and values accuracy at A′/4, the
-planner at A′/2.
-
-
-Who provides accuracy when it is a public good: a firm, a market with personal prices, or a planner.
+"""Who provides accuracy when it is a public good: a firm, a market with personal prices, or a planner.
 
 The model of "Suboptimal provision" [ASSV19], on the technology of Ghosh and Roth: to publish one count with the
 accuracy I = 1 − a, the share h = 1 − a/m of N people must be bought, at ε = m/(a·N), m = ½ + ln 3. Costs per unit of ε
@@ -25,6 +16,12 @@ C_VCG′, ε(I), the two private providers and the order I^VCG ≤ I^Lindahl ≤
 state the optimum as Σ η = C_VCG′: what is called Lindahl here. The planner who counts losses, not payments, chooses
 more. C_VCG − C_sellers = N·ε·∫₀^h x dQ rises in I, so the order always holds for the planner who counts sellers'
 losses; for the one who counts everybody's it can fail, where most people sell for nothing.
+
+A monopolist who sells accuracy looks at the marginal user, the planner at all of them [Spe75]. Users differ in their
+taste x for accuracy: user x would pay x·A(I). A monopolist with one price and no cost per user serves the share q that
+maximizes q·Q(1 − q), Q the quantile function of tastes, and so values one more unit of accuracy at that product times
+A′; the planner lets everybody use it, and values it at the mean taste times A′. With tastes spread evenly over [0, 1],
+P = A(I)·(1 − q): the monopolist sells to half and values accuracy at A′/4, the planner at A′/2.
 """
 
 from __future__ import annotations

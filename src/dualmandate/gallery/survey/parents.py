@@ -11,8 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dualmandate.elicitation.form import answer_columns, answer_sheet
-from dualmandate.elicitation.questionnaire import Questionnaire
+from dualmandate.elicitation.questionnaire import Questionnaire, answer_columns, answer_sheet
 
 MEAN_DISCLOSURE_COST = 1_400.0  # USD per child per epsilon, the paper's
 WORTH_OF_SQUARED_ERROR = 13_000 / 46e6  # USD per child per squared USD: over all children and districts, 1 USD per USD²
