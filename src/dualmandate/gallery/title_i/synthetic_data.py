@@ -1,6 +1,6 @@
 """Thirteen thousand school districts and 46 million children that do not exist, always the same.
 
-Codes and names of districts are made from word lists; the children are a confidential file to publish from without harm.
+Codes and names of districts are made from word lists; the children are a confidential file that harms nobody.
 """
 
 from __future__ import annotations
