@@ -15,10 +15,10 @@ from scipy.special import lambertw
 from dualmandate.choice import (
     BoundedCost,
     ExponentialCost,
-    Group,
     InformationUtility,
     Limits,
     LinearCost,
+    PopulationGroup,
     PosteriorCost,
     RootMeanSquaredLoss,
     SocialWelfare,
@@ -295,7 +295,7 @@ def test_existing_errors_do_not_move_squared_loss(title_i: TitleI) -> None:
 def test_existing_errors_move_typical_errors(
     power_frontier: type[PowerFrontier], existing: float, epsilon: float
 ) -> None:
-    group = Group("everybody", 1.0, LinearCost(0.1))
+    group = PopulationGroup("everybody", 1.0, LinearCost(0.1))
     welfare = SocialWelfare((group,), (), other_losses=(RootMeanSquaredLoss("t", 1.0, existing),))
     frontier = power_frontier({"t": 2.0})
     choice = choose(frontier, welfare)
@@ -413,7 +413,7 @@ def test_nothing_within_the_cap_is_better(
     utilities: list[InformationUtility] = [
         PosteriorCost(cost, 0.05) if form == "posterior" else made[form](cost) for form, cost in forms
     ]
-    groups = tuple(Group(str(i), 1.0, utility) for i, utility in enumerate(utilities))
+    groups = tuple(PopulationGroup(str(i), 1.0, utility) for i, utility in enumerate(utilities))
     frontier, welfare = power_frontier({"t": coefficient}), SocialWelfare(groups, (TableValue("t", 1.0),))
     choice = choose(frontier, welfare, Limits(largest_epsilon=cap))
     best = max(welfare.at(frontier, float(loss)) for loss in np.geomspace(cap * 1e-3, cap, 300))

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from dualmandate.choice import (
     RULES,
     BoundedCost,
-    Group,
     InformationUtility,
     Limits,
     LinearCost,
+    PopulationGroup,
     RootMeanSquaredLoss,
     SocialChoices,
     SocialChoiceTerms,
@@ -54,7 +54,7 @@ def people(
     """Groups with v = −k·ε − b/ε² a member; the reference society unless said otherwise."""
     names = NAMES if len(costs) == 3 else tuple(f"g{i}" for i in range(len(costs)))
     sizes = sizes or (1.0,) * len(costs)
-    groups = tuple(Group(n, s, LinearCost(k)) for n, s, k in zip(names, sizes, costs, strict=True))
+    groups = tuple(PopulationGroup(n, s, LinearCost(k)) for n, s, k in zip(names, sizes, costs, strict=True))
     total = math.fsum(b * s for b, s in zip(values, sizes, strict=True))
     shares = {n: b * s / total for n, b, s in zip(names, values, sizes, strict=True)}
     return Society.of(SocialWelfare(groups, (TableValue("t", total),)), shares, weights)
@@ -69,7 +69,7 @@ def three(power_frontier: type[PowerFrontier]) -> Profile:
 def circular(power_frontier: type[PowerFrontier]) -> Profile:
     """Research note, section 5: A −ε − 4/ε², B −ε − 400/ε², C −(1 − e^−ε) − .6/ε²."""
     forms: tuple[InformationUtility, ...] = (LinearCost(1.0), LinearCost(1.0), BoundedCost(1.0))
-    groups = tuple(Group(name, 1.0, form) for name, form in zip("ABC", forms, strict=True))
+    groups = tuple(PopulationGroup(name, 1.0, form) for name, form in zip("ABC", forms, strict=True))
     shares = {"A": 4 / 404.6, "B": 400 / 404.6, "C": 0.6 / 404.6}
     return profile(power_frontier({"t": 1.0}), Society.of(SocialWelfare(groups, (TableValue("t", 404.6),)), shares))
 
@@ -322,7 +322,7 @@ def test_a_group_counts_as_many_people(power_frontier: type[PowerFrontier]) -> N
 
 
 def test_accuracy_is_shared_by_head_unless_stated(power_frontier: type[PowerFrontier]) -> None:
-    groups = (Group("many", 3.0, LinearCost(1.0)), Group("few", 1.0, LinearCost(4.0), 0.5))
+    groups = (PopulationGroup("many", 3.0, LinearCost(1.0)), PopulationGroup("few", 1.0, LinearCost(4.0), 0.5))
     losses = (RootMeanSquaredLoss("u", 2.0),)
     welfare = SocialWelfare(groups, (TableValue("t", 8.0), TableValue("u", 1.0)), losses)
     frontier = power_frontier({"t": 1.0, "u": 3.0})
@@ -360,9 +360,9 @@ def test_limits_bind_for_everybody(power_frontier: type[PowerFrontier]) -> None:
 def test_people_who_want_none_or_ever_more(power_frontier: type[PowerFrontier]) -> None:
     frontier = power_frontier({"t": 1.0})
     groups = (
-        Group("users", 2.0, LinearCost(0.0)),
-        Group("shy", 1.0, LinearCost(1.0)),
-        Group("both", 2.0, LinearCost(1.0)),
+        PopulationGroup("users", 2.0, LinearCost(0.0)),
+        PopulationGroup("shy", 1.0, LinearCost(1.0)),
+        PopulationGroup("both", 2.0, LinearCost(1.0)),
     )
     society = Society.of(SocialWelfare(groups, (TableValue("t", 3.0),)), {"users": 0.5, "shy": 0.0, "both": 0.5})
     found = profile(frontier, society)
@@ -376,7 +376,7 @@ def test_people_who_want_none_or_ever_more(power_frontier: type[PowerFrontier]) 
 
 
 def test_where_nobody_has_a_best_loss_the_sum_still_has_one(power_frontier: type[PowerFrontier]) -> None:
-    groups = (Group("users", 1.0, LinearCost(0.0)), Group("shy", 1.0, LinearCost(1.0)))
+    groups = (PopulationGroup("users", 1.0, LinearCost(0.0)), PopulationGroup("shy", 1.0, LinearCost(1.0)))
     society = Society.of(SocialWelfare(groups, (TableValue("t", 4.0),)), {"users": 1.0})
     found = social_choices(power_frontier({"t": 1.0}), society)
     assert found.row("utilitarian").epsilon == pytest.approx(2.0)
@@ -427,6 +427,6 @@ def test_refusals(three: Profile, power_frontier: type[PowerFrontier]) -> None:
         Society.of(welfare, weights={"four": 1.0})
     with pytest.raises(InvalidPreferences, match="weight"):
         Society.of(welfare, weights={"one": -1.0})
-    nobody = SocialWelfare((*welfare.groups, Group("four", 1.0, LinearCost(0.0))), welfare.table_values)
+    nobody = SocialWelfare((*welfare.groups, PopulationGroup("four", 1.0, LinearCost(0.0))), welfare.table_values)
     with pytest.raises(InvalidPreferences, match="loses nothing"):
         Society.of(nobody, {"one": 1.0})

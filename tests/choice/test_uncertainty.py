@@ -17,10 +17,10 @@ from dualmandate.choice import (
     Beliefs,
     BoundedCost,
     ExponentialCost,
-    Group,
     InformationUtility,
     Limits,
     LinearCost,
+    PopulationGroup,
     PosteriorCost,
     RootMeanSquaredLoss,
     SocialWelfare,
@@ -305,8 +305,8 @@ def test_scenarios_may_differ_in_form_and_prior(title_i: TitleI) -> None:
 def test_scenarios_of_other_losses_and_sizes(power_frontier: type[PowerFrontier]) -> None:
     frontier = power_frontier({"t": 2.0})
     scenarios = [
-        SocialWelfare((Group("all", 1.0, LinearCost(0.1)),), (), (RootMeanSquaredLoss("t", 1.0, 1.0),)),
-        SocialWelfare((Group("all", 3.0, LinearCost(0.1)),), (), (RootMeanSquaredLoss("t", 2.0, 1.0),)),
+        SocialWelfare((PopulationGroup("all", 1.0, LinearCost(0.1)),), (), (RootMeanSquaredLoss("t", 1.0, 1.0),)),
+        SocialWelfare((PopulationGroup("all", 3.0, LinearCost(0.1)),), (), (RootMeanSquaredLoss("t", 2.0, 1.0),)),
     ]
     found = choose_under_uncertainty(frontier, Beliefs.scenarios(scenarios))
     for scenario, epsilon in zip(scenarios, found.epsilons, strict=True):
@@ -315,7 +315,7 @@ def test_scenarios_of_other_losses_and_sizes(power_frontier: type[PowerFrontier]
 
 
 def test_groups_and_weights(power_frontier: type[PowerFrontier]) -> None:
-    groups = (Group("old", 1.0, LinearCost(1.0), 2.0), Group("young", 3.0, LinearCost(1.0)))
+    groups = (PopulationGroup("old", 1.0, LinearCost(1.0), 2.0), PopulationGroup("young", 3.0, LinearCost(1.0)))
     welfare = SocialWelfare(groups, (TableValue("t", 1.0),))
     draws = {f"{COST} of old": [1.0, 5.0], "relative_privacy_weight of old": [2.0, 4.0], "size of young": [3.0, 6.0]}
     found = choose_under_uncertainty(power_frontier({"t": 10.0}), Beliefs.draws(welfare, draws))
@@ -367,7 +367,9 @@ def test_refusals(title_i: TitleI) -> None:
         Beliefs.scenarios([welfare, title_i.welfare(value=absolute)])
     with pytest.raises(InvalidPreferences, match="the ranges"):
         Beliefs.box(welfare, {COST: (2.0, 1.0)})
-    many = SocialWelfare((Group("all", 1.0, LinearCost(1.0)),), tuple(TableValue(f"t{i}", 1.0) for i in range(13)))
+    many = SocialWelfare(
+        (PopulationGroup("all", 1.0, LinearCost(1.0)),), tuple(TableValue(f"t{i}", 1.0) for i in range(13))
+    )
     with pytest.raises(TooLarge):
         Beliefs.box(many, {f"value_of_accuracy of t{i}": (1.0, 2.0) for i in range(13)})
     found = choose_under_uncertainty(frontier, lognormal_cost(title_i))
@@ -429,7 +431,7 @@ def test_the_formula(low: float, factor: float, coefficient: float, power_fronti
 def test_a_box_of_three_numbers_is_worst_at_corners(power_frontier: type[PowerFrontier]) -> None:
     """Nothing inside the box is worse than its corners: searched over a fine lattice of preferences."""
     frontier = power_frontier({"a": 1.0, "b": 5.0})
-    groups = (Group("x", 1.0, LinearCost(1.0)), Group("y", 2.0, LinearCost(3.0)))
+    groups = (PopulationGroup("x", 1.0, LinearCost(1.0)), PopulationGroup("y", 2.0, LinearCost(3.0)))
     values = (TableValue("a", 2.0), TableValue("b", 1.0, "absolute"))
     welfare = SocialWelfare(groups, values)
     ranges = {f"{COST} of x": (0.1, 4.0), "relative_privacy_weight of x": (0.5, 2.0), "value_of_accuracy of a": (1, 9)}

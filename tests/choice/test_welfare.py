@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from dualmandate.choice import (
     BoundedCost,
     ExponentialCost,
-    Group,
     LinearCost,
+    PopulationGroup,
     PosteriorCost,
     RootMeanSquaredLoss,
     SocialWelfare,
@@ -40,7 +40,7 @@ PRICE = Calibrated(0.5, "USD per USD^2", "assumed")
 def test_a_hand_sized_case(power_frontier: type[PowerFrontier]) -> None:
     # Two tables at ε = 2: errors 8/4 = 2 and 4/4 = 1; 3 people pay 5·2 each, 1 pays (e² − 1) at weight 2.
     frontier = power_frontier({"a": 8.0, "b": 4.0})
-    groups = (Group("x", 3, LinearCost(5)), Group("y", 1, ExponentialCost(1), 2.0))
+    groups = (PopulationGroup("x", 3, LinearCost(5)), PopulationGroup("y", 1, ExponentialCost(1), 2.0))
     welfare = SocialWelfare(groups, (TableValue("a", 10.0), TableValue("b", 7.0)))
     assert welfare.population_size == 4
     assert welfare.privacy_cost(2.0) == pytest.approx(30 + 2 * (math.e**2 - 1))
@@ -66,9 +66,9 @@ def test_the_paper_has_one_value_of_accuracy(title_i: TitleI) -> None:
 def test_slopes_are_derivatives(loss: float, weight: float, value: float, power_frontier: type[PowerFrontier]) -> None:
     frontier = power_frontier({"a": 8.0, "b": 4.0, "c": 2.0})
     groups = (
-        Group("w", 3, LinearCost(5), weight),
-        Group("x", 1, BoundedCost(9), weight),
-        Group("y", 2, PosteriorCost(9, 0.1)),
+        PopulationGroup("w", 3, LinearCost(5), weight),
+        PopulationGroup("x", 1, BoundedCost(9), weight),
+        PopulationGroup("y", 2, PosteriorCost(9, 0.1)),
     )
     values = (TableValue("a", value), TableValue("b", value, measure="absolute", grid=3.0))
     welfare = SocialWelfare(groups, values, other_losses=(RootMeanSquaredLoss("c", 2.0, 1.0),))
@@ -115,7 +115,7 @@ def test_consequences_and_prices() -> None:
 
 def test_what_is_left_when_tables_are_exact() -> None:
     welfare = SocialWelfare(
-        (Group("g", 2, BoundedCost(10), 0.5), Group("h", 4, PosteriorCost(10, 0.2))),
+        (PopulationGroup("g", 2, BoundedCost(10), 0.5), PopulationGroup("h", 4, PosteriorCost(10, 0.2))),
         (TableValue("a", 3.0, existing_squared_error=2.0),),
         other_losses=(RootMeanSquaredLoss("b", 5.0, 9.0),),
     )
@@ -137,9 +137,9 @@ def test_numbers_that_cannot_be(bad: float) -> None:
     with pytest.raises(InvalidPreferences, match="grid"):
         TableValue("t", 1.0, grid=bad)
     with pytest.raises(InvalidPreferences, match="members"):
-        Group("g", bad, LinearCost(1))
+        PopulationGroup("g", bad, LinearCost(1))
     with pytest.raises(InvalidPreferences, match="relative_privacy_weight"):
-        Group("g", 1, LinearCost(1), bad)
+        PopulationGroup("g", 1, LinearCost(1), bad)
     with pytest.raises(InvalidPreferences, match="typical errors"):
         RootMeanSquaredLoss("t", bad)
 
@@ -150,7 +150,7 @@ def test_existing_absolute_errors_are_refused() -> None:
 
 
 def test_what_is_stated_twice_or_not_at_all() -> None:
-    group, table = Group("g", 1, LinearCost(1)), TableValue("t", 1.0)
+    group, table = PopulationGroup("g", 1, LinearCost(1)), TableValue("t", 1.0)
     with pytest.raises(InvalidPreferences, match="group 'g' is stated twice"):
         SocialWelfare((group, group), (table,))
     with pytest.raises(InvalidPreferences, match="table 't' is stated twice"):
@@ -168,7 +168,7 @@ def test_shares_add_up() -> None:
 
 
 def test_one_currency() -> None:
-    groups = (Group("a", 1, LinearCost(1)), Group("b", 1, LinearCost(1, Currency.RHO)))
+    groups = (PopulationGroup("a", 1, LinearCost(1)), PopulationGroup("b", 1, LinearCost(1, Currency.RHO)))
     with pytest.raises(IncompatibleUnits, match="some in rho"):
         SocialWelfare(groups, (TableValue("t", 1.0),))
 

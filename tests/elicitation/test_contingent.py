@@ -16,7 +16,7 @@ from scipy.special import expit, ndtr
 from dualmandate.elicitation.bids import BidAnswers
 from dualmandate.elicitation.contingent import ContingentValuation, _self_consistent, contingent_valuation, turnbull
 from dualmandate.elicitation.interval_model import Distribution, IntervalRows, _evaluated
-from dualmandate.elicitation.willingness import Estimates
+from dualmandate.elicitation.willingness import ParameterEstimates
 from dualmandate.errors import InvalidPreferences, NoEstimate, UnknownName
 
 DISTRIBUTIONS: tuple[Distribution, ...] = get_args(Distribution)
@@ -43,7 +43,7 @@ def drawn(
 def stated(constant: float, bid: float, distribution: Distribution, *, spike: bool = True) -> ContingentValuation:
     """A model whose parameters are given, with small errors."""
     answers = BidAnswers(np.array([1.0, -np.inf]), np.array([np.inf, 2.0]), np.array([1.0, 2.0]), spike=spike)
-    parameters = Estimates(("constant", "bid"), np.array([constant, bid]), np.diag([1e-4, 1e-6]), -1.0, 2, 2)
+    parameters = ParameterEstimates(("constant", "bid"), np.array([constant, bid]), np.diag([1e-4, 1e-6]), -1.0, 2, 2)
     return ContingentValuation(answers, parameters, distribution)
 
 
@@ -166,7 +166,7 @@ def test_errors_of_mean_and_share_are_those_of_their_derivatives(distribution: D
 
     def moved(direction: np.ndarray) -> ContingentValuation:
         values = parameters.values + direction
-        changed = Estimates(parameters.names, values, parameters.covariance, 0.0, 1, 1)
+        changed = ParameterEstimates(parameters.names, values, parameters.covariance, 0.0, 1, 1)
         return ContingentValuation(valuation.answers, changed, distribution)
 
     pairs = [(moved(direction), moved(-direction)) for direction in np.eye(3) * step]

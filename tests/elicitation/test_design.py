@@ -11,7 +11,7 @@ import pytest
 from dualmandate.elicitation.choices import ChoiceData
 from dualmandate.elicitation.conditional_logit import conditional_logit
 from dualmandate.elicitation.design import (
-    Design,
+    ChoiceDesign,
     DesignAttribute,
     Precision,
     coefficient_of_variation,
@@ -28,20 +28,20 @@ TASTES = (-1.4, -1.0)  # k = 1.4 prices a unit of loss
 
 
 @pytest.fixture(scope="module")
-def design() -> Design:
+def design() -> ChoiceDesign:
     return efficient_design((PRIVACY, ERROR, PRICE), EXPECTED, tasks=6, blocks=2, uncertainty=0.3)
 
 
 def test_information_by_hand() -> None:
     """Two alternatives, one regressor 0 or 1, β = 0: p(1 − p)·(difference)² = ¼ a task; β = ln 3: 3/16."""
-    found = Design(
+    found = ChoiceDesign(
         (DesignAttribute("x", (0.0, 1.0), 0),), np.array([[[0], [1]]]), np.zeros(1, dtype=np.int64), error=4.0
     )
     assert found.information([0.0]) == pytest.approx(np.array([[0.25]]))
     assert found.information([np.log(3)]) == pytest.approx(np.array([[3 / 16]]))
 
 
-def test_information_is_the_curvature_of_the_log_likelihood(design: Design) -> None:
+def test_information_is_the_curvature_of_the_log_likelihood(design: ChoiceDesign) -> None:
     """Second differences of the expected log likelihood at β, over the tasks of an average respondent."""
     beta, shown = np.array(EXPECTED), design.regressors
     chance = np.exp(shown @ beta)
@@ -60,7 +60,7 @@ def test_information_is_the_curvature_of_the_log_likelihood(design: Design) -> N
     assert design.information(EXPECTED) == pytest.approx(curvature, rel=2e-3)
 
 
-def test_the_error_is_stated_for_one_respondent(design: Design) -> None:
+def test_the_error_is_stated_for_one_respondent(design: ChoiceDesign) -> None:
     """A point prior: D-error = det of the information per range of the regressors, to the power −1/3."""
     point = efficient_design((PRIVACY, ERROR, PRICE), EXPECTED, tasks=6, blocks=2)
     ranges = np.array([3.5, 3000.0, 2000.0])
@@ -69,14 +69,14 @@ def test_the_error_is_stated_for_one_respondent(design: Design) -> None:
     assert design.error > 0
 
 
-def test_no_task_is_decided_beforehand_and_none_is_shown_twice(design: Design) -> None:
+def test_no_task_is_decided_beforehand_and_none_is_shown_twice(design: ChoiceDesign) -> None:
     directions = np.array([-1, -1, -1])
     assert fair(design.regressors, directions).all()
     tasks = {tuple(sorted(map(tuple, task.tolist()))) for task in design.levels}
     assert len(tasks) == len(design.levels) == 12
 
 
-def test_levels_keep_half_their_share_and_blocks_are_alike(design: Design) -> None:
+def test_levels_keep_half_their_share_and_blocks_are_alike(design: ChoiceDesign) -> None:
     for counts in design.balance().values():
         assert sum(counts) == 24
         assert min(counts) >= 3  # half of 24/4
@@ -93,7 +93,7 @@ def test_it_beats_designs_of_chance() -> None:
     errors: list[float] = []
     while len(errors) < 200:
         levels = generator.integers(0, 4, (8, 2, 3))
-        other = Design(found.attributes, levels, np.zeros(8, dtype=np.int64), 0.0)
+        other = ChoiceDesign(found.attributes, levels, np.zeros(8, dtype=np.int64), 0.0)
         if fair(other.regressors, np.array([-1, -1, -1])).all():
             errors.append(np.linalg.det(other.information(EXPECTED) / np.outer(ranges, ranges)) ** (-1 / 3))
     assert found.error < 0.75 * min(errors)
@@ -107,7 +107,7 @@ def test_it_is_the_best_there_is_where_all_can_be_looked_at() -> None:
     tasks = [np.stack([one, other]) for one, other in product(cells, repeat=2) if tuple(one) < tuple(other)]
     kept = [task for task in tasks if fair(task.astype(float), np.array([-1, -1]))]
     errors = [
-        Design(attributes, np.stack([one, other]), np.zeros(2, dtype=np.int64), 0.0).information(expected)
+        ChoiceDesign(attributes, np.stack([one, other]), np.zeros(2, dtype=np.int64), 0.0).information(expected)
         for place, one in enumerate(kept)
         for other in kept[place + 1 :]
     ]
@@ -123,7 +123,7 @@ def test_a_task_that_tells_most_is_still_shown_once() -> None:
     assert len({tuple(sorted(map(tuple, task.tolist()))) for task in found.levels}) == 6
 
 
-def test_the_seed_decides(design: Design) -> None:
+def test_the_seed_decides(design: ChoiceDesign) -> None:
     again = efficient_design((PRIVACY, ERROR, PRICE), EXPECTED, tasks=6, blocks=2, uncertainty=0.3)
     assert (again.levels == design.levels).all()
     assert (again.block == design.block).all()
@@ -148,7 +148,7 @@ def test_what_cannot_be_designed_is_refused() -> None:
 
 
 @pytest.fixture(scope="module")
-def design_power() -> Design:
+def design_power() -> ChoiceDesign:
     attributes = (DesignAttribute("epsilon", (0.5, 1.0, 2.0, 4.0), -1), DesignAttribute("price", (0.0, 1.0, 3.0), -1))
     return efficient_design(attributes, TASTES, tasks=8, blocks=2)
 
@@ -171,7 +171,7 @@ def test_the_information_of_a_design_by_hand() -> None:
     """One attribute and a price, equal odds: var(ln k) = gᵀI⁻¹g, with two tasks each worth a quarter of squares."""
     attributes = (DesignAttribute("a", (0.0, 1.0), -1), DesignAttribute("p", (0.0, 1.0, 2.0), -1))
     # task 1: a against one unit of price (even odds at β = (−1, −1)); task 2: a against two
-    shown = Design(attributes, np.array([[[1, 0], [0, 1]], [[1, 0], [0, 2]]]), np.zeros(2, dtype=np.int64), 1.0)
+    shown = ChoiceDesign(attributes, np.array([[[1, 0], [0, 1]], [[1, 0], [0, 2]]]), np.zeros(2, dtype=np.int64), 1.0)
     p = 1 / (1 + math.exp(-1))
     w = p * (1 - p)
     information = 0.25 * np.array([[1, -1], [-1, 1]]) + w * np.array([[1, -2], [-2, 4]])
@@ -182,20 +182,20 @@ def test_the_information_of_a_design_by_hand() -> None:
     assert spread == pytest.approx(math.hypot(by_hand, 2.0), rel=1e-12)
 
 
-def test_units_do_not_matter(design_power: Design) -> None:
+def test_units_do_not_matter(design_power: ChoiceDesign) -> None:
     thousand = tuple(
         DesignAttribute(
             each.name, tuple(1000 * value for value in each.values) if each.name == "price" else each.values, -1
         )
         for each in design_power.attributes
     )
-    scaled = Design(thousand, design_power.levels, design_power.block, design_power.error)
+    scaled = ChoiceDesign(thousand, design_power.levels, design_power.block, design_power.error)
     assert coefficient_of_variation(scaled, (-1.4, -0.001), "epsilon", "price") == pytest.approx(
         coefficient_of_variation(design_power, TASTES, "epsilon", "price"), rel=1e-9
     )
 
 
-def estimated(design_power: Design, people: int, generator: np.random.Generator) -> float:
+def estimated(design_power: ChoiceDesign, people: int, generator: np.random.Generator) -> float:
     """ln k as estimated from so many people who answer one block each."""
     shown = design_power.regressors
     block = np.arange(people) % design_power.blocks
@@ -213,7 +213,7 @@ def estimated(design_power: Design, people: int, generator: np.random.Generator)
     return math.log(found.value("epsilon") / found.value("price"))
 
 
-def test_simulated_surveys_are_as_precise_as_promised(design_power: Design) -> None:
+def test_simulated_surveys_are_as_precise_as_promised(design_power: ChoiceDesign) -> None:
     """300 surveys of n people: the spread of ln k is CV/√n, and ε* (k to the −1/3) is within ±w 95 times in 100."""
     generator, people = np.random.default_rng(20), 60
     logs = np.array([estimated(design_power, people, generator) for _ in range(300)])

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from xlogit import MixedLogit
 
 from dualmandate.benchmarks.choice_experiments import MIXED, Experiment, covered
-from dualmandate.elicitation import ChoiceData, Estimates, conditional_logit, mixed_logit, taste_of
+from dualmandate.elicitation import ChoiceData, ParameterEstimates, conditional_logit, mixed_logit, taste_of
 from dualmandate.elicitation.choices import Differences
 from dualmandate.elicitation.halton import normal_draws
 from dualmandate.elicitation.maximizing import Maximum
@@ -21,8 +21,8 @@ from dualmandate.elicitation.mixed_logit import (
     LINEAR,
     NEGATIVE,
     POSITIVE,
+    CoefficientLayout,
     Distribution,
-    Layout,
     MixedModel,
     Panel,
     Space,
@@ -73,7 +73,7 @@ def panel(tasks: tuple[int, ...], draws: int, columns: int, attributes: int = 4)
     )
 
 
-def plainly(given: Panel, layout: Layout, theta: Floats) -> Floats:
+def plainly(given: Panel, layout: CoefficientLayout, theta: Floats) -> Floats:
     """Log of the mean, over draws, of the product of logit probabilities."""
     size, found = len(layout.forms), []
     for person, draws in enumerate(given.draws):
@@ -98,7 +98,7 @@ def plainly(given: Panel, layout: Layout, theta: Floats) -> Floats:
 @pytest.mark.parametrize("name", LAYOUTS)
 def test_values_and_gradients(name: str, draws: int) -> None:
     forms, columns, price = LAYOUTS[name]
-    layout = Layout(np.array(forms), np.array(columns), price)
+    layout = CoefficientLayout(np.array(forms), np.array(columns), price)
     given = panel((1, 8, 3, 20), draws, 3)
     theta = np.random.default_rng(9).normal(size=7) / 2
     values, scores = np.empty(4), np.empty((4, 7))
@@ -112,7 +112,7 @@ def test_values_and_gradients(name: str, draws: int) -> None:
 def test_many_tasks_do_not_underflow() -> None:
     """3,000 choices of one person have a probability of e^−2,500 and less."""
     forms, columns, price = LAYOUTS["normal"]
-    layout = Layout(np.array(forms), np.array(columns), price)
+    layout = CoefficientLayout(np.array(forms), np.array(columns), price)
     given = panel((3000,), 200, 3)
     theta = np.full(7, 0.3)
     values, scores = np.empty(1), np.empty((1, 7))
@@ -163,7 +163,7 @@ def oracle(
     return dict(zip(map(str, model.coeff_names), model.coeff_, strict=True))
 
 
-def within(found: Estimates, name: str, value: float, errors: float = 0.1) -> bool:
+def within(found: ParameterEstimates, name: str, value: float, errors: float = 0.1) -> bool:
     return abs(abs(found.value(name)) - abs(value)) < errors * found.standard_error(name)
 
 
@@ -205,7 +205,7 @@ def test_xlogit_agrees_on_lognormal_and_triangular_tastes() -> None:
 
 @pytest.mark.slow
 def test_intervals_hold_as_often_as_stated(tell: Callable[[str], None]) -> None:
-    def estimate(data: ChoiceData) -> Estimates:
+    def estimate(data: ChoiceData) -> ParameterEstimates:
         return mixed_logit(data, MIXED.random, draws=100, starts=1)
 
     shares = covered(MIXED, estimate, replications=200, seed=1)

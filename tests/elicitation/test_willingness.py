@@ -14,8 +14,8 @@ from scipy import stats
 
 from dualmandate.elicitation import taste_of
 from dualmandate.elicitation.willingness import (
-    Estimates,
     Method,
+    ParameterEstimates,
     critical_value,
     fieller,
     in_words,
@@ -29,8 +29,10 @@ Z = 1.959963984540054
 METHODS: tuple[Method, ...] = ("delta", "krinsky-robb", "fieller")
 
 
-def estimates(privacy: float, price: float, covariance: ArrayLike) -> Estimates:
-    return Estimates(("time", "privacy", "price"), np.array([-0.1, privacy, price]), _padded(covariance), -1.0, 100, 50)
+def estimates(privacy: float, price: float, covariance: ArrayLike) -> ParameterEstimates:
+    return ParameterEstimates(
+        ("time", "privacy", "price"), np.array([-0.1, privacy, price]), _padded(covariance), -1.0, 100, 50
+    )
 
 
 def _padded(covariance: ArrayLike) -> NDArray[np.float64]:
@@ -156,18 +158,18 @@ def test_names_levels_and_methods_that_do_not_exist() -> None:
         willingness_to_pay(estimates(1.0, -0.5, np.eye(2)), "wage", "price")
 
 
-def tastes(**values: float) -> Estimates:
+def tastes(**values: float) -> ParameterEstimates:
     names = tuple(name.replace("_", " ") for name in values)
     spread = np.full((len(names), len(names)), 0.002) + 0.008 * np.eye(len(names))
-    return Estimates(names, np.array(list(values.values())), spread, -1.0, 10, 10)
+    return ParameterEstimates(names, np.array(list(values.values())), spread, -1.0, 10, 10)
 
 
-def simulated_errors(given: Estimates, name: str) -> tuple[float, float]:
+def simulated_errors(given: ParameterEstimates, name: str) -> tuple[float, float]:
     """Standard deviations of the mean and spread over estimates that might have been."""
     generator = np.random.default_rng(1)
-    small = Estimates(given.names, given.values, given.covariance * 1e-4, -1.0, 10, 10)
+    small = ParameterEstimates(given.names, given.values, given.covariance * 1e-4, -1.0, 10, 10)
     points = generator.multivariate_normal(small.values, small.covariance, 4000)
-    tastes = [taste_of(Estimates(given.names, each, small.covariance, -1.0, 10, 10), name) for each in points]
+    tastes = [taste_of(ParameterEstimates(given.names, each, small.covariance, -1.0, 10, 10), name) for each in points]
     spreads = np.std([taste.mean for taste in tastes]), np.std([taste.standard_deviation for taste in tastes])
     return 100 * float(spreads[0]), 100 * float(spreads[1])
 

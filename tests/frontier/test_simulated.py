@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dualmandate.choice import Group, LinearCost, SocialWelfare, TableValue, choose
+from dualmandate.choice import LinearCost, PopulationGroup, SocialWelfare, TableValue, choose
 from dualmandate.errors import InvalidLoss, InvalidMechanism, InvalidWorkload
 from dualmandate.frontier import (
     CurveFrontier,
     Decision,
     FormulaGrant,
     Measure,
-    Release,
+    ReleaseChain,
     SimulatedCurves,
     Simulation,
     decision_frontier,
@@ -51,7 +51,7 @@ def clipped(loss: float, histogram: Histogram, generator: np.random.Generator) -
     return np.maximum(noisy(loss, histogram, generator), 0.0)
 
 
-def simulate(release: Release = noisy, repetitions: int = 200, seed: int = 5) -> CurveFrontier:
+def simulate(release: ReleaseChain = noisy, repetitions: int = 200, seed: int = 5) -> CurveFrontier:
     plan = Simulation(LOSSES, repetitions, seed)
     return simulated(release, WORKLOAD, histogram=public(WORKLOAD), simulation=plan, name="chain")
 
@@ -185,7 +185,7 @@ def test_one_rate_for_all_is_exactly_its_square_times_the_error_of_the_counts() 
 def test_the_choice_through_the_decision_is_the_choice_through_the_counts() -> None:
     """A decision priced per USD² leads to the same epsilon as a consequence of C² per count, up to simulation."""
     rate, price = 3_000.0, 1e-3
-    people = Group("everybody", 1e5, LinearCost(5.0))
+    people = PopulationGroup("everybody", 1e5, LinearCost(5.0))
     decision = decided(FormulaGrant(np.full(PLACES, rate)), laplace())
     through = choose(decision, SocialWelfare((people,), (TableValue("grants", price, unit="USD"),)))
     counts = frontier_of(laplace(), WORKLOAD_DECISION)

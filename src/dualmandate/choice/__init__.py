@@ -1,7 +1,7 @@
 """What society prefers, and the choice: welfare in dollars and the privacy loss where it is highest."""
 
 from dualmandate.choice.beliefs import Beliefs, Uncertain
-from dualmandate.choice.horizon import Horizon, Path, PlannedRelease, budget_path
+from dualmandate.choice.horizon import BudgetPath, DisclosureHorizon, PlannedRelease, budget_path
 from dualmandate.choice.implied import Implied, implied_coefficient_ratio, implied_cost, implied_price, implied_weight
 from dualmandate.choice.information import (
     FORMS,
@@ -44,7 +44,7 @@ from dualmandate.choice.statics import (
     inputs,
     tornado,
 )
-from dualmandate.choice.table_selection import Candidate, Offering, Verdict, choose_tables
+from dualmandate.choice.table_selection import Candidate, TableSelection, Verdict, choose_tables
 from dualmandate.choice.uncertainty import (
     Corner,
     RobustChoice,
@@ -67,7 +67,7 @@ from dualmandate.choice.wealth import (
 )
 from dualmandate.choice.welfare import (
     DataLoss,
-    Group,
+    PopulationGroup,
     RootMeanSquaredLoss,
     SocialWelfare,
     TableValue,
@@ -85,18 +85,18 @@ __all__ = [
     "Beliefs",
     "BoundedCost",
     "Bounds",
+    "BudgetPath",
     "Candidate",
     "Choice",
     "Citizens",
     "ClarkeTax",
     "Corner",
     "DataLoss",
+    "DisclosureHorizon",
     "Elasticity",
     "ExponentialCost",
     "Exposures",
-    "Group",
     "GroupOutcome",
-    "Horizon",
     "Implied",
     "InformationUtility",
     "Input",
@@ -106,10 +106,9 @@ __all__ = [
     "LinearCost",
     "LocalOptimum",
     "Majority",
-    "Offering",
-    "Path",
     "Peak",
     "PlannedRelease",
+    "PopulationGroup",
     "PosteriorCost",
     "Profile",
     "Regret",
@@ -122,6 +121,7 @@ __all__ = [
     "Society",
     "SurveyValue",
     "TableOutcome",
+    "TableSelection",
     "TableValue",
     "TaylorDiagnostic",
     "TornadoEnd",

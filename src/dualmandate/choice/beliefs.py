@@ -21,7 +21,7 @@ from dualmandate.choice.limits import Limits
 from dualmandate.choice.optimum import choose
 from dualmandate.choice.outcome import Choice
 from dualmandate.choice.statics import Input, inputs
-from dualmandate.choice.welfare import Group, SocialWelfare, TableValue
+from dualmandate.choice.welfare import PopulationGroup, SocialWelfare, TableValue
 from dualmandate.errors import InvalidPreferences, InvalidValue, TooLarge
 from dualmandate.frontier.frontier import Frontier
 from dualmandate.population import Calibrated
@@ -287,7 +287,7 @@ def _touched(welfare: SocialWelfare, row: Input) -> frozenset[tuple[str, int]]:
     return frozenset(place for place, (before, after) in {**costs, **worth}.items() if after > 1.5 * before > 0)
 
 
-def _cost(group: Group) -> float:
+def _cost(group: PopulationGroup) -> float:
     return group.weighted_size * group.information_utility.parameter
 
 
@@ -346,7 +346,7 @@ def _mixture(welfares: Sequence[SocialWelfare], shares: Floats) -> SocialWelfare
             values.setdefault(value.table, []).append(value.scaled(share))
     several = {name for name, _ in groups if sum(other == name for other, _ in groups) > 1}
     people = tuple(
-        Group(
+        PopulationGroup(
             f"{name}, {unit.form} cost {i + 1}" if name in several else name,
             sizes[name],
             unit.scaled(cost / sizes[name]),

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualmandate.choice.limits import LARGEST_LOSS, SMALLEST_LOSS, Bounds
-from dualmandate.choice.welfare import DataLoss, Group, SocialWelfare, TableValue
+from dualmandate.choice.welfare import DataLoss, PopulationGroup, SocialWelfare, TableValue
 from dualmandate.errors import InvalidLoss, NoOptimum
 from dualmandate.frontier.frontier import Frontier
 from dualmandate.frontier.numerics import lowest
@@ -45,26 +45,21 @@ class SharedLoss:
     share: float  # ≥ 0
 
     def at(self, frontier: Frontier, loss: float, /) -> float:
-        """The share of the loss, USD."""
         return self.share * self.whole.at(frontier, loss) if self.share > 0 else 0.0
 
     def slope(self, frontier: Frontier, loss: float, /) -> float:
-        """Its derivative, USD per unit of privacy loss; ≤ 0."""
         return self.share * self.whole.slope(frontier, loss) if self.share > 0 else 0.0
 
     @property
     def least(self) -> float:
-        """What is left of it when tables are exact, USD."""
         return self.share * self.whole.least
 
     @property
     def table(self) -> str | None:
-        """The table it rests on, if it is one table."""
         return self.whole.table
 
     @property
     def currency(self) -> Currency | None:
-        """What privacy loss must be counted in."""
         return self.whole.currency
 
 
@@ -72,7 +67,7 @@ class SharedLoss:
 class CostPart:
     """PartCosts of some groups and of errors in some tables, which rise and fall together as preferences change."""
 
-    groups: tuple[Group, ...] = ()
+    groups: tuple[PopulationGroup, ...] = ()
     table_values: tuple[TableValue, ...] = ()
     other_losses: tuple[DataLoss, ...] = ()
 

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from dualmandate.choice.information import LinearCost
 from dualmandate.choice.limits import Limits
 from dualmandate.choice.optimum import advantage, choose
-from dualmandate.choice.welfare import Group, SocialWelfare
+from dualmandate.choice.welfare import PopulationGroup, SocialWelfare
 from dualmandate.errors import InvalidPreferences, NoOptimum
 from dualmandate.frontier.frontier import Frontier
 from dualmandate.frontier.numerics import root
@@ -30,7 +30,7 @@ SMALLEST_SHARE = 1e-12  # A release that gets less than this share of its own ch
 
 
 @dataclass(frozen=True)
-class Horizon:
+class DisclosureHorizon:
     """When records become public, and how the future is discounted."""
 
     disclosure_after_years: float = math.inf  # H > 0
@@ -86,7 +86,7 @@ class PlannedRelease:
 
 
 @dataclass(frozen=True)
-class Path:
+class BudgetPath:
     """Losses of all releases, and the shadow price that one more unit of the cap is worth."""
 
     releases: tuple[PlannedRelease, ...]
@@ -109,10 +109,10 @@ def budget_path(
     welfare: SocialWelfare,
     *,
     years: Sequence[float],
-    horizon: Horizon,
+    horizon: DisclosureHorizon,
     cap: float | None = None,
     limits: Limits | None = None,
-) -> Path:
+) -> BudgetPath:
     """The best privacy loss of every release, one a year stated, under a cap on their sum (None: no cap).
 
     One frontier serves all releases, or each has its own. Limits hold for each release. A cap needs costs that rise
@@ -133,7 +133,7 @@ def budget_path(
         PlannedRelease(year, loss, own, each.privacy_cost(loss), each.data_loss(frontier, loss))
         for year, loss, own, each, frontier in zip(moments, losses, alone, seen, technologies, strict=True)
     )
-    return Path(rows, cap, price)
+    return BudgetPath(rows, cap, price)
 
 
 @dataclass(frozen=True)
@@ -147,7 +147,7 @@ class _Turn:
 
     def at(self, price: float) -> float:
         """The loss at which gain less cost is the price; it falls with the price, and never below the floor."""
-        shadow = Group(SHADOW, 1.0, LinearCost(price, self.frontier.currency))
+        shadow = PopulationGroup(SHADOW, 1.0, LinearCost(price, self.frontier.currency))
         dearer = replace(self.welfare, groups=(*self.welfare.groups, shadow))
         low, high = math.log(self.floor or self.alone * SMALLEST_SHARE), math.log(self.alone)
         if low >= high:
@@ -179,7 +179,7 @@ def _check(
     frontiers: tuple[Frontier, ...],
     welfare: SocialWelfare,
     *,
-    horizon: Horizon,
+    horizon: DisclosureHorizon,
     cap: float | None,
 ) -> None:
     late = [year for year in years if not 0 <= year < horizon.disclosure_after_years]

@@ -18,7 +18,7 @@ from dualmandate.choice.cost_grid import CostGrid, CostPart, Floats, SharedLoss,
 from dualmandate.choice.limits import LARGEST_LOSS, Bounds, Limits
 from dualmandate.choice.optimum import best_within, local_optima
 from dualmandate.choice.outcome import LocalOptimum
-from dualmandate.choice.welfare import PRIVACY_SHARES, DataLoss, Group, SocialWelfare, TableValue
+from dualmandate.choice.welfare import PRIVACY_SHARES, DataLoss, PopulationGroup, SocialWelfare, TableValue
 from dualmandate.errors import InvalidLoss, InvalidPreferences, NoOptimum
 from dualmandate.frontier.frontier import Frontier
 
@@ -31,7 +31,7 @@ ROUNDING = 1e-12  # relative difference of what a loss is worth that is none
 class Citizens:
     """One group of like-minded people: their cost of privacy loss, and what errors cost all of them together."""
 
-    group: Group
+    group: PopulationGroup
     table_values: tuple[TableValue, ...]  # b_gt = s_gt·b_t, for the group as a whole
     other_losses: tuple[DataLoss, ...] = ()
     weight: float = 1.0  # of all they lose, in a weighted sum
@@ -39,12 +39,10 @@ class Citizens:
 
     @property
     def name(self) -> str:
-        """The group's name."""
         return self.group.name
 
     @property
     def size(self) -> float:
-        """N_g, people."""
         return self.group.size
 
     @property
@@ -121,7 +119,6 @@ class Society:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The groups, in order."""
         return tuple(citizens.name for citizens in self.citizens)
 
     @property

@@ -10,7 +10,7 @@ from functools import partial
 from dualmandate.choice.information import PosteriorCost
 from dualmandate.choice.limits import Limits
 from dualmandate.choice.optimum import advantage, choose
-from dualmandate.choice.welfare import Group, SocialWelfare, TableValue
+from dualmandate.choice.welfare import PopulationGroup, SocialWelfare, TableValue
 from dualmandate.errors import InvalidValue, Refusal
 from dualmandate.frontier.frontier import Frontier
 from dualmandate.population.units import plural
@@ -160,8 +160,8 @@ def _derivative(function: Callable[[float], float]) -> float:
     return (8 * near - far) / (12 * STEP)
 
 
-def _group_inputs(welfare: SocialWelfare, limits: Limits, group: Group) -> tuple[Input, ...]:
-    def put(changed: Group) -> Problem:
+def _group_inputs(welfare: SocialWelfare, limits: Limits, group: PopulationGroup) -> tuple[Input, ...]:
+    def put(changed: PopulationGroup) -> Problem:
         groups = tuple(changed if member is group else member for member in welfare.groups)
         return replace(welfare, groups=groups), limits
 

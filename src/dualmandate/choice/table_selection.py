@@ -97,7 +97,7 @@ class Verdict:
 
 
 @dataclass(frozen=True)
-class Offering:
+class TableSelection:
     """The tables to publish, at which losses, and what society gains by all of them."""
 
     verdicts: tuple[Verdict, ...]  # every candidate, in the order given
@@ -134,7 +134,7 @@ def choose_tables(
     *,
     cap: float | None = None,
     most_nodes: int = MOST_NODES,
-) -> Offering:
+) -> TableSelection:
     """The set of tables, each at one detail, that society gains most by, with the loss of each.
 
     `welfare` states what a loss costs everybody; the values of its tables are not used. Exact where `exact` says so.
@@ -158,7 +158,7 @@ def choose_tables(
         for candidate in candidates
     )
     net = market.worth(chosen)
-    return Offering(
+    return TableSelection(
         verdicts,
         epsilon=math.fsum(verdict.epsilon or 0.0 for verdict in verdicts),
         currency=candidates[0].frontier.currency,

@@ -141,25 +141,20 @@ class WealthRisk:
 
     @property
     def table(self) -> None:
-        """It rests on what is measured, not on one table."""
         return
 
     @property
     def currency(self) -> Currency:
-        """What the noise counts its loss in."""
         return Currency.RHO if self.noise == "gaussian" else Currency.EPSILON
 
     @property
     def least(self) -> float:
-        """Exact tables carry no risk."""
         return 0.0
 
     def at(self, _frontier: Frontier, loss: float, /) -> float:
-        """The cost, USD; infinite where s ≥ 1."""
         return self.cost(loss)
 
     def slope(self, _frontier: Frontier, loss: float, /) -> float:
-        """Its derivative, USD per unit of loss; −∞ where s ≥ 1."""
         return self.marginal_cost(loss)
 
     def cost(self, loss: float) -> float:

@@ -144,22 +144,19 @@ class RootMeanSquaredLoss:
             )
 
     def at(self, frontier: Frontier, loss: float, /) -> float:
-        """USD."""
         return self.price * math.sqrt(self.existing_squared_error + frontier.table_losses(loss)[self.table])
 
     def slope(self, frontier: Frontier, loss: float, /) -> float:
-        """USD per unit of loss; ≤ 0."""
         level = math.sqrt(self.existing_squared_error + frontier.table_losses(loss)[self.table])
         return self.price * frontier.table_slopes(loss)[self.table] / (2 * level) if level > 0 else 0.0
 
     @property
     def least(self) -> float:
-        """What existing errors alone cost, USD."""
         return self.price * math.sqrt(self.existing_squared_error)
 
 
 @dataclass(frozen=True)
-class Group:
+class PopulationGroup:
     """People with the same preferences: how many they are, what loss costs each, and their weight in society."""
 
     name: str
@@ -189,7 +186,7 @@ class Group:
 
 def groups_by_share(
     population_size: float, shares: Mapping[str, tuple[float, InformationUtility, float]]
-) -> tuple[Group, ...]:
+) -> tuple[PopulationGroup, ...]:
     """Groups by name from (share of the population, information utility, relative privacy weight)."""
     total = math.fsum(share for share, _, _ in shares.values())
     if abs(total - 1) > PRIVACY_SHARES:
@@ -198,7 +195,9 @@ def groups_by_share(
             why="everybody belongs to one group",
             instead="state shares that add up to 1",
         )
-    return tuple(Group(name, share * population_size, cost, weight) for name, (share, cost, weight) in shares.items())
+    return tuple(
+        PopulationGroup(name, share * population_size, cost, weight) for name, (share, cost, weight) in shares.items()
+    )
 
 
 @dataclass(frozen=True)
@@ -209,7 +208,7 @@ class SocialWelfare:
     a table's expected error.
     """
 
-    groups: tuple[Group, ...]
+    groups: tuple[PopulationGroup, ...]
     table_values: tuple[TableValue, ...]
     other_losses: tuple[DataLoss, ...] = ()
     protected_unit: str = "person"
@@ -245,7 +244,7 @@ class SocialWelfare:
         protected_unit: str = "person",
     ) -> SocialWelfare:
         """Everybody alike: N people with the mean disclosure cost."""
-        everybody = Group("everybody", population_size, information_utility, relative_privacy_weight)
+        everybody = PopulationGroup("everybody", population_size, information_utility, relative_privacy_weight)
         return cls((everybody,), table_values, protected_unit=protected_unit)
 
     @property
@@ -352,7 +351,7 @@ class SocialWelfare:
             )
 
     @property
-    def _weighed(self) -> tuple[Group, ...]:
+    def _weighed(self) -> tuple[PopulationGroup, ...]:
         return tuple(group for group in self.groups if group.weighted_size > 0)  # 0 × ∞ is not a number
 
     @property

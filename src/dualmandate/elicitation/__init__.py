@@ -3,11 +3,11 @@
 from dualmandate.elicitation.bids import BidAnswers
 from dualmandate.elicitation.choices import ChoiceData
 from dualmandate.elicitation.coding import BeliefScale, cost_per_parameter
-from dualmandate.elicitation.common_ground import CommonGround, Horizon
+from dualmandate.elicitation.common_ground import CommonGround, DiscountHorizon
 from dualmandate.elicitation.conditional_logit import conditional_logit
 from dualmandate.elicitation.contingent import ContingentValuation, Share, Turnbull, contingent_valuation, turnbull
 from dualmandate.elicitation.design import (
-    Design,
+    ChoiceDesign,
     DesignAttribute,
     Precision,
     coefficient_of_variation,
@@ -18,8 +18,8 @@ from dualmandate.elicitation.mixed_logit import mixed_logit
 from dualmandate.elicitation.polychoric import Polychoric, Polyserial, answer_table, polychoric, polyserial
 from dualmandate.elicitation.pooling import Agreement, Pair, Pooled, Prior, pool, random_effects
 from dualmandate.elicitation.questionnaire import (
-    Asked,
     Questionnaire,
+    QuestionnairePlan,
     accuracy_attribute,
     answer_sheet,
     design_table,
@@ -30,7 +30,7 @@ from dualmandate.elicitation.questionnaire import (
 )
 from dualmandate.elicitation.willingness import (
     ConfidenceSet,
-    Estimates,
+    ParameterEstimates,
     Taste,
     Willingness,
     fieller,
@@ -41,26 +41,26 @@ from dualmandate.elicitation.willingness import (
 
 __all__ = [
     "Agreement",
-    "Asked",
     "BeliefScale",
     "BidAnswers",
     "ChoiceData",
+    "ChoiceDesign",
     "CommonGround",
     "ConfidenceSet",
     "ContingentValuation",
-    "Design",
     "DesignAttribute",
-    "Estimates",
-    "Horizon",
+    "DiscountHorizon",
     "InterdependentChoice",
     "InterdependentPreferences",
     "Pair",
+    "ParameterEstimates",
     "Polychoric",
     "Polyserial",
     "Pooled",
     "Precision",
     "Prior",
     "Questionnaire",
+    "QuestionnairePlan",
     "Share",
     "Taste",
     "Turnbull",

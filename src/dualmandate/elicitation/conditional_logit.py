@@ -9,7 +9,7 @@ from scipy.optimize import linprog
 
 from dualmandate.elicitation.choices import ChoiceData, Differences
 from dualmandate.elicitation.maximizing import Maximum
-from dualmandate.elicitation.willingness import Estimates
+from dualmandate.elicitation.willingness import ParameterEstimates
 from dualmandate.errors import NoEstimate
 
 Floats = NDArray[np.float64]
@@ -20,7 +20,7 @@ SUSPICIOUS_INDEX = 12.0  # odds of 160,000 to 1 against a choice: look whether a
 SUSPICIOUS_CURVATURE = 1e-7  # least over largest eigenvalue of −H in standardized attributes
 
 
-def conditional_logit(data: ChoiceData, *, cluster: bool = True, most_steps: int = MOST_STEPS) -> Estimates:
+def conditional_logit(data: ChoiceData, *, cluster: bool = True, most_steps: int = MOST_STEPS) -> ParameterEstimates:
     """Coefficients of the attributes, one for all respondents, in utility per unit of the attribute.
 
     P(j | task) = exp(x_j·β)/Σ_i exp(x_i·β); β maximizes Σ log P(chosen) by Newton's method. Errors are clustered by
@@ -41,7 +41,7 @@ def conditional_logit(data: ChoiceData, *, cluster: bool = True, most_steps: int
         by_person = np.add.reduceat(top.scores, differences.first_tasks, axis=0)
         covariance = bread @ (by_person.T @ by_person) @ bread
     scale = differences.scale
-    return Estimates(
+    return ParameterEstimates(
         names=data.names,
         values=top.point / scale,
         covariance=covariance / np.outer(scale, scale),

@@ -22,8 +22,8 @@ from scipy.special import expit, ndtr
 from dualmandate.elicitation.bids import BidAnswers
 from dualmandate.elicitation.interval_model import Distribution, IntervalRows, most_likely
 from dualmandate.elicitation.willingness import (
-    Estimates,
     Method,
+    ParameterEstimates,
     Willingness,
     critical_value,
     ratio_willingness,
@@ -57,7 +57,7 @@ class ContingentValuation:
     """What people would pay, as estimated from their answers; amounts are in the bids' unit."""
 
     answers: BidAnswers
-    estimates: Estimates  # the constant, covariates, and `bid` (−b)
+    estimates: ParameterEstimates  # the constant, covariates, and `bid` (−b)
     distribution: Distribution
 
     def median(self, *, method: Method = "delta", level: float = 0.95) -> Willingness:
@@ -157,7 +157,9 @@ def contingent_valuation(answers: BidAnswers, *, distribution: Distribution = "l
         scores = np.zeros((clusters, scores.shape[1]))
         np.add.at(scores, answers.cluster, found.scores)
     covariance = bread @ (scores.T @ scores) @ bread / np.outer(scale, scale)
-    estimates = Estimates((*answers.names, BID), values, covariance, found.log_likelihood, answers.people, clusters)
+    estimates = ParameterEstimates(
+        (*answers.names, BID), values, covariance, found.log_likelihood, answers.people, clusters
+    )
     return ContingentValuation(answers, estimates, distribution)
 
 

@@ -56,7 +56,7 @@ class DesignAttribute:
 
 
 @dataclass(frozen=True, eq=False)
-class Design:
+class ChoiceDesign:
     """Tasks to show, in blocks of as many as one respondent answers."""
 
     attributes: tuple[DesignAttribute, ...]
@@ -97,7 +97,7 @@ def efficient_design(
     blocks: int = 1,
     uncertainty: float = 0.0,
     seed: int = 1,
-) -> Design:
+) -> ChoiceDesign:
     """The best design found: `blocks` blocks of `tasks` tasks with so many `alternatives` each.
 
     `expected` are coefficients of the utility, one an attribute; `uncertainty` is the standard deviation of their
@@ -110,7 +110,7 @@ def efficient_design(
     search = _Search(tuple(attributes), _draws(np.asarray(expected, float) * scales, uncertainty), alternatives)
     found = [search.improved(search.start(tasks * blocks, generator)) for _ in range(STARTS)]
     levels, error = min(found, key=lambda design: design[1])
-    return Design(tuple(attributes), levels, _blocked(levels, blocks), error * blocks)
+    return ChoiceDesign(tuple(attributes), levels, _blocked(levels, blocks), error * blocks)
 
 
 def fair(shown: Floats, directions: NDArray[np.int64]) -> NDArray[np.bool_]:
@@ -318,7 +318,7 @@ class Precision:
 
 
 def coefficient_of_variation(
-    design: Design, coefficients: Sequence[float], attribute: str, price: str, *, spread: float = 0.0
+    design: ChoiceDesign, coefficients: Sequence[float], attribute: str, price: str, *, spread: float = 0.0
 ) -> float:
     """Standard error of the mean cost from one respondent of a design, over the cost; divide by √n for n respondents.
 

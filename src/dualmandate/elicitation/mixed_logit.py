@@ -24,7 +24,7 @@ from dualmandate.elicitation.choices import ChoiceData, Differences
 from dualmandate.elicitation.conditional_logit import newton
 from dualmandate.elicitation.halton import normal_draws, triangular
 from dualmandate.elicitation.maximizing import Likelihood, Maximum, maximize
-from dualmandate.elicitation.willingness import Estimates
+from dualmandate.elicitation.willingness import ParameterEstimates
 from dualmandate.errors import InvalidSurvey, NoEstimate, TooLarge
 
 Floats = NDArray[np.float64]
@@ -102,7 +102,7 @@ class Panel(NamedTuple):
     draws: Floats  # (people, random coefficients, draws)
 
 
-class Layout(NamedTuple):
+class CoefficientLayout(NamedTuple):
     """How coefficients come from parameters: a location each, then a spread for each random one."""
 
     forms: Integers  # (attributes,): LINEAR x, POSITIVE e^x or NEGATIVE −e^x, where x = location + spread·draw
@@ -132,7 +132,7 @@ def _product(left: Floats, right: Floats, out: Floats, width: int) -> None:
 
 
 @njit(cache=True, fastmath=CONTRACT)
-def _coefficients(layout: Layout, theta: Floats, draws: Floats, taste: Floats, beta: Floats) -> None:
+def _coefficients(layout: CoefficientLayout, theta: Floats, draws: Floats, taste: Floats, beta: Floats) -> None:
     """(attributes, chunk): `taste` as it is distributed, `beta` as it enters utility."""
     size, width = layout.forms.size, draws.shape[1]
     for k in range(size):
@@ -178,7 +178,7 @@ def _choices(panel: Panel, person: int, shares: Floats, inverse: Floats, logs: F
 
 
 @njit(cache=True, fastmath=True)
-def _sums(layout: Layout, slopes: Floats, draws: Floats, taste: Floats, beta: Floats, sums: Floats) -> None:
+def _sums(layout: CoefficientLayout, slopes: Floats, draws: Floats, taste: Floats, beta: Floats, sums: Floats) -> None:
     """Add to `sums` the gradient by parameters, from `slopes` by coefficients."""
     size, width = layout.forms.size, draws.shape[1]
     if layout.price >= 0:
@@ -206,7 +206,7 @@ def _sums(layout: Layout, slopes: Floats, draws: Floats, taste: Floats, beta: Fl
 
 
 @njit(cache=True, fastmath=CONTRACT)
-def simulate(panel: Panel, layout: Layout, theta: Floats, values: Floats, scores: Floats) -> None:
+def simulate(panel: Panel, layout: CoefficientLayout, theta: Floats, values: Floats, scores: Floats) -> None:
     """Fill each person's simulated log likelihood (people,) and its gradient by parameters (people, parameters)."""
     size, draws = layout.forms.size, panel.draws.shape[2]
     most_tasks = np.diff(panel.person_starts).max()
@@ -293,12 +293,12 @@ class MixedModel:
         return tuple(name for name in self.attributes if name in self.random)
 
     @property
-    def layout(self) -> Layout:
+    def layout(self) -> CoefficientLayout:
         """For the kernel."""
         forms = [NEGATIVE if name == self.price else FORMS[self.random.get(name, "normal")] for name in self.attributes]
         columns = [self.drawn.index(name) if name in self.random else -1 for name in self.attributes]
         price = -1 if self.price is None else self.attributes.index(self.price)
-        return Layout(np.array(forms, dtype=np.int64), np.array(columns, dtype=np.int64), price)
+        return CoefficientLayout(np.array(forms, dtype=np.int64), np.array(columns, dtype=np.int64), price)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -380,7 +380,7 @@ def mixed_logit(
     draws: int = 500,
     starts: int = 3,
     progress: Callable[[str], None] = lambda _: None,
-) -> Estimates:
+) -> ParameterEstimates:
     """Distributions of coefficients among people: locations and spreads, with errors clustered by person.
 
     log L = Σ_n log (1/R)Σ_r Π_t P(choice t of person n | β_r), β_r from R scrambled Halton draws a person that are the
@@ -463,7 +463,7 @@ def highest(likelihood: Likelihood, starts: Sequence[Floats], progress: Callable
     return max(tops, key=lambda top: top.value)
 
 
-def estimates_of(data: ChoiceData, model: MixedModel, top: Maximum) -> Estimates:
+def estimates_of(data: ChoiceData, model: MixedModel, top: Maximum) -> ParameterEstimates:
     """A top in the attributes' own units, with the sandwich by person."""
     if not top.is_peak:
         flat = np.linalg.eigh(top.curvature)[1][:, 0]
@@ -476,7 +476,7 @@ def estimates_of(data: ChoiceData, model: MixedModel, top: Maximum) -> Estimates
     factor, shift = model.factors
     spread = np.arange(len(factor)) >= len(model.attributes)
     factor = np.where(spread & (top.point < 0), -factor, factor)
-    return Estimates(
+    return ParameterEstimates(
         names=model.names,
         values=factor * top.point + shift,
         covariance=bread @ (top.scores.T @ top.scores) @ bread * np.outer(factor, factor),

@@ -15,7 +15,7 @@ from typing import Literal
 
 from dualmandate.elicitation.coding import BeliefScale, Form, cost_per_parameter
 from dualmandate.elicitation.design import (
-    Design,
+    ChoiceDesign,
     DesignAttribute,
     Precision,
     coefficient_of_variation,
@@ -54,7 +54,7 @@ class ShownAttribute:
 
 
 @dataclass(frozen=True)
-class Columns:
+class AnswerColumns:
     """Names of the columns of the answers, one row an alternative that was shown."""
 
     respondent: str = "id"
@@ -64,7 +64,7 @@ class Columns:
 
 
 @dataclass(frozen=True)
-class Asked:
+class QuestionnairePlan:
     """How many tasks are shown to whom, and what is expected beforehand.
 
     `expected` is what people are thought to pay to avoid one unit of each attribute, in the price's unit (for a
@@ -89,8 +89,8 @@ class Questionnaire:
 
     title: str
     attributes: tuple[ShownAttribute, ...]
-    columns: Columns
-    design: Design
+    columns: AnswerColumns
+    design: ChoiceDesign
     coefficients: tuple[float, ...]  # expected, one an attribute
     spread: float = 0.0
 
@@ -136,7 +136,7 @@ class Task:
 
 
 def questionnaire_of(
-    title: str, attributes: Sequence[ShownAttribute], asked: Asked, *, columns: Columns | None = None
+    title: str, attributes: Sequence[ShownAttribute], asked: QuestionnairePlan, *, columns: AnswerColumns | None = None
 ) -> Questionnaire:
     """The most telling tasks found for these attributes, with at most `asked.tasks` for one respondent."""
     shown = tuple(attributes)
@@ -173,7 +173,7 @@ def questionnaire_of(
         uncertainty=asked.uncertainty,
         seed=asked.seed,
     )
-    return Questionnaire(title, shown, columns or Columns(), design, coefficients, asked.spread)
+    return Questionnaire(title, shown, columns or AnswerColumns(), design, coefficients, asked.spread)
 
 
 def privacy_attribute(

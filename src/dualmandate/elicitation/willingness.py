@@ -27,7 +27,7 @@ Shape = Literal["interval", "outside an interval", "whole line"]
 
 
 @dataclass(frozen=True, eq=False)
-class Estimates:
+class ParameterEstimates:
     """What an estimator found.
 
     `covariance` is the sandwich H⁻¹(Σ g_c g_cᵀ)H⁻¹ of the log likelihood's Hessian H and its gradients g_c summed in
@@ -91,7 +91,7 @@ class ConfidenceSet:
 
 
 def willingness_to_pay(
-    estimates: Estimates, attribute: str, price: str, *, method: Method = "delta", level: float = 0.95
+    estimates: ParameterEstimates, attribute: str, price: str, *, method: Method = "delta", level: float = 0.95
 ) -> Willingness:
     """What one more unit of an attribute is worth, in the price's unit: −β_attribute/β_price.
 
@@ -166,7 +166,7 @@ def simulated_interval(
     return float(low), float(high)
 
 
-def willingness_correlation(estimates: Estimates, first: str, second: str, price: str) -> float:
+def willingness_correlation(estimates: ParameterEstimates, first: str, second: str, price: str) -> float:
     """How far the errors of two willingnesses to pay go together, from −1 to 1, by the delta method.
 
     Both are divided by the same coefficient: for w_j = −β_j/β_p the gradient is −1/β_p at β_j and −w_j/β_p at β_p.
@@ -250,7 +250,7 @@ class Taste:
     share_positive: float  # of people
 
 
-def taste_of(estimates: Estimates, name: str) -> Taste:
+def taste_of(estimates: ParameterEstimates, name: str) -> Taste:
     """The distribution of a coefficient ("epsilon", "willingness to pay for epsilon", "scale"), errors by delta method.
 
     Normal with mean m and standard deviation s: just that. Lognormal with m and s of the logarithm: mean e^(m + s²/2),
@@ -278,7 +278,7 @@ def taste_of(estimates: Estimates, name: str) -> Taste:
     return Taste(mean, error, wide, estimates.standard_error(spread), mean, share)
 
 
-def _lognormal(estimates: Estimates, subject: str, sign: float) -> Taste:
+def _lognormal(estimates: ParameterEstimates, subject: str, sign: float) -> Taste:
     (m, s), covariance = estimates.joint((f"mean of log {subject}", f"standard deviation of log {subject}"))
     mean, ratio = math.exp(m + s**2 / 2), math.sqrt(math.expm1(s**2))
     of_mean = np.array([mean, s * mean])

@@ -43,15 +43,12 @@ class EnvelopeCurves:
         return self.members[self._index(loss)]
 
     def values(self, loss: float, measure: Measure) -> NDArray[np.float64]:
-        """Errors of the best member."""
         return np.array(list(self.best(loss).table_losses(loss, measure).values()))
 
     def slopes(self, loss: float, measure: Measure) -> NDArray[np.float64]:
-        """Slopes of the best member."""
         return np.array(list(self.best(loss).table_slopes(loss, measure).values()))
 
     def curvatures(self, loss: float, measure: Measure) -> NDArray[np.float64]:
-        """Curvatures of the best member."""
         best = self.best(loss)
         if isinstance(best, CurveFrontier):
             return np.array(list(best.table_curvatures(loss, measure).values()))
@@ -73,11 +70,9 @@ class EnvelopeCurves:
         )
 
     def technology(self, loss: float) -> str:
-        """The technology of the best member."""
         return self.best(loss).technology(loss)
 
     def allocation(self, loss: float) -> dict[str, float]:
-        """The allocation of the best member."""
         return self.best(loss).allocation(loss)
 
     @cached_property
@@ -141,21 +136,17 @@ class GuessCurves:
     errors: Mapping[Measure, NDArray[np.float64]]
 
     def values(self, loss: float, measure: Measure) -> NDArray[np.float64]:
-        """The errors of the guess."""
         del loss
         return self.errors[measure]
 
     def slopes(self, loss: float, measure: Measure) -> NDArray[np.float64]:
-        """Zero."""
         del loss
         return np.zeros_like(self.errors[measure])
 
     def curvatures(self, loss: float, measure: Measure) -> NDArray[np.float64]:
-        """Zero."""
         return self.slopes(loss, measure)
 
     def inverse(self, expected_squared_error: float) -> float | None:
-        """0 where the guess is good enough; refused where it is not."""
         reached = math.fsum(self.errors["squared"])
         if expected_squared_error < reached:
             raise InvalidLoss(
@@ -166,12 +157,10 @@ class GuessCurves:
         return 0.0
 
     def technology(self, loss: float) -> str:
-        """Nothing is measured."""
         del loss
         return "public guess"
 
     def allocation(self, loss: float) -> dict[str, float]:
-        """Nothing is spent."""
         del loss
         return {"all": 0.0}
 

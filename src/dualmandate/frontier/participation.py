@@ -33,7 +33,7 @@ LARGEST_EXPONENT = 300.0  # e^600 is still a float
 _FOLDED = 2 / math.pi  # (E|z|)² of a standard normal
 
 
-class Response(Protocol):
+class ParticipationResponse(Protocol):
     """How many people take part at a privacy loss: weights 1/r ≥ 1, which grow with the loss."""
 
     def weight(self, loss: float) -> float:
@@ -73,11 +73,9 @@ class ExponentialResponse:
         return math.exp(min(self.decline * loss, LARGEST_EXPONENT)) / self.rate_without_loss
 
     def slope(self, loss: float) -> float:
-        """γ/r."""
         return self.decline * self.weight(loss)
 
     def curvature(self, loss: float) -> float:
-        """γ²/r."""
         return self.decline**2 * self.weight(loss)
 
 
@@ -94,7 +92,7 @@ class ParticipationCurves:
     """Curves of a frontier whose data come from those who still take part; level beyond the peak."""
 
     frontier: Frontier
-    response: Response
+    response: ParticipationResponse
     totals: tuple[TableTotals, ...]  # in the order of the tables
     weights: TableWeights
 
@@ -103,13 +101,11 @@ class ParticipationCurves:
         return self._unbounded(self._used(loss), measure)
 
     def slopes(self, loss: float, measure: Measure) -> NDArray[np.float64]:
-        """Slopes of each table; 0 beyond the peak."""
         if loss > self._end:
             return np.zeros(len(self.totals))
         return self._unbounded_slopes(loss, measure)
 
     def curvatures(self, loss: float, measure: Measure) -> NDArray[np.float64]:
-        """Curvatures of each table; 0 beyond the peak."""
         if loss > self._end:
             return np.zeros(len(self.totals))
         if measure == "absolute":
@@ -134,11 +130,9 @@ class ParticipationCurves:
         return None
 
     def technology(self, loss: float) -> str:
-        """The technology of the frontier below."""
         return self.frontier.technology(self._used(loss))
 
     def allocation(self, loss: float) -> dict[str, float]:
-        """What the frontier below spends; never more than at the peak."""
         return self.frontier.allocation(self._used(loss))
 
     @cached_property
@@ -224,7 +218,7 @@ class ParticipationCurves:
 
 def with_participation(
     frontier: Frontier,
-    response: Response,
+    response: ParticipationResponse,
     totals: Mapping[str, TableTotals],
     *,
     values: Mapping[str, float] | None = None,

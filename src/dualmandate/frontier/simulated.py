@@ -31,7 +31,7 @@ from dualmandate.workload import Workload
 if TYPE_CHECKING:
     from scipy.interpolate import PchipInterpolator
 
-Release = Callable[[float, Histogram, np.random.Generator], NDArray[np.float64]]
+ReleaseChain = Callable[[float, Histogram, np.random.Generator], NDArray[np.float64]]
 """A chain from a loss, a public histogram and randomness to the answers of a workload, shape (query_count,)."""
 
 
@@ -89,11 +89,9 @@ class SimulatedCurves:
         return np.stack([middle * np.exp(-np.array(at)), middle * np.exp(np.array(at))], axis=1)
 
     def values(self, loss: float, measure: Measure) -> NDArray[np.float64]:
-        """Errors of each table."""
         return np.exp(self._logs(loss, measure)[0])
 
     def slopes(self, loss: float, measure: Measure) -> NDArray[np.float64]:
-        """Slopes of each table; ≤ 0."""
         level, elasticity, _ = self._logs(loss, measure)
         return np.exp(level) * elasticity / loss
 
@@ -103,17 +101,14 @@ class SimulatedCurves:
         return np.exp(level) * (bend + elasticity * (elasticity - 1.0)) / loss**2
 
     def inverse(self, expected_squared_error: float) -> float | None:
-        """No closed form."""
         del expected_squared_error
         return None
 
     def technology(self, loss: float) -> str:
-        """The chain that was simulated."""
         del loss
         return self.name
 
     def allocation(self, loss: float) -> dict[str, float]:
-        """The chain spends the whole loss."""
         return {"all": loss}
 
     def _logs(
@@ -137,7 +132,7 @@ class SimulatedCurves:
 
 
 def simulated(
-    release: Release,
+    release: ReleaseChain,
     workload: Workload,
     *,
     histogram: Histogram,
@@ -159,7 +154,7 @@ def simulated(
 
 
 def simulated_numbers(
-    release: Release,
+    release: ReleaseChain,
     truth: NDArray[np.float64],
     query_counts: Mapping[str, int],
     *,
@@ -190,7 +185,7 @@ def simulated_numbers(
 
 
 def _measure_at(
-    release: Release,
+    release: ReleaseChain,
     loss: float,
     histogram: Histogram,
     *,
@@ -278,7 +273,6 @@ class FormulaGrant:
     name: str = "grants"
 
     def allocation(self, numbers: NDArray[np.float64], /) -> NDArray[np.float64]:
-        """USD to each place; negative counts ask for nothing where there is a threshold."""
         rates = np.asarray(self.per_head, dtype=np.float64)
         if numbers.shape != rates.shape:
             raise InvalidWorkload(
@@ -293,7 +287,7 @@ class FormulaGrant:
 
 def decision_frontier(
     decision: Decision,
-    release: Release,
+    release: ReleaseChain,
     workload: Workload,
     *,
     histogram: Histogram,
@@ -321,7 +315,7 @@ def decision_frontier(
     )
 
 
-def noisy_answers(production: Production) -> Release:
+def noisy_answers(production: Production) -> ReleaseChain:
     """The plain chain: a technology's noisy answers, with nothing done to them."""
 
     def release(loss: float, histogram: Histogram, generator: np.random.Generator) -> NDArray[np.float64]:

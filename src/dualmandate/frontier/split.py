@@ -94,7 +94,6 @@ class SplitCurves:
         return math.fsum(group.weights.total(group.frontier, spent) for group, spent in split_losses)
 
     def values(self, loss: float, measure: Measure) -> NDArray[np.float64]:
-        """Errors of each table at its group's share of the loss."""
         spent = self.best(loss).losses.tolist()
         parts = [group.frontier.table_losses(l_g, measure) for group, l_g in zip(self.groups, spent, strict=True)]
         return np.array([value for part in parts for value in part.values()])
@@ -108,22 +107,18 @@ class SplitCurves:
         return np.array(numbers)
 
     def curvatures(self, loss: float, measure: Measure) -> NDArray[np.float64]:
-        """Derivatives of the slopes, as the split moves."""
         return derivative(lambda at: self.slopes(at, measure), loss)
 
     def inverse(self, expected_squared_error: float) -> float | None:
-        """No closed form."""
         del expected_squared_error
         return None
 
     def technology(self, loss: float) -> str:
-        """The technology of each group, where they differ."""
         spent = self.best(loss).losses.tolist()
         used = [group.frontier.technology(l_g) for group, l_g in zip(self.groups, spent, strict=True)]
         return used[0] if len(set(used)) == 1 else ", ".join(dict.fromkeys(used))
 
     def allocation(self, loss: float) -> dict[str, float]:
-        """The loss spent on each group."""
         return dict(zip((group.name for group in self.groups), self.best(loss).losses.tolist(), strict=True))
 
     @cached_property
@@ -240,29 +235,23 @@ class StatedCurves:
     shares: tuple[float, ...]  # s_g > 0, in the order of the groups; sum to 1
 
     def values(self, loss: float, measure: Measure) -> NDArray[np.float64]:
-        """Errors of each table at its group's share of the loss."""
         return self._listed(lambda group, share: group.table_losses(share * loss, measure), power=0)
 
     def slopes(self, loss: float, measure: Measure) -> NDArray[np.float64]:
-        """Slopes of each table in its group's loss, times the group's share of one more unit."""
         return self._listed(lambda group, share: group.table_slopes(share * loss, measure), power=1)
 
     def curvatures(self, loss: float, measure: Measure) -> NDArray[np.float64]:
-        """Second derivatives: those of the group, times its share squared."""
         return self._listed(lambda group, share: group.table_curvatures(share * loss, measure), power=2)
 
     def inverse(self, expected_squared_error: float) -> float | None:
-        """No closed form."""
         del expected_squared_error
         return None
 
     def technology(self, loss: float) -> str:
-        """The technology of each group, where they differ."""
         used = [group.technology(share * loss) for group, share in zip(self.groups.values(), self.shares, strict=True)]
         return ", ".join(dict.fromkeys(used))
 
     def allocation(self, loss: float) -> dict[str, float]:
-        """The loss spent on each group."""
         return {name: share * loss for name, share in zip(self.groups, self.shares, strict=True)}
 
     def _listed(self, asked: _TableCurve, *, power: int) -> NDArray[np.float64]:

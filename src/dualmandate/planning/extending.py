@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from dualmandate.choice import (
+    BudgetPath,
     Candidate,
     Choice,
-    Horizon,
+    DisclosureHorizon,
     Limits,
-    Offering,
-    Path,
+    TableSelection,
     budget_path,
     choose_tables,
 )
@@ -104,12 +104,12 @@ class Extending:
             if before:
                 yield ExistingError(outcome.table, outcome.unit, before, outcome.root_mean_squared_error)
 
-    def _path(self) -> Path | None:
+    def _path(self) -> BudgetPath | None:
         table = self.program.file.horizon
         if table is None:
             return None
         with self.program.document.at("horizon"):
-            horizon = Horizon(float(table.disclosure_after_years or math.inf), float(table.discount_factor))
+            horizon = DisclosureHorizon(float(table.disclosure_after_years or math.inf), float(table.discount_factor))
             return budget_path(
                 self.frontier,
                 self.program.welfare,
@@ -147,7 +147,7 @@ class Extending:
             )
         return amount
 
-    def _offering(self) -> Offering | None:
+    def _offering(self) -> TableSelection | None:
         candidates = [
             candidate
             for position, asked in enumerate(self.program.file.workload)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from dualmandate.choice import Offering, Path
+from dualmandate.choice import BudgetPath, TableSelection
 from dualmandate.choice.markets import Institution
 
 
@@ -48,9 +48,9 @@ class Extensions:
     """The optional parts of a plan."""
 
     participation: Responding | None = None
-    offering: Offering | None = None
+    offering: TableSelection | None = None
     no_offering: str = ""  # why tables cannot be priced, where the program asks for it
-    path: Path | None = None
+    path: BudgetPath | None = None
     markets: tuple[Institution, ...] = ()
     existing: tuple[ExistingError, ...] = ()
 

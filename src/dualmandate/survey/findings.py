@@ -21,7 +21,7 @@ from dualmandate.elicitation.conditional_logit import MOST_STEPS, conditional_lo
 from dualmandate.elicitation.contingent import contingent_valuation, turnbull
 from dualmandate.elicitation.mixed_logit import mixed_logit
 from dualmandate.elicitation.willingness import (
-    Estimates,
+    ParameterEstimates,
     Willingness,
     critical_value,
     in_words,
@@ -44,7 +44,7 @@ _CLUSTERED = ", errors clustered by respondent"
 
 
 @dataclass(frozen=True)
-class Found:
+class Finding:
     """A cost or a value with its interval, as a program states it."""
 
     key: str  # in a program file
@@ -65,14 +65,14 @@ class Worth:
 
 
 @dataclass(frozen=True, eq=False)
-class Findings:
+class SurveyFindings:
     """What one survey says."""
 
     survey: Survey
     model: str  # how it was estimated, in words
     respondents: int
-    estimates: Estimates
-    found: tuple[Found, ...]
+    estimates: ParameterEstimates
+    found: tuple[Finding, ...]
     worths: tuple[Worth, ...] = ()
     notes: tuple[str, ...] = ()
     correlation: float | None = None  # of the errors of the two numbers that were found
@@ -100,7 +100,7 @@ def scaled(found: Willingness, factor: float) -> Willingness:
     )
 
 
-def found_of(
+def finding_of(
     survey: Survey,
     key: str,
     worth: Willingness,
@@ -109,7 +109,7 @@ def found_of(
     time_base: str | None,
     place: KeyPath,
     unit: str | None = None,
-) -> Found:
+) -> Finding:
     """A willingness to pay as a number of a program; refused where people are glad of a loss or an error."""
     form, word = survey.file.report.information_utility, survey.units.singular
     stated = unit or f"USD per {word}" + (" per epsilon" if form == "linear" else "")
@@ -127,10 +127,10 @@ def found_of(
         number = Calibrated(
             worth.estimate, stated, f"{survey.name}: {source}", time_base, standard_error=worth.standard_error
         )
-    return Found(key, number, worth.interval, worth.level, worth.method, of, place)
+    return Finding(key, number, worth.interval, worth.level, worth.method, of, place)
 
 
-def bid_findings(survey: Survey, progress: Progress) -> Findings:
+def bid_findings(survey: Survey, progress: Progress) -> SurveyFindings:
     """What people would pay to have a privacy loss lowered, from their answers to bids."""
     progress("reading the answers")
     answers, table, document = read_answers(survey.document, survey.source()), survey.file.survey, survey.document
@@ -159,14 +159,14 @@ def bid_findings(survey: Survey, progress: Progress) -> Findings:
     asked = f"contingent valuation, {bids.people:,} respondents; {words}"
     factor = usd / float(high - low)
     base = scenario.time_base or survey.file.report.time_base
-    cost = found_of(
+    cost = finding_of(
         survey, MEAN_COST, scaled(paid, factor), source=asked, time_base=base, place=("scenario", "epsilon")
     )
     low_bound = (
         f"Turnbull's lower bound of what they would pay, whatever its distribution: {bound.lower_bound:,.4g} "
         f"{scenario.unit} (standard error {bound.standard_error:,.2g}); it does not enter the estimate."
     )
-    return Findings(survey, words, bids.people, valuation.estimates, (cost,), notes=(low_bound,))
+    return SurveyFindings(survey, words, bids.people, valuation.estimates, (cost,), notes=(low_bound,))
 
 
 def _scenario_prior(survey: Survey) -> float | None:
@@ -227,7 +227,7 @@ def _refuse(wrong: NDArray[np.bool_], answers: Answers, key: KeyPath, what: str)
         )
 
 
-def choice_findings(survey: Survey, progress: Progress) -> Findings:
+def choice_findings(survey: Survey, progress: Progress) -> SurveyFindings:
     """Tastes from choices among alternatives, and what they are worth in money."""
     progress("reading the answers")
     answers = read_answers(survey.document, survey.source())
@@ -253,7 +253,7 @@ def choice_findings(survey: Survey, progress: Progress) -> Findings:
     correlation = _correlation(survey, estimates, found, worths)
     if all(each.role != "privacy loss" for each in survey.file.attributes.values()):
         notes.append("No attribute is a privacy loss: nothing here prices epsilon, so no [preferences] follow from it.")
-    return Findings(survey, words, data.people, estimates, found, worths, tuple(notes), correlation)
+    return SurveyFindings(survey, words, data.people, estimates, found, worths, tuple(notes), correlation)
 
 
 def _choice_data(survey: Survey, answers: Answers) -> ChoiceData:
@@ -326,7 +326,7 @@ def _regressor(survey: Survey, name: str, attribute: SurveyAttribute, answers: A
         return np.asarray(cost_per_parameter(form, column, prior), dtype=np.float64)
 
 
-def _mixed(survey: Survey, data: ChoiceData, price: str, progress: Progress) -> tuple[Estimates, str]:
+def _mixed(survey: Survey, data: ChoiceData, price: str, progress: Progress) -> tuple[ParameterEstimates, str]:
     model = survey.file.model
     random = {name: "lognormal" if name == price else "normal" for name in model.random}
     if model.space == "preference" and price in random:
@@ -348,7 +348,7 @@ def _mixed(survey: Survey, data: ChoiceData, price: str, progress: Progress) -> 
     return estimates, f"mixed logit in {model.space} space with {model.draws:,} draws, random {', '.join(model.random)}"
 
 
-def _priced(survey: Survey, worths: tuple[Worth, ...], asked: str, notes: list[str]) -> list[Found]:
+def _priced(survey: Survey, worths: tuple[Worth, ...], asked: str, notes: list[str]) -> list[Finding]:
     """The cost of privacy loss and the price of accuracy, where the survey asked for them."""
     found = []
     _, paid = _of_role(survey, "price")
@@ -359,7 +359,7 @@ def _priced(survey: Survey, worths: tuple[Worth, ...], asked: str, notes: list[s
             continue
         avoided = scaled(worth.amount, -1.0)
         if attribute.role == "privacy loss":
-            found.append(found_of(survey, MEAN_COST, avoided, source=asked, time_base=base, place=place))
+            found.append(finding_of(survey, MEAN_COST, avoided, source=asked, time_base=base, place=place))
             continue
         key, unit = _accuracy_key(survey, worth.attribute, attribute)
         report = survey.file.report
@@ -375,7 +375,7 @@ def _priced(survey: Survey, worths: tuple[Worth, ...], asked: str, notes: list[s
         if number.standard_error is not None:
             total = _widened(total, float(number.standard_error / number.value))
         source = f"{asked}; {people:,.10g} people, {report.numbers:,} numbers"
-        found.append(found_of(survey, key, total, source=source, time_base=base, place=place, unit=unit))
+        found.append(finding_of(survey, key, total, source=source, time_base=base, place=place, unit=unit))
     return found
 
 
@@ -392,7 +392,7 @@ def _widened(total: Willingness, relative: float) -> Willingness:
 
 
 def _correlation(
-    survey: Survey, estimates: Estimates, found: tuple[Found, ...], worths: tuple[Worth, ...]
+    survey: Survey, estimates: ParameterEstimates, found: tuple[Finding, ...], worths: tuple[Worth, ...]
 ) -> float | None:
     """How far the errors of the cost and of the price of accuracy go together: both are divided by the same price."""
     if len(found) < 2:
@@ -414,7 +414,7 @@ def _correlation(
     return correlation
 
 
-def _worths(survey: Survey, estimates: Estimates) -> tuple[Worth, ...]:
+def _worths(survey: Survey, estimates: ParameterEstimates) -> tuple[Worth, ...]:
     """What one more unit of each attribute but the price is worth to one respondent, USD."""
     price, paid = _of_role(survey, "price")
     assert paid.unit is not None
@@ -423,7 +423,7 @@ def _worths(survey: Survey, estimates: Estimates) -> tuple[Worth, ...]:
     return tuple(Worth(name, scaled(_worth(survey, estimates, name, price), usd)) for name in names)
 
 
-def _worth(survey: Survey, estimates: Estimates, name: str, price: str) -> Willingness:
+def _worth(survey: Survey, estimates: ParameterEstimates, name: str, price: str) -> Willingness:
     """What one more unit of an attribute is worth, in the price's money; refused where it has no bound."""
     model = survey.file.model
     with survey.document.at("attributes", price):

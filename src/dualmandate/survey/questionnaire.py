@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from dualmandate.elicitation.coding import BeliefScale, cost_per_parameter
 from dualmandate.elicitation.design import CUBE_ROOT, Precision
 from dualmandate.elicitation.questionnaire import (
-    Asked,
-    Columns,
+    AnswerColumns,
     Questionnaire,
+    QuestionnairePlan,
     ShownAttribute,
     accuracy_attribute,
     amount,
@@ -27,7 +27,7 @@ UNCERTAINTY, SPREAD, WITHIN, CONFIDENCE = 0.5, 1.0, 0.2, 0.95  # where the file 
 
 
 @dataclass(frozen=True, eq=False)
-class Asking:
+class SurveyQuestionnaire:
     """A questionnaire that can be handed out. All of it is public: nobody has answered yet."""
 
     survey: Survey
@@ -94,7 +94,7 @@ class Asking:
         }
 
 
-def asking_of(survey: Survey) -> Asking:
+def survey_questionnaire(survey: Survey) -> SurveyQuestionnaire:
     """The questionnaire of a survey file, designed; refused where the file does not say what to ask."""
     table, document = survey.file.questionnaire, survey.document
     if table is None:
@@ -126,7 +126,7 @@ def asking_of(survey: Survey) -> Asking:
             table.title,
             shown,
             _asked(table),
-            columns=Columns(
+            columns=AnswerColumns(
                 columns.respondent or "id",
                 columns.task or "task",
                 columns.alternative or "alternative",
@@ -136,7 +136,7 @@ def asking_of(survey: Survey) -> Asking:
         precision = Precision(
             _float(table.within, WITHIN), _float(table.confidence, CONFIDENCE), _float(table.elasticity, CUBE_ROOT)
         )
-    return Asking(survey, made, precision)
+    return SurveyQuestionnaire(survey, made, precision)
 
 
 def belief_scale(attribute: SurveyAttribute) -> BeliefScale:
@@ -145,8 +145,8 @@ def belief_scale(attribute: SurveyAttribute) -> BeliefScale:
     return BeliefScale(float(attribute.prior), Secret(attribute.secret), Neighbors(attribute.neighbors))
 
 
-def _asked(table: QuestionnaireTable) -> Asked:
-    return Asked(
+def _asked(table: QuestionnaireTable) -> QuestionnairePlan:
+    return QuestionnairePlan(
         expected={name: float(value) for name, value in table.expected.items()},
         choice_noise=float(table.choice_noise),
         tasks=table.tasks,

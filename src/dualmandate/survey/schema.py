@@ -31,6 +31,22 @@ _COLUMNS = {  # what a kind of survey must name, and what else it may name
     "double-bounded": (("respondent", "bid", "answer", "second_bid", "second_answer"), ("positive",)),
     "likert": (("items",), ("respondent",)),
 }
+_TABLES = {  # which kinds need a table: why, what to write, what the others lack, what to do with it there
+    "attributes": (
+        ("choice",),
+        "alternatives differ in something",
+        "write [attributes.price] and others",
+        "shows no alternatives",
+        "leave them out",
+    ),
+    "scenario": (
+        _BOUNDED,
+        "a bid is for something",
+        "write [scenario] with epsilon = …",
+        "has no bids",
+        "leave it out",
+    ),
+}
 Priced = Literal[
     "mean_disclosure_cost", "price_of_misallocation", "price_of_squared_misallocation", "value_of_accuracy"
 ]
@@ -369,42 +385,19 @@ class SurveyFile(BaseModel):
 
     @model_validator(mode="after")
     def _fits_its_kind(self) -> Self:
+        # Not a union of kinds: a table or a column of another kind is told so, and not that it is unknown.
         kind = self.survey.kind
-        if kind == "choice" and not self.attributes:
-            raise lacking("attributes", "alternatives differ in something", "write [attributes.price] and others")
-        if kind != "choice" and self.attributes:
-            raise refused(f"a survey of kind '{kind}' shows no alternatives", "leave them out", key="attributes")
-        if kind in _BOUNDED and self.scenario is None:
-            raise lacking("scenario", "a bid is for something", "write [scenario] with epsilon = …")
-        if kind not in _BOUNDED and self.scenario is not None:
-            raise refused(f"a survey of kind '{kind}' has no bids", "leave it out", key="scenario")
-        if kind == "choice":
-            self._check_roles()
-        for name in self.prior:
-            if name not in get_args(Priced):
-                raise refused(
-                    "a prior belongs to a number that is estimated",
-                    f"use {', '.join(get_args(Priced))}",
-                    key=("prior", name),
-                )
-        for position, source in enumerate(self.source):
-            if source.estimate is not None and source.of not in self.prior:
-                raise lacking(
-                    ("prior", source.of),
-                    "evidence is pooled with what was believed before",
-                    f"write [prior.{source.of}] with center, spread, between and source",
-                )
-            if source.survey is not None and not self.prior:
-                raise lacking(
-                    ("prior", "mean_disclosure_cost"),
-                    "evidence is pooled with what was believed before",
-                    "write [prior.mean_disclosure_cost] with center, spread, between and source",
-                )
-            if source.survey is not None and kind == "likert":
-                raise refused("opinions cannot be pooled with prices", "leave it out", key=("source", position))
+        for key, (kinds, why, write, lacks, leave) in _TABLES.items():
+            if kind in kinds and not getattr(self, key):
+                raise lacking(key, why, write)
+            if kind not in kinds and getattr(self, key):
+                raise refused(f"a survey of kind '{kind}' {lacks}", leave, key=key)
         return self
 
-    def _check_roles(self) -> None:
+    @model_validator(mode="after")
+    def _roles_of_attributes(self) -> Self:
+        if self.survey.kind != "choice":
+            return self
         for role in ("price", "privacy loss", "accuracy"):
             named = [name for name, attribute in self.attributes.items() if attribute.role == role]
             if role == "price" and not named:
@@ -422,3 +415,22 @@ class SurveyFile(BaseModel):
                 raise refused(
                     "there is no such attribute", f"use {', '.join(self.attributes)}", key=("model", "random", position)
                 )
+        return self
+
+    @model_validator(mode="after")
+    def _evidence_is_pooled(self) -> Self:
+        for name in self.prior:
+            if name not in get_args(Priced):
+                allowed = ", ".join(get_args(Priced))
+                raise refused("a prior belongs to a number that is estimated", f"use {allowed}", key=("prior", name))
+        for position, source in enumerate(self.source):
+            needed = source.of if source.survey is None else "mean_disclosure_cost"
+            if needed not in self.prior and (source.survey is None or not self.prior):
+                raise lacking(
+                    ("prior", needed),
+                    "evidence is pooled with what was believed before",
+                    f"write [prior.{needed}] with center, spread, between and source",
+                )
+            if source.survey is not None and self.survey.kind == "likert":
+                raise refused("opinions cannot be pooled with prices", "leave it out", key=("source", position))
+        return self

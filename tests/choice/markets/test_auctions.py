@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dualmandate.choice.markets import QUALITY, Sale, Study, fair_query, min_cost_auction
+from dualmandate.choice.markets import QUALITY, CompensatedStudy, Sale, fair_query, min_cost_auction
 from dualmandate.errors import ConflictingLimits, InvalidPreferences
 
 COSTS = (1.0, 2.0, 3.0, 4.0, 10.0, 20.0)
 Auction = Callable[[Sequence[float]], Sale]
-REFERENCE = Study(harm=1_000, target_error=0.05, failure_probability=0.05)
+REFERENCE = CompensatedStudy(harm=1_000, target_error=0.05, failure_probability=0.05)
 
 
 def test_min_cost_auction_by_hand() -> None:
@@ -123,7 +123,7 @@ def test_people_and_budget_at_an_epsilon(epsilon: float, participants: int, cost
 @given(st.floats(1e-4, 1.0), st.floats(0.02, 0.3), st.floats(0.01, 0.3))
 @settings(max_examples=60, deadline=None)
 def test_the_smallest_epsilon_for_so_many_people(epsilon: float, error: float, failure: float) -> None:
-    study = Study(1.0, error, failure)
+    study = CompensatedStudy(1.0, error, failure)
     people = study.participants(epsilon)
     needed = study.least_epsilon(people)
     assert needed <= epsilon * (1 + 1e-12)
@@ -133,7 +133,7 @@ def test_the_smallest_epsilon_for_so_many_people(epsilon: float, error: float, f
 
 @pytest.mark.parametrize("recruiting", [0.0, 0.3, 8.0])
 def test_the_cheapest_study_by_brute_force(recruiting: float) -> None:
-    study = Study(harm=40, target_error=0.2, failure_probability=0.1, recruiting=recruiting)
+    study = CompensatedStudy(harm=40, target_error=0.2, failure_probability=0.1, recruiting=recruiting)
     people = 6_000
     designs = [study.with_participants(n) for n in range(study.least_participants, people + 1)]
     cheapest = min(designs, key=lambda design: design.cost)
@@ -151,7 +151,7 @@ def test_the_cheapest_study_by_brute_force(recruiting: float) -> None:
 
 def test_the_promise_holds_in_simulation() -> None:
     """Estimates of a proportion miss the target less often than the bound says."""
-    study = Study(harm=1, target_error=0.1, failure_probability=0.1)
+    study = CompensatedStudy(harm=1, target_error=0.1, failure_probability=0.1)
     people = 5_000
     epsilon = study.least_epsilon(people)
     generator = np.random.default_rng(3)
@@ -167,4 +167,4 @@ def test_refusals_hsu() -> None:
         REFERENCE.participants(1e-14)
     for broken in ((0.0, 0.05, 0.05), (1.0, 1.5, 0.05), (1.0, 0.05, 0.0)):
         with pytest.raises(InvalidPreferences):
-            Study(*broken)
+            CompensatedStudy(*broken)

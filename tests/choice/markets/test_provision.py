@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from dualmandate.choice.markets import (
     QUALITY,
-    Distribution,
+    AmountDistribution,
     GroupedAmounts,
     LognormalAmounts,
     Monopoly,
@@ -22,7 +22,7 @@ from dualmandate.choice.markets import (
 )
 from dualmandate.errors import InvalidPreferences
 
-AMOUNTS: dict[str, Distribution] = {
+AMOUNTS: dict[str, AmountDistribution] = {
     "uniform": UniformAmounts(0.2, 3.0),
     "lognormal": LognormalAmounts(2.0, 0.8),
     "grouped": GroupedAmounts((5.0, 0.5, 1.0), (0.2, 0.5, 0.3)),

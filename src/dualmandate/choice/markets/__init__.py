@@ -1,25 +1,37 @@
 """Markets for privacy and accuracy: studies that pay, auctions, private providers and monopolists, beside a planner."""
 
-from dualmandate.choice.markets.auctions import QUALITY, Design, Sale, Study, fair_query, min_cost_auction
+from dualmandate.choice.markets.auctions import (
+    QUALITY,
+    CompensatedStudy,
+    Sale,
+    StudyDesign,
+    fair_query,
+    min_cost_auction,
+)
 from dualmandate.choice.markets.comparison import Institution, Market, OnePrice, compare_markets, cost_distribution
-from dualmandate.choice.markets.distributions import Distribution, GroupedAmounts, LognormalAmounts, UniformAmounts
-from dualmandate.choice.markets.provision import EVEN_TASTES, Monopoly, Provided, Provision, in_order
+from dualmandate.choice.markets.distributions import (
+    AmountDistribution,
+    GroupedAmounts,
+    LognormalAmounts,
+    UniformAmounts,
+)
+from dualmandate.choice.markets.provision import EVEN_TASTES, Monopoly, Provision, ProvisionOutcome, in_order
 
 __all__ = [
     "EVEN_TASTES",
     "QUALITY",
-    "Design",
-    "Distribution",
+    "AmountDistribution",
+    "CompensatedStudy",
     "GroupedAmounts",
     "Institution",
     "LognormalAmounts",
     "Market",
     "Monopoly",
     "OnePrice",
-    "Provided",
     "Provision",
+    "ProvisionOutcome",
     "Sale",
-    "Study",
+    "StudyDesign",
     "UniformAmounts",
     "compare_markets",
     "cost_distribution",

@@ -123,7 +123,7 @@ def _ranked(costs: Sequence[float]) -> list[int]:
 
 
 @dataclass(frozen=True)
-class Design:
+class StudyDesign:
     """How a study is run: at which privacy loss, with how many people, and what it pays."""
 
     epsilon: float
@@ -133,7 +133,7 @@ class Design:
 
 
 @dataclass(frozen=True)
-class Study:
+class CompensatedStudy:
     """A proportion to be estimated, and what its participants must be paid."""
 
     harm: float  # E, USD: expected harm of one whose record is not used
@@ -196,16 +196,16 @@ class Study:
             low, high = (middle, high) if self.failure(epsilon, middle) > self.failure_probability else (low, middle)
         return high
 
-    def design(self, epsilon: float, participants: int) -> Design:
+    def design(self, epsilon: float, participants: int) -> StudyDesign:
         """What such a study pays."""
         payment = self.payment(epsilon)
-        return Design(epsilon, participants, payment, (payment + self.recruiting) * participants)
+        return StudyDesign(epsilon, participants, payment, (payment + self.recruiting) * participants)
 
-    def with_participants(self, participants: int) -> Design:
+    def with_participants(self, participants: int) -> StudyDesign:
         """The cheapest study with exactly so many people: at the smallest ε that is accurate enough."""
         return self.design(self.least_epsilon(participants), participants)
 
-    def cheapest(self, population: int) -> Design:
+    def cheapest(self, population: int) -> StudyDesign:
         """The cheapest study with at most `population` people: all, unless recruiting costs more than it saves."""
         low, high = self.least_participants, population
         self.least_epsilon(population)
@@ -218,7 +218,7 @@ class Study:
                 low = left
         return min((self.with_participants(n) for n in range(low, high + 1)), key=lambda design: design.cost)
 
-    def feasible(self, budget: float, population: int) -> tuple[Design, Design] | None:
+    def feasible(self, budget: float, population: int) -> tuple[StudyDesign, StudyDesign] | None:
         """The smallest and the largest study that a budget pays for; None where it pays for none.
 
         Everything between them is feasible too: the cost of a study falls and then rises with its size.

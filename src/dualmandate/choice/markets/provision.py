@@ -34,7 +34,7 @@ from itertools import pairwise
 import numpy as np
 
 from dualmandate.choice.markets.auctions import QUALITY
-from dualmandate.choice.markets.distributions import Distribution, UniformAmounts
+from dualmandate.choice.markets.distributions import AmountDistribution, UniformAmounts
 from dualmandate.errors import InvalidPreferences
 
 EVEN_TASTES = UniformAmounts(0.0, 1.0)
@@ -48,7 +48,7 @@ ORDER = 1e-9  # accuracies this near are equal
 class Monopoly:
     """How much of the value of accuracy a monopolist can take, and from how many users."""
 
-    tastes: Distribution = EVEN_TASTES
+    tastes: AmountDistribution = EVEN_TASTES
 
     @property
     def served(self) -> float:
@@ -76,7 +76,7 @@ class Monopoly:
 
 
 @dataclass(frozen=True)
-class Provided:
+class ProvisionOutcome:
     """What one institution provides: accuracy, at which ε, from which share of people, for what."""
 
     institution: str
@@ -92,7 +92,7 @@ class Provision:
     """The market for one count: people with costs, and users who value its accuracy."""
 
     population: float  # N
-    costs: Distribution  # USD per person per unit of ε
+    costs: AmountDistribution  # USD per person per unit of ε
     total_value: float  # Σ η, USD per unit of accuracy
     largest_value: float  # max η, USD per unit of accuracy
 
@@ -124,7 +124,7 @@ class Provision:
         """C_everybody, USD."""
         return self.costs.mean / (1 - share)
 
-    def outcomes(self) -> tuple[Provided, ...]:
+    def outcomes(self) -> tuple[ProvisionOutcome, ...]:
         """What each institution provides, the least accurate by theory first."""
         return (
             self._provided("private provider, one price", self.largest_value, "auction"),
@@ -160,11 +160,11 @@ class Provision:
         rest = 1 - share
         return self.costs.quantile(share) / rest + self.costs.below(share) / rest**2
 
-    def _provided(self, institution: str, value: float, cost: str) -> Provided:
+    def _provided(self, institution: str, value: float, cost: str) -> ProvisionOutcome:
         share = self.best_share(value, cost)
         accuracy = self.accuracy(share)
         paid = self.sellers_cost(share) if "personal" in institution or "planner" in institution else None
-        return Provided(
+        return ProvisionOutcome(
             institution=institution,
             accuracy=accuracy,
             epsilon=self.epsilon(share),
@@ -174,7 +174,7 @@ class Provision:
         )
 
 
-def in_order(outcomes: tuple[Provided, ...], planner: str = "planner, sellers' losses") -> bool:
+def in_order(outcomes: tuple[ProvisionOutcome, ...], planner: str = "planner, sellers' losses") -> bool:
     """Whether I^VCG ≤ I^Lindahl ≤ I^planner."""
     by_name = {outcome.institution: outcome.accuracy for outcome in outcomes}
     ranked = [by_name[name] for name in ("private provider, one price", "Lindahl", planner)]

@@ -22,13 +22,13 @@ SEED = 2019  # public: nobody is in this file
 
 def questionnaire() -> Questionnaire:
     """What the parents are asked: the questionnaire of the survey file."""
-    from dualmandate.survey.questionnaire import asking_of
+    from dualmandate.survey.questionnaire import survey_questionnaire
     from dualmandate.survey.survey_file import load_survey
 
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "survey.toml"
         file.write_text((resources(__package__) / "survey.toml").read_text(encoding="utf-8"), encoding="utf-8")
-        return asking_of(load_survey(file)).questionnaire
+        return survey_questionnaire(load_survey(file)).questionnaire
 
 
 def answers(parents: int = PARENTS, *, seed: int = SEED) -> str:
