@@ -25,10 +25,10 @@ from dualmandate.choice import (
     TableValue,
     choose,
     groups_by_share,
-    local_optima,
     regret,
     regret_curve,
 )
+from dualmandate.choice.optimum import local_optima
 from dualmandate.errors import IncompatibleUnits, InvalidLoss, InvalidPreferences, NoOptimum
 from dualmandate.frontier.frontier import Frontier
 from dualmandate.population import Currency

@@ -11,7 +11,6 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from dualmandate.choice import (
-    RULES,
     BoundedCost,
     InformationUtility,
     Limits,
@@ -25,7 +24,6 @@ from dualmandate.choice import (
     TableValue,
     choose,
     clarke_taxes,
-    generalized_median,
     lindahl,
     majority,
     median_vote,
@@ -35,6 +33,7 @@ from dualmandate.choice import (
     rawlsian,
     social_choices,
 )
+from dualmandate.choice.social_choice import RULES, generalized_median
 from dualmandate.choice.society import Profile
 from dualmandate.errors import InvalidLoss, InvalidPreferences, InvalidValue, MissingKey, NoOptimum, UnknownName
 

@@ -19,7 +19,6 @@ from dualmandate.frontier import (
     Frontier,
     Measure,
     Simulation,
-    SplitCurves,
     TableTotals,
     decision_frontier,
     envelope,
@@ -35,6 +34,7 @@ from dualmandate.frontier import (
 )
 from dualmandate.frontier.curves import MEASURES
 from dualmandate.frontier.numerics import derivative
+from dualmandate.frontier.split import SplitCurves
 from dualmandate.mechanism import (
     GAUSSIAN,
     GEOMETRIC,

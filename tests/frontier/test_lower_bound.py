@@ -13,14 +13,8 @@ from numpy.typing import NDArray
 from scipy.optimize import linprog
 
 from dualmandate.errors import InvalidLoss, InvalidMechanism, TooLarge
-from dualmandate.frontier import (
-    count_bound,
-    efficiency,
-    frontier_of,
-    matrix_bound,
-    spectrum,
-    strategy_bound,
-)
+from dualmandate.frontier import count_bound, efficiency, frontier_of, matrix_bound, strategy_bound
+from dualmandate.frontier.lower_bound import spectrum
 from dualmandate.mechanism import (
     GAUSSIAN,
     GEOMETRIC,

@@ -18,7 +18,6 @@ from dualmandate.frontier import (
     CurveFrontier,
     ExponentialResponse,
     Measure,
-    ParticipationCurves,
     TableTotals,
     envelope,
     frontier_of,
@@ -26,6 +25,7 @@ from dualmandate.frontier import (
     with_participation,
 )
 from dualmandate.frontier.numerics import derivative
+from dualmandate.frontier.participation import ParticipationCurves
 from dualmandate.mechanism import gaussian, geometric, laplace
 from dualmandate.population import Currency
 from dualmandate.workload import identity, stack, total

@@ -13,14 +13,13 @@ from dualmandate.frontier import (
     Decision,
     FormulaGrant,
     Measure,
-    ReleaseChain,
-    SimulatedCurves,
     Simulation,
     decision_frontier,
     frontier_of,
     noisy_answers,
     simulated,
 )
+from dualmandate.frontier.simulated import ReleaseChain, SimulatedCurves
 from dualmandate.mechanism import Mechanism, geometric, laplace
 from dualmandate.population import Histogram
 from dualmandate.workload import Workload, identity, stack, total

@@ -12,8 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dualmandate.errors import InvalidLoss, InvalidWorkload, UnknownName
-from dualmandate.frontier import CurveFrontier, SplitCurves, power_split, split, stated_split
+from dualmandate.frontier import CurveFrontier, power_split, split, stated_split
 from dualmandate.frontier.numerics import derivative
+from dualmandate.frontier.split import SplitCurves
 from dualmandate.mechanism.gaussian import GAUSSIAN
 from dualmandate.mechanism.geometric import GEOMETRIC
 from dualmandate.mechanism.laplace import LAPLACE

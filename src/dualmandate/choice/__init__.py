@@ -1,31 +1,18 @@
 """What society prefers, and the choice: welfare in dollars and the privacy loss where it is highest."""
 
 from dualmandate.choice.beliefs import Beliefs, Uncertain
-from dualmandate.choice.horizon import BudgetPath, DisclosureHorizon, PlannedRelease, budget_path
-from dualmandate.choice.implied import Implied, implied_coefficient_ratio, implied_cost, implied_price, implied_weight
-from dualmandate.choice.information import (
-    FORMS,
-    BoundedCost,
-    ExponentialCost,
-    InformationUtility,
-    LinearCost,
-    PosteriorCost,
-)
+from dualmandate.choice.horizon import BudgetPath, DisclosureHorizon, budget_path
+from dualmandate.choice.implied import implied_coefficient_ratio, implied_cost, implied_price, implied_weight
+from dualmandate.choice.information import BoundedCost, ExponentialCost, InformationUtility, LinearCost, PosteriorCost
 from dualmandate.choice.limits import Bounds, Limits
-from dualmandate.choice.optimum import Regret, choose, local_optima, regret, regret_curve
-from dualmandate.choice.outcome import Choice, GroupOutcome, LocalOptimum, TableOutcome, dollars, quantity
+from dualmandate.choice.optimum import Regret, choose, regret, regret_curve
+from dualmandate.choice.outcome import Choice, dollars, quantity
 from dualmandate.choice.social_choice import (
-    RULES,
-    Bargain,
-    ClarkeTax,
     Lindahl,
-    LindahlPrice,
-    Majority,
     SocialChoiceRow,
     SocialChoices,
     SocialChoiceTerms,
     clarke_taxes,
-    generalized_median,
     lindahl,
     majority,
     median_vote,
@@ -34,17 +21,9 @@ from dualmandate.choice.social_choice import (
     rawlsian,
     social_choices,
 )
-from dualmandate.choice.society import Citizens, Peak, Profile, Society, profile
-from dualmandate.choice.statics import (
-    Elasticity,
-    Input,
-    TornadoEnd,
-    TornadoRow,
-    comparative_statics,
-    inputs,
-    tornado,
-)
-from dualmandate.choice.table_selection import Candidate, TableSelection, Verdict, choose_tables
+from dualmandate.choice.society import Peak, Society, profile
+from dualmandate.choice.statics import TornadoRow, comparative_statics, inputs, tornado
+from dualmandate.choice.table_selection import Candidate, TableSelection, choose_tables
 from dualmandate.choice.uncertainty import (
     Corner,
     RobustChoice,
@@ -66,7 +45,6 @@ from dualmandate.choice.wealth import (
     taylor_coefficient,
 )
 from dualmandate.choice.welfare import (
-    DataLoss,
     PopulationGroup,
     RootMeanSquaredLoss,
     SocialWelfare,
@@ -79,38 +57,23 @@ from dualmandate.choice.welfare import (
 )
 
 __all__ = [
-    "FORMS",
-    "RULES",
-    "Bargain",
     "Beliefs",
     "BoundedCost",
     "Bounds",
     "BudgetPath",
     "Candidate",
     "Choice",
-    "Citizens",
-    "ClarkeTax",
     "Corner",
-    "DataLoss",
     "DisclosureHorizon",
-    "Elasticity",
     "ExponentialCost",
     "Exposures",
-    "GroupOutcome",
-    "Implied",
     "InformationUtility",
-    "Input",
     "Limits",
     "Lindahl",
-    "LindahlPrice",
     "LinearCost",
-    "LocalOptimum",
-    "Majority",
     "Peak",
-    "PlannedRelease",
     "PopulationGroup",
     "PosteriorCost",
-    "Profile",
     "Regret",
     "RobustChoice",
     "RootMeanSquaredLoss",
@@ -120,15 +83,12 @@ __all__ = [
     "SocialWelfare",
     "Society",
     "SurveyValue",
-    "TableOutcome",
     "TableSelection",
     "TableValue",
     "TaylorDiagnostic",
-    "TornadoEnd",
     "TornadoRow",
     "Uncertain",
     "UncertainChoice",
-    "Verdict",
     "WealthRisk",
     "best_survey",
     "budget_path",
@@ -139,7 +99,6 @@ __all__ = [
     "comparative_statics",
     "dollars",
     "expected_second_derivative",
-    "generalized_median",
     "groups_by_share",
     "implied_coefficient_ratio",
     "implied_cost",
@@ -148,7 +107,6 @@ __all__ = [
     "information_utility",
     "inputs",
     "lindahl",
-    "local_optima",
     "majority",
     "median_vote",
     "minimax_regret",

@@ -1,39 +1,21 @@
 """How much accuracy each privacy loss buys, in closed form or simulated: the best technology, splits and limits."""
 
 from dualmandate.frontier.closed_form import ClosedFormCurves, frontier_of
-from dualmandate.frontier.converted import ConvertedCurves, in_epsilon
-from dualmandate.frontier.curves import CurveFrontier, Curves, TableWeights
-from dualmandate.frontier.envelope import EnvelopeCurves, GuessCurves, Switch, envelope, public_guess
+from dualmandate.frontier.converted import in_epsilon
+from dualmandate.frontier.curves import CurveFrontier, Curves
+from dualmandate.frontier.envelope import EnvelopeCurves, envelope, public_guess
 from dualmandate.frontier.frontier import Frontier, Measure
-from dualmandate.frontier.lower_bound import (
-    LowerBound,
-    Spectrum,
-    count_bound,
-    efficiency,
-    matrix_bound,
-    spectrum,
-    strategy_bound,
-)
-from dualmandate.frontier.participation import (
-    ExponentialResponse,
-    ParticipationCurves,
-    ParticipationResponse,
-    TableTotals,
-    peak_of,
-    with_participation,
-)
+from dualmandate.frontier.lower_bound import LowerBound, count_bound, efficiency, matrix_bound, strategy_bound
+from dualmandate.frontier.participation import ExponentialResponse, TableTotals, peak_of, with_participation
 from dualmandate.frontier.simulated import (
     Decision,
     FormulaGrant,
-    ReleaseChain,
-    SimulatedCurves,
     Simulation,
     decision_frontier,
     noisy_answers,
     simulated,
-    simulated_numbers,
 )
-from dualmandate.frontier.split import Allocation, SplitCurves, StatedCurves, power_split, split, stated_split
+from dualmandate.frontier.split import power_split, split, stated_split
 from dualmandate.frontier.worst_case import (
     PowerLawTechnology,
     multiplicative_weights_exponential,
@@ -41,9 +23,7 @@ from dualmandate.frontier.worst_case import (
 )
 
 __all__ = [
-    "Allocation",
     "ClosedFormCurves",
-    "ConvertedCurves",
     "CurveFrontier",
     "Curves",
     "Decision",
@@ -51,21 +31,11 @@ __all__ = [
     "ExponentialResponse",
     "FormulaGrant",
     "Frontier",
-    "GuessCurves",
     "LowerBound",
     "Measure",
-    "ParticipationCurves",
-    "ParticipationResponse",
     "PowerLawTechnology",
-    "ReleaseChain",
-    "SimulatedCurves",
     "Simulation",
-    "Spectrum",
-    "SplitCurves",
-    "StatedCurves",
-    "Switch",
     "TableTotals",
-    "TableWeights",
     "count_bound",
     "decision_frontier",
     "efficiency",
@@ -80,8 +50,6 @@ __all__ = [
     "private_multiplicative_weights",
     "public_guess",
     "simulated",
-    "simulated_numbers",
-    "spectrum",
     "split",
     "stated_split",
     "strategy_bound",

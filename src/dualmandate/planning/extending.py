@@ -1,11 +1,15 @@
-"""Working out the optional parts of a plan: participation, tables that earn their place, releases to come, markets."""
+"""What a plan says beyond the paper's model, where the program asks for it.
+
+Participation, tables that earn their place, releases to come, markets, and errors that were there before.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 from dualmandate.choice import (
     BudgetPath,
@@ -21,19 +25,156 @@ from dualmandate.choice.markets import EVEN_TASTES, Institution, LognormalAmount
 from dualmandate.errors import InvalidValue, Refusal
 from dualmandate.frontier import CurveFrontier, peak_of
 from dualmandate.mechanism import NOISE_LAWS
-from dualmandate.planning.extensions import ExistingError, Extensions, Responding
 from dualmandate.planning.participation import Participation
-from dualmandate.planning.program import Program
 from dualmandate.planning.technology import TABLES, Technology, Workshop
 from dualmandate.planning.welfare import calibrated, units_of
 from dualmandate.program.schema import CalibratedNumber, DetailTable, WorkloadTable
 from dualmandate.workload import Tabulation, Workload
 
-AS_STATED = "as stated"  # the detail of a table that stands in the program
+if TYPE_CHECKING:
+    from dualmandate.planning.program import Program
+
+AS_STATED = "as stated"  # A table as it stands in the program has this detail.
 
 
 @dataclass(frozen=True, eq=False)
-class Extending:
+class ParticipationOutcome:
+    """How participation moves the frontier, at the choice and at the peak."""
+
+    rate: float  # share of people who take part at the choice
+    rate_without_loss: float
+    peak: float | None  # the loss beyond which accuracy falls; None where it never does
+    assumed: tuple[str, ...]  # tables whose total is not stated, so that everybody is taken to be counted
+    source: str
+    noise_cost: Callable[[float], float]  # USD: what errors would cost at a loss if everybody took part
+    cost: Callable[[float], float]  # USD: what they cost with those who do, beyond the peak too
+
+
+@dataclass(frozen=True)
+class ExistingError:
+    """The error that a table had before noise, and what noise makes of it; RMSE of one number, in the table's unit."""
+
+    table: str
+    unit: str
+    before: float
+    noise: float
+
+    @property
+    def together(self) -> float:
+        """Independent errors add up in squares."""
+        return math.hypot(self.before, self.noise)
+
+    @property
+    def added(self) -> float:
+        """By which share noise widens the error that was there."""
+        return self.together / self.before - 1
+
+
+@dataclass(frozen=True, eq=False)
+class Extensions:
+    """The optional parts of a plan."""
+
+    participation: ParticipationOutcome | None = None
+    offering: TableSelection | None = None
+    no_offering: str = ""  # why tables cannot be priced, where the program asks for it
+    path: BudgetPath | None = None
+    markets: tuple[Institution, ...] = ()
+    existing: tuple[ExistingError, ...] = ()
+
+    def document(self) -> dict[str, object]:
+        """The parts that the program asked for, as they stand in the plan's JSON."""
+        parts = {
+            "participation": self._participation(),
+            "offering": self._offering(),
+            "path": self._path(),
+            "markets": self._markets(),
+            "existing_errors": self._existing(),
+        }
+        return {name: part for name, part in parts.items() if part is not None}
+
+    def _participation(self) -> dict[str, object] | None:
+        if self.participation is None:
+            return None
+        return {
+            "rate": self.participation.rate,
+            "rate_without_loss": self.participation.rate_without_loss,
+            "peak": self.participation.peak,
+            "assumed_totals": list(self.participation.assumed),
+            "source": self.participation.source,
+        }
+
+    def _offering(self) -> dict[str, object] | None:
+        if self.offering is None:
+            return {"why_not": self.no_offering} if self.no_offering else None
+        return {
+            "epsilon": self.offering.epsilon,
+            "net": self.offering.net,
+            "bound": self.offering.bound,
+            "exact": self.offering.exact,
+            "tables": [
+                {
+                    "name": verdict.name,
+                    "table": verdict.table,
+                    "detail": verdict.detail or None,
+                    "value": verdict.value,
+                    "price": verdict.price,
+                    "published": verdict.published,
+                    "epsilon": verdict.epsilon,
+                    "errors": verdict.errors,
+                }
+                for verdict in self.offering.verdicts
+            ],
+        }
+
+    def _path(self) -> dict[str, object] | None:
+        if self.path is None:
+            return None
+        return {
+            "total": self.path.total,
+            "cap": self.path.cap,
+            "price": self.path.price,
+            "welfare": self.path.welfare,
+            "releases": [
+                {
+                    "year": release.year,
+                    "epsilon": release.epsilon,
+                    "alone": release.alone,
+                    "privacy_cost": release.privacy_cost,
+                    "data_loss": release.data_loss,
+                }
+                for release in self.path.releases
+            ],
+        }
+
+    def _markets(self) -> list[dict[str, object]] | None:
+        if not self.markets:
+            return None
+        return [
+            {
+                "institution": row.name,
+                "epsilon": row.epsilon,
+                "accuracy": row.accuracy,
+                "payment": row.payment,
+                "total": row.total,
+                "welfare": row.welfare,
+                "forgone": row.forgone,
+                "one_count": row.one_count,
+                "why": row.why,
+            }
+            for row in self.markets
+        ]
+
+    def _existing(self) -> list[dict[str, object]] | None:
+        if not self.existing:
+            return None
+        return [
+            {"table": row.table, "unit": row.unit, "before": row.before, "noise": row.noise, "added": row.added}
+            for row in self.existing
+        ]
+
+
+@dataclass(frozen=True, eq=False)
+class ExtensionBuilder:
     """A chosen plan, and what is needed to go beyond it."""
 
     program: Program
@@ -61,12 +202,12 @@ class Extending:
             existing=tuple(self._existing()),
         )
 
-    def _responding(self) -> Responding | None:
+    def _responding(self) -> ParticipationOutcome | None:
         response = self.workshop.participation
         if response is None:
             return None
         welfare, inner = self.program.welfare, self._everybody
-        return Responding(
+        return ParticipationOutcome(
             rate=response.response.rate(self.choice.epsilon),
             rate_without_loss=response.response.rate_without_loss,
             peak=peak_of(self.frontier),

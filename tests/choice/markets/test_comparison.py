@@ -23,11 +23,10 @@ from dualmandate.choice.markets import (
     GroupedAmounts,
     Institution,
     Market,
-    OnePrice,
     compare_markets,
-    cost_distribution,
     fair_query,
 )
+from dualmandate.choice.markets.comparison import OnePrice, cost_distribution
 from dualmandate.choice.welfare import TableValue
 from dualmandate.errors import InvalidPreferences
 from dualmandate.frontier import frontier_of

@@ -10,8 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dualmandate.choice.markets import (
-    QUALITY,
-    AmountDistribution,
     GroupedAmounts,
     LognormalAmounts,
     Monopoly,
@@ -20,6 +18,8 @@ from dualmandate.choice.markets import (
     in_order,
     min_cost_auction,
 )
+from dualmandate.choice.markets.auctions import QUALITY
+from dualmandate.choice.markets.distributions import AmountDistribution
 from dualmandate.errors import InvalidPreferences
 
 AMOUNTS: dict[str, AmountDistribution] = {
