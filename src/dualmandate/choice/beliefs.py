@@ -26,10 +26,10 @@ from dualmandate.errors import InvalidPreferences, InvalidValue, TooLarge
 from dualmandate.frontier.frontier import Frontier
 from dualmandate.population import Calibrated
 
-STRATUM, WIDEST = 0.005, 8.0  # of a standard normal: width of a stratum, and where the last one lies
-STRATA = 499  # of a number whose distribution is known by its quantiles
-LATTICE_POINTS = 8192  # states where several numbers are uncertain
-MOST_VERTICES = 12  # ranges at once: 4,096 corners
+STRATUM, WIDEST = 0.005, 8.0  # A stratum of a standard normal is this wide, and the last one lies here.
+STRATA = 499  # A number known by its quantiles is cut into this many strata.
+LATTICE_POINTS = 8192  # Where several numbers are uncertain there are this many states.
+MOST_VERTICES = 12  # At most this many ranges are searched at once: 4,096 corners.
 
 
 @dataclass(frozen=True)

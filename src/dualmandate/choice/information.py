@@ -16,7 +16,7 @@ from dualmandate.errors import InvalidPreferences
 from dualmandate.population import Currency
 
 FORMS = ("linear", "exponential", "bounded", "posterior")
-LARGEST_EXPONENT = 709.0  # e^709 is still a float
+LARGEST_EXPONENT = 709.0  # e^709 is still a float.
 
 
 class InformationUtility(Protocol):

@@ -18,8 +18,8 @@ from dualmandate.population.units import plural
 
 BoundBy = Literal["preferences", "largest epsilon", "largest rho", "fitness for use", "ledger", "participation"]
 
-SMALLEST_LOSS, LARGEST_LOSS = 1e-30, 1e9  # no search goes beyond these
-SLACK = 1e-12  # relative room for a cap and a floor that are meant to be equal
+SMALLEST_LOSS, LARGEST_LOSS = 1e-30, 1e9  # No search goes beyond these.
+SLACK = 1e-12  # A cap and a floor that differ by less than this share are meant to be equal.
 
 
 @dataclass(frozen=True)

@@ -23,15 +23,15 @@ from dualmandate.choice.welfare import SocialWelfare
 from dualmandate.errors import InvalidLoss, NoOptimum
 from dualmandate.frontier.frontier import Frontier
 
-LEAST_POINTS = 400  # of the grid
+LEAST_POINTS = 400  # The grid has at least this many points.
 POINTS_PER_DECADE = 60
 LOWEST_START, HIGHEST_START = 1e-4, 1e3
-STEEPEST = 1e4  # |ln gain − ln cost| is cut off here, so that a root finder never meets an infinity
-UNDERFLOW = 1e-290  # USD per unit of loss; below this a slope has lost its digits
-BENT = 1e-9  # second difference of the curve on the grid above which it is not just rounding
-CLOSE = 1e-6  # an optimum this near to an end of the grid is not yet bracketed
-TIE = 1e-13  # relative difference of welfare that is no difference
-FLAT = 0.01  # elasticity of the data loss below which it has reached its floor
+STEEPEST = 1e4  # Beyond this ln gain − ln cost is cut off, so that a root finder never meets an infinity.
+UNDERFLOW = 1e-290  # A slope below this, USD per unit of loss, has lost its digits.
+BENT = 1e-9  # A second difference on the grid above this is not just rounding.
+CLOSE = 1e-6  # An optimum this near to an end of the grid is not yet bracketed.
+TIE = 1e-13  # A relative difference of welfare below this is no difference.
+FLAT = 0.01  # A data loss whose elasticity is below this has reached its floor.
 
 
 def choose(frontier: Frontier, welfare: SocialWelfare, limits: Limits | None = None) -> Choice:

@@ -22,9 +22,9 @@ from dualmandate.choice.welfare import PRIVACY_SHARES, DataLoss, PopulationGroup
 from dualmandate.errors import InvalidLoss, InvalidPreferences, NoOptimum
 from dualmandate.frontier.frontier import Frontier
 
-HALF_DECADES = 6  # beyond the outermost peaks, of what is looked at
-NEXT_TO_NOTHING = 1e-9  # a loss
-ROUNDING = 1e-12  # relative difference of what a loss is worth that is none
+HALF_DECADES = 6  # What is looked at reaches this many half decades beyond the outermost peaks.
+NEXT_TO_NOTHING = 1e-9  # This loss stands for none at all.
+ROUNDING = 1e-12  # A relative difference below this in what a loss is worth is none.
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from dualmandate.population.units import plural
 Problem = tuple[SocialWelfare, Limits]
 Rebuild = Callable[[SocialWelfare], Frontier]
 
-STEP = 1e-3  # of a logarithm, for five-point differences: errors of order 1e-12
+STEP = 1e-3  # Five-point differences take this step of a logarithm: their errors are of order 1e-12.
 
 
 @dataclass(frozen=True)

@@ -32,12 +32,12 @@ from dualmandate.errors import InvalidLoss, InvalidPreferences, InvalidValue
 from dualmandate.frontier.frontier import Frontier
 from dualmandate.population import Currency, PrivacyLoss
 
-SMALLEST_SHARE = 1e-4  # that is written out
+SMALLEST_SHARE = 1e-4  # A share below this is said to be small, and not written out.
 LEVEL = 0.95
-BINDING = 1e-6  # relative distance from the worst regret within which a corner binds
-SCORE_STEP = 0.02  # of a standard normal, between what may come to be believed
-SIGNALS = 801  # answers that a survey may give, spread over what can be expected
-FARTHEST = 8.0  # standard errors beyond the outermost state
+BINDING = 1e-6  # A corner binds whose regret is within this share of the worst.
+SCORE_STEP = 0.02  # What may come to be believed is laid out in this step of a standard normal.
+SIGNALS = 801  # A survey may give at least this many answers, spread over what can be expected.
+FARTHEST = 8.0  # Answers lie at most this many standard errors beyond the outermost state.
 MOST_RESPONDENTS = 1e9
 
 

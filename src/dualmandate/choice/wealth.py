@@ -21,7 +21,7 @@ from dualmandate.errors import InvalidPreferences, UnsupportedWorkload
 from dualmandate.frontier.frontier import Frontier
 from dualmandate.population import Currency
 
-TAYLOR_TOLERANCE = 0.05  # relative error of the Taylor cost that still counts as close
+TAYLOR_TOLERANCE = 0.05  # A Taylor cost within this share of the exact one counts as close.
 SUPPORT_TOLERANCE = 1e-8
 
 

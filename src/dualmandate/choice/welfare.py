@@ -25,7 +25,7 @@ from dualmandate.errors import IncompatibleUnits, InvalidPreferences, MissingKey
 from dualmandate.frontier.frontier import Frontier
 from dualmandate.population import Calibrated, Currency, Units
 
-PRIVACY_SHARES = 1e-9  # shares of groups must add up to 1 within this
+PRIVACY_SHARES = 1e-9  # Shares of groups add up to 1 within this.
 MISSING_PRICE = "squared dollars cannot be added to dollars; state price_of_squared_misallocation"
 
 

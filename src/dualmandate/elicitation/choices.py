@@ -16,7 +16,7 @@ from dualmandate.errors import InvalidSurvey, NoEstimate
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
 CONSTANT = "constant"
-SINGULAR = 1e-10  # least eigenvalue of the correlations of attributes within tasks
+SINGULAR = 1e-10  # Below this least eigenvalue of their correlations within tasks attributes repeat each other.
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,7 +13,7 @@ from dualmandate.errors import IncompatibleUnits, InvalidValue, MissingKey
 from dualmandate.population import Calibrated, Units
 
 A_YEAR = {"per year": 1.0, "per month": 12.0, "per week": 365.25 / 7, "per day": 365.25, "per decade": 0.1}
-AT_ONCE = ("lifetime", "once")  # one amount, today, for all of the time
+AT_ONCE = ("lifetime", "once")  # These are one amount, today, for all of the time.
 
 
 @dataclass(frozen=True)

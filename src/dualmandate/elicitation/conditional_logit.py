@@ -14,10 +14,10 @@ from dualmandate.errors import NoEstimate
 
 Floats = NDArray[np.float64]
 MOST_STEPS = 50
-TOLERANCE = 1e-16  # of gᵀ(−H)⁻¹g, twice the log likelihood that is still to gain
-ROUNDING = 1e-12  # relative, of a log likelihood
-SUSPICIOUS_INDEX = 12.0  # odds of 160,000 to 1 against a choice: look whether anything bounds the coefficients
-SUSPICIOUS_CURVATURE = 1e-7  # least over largest eigenvalue of −H in standardized attributes
+TOLERANCE = 1e-16  # Newton's method ends where gᵀ(−H)⁻¹g, twice the log likelihood still to gain, is below this.
+ROUNDING = 1e-12  # A log likelihood is rounded by less than this share.
+SUSPICIOUS_INDEX = 12.0  # At odds of 160,000 to 1 against a choice it is asked whether anything bounds coefficients.
+SUSPICIOUS_CURVATURE = 1e-7  # The same, where the least over the largest eigenvalue of −H is below this.
 
 
 def conditional_logit(data: ChoiceData, *, cluster: bool = True, most_steps: int = MOST_STEPS) -> ParameterEstimates:

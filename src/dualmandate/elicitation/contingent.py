@@ -35,11 +35,11 @@ from dualmandate.errors import NoEstimate, UnknownName
 Floats = NDArray[np.float64]
 BID = "bid"
 LOG_ROOT = 0.5 * math.log(2 * math.pi)
-AT_ONCE = 2_000_000  # numbers held at a time while means are simulated
+AT_ONCE = 2_000_000  # At most this many numbers are held at a time while means are simulated.
 MOST_ROUNDS = 200
-STILL = 1e-9  # relative gain of a cell that is no gain
-ROUNDING = 1e-13  # of a log likelihood
-HEAVY = 1e3  # weight of the condition that masses sum to one, beside that of all people together
+STILL = 1e-9  # A relative gain of a cell below this is no gain.
+ROUNDING = 1e-13  # A log likelihood is rounded by less than this share.
+HEAVY = 1e3  # Masses that must sum to one weigh this much beside all people together.
 
 
 @dataclass(frozen=True)

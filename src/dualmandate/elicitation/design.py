@@ -30,12 +30,12 @@ from dualmandate.errors import InvalidSurvey
 Floats = NDArray[np.float64]
 Levels = NDArray[np.int64]
 STARTS = 6
-DRAWS = 32  # of the coefficients, where they are uncertain
+DRAWS = 32  # Uncertain coefficients are drawn this often.
 MOST_SWEEPS = 50
-MOST_TRIES = 20_000  # tasks drawn in search of one that is not dominated
-LEAST_SHARE = 0.5  # of its fair share that each level keeps: extremes are efficient, but show no bend
-SMALLEST_GAIN = 1e-9  # relative, of an exchange
-CUBE_ROOT = 1 / 3  # elasticity of the optimum in the cost: linear cost, errors of c/ε²
+MOST_TRIES = 20_000  # At most this many tasks are drawn in search of one that is not dominated.
+LEAST_SHARE = 0.5  # Each level keeps this part of its fair share: extremes are efficient, but show no bend.
+SMALLEST_GAIN = 1e-9  # An exchange that gains less than this share gains nothing.
+CUBE_ROOT = 1 / 3  # Elasticity of the optimum in the cost, for a linear cost and errors of c/ε².
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,8 @@ from dualmandate.errors import NoEstimate
 
 Floats = NDArray[np.float64]
 Distribution = Literal["logistic", "normal"]
-MOST_STEPS = 60  # of Newton's method; ten are usual
-STILL = 1e-9  # a step, beside parameters whose columns have unit size, that is no step
+MOST_STEPS = 60  # Newton's method takes at most this many steps; ten are usual.
+STILL = 1e-9  # Beside parameters whose columns have unit size, a step below this is none.
 HALVINGS = 40
 LOG_ROOT = 0.5 * math.log(2 * math.pi)
 

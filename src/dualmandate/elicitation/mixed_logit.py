@@ -29,19 +29,19 @@ from dualmandate.errors import InvalidSurvey, NoEstimate, TooLarge
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
-CHUNK = 64  # draws: indices of some thirty alternatives, and their coefficients, fit the first cache
+CHUNK = 64  # So many draws at a time: indices of some thirty alternatives, and their coefficients, fit the first cache.
 LARGEST_INDEX = 80.0  # odds of e⁸⁰ against a choice are as good as none; eight such tasks still have a probability
 TASKS_A_LOGARITHM = 8
-LINEAR, POSITIVE, NEGATIVE = range(3)  # forms of a coefficient
-CONTRACT = {"contract", "nnan", "ninf", "nsz", "arcp"}  # not "reassoc": the rounding of _exp would be undone
+LINEAR, POSITIVE, NEGATIVE = range(3)  # A coefficient has one of these forms.
+CONTRACT = {"contract", "nnan", "ninf", "nsz", "arcp"}  # Without "reassoc", which would undo the rounding of _exp.
 Distribution = Literal["normal", "lognormal", "negative lognormal", "triangular"]
 Space = Literal["preference", "willingness to pay"]
 FORMS = {"normal": LINEAR, "triangular": LINEAR, "lognormal": POSITIVE, "negative lognormal": NEGATIVE}
-FIRST_SPREAD = 0.5  # of a standardized coefficient, where the search begins
-LEAST_START = 0.05  # of a coefficient that must have a sign
-SEED = 1998  # of the starting points after the first; public
-MOST_DRAWN = 2**28  # random numbers
-JITTER = 0.3  # of standardized locations, and of the logarithms of spreads
+FIRST_SPREAD = 0.5  # The search begins with this spread of a standardized coefficient.
+LEAST_START = 0.05  # A coefficient that must have a sign starts at least here.
+SEED = 1998  # The seed of the starting points after the first is public.
+MOST_DRAWN = 2**28  # At most this many random numbers are kept.
+JITTER = 0.3  # Later starts shake standardized locations, and the logarithms of spreads, by this much.
 
 
 def _reinterpreted(name: str, source: Any, target: Any) -> Any:

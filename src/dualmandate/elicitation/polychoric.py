@@ -25,10 +25,10 @@ from dualmandate.errors import InvalidSurvey, NoEstimate, UnknownName
 Floats = NDArray[np.float64]
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(48)
 Steps = Literal["two-step", "full"]
-LARGEST = 0.9999  # a correlation beyond this is taken for a perfect one, which has no estimate
+LARGEST = 0.9999  # A correlation beyond this is taken for a perfect one, which has no estimate.
 MOST_STEPS = 100
 STILL = 1e-10
-SMALLEST = 1e-300  # a probability, so that the logarithm of an impossible cell exists
+SMALLEST = 1e-300  # No probability is smaller, so that the logarithm of an impossible cell exists.
 
 
 def bivariate_cdf(first: Floats, second: Floats, correlation: float) -> Floats:

@@ -26,11 +26,11 @@ from dualmandate.errors import InvalidPreferences, MissingKey
 from dualmandate.population import Calibrated
 
 Floats = NDArray[np.float64]
-DOUBTFUL = 0.05  # probability from which downward a difference is called a conflict
+DOUBTFUL = 0.05  # A difference with a probability below this is called a conflict.
 Scale = Literal["logarithms", "plain"]
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(16)
-PANELS = 40  # of the integral over τ, each longer than the one before
-HALF_NORMALS = 9.0  # scales of τ's prior after which it is taken as zero: beyond lies 10⁻¹⁸
+PANELS = 40  # The integral over τ has this many panels, each longer than the one before.
+HALF_NORMALS = 9.0  # After this many scales of its prior τ is taken as impossible: beyond lies 10⁻¹⁸.
 
 
 @dataclass(frozen=True)

@@ -25,8 +25,8 @@ from dualmandate.errors import InvalidSurvey
 
 Role = Literal["price", "privacy loss", "accuracy", "other"]
 Measure = Literal["absolute", "squared"]
-LABELS = "abcdefghij"  # of alternatives
-LARGEST_ODDS = 15.0  # logarithm: beyond it the expected better alternative is chosen by everybody
+LABELS = "abcdefghij"  # Alternatives are called by these letters.
+LARGEST_ODDS = 15.0  # Beyond this logarithm of odds everybody chooses the alternative that is expected to be better.
 BLOCK, POSITION = "block", "position"
 
 

@@ -21,7 +21,7 @@ from scipy.special import ndtr, ndtri
 from dualmandate.errors import InvalidPreferences, InvalidValue, UnknownName
 
 Method = Literal["delta", "krinsky-robb", "fieller"]
-SEED = 20190101  # public: everybody gets the same simulated interval
+SEED = 20190101  # The seed is public: everybody gets the same simulated interval.
 DRAWS = 2**14  # scrambled Sobol points, so that the ends of an interval are good to about a thousandth of its width
 Shape = Literal["interval", "outside an interval", "whole line"]
 

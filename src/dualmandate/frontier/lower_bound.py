@@ -24,7 +24,7 @@ from dualmandate.population import Currency, Neighbors, Protection
 from dualmandate.workload import Table, Workload
 from dualmandate.workload.factor import Factor, Identity, Total, dense
 
-LARGEST_EIGENPROBLEM = 2_048  # rows and columns of a matrix whose eigenvalues are computed
+LARGEST_EIGENPROBLEM = 2_048  # Eigenvalues are computed of matrices with at most this many rows and columns.
 
 
 @dataclass(frozen=True)

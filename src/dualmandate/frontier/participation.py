@@ -29,8 +29,8 @@ from dualmandate.frontier.frontier import Frontier, Measure
 from dualmandate.frontier.numerics import derivative, root
 
 _SEARCHED: list[float] = np.geomspace(1e-8, 1e6, 281).tolist()  # losses between which a peak is looked for
-LARGEST_EXPONENT = 300.0  # e^600 is still a float
-_FOLDED = 2 / math.pi  # (E|z|)² of a standard normal
+LARGEST_EXPONENT = 300.0  # e^600 is still a float, so that squares of e^300 are.
+_FOLDED = 2 / math.pi  # This is (E|z|)² of a standard normal.
 
 
 class ParticipationResponse(Protocol):

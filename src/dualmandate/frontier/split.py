@@ -26,9 +26,9 @@ from dualmandate.frontier.numerics import derivative
 from dualmandate.population import Currency
 
 _MOST_STEPS = 80
-_LONGEST_STEP = 2.0  # of ln l_g
-_CRUMB = 1e-5  # of an equal share
-_TINY, _HUGE = 1e-300, 1e300  # values beyond these leave the range of floats
+_LONGEST_STEP = 2.0  # A step of ln l_g is at most this long.
+_CRUMB = 1e-5  # A group starts with at least this part of an equal share.
+_TINY, _HUGE = 1e-300, 1e300  # Values beyond these leave the range of floats.
 _TableCurve = Callable[[CurveFrontier, float], dict[str, float]]  # of a group, at its share
 
 

@@ -9,7 +9,7 @@ from fractions import Fraction
 from dualmandate.choice import Choice, choose, regret_curve, tornado
 from dualmandate.frontier import CurveFrontier
 from dualmandate.planning.comparison import Bench
-from dualmandate.planning.extending import ExtensionBuilder
+from dualmandate.planning.extensions import ExtensionBuilder
 from dualmandate.planning.notes import notes_on
 from dualmandate.planning.participation import participation_of
 from dualmandate.planning.plan import Plan, TableConsequence, costliest

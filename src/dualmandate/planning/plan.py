@@ -15,7 +15,7 @@ from dualmandate.choice import Choice, Limits, Regret, SocialChoices, SocialWelf
 from dualmandate.frontier import CurveFrontier
 from dualmandate.mechanism.strategy.strategy_file import strategy_digest
 from dualmandate.planning.digest import PLAN_VERSION, Exact, digest_of, exact_content
-from dualmandate.planning.extending import Extensions
+from dualmandate.planning.extensions import Extensions
 from dualmandate.planning.saving import Comparison, Saving
 from dualmandate.planning.technology import Technology
 from dualmandate.population import PrivacyLoss

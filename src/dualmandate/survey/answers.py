@@ -18,8 +18,8 @@ from dualmandate.errors import InvalidFile, InvalidSurvey, InvalidValue
 from dualmandate.program.file import Document, read_bytes
 from dualmandate.program.lines import KeyPath
 
-LARGEST_ANSWERS = 2**27  # bytes
-LARGEST_NUMBER = 1e12  # no price, error, loss or level is larger; squares of such numbers are finite
+LARGEST_ANSWERS = 2**27  # A file of answers has at most this many bytes.
+LARGEST_NUMBER = 1e12  # No price, error, loss or level is larger; squares of such numbers are finite.
 _TRUTH = {"1": 1.0, "0": 0.0, "yes": 1.0, "no": 0.0, "true": 1.0, "false": 0.0, "1.0": 1.0, "0.0": 0.0}
 
 

@@ -23,7 +23,7 @@ from dualmandate.semantics.posterior import Secret
 from dualmandate.survey.schema import QuestionnaireTable, SurveyAttribute
 from dualmandate.survey.survey_file import Survey
 
-UNCERTAINTY, SPREAD, WITHIN, CONFIDENCE = 0.5, 1.0, 0.2, 0.95  # where the file says nothing
+UNCERTAINTY, SPREAD, WITHIN, CONFIDENCE = 0.5, 1.0, 0.2, 0.95  # These hold where the file says nothing.
 
 
 @dataclass(frozen=True, eq=False)

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from dualmandate.errors import ConflictingLimits, InvalidPreferences
 
-QUALITY = 0.5 + math.log(3)  # m: with ε = m/(α·n) an error stays within α·n with probability of at least 2/3
+QUALITY = 0.5 + math.log(3)  # This is m: with ε = m/(α·n) an error stays within α·n with probability of at least 2/3.
 MOST_PARTICIPANTS = 10**12
 
 

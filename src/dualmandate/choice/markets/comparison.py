@@ -27,7 +27,7 @@ from dualmandate.errors import InvalidPreferences, Refusal
 from dualmandate.frontier.frontier import Frontier
 from dualmandate.population import Currency
 
-FIRST_LOSS = 1e-9  # where the cost of a first, small loss is read off forms that are not linear
+FIRST_LOSS = 1e-9  # Here the cost of a first, small loss is read off forms that are not linear.
 PLANNER = "planner"
 
 

@@ -14,8 +14,8 @@ import numpy as np
 
 from dualmandate.errors import InvalidPreferences
 
-SHARES_AGREE = 1e-9  # shares add up to 1 within this
-ROUNDING = 1e-13  # of a sum of shares
+SHARES_AGREE = 1e-9  # Shares add up to 1 within this.
+ROUNDING = 1e-13  # A sum of shares is rounded by less than this.
 
 
 class AmountDistribution(Protocol):

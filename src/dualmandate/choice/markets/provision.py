@@ -38,10 +38,10 @@ from dualmandate.choice.markets.distributions import AmountDistribution, Uniform
 from dualmandate.errors import InvalidPreferences
 
 EVEN_TASTES = UniformAmounts(0.0, 1.0)
-STEPS = 2000  # of the share served, before it is polished
-POINTS = 400  # of each smooth stretch of shares
-EDGE = 1e-12  # how near to everybody a share may come
-ORDER = 1e-9  # accuracies this near are equal
+STEPS = 2000  # The share served is looked for in this many steps before it is polished.
+POINTS = 400  # Each smooth stretch of shares has this many points.
+EDGE = 1e-12  # A share comes no nearer than this to everybody.
+ORDER = 1e-9  # Accuracies this near to each other are equal.
 
 
 @dataclass(frozen=True)

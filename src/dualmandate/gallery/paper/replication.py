@@ -33,12 +33,12 @@ from dualmandate.semantics import Secret, odds_bound, posterior
 from dualmandate.workload import groups, prefix
 
 PEOPLE, SHARE = 1_000, 0.3  # N and π of the survey that the formulas are evaluated at
-TRUTH = 0.5  # its ρ
-SKEWED = 0.25  # an innocuous share μ other than ½
-STATISTICS = (2.8e9, 2.8e9, 2.1e9, 31e6)  # linearly independent: PL 94-171, the balance of SF1, SF2, the PUMS
-PERSONS = 309e6  # in the 2010 Census
+TRUTH = 0.5  # The survey's ρ.
+SKEWED = 0.25  # An innocuous share μ other than ½.
+STATISTICS = (2.8e9, 2.8e9, 2.1e9, 31e6)  # Linearly independent ones: PL 94-171, the balance of SF1, SF2, the PUMS.
+PERSONS = 309e6  # The 2010 Census counted this many.
 CELLS, BLOCKS = 500_000, 10**7
-COMPANION_LOSSES = (0.5, 3.0)  # where the companion paper's figure, PF = 1 − e^−ε, draws its tangents
+COMPANION_LOSSES = (0.5, 3.0)  # Here the companion paper's figure, PF = 1 − e^−ε, draws its tangents.
 FAILURE_PROBABILITY = 1e-10
 SCALES = {
     "pl94_persons": Fraction(339, 542),

@@ -29,11 +29,11 @@ from dualmandate.population import Neighbors, Protection
 from dualmandate.workload import identity
 
 PRINTED_EPSILON = 2.52
-POPULATION_2014 = 318.6e6  # residents of the United States
+POPULATION_2014 = 318.6e6  # The United States had this many residents.
 SCHOOL_LUNCH = 2.28  # USD, the paper's price of a lunch
 IDENTITY_THEFT = LinearCost(1_400.0)  # USD per child per epsilon: $1,343, rounded up
 UNCONDITIONAL_COST = 61.0  # USD per person and year: 15.4 billion of losses over 251 million residents of 16 and over
-SMALL_DISTRICT = 10  # eligible children; the statute's smallest count for a grant
+SMALL_DISTRICT = 10  # Eligible children: the statute's smallest count for a grant.
 
 
 @dataclass(frozen=True)

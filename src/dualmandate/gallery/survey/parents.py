@@ -17,7 +17,7 @@ MEAN_DISCLOSURE_COST = 1_400.0  # USD per child per epsilon, the paper's
 WORTH_OF_SQUARED_ERROR = 13_000 / 46e6  # USD per child per squared USD: over all children and districts, 1 USD per USD²
 CHOICE_NOISE = 1_000.0  # USD: the scale of what else moves people
 PARENTS = 400
-SEED = 2019  # public: nobody is in this file
+SEED = 2019  # The seed is public: nobody is in this file.
 
 
 def questionnaire() -> Questionnaire:

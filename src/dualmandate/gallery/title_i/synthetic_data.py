@@ -28,12 +28,12 @@ _SECOND = (
 _KIND = (
     "City", "Community", "Consolidated", "County", "Elementary", "Independent", "Joint", "Regional", "Unified", "Union",
 )  # fmt: skip
-_STRIDE = 4_801  # shares no factor with 13,000, so every name comes up once, and neighbors in the list differ
+_STRIDE = 4_801  # It shares no factor with 13,000, so every name comes up once, and neighbors in the list differ.
 CHILDREN = 46_000_000
-SEED = 2019  # public: nobody is in this file
-SPREAD = 1.2  # of the logarithm of a district's size
-ELIGIBLE = (2.0, 8.0)  # shares of eligible children follow this beta law
-DISTRICTS_A_GROUP = 500  # of rows that are written together
+SEED = 2019  # The seed is public: nobody is in this file.
+SPREAD = 1.2  # The logarithm of a district's size has this standard deviation.
+ELIGIBLE = (2.0, 8.0)  # Shares of eligible children follow this beta law.
+DISTRICTS_A_GROUP = 500  # Rows of this many districts are written together.
 
 
 def districts() -> Iterator[tuple[str, str, str]]:
