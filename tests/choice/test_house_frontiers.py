@@ -119,7 +119,7 @@ def test_gaussian_noise_in_rho_and_in_epsilon(title_i: TitleI) -> None:
     assert choice.currency is Currency.RHO
     # With σ² = 1/(2ρ): ρ* = √(L·C²/(2K)), while the noise is wide enough that whole numbers do not show.
     dear = choose(rho, title_i.welfare(LinearCost(title_i.cost * 1e3, Currency.RHO)))
-    predicted = (title_i.districts * title_i.squared_cost / 2 / (title_i.synthetic_data * title_i.cost * 1e3)) ** 0.5
+    predicted = (title_i.districts * title_i.squared_cost / 2 / (title_i.children * title_i.cost * 1e3)) ** 0.5
     assert dear.epsilon == pytest.approx(predicted, rel=1e-6)
     with pytest.raises(IncompatibleUnits, match="per epsilon"):
         choose(rho, title_i.welfare())

@@ -42,7 +42,7 @@ MULTIPLES = (0.25, 0.5, 0.8, 0.9, 1.1, 1.25, 2, 4)
 def exact_optimum(title_i: TitleI, slope: str, *, near: float, weight: float = 1.0) -> float:
     """Root of marginal cost = marginal gain for Title I in thirty digits, by Newton's method."""
     kind = {"laplace": lambda x: 4 / x**3, "geometric": lambda x: mpmath.cosh(x / 2) / (2 * mpmath.sinh(x / 2) ** 3)}
-    cost = weight * title_i.synthetic_data * title_i.cost
+    cost = weight * title_i.children * title_i.cost
     with mpmath.workdps(30):
         gain = title_i.districts * title_i.squared_cost
         return float(mpmath.findroot(lambda x: gain * kind[slope](x) - cost, near))
@@ -125,7 +125,7 @@ def test_absolute_loss(title_i: TitleI) -> None:
     value = TableValue(title_i.table, per_child, measure="absolute", unit="child", consequence=per_child, price=1.0)
     choice = choose(title_i.laplace(), title_i.welfare(value=value))
     assert choice.epsilon == pytest.approx(
-        math.sqrt(title_i.districts * per_child / (title_i.synthetic_data * title_i.cost)), rel=1e-13
+        math.sqrt(title_i.districts * per_child / (title_i.children * title_i.cost)), rel=1e-13
     )
     assert f"{choice.epsilon:.7f}" == "0.0300460"
     assert f"{choice.data_loss:.5e}" == "1.93496e+09"
@@ -383,14 +383,14 @@ def test_several_tables_in_balance(power_frontier: type[PowerFrontier]) -> None:
 
 def test_groups_that_are_alike_are_one(title_i: TitleI) -> None:
     shares = {"parents": (0.25, LinearCost(1400), 1.0), "others": (0.75, LinearCost(1400), 1.0)}
-    groups = groups_by_share(title_i.synthetic_data, shares)
+    groups = groups_by_share(title_i.children, shares)
     welfare = SocialWelfare(groups, (title_i.value(),), protected_unit="child")
     assert choose(title_i.laplace(), welfare).epsilon == pytest.approx(title_i.coefficient ** (1 / 3), rel=1e-13)
 
 
 def test_linear_groups_count_by_their_mean(title_i: TitleI) -> None:
     costs = {"few": (0.1, LinearCost(5000), 2.0), "many": (0.9, LinearCost(1000), 1.0)}
-    welfare = SocialWelfare(groups_by_share(title_i.synthetic_data, costs), (title_i.value(),))
+    welfare = SocialWelfare(groups_by_share(title_i.children, costs), (title_i.value(),))
     mean = 0.1 * 2 * 5000 + 0.9 * 1000
     expected = (title_i.coefficient * 1400 / mean) ** (1 / 3)
     assert choose(title_i.laplace(), welfare).epsilon == pytest.approx(expected, rel=1e-13)

@@ -391,7 +391,10 @@ def test_status_quo(power_frontier: type[PowerFrontier]) -> None:
     assert found.row("utilitarian").gains == pytest.approx(
         {"one": -1.291835, "two": -0.074419, "three": 1.913896}, abs=5e-7
     )
-    assert "Against 1 three gains one, two lose." in found.explain()
+    assert (
+        "Against 1, one of one loses USD 1.29, one of two loses USD 0.07, one of three gains USD 1.91."
+        in found.explain()
+    )
 
 
 def test_refusals(three: Profile, power_frontier: type[PowerFrontier]) -> None:

@@ -154,7 +154,7 @@ def test_gaussian_noise_needs_no_diagnostic() -> None:
 
 
 def test_choosing_with_the_exact_cost(title_i: TitleI) -> None:
-    frontier, group = title_i.laplace(), PopulationGroup("everybody", title_i.synthetic_data, LinearCost(title_i.cost))
+    frontier, group = title_i.laplace(), PopulationGroup("everybody", title_i.children, LinearCost(title_i.cost))
 
     def chosen(aversion: float) -> float:
         risk = WealthRisk(aversion, np.array([math.sqrt(title_i.squared_cost)]), people=title_i.districts)
@@ -164,7 +164,7 @@ def test_choosing_with_the_exact_cost(title_i: TitleI) -> None:
         s = risk.largest_s(choice.epsilon)
         gain = title_i.districts / aversion * 2 * s**2 / (1 - s**2) / choice.epsilon
         # Near s = 1 the last digit of ε moves 1 − s² by a thousandth.
-        assert gain == pytest.approx(title_i.synthetic_data * title_i.cost, rel=1e-11 if s < 0.9 else 1e-2)
+        assert gain == pytest.approx(title_i.children * title_i.cost, rel=1e-11 if s < 0.9 else 1e-2)
         return choice.epsilon
 
     # Weak aversion: the Taylor optimum of the research note (price 5e-8), a little above it.

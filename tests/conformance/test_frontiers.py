@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 import pytest
@@ -231,13 +231,17 @@ def test_tables_add_up_to_the_whole(name: str) -> None:
         assert frontier.technology(loss)
 
 
+def error_of(frontier: CurveFrontier, table: str, measure: Measure, loss: float) -> float:
+    return frontier.table_losses(loss, measure)[table]
+
+
 def test_slopes_of_tables_are_derivatives_in_every_measure(name: str) -> None:
     frontier = made(name)
     for measure in CASES[name].measures:
         for loss in losses_of(name)[1::3]:
             slopes = frontier.table_slopes(loss, measure)
             for table in frontier.tables:
-                numeric = derivative(lambda at, t=table, m=measure: frontier.table_losses(at, m)[t], loss)
+                numeric = derivative(partial(error_of, frontier, table, measure), loss)
                 assert slopes[table] == pytest.approx(numeric, rel=1e-5, abs=1e-12)
                 assert slopes[table] <= 0
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -108,6 +109,10 @@ def test_values_and_measures_decide_who_gets_how_much(of_law: LawFrontier) -> No
     assert 1 / spent["a"] ** 2 == pytest.approx(4 / spent["b"] ** 3)
 
 
+def error_of(frontier: CurveFrontier, table: str, loss: float) -> float:
+    return frontier.table_losses(loss)[table]
+
+
 def test_price_is_the_slope_of_the_combined_loss_and_tables_follow_the_split(of_law: LawFrontier) -> None:
     parts = {"counts": of_law(GEOMETRIC, {"a": 3.0, "b": 5.0}), "rates": of_law(STAIRCASE, {"c": 20.0})}
     values = {"a": 2.0, "b": 0.5, "c": 7.0}
@@ -118,7 +123,7 @@ def test_price_is_the_slope_of_the_combined_loss_and_tables_follow_the_split(of_
         slopes = frontier.table_slopes(loss)
         assert sum(values[t] * slope for t, slope in slopes.items()) == pytest.approx(-curves.best(loss).price)
         for table in frontier.tables:
-            numeric = derivative(lambda at, table=table: frontier.table_losses(at)[table], loss)
+            numeric = derivative(partial(error_of, frontier, table), loss)
             assert slopes[table] == pytest.approx(numeric, rel=1e-8)
     assert frontier.allocation(2.0).keys() == {"counts", "rates"}
     assert frontier.technology(2.0) == "geometric, staircase"

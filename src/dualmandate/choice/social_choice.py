@@ -24,7 +24,7 @@ from dualmandate.choice.cost_grid import Floats
 from dualmandate.choice.limits import Limits
 from dualmandate.choice.optimum import best_within
 from dualmandate.choice.outcome import dollars
-from dualmandate.choice.society import NEXT_TO_NOTHING, Citizens, Profile, Society, endless_peak, profile
+from dualmandate.choice.society import NEXT_TO_NOTHING, Profile, Society, endless_peak, profile
 from dualmandate.choice.welfare import SocialWelfare
 from dualmandate.errors import (
     InvalidLoss,
@@ -341,13 +341,9 @@ def lindahl(profile: Profile) -> Lindahl:
         LindahlPrice(c.name, charge, charge * epsilon, charge * epsilon * c.size, _demand(profile, i, charge, epsilon))
         for i, (c, charge) in enumerate(zip(society.citizens, charges, strict=True))
     )
-    surplus = 0.0 if interior else math.fsum(price.charge * c.size for price, c in _paired(prices, society.citizens))
+    surplus = 0.0 if interior else math.fsum(np.array(charges) * society.sizes)
     supported = all(math.isclose(price.demand, epsilon, rel_tol=SAME_DEMAND) for price in prices)
     return Lindahl(epsilon, prices, surplus, supported)
-
-
-def _paired(prices: tuple[LindahlPrice, ...], citizens: tuple[Citizens, ...]) -> list[tuple[LindahlPrice, Citizens]]:
-    return list(zip(prices, citizens, strict=True))
 
 
 def _demand(profile: Profile, group: int, charge: float, chosen: float) -> float:
@@ -444,19 +440,21 @@ class SocialChoices:
         return found
 
     def explain(self) -> str:
-        """The rules in sentences, with who gains and who loses."""
-        lines = [self.profile.explain()]
+        """What a board should know of it: peaks, rules with who gains and who loses, votes and prices."""
+        currency, lines = self.profile.frontier.currency, [self.profile.explain()]
         for row in self.rows:
+            rule = row.rule[:1].upper() + row.rule[1:]
             if row.epsilon is None:
-                lines.append(f"{row.rule}: no answer; {row.words}.")
+                lines.append(f"{rule}: no answer; {row.words}.")
                 continue
-            line = f"{row.rule}: {row.epsilon:.6g}, where {row.words}."
-            winners = [name for name, gain in row.gains.items() if gain > 0]
-            losers = [name for name, gain in row.gains.items() if gain < 0]
-            if winners or losers:
-                line += f" Against {self.against:.6g}{_who(winners, 'gain')}{_who(losers, 'lose')}."
-            lines.append(line)
-        return "\n".join([*lines, self.majority.explain(), self.lindahl.explain(), *map(str, self.clarke)])
+            gains = ", ".join(
+                f"one of {name} {'gains' if gain > 0 else 'loses'} {dollars(abs(gain))}"
+                for name, gain in row.gains.items()
+                if gain != 0
+            )
+            against = f" Against {self.against:.4g}, {gains}." if gains else ""
+            lines.append(f"{rule}: {currency} = {row.epsilon:.4g}, where {row.words}.{against}")
+        return "\n".join([*lines, self.majority.explain(), self.lindahl.explain()])
 
     def __str__(self) -> str:
         return self.explain()
@@ -607,9 +605,3 @@ def _positive(loss: float) -> float:
             f"a status quo of {loss}", why="a release has a positive, finite loss", instead="state a positive loss"
         )
     return loss
-
-
-def _who(names: list[str], verb: str) -> str:
-    if not names:
-        return ""
-    return f" {', '.join(names)} {verb}{'s' if len(names) == 1 else ''}"

@@ -20,10 +20,10 @@ from dualmandate.choice import (
     PopulationGroup,
     RobustChoice,
     SocialChoices,
+    SocialChoiceTerms,
     SocialWelfare,
     Society,
     TableValue,
-    Terms,
     Uncertain,
     UncertainChoice,
     choose_under_uncertainty,
@@ -93,7 +93,7 @@ def society(title_i: Any, forms: tuple[InformationUtility, ...], shares: tuple[f
     value = TableValue(table, sum(shares) / 26_000, unit="child")
     welfare = SocialWelfare(groups, (value,), protected_unit="child")
     people = Society.of(welfare, {name: share / sum(shares) for name, share in zip(names, shares, strict=True)})
-    terms = Terms(baseline=0.0, disagreement_epsilon=0.25, phantoms=(0.4, 0.6))
+    terms = SocialChoiceTerms(baseline=0.0, disagreement_epsilon=0.25, phantoms=(0.4, 0.6))
     return social_choices(title_i.frontier, people, terms=terms)
 
 

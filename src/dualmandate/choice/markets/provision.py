@@ -36,6 +36,7 @@ import numpy as np
 from dualmandate.choice.markets.auctions import QUALITY
 from dualmandate.choice.markets.distributions import AmountDistribution, UniformAmounts
 from dualmandate.errors import InvalidPreferences
+from dualmandate.frontier.numerics import lowest
 
 EVEN_TASTES = UniformAmounts(0.0, 1.0)
 STEPS = 2000  # The share served is looked for in this many steps before it is polished.
@@ -53,18 +54,10 @@ class Monopoly:
     @property
     def served(self) -> float:
         """q: the share of users whom it serves."""
-        from scipy.optimize import minimize_scalar
-
         # Revenue has a jump or a kink only where tastes do: there from the right, because who is indifferent buys.
-        shares = [(i + 1) / STEPS for i in range(STEPS)] + [1 - at for at in self.tastes.breaks]
-        best = max(shares, key=self._revenue)
-        near = minimize_scalar(
-            lambda share: -self._revenue(share),
-            bounds=(max(best - 1 / STEPS, 1e-12), min(best + 1 / STEPS, 1.0)),
-            method="bounded",
-            options={"xatol": 1e-13},
-        )
-        return float(near.x) if -near.fun > self._revenue(best) else best
+        shares = sorted({*((i + 1) / STEPS for i in range(STEPS)), *(1 - at for at in self.tastes.breaks)})
+        losses = np.array([-self._revenue(share) for share in shares])
+        return lowest(lambda share: -self._revenue(share), np.array(shares), losses)
 
     @property
     def captured(self) -> float:
