@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, ndtr
 
 from dualmandate.elicitation.bids import BidAnswers
-from dualmandate.elicitation.interval_model import Distribution, IntervalRows, most_likely
+from dualmandate.elicitation.interval_model import Distribution, IntervalRows, log_density, most_likely
 from dualmandate.elicitation.willingness import (
     Method,
     ParameterEstimates,
@@ -34,7 +34,6 @@ from dualmandate.errors import NoEstimate, UnknownName
 
 Floats = NDArray[np.float64]
 BID = "bid"
-LOG_ROOT = 0.5 * math.log(2 * math.pi)
 AT_ONCE = 2_000_000  # At most this many numbers are held at a time while means are simulated.
 MOST_ROUNDS = 200
 STILL = 1e-9  # A relative gain of a cell below this is no gain.
@@ -172,18 +171,13 @@ def _scaled(answers: BidAnswers) -> tuple[IntervalRows, Floats]:
     return IntervalRows(lower, upper, below, above), size
 
 
-def _log_density(index: Floats) -> Floats:
-    density: Floats = -0.5 * index**2 - LOG_ROOT
-    return density
-
-
 def _probability(index: Floats, distribution: Distribution) -> Floats:
     chances: Floats = expit(index) if distribution == "logistic" else ndtr(index)
     return chances
 
 
 def _density(index: Floats, distribution: Distribution) -> Floats:
-    density: Floats = expit(index) * expit(-index) if distribution == "logistic" else np.exp(_log_density(index))
+    density: Floats = expit(index) * expit(-index) if distribution == "logistic" else np.exp(log_density(index))
     return density
 
 
@@ -191,7 +185,7 @@ def _positive_part(index: Floats, distribution: Distribution) -> Floats:
     """∫_{−∞}^a F: what is paid on average, in units of 1/b, where nobody pays less than zero."""
     if distribution == "logistic":
         return np.logaddexp(0.0, index)
-    part: Floats = index * ndtr(index) + np.exp(_log_density(index))
+    part: Floats = index * ndtr(index) + np.exp(log_density(index))
     return part
 
 

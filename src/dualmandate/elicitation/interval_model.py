@@ -132,12 +132,13 @@ def _normal_terms(above: Floats, below: Floats) -> tuple[Floats, ...]:
     high, low = np.where(mirrored, -below, above), np.where(mirrored, -above, below)
     larger = log_ndtr(high)
     level = larger + np.log1p(-np.exp(log_ndtr(low) - larger))
-    up = np.exp(_log_density(above) - level)
-    down = -np.exp(_log_density(below) - level)
+    up = np.exp(log_density(above) - level)
+    down = -np.exp(log_density(below) - level)
     finite_above, finite_below = (np.where(np.isfinite(index), index, 0.0) for index in (above, below))
     return level, up, down, -finite_above * up - up**2, -finite_below * down - down**2, -up * down
 
 
-def _log_density(index: Floats) -> Floats:
+def log_density(index: Floats) -> Floats:
+    """Logarithm of the standard normal density."""
     density: Floats = -0.5 * index**2 - LOG_ROOT
     return density

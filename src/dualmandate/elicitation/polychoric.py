@@ -92,10 +92,7 @@ class Polychoric:
         return int(self.counts.sum())
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
-        """An interval, symmetric after Fisher's transformation atanh(ρ), so that it stays within (−1, 1)."""
-        width = critical_value(level) * self.standard_error / (1.0 - self.correlation**2)
-        middle = math.atanh(self.correlation)
-        return math.tanh(middle - width), math.tanh(middle + width)
+        return _fisher_interval(self.correlation, self.standard_error, level)
 
     @property
     def fitted(self) -> Floats:
@@ -118,6 +115,13 @@ class Polychoric:
         """How often a table at least as far off would be seen if the variables were normal; None for a 2×2 table."""
         degrees = self.degrees_of_freedom
         return float(gammaincc(degrees / 2, self.likelihood_ratio / 2)) if degrees > 0 else None
+
+
+def _fisher_interval(correlation: float, standard_error: float, level: float) -> tuple[float, float]:
+    """An interval, symmetric after Fisher's transformation atanh(ρ), so that it stays within (−1, 1)."""
+    width = critical_value(level) * standard_error / (1.0 - correlation**2)
+    middle = math.atanh(correlation)
+    return math.tanh(middle - width), math.tanh(middle + width)
 
 
 def answer_table(first: ArrayLike, second: ArrayLike) -> Floats:
@@ -322,10 +326,7 @@ class Polyserial:
     observations: int
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
-        """An interval, symmetric after Fisher's transformation atanh(ρ)."""
-        width = critical_value(level) * self.standard_error / (1.0 - self.correlation**2)
-        middle = math.atanh(self.correlation)
-        return math.tanh(middle - width), math.tanh(middle + width)
+        return _fisher_interval(self.correlation, self.standard_error, level)
 
 
 def polyserial(amounts: ArrayLike, answers: ArrayLike) -> Polyserial:
