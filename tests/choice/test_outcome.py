@@ -10,9 +10,9 @@ import pytest
 
 from dualmandate.choice import (
     BoundedCost,
-    Group,
     Limits,
     LinearCost,
+    PopulationGroup,
     SocialWelfare,
     TableValue,
     choose,
@@ -60,7 +60,7 @@ def test_other_peaks_in_words(title_i: TitleI) -> None:
 
 
 def test_several_groups_and_tables_in_words(power_frontier: type[PowerFrontier]) -> None:
-    groups = (Group("owners", 10, LinearCost(1)), Group("tenants", 2e6, LinearCost(2), 0.5))
+    groups = (PopulationGroup("owners", 10, LinearCost(1)), PopulationGroup("tenants", 2e6, LinearCost(2), 0.5))
     values = (TableValue("homes", 1e6, unit="household"), TableValue("rents", 1.0, unit="USD", grid=100.0))
     welfare = SocialWelfare(groups, values, protected_unit="households")
     choice = choose(power_frontier({"homes": 2.0, "rents": 18.0}, counts={"homes": 1, "rents": 9}), welfare)

@@ -24,8 +24,7 @@ from tests.survey.surveys import (
     write,
 )
 
-from dualmandate.elicitation.estimate import Estimates
-from dualmandate.elicitation.willingness import willingness_correlation
+from dualmandate.elicitation.willingness import ParameterEstimates, willingness_correlation
 from dualmandate.errors import (
     IncompatibleUnits,
     InvalidFile,
@@ -38,8 +37,8 @@ from dualmandate.errors import (
     UnknownKey,
 )
 from dualmandate.report.survey_words import document, words
-from dualmandate.survey.choice_findings import _worth as worth_of
-from dualmandate.survey.estimates import Measured, Opinions, measure
+from dualmandate.survey.estimates import Opinions, SurveyEstimates, measure
+from dualmandate.survey.findings import _worth as worth_of
 from dualmandate.survey.survey_file import load_survey
 
 BID_HEADER = ("id", "bid", "yes")
@@ -53,9 +52,9 @@ def changed(text: str, *pieces: tuple[str, str]) -> str:
     return text
 
 
-def measured(path: Path) -> Measured:
+def measured(path: Path) -> SurveyEstimates:
     found = measure(load_survey(path))
-    assert isinstance(found, Measured)
+    assert isinstance(found, SurveyEstimates)
     return found
 
 
@@ -602,7 +601,7 @@ def test_a_scale_that_may_be_zero_has_no_price_in_money_space(
     survey = load_survey(write(tmp_path, text, HEADER, []))
     scale = "mean of log scale" if "price" in random else "log scale"
     names, errors = (scale, "willingness to pay for epsilon"), np.array([error, 100.0])
-    found = Estimates(names, np.array([-7.0, -1400.0]), np.diag(errors**2), -1.0, 900, 150)
+    found = ParameterEstimates(names, np.array([-7.0, -1400.0]), np.diag(errors**2), -1.0, 900, 150)
     if bounded:
         assert worth_of(survey, found, "epsilon", "price").interval == pytest.approx((-1596.0, -1204.0), abs=0.01)
         return

@@ -11,7 +11,7 @@ from dualmandate.apps.folder import check_writable, file_meant, written_whole
 from dualmandate.apps.voice import Progress, Voice
 
 if TYPE_CHECKING:
-    from dualmandate.survey.questionnaire import Asking
+    from dualmandate.survey.questionnaire import SurveyQuestionnaire
     from dualmandate.survey.survey_file import Survey
 
 SURVEY_FILE = "survey.toml"
@@ -37,12 +37,11 @@ def survey_file(survey: Path) -> Path:
 def _measure(file: Path, out: Path | None, voice: Voice) -> None:
     with voice.progress(f"reading {file.name}") as progress:
         from dualmandate.report import survey_words as measured_words
-        from dualmandate.survey.estimates import Measured, measure
-        from dualmandate.survey.preferences_block import PREFERENCES_FILE
+        from dualmandate.survey.estimates import PREFERENCES_FILE, SurveyEstimates, measure
 
         found = measure(_loaded(file), progress)
         document = measured_words.document(found)
-        block = found.block() if isinstance(found, Measured) else None
+        block = found.block() if isinstance(found, SurveyEstimates) else None
         if out is not None:
             with written_whole(out) as draft:
                 text = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)
@@ -85,8 +84,8 @@ def _loaded(file: Path) -> Survey:
     return load_survey(file)
 
 
-def _designed(survey: Survey, progress: Progress) -> Asking:
-    from dualmandate.survey.questionnaire import asking_of
+def _designed(survey: Survey, progress: Progress) -> SurveyQuestionnaire:
+    from dualmandate.survey.questionnaire import survey_questionnaire
 
     progress("looking for the tasks that tell most")
-    return asking_of(survey)
+    return survey_questionnaire(survey)

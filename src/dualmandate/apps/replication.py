@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from dualmandate.gallery.paper import Row
+    from dualmandate.gallery.paper import PaperRow
 
 
-def document(rows: Sequence[Row]) -> dict[str, object]:
+def document(rows: Sequence[PaperRow]) -> dict[str, object]:
     """The rows as the JSON document `replicate/1`."""
     return {"schema": "replicate/1", "rows": [row.document() for row in rows]}
 
 
-def tables(rows: Sequence[Row]) -> Iterator[Table]:
+def tables(rows: Sequence[PaperRow]) -> Iterator[Table]:
     """One table a section, in the order of the rows."""
     from rich import box
     from rich.table import Table

@@ -21,9 +21,8 @@ from dualmandate.benchmarks.choice_experiments import MIXED, Experiment, covered
 from dualmandate.benchmarks.measured import ONE_THREAD, told
 from dualmandate.benchmarks.row import Row
 from dualmandate.elicitation import ChoiceData, mixed_logit
-from dualmandate.elicitation.differences import Differences
-from dualmandate.elicitation.mixed_logit import simulated_likelihood
-from dualmandate.elicitation.mixed_model import MixedModel
+from dualmandate.elicitation.choices import Differences
+from dualmandate.elicitation.mixed_logit import MixedModel, simulated_likelihood
 
 SPREADS = (1.1, 0.9, 0.9, 0.6, 1.0, 0.4, 0.9, 0.6, 1.0, 0.6, 1.0, 0.7)
 LARGE = Experiment(

@@ -12,7 +12,7 @@ from dualmandate.errors import InvalidLoss, InvalidPreferences, NoOptimum
 from dualmandate.frontier.frontier import Frontier
 from dualmandate.population import Currency, PrivacyLoss
 
-SAME_LOSS = 1e-6  # relative difference at which two losses are one
+SAME_LOSS = 1e-6  # Two losses that differ by less than this share are one.
 
 
 @dataclass(frozen=True)

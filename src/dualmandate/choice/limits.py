@@ -11,14 +11,15 @@ from typing import Literal
 from dualmandate.choice.welfare import SocialWelfare
 from dualmandate.errors import ConflictingLimits, InvalidPreferences, InvalidValue
 from dualmandate.frontier.frontier import Frontier
+from dualmandate.frontier.numerics import root
 from dualmandate.frontier.participation import peak_of
 from dualmandate.population import Currency, PrivacyLoss
 from dualmandate.population.units import plural
 
 BoundBy = Literal["preferences", "largest epsilon", "largest rho", "fitness for use", "ledger", "participation"]
 
-SMALLEST_LOSS, LARGEST_LOSS = 1e-30, 1e9  # no search goes beyond these
-SLACK = 1e-12  # relative room for a cap and a floor that are meant to be equal
+SMALLEST_LOSS, LARGEST_LOSS = 1e-30, 1e9  # No search goes beyond these.
+SLACK = 1e-12  # A cap and a floor that differ by less than this share are meant to be equal.
 
 
 @dataclass(frozen=True)
@@ -127,28 +128,21 @@ def exact(limit: float | Fraction) -> Fraction:
 
 def _smallest_loss(frontier: Frontier, table: str, *, mean_squared_error: float) -> float | None:
     """The loss at which a table's mean squared error falls to a limit; None where every loss satisfies it."""
-    from scipy.optimize import brentq
-
     count = frontier.query_counts[table]
 
     def excess(log_loss: float) -> float:
         error = frontier.table_losses(math.exp(log_loss))[table] / count
         return math.log(error) - math.log(mean_squared_error) if error > 0 else -1e3
 
-    low, high = math.log(1e-4), math.log(1e3)
-    while excess(low) <= 0:
-        if low < math.log(SMALLEST_LOSS):
-            return None
-        low -= math.log(10)
-    while excess(high) > 0:
-        if high > math.log(LARGEST_LOSS):
-            raise ConflictingLimits(
-                f"no privacy loss makes table '{table}' fit for use",
-                why=f"its root mean squared error stays above {math.sqrt(mean_squared_error):g}",
-                instead="allow larger errors in this table, or choose another mechanism",
-            )
-        high += math.log(10)
-    return math.exp(brentq(excess, low, high, xtol=1e-14, rtol=1e-14))
+    ends = math.log(SMALLEST_LOSS), math.log(LARGEST_LOSS)
+    needed = root(excess, math.log(1e-4), math.log(1e3), step=math.log(10), within=ends)
+    if needed >= ends[1]:
+        raise ConflictingLimits(
+            f"no privacy loss makes table '{table}' fit for use",
+            why=f"its root mean squared error stays above {math.sqrt(mean_squared_error):g}",
+            instead="allow larger errors in this table, or choose another mechanism",
+        )
+    return None if needed <= ends[0] else math.exp(needed)
 
 
 def _conflict(

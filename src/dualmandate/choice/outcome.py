@@ -15,8 +15,8 @@ from dualmandate.population import Currency, PrivacyLoss
 from dualmandate.population.loss import SIGNIFICANT_DIGITS
 from dualmandate.population.units import counted, is_money, plural, singular
 
-MOST_NAMED = 8  # tables in the words, the costliest; the others in one sentence
-LEAST_MILLION = 999_999.5  # USD; what rounds to a million is one
+MOST_NAMED = 8  # The words name at most this many tables, the costliest; the others stand in one sentence.
+LEAST_MILLION = 999_999.5  # USD: what rounds to a million is one.
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from dualmandate.errors import InvalidPreferences, UnsupportedWorkload
 from dualmandate.frontier.frontier import Frontier
 from dualmandate.population import Currency
 
-TAYLOR_TOLERANCE = 0.05  # relative error of the Taylor cost that still counts as close
+TAYLOR_TOLERANCE = 0.05  # A Taylor cost within this share of the exact one counts as close.
 SUPPORT_TOLERANCE = 1e-8
 
 
@@ -141,37 +141,21 @@ class WealthRisk:
 
     @property
     def table(self) -> None:
-        """It rests on what is measured, not on one table."""
         return
 
     @property
     def currency(self) -> Currency:
-        """What the noise counts its loss in."""
         return Currency.RHO if self.noise == "gaussian" else Currency.EPSILON
 
     @property
     def least(self) -> float:
-        """Exact tables carry no risk."""
         return 0.0
 
     def at(self, _frontier: Frontier, loss: float, /) -> float:
-        """The cost, USD; infinite where s ≥ 1."""
         return self.cost(loss)
 
     def slope(self, _frontier: Frontier, loss: float, /) -> float:
-        """Its derivative, USD per unit of loss; −∞ where s ≥ 1."""
         return self.marginal_cost(loss)
-
-    def certainty_equivalent(self, loss: float) -> float:
-        """The cost, USD; refused where expected utility does not exist."""
-        cost = self.cost(loss)
-        if math.isinf(cost):
-            raise InvalidPreferences(
-                f"at {self.currency} = {loss:g} the noise ruins: s = {self.largest_s(loss):.3g}",
-                why="with s ≥ 1 expected utility is minus infinity under constant absolute risk aversion",
-                instead=f"choose {self.currency} above {self._ruin():g}, or state a smaller risk aversion",
-            )
-        return cost
 
     def cost(self, loss: float) -> float:
         """The cost, USD; infinite where s ≥ 1."""
@@ -216,9 +200,6 @@ class WealthRisk:
 
     def _s(self, loss: float) -> NDArray[np.float64]:
         return self.risk_aversion * np.abs(self.exposures) * (self.sensitivity / loss)
-
-    def _ruin(self) -> float:
-        return self.largest_s(1.0)
 
     def _odds(self, loss: float) -> NDArray[np.float64]:
         """E[exp(t·X)] − 1 = sinh²(t/2)/(sinh((λ + t)/2)·sinh((λ − t)/2)), λ = ε/Δ, t = r·|a|, without overflow."""

@@ -16,8 +16,8 @@ from dualmandate.population import Currency
 if TYPE_CHECKING:
     from dualmandate.planning.plan import Plan
 
-FAR = 1.0  # epsilon from which on a linear and a worst-case cost differ by more than half
-NO_GAIN = 1e-9  # share of what society loses that is no difference
+FAR = 1.0  # From this epsilon on a linear and a worst-case cost differ by more than half.
+NO_GAIN = 1e-9  # A share of what society loses below this is no difference.
 EXAMPLE_BUDGET, EXAMPLE_AVERSION = 20e6, 2.0  # USD, and relative risk aversion, of the example that explains a price
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from dualmandate.choice import Limits, SocialChoices, Society, Terms, dollars, social_choices
+from dualmandate.choice import Limits, SocialChoices, SocialChoiceTerms, Society, social_choices
 from dualmandate.errors import InvalidLoss, InvalidValue, Place
 from dualmandate.planning.welfare import calibrated, units_of
 from dualmandate.population import Currency
@@ -31,7 +31,7 @@ def social_choice_of(program: Program, frontier: Frontier, limits: Limits) -> So
         )
     with program.document.at("preferences", "groups"):
         society = _society(program)
-    terms = Terms(
+    terms = SocialChoiceTerms(
         baseline=_baseline(program),
         disagreement_epsilon=_disagreement(program),
         phantoms=tuple(float(place) for place in table.phantoms),
@@ -106,25 +106,6 @@ def _disagreement(program: Program) -> float | None:
     return None if ours is None else float(ours)
 
 
-def social_choice_sentences(choices: SocialChoices) -> Iterator[str]:
-    """What a board should know of it: peaks, rules, votes and prices."""
-    currency = choices.profile.frontier.currency
-    yield from choices.profile.explain().splitlines()
-    for row in choices.rows:
-        if row.epsilon is None:
-            yield f"{_raised(row.rule)}: no answer; {row.words}."
-            continue
-        gains = ", ".join(
-            f"one of {name} {'gains' if gain > 0 else 'loses'} {dollars(abs(gain))}"
-            for name, gain in row.gains.items()
-            if gain != 0
-        )
-        against = f" Against {choices.against:.4g}, {gains}." if gains else ""
-        yield f"{_raised(row.rule)}: {currency} = {row.epsilon:.4g}, where {row.words}.{against}"
-    yield choices.majority.explain()
-    yield from choices.lindahl.explain().splitlines()
-
-
 def social_choice_document(choices: SocialChoices) -> dict[str, object]:
     """As it stands in the plan's JSON; losses without a place (0, or ever more) are null."""
     profile, majority = choices.profile, choices.majority
@@ -179,7 +160,3 @@ def _placed(loss: float) -> float | None:
 
 def _finite(amount: float) -> float | None:
     return amount if math.isfinite(amount) else None
-
-
-def _raised(words: str) -> str:
-    return words[:1].upper() + words[1:]

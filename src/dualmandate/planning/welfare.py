@@ -6,8 +6,8 @@ import math
 from dataclasses import replace
 from fractions import Fraction
 
-from dualmandate.choice import Group, Limits, SocialWelfare, TableValue
-from dualmandate.choice.calibration import (
+from dualmandate.choice import Limits, PopulationGroup, SocialWelfare, TableValue
+from dualmandate.choice.welfare import (
     information_utility,
     population_size,
     relative_weight,
@@ -76,7 +76,7 @@ def units_of(file: ProgramKeys, document: Document) -> Units:
     return Units(protected, tuple(others))
 
 
-def _groups(file: ProgramKeys, units: Units, document: Document) -> tuple[Group, ...]:
+def _groups(file: ProgramKeys, units: Units, document: Document) -> tuple[PopulationGroup, ...]:
     preferences = file.preferences
     with document.at("population", "population_size"):
         everybody = population_size(calibrated(file.population.population_size), units)
@@ -114,7 +114,7 @@ def _group(
     units: Units,
     document: Document,
     key: KeyPath,
-) -> Group:
+) -> PopulationGroup:
     form = table.information_utility or preferences.information_utility
     prior = (table.prior_probability or preferences.prior_probability) if form == "posterior" else None
     with document.at(*key, "mean_disclosure_cost"):
@@ -130,7 +130,7 @@ def _group(
     with document.at(*key, "size"):
         size = population_size(calibrated(table.size), units)
     own = _float(table.relative_privacy_weight)
-    return Group(table.name, size, utility, weight if own is None else own)
+    return PopulationGroup(table.name, size, utility, weight if own is None else own)
 
 
 def _table_value(

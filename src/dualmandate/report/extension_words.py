@@ -11,7 +11,7 @@ from dualmandate.population import plural
 if TYPE_CHECKING:
     from dualmandate.planning.plan import Plan
 
-NO_DIFFERENCE = 1e-9  # share of a cost
+NO_DIFFERENCE = 1e-9  # A share of a cost below this is no difference.
 
 
 def extension_sections(plan: Plan) -> Iterator[tuple[str, str, list[str]]]:

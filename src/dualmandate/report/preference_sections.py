@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from dualmandate.planning.social_choice import social_choice_document, social_choice_sentences
+from dualmandate.planning.social_choice import social_choice_document
 from dualmandate.report.exhibits import Exhibit
 from dualmandate.report.figures import (
     charges,
@@ -36,7 +36,7 @@ def preference_sections(plan: Plan) -> Iterator[tuple[str, str, list[str]]]:
     if plan.uncertainty is not None:
         yield UNCERTAINTY, "If preferences are not known exactly", list(plan.uncertainty.sentences())
     if plan.social_choice is not None:
-        yield SOCIAL_CHOICE, "Other ways to add people up", list(social_choice_sentences(plan.social_choice))
+        yield SOCIAL_CHOICE, "Other ways to add people up", plan.social_choice.explain().splitlines()
 
 
 def preference_parts(plan: Plan) -> dict[str, object]:

@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from dualmandate.elicitation.estimate import Estimates, Willingness
 from dualmandate.elicitation.pooling import Pooled
-from dualmandate.elicitation.willingness import in_words
+from dualmandate.elicitation.willingness import ParameterEstimates, Willingness, in_words
 from dualmandate.population import Calibrated
-from dualmandate.survey.estimates import Measured, Opinions
-from dualmandate.survey.findings import MEAN_COST, Found, Worth
+from dualmandate.survey.estimates import Opinions, SurveyEstimates
+from dualmandate.survey.findings import MEAN_COST, Finding, Worth
 
 PREFERENCES_VERSION = 1
 NO_NOISE = "These numbers are estimated without noise: they protect respondents only by adding many of them up."
 
 
-def words(measured: Measured | Opinions) -> str:
+def words(measured: SurveyEstimates | Opinions) -> str:
     """What was found, in sentences."""
     if isinstance(measured, Opinions):
         return _opinions_in_words(measured)
@@ -37,7 +36,7 @@ def words(measured: Measured | Opinions) -> str:
     return "\n".join(lines)
 
 
-def document(measured: Measured | Opinions) -> dict[str, object]:
+def document(measured: SurveyEstimates | Opinions) -> dict[str, object]:
     """What was found, as the JSON document `preferences/1`."""
     survey = measured.survey
     head: dict[str, object] = {
@@ -92,7 +91,7 @@ def document(measured: Measured | Opinions) -> dict[str, object]:
     }
 
 
-def _found_in_words(found: Found) -> str:
+def _found_in_words(found: Finding) -> str:
     number, (low, high) = found.number, found.interval
     base = f", {number.time_base}" if number.time_base else ""
     what = "A unit of privacy loss costs" if found.key == MEAN_COST else "Accuracy is worth"
@@ -104,12 +103,12 @@ def _found_in_words(found: Found) -> str:
     )
 
 
-def _stated(measured: Measured) -> set[object]:
+def _stated(measured: SurveyEstimates) -> set[object]:
     """Attributes whose worth was said already, as a number of a program."""
     return {found.place[-1] for found in measured.found}
 
 
-def _worth_in_words(worth: Worth, measured: Measured) -> str:
+def _worth_in_words(worth: Worth, measured: SurveyEstimates) -> str:
     amount = worth.amount
     squared = " squared" if measured.survey.file.attributes[worth.attribute].measure == "squared" else ""
     assert amount.estimate is not None
@@ -125,7 +124,7 @@ def _turned(amount: Willingness) -> Willingness:
     return replace(amount, estimate=-amount.estimate, interval=(-high, -low))
 
 
-def _estimates_in_words(estimates: Estimates) -> Iterator[str]:
+def _estimates_in_words(estimates: ParameterEstimates) -> Iterator[str]:
     width = max(len(name) for name in estimates.names)
     for name in estimates.names:
         value, error = estimates.value(name), estimates.standard_error(name)
@@ -155,7 +154,7 @@ def _number(number: Calibrated) -> dict[str, object]:
     }
 
 
-def _found_document(found: Found) -> dict[str, object]:
+def _found_document(found: Finding) -> dict[str, object]:
     return {
         "key": found.key,
         **_number(found.number),

@@ -5,16 +5,12 @@ from dualmandate.semantics.posterior import (
     Belief,
     OddsBound,
     Secret,
+    epsilon_for_relative_risk,
     odds_bound,
     participation_bound,
     posterior,
 )
 from dualmandate.semantics.power import largest_power, power_of_best_test
-from dualmandate.semantics.profile import (
-    epsilon_for_disclosure_risk,
-    epsilon_for_relative_risk,
-    epsilon_for_risk_profile,
-)
 from dualmandate.semantics.wording import belief_sentence, chance, rounded_up, sentences
 
 __all__ = [
@@ -25,9 +21,7 @@ __all__ = [
     "Secret",
     "belief_sentence",
     "chance",
-    "epsilon_for_disclosure_risk",
     "epsilon_for_relative_risk",
-    "epsilon_for_risk_profile",
     "guarantee",
     "largest_power",
     "odds_bound",

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from dualmandate.elicitation.coding import BeliefScale, cost_per_parameter
-from dualmandate.elicitation.power import CUBE_ROOT, Precision
+from dualmandate.elicitation.design import CUBE_ROOT, Precision
 from dualmandate.elicitation.questionnaire import (
-    Asked,
-    Columns,
+    AnswerColumns,
     Questionnaire,
+    QuestionnairePlan,
     ShownAttribute,
     accuracy_attribute,
     amount,
@@ -20,15 +20,14 @@ from dualmandate.elicitation.questionnaire import (
 from dualmandate.errors import InvalidValue, MissingKey
 from dualmandate.population import Neighbors
 from dualmandate.semantics.posterior import Secret
-from dualmandate.survey.questionnaire_schema import QuestionnaireTable
-from dualmandate.survey.schema import SurveyAttribute
+from dualmandate.survey.schema import QuestionnaireTable, SurveyAttribute
 from dualmandate.survey.survey_file import Survey
 
-UNCERTAINTY, SPREAD, WITHIN, CONFIDENCE = 0.5, 1.0, 0.2, 0.95  # where the file says nothing
+UNCERTAINTY, SPREAD, WITHIN, CONFIDENCE = 0.5, 1.0, 0.2, 0.95  # These hold where the file says nothing.
 
 
 @dataclass(frozen=True, eq=False)
-class Asking:
+class SurveyQuestionnaire:
     """A questionnaire that can be handed out. All of it is public: nobody has answered yet."""
 
     survey: Survey
@@ -95,7 +94,7 @@ class Asking:
         }
 
 
-def asking_of(survey: Survey) -> Asking:
+def survey_questionnaire(survey: Survey) -> SurveyQuestionnaire:
     """The questionnaire of a survey file, designed; refused where the file does not say what to ask."""
     table, document = survey.file.questionnaire, survey.document
     if table is None:
@@ -127,7 +126,7 @@ def asking_of(survey: Survey) -> Asking:
             table.title,
             shown,
             _asked(table),
-            columns=Columns(
+            columns=AnswerColumns(
                 columns.respondent or "id",
                 columns.task or "task",
                 columns.alternative or "alternative",
@@ -137,7 +136,7 @@ def asking_of(survey: Survey) -> Asking:
         precision = Precision(
             _float(table.within, WITHIN), _float(table.confidence, CONFIDENCE), _float(table.elasticity, CUBE_ROOT)
         )
-    return Asking(survey, made, precision)
+    return SurveyQuestionnaire(survey, made, precision)
 
 
 def belief_scale(attribute: SurveyAttribute) -> BeliefScale:
@@ -146,8 +145,8 @@ def belief_scale(attribute: SurveyAttribute) -> BeliefScale:
     return BeliefScale(float(attribute.prior), Secret(attribute.secret), Neighbors(attribute.neighbors))
 
 
-def _asked(table: QuestionnaireTable) -> Asked:
-    return Asked(
+def _asked(table: QuestionnaireTable) -> QuestionnairePlan:
+    return QuestionnairePlan(
         expected={name: float(value) for name, value in table.expected.items()},
         choice_noise=float(table.choice_noise),
         tasks=table.tasks,

@@ -12,9 +12,9 @@ import pytest
 
 from dualmandate.choice import (
     Candidate,
-    Group,
-    Horizon,
+    DisclosureHorizon,
     LinearCost,
+    PopulationGroup,
     SocialWelfare,
     TableValue,
     budget_path,
@@ -22,10 +22,10 @@ from dualmandate.choice import (
     choose_tables,
 )
 from dualmandate.choice.markets import (
+    CompensatedStudy,
     Market,
     Monopoly,
     Provision,
-    Study,
     UniformAmounts,
     compare_markets,
     fair_query,
@@ -74,7 +74,9 @@ from dualmandate.workload import identity
 
 DISTRICTS = frontier_of(laplace(), identity(13_000))
 TABLE = DISTRICTS.tables[0]
-PAPER = SocialWelfare((Group("everybody", 46e6, LinearCost(1_400)),), (TableValue(TABLE, 2.0e7, unit="child"),))
+PAPER = SocialWelfare(
+    (PopulationGroup("everybody", 46e6, LinearCost(1_400)),), (TableValue(TABLE, 2.0e7, unit="child"),)
+)
 COSTS = [1.0, 2.0, 3.0, 4.0, 10.0, 20.0]
 
 
@@ -120,7 +122,7 @@ def test_provision(units: Any) -> None:
 
 
 def test_studies() -> None:
-    study = Study(1_000, 0.05, 0.05, recruiting=2)
+    study = CompensatedStudy(1_000, 0.05, 0.05, recruiting=2)
     finding = drawn(lambda width: study_picture(study, 300_000, 250_000, width=width))
     feasible = study.feasible(250_000, 300_000)
     assert feasible is not None
@@ -150,9 +152,10 @@ def test_a_monopolist() -> None:
 
 def test_paths() -> None:
     cell = frontier_of(laplace(), identity(1))
-    welfare = SocialWelfare((Group("e", 1.0, LinearCost(1.0)),), (TableValue(cell.tables[0], 0.5),))
+    welfare = SocialWelfare((PopulationGroup("e", 1.0, LinearCost(1.0)),), (TableValue(cell.tables[0], 0.5),))
     capped, free = (
-        budget_path(cell, welfare, years=range(0, 70, 10), horizon=Horizon(72, 0.97), cap=cap) for cap in (6, None)
+        budget_path(cell, welfare, years=range(0, 70, 10), horizon=DisclosureHorizon(72, 0.97), cap=cap)
+        for cap in (6, None)
     )
     finding = drawn(lambda width: path_picture(capped, Currency.EPSILON, width=width))
     assert finding == "7 releases would spend ε = 9.95; the cap leaves 6.00"
@@ -189,7 +192,7 @@ def test_participation(units: Any) -> None:
 
 def test_offers() -> None:
     cell = frontier_of(laplace(), identity(1))
-    welfare = SocialWelfare((Group("e", 1.0, LinearCost(2.0)),), (TableValue(cell.tables[0], 1.0),))
+    welfare = SocialWelfare((PopulationGroup("e", 1.0, LinearCost(2.0)),), (TableValue(cell.tables[0], 1.0),))
     tables = [
         Candidate(f"table {i}", value, cell, TableValue(cell.tables[0], coefficient / 2))
         for i, (value, coefficient) in enumerate(((4, 1), (5, 8), (10, 27)))

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from dualmandate.choice import TornadoEnd, TornadoRow
+from dualmandate.choice import TornadoRow
 from dualmandate.choice import tornado as tornado_rows
+from dualmandate.choice.statics import TornadoEnd
 from dualmandate.report.figures import (
     consequences,
     consequences_twin,

@@ -14,16 +14,16 @@ import pytest
 from dualmandate.choice import (
     Beliefs,
     BoundedCost,
-    Group,
     InformationUtility,
     Limits,
     LinearCost,
+    PopulationGroup,
     RobustChoice,
     SocialChoices,
+    SocialChoiceTerms,
     SocialWelfare,
     Society,
     TableValue,
-    Terms,
     Uncertain,
     UncertainChoice,
     choose_under_uncertainty,
@@ -89,11 +89,11 @@ def many_corners(title_i: Any) -> RobustChoice:
 def society(title_i: Any, forms: tuple[InformationUtility, ...], shares: tuple[float, ...]) -> SocialChoices:
     table = title_i.welfare.table_values[0].table
     names = ("parents", "privacy advocates", "state agencies that use the counts")[: len(forms)]
-    groups = tuple(Group(name, 1.0, form) for name, form in zip(names, forms, strict=True))
+    groups = tuple(PopulationGroup(name, 1.0, form) for name, form in zip(names, forms, strict=True))
     value = TableValue(table, sum(shares) / 26_000, unit="child")
     welfare = SocialWelfare(groups, (value,), protected_unit="child")
     people = Society.of(welfare, {name: share / sum(shares) for name, share in zip(names, shares, strict=True)})
-    terms = Terms(baseline=0.0, disagreement_epsilon=0.25, phantoms=(0.4, 0.6))
+    terms = SocialChoiceTerms(baseline=0.0, disagreement_epsilon=0.25, phantoms=(0.4, 0.6))
     return social_choices(title_i.frontier, people, terms=terms)
 
 

@@ -9,9 +9,8 @@ import pytest
 
 from dualmandate.elicitation.bids import BidAnswers
 from dualmandate.elicitation.common_ground import CommonGround
-from dualmandate.elicitation.contingent import contingent_valuation
+from dualmandate.elicitation.contingent import contingent_valuation, turnbull
 from dualmandate.elicitation.pooling import Pooled, Prior, pool
-from dualmandate.elicitation.turnbull import turnbull
 from dualmandate.population import Calibrated
 from dualmandate.report.figures.pooled import forest, pooled_twin
 from dualmandate.report.figures.saving import headline, svg

@@ -8,7 +8,7 @@ Value = float | str | None
 
 
 @dataclass(frozen=True)
-class Row:
+class PaperRow:
     """What the paper says, what its own inputs give, what is right, and why they differ.
 
     `paper` is a number or wording as printed; `from_its_inputs` is computed from the paper's stated inputs and

@@ -14,14 +14,14 @@ from dualmandate.report.figures.theme import LIGHT, ROOMY, WIDE, dress
 from dualmandate.report.figures.twin import Cell, Column, Twin, amount
 
 if TYPE_CHECKING:
-    from dualmandate.choice import Offering
+    from dualmandate.choice import TableSelection
 
 ROW_HEIGHT = 46  # px
 MOST_ROWS = 14
 LONG_RANGE = 30.0  # ratio of amounts from which on the axis is logarithmic
 
 
-def offering_twin(offering: Offering) -> Twin:
+def offering_twin(offering: TableSelection) -> Twin:
     """Rows behind the picture: each table's worth and price, and what it spends where it is published."""
     letter = loss_symbol(offering.currency)
     cells: list[dict[str, Cell]] = [
@@ -50,7 +50,7 @@ def offering_twin(offering: Offering) -> Twin:
     )
 
 
-def offering_picture(offering: Offering, *, width: int = WIDE) -> alt.LayerChart:
+def offering_picture(offering: TableSelection, *, width: int = WIDE) -> alt.LayerChart:
     """One line a table from its price to its worth: blue where it gains, orange where it would lose."""
     twin, letter = offering_twin(offering), loss_symbol(offering.currency)
     drawn = sorted(twin.rows, key=lambda row: amount(row, "price") - amount(row, "value"))[:MOST_ROWS]

@@ -12,11 +12,11 @@ from dualmandate.report.figures.theme import LIGHT, ROOMY, WIDE, dress
 from dualmandate.report.figures.twin import Cell, Column, Twin, amount
 
 if TYPE_CHECKING:
-    from dualmandate.choice import Path
+    from dualmandate.choice import BudgetPath
     from dualmandate.population import Currency
 
 
-def path_twin(path: Path, currency: Currency) -> Twin:
+def path_twin(path: BudgetPath, currency: Currency) -> Twin:
     """Rows behind the picture: each release with its loss, alone and under the cap, and what it costs today."""
     letter = loss_symbol(currency)
     cells: list[dict[str, Cell]] = [
@@ -43,7 +43,7 @@ def path_twin(path: Path, currency: Currency) -> Twin:
     )
 
 
-def path_picture(path: Path, currency: Currency, *, width: int = WIDE) -> alt.LayerChart:
+def path_picture(path: BudgetPath, currency: Currency, *, width: int = WIDE) -> alt.LayerChart:
     """The loss of each release by year: hollow without a cap, filled under it."""
     twin, letter, roomy = path_twin(path, currency), loss_symbol(currency), width >= ROOMY
     capped = path.cap is not None and path.price > 0
@@ -89,7 +89,7 @@ def path_picture(path: Path, currency: Currency, *, width: int = WIDE) -> alt.La
     )
 
 
-def _finding(path: Path, letter: str) -> str:
+def _finding(path: BudgetPath, letter: str) -> str:
     first, last = path.releases[0], path.releases[-1]
     if path.cap is not None and path.price > 0:
         alone = sum(release.alone for release in path.releases)

@@ -14,12 +14,12 @@ from dualmandate.report.figures.theme import LIGHT, ROOMY, WIDE, dress
 from dualmandate.report.figures.twin import Cell, Column, Twin, amount
 
 if TYPE_CHECKING:
-    from dualmandate.choice.markets import Study
+    from dualmandate.choice.markets import CompensatedStudy
 
 POINTS = 90
 
 
-def study_twin(study: Study, population: int, budget: float) -> Twin:
+def study_twin(study: CompensatedStudy, population: int, budget: float) -> Twin:
     """Rows behind the picture: the cheapest study of each size, and whether the budget pays for it."""
     cheapest = study.cheapest(population)
     sizes = {round(n) for n in np.geomspace(study.least_participants, population, POINTS)} | {cheapest.participants}
@@ -49,7 +49,7 @@ def study_twin(study: Study, population: int, budget: float) -> Twin:
     )
 
 
-def study_picture(study: Study, population: int, budget: float, *, width: int = WIDE) -> alt.LayerChart:
+def study_picture(study: CompensatedStudy, population: int, budget: float, *, width: int = WIDE) -> alt.LayerChart:
     """The cost of a study against its size; the part that the budget pays for is thick."""
     twin, roomy = study_twin(study, population, budget), width >= ROOMY
     rows = twin.rows

@@ -14,8 +14,7 @@ from dualmandate.report.figures.theme import LIGHT, WIDE, dress
 from dualmandate.report.figures.twin import Cell, Column, Twin, amount
 
 if TYPE_CHECKING:
-    from dualmandate.elicitation.contingent import ContingentValuation
-    from dualmandate.elicitation.turnbull import Turnbull
+    from dualmandate.elicitation.contingent import ContingentValuation, Turnbull
 
 HEIGHT = 320  # px
 BEYOND = 1.25  # how far the axis goes, in largest bids

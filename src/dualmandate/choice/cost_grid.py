@@ -1,41 +1,154 @@
-"""What society loses at every privacy loss, looked up once and used for thousands of preferences.
+"""What society loses at every privacy loss, on a grid that is computed once and read for thousands of preferences.
 
-Welfare is linear in its parameters: costs of groups and values of tables multiply parts that depend on the loss alone.
-Each part is computed on a grid of ln loss, with its elasticity, and read off between grid points by a cubic in
-logarithms (exact for power laws). Cells in which the cubic misses a computed midpoint are halved until it does not.
+Welfare is linear in its parameters: costs of groups and values of tables multiply parts that depend on the loss alone,
+so that a thousand preferences are a thousand rows of multiples. Each part is computed on a grid of ln loss, with its
+elasticity, and read off between grid points by a cubic in logarithms (exact for power laws). Cells in which the cubic
+misses a computed midpoint are halved until it does not.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dualmandate.choice.limits import LARGEST_LOSS, SMALLEST_LOSS, Bounds
+from dualmandate.choice.welfare import DataLoss, PopulationGroup, SocialWelfare, TableValue
 from dualmandate.errors import InvalidLoss, NoOptimum
+from dualmandate.frontier.frontier import Frontier
+from dualmandate.frontier.numerics import lowest
+from dualmandate.population import Currency
 
 Floats = NDArray[np.float64]
-Costs = Callable[[float], tuple[Floats, Floats]]
-"""From a loss to the cost of each part and its slope, USD and USD per unit of loss; shapes (parts,)."""
+PartCosts = Callable[[float], tuple[Floats, Floats]]
+"""From a loss to the cost of each part and its slope, USD and USD per unit; not numbers where a frontier ends."""
 
-CELL = math.log(10) / 20  # of ln loss, before any halving
-AGREEMENT = 1e-10  # of ln cost at the middle of a cell, times the part's share of all costs there
+CELL = math.log(10) / 20  # A cell of ln loss is this wide before any halving.
+AGREEMENT = 1e-10  # Cubics miss ln cost at the middle of a cell by at most this, over the part's share of all costs.
 MOST_HALVINGS = 10
-REACH = math.log(64)  # a new grid spans this much to either side of where it starts
-BISECTIONS = 46
-SECTIONS = 90  # golden sections of a cell
-GOLDEN = (math.sqrt(5) - 1) / 2
-BLOCK = 4_000_000  # numbers in one matrix of states by grid points
-EDGE = 1e-12  # relative distance from a limit that is none
-FAR_BELOW = 1e-6  # of the lowest grid point: stands for no loss at all
+REACH = math.log(64)  # A new grid spans this much to either side of where it starts.
+BLOCK = 4_000_000  # A matrix of states by grid points holds at most this many numbers.
+EDGE = 1e-12  # A relative distance from a limit below this is none.
+FAR_BELOW = 1e-6  # This share of the lowest grid point stands for no loss at all.
 
 
 @dataclass(frozen=True)
-class Grid:
+class SharedLoss:
+    """A part of a loss from errors: what one group bears of it, or what one of several scenarios adds to the mean."""
+
+    whole: DataLoss
+    share: float  # ≥ 0
+
+    def at(self, frontier: Frontier, loss: float, /) -> float:
+        return self.share * self.whole.at(frontier, loss) if self.share > 0 else 0.0
+
+    def slope(self, frontier: Frontier, loss: float, /) -> float:
+        return self.share * self.whole.slope(frontier, loss) if self.share > 0 else 0.0
+
+    @property
+    def least(self) -> float:
+        return self.share * self.whole.least
+
+    @property
+    def table(self) -> str | None:
+        return self.whole.table
+
+    @property
+    def currency(self) -> Currency | None:
+        return self.whole.currency
+
+
+@dataclass(frozen=True)
+class CostPart:
+    """PartCosts of some groups and of errors in some tables, which rise and fall together as preferences change."""
+
+    groups: tuple[PopulationGroup, ...] = ()
+    table_values: tuple[TableValue, ...] = ()
+    other_losses: tuple[DataLoss, ...] = ()
+
+    @classmethod
+    def of(cls, welfare: SocialWelfare) -> CostPart:
+        """All of what society loses, as one part."""
+        return cls(welfare.groups, welfare.table_values, welfare.other_losses)
+
+    @property
+    def endless(self) -> float:
+        """What it costs as the loss grows without limit, USD; infinite where that has no bound."""
+        privacy = [g.weighted_size * g.information_utility.most for g in self.groups if g.weighted_size > 0]
+        errors = [*(value.least for value in self.table_values), *(other.least for other in self.other_losses)]
+        return math.fsum([*privacy, *errors])
+
+    @property
+    def empty(self) -> bool:
+        """Whether it costs nothing at any loss."""
+        free = all(g.weighted_size * g.information_utility.parameter == 0 for g in self.groups)
+        exact = all(value.value == 0 for value in self.table_values)
+        return free and exact and not self.other_losses
+
+    def scaled(self, multiple: float) -> CostPart:
+        """The same part with all its costs and values multiplied."""
+        if multiple == 1:
+            return self
+        return CostPart(
+            tuple(replace(g, information_utility=g.information_utility.scaled(multiple)) for g in self.groups),
+            tuple(value.scaled(multiple) for value in self.table_values),
+            tuple(SharedLoss(other, multiple) for other in self.other_losses),
+        )
+
+
+def costs_of(parts: Sequence[CostPart], frontier: Frontier) -> PartCosts:
+    """What each part costs at a loss, and its slope; the frontier is asked once a loss for all of them."""
+    measures: tuple[Literal["squared", "absolute"], ...] = tuple(
+        dict.fromkeys(value.measure for part in parts for value in part.table_values)
+    )
+
+    def costs(loss: float) -> tuple[Floats, Floats]:
+        found, rates = np.full(len(parts), math.nan), np.full(len(parts), math.nan)
+        try:
+            errors = {measure: frontier.table_losses(loss, measure) for measure in measures}
+            slopes = {measure: frontier.table_slopes(loss, measure) for measure in measures}
+        except InvalidLoss:
+            return found, rates
+        for i, part in enumerate(parts):
+            weighed = [g for g in part.groups if g.weighted_size > 0]  # 0 × ∞ is not a number
+            found[i] = math.fsum(
+                [
+                    *(g.weighted_size * g.information_utility.cost(loss) for g in weighed),
+                    *(v.value_per_step * errors[v.measure][v.table] + v.least for v in part.table_values),
+                    *(other.at(frontier, loss) for other in part.other_losses),
+                ]
+            )
+            rates[i] = math.fsum(
+                [
+                    *(g.weighted_size * g.information_utility.marginal_cost(loss) for g in weighed),
+                    *(v.value_per_step * slopes[v.measure][v.table] for v in part.table_values),
+                    *(other.slope(frontier, loss) for other in part.other_losses),
+                ]
+            )
+        return found, rates
+
+    return costs
+
+
+def joined(parts: Sequence[CostPart], like: SocialWelfare) -> SocialWelfare:
+    """One social welfare from parts, its groups and tables in the order of another."""
+    groups = {group.name: group for part in parts for group in part.groups}
+    values = {value.table: value for part in parts for value in part.table_values}
+    return replace(
+        like,
+        groups=tuple(groups[group.name] for group in like.groups if group.name in groups),
+        table_values=tuple(values[value.table] for value in like.table_values if value.table in values),
+        other_losses=tuple(other for part in parts for other in part.other_losses),
+    )
+
+
+@dataclass(frozen=True)
+class GridPoints:
     """Points of ln loss, with ln cost and elasticity of every part at each; shapes (points,) and (points, parts)."""
 
     points: Floats
@@ -61,22 +174,22 @@ class Grid:
         costs = np.exp(low + t * (rise + t * (bend + t * twist)))
         return costs, costs * (rise + t * (2 * bend + 3 * t * twist)) / width
 
-    def joined(self, other: Grid) -> Grid:
+    def joined(self, other: GridPoints) -> GridPoints:
         """Both grids as one, in order."""
         points = np.concatenate([self.points, other.points])
         order = np.argsort(points, kind="stable")
         logs = np.concatenate([self.logs, other.logs])[order]
-        return Grid(points[order], logs, np.concatenate([self.elasticities, other.elasticities])[order])
+        return GridPoints(points[order], logs, np.concatenate([self.elasticities, other.elasticities])[order])
 
 
 @dataclass(frozen=True, eq=False)
-class Landscape:
+class CostGrid:
     """The parts of what society loses, at every loss between the limits.
 
     `endless` holds each part's cost as the loss grows without limit; infinite where it has no bound.
     """
 
-    grid: Grid
+    grid: GridPoints
     bounds: Bounds
     endless: Floats  # (parts,)
     nothing: Floats  # cost of each part far below the grid, where next to no loss is allowed; (parts,)
@@ -109,16 +222,12 @@ class Landscape:
 
         `worst` maps shape (losses, parts) to (losses,); it may have kinks, as the largest of several costs has.
         """
-        points = self.grid.points
-        heights = worst(np.exp(self.grid.logs))
-        inner = np.pad(heights, 1, constant_values=np.inf)
-        dips = np.flatnonzero((heights <= inner[:-2]) & (heights <= inner[2:]))
-        candidates = [(float(heights[i]), float(points[i])) for i in dips]
-        for i in dips[np.argsort(heights[dips], kind="stable")][:3]:
-            low, high = float(points[max(i - 1, 0)]), float(points[min(i + 1, len(points) - 1)])
-            at = _golden(lambda x: float(worst(self.grid.read(np.array([x]))[0])[0]), low, high)
-            candidates.append((float(worst(self.grid.read(np.array([at]))[0])[0]), at))
-        return float(self._within(np.exp([min(candidates)[1]]))[0])
+        at = lowest(
+            lambda point: float(worst(self.grid.read(np.array([point]))[0])[0]),
+            self.grid.points,
+            worst(np.exp(self.grid.logs)),
+        )
+        return float(self._within(np.exp([at]))[0])
 
     def _within(self, losses: Floats) -> Floats:
         """Losses inside the limits to the last digit, which logarithms do not keep."""
@@ -136,6 +245,8 @@ class Landscape:
 
     def _polished(self, multiples: Floats, best: NDArray[np.intp]) -> tuple[Floats, Floats]:
         """ln loss and sum at the lowest place of the cell beside each row's lowest grid point."""
+        from scipy.optimize.elementwise import find_root
+
         points = self.grid.points
         at = points[best]
         least = np.einsum("sp,sp->s", multiples, self._table[best])
@@ -143,12 +254,14 @@ class Landscape:
             return at, least
         rising = np.einsum("sp,sp->s", multiples, self._table[best] * self.grid.elasticities[best]) > 0
         cell = np.clip(np.where(rising, best - 1, best), 0, len(points) - 2)
-        low, high = points[cell], points[cell + 1]
-        for _ in range(BISECTIONS):
-            middle = (low + high) / 2
-            falling = np.einsum("sp,sp->s", multiples, self.grid.read_in(cell, middle)[1]) < 0
-            low, high = np.where(falling, middle, low), np.where(falling, high, middle)
-        middle = (low + high) / 2
+
+        def slope(point: Floats, row: NDArray[np.intp]) -> Floats:
+            found: Floats = np.einsum("sp,sp->s", multiples[row], self.grid.read_in(cell[row], point)[1])
+            return found
+
+        # Thousands of rows at once; where a sum does not turn inside its cell, the grid point stays.
+        rows = np.arange(len(multiples))
+        middle = np.nan_to_num(find_root(slope, (points[cell], points[cell + 1]), args=(rows,)).x)
         there = np.einsum("sp,sp->s", multiples, self.grid.read_in(cell, middle)[0])
         at_end = (best == 0) & rising | (best == len(points) - 1) & ~rising
         keep = at_end | (there > least)
@@ -170,7 +283,7 @@ class Landscape:
             )
 
 
-def landscape(costs: Costs, multiples: Floats, *, start: float, bounds: Bounds, endless: Floats) -> Landscape:
+def cost_grid_of(costs: PartCosts, multiples: Floats, *, start: float, bounds: Bounds, endless: Floats) -> CostGrid:
     """Look up the parts around a loss, as far as the best losses of all rows of multiples reach, within the limits.
 
     `endless` is each part's cost as the loss grows without limit.
@@ -179,7 +292,7 @@ def landscape(costs: Costs, multiples: Floats, *, start: float, bounds: Bounds, 
     bottom = math.log(bounds.lowest) if bounds.lowest is not None else min(math.log(start), top) - REACH
     if bounds.lowest is not None and bounds.lowest == bounds.highest:
         grid = _at(costs, np.array([bottom]))
-        return Landscape(grid, bounds, endless, np.exp(grid.logs[0]))
+        return CostGrid(grid, bounds, endless, np.exp(grid.logs[0]))
     grid = _refined(costs, _readable(costs, *_stretch(bottom, top)), multiples)
     while True:
         table = np.exp(grid.logs)
@@ -193,7 +306,7 @@ def landscape(costs: Costs, multiples: Floats, *, start: float, bounds: Bounds, 
             grid = _stretched(costs, grid, grid.points[0] - REACH, multiples=multiples)
         if len(grid.points) == before:
             break
-    return Landscape(grid, bounds, _leveled(grid, endless), _nothing(costs, grid))
+    return CostGrid(grid, bounds, _leveled(grid, endless), _nothing(costs, grid))
 
 
 def _stretch(low: float, high: float) -> tuple[Floats, float]:
@@ -201,7 +314,7 @@ def _stretch(low: float, high: float) -> tuple[Floats, float]:
     return np.linspace(low, high, max(2, math.ceil((high - low) / CELL) + 1)), (low + high) / 2
 
 
-def _readable(costs: Costs, points: Floats, keep: float) -> Grid:
+def _readable(costs: PartCosts, points: Floats, keep: float) -> GridPoints:
     """The grid at those points around `keep` at which every part is a positive, finite number."""
     grid = _at(costs, points)
     good = np.all(np.isfinite(grid.logs) & np.isfinite(grid.elasticities), axis=1)
@@ -210,10 +323,10 @@ def _readable(costs: Costs, points: Floats, keep: float) -> Grid:
     low = int(bad[bad < middle].max()) + 1 if np.any(bad < middle) else 0
     high = int(bad[bad >= middle].min()) if np.any(bad >= middle) else len(points)
     kept = slice(low, high)
-    return Grid(grid.points[kept], grid.logs[kept], grid.elasticities[kept])
+    return GridPoints(grid.points[kept], grid.logs[kept], grid.elasticities[kept])
 
 
-def _stretched(costs: Costs, grid: Grid, to: float, *, multiples: Floats) -> Grid:
+def _stretched(costs: PartCosts, grid: GridPoints, to: float, *, multiples: Floats) -> GridPoints:
     """The grid carried on to a lower or higher ln loss, as far as the parts can be read."""
     edge = float(grid.points[-1] if to > grid.points[-1] else grid.points[0])
     points, _ = _stretch(min(edge, to), max(edge, to))
@@ -222,10 +335,10 @@ def _stretched(costs: Costs, grid: Grid, to: float, *, multiples: Floats) -> Gri
         return grid
     further = _refined(costs, further, multiples)
     inside = further.points != edge
-    return grid.joined(Grid(further.points[inside], further.logs[inside], further.elasticities[inside]))
+    return grid.joined(GridPoints(further.points[inside], further.logs[inside], further.elasticities[inside]))
 
 
-def _refined(costs: Costs, grid: Grid, multiples: Floats) -> Grid:
+def _refined(costs: PartCosts, grid: GridPoints, multiples: Floats) -> GridPoints:
     """The grid with cells halved until the cubics agree with what is computed in their middles.
 
     A part that is a small share of all costs need not be known as well as the others.
@@ -252,54 +365,26 @@ def _refined(costs: Costs, grid: Grid, multiples: Floats) -> Grid:
     return grid
 
 
-def _at(costs: Costs, points: Floats) -> Grid:
+def _at(costs: PartCosts, points: Floats) -> GridPoints:
     """Parts computed at ln losses; not a number where a frontier has ended."""
-    logs: list[Floats] = []
-    elasticities: list[Floats] = []
-    for point in points.tolist():
-        loss = math.exp(point)
-        try:
-            cost, slope = costs(loss)
-        except InvalidLoss:
-            cost = slope = np.full(len(logs[0]) if logs else 1, math.nan)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            logs.append(np.log(cost))
-            elasticities.append(slope * loss / cost)
-    width = max(len(row) for row in logs)
-    filled = [row if len(row) == width else np.full(width, math.nan) for row in logs]
-    bends = [row if len(row) == width else np.full(width, math.nan) for row in elasticities]
-    return Grid(points, np.array(filled), np.array(bends))
+    losses = [math.exp(point) for point in points.tolist()]
+    found = np.array([costs(loss) for loss in losses])  # (points, 2, parts)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return GridPoints(points, np.log(found[:, 0]), found[:, 1] * np.array(losses)[:, None] / found[:, 0])
 
 
-def _leveled(grid: Grid, endless: Floats) -> Floats:
+def _leveled(grid: GridPoints, endless: Floats) -> Floats:
     """`endless`, or the cost at the top of the grid where a part has stopped falling before it came near to that."""
     top, elasticity = np.exp(grid.logs[-1]), grid.elasticities[-1]
     stuck = (elasticity <= 0) & (-elasticity * top <= 0.01 * (top - endless))
     return np.where(stuck, np.maximum(top, endless), endless)
 
 
-def _nothing(costs: Costs, grid: Grid) -> Floats:
+def _nothing(costs: PartCosts, grid: GridPoints) -> Floats:
     loss = max(math.exp(float(grid.points[0])) * FAR_BELOW, SMALLEST_LOSS)
-    try:
-        found, _ = costs(loss)
-    except InvalidLoss:
+    found, _ = costs(loss)
+    if np.isnan(found).all():
         found = np.exp(grid.logs[0])
     large = float(np.finfo(float).max) / len(found) / 1e6
     finite: Floats = np.where(np.isfinite(found), found, large)
     return finite
-
-
-def _golden(function: Callable[[float], float], low: float, high: float) -> float:
-    """The place of the least value between two others, by golden sections."""
-    left, right = high - GOLDEN * (high - low), low + GOLDEN * (high - low)
-    at_left, at_right = function(left), function(right)
-    for _ in range(SECTIONS):
-        if at_left <= at_right:
-            high, right, at_right = right, left, at_left
-            left = high - GOLDEN * (high - low)
-            at_left = function(left)
-        else:
-            low, left, at_left = left, right, at_right
-            right = low + GOLDEN * (high - low)
-            at_right = function(right)
-    return (low + high) / 2

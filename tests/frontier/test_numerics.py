@@ -1,4 +1,4 @@
-"""Absolute errors of combined noise, read off polynomials: the same numbers, much sooner."""
+"""Derivatives, inverses and polynomials of error curves."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from dualmandate.frontier import frontier_of
-from dualmandate.frontier.smooth import SmoothCurve
+from dualmandate.frontier.numerics import SmoothCurve
 from dualmandate.mechanism import GAUSSIAN, GEOMETRIC, STAIRCASE, MatrixMechanism, NoiseLaw, geometric
 from dualmandate.workload import identity, prefix
 

@@ -15,9 +15,9 @@ from dualmandate.choice import (
     BoundedCost,
     Candidate,
     ExponentialCost,
-    Group,
     InformationUtility,
     LinearCost,
+    PopulationGroup,
     SocialWelfare,
     TableValue,
     choose,
@@ -34,7 +34,7 @@ ONE = LAPLACE_ONE.tables[0]
 
 
 def society(utility: InformationUtility | None = None, population: float = 1.0) -> SocialWelfare:
-    group = Group("everybody", population, utility or LinearCost(2.0))
+    group = PopulationGroup("everybody", population, utility or LinearCost(2.0))
     return SocialWelfare((group,), (TableValue(ONE, 1.0),))
 
 

@@ -14,11 +14,11 @@ import numpy as np
 
 from dualmandate.errors import InvalidPreferences
 
-SHARES_AGREE = 1e-9  # shares add up to 1 within this
-ROUNDING = 1e-13  # of a sum of shares
+SHARES_AGREE = 1e-9  # Shares add up to 1 within this.
+ROUNDING = 1e-13  # A sum of shares is rounded by less than this.
 
 
-class Distribution(Protocol):
+class AmountDistribution(Protocol):
     """Amounts of money per unit among people, ≥ 0; `share` is always in [0, 1]."""
 
     @property
@@ -50,6 +50,7 @@ class UniformAmounts:
 
     least: float
     largest: float
+    breaks = ()
 
     def __post_init__(self) -> None:
         if not (0 <= self.least < self.largest < math.inf):
@@ -61,25 +62,16 @@ class UniformAmounts:
 
     @property
     def mean(self) -> float:
-        """Half way."""
         return (self.least + self.largest) / 2
 
-    @property
-    def breaks(self) -> tuple[float, ...]:
-        """None."""
-        return ()
-
     def quantile(self, share: float) -> float:
-        """A straight line."""
         return self.least + share * (self.largest - self.least)
 
     def slope(self, share: float) -> float:
-        """Its slope."""
         del share
         return self.largest - self.least
 
     def below(self, share: float) -> float:
-        """The area under it."""
         return share * (self.least + share * (self.largest - self.least) / 2)
 
 
@@ -89,6 +81,7 @@ class LognormalAmounts:
 
     mean: float
     spread: float  # s, the standard deviation of the logarithm
+    breaks = ()
 
     def __post_init__(self) -> None:
         if not (0 < self.mean < math.inf and 0 < self.spread < math.inf):
@@ -97,11 +90,6 @@ class LognormalAmounts:
                 why="both are finite and above 0",
                 instead="state a mean above 0 and a spread such as 1",
             )
-
-    @property
-    def breaks(self) -> tuple[float, ...]:
-        """None."""
-        return ()
 
     def quantile(self, share: float) -> float:
         """exp(m + s·z), with m = ln mean − s²/2."""
@@ -146,28 +134,23 @@ class GroupedAmounts:
 
     @property
     def mean(self) -> float:
-        """Weighted by shares."""
         return math.fsum(amount * share for amount, share in self._sorted)
 
     @property
     def breaks(self) -> tuple[float, ...]:
-        """Where one kind ends and the next begins."""
         ends = np.cumsum([share for _, share in self._sorted])[:-1]
         return tuple(float(end) for end in ends)
 
     def quantile(self, share: float) -> float:
-        """A staircase, continuous from the left."""
         ends = np.cumsum([part for _, part in self._sorted])
         place = int(np.searchsorted(ends, share - ROUNDING, side="left"))
         return self._sorted[min(place, len(ends) - 1)][0]
 
     def slope(self, share: float) -> float:
-        """Flat between the steps."""
         del share
         return 0.0
 
     def below(self, share: float) -> float:
-        """The area under the staircase."""
         total, left = 0.0, share
         for amount, part in self._sorted:
             total += amount * min(part, left)

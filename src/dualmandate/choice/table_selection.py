@@ -28,12 +28,12 @@ from numpy.typing import NDArray
 from dualmandate.choice.welfare import SocialWelfare, TableValue
 from dualmandate.errors import InvalidPreferences, NoOptimum
 from dualmandate.frontier.frontier import Frontier
+from dualmandate.frontier.numerics import root
 from dualmandate.population import Currency
 
-PRICES = 49  # μ at which bounds are known
-SPAN = 1e4  # from the price of the first unit to so many times it
+PRICES = 49  # Bounds are known at this many prices μ.
 MOST_NODES = 200_000
-TIE = 1e-12  # share of all values that is no difference
+TIE = 1e-12  # A share of all values below this is no difference.
 SMALLEST, LARGEST = 1e-30, 1e12
 
 
@@ -66,20 +66,12 @@ class Candidate:
 
     def spent(self, price: float) -> float:
         """The loss at which one more unit of it saves exactly its price: D′ = −μ."""
-        from scipy.optimize import brentq
 
         def excess(log_loss: float) -> float:
             slope = -self.worth.value_per_step * self._slope(math.exp(log_loss))
             return (math.log(slope) if slope > 0 else -700.0) - math.log(price)
 
-        low = high = 0.0
-        while excess(low) < 0 and low > math.log(SMALLEST):
-            low -= 2.0
-        while excess(high) > 0 and high < math.log(LARGEST):
-            high += 2.0
-        if excess(low) <= 0 or excess(high) >= 0:
-            return math.exp(low if excess(low) <= 0 else high)
-        return math.exp(brentq(excess, low, high, xtol=1e-13))
+        return math.exp(root(excess, 0.0, 0.0, step=2.0, within=(math.log(SMALLEST), math.log(LARGEST))))
 
     def price(self, price: float) -> float:
         """min_l μ·l + D(l), USD: what publishing it costs when a unit of loss costs μ."""
@@ -105,7 +97,7 @@ class Verdict:
 
 
 @dataclass(frozen=True)
-class Offering:
+class TableSelection:
     """The tables to publish, at which losses, and what society gains by all of them."""
 
     verdicts: tuple[Verdict, ...]  # every candidate, in the order given
@@ -142,7 +134,7 @@ def choose_tables(
     *,
     cap: float | None = None,
     most_nodes: int = MOST_NODES,
-) -> Offering:
+) -> TableSelection:
     """The set of tables, each at one detail, that society gains most by, with the loss of each.
 
     `welfare` states what a loss costs everybody; the values of its tables are not used. Exact where `exact` says so.
@@ -166,7 +158,7 @@ def choose_tables(
         for candidate in candidates
     )
     net = market.worth(chosen)
-    return Offering(
+    return TableSelection(
         verdicts,
         epsilon=math.fsum(verdict.epsilon or 0.0 for verdict in verdicts),
         currency=candidates[0].frontier.currency,
@@ -191,8 +183,6 @@ class _LossMarket:
 
     def wanted(self, price: float) -> float:
         """The total loss at which everybody's marginal cost is the price, at most the cap."""
-        from scipy.optimize import brentq
-
         most = math.inf if self.cap is None else self.cap
         if self.welfare.marginal_privacy_cost(SMALLEST) >= price:
             return 0.0
@@ -201,8 +191,7 @@ class _LossMarket:
             if high >= most or high > LARGEST:
                 return min(high, most)
             high *= 2
-        marginal = self.welfare.marginal_privacy_cost
-        return min(most, float(brentq(lambda loss: marginal(loss) - price, SMALLEST, high, xtol=1e-14)))
+        return min(most, root(lambda loss: price - self.welfare.marginal_privacy_cost(loss), SMALLEST, high))
 
     def conjugate(self, price: float) -> float:
         """P*(μ) = max_{E ≤ cap} μ·E − P(E)."""
@@ -211,8 +200,6 @@ class _LossMarket:
 
     def clearing(self, chosen: Sequence[Candidate]) -> float:
         """The price of loss at which tables want exactly what everybody bears, or the cap."""
-        from scipy.optimize import brentq
-
         if not chosen:
             return self.first
 
@@ -220,12 +207,8 @@ class _LossMarket:
             price = math.exp(log_price)
             return math.fsum(candidate.spent(price) for candidate in chosen) - self._supplied(price)
 
-        low = high = math.log(self.first)
-        if excess(low) <= 0:
-            return self.first
-        while excess(high) > 0:
-            high += 1.0
-        return math.exp(brentq(excess, low, high, xtol=1e-14))
+        first = math.log(self.first)
+        return self.first if excess(first) <= 0 else math.exp(root(excess, first, first, step=1.0))
 
     def worth(self, chosen: Sequence[Candidate]) -> float:
         """What society gains by publishing a set, USD."""
