@@ -10,9 +10,8 @@ from typing import Any
 from dualmandate.population import Currency, PrivacyLoss, plural
 from dualmandate.population.wording import number, stated_loss
 from dualmandate.publication.measurements import Glance
-from dualmandate.report.figures import Column, Twin
-from dualmandate.report.figures.twin import Cell
 from dualmandate.report.pages import rendered
+from dualmandate.report.tables import Cell, Column, FigureTable
 
 MOST_SAMPLES = 6  # tables
 CONTENTS = (("tables", "Tables"), ("guarantee", "The promise"), ("noise", "The noise"), ("check", "Checking"))
@@ -58,7 +57,7 @@ def release_page(facts: Mapping[str, Any], tables: Sequence[Glance]) -> str:
     )
 
 
-def _listed(facts: Mapping[str, Any], tables: Sequence[Glance]) -> Twin:
+def _listed(facts: Mapping[str, Any], tables: Sequence[Glance]) -> FigureTable:
     files = {table["name"]: table for table in facts["tables"]}
     rows: list[dict[str, Cell]] = [
         {
@@ -71,7 +70,7 @@ def _listed(facts: Mapping[str, Any], tables: Sequence[Glance]) -> Twin:
         }
         for table in tables
     ]
-    return Twin(
+    return FigureTable(
         caption="The tables of this release",
         columns=(
             Column("table", "table", "text"),
@@ -85,7 +84,7 @@ def _listed(facts: Mapping[str, Any], tables: Sequence[Glance]) -> Twin:
     )
 
 
-def _sample(glance: Glance) -> Twin:
+def _sample(glance: Glance) -> FigureTable:
     table, rows = glance.first, list[dict[str, Cell]]()
     for place, labels in enumerate(islice(product(*table.labels), len(table.estimates))):
         row: dict[str, Cell] = {f"label {i}": label for i, label in enumerate(labels)}
@@ -94,7 +93,7 @@ def _sample(glance: Glance) -> Twin:
         row["value"] = None if table.values is None else f"{table.values[place]:,}"
         rows.append(row)
     left = glance.cells - len(rows)
-    return Twin(
+    return FigureTable(
         caption=f"{table.name}" + (f": the first {len(rows)} of {glance.cells:,}" if left else ""),
         columns=(
             *(Column(f"label {i}", name, "text") for i, name in enumerate(table.columns)),
@@ -117,7 +116,7 @@ def _made(facts: Mapping[str, Any]) -> Iterator[str]:
     yield facts["consistency"]
 
 
-def _noises(facts: Mapping[str, Any]) -> Twin:
+def _noises(facts: Mapping[str, Any]) -> FigureTable:
     rows: list[dict[str, Cell]] = []
     for group in facts["groups"]:
         parameters = [Fraction(kind["parameter"]) for kind in group["noises"]]
@@ -132,7 +131,7 @@ def _noises(facts: Mapping[str, Any]) -> Twin:
                 "parameter": least if least == most else f"{least} to {most}",
             }
         )
-    return Twin(
+    return FigureTable(
         caption="What was measured together, and with which noise; exact parameters stand in release.json",
         columns=(
             Column("group", "measured together", "text"),
@@ -145,7 +144,7 @@ def _noises(facts: Mapping[str, Any]) -> Twin:
     )
 
 
-def _effects(facts: Mapping[str, Any]) -> Twin | None:
+def _effects(facts: Mapping[str, Any]) -> FigureTable | None:
     """What making the tables whole did, simulated on themselves."""
     rows: list[dict[str, Cell]] = []
     for each in facts["consistency_effects"]:
@@ -155,7 +154,7 @@ def _effects(facts: Mapping[str, Any]) -> Twin | None:
         rows.append(row | {"table": each["table"], "span": span, "cells": float(each["cells"])})
     if not rows:
         return None
-    return Twin(
+    return FigureTable(
         caption="Bias and root mean squared error of estimates and of whole numbers, by the true count: simulated "
         "releases of the published whole numbers, as if these were the truth",
         columns=(
@@ -168,16 +167,16 @@ def _effects(facts: Mapping[str, Any]) -> Twin | None:
     )
 
 
-def _files(facts: Mapping[str, Any]) -> Twin:
+def _files(facts: Mapping[str, Any]) -> FigureTable:
     rows: list[dict[str, Cell]] = [{"file": name, "digest": digest} for name, digest in facts["files"].items()]
     columns = (Column("file", "file", "text"), Column("digest", "SHA-256", "text"))
-    return Twin(caption="Files of this release", columns=columns, rows=tuple(rows))
+    return FigureTable(caption="Files of this release", columns=columns, rows=tuple(rows))
 
 
-def _versions(facts: Mapping[str, Any]) -> Twin:
+def _versions(facts: Mapping[str, Any]) -> FigureTable:
     rows: list[dict[str, Cell]] = [{"what": name, "version": str(each)} for name, each in facts["versions"].items()]
     columns = (Column("what", "software or format", "text"), Column("version", "version", "text"))
-    return Twin(caption="Versions", columns=columns, rows=tuple(rows))
+    return FigureTable(caption="Versions", columns=columns, rows=tuple(rows))
 
 
 def _counted(count: int, word: str) -> str:

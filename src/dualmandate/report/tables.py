@@ -1,4 +1,4 @@
-"""The table behind a picture: the same numbers, for readers who want digits, a screen reader or a spreadsheet."""
+"""Tables on a page; behind a picture, its numbers for readers who want digits, a screen reader or a spreadsheet."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Twin:
-    """Rows behind a picture. A row with a true `marked` is a point the picture points at, and is never left out."""
+class FigureTable:
+    """Rows of a table. One with a true `marked` is a point that a picture points at, and is never left out."""
 
     caption: str
     columns: tuple[Column, ...]
     rows: tuple[Mapping[str, Cell], ...]
 
-    def thinned(self, most: int = 11) -> Twin:
+    def thinned(self, most: int = 11) -> FigureTable:
         """About `most` evenly spaced rows, the first, the last and every marked one among them."""
         if len(self.rows) <= most:
             return self
