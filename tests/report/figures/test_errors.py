@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
+from dualmandate.planning.extensions import ExistingError
 from dualmandate.report.figures import Figure, consequences, existing
 from dualmandate.report.theme import NARROW, WIDE
 
@@ -43,20 +42,9 @@ def test_tables_in_different_units_stand_in_panels_of_their_own(two_tables: Any)
     assert len(document["vconcat"]) == 2
 
 
-@dataclass(frozen=True)
-class Before:
-    table: str
-    before: float
-    noise: float
-    unit: str = "child"
-
-    @property
-    def added(self) -> float:
-        return math.hypot(self.before, self.noise) / self.before - 1
-
-
 def test_errors_that_were_there_before() -> None:
-    rows = [Before("districts", 120.0, 0.6), Before("schools", 3.0, 4.0), Before("states", 900.0, 0.5)]
+    sizes = {"districts": (120.0, 0.6), "schools": (3.0, 4.0), "states": (900.0, 0.5)}
+    rows = [ExistingError(table, "child", *errors) for table, errors in sizes.items()]
     finding = drawn(existing(rows))
     assert finding == "Noise widens the errors that were there by at most 66.7 %"
     assert [row["table"] for row in existing(rows).table.rows] == ["districts", "schools", "states"]

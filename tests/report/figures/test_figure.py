@@ -167,7 +167,12 @@ def test_the_page_of_a_picture_follows_the_window(picture: Figure, tmp_path: Pat
 def test_a_figure_is_drawn_only_when_asked(title_i: Any) -> None:
     widths: list[int] = []
     figure = tangency(title_i.frontier, title_i.welfare, title_i.choice)
-    counted = replace(figure, layout=lambda width: widths.append(width) or figure.layout(width))
+
+    def layout(width: int) -> dict[str, Any]:
+        widths.append(width)
+        return figure.layout(width)
+
+    counted = replace(figure, layout=layout)
     assert counted == figure
     assert (counted.table.rows, widths) == (figure.table.rows, [])
     assert counted.draw(NARROW).to_dict(validate=False)["width"] == NARROW

@@ -151,7 +151,7 @@ class Plane:
         baseline, rise = _hung(down, LINE_HEIGHT * text.count("\n"))
         style = {"type": "text", "align": align, "baseline": baseline, "dx": across, "dy": down - rise}
         style |= {"lineBreak": "\n", "lineHeight": LINE_HEIGHT}
-        rows = [{"x": x, "y": y, "text": text}]
+        rows: list[dict[str, Cell]] = [{"x": x, "y": y, "text": text}]
         channels = {"x": self.across.across("x"), "y": self.up.up("y"), "text": {"field": "text", "type": "nominal"}}
         halo = {"color": LIGHT.paper, "stroke": LIGHT.paper, "strokeWidth": 4, "strokeJoin": "round"}
         return layered(_mark(rows, style | halo, channels), _mark(rows, style | {"color": color}, channels))
