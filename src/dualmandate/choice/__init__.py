@@ -22,7 +22,7 @@ from dualmandate.choice.information import (
 from dualmandate.choice.limits import Bounds, Limits
 from dualmandate.choice.offering import Candidate, Offering, Verdict, choose_tables
 from dualmandate.choice.optimum import choose, local_optima
-from dualmandate.choice.outcome import Choice, GroupOutcome, LocalOptimum, TableOutcome, dollars, quantity
+from dualmandate.choice.outcome import Choice, GroupOutcome, LocalOptimum, TableOutcome
 from dualmandate.choice.regret import Regret, regret, regret_curve
 from dualmandate.choice.robust import Corner, RobustChoice, minimax_regret
 from dualmandate.choice.social_choice import RULES, SocialChoiceRow, SocialChoices, Terms, social_choices
@@ -114,7 +114,6 @@ __all__ = [
     "choose_under_uncertainty",
     "clarke_taxes",
     "comparative_statics",
-    "dollars",
     "expected_second_derivative",
     "generalized_median",
     "groups_by_share",
@@ -133,7 +132,6 @@ __all__ = [
     "phantom_vote",
     "population_size",
     "profile",
-    "quantity",
     "rawlsian",
     "regret",
     "regret_curve",

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from dualmandate.choice.optimum import best_within
-from dualmandate.choice.outcome import dollars
 from dualmandate.choice.society import NEXT_TO_NOTHING, Citizens, Profile, endless_peak
 from dualmandate.errors import NoOptimum
+from dualmandate.population.wording import money, number
 
 SAME_LOSS = 1e-6  # relative difference at which two losses are one
 LOOKED_AT = 2001  # losses at which what a group demands is compared, where it is not concave
@@ -45,14 +45,14 @@ class Lindahl:
         lines = []
         for price in self.prices:
             verb = "pays" if price.charge >= 0 else "receives"
-            lines.append(f"{price.name}: each member {verb} {dollars(abs(price.charge))} per unit of loss.")
+            lines.append(f"{price.name}: each member {verb} {money(abs(price.charge))} per unit of loss.")
         balance = (
             "The charges add up to nothing."
             if abs(self.surplus) == 0
-            else (f"The charges leave {dollars(self.surplus)} per unit of loss: what the limit costs at the margin.")
+            else (f"The charges leave {money(self.surplus)} per unit of loss: what the limit costs at the margin.")
         )
         asked = "everybody then asks for" if self.supported else "not everybody then asks for"
-        return "\n".join([*lines, f"{balance} With them {asked} {self.epsilon:.6g}."])
+        return "\n".join([*lines, f"{balance} With them {asked} {number(self.epsilon, 6)}."])
 
     def __str__(self) -> str:
         return self.explain()
@@ -104,7 +104,7 @@ class ClarkeTax:
     tax: float  # USD, the whole group; ≥ 0
 
     def __str__(self) -> str:
-        return f"{self.name}: without it {self.epsilon_without:.6g} would be chosen; it pays {dollars(self.tax)}"
+        return f"{self.name}: without it {number(self.epsilon_without, 6)} would be chosen; it pays {money(self.tax)}"
 
 
 def clarke_taxes(profile: Profile) -> tuple[ClarkeTax, ...]:

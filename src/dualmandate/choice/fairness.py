@@ -15,6 +15,7 @@ import numpy as np
 from dualmandate.choice.landscape import Floats
 from dualmandate.choice.society import Profile
 from dualmandate.errors import InvalidLoss, MissingKey, NoOptimum
+from dualmandate.population.wording import number
 
 OWN_PEAK = "own peak"
 WORTH = 1e-12  # relative gain that is none
@@ -94,7 +95,7 @@ def nash_bargain(profile: Profile, disagreement_epsilon: float | None = None) ->
     if not low * (1 - 1e-9) <= disagreement_epsilon <= high * (1 + 1e-9):
         raise InvalidLoss(
             f"a disagreement_epsilon of {disagreement_epsilon}",
-            why=f"losses between {low:.4g} and {high:.4g} are looked at",
+            why=f"losses between {number(low)} and {number(high)} are looked at",
             instead="state a loss between these",
         )
     grid, sizes = profile.land.grid, profile.society.sizes

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from dualmandate.choice.limits import LARGEST_LOSS, SMALLEST_LOSS, Bounds
 from dualmandate.errors import InvalidLoss, NoOptimum
+from dualmandate.population.wording import number
 
 Floats = NDArray[np.float64]
 Costs = Callable[[float], tuple[Floats, Floats]]
@@ -164,7 +165,7 @@ class Landscape:
             share = float(np.mean(endless | hopeless))
             direction = "rises without limit of loss" if np.any(endless) else "is highest as the loss falls to 0"
             raise NoOptimum(
-                f"under {share:.3g} of the preferences considered welfare {direction}",
+                f"under {number(share, 3)} of the preferences considered welfare {direction}",
                 why="for some of them no privacy loss is best, so nothing can be said about the best one",
                 instead="state a legal cap on the loss, or leave out preferences that nobody holds",
             )

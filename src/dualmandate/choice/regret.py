@@ -8,10 +8,11 @@ from dataclasses import dataclass
 
 from dualmandate.choice.limits import Limits
 from dualmandate.choice.optimum import choose
-from dualmandate.choice.outcome import Choice, dollars
+from dualmandate.choice.outcome import Choice
 from dualmandate.choice.welfare import SocialWelfare
 from dualmandate.errors import InvalidLoss
 from dualmandate.frontier.frontier import Frontier
+from dualmandate.population.wording import money, number
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ class Regret:
 
     def __str__(self) -> str:
         share = f"{self.relative:.1%} more" if self.relative < 1 else f"{1 + self.relative:,.1f} times as much"
-        return f"{self.epsilon:.6g} costs society {dollars(self.absolute)} more than it must ({share})"
+        return f"{number(self.epsilon, 6)} costs society {money(self.absolute)} more than it must ({share})"
 
 
 def regret(

@@ -16,11 +16,11 @@ import numpy as np
 from dualmandate.choice.beliefs import Beliefs
 from dualmandate.choice.landscape import Floats, Landscape
 from dualmandate.choice.limits import Limits
-from dualmandate.choice.outcome import dollars
 from dualmandate.choice.uncertainty import share_in_words
 from dualmandate.choice.welfare import SocialWelfare
 from dualmandate.frontier.frontier import Frontier
 from dualmandate.population import Currency, PrivacyLoss
+from dualmandate.population.wording import money, number
 
 BINDING = 1e-6  # relative distance from the worst regret within which a corner binds
 
@@ -64,13 +64,13 @@ class RobustChoice:
         """The choice and the corners that decide it, in sentences."""
         share = share_in_words(self.regret)
         most = f"at most {share}" if share[0].isdigit() else share
-        size = most if self.relative else f"at most {dollars(self.regret)}"
+        size = most if self.relative else f"at most {money(self.regret)}"
         low = min(self.corners, key=lambda corner: corner.epsilon)
         high = max(self.corners, key=lambda corner: corner.epsilon)
         lines = [
-            f"Whatever the preferences in the set, {self.currency} = {self.epsilon:.6g} costs society {size} "
+            f"Whatever the preferences in the set, {self.currency} = {number(self.epsilon, 6)} costs society {size} "
             f"more than the best choice for them; every other {self.currency} may cost more.",
-            f"The best choice ranges from {low.epsilon:.4g}{_where(low)} to {high.epsilon:.4g}{_where(high)}.",
+            f"The best choice ranges from {number(low.epsilon)}{_where(low)} to {number(high.epsilon)}{_where(high)}.",
         ]
         worst = [_where(corner).removeprefix(" at ") for corner in self.corners if corner.binding and corner.values]
         if worst:
@@ -119,5 +119,5 @@ def minimax_regret(
 
 
 def _where(corner: Corner) -> str:
-    values = ", ".join(f"{name} {value:,.6g}" for name, value in corner.values.items())
+    values = ", ".join(f"{name} {number(value, 6)}" for name, value in corner.values.items())
     return f" at {values}" if values else ""

@@ -14,6 +14,7 @@ from dualmandate.choice.society import Profile, Society, profile
 from dualmandate.choice.voting import Majority, majority, median_vote, phantom_vote
 from dualmandate.errors import InvalidLoss, InvalidPreferences, MissingKey, NoOptimum, Refusal, UnknownName
 from dualmandate.frontier.frontier import Frontier
+from dualmandate.population.wording import number
 
 RULES = (
     "utilitarian",
@@ -88,11 +89,11 @@ class SocialChoices:
             if row.epsilon is None:
                 lines.append(f"{row.rule}: no answer; {row.words}.")
                 continue
-            line = f"{row.rule}: {row.epsilon:.6g}, where {row.words}."
+            line = f"{row.rule}: {number(row.epsilon, 6)}, where {row.words}."
             winners = [name for name, gain in row.gains.items() if gain > 0]
             losers = [name for name, gain in row.gains.items() if gain < 0]
             if winners or losers:
-                line += f" Against {self.against:.6g}{_who(winners, 'gain')}{_who(losers, 'lose')}."
+                line += f" Against {number(self.against, 6)}{_who(winners, 'gain')}{_who(losers, 'lose')}."
             lines.append(line)
         return "\n".join([*lines, self.majority.explain(), self.lindahl.explain(), *map(str, self.clarke)])
 

@@ -15,9 +15,9 @@ from numpy.typing import ArrayLike
 
 from dualmandate.choice.beliefs import WIDEST
 from dualmandate.choice.landscape import Floats
-from dualmandate.choice.outcome import dollars
 from dualmandate.choice.uncertainty import UncertainChoice
 from dualmandate.errors import InvalidPreferences, InvalidValue
+from dualmandate.population.wording import money
 
 STEP = 0.02  # of a standard normal, between what may come to be believed
 SIGNALS = 801  # answers that a survey may give, spread over what can be expected
@@ -42,7 +42,7 @@ class SurveyValue:
 
     def __str__(self) -> str:
         return (
-            f"another survey of {self.respondents:,} people is worth {dollars(self.value)} to this decision, "
+            f"another survey of {self.respondents:,} people is worth {money(self.value)} to this decision, "
             f"{self.share:.1%} of what knowing preferences exactly is worth"
         )
 

@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 from dualmandate.choice.beliefs import Beliefs
 from dualmandate.choice.landscape import Floats, Landscape
 from dualmandate.choice.limits import Limits
-from dualmandate.choice.outcome import Choice, dollars
+from dualmandate.choice.outcome import Choice
 from dualmandate.errors import InvalidLoss, InvalidValue
 from dualmandate.frontier.frontier import Frontier
+from dualmandate.population.wording import money, number
 
 SMALLEST_SHARE = 1e-4  # that is written out
 LEVEL = 0.95
@@ -123,9 +124,9 @@ class UncertainChoice:
         name, chosen = self.choice.currency, float(self.choice.loss)
         low, high = self.interval()
         lines = [
-            f"Preferences are not known exactly. Expected welfare is highest at {name} = {chosen:.6g}.",
-            f"If preferences were known, the best {name} would lie between {low:.4g} and {high:.4g} with probability "
-            f"{LEVEL:.0%}, and as likely above {self.median:.4g} as below.",
+            f"Preferences are not known exactly. Expected welfare is highest at {name} = {number(chosen, 6)}.",
+            f"If preferences were known, the best {name} would lie between {number(low)} and {number(high)} with "
+            f"probability {LEVEL:.0%}, and as likely above {number(self.median)} as below.",
         ]
         below, above = self.at_limits
         if above > 0:
@@ -136,11 +137,11 @@ class UncertainChoice:
             )
         share = self.value_of_perfect_information / self.expected_cost if self.expected_cost > 0 else 0.0
         lines.append(
-            f"Not knowing costs {dollars(self.value_of_perfect_information)} in expectation, "
+            f"Not knowing costs {money(self.value_of_perfect_information)} in expectation, "
             f"{share_in_words(share)} of what society loses: no survey is worth more to this decision."
         )
         lines.append(
-            f"With probability 5% the choice costs more than {dollars(self.regret_quantile(0.95))} against the best."
+            f"With probability 5% the choice costs more than {money(self.regret_quantile(0.95))} against the best."
         )
         return "\n".join(lines)
 
@@ -156,8 +157,8 @@ class UncertainChoice:
         if not low * (1 - 1e-9) <= epsilon <= high * (1 + 1e-9):
             raise InvalidLoss(
                 f"the regret of {self.choice.currency} = {epsilon:g}",
-                why=f"losses between {low:.4g} and {high:.4g} were looked at: others are outside the limits, or far "
-                "from every best one",
+                why=f"losses between {number(low)} and {number(high)} were looked at: others are outside the limits, "
+                "or far from every best one",
                 instead="ask for a loss between these",
             )
         return epsilon

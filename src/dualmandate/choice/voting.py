@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from dualmandate.choice.landscape import Floats
 from dualmandate.choice.society import Profile
 from dualmandate.errors import InvalidPreferences, InvalidValue
+from dualmandate.population.wording import number
 
 TIE = 1e-12  # relative difference of votes, or of what two losses are worth, that is none
 
@@ -77,10 +78,10 @@ class Majority:
     def explain(self) -> str:
         """The outcome in a sentence."""
         if self.winner is not None:
-            return f"No majority would leave {self.winner:.6g} for any other loss considered."
+            return f"No majority would leave {number(self.winner, 6)} for any other loss considered."
         if self.cycle is None:
             return "No loss wins or ties against every other."
-        steps = " over ".join(f"{place:.6g}" for place in (*self.cycle, self.cycle[0]))
+        steps = " over ".join(f"{number(place, 6)}" for place in (*self.cycle, self.cycle[0]))
         return f"Majorities run in a circle: they prefer {steps}. Whoever sets the agenda chooses the loss."
 
     def __str__(self) -> str:

@@ -15,6 +15,7 @@ from dualmandate.choice.information import InformationUtility
 from dualmandate.errors import IncompatibleUnits, InvalidPreferences
 from dualmandate.frontier.frontier import Frontier
 from dualmandate.population import Currency
+from dualmandate.population.wording import number
 
 PRIVACY_SHARES = 1e-9  # shares of groups must add up to 1 within this
 
@@ -184,7 +185,7 @@ def groups_by_share(
     total = math.fsum(share for share, _, _ in shares.values())
     if abs(total - 1) > PRIVACY_SHARES:
         raise InvalidPreferences(
-            f"the shares of the groups add up to {total:.6g}",
+            f"the shares of the groups add up to {number(total, 6)}",
             why="everybody belongs to one group",
             instead="state shares that add up to 1",
         )

@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaincc, ndtr
 
+from dualmandate.population.wording import number
+
 Floats = NDArray[np.float64]
 DOUBTFUL = 0.05  # probability from which downward a difference is called a conflict
 
@@ -69,7 +71,7 @@ class Agreement:
             words = "There is one source, so that nothing can disagree."
         else:
             chance = _rounded(self.probability)
-            test = f"Cochran's Q = {self.heterogeneity:.3g} on {self.degrees_of_freedom}, p = {chance}"
+            test = f"Cochran's Q = {number(self.heterogeneity, 3)} on {self.degrees_of_freedom}, p = {chance}"
             beyond = f"{100 * self.share:.0f} % of their spread is more than sampling error"
             words = (
                 f"The sources agree within their standard errors ({test})."
@@ -77,7 +79,7 @@ class Agreement:
                 else f"The sources conflict ({test}; {beyond})."
             )
         for pair in self.conflicts:
-            apart = f"by a factor of {max(pair.ratio, 1 / pair.ratio):.3g}" if pair.ratio else "in level"
+            apart = f"by a factor of {number(max(pair.ratio, 1 / pair.ratio), 3)}" if pair.ratio else "in level"
             words += (
                 f" '{pair.first}' and '{pair.second}' differ {apart}, {abs(pair.distance):.1f} standard errors"
                 f" (p = {_rounded(pair.probability)})."
@@ -126,4 +128,4 @@ def heterogeneity_probability(heterogeneity: float, degrees: int) -> float:
 
 
 def _rounded(probability: float) -> str:
-    return "below 0.0001" if probability < 1e-4 else f"{probability:.2g}"
+    return "below 0.0001" if probability < 1e-4 else f"{number(probability, 2)}"

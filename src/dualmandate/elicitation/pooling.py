@@ -22,6 +22,7 @@ from dualmandate.elicitation.agreement import Agreement, differing_pairs, hetero
 from dualmandate.elicitation.common_ground import CommonGround
 from dualmandate.errors import InvalidPreferences, MissingKey
 from dualmandate.population import Calibrated
+from dualmandate.population.wording import number
 
 Floats = NDArray[np.float64]
 Scale = Literal["logarithms", "plain"]
@@ -172,8 +173,8 @@ class Pooled:
         low, high = self.interval()
         time_base = f", {self.time_base}" if self.time_base else ""
         return (
-            f"{self.mean:,.4g} {self.unit}{time_base} on average, between {low:,.4g} and {high:,.4g} with probability "
-            f"95 % (prior: {self.prior.source}). {self.agreement.explain()}"
+            f"{number(self.mean)} {self.unit}{time_base} on average, between {number(low)} and {number(high)} with "
+            f"probability 95 % (prior: {self.prior.source}). {self.agreement.explain()}"
         )
 
     def _placed(self, amounts: ArrayLike) -> Floats:

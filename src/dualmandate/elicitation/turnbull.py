@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from dualmandate.elicitation.bids import BidAnswers
 from dualmandate.errors import NoEstimate
+from dualmandate.population.wording import number
 
 Floats = NDArray[np.float64]
 MOST_ROUNDS = 200
@@ -42,7 +43,8 @@ class Turnbull:
         return float(1.0 - self.refusing[place]) if place < len(self.bids) else 0.0
 
     def __str__(self) -> str:
-        return f"at least {self.lower_bound:.4g} on average (standard error of the bound {self.standard_error:.2g})"
+        error = number(self.standard_error, 2)
+        return f"at least {number(self.lower_bound)} on average (standard error of the bound {error})"
 
 
 def turnbull(answers: BidAnswers) -> Turnbull:

@@ -20,6 +20,7 @@ from scipy.special import ndtri
 from dualmandate.elicitation.estimate import Estimates, Method, Willingness
 from dualmandate.errors import InvalidPreferences, InvalidValue, NoEstimate, UnknownName
 from dualmandate.population import Calibrated
+from dualmandate.population.wording import number
 
 SEED = 20190101  # public: everybody gets the same simulated interval
 DRAWS = 2**14  # scrambled Sobol points, so that the ends of an interval are good to about a thousandth of its width
@@ -149,8 +150,8 @@ def in_words(willingness: Willingness, unit: str = "USD") -> str:
         )
     low, high = willingness.interval
     return (
-        f"{willingness.estimate:.4g} {unit} ({100 * willingness.level:g} % interval {low:.4g} to {high:.4g}, "
-        f"{willingness.method})"
+        f"{number(willingness.estimate)} {unit} ({100 * willingness.level:g} % interval {number(low)} to "
+        f"{number(high)}, {willingness.method})"
     )
 
 
@@ -166,7 +167,7 @@ def calibrated_willingness(
         )
     if willingness.estimate <= 0:
         raise InvalidPreferences(
-            f"a willingness to pay of {willingness.estimate:.4g} {unit} is no cost or value",
+            f"a willingness to pay of {number(willingness.estimate)} {unit} is no cost or value",
             why="costs and values are positive; people would pay to be rid of this attribute",
             instead="turn the attribute around: privacy loss is a bad, accuracy a good",
         )

@@ -7,10 +7,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from dualmandate.choice import Limits, SocialChoices, Society, Terms, dollars, social_choices
+from dualmandate.choice import Limits, SocialChoices, Society, Terms, social_choices
 from dualmandate.errors import InvalidLoss, InvalidValue, Place
 from dualmandate.planning.welfare import calibrated, units_of
 from dualmandate.population import Currency
+from dualmandate.population.wording import money, number
 
 if TYPE_CHECKING:
     from dualmandate.frontier import Frontier
@@ -115,12 +116,12 @@ def social_choice_sentences(choices: SocialChoices) -> Iterator[str]:
             yield f"{_raised(row.rule)}: no answer; {row.words}."
             continue
         gains = ", ".join(
-            f"one of {name} {'gains' if gain > 0 else 'loses'} {dollars(abs(gain))}"
+            f"one of {name} {'gains' if gain > 0 else 'loses'} {money(abs(gain))}"
             for name, gain in row.gains.items()
             if gain != 0
         )
-        against = f" Against {choices.against:.4g}, {gains}." if gains else ""
-        yield f"{_raised(row.rule)}: {currency} = {row.epsilon:.4g}, where {row.words}.{against}"
+        against = f" Against {number(choices.against)}, {gains}." if gains else ""
+        yield f"{_raised(row.rule)}: {currency} = {number(row.epsilon)}, where {row.words}.{against}"
     yield choices.majority.explain()
     yield from choices.lindahl.explain().splitlines()
 

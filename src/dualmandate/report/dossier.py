@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from dualmandate.errors import Refusal
 from dualmandate.planning.technology import MEASURED
 from dualmandate.population import plural
-from dualmandate.population.wording import money, number, plain_number, plain_unit, stated_loss
+from dualmandate.population.wording import exact, money, number, plain_unit, stated_loss
 from dualmandate.program.schema import CalibratedNumber
 from dualmandate.report.extension_words import extension_sections
 from dualmandate.report.figures import Figure, WhatIf, what_if_choices
@@ -178,7 +178,7 @@ def _inputs(plan: Plan) -> tuple[FigureTable, FigureTable]:
             row: dict[str, Cell] = {"key": key, "value": float(stated.value), "unit": plain_unit(stated.unit)}
             numbers.append(row | {"source": stated.source + base})
         elif key.startswith(JUDGMENTS) or ".fitness_for_use." in key:
-            words = stated if isinstance(stated, str) else plain_number(float(stated))
+            words = stated if isinstance(stated, str) else exact(float(stated))
             judgments.append({"key": key, "value": words})
     name = Column("key", "key", "text")
     return (
@@ -186,7 +186,7 @@ def _inputs(plan: Plan) -> tuple[FigureTable, FigureTable]:
             caption="Calibrated numbers of the program file",
             columns=(
                 name,
-                Column("value", "value", "stated"),
+                Column("value", "value", "exact"),
                 Column("unit", "unit", "text"),
                 Column("source", "source", "text"),
             ),
@@ -222,11 +222,11 @@ def _sliders(plan: Plan, grid: WhatIf) -> dict[str, Any]:
     weights = {group.relative_privacy_weight for group in plan.welfare.groups}
     prices = {value.price if value.measure == "squared" else None for value in plan.welfare.table_values}
     weight, price = weights.pop() if len(weights) == 1 else None, prices.pop() if len(prices) == 1 else None
-    times = [f"{plain_number(float(f'{multiple:.3g}'))} × as stated" for multiple in grid.multiples]
-    privacy = times if weight is None else [plain_number(float(f"{weight * m:.3g}")) for m in grid.multiples]
+    times = [f"{number(multiple, 3)} × as stated" for multiple in grid.multiples]
+    privacy = times if weight is None else [number(weight * m, 3) for m in grid.multiples]
     accuracy = times
     if price is not None:
-        accuracy = [f"{plain_number(float(f'{price * m:.3g}'))} USD per USD²" for m in grid.multiples]
+        accuracy = [f"{number(price * m, 3)} USD per USD²" for m in grid.multiples]
     choices, place = [], 0
     for made in grid.choices:
         possible = not isinstance(made, Refusal)

@@ -8,7 +8,7 @@ from itertools import islice, product
 from typing import Any
 
 from dualmandate.population import Currency, PrivacyLoss, plural
-from dualmandate.population.wording import number, stated_loss
+from dualmandate.population.wording import counted, number, stated_loss
 from dualmandate.publication.measurements import Glance
 from dualmandate.report.pages import rendered
 from dualmandate.report.tables import Cell, Column, FigureTable
@@ -39,7 +39,7 @@ def release_page(facts: Mapping[str, Any], tables: Sequence[Glance]) -> str:
         facts=facts,
         loss=stated_loss(loss),
         contents=CONTENTS,
-        summary=f"{_counted(len(tables), 'table')} with {_counted(cells, 'number')}, "
+        summary=f"{counted(len(tables), 'table')} with {counted(cells, 'number')}, "
         f"at a privacy loss of {stated_loss(loss)} for each {facts['unit']}.",
         tables=_listed(facts, tables),
         reading=READING,
@@ -74,7 +74,7 @@ def _listed(facts: Mapping[str, Any], tables: Sequence[Glance]) -> FigureTable:
         caption="The tables of this release",
         columns=(
             Column("table", "table", "text"),
-            Column("numbers", "numbers", "count"),
+            Column("numbers", "numbers", "exact"),
             Column("unit", "in", "text"),
             Column("error", "typical standard error"),
             Column("exact", "without noise", "text"),
@@ -108,7 +108,7 @@ def _sample(glance: Glance) -> FigureTable:
 def _made(facts: Mapping[str, Any]) -> Iterator[str]:
     rows = sum(group["rows"] for group in facts["groups"])
     yield (
-        f"{_counted(rows, 'whole number')} were measured, each with independent noise that is drawn exactly from a "
+        f"{counted(rows, 'whole number')} were measured, each with independent noise that is drawn exactly from a "
         "discrete law with a rational parameter; the loss of all of them together is exactly the one stated."
     )
     if facts["invariants"]:
@@ -135,7 +135,7 @@ def _noises(facts: Mapping[str, Any]) -> FigureTable:
         caption="What was measured together, and with which noise; exact parameters stand in release.json",
         columns=(
             Column("group", "measured together", "text"),
-            Column("rows", "measurements", "count"),
+            Column("rows", "measurements", "exact"),
             Column("loss", "loss", "text"),
             Column("law", "noise", "text"),
             Column("parameter", "parameter", "text"),
@@ -160,7 +160,7 @@ def _effects(facts: Mapping[str, Any]) -> FigureTable | None:
         columns=(
             Column("table", "table", "text"),
             Column("span", "true count", "text"),
-            Column("cells", "numbers", "count"),
+            Column("cells", "numbers", "exact"),
             *(Column(key, heading) for key, heading in EFFECTS.items()),
         ),
         rows=tuple(rows),
@@ -177,7 +177,3 @@ def _versions(facts: Mapping[str, Any]) -> FigureTable:
     rows: list[dict[str, Cell]] = [{"what": name, "version": str(each)} for name, each in facts["versions"].items()]
     columns = (Column("what", "software or format", "text"), Column("version", "version", "text"))
     return FigureTable(caption="Versions", columns=columns, rows=tuple(rows))
-
-
-def _counted(count: int, word: str) -> str:
-    return f"{count:,} {word if count == 1 else plural(word)}"

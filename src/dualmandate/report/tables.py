@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
-from dualmandate.population.wording import money, number, percent, plain_number, rounded_down, rounded_number
+from dualmandate.population.wording import exact, money, number, percent, rounded_down
 
 Cell = float | str | bool | None
 WRITTEN: Mapping[str, Callable[[float], str]] = {
     "number": number,
-    "money": money,
+    "exact": exact,
+    "money": partial(money, short=True),
     "percent": percent,
-    "count": "{:,.0f}".format,
-    "stated": plain_number,
-    "rounded": rounded_number,
     "loss": rounded_down,
 }
 
@@ -25,7 +24,7 @@ class Column:
 
     key: str
     heading: str
-    kind: str = "number"  # or loss, money, percent, count, stated, rounded, text
+    kind: str = "number"  # or exact, loss, money, percent, text
 
     def written(self, cell: Cell) -> str:
         """A cell as the reader sees it."""

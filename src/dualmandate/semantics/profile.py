@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 import numpy as np
 
 from dualmandate.errors import InvalidPreferences
+from dualmandate.population.wording import number
 
 _PRIORS = tuple(float(1.0 / (1.0 + np.exp(-log_odds))) for log_odds in np.linspace(-14.0, 14.0, 2801))
 
@@ -29,7 +30,7 @@ def epsilon_for_disclosure_risk(
         raise InvalidPreferences(
             f"a disclosure risk of {risk} among {population_size} people",
             why="guessing alone names the right one with probability 1/n, and only certainty has probability 1",
-            instead=f"state a risk between {1 / max(population_size, 1):.3g} and 1",
+            instead=f"state a risk between {number(1 / max(population_size, 1), 3)} and 1",
         )
     if not (sensitivity > 0.0 and largest_difference > 0.0):
         raise InvalidPreferences(

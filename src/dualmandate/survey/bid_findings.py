@@ -13,6 +13,7 @@ from dualmandate.elicitation.coding import cost_per_parameter
 from dualmandate.elicitation.contingent import contingent_valuation
 from dualmandate.elicitation.turnbull import turnbull
 from dualmandate.errors import InvalidSurvey
+from dualmandate.population.wording import number
 from dualmandate.program.lines import KeyPath
 from dualmandate.survey.answers import Answers, read_answers
 from dualmandate.survey.findings import MEAN_COST, Findings, found_of, number_in, scaled
@@ -54,8 +55,8 @@ def bid_findings(survey: Survey, progress: Progress) -> Findings:
         survey, MEAN_COST, scaled(paid, factor), source=asked, time_base=base, place=("scenario", "epsilon")
     )
     low_bound = (
-        f"Turnbull's lower bound of what they would pay, whatever its distribution: {bound.lower_bound:,.4g} "
-        f"{scenario.unit} (standard error {bound.standard_error:,.2g}); it does not enter the estimate."
+        f"Turnbull's lower bound of what they would pay, whatever its distribution: {number(bound.lower_bound)} "
+        f"{scenario.unit} (standard error {number(bound.standard_error, 2)}); it does not enter the estimate."
     )
     return Findings(survey, words, bids.people, valuation.estimates, (cost,), notes=(low_bound,))
 

@@ -19,6 +19,7 @@ from dualmandate.elicitation.willingness import critical_value, willingness_corr
 from dualmandate.errors import IncompatibleUnits, InvalidPreferences, InvalidSurvey
 from dualmandate.population import Calibrated
 from dualmandate.population.units import is_money
+from dualmandate.population.wording import exact
 from dualmandate.survey.answers import Answers, read_answers
 from dualmandate.survey.findings import MEAN_COST, Findings, Found, Worth, found_of, number_in, scaled
 from dualmandate.survey.questionnaire import belief_scale
@@ -178,7 +179,7 @@ def _priced(survey: Survey, worths: tuple[Worth, ...], asked: str, notes: list[s
         total = scaled(avoided, people / report.numbers)
         if number.standard_error is not None:
             total = _widened(total, float(number.standard_error / number.value))
-        source = f"{asked}; {people:,.10g} people, {report.numbers:,} numbers"
+        source = f"{asked}; {exact(people)} people, {report.numbers:,} numbers"
         found.append(found_of(survey, key, total, source=source, time_base=base, place=place, unit=unit))
     return found
 

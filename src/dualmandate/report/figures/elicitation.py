@@ -60,7 +60,7 @@ def valuation_curve(valuation: ContingentValuation, bound: Turnbull) -> Figure:
             marks.append(plane.words(0.0, 1.0 - zero.estimate / 2, words, color=LIGHT.limit, shift=(10, 0)))
         if mean.estimate is not None and 0.0 < mean.estimate < end:
             top = float(valuation.survival([mean.estimate])[0])
-            words = f"mean {money(mean.estimate)}"
+            words = f"mean {money(mean.estimate, short=True)}"
             marks.append(plane.vertical(mean.estimate, color=LIGHT.preference, dash=(4, 4), top=top))
             marks.append(plane.words(mean.estimate, top, words, color=LIGHT.preference, shift=(4, -8)))
         return layered(*marks, height=VALUATION_HEIGHT)
@@ -138,7 +138,7 @@ def forest(pooled: Pooled) -> Figure:
     title = f"{number(pooled.mean)} on average, between {number(low)} and {number(high)}"
     if conflicts:
         worst = conflicts[0]
-        apart = f"differ by a factor of {max(worst.ratio, 1 / worst.ratio):.2g}" if worst.ratio else "conflict"
+        apart = f"differ by a factor of {number(max(worst.ratio, 1 / worst.ratio), 2)}" if worst.ratio else "conflict"
         title = f"“{worst.first}” and “{worst.second}” {apart}; pooled, {title}"
     elif pooled.agreement.agree:
         title = f"The sources agree: {title}"
@@ -154,10 +154,10 @@ def forest(pooled: Pooled) -> Figure:
             caption=f"Sources and their pooled posterior, {per}",
             columns=(
                 Column("name", "source", "text"),
-                Column("value", f"mean, {unit}", "rounded"),
-                Column("low", "95 % from", "rounded"),
-                Column("high", "to", "rounded"),
-                Column("odd", "chance of one as odd, given the others", "rounded"),
+                Column("value", f"mean, {unit}"),
+                Column("low", "95 % from"),
+                Column("high", "to"),
+                Column("odd", "chance of one as odd, given the others"),
                 Column("conflict", "in conflict with another", "text"),
             ),
             rows=tuple(rows),

@@ -79,7 +79,7 @@ def consequences(choice: Choice, half_widths: Mapping[str, float] | None = None)
             caption=f"Errors of the published numbers at {stated_loss(choice.loss)}",
             columns=(
                 Column("table", "table", "text"),
-                Column("query_count", "published numbers", "count"),
+                Column("query_count", "published numbers", "exact"),
                 Column("unit", "counted in", "text"),
                 Column("root_mean_squared_error", "typical error (RMSE)"),
                 Column("half_width", "95 % within ±"),
@@ -112,7 +112,7 @@ def _panel(rows: Sequence[Mapping[str, Cell]], unit: str, *, width: int) -> list
     for i, row in enumerate(rows):
         numbers = f"RMSE {number(typical[i])} · 95 % within ±{number(amount(row, 'half_width'))}"
         if isinstance(row["root_mean_squared_consequence"], float):
-            numbers += f" · {money(row['root_mean_squared_consequence'])}"
+            numbers += f" · {money(row['root_mean_squared_consequence'], short=True)}"
         space = width - 40 - (LETTER * len(numbers) + 20 if roomy else 0)
         name = textwrap.shorten(str(row["table"]), max(10, int(space / LETTER)), placeholder="…")
         marks.append(plane.words(low, i + 0.3, name, shift=(0, -4)))

@@ -114,7 +114,8 @@ def offering(offered: Offering) -> Figure:
         for i, row in enumerate(drawn):
             value, price, y = amount(row, "value"), amount(row, "price"), i + 0.72
             color = LIGHT.production if row["published"] else LIGHT.preference
-            words = f": worth {money(value)}, price {money(price)}" if width >= ROOMY else ""
+            worth, cost = money(value, short=True), money(price, short=True)
+            words = f": worth {worth}, price {cost}" if width >= ROOMY else ""
             name, bar = shortened(str(row["table"]), width, words), {"from": min(value, price), "to": max(value, price)}
             marks += [
                 plane.bars([bar | {"y": y}], color=color, opacity=0.4, thick=8),
@@ -202,7 +203,7 @@ def path(releases: Path, currency: Currency) -> Figure:
         table=FigureTable(
             caption="The best path of releases, in money of today",
             columns=(
-                Column("year", "years from now", "stated"),
+                Column("year", "years from now", "exact"),
                 Column("loss", letter, "loss"),
                 Column("alone", f"{letter} without a cap", "loss"),
                 Column("privacy", "cost in privacy", "money"),
@@ -252,7 +253,7 @@ def institutions(compared: Sequence[Institution], currency: Currency) -> Figure:
             color = LIGHT.production if own else LIGHT.preference
             words = f"{row['institution']}, {number(at)}"
             if width >= ROOMY and row["forgone"] is not None:
-                words += f": {money(amount(row, 'forgone'))} lost"
+                words += f": {money(amount(row, 'forgone'), short=True)} lost"
             bar = [{"from": min(at, best), "to": max(at, best), "y": y}]
             marks += [
                 plane.bars(bar, color=color, opacity=0.35, thick=6),

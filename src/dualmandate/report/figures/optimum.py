@@ -5,15 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from dualmandate.population.wording import (
-    loss_symbol,
-    money,
-    number,
-    percent,
-    plain_number,
-    rounded_number,
-    stated_loss,
-)
+from dualmandate.population.wording import exact, loss_symbol, money, number, percent, stated_loss
 from dualmandate.report.figures.figure import Figure
 from dualmandate.report.figures.plane import (
     MONEY_AXIS,
@@ -214,7 +206,7 @@ def _limit_marks(plane: Plane, choice: Choice, limits: Limits | None) -> list[Ma
     caps = {"cap": limits.largest_epsilon or limits.largest_rho, "left in the account": limits.remaining}
     for name, cap in caps.items():
         if cap is not None and cap < plane.across.high:
-            at, words = float(cap), f"{name}: {letter} = {plain_number(float(cap))}"
+            at, words = float(cap), f"{name}: {letter} = {exact(float(cap))}"
             marks += [
                 plane.closed(at, plane.across.high),
                 plane.vertical(at, color=LIGHT.limit),
@@ -387,7 +379,7 @@ def welfare_curve(frontier: Frontier, welfare: SocialWelfare, choice: Choice) ->
                 plane.words(
                     amount(row, "loss"),
                     amount(row, "welfare"),
-                    rounded_number(amount(row, "loss")),
+                    number(amount(row, "loss")),
                     color=LIGHT.quiet,
                     align="center",
                     shift=(0, -10 if row["kind"] == "maximum" else 12),
@@ -399,7 +391,7 @@ def welfare_curve(frontier: Frontier, welfare: SocialWelfare, choice: Choice) ->
             plane.words(
                 amount(here, "loss"),
                 amount(here, "welfare") if roomy else bottom,
-                f"{stated_loss(choice.loss)}\n{money(choice.welfare)}",
+                f"{stated_loss(choice.loss)}\n{money(choice.welfare, short=True)}",
                 align="center",
                 shift=(0, 16) if roomy else (0, -44 if crowded else -8),
             ),
@@ -413,7 +405,9 @@ def welfare_curve(frontier: Frontier, welfare: SocialWelfare, choice: Choice) ->
         title = f"Inside the limits, society loses least at their edge, {loss}"
     elif rivals:
         best = max(rivals, key=lambda point: point.welfare)
-        title += f"; the next best, {letter} = {best.epsilon:.5g}, costs {money(choice.welfare - best.welfare)} more"
+        title += (
+            f"; the next best, {letter} = {number(best.epsilon, 5)}, costs {money(choice.welfare - best.welfare)} more"
+        )
     return Figure(
         "welfare",
         title=title,
@@ -433,7 +427,7 @@ def _ends(plane: Plane, choice: Choice) -> list[Mark]:
         if point.kind != "end":
             continue
         floor, name = point.bound_by == "fitness for use", END_NAMES[point.bound_by]
-        at = rounded_number(point.epsilon)
+        at = number(point.epsilon)
         closed = (plane.across.low, point.epsilon) if floor else (point.epsilon, plane.across.high)
         shades.append(plane.closed(*closed))
         marks += [
@@ -542,7 +536,7 @@ def _signposts(plane: Plane, half: Mapping[str, float], double: Mapping[str, flo
     for row, name, align, shift in sides:
         words = f"{name}: {percent(row['relative_regret'])}"
         if roomy:
-            words += f"\n{money(row['regret'])}"
+            words += f"\n{money(row['regret'], short=True)}"
         at = row["loss"], row["relative_regret"]
         marks.append(plane.words(*at, words, align=align, color=LIGHT.preference, shift=shift))
     return marks

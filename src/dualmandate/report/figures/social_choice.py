@@ -44,7 +44,7 @@ def social_choice(choices: SocialChoices) -> Figure:
     The table has every rule: what it chooses, welfare there, and what a member of each group gains by it.
     """
     letter, names = loss_symbol(choices.profile.frontier.currency), choices.profile.society.names
-    against = f"{letter} = {number(choices.against, 4)}"
+    against = f"{letter} = {number(choices.against)}"
     answered = [row for row in choices.rows if _shown(row.epsilon)]
 
     def layout(width: int) -> Mark:
@@ -92,7 +92,7 @@ def gains_table(choices: SocialChoices) -> FigureTable:
     """What a member of each group gains at each loss, USD, against the status quo: the lower part of the picture."""
     letter, names = loss_symbol(choices.profile.frontier.currency), choices.profile.society.names
     return FigureTable(
-        caption=f"Who gains and who loses at each {letter}, against {letter} = {number(choices.against, 4)}",
+        caption=f"Who gains and who loses at each {letter}, against {letter} = {number(choices.against)}",
         columns=(
             Column("loss", f"privacy loss {letter}", "loss"),
             *(Column(name, f"gain of one of {name}", "money") for name in names),
@@ -305,13 +305,14 @@ def charges(choices: SocialChoices) -> Figure:
             plane.points(dots, "tax", "y", color=LIGHT.preference, name="taxes", filled=True),
         ]
         for i, row in enumerate(rows):
-            words = f"{row['group']}: {'pays' if payments[i] >= 0 else 'receives'} {money(abs(payments[i]))}"
+            owed = money(abs(payments[i]), short=True)
+            words = f"{row['group']}: {'pays' if payments[i] >= 0 else 'receives'} {owed}"
             if row["tax"] is not None and width >= ROOMY:
-                words += f"; Clarke tax {money(amount(row, 'tax'))}"
+                words += f"; Clarke tax {money(amount(row, 'tax'), short=True)}"
             marks.append(plane.words(plane.across.low, i + 0.4, words, shift=(2, -4)))
         return layered(*marks, height=CHARGE_HEIGHT * len(rows))
 
-    loss = f"{letter} = {number(lindahl.epsilon, 4)}"
+    loss = f"{letter} = {number(lindahl.epsilon)}"
     return Figure(
         "social-choice-charges",
         title=f"At these prices everybody would ask for {loss}"

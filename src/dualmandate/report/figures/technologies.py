@@ -208,11 +208,12 @@ def _gain(at_choice: Mapping[str, float], used: str) -> _Gain | None:
     naive, cost = next(iter(at_choice.items())), at_choice[used]
     name, least = min(at_choice.items(), key=lambda item: item[1])
     if used != naive[0] and cost <= naive[1] * (1 - ALIKE):
-        saved, share = money(naive[1] - cost), percent(1 - cost / naive[1])
-        return _Gain(naive[1], cost, f"saves {saved}", f"the better technology saves {saved}: errors cost {share} less")
+        label, saved = (f"saves {money(naive[1] - cost, short=short)}" for short in (True, False))
+        share = percent(1 - cost / naive[1])
+        return _Gain(naive[1], cost, label, f"the better technology {saved}: errors cost {share} less")
     if least <= cost * (1 - ALIKE):
-        saved, share = money(cost - least), percent(1 - least / cost)
-        return _Gain(cost, least, f"would save {saved}", f"{name} would save {saved}: errors would cost {share} less")
+        label, saved = (f"would save {money(cost - least, short=short)}" for short in (True, False))
+        return _Gain(cost, least, label, f"{name} {saved}: errors would cost {percent(1 - least / cost)} less")
     return None
 
 

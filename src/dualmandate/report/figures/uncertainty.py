@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dualmandate.population.wording import loss_symbol, money, number, percent, rounded_number, stated_loss
+from dualmandate.population.wording import loss_symbol, money, number, percent, stated_loss
 from dualmandate.report.figures.figure import Figure
 from dualmandate.report.figures.plane import (
     LETTER,
@@ -128,8 +128,8 @@ def regret_distribution(known: UncertainChoice) -> Figure:
         )
         marked = [row for row in rows if row["marked"]]
         labels = {
-            "expected": f"expected: {money(expected)}\n= value of perfect information",
-            "exceeded in 5 of 100": f"5 in 100: more than\n{money(worst)}",
+            "expected": f"expected: {money(expected, short=True)}\n= value of perfect information",
+            "exceeded in 5 of 100": f"5 in 100: more than\n{money(worst, short=True)}",
         }
         marks: list[Mark] = [
             plane.curve(rows, "regret", "exceeded", color=LIGHT.preference),
@@ -185,9 +185,10 @@ def survey_worth(known: UncertainChoice, *, spread: float, parameter: str | None
             Ruler("people asked", amount(rows[0], "respondents"), amount(rows[-1], "respondents"), log=True),
             Ruler("↑ worth to this decision, USD", 0.0, (perfect or 1.0) * 1.18, labels=MONEY_AXIS),
         )
-        words = f"{SIGNPOST:,} people: {money(value)}\n{percent(amount(here, 'share'))} of perfect"
+        share = percent(amount(here, "share"))
+        words = f"{SIGNPOST:,} people: {money(value, short=True)}\n{share} of perfect"
         below = plane.up.share(value) > 0.3
-        above = f"perfect information: {money(perfect)}"
+        above = f"perfect information: {money(perfect, short=True)}"
         return layered(
             plane.horizontal(perfect, color=LIGHT.quiet, dash=(6, 4)),
             plane.words(plane.across.low, perfect, above, color=LIGHT.quiet, shift=(4, -6)),
@@ -212,7 +213,7 @@ def survey_worth(known: UncertainChoice, *, spread: float, parameter: str | None
         table=FigureTable(
             caption=f"What a survey about {found[0].parameter} is worth to this decision",
             columns=(
-                Column("respondents", "people asked", "count"),
+                Column("respondents", "people asked", "exact"),
                 Column("value", "worth", "money"),
                 Column("share", "of what perfect information is worth", "percent"),
             ),
@@ -243,7 +244,7 @@ def robust(choice: RobustChoice) -> Figure:
     def layout(width: int) -> Mark:
         top = choice.regret * ROBUST_HEIGHT or 1.0
         letters = int((width - 90) / LETTER)
-        keys = [textwrap.wrap(f"{_named(each)}: {rounded_number(each.epsilon)}", letters) for each in drawn]
+        keys = [textwrap.wrap(f"{_named(each)}: {number(each.epsilon)}", letters) for each in drawn]
         lines = sum(map(len, keys)) + 1
         height = (280 if width >= ROOMY else 230) + LINE_HEIGHT * lines
         band = top / (1 - LINE_HEIGHT * lines / height)  # above the curves, for what each of them is
@@ -275,7 +276,7 @@ def robust(choice: RobustChoice) -> Figure:
         ]
         return layered(*marks, height=height)
 
-    chosen = f"{letter} = {float(choice.loss):.5g}"
+    chosen = f"{letter} = {number(float(choice.loss), 5)}"
     size = percent(choice.regret) if choice.relative else money(choice.regret)
     return Figure(
         "uncertainty-robust",
@@ -372,5 +373,5 @@ def _named(corner: Corner) -> str:
     """An extreme preference in a few words."""
     if not corner.values:
         return "in one scenario"
-    parts = [f"{name.replace('_', ' ')} {rounded_number(value)}" for name, value in corner.values.items()]
+    parts = [f"{name.replace('_', ' ')} {number(value)}" for name, value in corner.values.items()]
     return f"at {', '.join(parts)}"

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from dualmandate.choice import choose
 from dualmandate.errors import Refusal
 from dualmandate.population.units import plural
-from dualmandate.population.wording import loss_symbol, number, plain_unit, rounded_number, stated_loss
+from dualmandate.population.wording import loss_symbol, number, plain_unit, stated_loss
 from dualmandate.report.figures.figure import Figure
 from dualmandate.report.figures.plane import (
     MONEY_AXIS,
@@ -139,7 +139,7 @@ def what_if(frontier: Frontier, welfare: SocialWelfare, choice: Choice, *, grid:
         table=FigureTable(
             caption=f"The chosen {letter} if privacy weighed more or less against accuracy",
             columns=(
-                Column("ratio", "privacy weighs … times as much as stated", "rounded"),
+                Column("ratio", "privacy weighs … times as much as stated"),
                 Column("loss", f"chosen {letter}", "loss"),
                 Column("error", "cost of errors", "money") if in_money else Column("error", "typical error (RMSE)"),
                 Column("consequence", "typical consequence of one error", "money"),
@@ -193,7 +193,7 @@ def tornado(inputs: Sequence[TornadoRow], choice: Choice) -> Figure:
             plane.vertical(best, color=LIGHT.ink),
         ]
         for i, row in enumerate(drawn):  # the input and its range, above its bar
-            span = f": {rounded_number(amount(row, 'low_value'))} to {rounded_number(amount(row, 'high_value'))}"
+            span = f": {number(amount(row, 'low_value'))} to {number(amount(row, 'high_value'))}"
             if width >= ROOMY and row["unit"] != "pure number":
                 span += f" {row['unit']}"
             name = shortened(str(row["input"]), width, span)
@@ -210,11 +210,11 @@ def tornado(inputs: Sequence[TornadoRow], choice: Choice) -> Figure:
             caption=f"The chosen {letter} with one input at a time at either end of its range",
             columns=(
                 Column("input", "input", "text"),
-                Column("value", "stated", "stated"),
+                Column("value", "stated", "exact"),
                 Column("unit", "unit", "text"),
-                Column("low_value", "low end", "rounded"),
+                Column("low_value", "low end"),
                 Column("low_loss", f"{letter} there", "loss"),
-                Column("high_value", "high end", "rounded"),
+                Column("high_value", "high end"),
                 Column("high_loss", f"{letter} there", "loss"),
                 Column("note", "no choice, because", "text"),
             ),
