@@ -24,7 +24,7 @@ def test_consequences_are_told_in_the_unit_and_in_dollars(title_i: Any, units: A
     assert row["root_mean_squared_consequence"] == pytest.approx(2502.15, abs=0.01)
     assert (row["unit"], row["half_width"], row["exact"]) == ("children", 1.1852, True)
     picture = consequences(title_i.choice, {"eligible children by district": 1.1852})
-    assert picture.title == "A published number is typically off by 0.559 children, worth $2,502"
+    assert picture.title == "A published number is typically off by 0.5595 children, worth USD 2,502"
     dots = next(mark for mark in units(picture) if mark.get("name") == "errors")["data"]["values"]
     assert dots[0]["root_mean_squared_error"] == row["root_mean_squared_error"]
     bar = next(mark for mark in units(picture) if "to" in mark["data"]["values"][0] and mark["mark"]["type"] == "rule")

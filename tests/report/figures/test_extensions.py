@@ -40,12 +40,12 @@ def drawn(figure: Figure) -> str:
 def test_institutions() -> None:
     rows = compare_markets(DISTRICTS, PAPER, Market(0.125, budget=1e9, harm=1_400, target_error=0.01))
     finding = drawn(institutions(rows, Currency.EPSILON))
-    assert finding == ("A private provider would choose 50.0 % of the planner's ε, and society would lose 66.7 % more")
+    assert finding == ("A private provider would choose 50 % of the planner's ε, and society would lose 66.7 % more")
     twin = institutions(rows, Currency.EPSILON).table
     assert [row["institution"] for row in twin.rows if row["marked"]] == ["planner"]
     assert [row["institution"] for row in twin.rows if row["one_count"]] == ["MinCostAuction", "FairQuery"]
     alone = [row for row in rows if row.name == "planner"]
-    assert institutions(alone, Currency.EPSILON).title == "The planner chooses ε = 2.53"
+    assert institutions(alone, Currency.EPSILON).title == "The planner chooses ε = 2.528"
     alike = compare_markets(DISTRICTS, PAPER, Market(1.0))
     assert institutions(alike, Currency.EPSILON).title.startswith("A private provider would choose what the planner")
 
@@ -57,8 +57,8 @@ def test_paths() -> None:
         budget_path(cell, welfare, years=range(0, 70, 10), horizon=Horizon(72, 0.97), cap=cap) for cap in (6, None)
     )
     finding = drawn(path(capped, Currency.EPSILON))
-    assert finding == "7 releases would spend ε = 9.95; the cap leaves 6.00"
-    assert path(free, Currency.EPSILON).title == ("The best ε goes from 1.26 now to 1.80 in year 60; 9.95 in all")
+    assert finding == "7 releases would spend ε = 9.951; the cap leaves 6"
+    assert path(free, Currency.EPSILON).title == ("The best ε goes from 1.26 now to 1.802 in year 60; 9.951 in all")
     assert [row["year"] for row in path(capped, Currency.EPSILON).table.rows] == list(range(0, 70, 10))
 
 
@@ -77,7 +77,7 @@ def test_participation(units: Any) -> None:
         return 2.0e7 * (DISTRICTS.expected_squared_error(loss) * weight**2 + 8e6 * (weight - 1))
 
     finding = drawn(participation(noise, responding, choice, peak=peak))
-    assert finding == "Beyond ε = 0.699 losing respondents costs more accuracy than less noise brings"
+    assert finding == "Beyond ε = 0.6994 losing respondents costs more accuracy than less noise brings"
     rows = participation(noise, responding, choice, peak=peak).table.rows
     least = min(rows, key=lambda row: float(str(row["cost"])))
     assert least["loss"] == pytest.approx(peak)
@@ -94,5 +94,5 @@ def test_offers() -> None:
     ]
     offered = choose_tables(tables, welfare)
     finding = drawn(offering(offered))
-    assert finding == "2 of 3 tables are worth their price; ε = 4.00 in all"
+    assert finding == "2 of 3 tables are worth their price; ε = 4 in all"
     assert [row["marked"] for row in offering(offered).table.rows] == [True, False, True]

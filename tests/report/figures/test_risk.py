@@ -46,13 +46,13 @@ def words_of(document: object) -> list[str]:
 def test_what_the_picture_says(width: int) -> None:
     document = risk(WAYS).specification(width)
     said = " ".join(document["title"]["text"]).replace("\N{NO-BREAK SPACE}", " ")
-    assert "90.0 % from exact tables, 40.0 % under the plan (ε = 4), at least 60.0 % from old methods" in said
+    assert "90 % from exact tables, 40 % under the plan (ε = 4), at least 60 % from old methods" in said
     assert "have no ε" in " ".join(document["title"]["subtitle"])
     assert "100 people who are alone" in " ".join(document["title"]["subtitle"])
     assert '"safe"' not in json.dumps(document)
     words = words_of(document)
     assert "the plan: ε = 4" in words
-    assert any("guesser" in each and "20.0 %" in each for each in words)
+    assert any("guesser" in each and "20 %" in each for each in words)
     assert "ε = 16" in words  # of losses at the same place the smallest is named
     assert "32" not in words
     assert ("5%, 50% swapped" if width == WIDE else "swapping") in words
@@ -85,14 +85,14 @@ def test_the_twin_has_both_measures_and_the_frontier() -> None:
     assert [row["promised"] for row in twin.rows][4] == 0.41
     headings = [column.heading for column in twin.columns]
     assert headings.count("95 % interval") == 2
-    assert "20.0 % in proportion, 0 % by the most frequent" in twin.caption
+    assert "20 % in proportion, 0 % by the most frequent" in twin.caption
     assert [bool(row["marked"]) for row in twin.rows].index(True) == len(WAYS) - 1
     assert risk(WAYS[:1]).specification()["title"]["text"]
 
 
 def test_without_a_plan_the_strongest_old_method_is_named() -> None:
     said = " ".join(risk(WAYS[:-1]).specification()["title"]["text"]).replace("\N{NO-BREAK SPACE}", " ")
-    assert "at least 50.0 % from old methods" in said
+    assert "at least 50 % from old methods" in said
     assert "with errors as small" not in said
 
 

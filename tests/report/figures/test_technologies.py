@@ -47,24 +47,24 @@ def test_the_twin_holds_every_cost_and_what_is_saved(title_i: Any) -> None:
 def test_the_finding_is_what_the_better_technology_saves(title_i: Any, units: Any) -> None:
     picture = strategies({PLAIN: laplace, OPTIMIZED: share(0.4)}, title_i.choice, used=OPTIMIZED, least=share(0.3))
     title, below = finding(picture)
-    assert title == "At ε = 2.5276, the better technology saves $48.8 billion: errors cost 60.0 % less"
-    assert below.endswith("shaded: out of reach of any strategy with the same noise, at most 25.0 % below")
+    assert title == "At ε = 2.5276, the better technology saves USD 48.83 billion: errors cost 60 % less"
+    assert below.endswith("shaded: out of reach of any strategy with the same noise, at most 25 % below")
     marks = units(picture)
     [bar] = [mark["data"]["values"][0] for mark in marks if mark["mark"].get("strokeWidth") == 5]
     assert bar["high"] - bar["low"] == pytest.approx(0.6 * title_i.choice.data_loss)
     [area] = [mark["data"]["values"] for mark in marks if mark["mark"]["type"] == "area"]
     assert all(row["least"] == pytest.approx(0.3 * laplace(row["loss"])) for row in area)
     texts = {mark["data"]["values"][0]["text"] for mark in marks if mark["mark"]["type"] == "text"}
-    assert {"saves $48.8 billion", "no strategy errs less", "ε = 2.5276"} <= texts
+    assert {"saves $48.83 billion", "no strategy errs less", "ε = 2.5276"} <= texts
 
 
 def test_a_technology_that_is_beaten_says_what_would_be_saved(title_i: Any) -> None:
     costs = {PLAIN: laplace, OPTIMIZED: share(0.4), CELLS: share(3.0)}
     title, below = finding(strategies(costs, title_i.choice, used=CELLS))
-    assert title == f"At ε = 2.5276, {OPTIMIZED} would save $212 billion: errors would cost 86.7 % less"
+    assert title == f"At ε = 2.5276, {OPTIMIZED} would save USD 211.6 billion: errors would cost 86.7 % less"
     assert "shaded" not in below
     title, _ = finding(strategies({PLAIN: laplace, OPTIMIZED: share(0.4)}, title_i.choice, used=PLAIN))
-    assert title.startswith(f"At ε = 2.5276, {OPTIMIZED} would save $48.8 billion")
+    assert title.startswith(f"At ε = 2.5276, {OPTIMIZED} would save USD 48.83 billion")
 
 
 def test_where_nothing_is_better_it_says_so(title_i: Any, units: Any) -> None:

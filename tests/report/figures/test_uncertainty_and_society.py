@@ -146,7 +146,7 @@ def test_the_distribution_shows_the_choice_and_its_interval(known: UncertainChoi
     # ln ε* ~ N(ln 2.5276, (1/6)²), smoothed a little.
     at = min(twin.rows, key=lambda row: abs(amount(row, "loss") - 2.5276))
     assert amount(at, "density") * amount(at, "loss") == pytest.approx(6 / math.sqrt(2 * math.pi), rel=0.03)
-    assert "between 1.82 and 3.50" in distribution(known).title
+    assert "between 1.823 and 3.504" in distribution(known).title
 
 
 def test_nothing_is_drawn_beyond_a_limit(limited: UncertainChoice, units: Any) -> None:
@@ -169,7 +169,7 @@ def test_regrets_exceed_their_quantiles_as_often_as_they_say(known: UncertainCho
     assert amount(rows["expected"], "regret") == pytest.approx(7.270491e9, rel=1e-6)
     shares = [amount(row, "exceeded") for row in regret_distribution(known).table.rows]
     assert shares == sorted(shares, reverse=True)
-    assert "$7.27 billion in expectation" in regret_distribution(known).title
+    assert "USD 7.27 billion in expectation" in regret_distribution(known).title
 
 
 def test_a_survey_of_a_thousand_is_the_headline(known: UncertainChoice) -> None:
@@ -177,7 +177,7 @@ def test_a_survey_of_a_thousand_is_the_headline(known: UncertainChoice) -> None:
     here = next(row for row in twin.rows if row["marked"])
     learned = 0.25 - 1 / (4 + 1000 / 2.25)
     assert amount(here, "value") == pytest.approx(known.expected_cost * -math.expm1(-learned / 9), rel=1e-6)
-    title = "Another survey of 1,000 people is worth $7.21 billion to this decision"
+    title = "Another survey of 1,000 people is worth USD 7.207 billion to this decision"
     assert survey_worth(known, spread=1.5).title == title
 
 
