@@ -40,7 +40,7 @@ def test_numbers_keep_four_digits_and_separate_thousands(value: float, words: st
         (0, "USD 0"), (0.91, "USD 0.91"), (0.00012, "USD 0.00012"), (7.0, "USD 7"), (99.999, "USD 100"),
         (2502.15, "USD 2,502"), (999_999, "USD 999,999"), (999_999.9999, "USD 1 million"), (3.2e6, "USD 3.2 million"),
         (999_999_999.0, "USD 1 billion"), (-6.44e10, "−USD 64.4 billion"), (8.139012e10, "USD 81.39 billion"),
-        (2.3e12, "USD 2.3 trillion"), (1e19, "USD 1 × 10¹⁹"), (math.inf, "USD ∞"),
+        (2.3e12, "USD 2.3 trillion"), (2.19e15, "USD 2,190 trillion"), (1e19, "USD 1 × 10¹⁹"), (math.inf, "USD ∞"),
     ],
 )  # fmt: skip
 def test_dollars_are_told_in_millions_and_billions(value: float, words: str) -> None:

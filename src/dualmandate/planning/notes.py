@@ -135,9 +135,9 @@ def _hidden_prices(plan: Plan) -> Iterator[str]:
     for price in sorted(price for price in prices if price is not None):
         usual = EXAMPLE_AVERSION / EXAMPLE_BUDGET / 2
         yield (
-            f"A price of {price:g} USD per squared USD means an absolute risk aversion of {2 * price:g} per USD; a "
-            f"relative risk aversion of {EXAMPLE_AVERSION:g} on a budget of {money(EXAMPLE_BUDGET)} would mean a "
-            f"price of {usual:g}."
+            f"A price of {number(price)} USD per squared USD means an absolute risk aversion of {number(2 * price)} "
+            f"per USD; a relative risk aversion of {EXAMPLE_AVERSION:g} on a budget of {money(EXAMPLE_BUDGET)} would "
+            f"mean a price of {number(usual)}."
         )
 
 

@@ -43,7 +43,7 @@ def exact(value: float) -> str:
 def money(value: float, *, short: bool = False) -> str:
     """US dollars in four digits, cents below 100: USD 0.71, USD 2,502, −USD 81.4 billion; short, for axes, $2,502."""
     sign, unit, size = "−" if value < 0 else "", "$" if short else "USD ", abs(float(value))
-    if size >= MOST:
+    if size >= 10 * MOST:
         return f"{sign}{unit}{number(size)}"
     if size >= LEAST_MILLION:
         size = float(f"{size:.4g}")  # first, so that 999.99 million is 1 billion and never 1,000 million

@@ -124,13 +124,13 @@ def _numbers(plan: Plan) -> list[tuple[str, str]]:
         unit = plural(choice.tables[0].unit)
         numbers.append(("typical error of a number", f"{number(choice.root_mean_squared_error)} {unit}"))
     if choice.root_mean_squared_consequence is not None:
-        numbers.append(("what such an error comes to", money(choice.root_mean_squared_consequence)))
+        numbers.append(("what such an error comes to", money(choice.root_mean_squared_consequence, short=True)))
     saved = plan.saving.dollars or 0.0
     return [
         *numbers,
-        ("cost in privacy", money(choice.privacy_cost)),
-        ("cost in errors", money(choice.data_loss)),
-        *([("saved against plain noise", money(saved))] if saved > 0 else []),
+        ("cost in privacy", money(choice.privacy_cost, short=True)),
+        ("cost in errors", money(choice.data_loss, short=True)),
+        *([("saved against plain noise", money(saved, short=True))] if saved > 0 else []),
         ("decided by", choice.bound_by),
     ]
 

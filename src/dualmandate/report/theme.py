@@ -54,8 +54,12 @@ def recolor(drawing: str, palette: Palette | None) -> str:
 
 
 def unbroken(sentence: str) -> str:
-    """A sentence whose lines never break inside "ε = 2.5276" or "66.7 %"."""
-    return re.sub(r" = | (?=%)", lambda gap: gap[0].replace(" ", "\N{NO-BREAK SPACE}"), sentence)
+    """A sentence whose lines never break inside "ε = 2.5276", "66.7 %" or "USD 81.39 billion"."""
+    return re.sub(
+        r" = | (?=%)|(?<=USD) (?=\d)|(?<=\d) (?=[mbtr]+illion)",
+        lambda gap: gap[0].replace(" ", "\N{NO-BREAK SPACE}"),
+        sentence,
+    )
 
 
 def wrap(sentence: str, width: int, size: float, *, share: float = PLAIN_SHARE) -> list[str]:

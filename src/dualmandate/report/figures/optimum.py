@@ -393,7 +393,7 @@ def welfare_curve(frontier: Frontier, welfare: SocialWelfare, choice: Choice) ->
                 amount(here, "welfare") if roomy else bottom,
                 f"{stated_loss(choice.loss)}\n{money(choice.welfare, short=True)}",
                 align="center",
-                shift=(0, 16) if roomy else (0, -44 if crowded else -8),
+                shift=(0, 16) if roomy else (0, -28 if crowded else -8),
             ),
             height=340 if roomy else 280,
         )
