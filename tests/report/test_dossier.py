@@ -126,14 +126,7 @@ def test_it_says_first_what_was_chosen_and_what_it_buys(page: str, plan: Plan) -
     assert (
         words.index("The choice is epsilon = 2.5276") < words.index("What is promised") < words.index("Why this number")
     )
-    for said in (
-        "0.5595 children",
-        "USD 2,502",
-        "USD 162.8 billion",
-        "USD 81.39 billion",
-        "13,000",
-        "add or remove one child",
-    ):
+    for said in ("0.5595 children", "USD 2,502", "USD 162.8 billion", "$81.39 billion", "13,000", "add or remove one"):
         assert said in words, said
     for note in plan.notes:
         assert note.split('"')[0] in words

@@ -54,9 +54,8 @@ def test_the_curve_shows_what_was_counted_and_fitted(units: Any) -> None:
     corners = np.array([[row["amount"], row["share"]] for row in steps])
     area = float((np.diff(corners[:, 0]) * corners[1:, 1]).sum())
     assert area == pytest.approx(bound.lower_bound)  # what is shaded is the bound
-    assert picture.title.startswith(
-        "People would pay USD 27.13 on average (USD 23.93 to USD 30.32), and at least USD 18.68"
-    )
+    said = "People would pay USD 27.13 on average (USD 23.93 to USD 30.32), and at least USD 18.68"
+    assert picture.title.startswith(said)
 
 
 def test_without_a_spike_nobody_pays_nothing(units: Any) -> None:
