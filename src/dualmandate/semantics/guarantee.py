@@ -8,7 +8,6 @@ from fractions import Fraction
 from dualmandate.errors import InvalidLoss
 from dualmandate.population import Currency, Neighbors, PrivacyLoss, Protection
 from dualmandate.population.conversion import epsilon_at
-from dualmandate.population.wording import number
 from dualmandate.semantics.posterior import after_steps
 from dualmandate.semantics.wording import rounded_up, sentences
 
@@ -162,5 +161,5 @@ def _group_loss(
     words = f"{group.currency} = {rounded_up(group.amount, 6)}"
     if group.currency is Currency.RHO and failure_probability is not None:
         epsilon = epsilon_at(float(group.amount), failure_probability)
-        words += f" (epsilon = {rounded_up(epsilon, 6)} at δ = {number(failure_probability, 3)})"
+        words += f" (epsilon = {rounded_up(epsilon, 6)} at δ = {failure_probability:.3g})"
     return GroupLoss(label, units, group, words)
