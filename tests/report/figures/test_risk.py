@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from dualmandate.audit.methods.comparison import Compared, Judged
-from dualmandate.audit.rates import Rate
+from dualmandate.audit.disclosure_control.comparison import Compared, Judged
+from dualmandate.audit.finding import Rate
 from dualmandate.population import PrivacyLoss
 from dualmandate.report.figures import risk
 from dualmandate.report.figures.risk import LINE, Box, along, box_of_words, hits

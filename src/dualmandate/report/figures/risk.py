@@ -15,7 +15,7 @@ from dualmandate.report.tables import Cell, Column, FigureTable, amount
 from dualmandate.report.theme import LIGHT, ROOMY
 
 if TYPE_CHECKING:
-    from dualmandate.audit.methods.comparison import Compared, Judged
+    from dualmandate.audit.disclosure_control.comparison import Compared, Judged
 
 Point = tuple[float, float]
 PRIVATE = "differential privacy"
