@@ -157,7 +157,7 @@ def test_exponential_cost(title_i: TitleI) -> None:
 def test_bounded_cost_without_a_stationary_point(title_i: TitleI) -> None:
     welfare = title_i.welfare(BoundedCost(1400))
     assert not local_optima(title_i.laplace(), welfare)
-    with pytest.raises(NoOptimum, match=r"rises without limit of epsilon, to minus USD 64.4 billion") as refusal:
+    with pytest.raises(NoOptimum, match=r"rises without limit of epsilon, to −USD 64.4 billion") as refusal:
         choose(title_i.laplace(), welfare)
     assert "largest_epsilon" in refusal.value.instead
     choice = choose(title_i.laplace(), welfare, Limits(largest_epsilon=10))
@@ -174,7 +174,7 @@ def test_bounded_cost_with_two_stationary_points(title_i: TitleI) -> None:
     assert trough.epsilon == pytest.approx(-3 * lambertw(-ratio / 3, -1).real, rel=1e-12)
     assert (f"{peak.epsilon:.6f}", f"{trough.epsilon:.6f}") == ("2.092555", "4.138129")
     assert (f"{peak.welfare:.6e}", f"{trough.welfare:.6e}") == ("-9.252526e+11", "-9.356901e+11")
-    with pytest.raises(NoOptimum, match="minus USD 920 billion when nothing is protected; the best epsilon inside"):
+    with pytest.raises(NoOptimum, match="−USD 920 billion when nothing is protected; the best epsilon inside"):
         choose(frontier, welfare)
 
 

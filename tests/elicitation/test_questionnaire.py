@@ -45,7 +45,7 @@ def test_attributes_in_words() -> None:
     assert ERROR.regressors == (250_000.0, 2_250_000.0, 6_250_000.0)
     assert ERROR.recorded == (500.0, 1500.0, 2500.0)
     assert PRIVACY.words[0] == "from 10 in 1,000 to at most 16 in 1,000"
-    assert amount(2.5, "child") == "2.50 child"
+    assert amount(2.5, "child") == "2.5 child"
 
 
 def test_the_form_of_the_cost_decides_what_enters() -> None:

@@ -96,3 +96,33 @@ def test_what_is_imported_is_declared(root: Path, trees: Mapping[Path, ast.Modul
     imported = {path: imported_modules(tree) for path, tree in trees.items()}
     assert not {str(path): names - known for path, names in imported.items() if names - known}
     assert not declared - set[str]().union(*imported.values())
+
+
+PLOTTING = {"altair", "vl_convert"}
+
+
+def test_words_json_and_tables_need_no_plotting_library(tmp_path: Path) -> None:
+    from dualmandate import gallery
+
+    gallery.write("title_i", tmp_path)
+    said = f"""
+from dualmandate import load
+from dualmandate.report.plan_document import plan_document
+from dualmandate.report.plan_words import plan_words
+from dualmandate.report.release_page import release_page
+plan = load({str(tmp_path / "program.toml")!r}).plan()
+assert plan_words(plan) and plan_document(plan)
+"""
+    assert not loaded_after(said) & PLOTTING
+    drawn = f"""{said}
+from dualmandate.report.figures import tangency
+figure = tangency(plan.frontier, plan.welfare, plan.choice)
+assert figure.table.rows and figure.specification()
+"""
+    assert not loaded_after(drawn) & PLOTTING
+    assert loaded_after(f"{drawn}figure.svg()") & PLOTTING == {"vl_convert"}
+
+
+def test_the_release_page_loads_no_figures() -> None:
+    modules = "import sys, dualmandate.report.release_page\nassert 'dualmandate.report.figures' not in sys.modules"
+    assert "jinja2" not in loaded_after(modules)

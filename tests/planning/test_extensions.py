@@ -18,8 +18,9 @@ from dualmandate.planning.plan import Plan
 from dualmandate.planning.program import load
 from dualmandate.report.documents.schemas import schema
 from dualmandate.report.dossier import write_dossier
-from dualmandate.report.extension_exhibits import extension_exhibits
+from dualmandate.report.figures import what_if_choices
 from dualmandate.report.plan_document import plan_document
+from dualmandate.report.plan_figures import plan_figures
 from dualmandate.report.plan_words import plan_words
 
 Change = Callable[..., Path]
@@ -77,7 +78,10 @@ def refused(path: Path, *tables: str, in_workload: str = "") -> Refusal:
 def test_a_plan_that_asks_for_nothing_more_says_nothing_more(title_i: Path) -> None:
     plan = load(title_i).plan()
     assert plan.extensions.document() == {}
-    assert not list(extension_exhibits(plan))
+    names = [figure.name for figure in plan_figures(plan, what_if_choices(plan.frontier, plan.welfare, steps=3))]
+    assert names == [
+        *["tangency", "rates", "welfare", "regret", "tornado", "consequences", "what-if", "strategies", "technologies"]
+    ]
     assert plan.choice.epsilon == pytest.approx(2.527644, abs=1e-6)
 
 

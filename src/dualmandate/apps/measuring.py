@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from dualmandate.population.wording import number
+
 if TYPE_CHECKING:
     from rich.table import Table
 
@@ -61,4 +63,4 @@ def nothing(said: Sequence[str]) -> str:
 
 
 def _number(value: float | None) -> str:
-    return "–" if value is None else f"{value:,.3g}" if abs(value) < 1000 else f"{value:,.0f}"
+    return "–" if value is None else number(value, 3)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING
+
+from dualmandate.population.wording import number
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -44,12 +45,4 @@ def _number(value: float | str | None) -> str:
         return "–"
     if isinstance(value, str):
         return value
-    if value == 0 or not math.isfinite(value):
-        return f"{value:g}"
-    digits = 6 - math.floor(math.log10(abs(value)))
-    if digits < 0 and abs(value) < 1e12:
-        return f"{value:,.0f}"
-    if 0 <= digits <= 11:
-        text = f"{value:,.{digits}f}"
-        return text.rstrip("0").rstrip(".") if "." in text else text
-    return f"{value:.6g}"
+    return number(value, 7)

@@ -6,7 +6,7 @@ from dualmandate.choice.implied import implied_coefficient_ratio, implied_cost, 
 from dualmandate.choice.information import BoundedCost, ExponentialCost, InformationUtility, LinearCost, PosteriorCost
 from dualmandate.choice.limits import Bounds, Limits
 from dualmandate.choice.optimum import Regret, choose, regret, regret_curve
-from dualmandate.choice.outcome import Choice, dollars, quantity
+from dualmandate.choice.outcome import Choice
 from dualmandate.choice.social_choice import (
     Lindahl,
     SocialChoiceRow,
@@ -97,7 +97,6 @@ __all__ = [
     "choose_under_uncertainty",
     "clarke_taxes",
     "comparative_statics",
-    "dollars",
     "expected_second_derivative",
     "groups_by_share",
     "implied_coefficient_ratio",
@@ -114,7 +113,6 @@ __all__ = [
     "phantom_vote",
     "population_size",
     "profile",
-    "quantity",
     "rawlsian",
     "regret",
     "regret_curve",

@@ -23,6 +23,7 @@ from dualmandate.errors import InvalidLoss, NoOptimum
 from dualmandate.frontier.frontier import Frontier
 from dualmandate.frontier.numerics import lowest
 from dualmandate.population import Currency
+from dualmandate.population.wording import number
 
 Floats = NDArray[np.float64]
 PartCosts = Callable[[float], tuple[Floats, Floats]]
@@ -277,7 +278,7 @@ class CostGrid:
             share = float(np.mean(endless | hopeless))
             direction = "rises without limit of loss" if np.any(endless) else "is highest as the loss falls to 0"
             raise NoOptimum(
-                f"under {share:.3g} of the preferences considered welfare {direction}",
+                f"under {number(share, 3)} of the preferences considered welfare {direction}",
                 why="for some of them no privacy loss is best, so nothing can be said about the best one",
                 instead="state a legal cap on the loss, or leave out preferences that nobody holds",
             )

@@ -24,6 +24,7 @@ from dualmandate.choice.welfare import PopulationGroup, SocialWelfare
 from dualmandate.errors import InvalidPreferences, NoOptimum
 from dualmandate.frontier.frontier import Frontier
 from dualmandate.frontier.numerics import root
+from dualmandate.population.wording import number
 
 SHADOW = "the budget for all releases"
 SMALLEST_SHARE = 1e-12  # A release that gets less than this share of its own choice gets nothing.
@@ -160,7 +161,7 @@ def _shadow_price(turns: Sequence[_Turn], cap: float) -> float:
     least = math.fsum(turn.floor for turn in turns)
     if least >= cap:
         raise NoOptimum(
-            f"releases that must be fit for use need {least:.6g} together, and {cap:.6g} is allowed",
+            f"releases that must be fit for use need {number(least, 6)} together, and {number(cap, 6)} is allowed",
             why="each of them has a least accuracy",
             instead="raise the cap by decision, release less often, or allow larger errors",
         )

@@ -15,6 +15,7 @@ from dualmandate.frontier.numerics import root
 from dualmandate.frontier.participation import peak_of
 from dualmandate.population import Currency, PrivacyLoss
 from dualmandate.population.units import plural
+from dualmandate.population.wording import number
 
 BoundBy = Literal["preferences", "largest epsilon", "largest rho", "fitness for use", "ledger", "participation"]
 
@@ -49,10 +50,10 @@ class Limits:
 
     def __post_init__(self) -> None:
         errors = [*self.floors.values(), *self.consequence_floors.values()]
-        for number in (self.largest_epsilon, self.largest_rho, *errors):
-            if number is not None and not (math.isfinite(number) and number > 0):
+        for limit in (self.largest_epsilon, self.largest_rho, *errors):
+            if limit is not None and not (math.isfinite(limit) and limit > 0):
                 raise InvalidValue(
-                    f"a limit of {float(number):g}",
+                    f"a limit of {number(float(limit), 6)}",
                     why="no release has a privacy loss or an error of 0 or less",
                     instead="state a finite limit above 0, or leave it out",
                 )
@@ -151,7 +152,8 @@ def _conflict(
     others = {"ledger": "the ledger has left", "participation": "accuracy peaks, because people stop taking part, at"}
     limit = others.get(highest_by, f"largest_{currency} is")
     return ConflictingLimits(
-        f"no {currency} satisfies all limits: fitness for use asks for at least {lowest:.6g}, {limit} {highest:.6g}",
-        why=f"{reason} needs {currency} ≥ {lowest:.6g}",
+        f"no {currency} satisfies all limits: fitness for use asks for at least {number(lowest, 6)}, {limit} "
+        f"{number(highest, 6)}",
+        why=f"{reason} needs {currency} ≥ {number(lowest, 6)}",
         instead="allow larger errors, raise the cap by decision, publish fewer numbers, or choose a better mechanism",
     )

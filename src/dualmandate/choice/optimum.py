@@ -18,10 +18,11 @@ from itertools import pairwise
 import numpy as np
 
 from dualmandate.choice.limits import LARGEST_LOSS, SMALLEST_LOSS, Bounds, Limits
-from dualmandate.choice.outcome import Choice, LocalOptimum, dollars, outcome
+from dualmandate.choice.outcome import Choice, LocalOptimum, outcome
 from dualmandate.choice.welfare import SocialWelfare
 from dualmandate.errors import InvalidLoss, NoOptimum
 from dualmandate.frontier.frontier import Frontier
+from dualmandate.population.wording import money, number
 
 LEAST_POINTS = 400  # The grid has at least this many points.
 POINTS_PER_DECADE = 60
@@ -160,7 +161,7 @@ def _refuse_unbounded(frontier: Frontier, welfare: SocialWelfare, *, bounds: Bou
     gain = _Advantage(frontier, welfare)
     lowest, highest = gain.range(bounds)
     currency = frontier.currency
-    inside = f"; the best {currency} inside, {best.epsilon:.6g}, gives {dollars(reached)}" if best else ""
+    inside = f"; the best {currency} inside, {number(best.epsilon, 6)}, gives {money(reached)}" if best else ""
     if bounds.lowest is None and gain(lowest) <= 0:
         nothing = welfare.at(frontier, math.exp(lowest))
         if nothing > reached:
@@ -175,13 +176,13 @@ def _refuse_unbounded(frontier: Frontier, welfare: SocialWelfare, *, bounds: Bou
         limit = -welfare.most_privacy_cost - _least_data_loss(frontier, welfare, math.exp(highest))
         if best is None or limit - reached > TIE * abs(limit):
             raise NoOptimum(
-                f"welfare rises without limit of {currency}, to {dollars(limit)} when nothing is protected{inside}",
+                f"welfare rises without limit of {currency}, to {money(limit)} when nothing is protected{inside}",
                 why="the cost of privacy loss is bounded, and exact tables are worth more than all of it",
                 instead=f"state a legal cap (largest_{currency}), or a cost that grows with every unit of loss",
             )
     elif best is None:
         raise NoOptimum(
-            f"welfare still rises at {currency} = {math.exp(highest):.3g}",
+            f"welfare still rises at {currency} = {number(math.exp(highest), 3)}",
             why="privacy loss costs next to nothing beside the errors it removes",
             instead=f"state a legal cap (largest_{currency}), and check the units of the costs and values",
         )
@@ -220,7 +221,7 @@ class Regret:
 
     def __str__(self) -> str:
         share = f"{self.relative:.1%} more" if self.relative < 1 else f"{1 + self.relative:,.1f} times as much"
-        return f"{self.epsilon:.6g} costs society {dollars(self.absolute)} more than it must ({share})"
+        return f"{number(self.epsilon, 6)} costs society {money(self.absolute)} more than it must ({share})"
 
 
 def regret(

@@ -23,7 +23,6 @@ from numpy.typing import NDArray
 from dualmandate.choice.cost_grid import Floats
 from dualmandate.choice.limits import Limits
 from dualmandate.choice.optimum import best_within
-from dualmandate.choice.outcome import dollars
 from dualmandate.choice.society import NEXT_TO_NOTHING, Profile, Society, endless_peak, profile
 from dualmandate.choice.welfare import SocialWelfare
 from dualmandate.errors import (
@@ -37,6 +36,7 @@ from dualmandate.errors import (
 )
 from dualmandate.frontier.frontier import Frontier
 from dualmandate.frontier.numerics import root
+from dualmandate.population.wording import money, number
 
 TIE = 1e-12  # A relative difference of votes, or of what two losses are worth, below this is none.
 OWN_PEAK = "own peak"
@@ -101,10 +101,10 @@ class Majority:
     def explain(self) -> str:
         """The outcome in a sentence."""
         if self.winner is not None:
-            return f"No majority would leave {self.winner:.6g} for any other loss considered."
+            return f"No majority would leave {number(self.winner, 6)} for any other loss considered."
         if self.cycle is None:
             return "No loss wins or ties against every other."
-        steps = " over ".join(f"{place:.6g}" for place in (*self.cycle, self.cycle[0]))
+        steps = " over ".join(f"{number(place, 6)}" for place in (*self.cycle, self.cycle[0]))
         return f"Majorities run in a circle: they prefer {steps}. Whoever sets the agenda chooses the loss."
 
     def __str__(self) -> str:
@@ -239,7 +239,7 @@ def nash_bargain(profile: Profile, disagreement_epsilon: float | None = None) ->
     if not low * (1 - 1e-9) <= disagreement_epsilon <= high * (1 + 1e-9):
         raise InvalidLoss(
             f"a disagreement_epsilon of {disagreement_epsilon}",
-            why=f"losses between {low:.4g} and {high:.4g} are looked at",
+            why=f"losses between {number(low)} and {number(high)} are looked at",
             instead="state a loss between these",
         )
     grid, sizes = profile.land.grid, profile.society.sizes
@@ -312,14 +312,14 @@ class Lindahl:
         lines = []
         for price in self.prices:
             verb = "pays" if price.charge >= 0 else "receives"
-            lines.append(f"{price.name}: each member {verb} {dollars(abs(price.charge))} per unit of loss.")
+            lines.append(f"{price.name}: each member {verb} {money(abs(price.charge))} per unit of loss.")
         balance = (
             "The charges add up to nothing."
             if abs(self.surplus) == 0
-            else (f"The charges leave {dollars(self.surplus)} per unit of loss: what the limit costs at the margin.")
+            else (f"The charges leave {money(self.surplus)} per unit of loss: what the limit costs at the margin.")
         )
         asked = "everybody then asks for" if self.supported else "not everybody then asks for"
-        return "\n".join([*lines, f"{balance} With them {asked} {self.epsilon:.6g}."])
+        return "\n".join([*lines, f"{balance} With them {asked} {number(self.epsilon, 6)}."])
 
     def __str__(self) -> str:
         return self.explain()
@@ -367,7 +367,7 @@ class ClarkeTax:
     tax: float  # USD, the whole group; ≥ 0
 
     def __str__(self) -> str:
-        return f"{self.name}: without it {self.epsilon_without:.6g} would be chosen; it pays {dollars(self.tax)}"
+        return f"{self.name}: without it {number(self.epsilon_without, 6)} would be chosen; it pays {money(self.tax)}"
 
 
 def clarke_taxes(profile: Profile) -> tuple[ClarkeTax, ...]:
@@ -448,12 +448,12 @@ class SocialChoices:
                 lines.append(f"{rule}: no answer; {row.words}.")
                 continue
             gains = ", ".join(
-                f"one of {name} {'gains' if gain > 0 else 'loses'} {dollars(abs(gain))}"
+                f"one of {name} {'gains' if gain > 0 else 'loses'} {money(abs(gain))}"
                 for name, gain in row.gains.items()
                 if gain != 0
             )
-            against = f" Against {self.against:.4g}, {gains}." if gains else ""
-            lines.append(f"{rule}: {currency} = {row.epsilon:.4g}, where {row.words}.{against}")
+            against = f" Against {number(self.against)}, {gains}." if gains else ""
+            lines.append(f"{rule}: {currency} = {number(row.epsilon)}, where {row.words}.{against}")
         return "\n".join([*lines, self.majority.explain(), self.lindahl.explain()])
 
     def __str__(self) -> str:

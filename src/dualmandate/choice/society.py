@@ -21,6 +21,7 @@ from dualmandate.choice.outcome import LocalOptimum
 from dualmandate.choice.welfare import PRIVACY_SHARES, DataLoss, PopulationGroup, SocialWelfare, TableValue
 from dualmandate.errors import InvalidLoss, InvalidPreferences, NoOptimum
 from dualmandate.frontier.frontier import Frontier
+from dualmandate.population.wording import number
 
 HALF_DECADES = 6  # What is looked at reaches this many half decades beyond the outermost peaks.
 NEXT_TO_NOTHING = 1e-9  # This loss stands for none at all.
@@ -166,7 +167,7 @@ def _shares_of(
     unknown = sorted(set(chosen) - set(heads))
     total = math.fsum(chosen.values())
     if unknown or abs(total - 1) > PRIVACY_SHARES or any(share < 0 for share in chosen.values()):
-        what = f"'{unknown[0]}' is no group" if unknown else f"the shares of the groups add up to {total:.6g}"
+        what = f"'{unknown[0]}' is no group" if unknown else f"the shares of the groups add up to {number(total, 6)}"
         raise InvalidPreferences(
             f"{what}, in the shares of the value of accuracy",
             why="what accuracy is worth belongs to somebody, and to nobody twice",
@@ -313,4 +314,4 @@ def _dominates(values: Floats, row: Floats) -> NDArray[np.bool_]:
 
 
 def _loss(loss: float) -> str:
-    return "ever more" if math.isinf(loss) else "none at all" if loss == 0 else f"{loss:.4g}"
+    return "ever more" if math.isinf(loss) else "none at all" if loss == 0 else f"{number(loss)}"

@@ -30,6 +30,7 @@ from dualmandate.errors import InvalidPreferences, NoOptimum
 from dualmandate.frontier.frontier import Frontier
 from dualmandate.frontier.numerics import root
 from dualmandate.population import Currency
+from dualmandate.population.wording import money, number
 
 PRICES = 49  # Bounds are known at this many prices μ.
 MOST_NODES = 200_000
@@ -117,13 +118,15 @@ class TableSelection:
         """The offer in sentences."""
         kept = ", ".join(self.published) or "nothing"
         left = [verdict.name for verdict in self.verdicts if not verdict.published]
-        lines = [f"Worth publishing: {kept}, at {self.currency} = {self.epsilon:.6g} in all; USD {self.net:,.6g} net."]
+        lines = [
+            f"Worth publishing: {kept}, at {self.currency} = {number(self.epsilon, 6)} in all; {money(self.net)} net."
+        ]
         if left:
             lines.append(f"Not worth its price: {', '.join(left)}.")
         if not self.exact:
             lines.append(
-                f"Not every combination could be looked at: none is worth more than USD {self.bound:,.6g}, this one "
-                f"USD {self.net:,.6g}."
+                f"Not every combination could be looked at: none is worth more than {money(self.bound)}, this one "
+                f"{money(self.net)}."
             )
         return "\n".join(lines)
 

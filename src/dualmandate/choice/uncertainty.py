@@ -26,11 +26,12 @@ from numpy.typing import ArrayLike, NDArray
 from dualmandate.choice.beliefs import WIDEST, Beliefs
 from dualmandate.choice.cost_grid import CostGrid, Floats
 from dualmandate.choice.limits import Limits
-from dualmandate.choice.outcome import Choice, dollars
+from dualmandate.choice.outcome import Choice
 from dualmandate.choice.welfare import SocialWelfare
 from dualmandate.errors import InvalidLoss, InvalidPreferences, InvalidValue
 from dualmandate.frontier.frontier import Frontier
 from dualmandate.population import Currency, PrivacyLoss
+from dualmandate.population.wording import money, number
 
 SMALLEST_SHARE = 1e-4  # A share below this is said to be small, and not written out.
 LEVEL = 0.95
@@ -136,9 +137,9 @@ class UncertainChoice:
         name, chosen = self.choice.currency, float(self.choice.loss)
         low, high = self.interval()
         lines = [
-            f"Preferences are not known exactly. Expected welfare is highest at {name} = {chosen:.6g}.",
-            f"If preferences were known, the best {name} would lie between {low:.4g} and {high:.4g} with probability "
-            f"{LEVEL:.0%}, and as likely above {self.median:.4g} as below.",
+            f"Preferences are not known exactly. Expected welfare is highest at {name} = {number(chosen, 6)}.",
+            f"If preferences were known, the best {name} would lie between {number(low)} and {number(high)} with "
+            f"probability {LEVEL:.0%}, and as likely above {number(self.median)} as below.",
         ]
         below, above = self.at_limits
         if above > 0:
@@ -149,11 +150,11 @@ class UncertainChoice:
             )
         share = self.value_of_perfect_information / self.expected_cost if self.expected_cost > 0 else 0.0
         lines.append(
-            f"Not knowing costs {dollars(self.value_of_perfect_information)} in expectation, "
+            f"Not knowing costs {money(self.value_of_perfect_information)} in expectation, "
             f"{share_in_words(share)} of what society loses: no survey is worth more to this decision."
         )
         lines.append(
-            f"With probability 5% the choice costs more than {dollars(self.regret_quantile(0.95))} against the best."
+            f"With probability 5% the choice costs more than {money(self.regret_quantile(0.95))} against the best."
         )
         return "\n".join(lines)
 
@@ -169,8 +170,8 @@ class UncertainChoice:
         if not low * (1 - 1e-9) <= epsilon <= high * (1 + 1e-9):
             raise InvalidLoss(
                 f"the regret of {self.choice.currency} = {epsilon:g}",
-                why=f"losses between {low:.4g} and {high:.4g} were looked at: others are outside the limits, or far "
-                "from every best one",
+                why=f"losses between {number(low)} and {number(high)} were looked at: others are outside the limits, "
+                "or far from every best one",
                 instead="ask for a loss between these",
             )
         return epsilon
@@ -261,13 +262,13 @@ class RobustChoice:
         """The choice and the corners that decide it, in sentences."""
         share = share_in_words(self.regret)
         most = f"at most {share}" if share[0].isdigit() else share
-        size = most if self.relative else f"at most {dollars(self.regret)}"
+        size = most if self.relative else f"at most {money(self.regret)}"
         low = min(self.corners, key=lambda corner: corner.epsilon)
         high = max(self.corners, key=lambda corner: corner.epsilon)
         lines = [
-            f"Whatever the preferences in the set, {self.currency} = {self.epsilon:.6g} costs society {size} "
+            f"Whatever the preferences in the set, {self.currency} = {number(self.epsilon, 6)} costs society {size} "
             f"more than the best choice for them; every other {self.currency} may cost more.",
-            f"The best choice ranges from {low.epsilon:.4g}{_where(low)} to {high.epsilon:.4g}{_where(high)}.",
+            f"The best choice ranges from {number(low.epsilon)}{_where(low)} to {number(high.epsilon)}{_where(high)}.",
         ]
         worst = [_where(corner).removeprefix(" at ") for corner in self.corners if corner.binding and corner.values]
         if worst:
@@ -316,7 +317,7 @@ def minimax_regret(
 
 
 def _where(corner: Corner) -> str:
-    values = ", ".join(f"{name} {value:,.6g}" for name, value in corner.values.items())
+    values = ", ".join(f"{name} {number(value, 6)}" for name, value in corner.values.items())
     return f" at {values}" if values else ""
 
 
@@ -337,7 +338,7 @@ class SurveyValue:
 
     def __str__(self) -> str:
         return (
-            f"another survey of {self.respondents:,} people is worth {dollars(self.value)} to this decision, "
+            f"another survey of {self.respondents:,} people is worth {money(self.value)} to this decision, "
             f"{self.share:.1%} of what knowing preferences exactly is worth"
         )
 

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from dualmandate.errors import InvalidPreferences, UnsupportedWorkload
 from dualmandate.frontier.frontier import Frontier
 from dualmandate.population import Currency
+from dualmandate.population.wording import number
 
 TAYLOR_TOLERANCE = 0.05  # A Taylor cost within this share of the exact one counts as close.
 SUPPORT_TOLERANCE = 1e-8
@@ -110,9 +111,10 @@ class TaylorDiagnostic:
 
     def __str__(self) -> str:
         if math.isinf(self.exact):
-            return f"s = {self.largest_s:.3g} ≥ 1: expected utility is minus infinity, and Taylor says nothing"
+            return f"s = {number(self.largest_s, 3)} ≥ 1: expected utility is minus infinity, and Taylor says nothing"
         verdict = "close" if self.trustworthy else "too low"
-        return f"s = {self.largest_s:.3g}: the exact cost is {self.ratio:.6g} times the Taylor cost, which is {verdict}"
+        times = f"{number(self.ratio, 6)} times the Taylor cost"
+        return f"s = {number(self.largest_s, 3)}: the exact cost is {times}, which is {verdict}"
 
 
 @dataclass(frozen=True, eq=False)

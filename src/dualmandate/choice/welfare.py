@@ -24,6 +24,7 @@ from dualmandate.choice.information import (
 from dualmandate.errors import IncompatibleUnits, InvalidPreferences, MissingKey
 from dualmandate.frontier.frontier import Frontier
 from dualmandate.population import Calibrated, Currency, Units
+from dualmandate.population.wording import number
 
 PRIVACY_SHARES = 1e-9  # Shares of groups add up to 1 within this.
 MISSING_PRICE = "squared dollars cannot be added to dollars; state price_of_squared_misallocation"
@@ -191,7 +192,7 @@ def groups_by_share(
     total = math.fsum(share for share, _, _ in shares.values())
     if abs(total - 1) > PRIVACY_SHARES:
         raise InvalidPreferences(
-            f"the shares of the groups add up to {total:.6g}",
+            f"the shares of the groups add up to {number(total, 6)}",
             why="everybody belongs to one group",
             instead="state shares that add up to 1",
         )

@@ -31,6 +31,7 @@ from dualmandate.elicitation.willingness import (
     unbounded,
 )
 from dualmandate.errors import NoEstimate, UnknownName
+from dualmandate.population.wording import number
 
 Floats = NDArray[np.float64]
 BID = "bid"
@@ -209,7 +210,8 @@ class Turnbull:
         return float(1.0 - self.refusing[place]) if place < len(self.bids) else 0.0
 
     def __str__(self) -> str:
-        return f"at least {self.lower_bound:.4g} on average (standard error of the bound {self.standard_error:.2g})"
+        error = number(self.standard_error, 2)
+        return f"at least {number(self.lower_bound)} on average (standard error of the bound {error})"
 
 
 def turnbull(answers: BidAnswers) -> Turnbull:

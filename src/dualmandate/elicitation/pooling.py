@@ -24,6 +24,7 @@ from scipy.special import gammaincc, ndtr
 from dualmandate.elicitation.common_ground import CommonGround
 from dualmandate.errors import InvalidPreferences, MissingKey
 from dualmandate.population import Calibrated
+from dualmandate.population.wording import number
 
 Floats = NDArray[np.float64]
 DOUBTFUL = 0.05  # A difference with a probability below this is called a conflict.
@@ -88,7 +89,7 @@ class Agreement:
             words = "There is one source, so that nothing can disagree."
         else:
             chance = _rounded(self.probability)
-            test = f"Cochran's Q = {self.heterogeneity:.3g} on {self.degrees_of_freedom}, p = {chance}"
+            test = f"Cochran's Q = {number(self.heterogeneity, 3)} on {self.degrees_of_freedom}, p = {chance}"
             beyond = f"{100 * self.share:.0f} % of their spread is more than sampling error"
             words = (
                 f"The sources agree within their standard errors ({test})."
@@ -96,7 +97,7 @@ class Agreement:
                 else f"The sources conflict ({test}; {beyond})."
             )
         for pair in self.conflicts:
-            apart = f"by a factor of {max(pair.ratio, 1 / pair.ratio):.3g}" if pair.ratio else "in level"
+            apart = f"by a factor of {number(max(pair.ratio, 1 / pair.ratio), 3)}" if pair.ratio else "in level"
             words += (
                 f" '{pair.first}' and '{pair.second}' differ {apart}, {abs(pair.distance):.1f} standard errors"
                 f" (p = {_rounded(pair.probability)})."
@@ -145,7 +146,7 @@ def heterogeneity_probability(heterogeneity: float, degrees: int) -> float:
 
 
 def _rounded(probability: float) -> str:
-    return "below 0.0001" if probability < 1e-4 else f"{probability:.2g}"
+    return "below 0.0001" if probability < 1e-4 else f"{number(probability, 2)}"
 
 
 @dataclass(frozen=True)
@@ -290,8 +291,8 @@ class Pooled:
         low, high = self.interval()
         time_base = f", {self.time_base}" if self.time_base else ""
         return (
-            f"{self.mean:,.4g} {self.unit}{time_base} on average, between {low:,.4g} and {high:,.4g} with probability "
-            f"95 % (prior: {self.prior.source}). {self.agreement.explain()}"
+            f"{number(self.mean)} {self.unit}{time_base} on average, between {number(low)} and {number(high)} with "
+            f"probability 95 % (prior: {self.prior.source}). {self.agreement.explain()}"
         )
 
     def _placed(self, amounts: ArrayLike) -> Floats:

@@ -22,6 +22,8 @@ from dualmandate.elicitation.design import (
     efficient_design,
 )
 from dualmandate.errors import InvalidSurvey
+from dualmandate.population.units import is_money
+from dualmandate.population.wording import exact, money
 
 Role = Literal["price", "privacy loss", "accuracy", "other"]
 Measure = Literal["absolute", "squared"]
@@ -235,8 +237,7 @@ def price_attribute(
 
 def amount(number: float, unit: str) -> str:
     """So much of something: "$2,500", "3 children" as the unit was written."""
-    digits = f"{number:,.0f}" if float(number).is_integer() else f"{number:,.2f}"
-    return f"${digits}" if unit.casefold() == "usd" else f"{digits} {unit}"
+    return money(number, short=True) if is_money(unit) else f"{exact(number)} {unit}"
 
 
 def _only(attributes: Sequence[ShownAttribute], role: Role) -> ShownAttribute:

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
 from dualmandate.errors import InvalidPreferences, InvalidValue, UnknownName
+from dualmandate.population.wording import number
 
 Method = Literal["delta", "krinsky-robb", "fieller"]
 SEED = 20190101  # The seed is public: everybody gets the same simulated interval.
@@ -198,8 +199,8 @@ def in_words(willingness: Willingness, unit: str = "USD") -> str:
         )
     low, high = willingness.interval
     return (
-        f"{willingness.estimate:.4g} {unit} ({100 * willingness.level:g} % interval {low:.4g} to {high:.4g}, "
-        f"{willingness.method})"
+        f"{number(willingness.estimate)} {unit} ({100 * willingness.level:g} % interval {number(low)} to "
+        f"{number(high)}, {willingness.method})"
     )
 
 

@@ -16,7 +16,6 @@ from dualmandate.choice import (
     UncertainChoice,
     best_survey,
     choose_under_uncertainty,
-    dollars,
     inputs,
     minimax_regret,
     share_in_words,
@@ -25,6 +24,7 @@ from dualmandate.choice import (
 from dualmandate.errors import InvalidValue, Refusal
 from dualmandate.planning.welfare import calibrated, units_of
 from dualmandate.population import Calibrated
+from dualmandate.population.wording import money, number
 
 if TYPE_CHECKING:
     from dualmandate.frontier import Frontier
@@ -70,18 +70,18 @@ class Uncertainty:
         if self.survey is not None:
             yield f"{str(self.survey)[:1].upper()}{str(self.survey)[1:]}."
         if self.cost_per_respondent is not None:
-            cost = dollars(self.cost_per_respondent)
+            cost = money(self.cost_per_respondent)
             if self.worthwhile is None:
                 yield f"At {cost} a person no survey is worth its cost."
             else:
-                size, value = self.worthwhile.respondents, dollars(self.worthwhile.value)
+                size, value = self.worthwhile.respondents, money(self.worthwhile.value)
                 yield f"At {cost} a person it pays best to ask {size:,} people: that is worth {value}."
         if self.robust is not None:
             yield from self.robust.explain().splitlines()
         if self.relative is not None:
             yield (
-                f"Counted as a share of what is lost at best, {self.relative.currency} = {self.relative.epsilon:.6g} "
-                f"has the least worst regret: {_bounded(self.relative.regret)} more."
+                f"Counted as a share of what is lost at best, {self.relative.currency} = "
+                f"{number(self.relative.epsilon, 6)} has the least worst regret: {_bounded(self.relative.regret)} more."
             )
 
     def document(self) -> dict[str, object]:

@@ -16,6 +16,7 @@ from dualmandate.choice.welfare import (
 from dualmandate.errors import InvalidValue
 from dualmandate.population import Calibrated, Currency, Units, common_time_base
 from dualmandate.population.units import is_money, singular
+from dualmandate.population.wording import exact
 from dualmandate.program.file import Document
 from dualmandate.program.lines import KeyPath
 from dualmandate.program.schema import CalibratedNumber, GroupTable, PreferencesTable, ProgramKeys, WorkloadTable
@@ -98,7 +99,7 @@ def _groups(file: ProgramKeys, units: Units, document: Document) -> tuple[Popula
     counted = math.fsum(group.size for group in groups)
     if abs(counted - everybody) > SIZES_AGREE * everybody:
         raise InvalidValue(
-            f"the groups count {counted:,.10g} {units.plural}, the population {everybody:,.10g}",
+            f"the groups count {exact(counted)} {units.plural}, the population {exact(everybody)}",
             why="everybody belongs to exactly one group",
             instead="state sizes that add up to population_size",
             where=document.place(("preferences", "groups")),

@@ -6,9 +6,9 @@ import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from dualmandate.choice import dollars, quantity
 from dualmandate.planning.technology import CELLS, MEASURED, OPTIMIZED, TABLES, in_words
 from dualmandate.population import Currency, plural, with_article
+from dualmandate.population.wording import exact, money, number, quantity
 from dualmandate.report.extension_words import extension_sections
 from dualmandate.report.preference_sections import preference_sections
 from dualmandate.semantics import sentences
@@ -71,8 +71,8 @@ def _tables(plan: Plan) -> list[str]:
                 f"{table.query_count:,}",
                 quantity(table.root_mean_squared_error, table.unit),
                 "±" + quantity(table.half_width, table.unit).removesuffix(f" {plural(table.unit)}"),
-                "–" if table.root_mean_squared_consequence is None else dollars(table.root_mean_squared_consequence),
-                dollars(table.data_loss),
+                "–" if table.root_mean_squared_consequence is None else money(table.root_mean_squared_consequence),
+                money(table.data_loss),
             ]
             for table in rows[:MOST_ROWS]
         ],
@@ -119,8 +119,8 @@ def _regrets(plan: Plan) -> list[str]:
     currency = plan.choice.currency
     rows = [row for row in plan.regrets if any(abs(row.multiple - shown) < 1e-9 for shown in SHOWN_MULTIPLES)]
     return _wrapped(
-        f"{currency} = {row.epsilon:.4g} ({row.multiple:g} times the choice) would "
-        + (f"cost society {dollars(row.absolute)} more" if row.absolute >= 0 else "be better, but is not allowed")
+        f"{currency} = {number(row.epsilon)} ({row.multiple:g} times the choice) would "
+        + (f"cost society {money(row.absolute)} more" if row.absolute >= 0 else "be better, but is not allowed")
         + f" ({row.relative:+,.1%})."
         for row in rows
     )
@@ -133,9 +133,9 @@ def _tornado(plan: Plan) -> list[str]:
         [
             [
                 row.name,
-                f"{row.value:,.10g} {row.unit}".rstrip(),
-                "no optimum" if row.low.epsilon is None else f"{row.low.epsilon:.4g}",
-                "no optimum" if row.high.epsilon is None else f"{row.high.epsilon:.4g}",
+                f"{exact(row.value)} {row.unit}".rstrip(),
+                "no optimum" if row.low.epsilon is None else f"{number(row.low.epsilon)}",
+                "no optimum" if row.high.epsilon is None else f"{number(row.high.epsilon)}",
             ]
             for row in rows[:MOST_ROWS]
         ],
@@ -174,15 +174,15 @@ def _saving(plan: Plan) -> Iterator[str]:
     if saving.dollars is not None and naive is not None and not plan.uses(saving.naive):
         verb, share = ("saves", 1 - used / naive) if saving.dollars >= 0 else ("costs", used / naive - 1)
         yield (
-            f"At this {currency} errors would cost {dollars(naive)} with {plain}: the technology in use {verb} "
-            f"{dollars(abs(saving.dollars))}{'' if saving.dollars >= 0 else ' more'} ({share:.1%})."
+            f"At this {currency} errors would cost {money(naive)} with {plain}: the technology in use {verb} "
+            f"{money(abs(saving.dollars))}{'' if saving.dollars >= 0 else ' more'} ({share:.1%})."
         )
         if alone is not None:
             more = plan.choice.welfare - alone.welfare
-            lost = f"{dollars(abs(more))} {'more' if more >= 0 else 'less'}"
-            yield f"Alone that would choose {currency} = {alone.epsilon:.4g}, and society would lose {lost}."
+            lost = f"{money(abs(more))} {'more' if more >= 0 else 'less'}"
+            yield f"Alone that would choose {currency} = {number(alone.epsilon)}, and society would lose {lost}."
     if least is not None and saving.limit is not None and not _at_the_limit(plan):
-        yield f"No strategy brings errors below {dollars(least)} here; that holds for {saving.limit.bound.valid_for}."
+        yield f"No strategy brings errors below {money(least)} here; that holds for {saving.limit.bound.valid_for}."
 
 
 def _at_the_limit(plan: Plan) -> bool:
@@ -200,9 +200,9 @@ def _comparisons(plan: Plan) -> list[str]:
             [
                 row.noise + (" (chosen)" if plan.uses(row) else ""),
                 MEASURED[row.strategy],
-                f"{row.choice.epsilon:.6g}",
-                "–" if row.choice.root_mean_squared_error is None else f"{row.choice.root_mean_squared_error:.4g}",
-                dollars(-row.choice.welfare),
+                f"{number(row.choice.epsilon, 6)}",
+                "–" if row.choice.root_mean_squared_error is None else f"{number(row.choice.root_mean_squared_error)}",
+                money(-row.choice.welfare),
             ]
             for row in able
             if row.choice is not None
@@ -219,7 +219,7 @@ def _differs(plan: Plan, row: Comparison) -> bool:
 
 def _signed(plan: Plan) -> list[str]:
     shares = plan.allocation.items() if len(plan.allocation) > 1 else ()
-    split = [f"{group}: {float(share):.8g}" for group, share in shares]
+    split = [f"{group}: {number(float(share), 8)}" for group, share in shares]
     return [
         f"loss    {plan.loss.currency} = {plan.loss.exact()}, spent from the account '{_account(plan)}'",
         *(f"        of it {line}" for line in split[:MOST_ROWS]),

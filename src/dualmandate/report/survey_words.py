@@ -8,6 +8,7 @@ from dataclasses import replace
 from dualmandate.elicitation.pooling import Pooled
 from dualmandate.elicitation.willingness import ParameterEstimates, Willingness, in_words
 from dualmandate.population import Calibrated
+from dualmandate.population.wording import number
 from dualmandate.survey.estimates import Opinions, SurveyEstimates
 from dualmandate.survey.findings import MEAN_COST, Finding, Worth
 
@@ -92,14 +93,15 @@ def document(measured: SurveyEstimates | Opinions) -> dict[str, object]:
 
 
 def _found_in_words(found: Finding) -> str:
-    number, (low, high) = found.number, found.interval
-    base = f", {number.time_base}" if number.time_base else ""
+    estimate, (low, high) = found.number, found.interval
+    base = f", {estimate.time_base}" if estimate.time_base else ""
     what = "A unit of privacy loss costs" if found.key == MEAN_COST else "Accuracy is worth"
-    if found.key == MEAN_COST and not number.unit.endswith("epsilon"):
+    if found.key == MEAN_COST and not estimate.unit.endswith("epsilon"):
         what = "The parameter of the cost of privacy loss is"
+    error = "" if estimate.standard_error is None else f"; standard error {number(estimate.standard_error)}"
     return (
-        f"{what} {number.value:,.6g} {number.unit}{base} ({found.of}; {100 * found.level:g} % interval {low:,.6g} to "
-        f"{high:,.6g}, {found.method}; standard error {number.standard_error:,.4g})."
+        f"{what} {number(estimate.value, 6)} {estimate.unit}{base} ({found.of}; {100 * found.level:g} % interval "
+        f"{number(low, 6)} to {number(high, 6)}, {found.method}{error})."
     )
 
 
@@ -128,7 +130,7 @@ def _estimates_in_words(estimates: ParameterEstimates) -> Iterator[str]:
     width = max(len(name) for name in estimates.names)
     for name in estimates.names:
         value, error = estimates.value(name), estimates.standard_error(name)
-        yield f"  {name:<{width}}  {value:>13.6g}  (standard error {error:.4g})"
+        yield f"  {name:<{width}}  {value:>13.6g}  (standard error {number(error)})"
 
 
 def _opinions_in_words(opinions: Opinions) -> str:

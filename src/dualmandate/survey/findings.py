@@ -31,6 +31,7 @@ from dualmandate.elicitation.willingness import (
 from dualmandate.errors import IncompatibleUnits, InvalidPreferences, InvalidSurvey, NoEstimate
 from dualmandate.population import Calibrated
 from dualmandate.population.units import is_money
+from dualmandate.population.wording import exact, number
 from dualmandate.program.lines import KeyPath
 from dualmandate.survey.answers import Answers, read_answers
 from dualmandate.survey.questionnaire import belief_scale
@@ -163,8 +164,8 @@ def bid_findings(survey: Survey, progress: Progress) -> SurveyFindings:
         survey, MEAN_COST, scaled(paid, factor), source=asked, time_base=base, place=("scenario", "epsilon")
     )
     low_bound = (
-        f"Turnbull's lower bound of what they would pay, whatever its distribution: {bound.lower_bound:,.4g} "
-        f"{scenario.unit} (standard error {bound.standard_error:,.2g}); it does not enter the estimate."
+        f"Turnbull's lower bound of what they would pay, whatever its distribution: {number(bound.lower_bound)} "
+        f"{scenario.unit} (standard error {number(bound.standard_error, 2)}); it does not enter the estimate."
     )
     return SurveyFindings(survey, words, bids.people, valuation.estimates, (cost,), notes=(low_bound,))
 
@@ -374,7 +375,7 @@ def _priced(survey: Survey, worths: tuple[Worth, ...], asked: str, notes: list[s
         total = scaled(avoided, people / report.numbers)
         if number.standard_error is not None:
             total = _widened(total, float(number.standard_error / number.value))
-        source = f"{asked}; {people:,.10g} people, {report.numbers:,} numbers"
+        source = f"{asked}; {exact(people)} people, {report.numbers:,} numbers"
         found.append(finding_of(survey, key, total, source=source, time_base=base, place=place, unit=unit))
     return found
 

@@ -19,6 +19,7 @@ from dualmandate.elicitation.questionnaire import (
 )
 from dualmandate.errors import InvalidValue, MissingKey
 from dualmandate.population import Neighbors
+from dualmandate.population.wording import number
 from dualmandate.semantics.posterior import Secret
 from dualmandate.survey.schema import QuestionnaireTable, SurveyAttribute
 from dualmandate.survey.survey_file import Survey
@@ -47,7 +48,7 @@ class SurveyQuestionnaire:
         lines = [
             f"{asked.title}: {tasks} tasks of {alternatives} alternatives in {design.blocks} blocks; a respondent "
             f"answers {asked.tasks_each}.",
-            f"D-error {design.error:.4g} for one respondent (smaller is better; coefficients per range of levels).",
+            f"D-error {number(design.error)} for one respondent (smaller is better; coefficients per range of levels).",
             "How often each level is shown:",
             *(
                 f"  {attribute.name}: "
@@ -56,8 +57,8 @@ class SurveyQuestionnaire:
             ),
             f"Ask {self.respondents:,} people: epsilon will then be known within ±{self.precision.within:.0%} with "
             f"confidence {self.precision.confidence:g}, if tastes are as expected and all else is known.",
-            f"That rests on a coefficient of variation of {variation:.3g} for one respondent: costs that differ by "
-            f"{asked.spread:g} of their mean among people, the rest from chance in their choices.",
+            f"That rests on a coefficient of variation of {number(variation, 3)} for one respondent: costs that differ "
+            f"by {asked.spread:g} of their mean among people, the rest from chance in their choices.",
         ]
         return "\n".join(lines)
 

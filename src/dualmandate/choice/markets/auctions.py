@@ -27,6 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualmandate.errors import ConflictingLimits, InvalidPreferences
+from dualmandate.population.wording import number
 
 QUALITY = 0.5 + math.log(3)  # This is m: with ε = m/(α·n) an error stays within α·n with probability of at least 2/3.
 MOST_PARTICIPANTS = 10**12
@@ -88,7 +89,7 @@ def min_cost_auction(costs: Sequence[float], target_error: float) -> Sale:
         raise ConflictingLimits(
             f"an error of at most {target_error:g} of {n:,} people needs all of them",
             why="the price is the cost of the first who does not sell, and nobody is left to name it",
-            instead=f"allow an error of at least {QUALITY / n:.4g}, or ask more people",
+            instead=f"allow an error of at least {number(QUALITY / n)}, or ask more people",
         )
     epsilon = QUALITY / (target_error * n)
     return Sale(tuple(order[:k]), n, epsilon, costs[order[k]] * epsilon, 1 / epsilon)

@@ -21,11 +21,11 @@ from dualmandate.choice.markets.auctions import QUALITY, CompensatedStudy
 from dualmandate.choice.markets.distributions import AmountDistribution, GroupedAmounts
 from dualmandate.choice.markets.provision import EVEN_TASTES, Monopoly
 from dualmandate.choice.optimum import choose
-from dualmandate.choice.outcome import dollars
 from dualmandate.choice.welfare import PopulationGroup, SocialWelfare
 from dualmandate.errors import InvalidPreferences, Refusal
 from dualmandate.frontier.frontier import Frontier
 from dualmandate.population import Currency
+from dualmandate.population.wording import money, number
 
 FIRST_LOSS = 1e-9  # Here the cost of a first, small loss is read off forms that are not linear.
 PLANNER = "planner"
@@ -157,7 +157,7 @@ def _budgeted(table: _Table, market: Market) -> Iterator[Institution]:
         highest = table.limits.bounds(table.frontier, table.welfare).highest
         spent = affordable if highest is None else min(affordable, highest)  # a budget lifts no limit
         total = market.budget if spent == affordable else people * market.harm * math.expm1(spent)
-        why = f"pays everybody for harm, {dollars(total)} in all{_needed(market, people, spent)}"
+        why = f"pays everybody for harm, {money(total)} in all{_needed(market, people, spent)}"
         yield table.at("study that pays for harm", spent, total, why)
     if market.target_error is not None:
         share = 1 - market.target_error / QUALITY
@@ -172,7 +172,7 @@ def _budgeted(table: _Table, market: Market) -> Iterator[Institution]:
                 market.budget / (share * people),
                 costs.quantile(min(share + 1 / people, 1.0)) / (people * (1 - share)),
             )
-            why = f"buys {share:.1%} of the people with {dollars(market.budget)}, for one count"
+            why = f"buys {share:.1%} of the people with {money(market.budget)}, for one count"
             yield _one_count(table, "FairQuery", 1 / (people * (1 - share)), share * people * price, why)
 
 
@@ -184,7 +184,7 @@ def _needed(market: Market, people: float, affordable: float) -> str:
     study = CompensatedStudy(market.harm, market.target_error, market.failure_probability)
     needed = study.least_epsilon(people)
     verdict = "enough" if affordable >= needed else "too little"
-    return f": {verdict} for one proportion within {market.target_error:.2%}, which needs epsilon = {needed:.3g}"
+    return f": {verdict} for one proportion within {market.target_error:.2%}, which needs epsilon = {number(needed, 3)}"
 
 
 def _one_count(table: _Table, name: str, epsilon: float, total: float, why: str) -> Institution:

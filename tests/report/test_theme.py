@@ -1,16 +1,13 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from itertools import combinations, pairwise
+from itertools import combinations
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from dualmandate.report.figures.plane import Ruler, spread
-from dualmandate.report.figures.theme import DARK, LIGHT, SERIES, Palette, recolor, wrap
+from dualmandate.report.theme import DARK, LIGHT, SERIES, Palette, recolor, wrap
 
 # Viénot, Brettel and Mollon (1999): linear RGB as people without one kind of cone see it.
 PROTAN = np.array([[0.11238, 0.88762, 0.0], [0.11238, 0.88762, 0.0], [0.00401, -0.00401, 1.0]])
@@ -61,25 +58,3 @@ def test_lines_are_even_and_never_break_inside_a_loss() -> None:
     lines = wrap("At ε = 2.5276, one more unit of privacy loss costs exactly what its accuracy is worth", 300, 16)
     assert max(map(len, lines)) - min(map(len, lines)) < 12
     assert any("ε\u00a0=\u00a02.5276" in line for line in lines)
-
-
-@given(st.floats(1e-6, 1e6), st.floats(1.5, 1e9))
-def test_ticks_of_a_logarithmic_axis_lie_on_it_and_are_few(low: float, span: float) -> None:
-    ruler = Ruler("loss", low, low * span, log=True)
-    ticks = ruler.ticks()
-    assert ticks is not None
-    assert len(ticks) <= 12
-    assert all(low * (1 - 1e-6) <= tick <= low * span * (1 + 1e-6) for tick in ticks)
-    if span >= 10:
-        assert ticks
-
-
-@given(st.lists(st.floats(0.0, 100.0), min_size=1, max_size=8))
-def test_labels_are_pushed_apart_and_keep_their_order(heights: list[float]) -> None:
-    places = spread(heights, Ruler("", 0.0, 100.0), height=200, gap=17.0)
-    pixels = sorted(2 * place for place in places)
-    assert all(after - before >= 17.0 - 1e-6 for before, after in pairwise(pixels))
-    assert max(pixels) <= 200 + 1e-6
-    for i, j in combinations(range(len(heights)), 2):
-        if heights[i] < heights[j]:
-            assert places[i] < places[j]

@@ -1,4 +1,4 @@
-"""One look for every picture: colors that color-blind eyes can tell apart, readable type, light and dark.
+"""One look for every page and picture: colors that color-blind eyes can tell apart, readable type, light and dark.
 
 A picture is always drawn in the light colors. Each color is unique, so the same picture in the dark colors, or in the
 variables of a web page, is a matter of exchanging them (`recolor`).
@@ -8,19 +8,14 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, TypeVar
-
-import altair as alt
+from typing import Any
 
 WIDE, NARROW = 680, 320  # px, outer width of a picture on a desk and on a phone
 ROOMY = 500  # px, from here on there is room for longer labels and a second axis
 FONT = "Helvetica Neue, Helvetica, Arial, Liberation Sans, sans-serif"
 TITLE_SIZE, TEXT_SIZE, LABEL_SIZE = 16, 12.5, 12  # px
 BOLD_SHARE, PLAIN_SHARE = 0.5, 0.48  # mean width of a letter as a share of its size, a little on the safe side
-
-Drawing = TypeVar("Drawing", alt.LayerChart, alt.HConcatChart, alt.VConcatChart, alt.Chart)
 
 
 @dataclass(frozen=True)
@@ -58,9 +53,18 @@ def recolor(drawing: str, palette: Palette | None) -> str:
     return drawing
 
 
+def unbroken(sentence: str) -> str:
+    """A sentence whose lines never break inside "ε = 2.5276", "66.7 %" or "USD 81.39 billion"."""
+    return re.sub(
+        r" = | (?=%)|(?<=USD) (?=\d)|(?<=\d) (?=[mbtr]+illion)",
+        lambda gap: gap[0].replace(" ", "\N{NO-BREAK SPACE}"),
+        sentence,
+    )
+
+
 def wrap(sentence: str, width: int, size: float, *, share: float = PLAIN_SHARE) -> list[str]:
     """A sentence broken into lines that fit `width` px at a letter size, as even as they can be."""
-    sentence = re.sub(r" = | (?=%)", lambda gap: gap[0].replace(" ", "\N{NO-BREAK SPACE}"), sentence)
+    sentence = unbroken(sentence)
     letters = max(12, int(width / (size * share)))
     count = len(textwrap.wrap(sentence, letters, break_long_words=False))
     while len(textwrap.wrap(sentence, letters - 1, break_long_words=False)) == count and letters > 12:
@@ -101,26 +105,3 @@ def configuration() -> dict[str, Any]:
         },
         "legend": {"disable": True},
     }  # fmt: skip
-
-
-def dress(drawing: Drawing, *, title: str, subtitle: str, width: int, height: int | None = None) -> Drawing:
-    """A picture in the house's look: a finding for a title, units below it, `width` px from edge to edge."""
-    heading = alt.TitleParams(
-        text=wrap(title, width - 20, TITLE_SIZE, share=BOLD_SHARE),
-        subtitle=wrap(subtitle, width - 20, TEXT_SIZE),
-    )
-    sizes: Mapping[str, Any] = {}
-    if height is not None:
-        sizes = {"width": width, "height": height, "autosize": alt.AutoSizeParams(type="fit-x", contains="padding")}
-    dressed: Drawing = drawing.properties(
-        title=heading, description=f"{title}. {subtitle}", config=alt.Config(**configuration()), **sizes
-    )
-    return dressed
-
-
-def panel(picture: alt.LayerChart, *, title: str, width: int, height: int) -> alt.LayerChart:
-    """A picture as a part of a larger one: its own look taken off, `width` px between its axes, a plain heading."""
-    part = picture.copy(deep=True)
-    part.config = part.autosize = part.description = alt.Undefined
-    heading = alt.TitleParams(text=wrap(title, width, TEXT_SIZE), fontSize=TEXT_SIZE + 1, frame="group", offset=24)
-    return part.properties(width=width, height=height, title=heading)

@@ -1,20 +1,19 @@
-"""The table behind a picture: the same numbers, for readers who want digits, a screen reader or a spreadsheet."""
+"""Tables on a page; behind a picture, its numbers for readers who want digits, a screen reader or a spreadsheet."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
-from dualmandate.population.wording import money, number, percent, plain_number, rounded_down, rounded_number
+from dualmandate.population.wording import exact, money, number, percent, rounded_down
 
 Cell = float | str | bool | None
 WRITTEN: Mapping[str, Callable[[float], str]] = {
     "number": number,
-    "money": money,
+    "exact": exact,
+    "money": partial(money, short=True),
     "percent": percent,
-    "count": "{:,.0f}".format,
-    "stated": plain_number,
-    "rounded": rounded_number,
     "loss": rounded_down,
 }
 
@@ -25,7 +24,7 @@ class Column:
 
     key: str
     heading: str
-    kind: str = "number"  # or loss, money, percent, count, stated, rounded, text
+    kind: str = "number"  # or exact, loss, money, percent, text
 
     def written(self, cell: Cell) -> str:
         """A cell as the reader sees it."""
@@ -37,14 +36,14 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Twin:
-    """Rows behind a picture. A row with a true `marked` is a point the picture points at, and is never left out."""
+class FigureTable:
+    """Rows of a table. One with a true `marked` is a point that a picture points at, and is never left out."""
 
     caption: str
     columns: tuple[Column, ...]
     rows: tuple[Mapping[str, Cell], ...]
 
-    def thinned(self, most: int = 11) -> Twin:
+    def thinned(self, most: int = 11) -> FigureTable:
         """About `most` evenly spaced rows, the first, the last and every marked one among them."""
         if len(self.rows) <= most:
             return self
