@@ -45,7 +45,7 @@ def rows(progress: Callable[[str], None]) -> list[Row]:
     arrays = accelerator(progress)
     if arrays is None:
         return []
-    import_module("dualmandate.mechanism.strategy.ordered_sums")  # loops of the small problems on the processor
+    import_module("dualmandate.mechanism.strategy.ordered_kernel")  # loops of the small problems on the processor
     rate = product_rate(arrays, LARGE_PRODUCT)
     found: list[Row] = []
     for noise, optimize in OPTIMIZERS.items():

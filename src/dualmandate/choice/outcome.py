@@ -13,11 +13,10 @@ from dualmandate.choice.welfare import SocialWelfare, TableValue
 from dualmandate.frontier.frontier import Frontier
 from dualmandate.population import Currency, PrivacyLoss
 from dualmandate.population.loss import SIGNIFICANT_DIGITS
-from dualmandate.population.units import counted, singular
-from dualmandate.population.wording import money, number, quantity
+from dualmandate.population.units import singular
+from dualmandate.population.wording import counted, money, number, quantity
 
 MOST_NAMED = 8  # The words name at most this many tables, the costliest; the others stand in one sentence.
-LEAST_MILLION = 999_999.5  # USD: what rounds to a million is one.
 
 
 @dataclass(frozen=True)

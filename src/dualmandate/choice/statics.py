@@ -238,10 +238,10 @@ def _price_inputs(welfare: SocialWelfare, limits: Limits) -> tuple[Input, ...]:
 
 def _limit_inputs(welfare: SocialWelfare, limits: Limits) -> tuple[Input, ...]:
     def put(key: str, amount: float) -> Problem:
-        return welfare, replace(limits, **{key: amount})
+        return welfare, replace(limits, **{key: amount})  # type: ignore[arg-type]
 
     def put_floor(key: str, table: str, amount: float) -> Problem:
-        return welfare, replace(limits, **{key: {**getattr(limits, key), table: amount}})
+        return welfare, replace(limits, **{key: {**getattr(limits, key), table: amount}})  # type: ignore[arg-type]
 
     rows = []
     for key, unit in (("largest_epsilon", "epsilon"), ("largest_rho", "rho"), ("remaining", str(welfare.currency))):

@@ -17,7 +17,7 @@ from dualmandate.report.theme import LIGHT
 if TYPE_CHECKING:
     from dualmandate.elicitation.contingent import ContingentValuation
     from dualmandate.elicitation.pooling import Pooled
-    from dualmandate.elicitation.turnbull import Turnbull
+    from dualmandate.elicitation.contingent import Turnbull
 
 VALUATION_HEIGHT = 320  # px
 BEYOND = 1.25  # how far the axis goes, in largest bids
