@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import getpass
 import json
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -27,10 +26,10 @@ from dualmandate.errors import (
 from dualmandate.ledger import Account, Approval, EventKind, Ledger, make_key, open_ledger, read_key
 from dualmandate.ledger.accounts import checked_name
 from dualmandate.ledger.anchors import RELEASE_FILE
+from dualmandate.ledger.composition import LossKind, affordable, cost
 from dualmandate.ledger.durable import alone_in, make_folder
 from dualmandate.ledger.storage import find_store
 from dualmandate.population import Currency, PrivacyLoss
-from dualmandate.population.conversion import epsilon_at
 from dualmandate.population.rational import written
 
 if TYPE_CHECKING:
@@ -38,7 +37,6 @@ if TYPE_CHECKING:
     from dualmandate.planning.program import Program
 
 KEY_FILE = "key"
-_FINENESS = 10**12  # a square root is rounded down to a multiple of its inverse
 
 
 @dataclass(frozen=True)
@@ -260,7 +258,7 @@ def approve(plan_file: Path, ledger: str | None, *, by: str) -> Approved:
     start = plan_file.parent if project_folder(plan_file.parent) else Path.cwd()
     books = find_ledger(start, ledger).open()
     account = named_account(books, plan.account)
-    cost = account.cost(approval.loss, approval.unit)
+    asked = cost(approval.loss, approval.unit, account)
     for event in books.events(account.name):
         said = event.document()
         if event.kind is EventKind.APPROVED and (event.by, said["plan_digest"]) == (by, plan.digest):
@@ -271,7 +269,7 @@ def approve(plan_file: Path, ledger: str | None, *, by: str) -> Approved:
                 where=Place(file=str(plan_file)),
             )
     books.approve(approval)
-    return Approved(approval, plan.program, account.currency, cost, books.remaining(account.name))
+    return Approved(approval, plan.program, account.currency, asked, books.remaining(account.name))
 
 
 def named_account(ledger: Ledger, name: str) -> Account:
@@ -303,10 +301,10 @@ class Room:
 
     def check(self, plan: Plan) -> None:
         """Refuse a plan that would cost more than is left: floats chose it, exact numbers decide."""
-        cost = self.account.cost(plan.charge, self.unit)
-        if cost > self.left:
+        asked = cost(plan.charge, self.unit, self.account)
+        if asked > self.left:
             raise BudgetExceeded(
-                f"the plan costs {self.account.currency} {written(cost)}, and '{self.account.name}' has "
+                f"the plan costs {self.account.currency} {written(asked)}, and '{self.account.name}' has "
                 f"{written(self.left)} left",
                 why="caps belong to the people in the data, and what was spent stays spent",
                 instead="state a smaller largest_epsilon, or a noise that counts in the account's currency",
@@ -316,28 +314,15 @@ class Room:
 def room_for(program: Program, ledger: Ledger) -> Room:
     """What a release of the program may spend, by its account: in the program's currency, rounded down."""
     population, mechanism = program.file.population, program.file.mechanism
-    account, currency = named_account(ledger, population.account), program.welfare.currency
-    gaussian, together = mechanism.noise == "gaussian", program.protection.records_together
-
-    def cost_of_one(kind: Currency) -> Fraction:
-        return account.cost(PrivacyLoss(Fraction(1), kind).for_records(together), population.unit)
-
-    one = cost_of_one(Currency.RHO if gaussian else currency)
+    account = named_account(ledger, population.account)
+    kind = LossKind(
+        program.welfare.currency,
+        records=program.protection.records_together,
+        gaussian=mechanism.noise == "gaussian",
+        failure_probability=mechanism.failure_probability,
+    )
     left = ledger.remaining(account.name)
-    share = max(left, Fraction(0)) / one
-    if account.currency is currency or not share:
-        return Room(account, population.unit, left, share)
-    # The account counts in ρ and the program in ε: a pure ε costs ε²/2, and one at δ its tight ρ.
-    pure = _root(max(left, Fraction(0)) / cost_of_one(Currency.EPSILON))
-    if mechanism.failure_probability is None:
-        return Room(account, population.unit, left, pure)
-    tight = Fraction(epsilon_at(left / cost_of_one(Currency.RHO), mechanism.failure_probability))
-    return Room(account, population.unit, left, tight if gaussian else min(pure, tight))
-
-
-def _root(number: Fraction) -> Fraction:
-    """The square root, rounded down."""
-    return Fraction(math.isqrt(math.floor(number * _FINENESS**2)), _FINENESS)
+    return Room(account, population.unit, left, affordable(left, population.unit, account, kind))
 
 
 def _loss(loss: PrivacyLoss) -> str:

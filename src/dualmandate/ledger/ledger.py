@@ -28,6 +28,7 @@ from dualmandate.errors import (
 from dualmandate.ledger.accounts import Account, Scope, checked_name
 from dualmandate.ledger.anchors import advance_anchor, check_anchors, found_head, read_anchor, read_anchors
 from dualmandate.ledger.books import STATE_OF, Books
+from dualmandate.ledger.composition import cost, reported
 from dualmandate.ledger.entries import Event, EventKind, Head, chained_digest, first_digest, written_details
 from dualmandate.ledger.keys import LedgerKey, SecretFolder
 from dualmandate.ledger.releases import (
@@ -41,10 +42,8 @@ from dualmandate.ledger.releases import (
     request_document,
 )
 from dualmandate.ledger.storage import Store, append_entry, read_entries, read_head
-from dualmandate.population import Confidential, Currency, PrivacyLoss
-from dualmandate.population.conversion import epsilon_at
+from dualmandate.population import Confidential, PrivacyLoss
 
-SMALLEST_REPORT = 1e-6  # of an ε: a δ that covers a whole loss would leave none to state
 KIND_OF = {state: kind for kind, state in STATE_OF.items()}
 
 
@@ -127,16 +126,16 @@ class Ledger:
     def approve(self, approval: Approval) -> None:
         """Record that a person approves a plan, known by its digest, at exactly its loss."""
         with self._writing() as page:
-            cost = page.books.account(approval.account).cost(approval.loss, approval.unit)
+            paid = cost(approval.loss, approval.unit, page.books.account(approval.account))
             details = {"plan_digest": approval.plan_digest, **loss_document(approval.loss, approval.unit)}
-            page.append(_Draft(EventKind.APPROVED, approval.by, approval.account, amount=cost, details=details))
+            page.append(_Draft(EventKind.APPROVED, approval.by, approval.account, amount=paid, details=details))
 
     def reserve(self, request: Request) -> Release:
         """Set a loss aside for a release, with a fresh secret, before any data are opened; a refusal is recorded."""
         refused: LedgerRefusal | None = None
         with self._writing() as page:
             try:
-                cost, superseded = page.books.admit(request)
+                asked, superseded = page.books.admit(request)
             except LedgerRefusal as refusal:
                 refused, details = refusal, {"code": refusal.code, **request_document(request, None)}
                 page.append(_Draft(EventKind.REFUSED, request.user, request.account, details=details))
@@ -145,7 +144,7 @@ class Ledger:
                 # The secret is on the disk before the entry that relies on it; without the entry it is nobody's.
                 self._secrets.make(name)
                 details = request_document(request, superseded)
-                page.append(_Draft(EventKind.RESERVED, request.user, request.account, name, cost, details))
+                page.append(_Draft(EventKind.RESERVED, request.user, request.account, name, asked, details))
         if refused is not None:
             raise refused
         return self.release(name)
@@ -267,13 +266,7 @@ class Ledger:
     def report(self, account: str, failure_probability: Fraction) -> PrivacyLoss | None:
         """What is spent, for the public: (ε, δ) by the tight conversion from ρ, or the pure ε; None for nothing."""
         with self._reading() as books:
-            spent, currency = books.spent(account), books.account(account).currency
-        if not spent:
-            return None
-        if currency is Currency.EPSILON:
-            return PrivacyLoss(spent)
-        epsilon = max(epsilon_at(spent, failure_probability), SMALLEST_REPORT)
-        return PrivacyLoss.reported(epsilon, failure_probability)
+            return reported(books.spent(account), books.account(account).currency, failure_probability)
 
     def head(self) -> Head:
         """How far the ledger has come; a release writes it down as a further anchor."""
