@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from dualmandate.apps.cli import app
-from dualmandate.apps.leaving import run
+from dualmandate.apps.exit_status import run
 
 
 @dataclass(frozen=True)

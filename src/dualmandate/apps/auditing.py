@@ -86,7 +86,7 @@ def carry_out(typed: Auditing, voice: Voice) -> None:
 
 def _with_rates(found: Audit, typed: Auditing, asked: Asked) -> Audit:
     """Book and publish what the attack gets right; the audit with that number, as it was written to --out."""
-    from dualmandate.apps.account_terms import spender_of
+    from dualmandate.apps.account_options import spender_of
     from dualmandate.apps.ledgers import find_ledger, person
     from dualmandate.audit.claims.booked_rates import Spender
     from dualmandate.audit.rates_publication import publish_rate
@@ -108,7 +108,7 @@ def _with_rates(found: Audit, typed: Auditing, asked: Asked) -> Audit:
 
 
 def _rate_loss(booking: Booking) -> PrivacyLoss:
-    from dualmandate.apps.account_terms import loss_of
+    from dualmandate.apps.account_options import loss_of
 
     return loss_of(booking.publish_rates or "", "a loss for a rate")
 

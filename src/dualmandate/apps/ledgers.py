@@ -10,7 +10,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dualmandate.apps.account_terms import account_document, amount_document, number, term_lines
+from dualmandate.apps.account_options import account_document, amount_document, number, term_lines
 from dualmandate.apps.settings import STATE_FOLDER, project_folder, settings
 from dualmandate.errors import (
     BudgetExceeded,
@@ -208,7 +208,7 @@ def open_account(account: Account, files: LedgerFiles, *, by: str) -> OpenedAcco
 
 
 @dataclass(frozen=True)
-class Approved:
+class ApprovalNotice:
     """An approval that was just recorded."""
 
     approval: Approval
@@ -247,7 +247,7 @@ class Approved:
         }
 
 
-def approve(plan_file: Path, ledger: str | None, *, by: str) -> Approved:
+def approve(plan_file: Path, ledger: str | None, *, by: str) -> ApprovalNotice:
     """`dualmandate approve`: record one person's word for a plan, by its digest, at exactly its loss."""
     from dualmandate.planning.saved_plan import load_plan
 
@@ -269,7 +269,7 @@ def approve(plan_file: Path, ledger: str | None, *, by: str) -> Approved:
                 where=Place(file=str(plan_file)),
             )
     books.approve(approval)
-    return Approved(approval, plan.program, account.currency, asked, books.remaining(account.name))
+    return ApprovalNotice(approval, plan.program, account.currency, asked, books.remaining(account.name))
 
 
 def named_account(ledger: Ledger, name: str) -> Account:
@@ -287,7 +287,7 @@ def named_account(ledger: Ledger, name: str) -> Account:
 
 
 @dataclass(frozen=True)
-class Room:
+class AccountRoom:
     """What the account of a program has left: in the account's currency, and as the program counts its loss."""
 
     account: Account
@@ -311,7 +311,7 @@ class Room:
             )
 
 
-def room_for(program: Program, ledger: Ledger) -> Room:
+def room_for(program: Program, ledger: Ledger) -> AccountRoom:
     """What a release of the program may spend, by its account: in the program's currency, rounded down."""
     population, mechanism = program.file.population, program.file.mechanism
     account = named_account(ledger, population.account)
@@ -322,7 +322,7 @@ def room_for(program: Program, ledger: Ledger) -> Room:
         failure_probability=mechanism.failure_probability,
     )
     left = ledger.remaining(account.name)
-    return Room(account, population.unit, left, affordable(left, population.unit, account, kind))
+    return AccountRoom(account, population.unit, left, affordable(left, population.unit, account, kind))
 
 
 def _loss(loss: PrivacyLoss) -> str:

@@ -8,7 +8,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dualmandate.apps.account_terms import account_document, amount_document, term_lines
+from dualmandate.apps.account_options import account_document, amount_document, term_lines
 from dualmandate.apps.ledgers import named_account
 from dualmandate.errors import InvalidRequest
 from dualmandate.ledger import Account, Event, EventKind, Head, Ledger, Release, Verification
@@ -176,7 +176,7 @@ def event_document(event: Event) -> dict[str, object]:
 
 
 @dataclass(frozen=True)
-class Canceled:
+class CancellationNotice:
     """A reservation that was given back."""
 
     release: Release
@@ -197,13 +197,13 @@ class Canceled:
         }
 
 
-def canceled(ledger: Ledger, release: Release) -> Canceled:
+def canceled(ledger: Ledger, release: Release) -> CancellationNotice:
     """A release that was just canceled, with the balance of its account."""
-    return Canceled(release, balance(ledger, named_account(ledger, release.account)))
+    return CancellationNotice(release, balance(ledger, named_account(ledger, release.account)))
 
 
 @dataclass(frozen=True)
-class Exported:
+class ExportNotice:
     """A release that was handed out."""
 
     release: Release

@@ -27,7 +27,7 @@ schema = {PROJECT_SCHEMA}
 
 
 @dataclass(frozen=True)
-class Started:
+class ProgramFolder:
     """A program folder that was just written."""
 
     name: str
@@ -61,7 +61,7 @@ class Started:
         }
 
 
-def start(name: str, directory: Path) -> Started:
+def start(name: str, directory: Path) -> ProgramFolder:
     """Write a program folder; nothing that stands there is overwritten."""
     from dualmandate import gallery
 
@@ -86,7 +86,7 @@ def start(name: str, directory: Path) -> Started:
         if records is not None:
             gallery.write_records(name, draft)
     written = sorted([*files, *([] if records is None else [records])])
-    return Started(name, directory, tuple(written), project)
+    return ProgramFolder(name, directory, tuple(written), project)
 
 
 def ignoring(directory: Path, records: str | None) -> str:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Heard:
+class StageLog:
     """Passes on what a benchmark says on its way, and keeps its stages."""
 
     progress: Progress
