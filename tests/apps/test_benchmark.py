@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from dualmandate.apps.benchmark import StageLog
-from dualmandate.benchmarks.telling import counter
+from dualmandate.benchmarks.harness import counter
 
 
 @dataclass

@@ -3,41 +3,57 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib import import_module
+from types import ModuleType
 
-from dualmandate.benchmarks.row import Row
+from dualmandate.benchmarks.harness import BenchmarkRow
 from dualmandate.errors import UnknownName
 
-INPUTS = "generated"  # records always are, in `redistricting` from published block counts where they are at hand
-_MODULES = {
-    "sensitivity": "sensitivity",
-    "plan": "planning",
-    "strategies": "strategies",
-    "accelerator": "accelerator",
-    "noise": "noise",
-    "tabulate": "tabulation",
-    "redistricting": "redistricting",
-    "preferences": "preferences",
-    "audit": "auditing",
-}
+# Records always are, in `redistricting` from published block counts where they are at hand.
+INPUTS = "generated"
+_NAMES = (
+    *("sensitivity", "plan", "strategies", "accelerator", "noise", "tabulate", "redistricting", "preferences"),
+    "audit",
+)
 
-__all__ = ["INPUTS", "Row", "names", "run"]
+__all__ = ["INPUTS", "BenchmarkRow", "names", "run"]
 
 
 def names() -> tuple[str, ...]:
     """The benchmarks, in the order they are run."""
-    return tuple(_MODULES)
+    return _NAMES
 
 
-def run(name: str | None = None, *, progress: Callable[[str], None] = lambda _: None) -> list[Row]:
+def run(name: str | None = None, *, progress: Callable[[str], None] = lambda _: None) -> list[BenchmarkRow]:
     """The rows of one benchmark, or of all of them."""
-    if name is not None and name not in _MODULES:
+    if name is not None and name not in _NAMES:
         raise UnknownName(
             f"there is no benchmark '{name}'",
             why="a benchmark is one of a fixed list",
             instead=f"choose one of {', '.join(names())}",
         )
-    rows: list[Row] = []
-    for chosen in names() if name is None else (name,):
-        rows += import_module(f"dualmandate.benchmarks.{_MODULES[chosen]}").rows(progress)
-    return rows
+    chosen = names() if name is None else (name,)
+    return [row for each in chosen for row in _module(each).rows(progress)]
+
+
+def _module(name: str) -> ModuleType:
+    """Only what is run is loaded."""
+    match name:
+        case "sensitivity":
+            from dualmandate.benchmarks import sensitivity as module
+        case "plan":
+            from dualmandate.benchmarks import planning as module
+        case "strategies":
+            from dualmandate.benchmarks import strategies as module
+        case "accelerator":
+            from dualmandate.benchmarks import accelerator as module
+        case "noise":
+            from dualmandate.benchmarks import noise as module
+        case "tabulate":
+            from dualmandate.benchmarks import tabulation as module
+        case "redistricting":
+            from dualmandate.benchmarks import redistricting as module
+        case "preferences":
+            from dualmandate.benchmarks import preferences as module
+        case _:
+            from dualmandate.benchmarks import auditing as module
+    return module
