@@ -48,7 +48,7 @@ def test_memory_is_measured_in_a_process_of_its_own() -> None:
     took = measure("tests.benchmarks.work", "50 megabytes")
     assert ballast.sum() == 25_000_000
     assert 50 < took.megabytes < 150 < peak_megabytes()
-    assert took.seconds < 5
+    assert 0 < took.processor_seconds < 5  # a wall clock would judge whatever else the machine is doing
 
 
 @pytest.mark.usefixtures("_at_the_root")
