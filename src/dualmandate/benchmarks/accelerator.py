@@ -16,7 +16,7 @@ import numpy as np
 from dualmandate.benchmarks.harness import BenchmarkRow, check
 from dualmandate.errors import InvalidRequest
 from dualmandate.mechanism.strategy.arrays import Array, Arrays, arrays_of, namespace
-from dualmandate.mechanism.strategy.dual import Block, solve
+from dualmandate.mechanism.strategy.dual import SymmetryBlock, solve
 from dualmandate.mechanism.strategy.p_identity import p_identity_error, search_p_identity
 from dualmandate.workload import AllRange, Prefix
 from dualmandate.workload.factor import Factor
@@ -43,7 +43,7 @@ def rows(progress: Callable[[str], None]) -> list[BenchmarkRow]:
     arrays = accelerator(progress)
     if arrays is None:
         return []
-    import dualmandate.mechanism.strategy.ordered_kernel  # noqa: F401  # loops of the small problems on the processor
+    import dualmandate.mechanism.strategy.ordered_sums  # noqa: F401  # loops of the small problems on the processor
 
     rate = product_rate(arrays, LARGE_PRODUCT)
     found: list[BenchmarkRow] = []
@@ -105,7 +105,7 @@ def laplace(gram: Array) -> AcceleratorResult:
 def gaussian(gram: Array) -> AcceleratorResult:
     """The dual problem; its certificate must close."""
     cells = np.arange(len(gram))
-    found = solve([Block(1.0, gram, False, cells)], np.full(len(gram), 1.0 / len(gram)), TOLERANCE)
+    found = solve([SymmetryBlock(1.0, gram, False, cells)], np.full(len(gram), 1.0 / len(gram)), TOLERANCE)
     check(found.upper <= found.lower * (1 + TOLERANCE), True)
     return AcceleratorResult(found.upper, found.operations)
 

@@ -188,7 +188,7 @@ def main(side: str, name: str) -> None:
     case = next(each for each in CASES if each.name == name)
     workload, optimize = case.build(), SIDES[side]
     optimize(stack(kron(prefix(3), identity(2)), kron(total(3), identity(2))), case.noise)  # loads what loads late
-    import dualmandate.mechanism.strategy.ordered_kernel  # noqa: F401  # loops that so small a case does not take
+    import dualmandate.mechanism.strategy.ordered_sums  # noqa: F401  # loops that so small a case does not take
 
     started = time.process_time()
     found = optimize(workload, case.noise)
