@@ -4,8 +4,7 @@ from dualmandate.ledger.accounts import Account, Earmark, Limit, Scope, UnitBoun
 from dualmandate.ledger.composition import Accountant
 from dualmandate.ledger.entries import Event, EventKind, Head
 from dualmandate.ledger.keys import LedgerKey, make_key, read_key
-from dualmandate.ledger.ledger import Ledger, Verification
-from dualmandate.ledger.opening import open_ledger
+from dualmandate.ledger.ledger import Ledger, Verification, open_ledger
 from dualmandate.ledger.releases import Approval, Release, Request, State
 
 __all__ = [

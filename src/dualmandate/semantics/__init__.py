@@ -1,6 +1,14 @@
 """What a privacy loss means to a person: how far beliefs can move, what a test can find, and how to say so."""
 
-from dualmandate.semantics.guarantee import GroupLoss, Guarantee, guarantee
+from dualmandate.semantics.guarantee import (
+    GroupLoss,
+    Guarantee,
+    belief_sentence,
+    chance,
+    guarantee,
+    rounded_up,
+    sentences,
+)
 from dualmandate.semantics.posterior import (
     Belief,
     OddsBound,
@@ -15,7 +23,6 @@ from dualmandate.semantics.profile import (
     epsilon_for_relative_risk,
     epsilon_for_risk_profile,
 )
-from dualmandate.semantics.wording import belief_sentence, chance, rounded_up, sentences
 
 __all__ = [
     "Belief",
