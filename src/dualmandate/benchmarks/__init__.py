@@ -39,21 +39,38 @@ def _module(name: str) -> ModuleType:
     """Only what is run is loaded."""
     match name:
         case "sensitivity":
-            from dualmandate.benchmarks import sensitivity as module
+            from dualmandate.benchmarks import sensitivity
+
+            return sensitivity
         case "plan":
-            from dualmandate.benchmarks import planning as module
+            from dualmandate.benchmarks import planning
+
+            return planning
         case "strategies":
-            from dualmandate.benchmarks import strategies as module
+            from dualmandate.benchmarks import strategies
+
+            return strategies
         case "accelerator":
-            from dualmandate.benchmarks import accelerator as module
+            from dualmandate.benchmarks import accelerator
+
+            return accelerator
         case "noise":
-            from dualmandate.benchmarks import noise as module
+            from dualmandate.benchmarks import noise
+
+            return noise
         case "tabulate":
-            from dualmandate.benchmarks import tabulation as module
+            from dualmandate.benchmarks import tabulation
+
+            return tabulation
         case "redistricting":
-            from dualmandate.benchmarks import redistricting as module
+            from dualmandate.benchmarks import redistricting
+
+            return redistricting
         case "preferences":
-            from dualmandate.benchmarks import preferences as module
+            from dualmandate.benchmarks import preferences
+
+            return preferences
         case _:
-            from dualmandate.benchmarks import auditing as module
-    return module
+            from dualmandate.benchmarks import auditing
+
+            return auditing
