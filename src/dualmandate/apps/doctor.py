@@ -52,7 +52,6 @@ class Examination:
     findings: tuple[str, ...]  # what should be mended, in words; empty where all is well
 
     def document(self) -> dict[str, object]:
-        """The examination as the JSON document `doctor/1`."""
         return {"schema": "doctor/1", **asdict(self)}
 
 

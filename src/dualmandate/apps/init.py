@@ -43,14 +43,12 @@ class ProgramFolder:
         return f"dualmandate {commands[file]} {shlex.quote(str(self.directory / file))}"
 
     def words(self) -> str:
-        """What was written and what to do next."""
         lines = [f"wrote '{self.name}' to {self.directory}: {', '.join(self.files)}"]
         if self.project != self.directory.absolute():
             lines.append(f"it belongs to the project in {self.project}")
         return "\n".join([*lines, "", "next:", f"  {self.next}"])
 
     def document(self) -> dict[str, object]:
-        """The folder as the JSON document `init/1`."""
         return {
             "schema": "init/1",
             "name": self.name,

@@ -50,7 +50,6 @@ class LedgerFiles:
 
     @property
     def words(self) -> str:
-        """The ledger's place without the password that a URL may hold."""
         return "a PostgreSQL database" if self.file is None else str(self.file)
 
     def open(self, *, anchors: tuple[Path, ...] = ()) -> Ledger:
@@ -177,7 +176,6 @@ class OpenedAccount:
     files: LedgerFiles
 
     def words(self) -> str:
-        """What was opened, and where what must be kept safe lies."""
         account = self.account
         return "\n".join(
             [
@@ -190,7 +188,6 @@ class OpenedAccount:
         )
 
     def document(self) -> dict[str, object]:
-        """The account as the JSON document `ledger-account/1`."""
         return {
             "schema": "ledger-account/1",
             "label": "internal",
@@ -218,7 +215,6 @@ class ApprovalNotice:
     remaining: Fraction
 
     def words(self) -> str:
-        """What was approved, what it will cost, and what the account has."""
         approval = self.approval
         lines = [
             f"approved by {approval.by}: the plan of '{self.program}', digest {approval.plan_digest}",
@@ -230,7 +226,6 @@ class ApprovalNotice:
         return "\n".join(lines)
 
     def document(self) -> dict[str, object]:
-        """The approval as the JSON document `approval/1`."""
         approval = self.approval
         return {
             "schema": "approval/1",
@@ -296,7 +291,6 @@ class AccountRoom:
     remaining: Fraction
 
     def words(self) -> str:
-        """The account's balance."""
         return f"counted: the account '{self.account.name}' has {self.account.currency} {written(self.left)} left"
 
     def check(self, plan: Plan) -> None:

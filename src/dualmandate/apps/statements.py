@@ -38,7 +38,6 @@ class Balance:
         )
 
     def document(self) -> dict[str, object]:
-        """The balance as a part of a JSON document."""
         return {
             **account_document(self.account),
             "spent": amount_document(self.spent),
@@ -66,7 +65,6 @@ class Statement:
     releases: tuple[Release, ...]
 
     def words(self) -> str:
-        """The statement for people."""
         lines: list[str] = []
         for each in self.balances:
             lines.append(each.line())
@@ -76,7 +74,6 @@ class Statement:
         return "\n".join([*lines, f"{_entries(self.head)}, head {self.head.digest[:SHORT]}…"])
 
     def document(self) -> dict[str, object]:
-        """The statement as the JSON document `ledger/1`."""
         accounts = []
         for each in self.balances:
             name = each.account.name
@@ -183,11 +180,9 @@ class CancellationNotice:
     balance: Balance
 
     def words(self) -> str:
-        """What was given back, and what the account has now."""
         return f"canceled: release {self.release.name}, before any data were opened\n{self.balance.line()}"
 
     def document(self) -> dict[str, object]:
-        """The act as the JSON document `ledger-cancellation/1`."""
         return {
             "schema": "ledger-cancellation/1",
             "label": "internal",
@@ -211,11 +206,9 @@ class ExportNotice:
     by: str
 
     def words(self) -> str:
-        """Who received what."""
         return f"recorded: release {self.release.name} was handed to '{self.to}' by {self.by}"
 
     def document(self) -> dict[str, object]:
-        """The act as the JSON document `ledger-export/1`."""
         return {
             "schema": "ledger-export/1",
             "label": "internal",
@@ -266,7 +259,6 @@ class OneRelease:
         return f"{stated}; {self.privacy.words}" if exact is None else f"{stated}, {exact} by its exact noise"
 
     def document(self) -> dict[str, object]:
-        """The same as a part of a JSON document."""
         exact = self.privacy.by_distribution
         return {
             "release": self.name,
@@ -286,7 +278,6 @@ class Report:
     releases: tuple[OneRelease, ...] = ()
 
     def words(self) -> str:
-        """The report in a sentence."""
         account = self.balance.account
         if self.loss is None:
             return f"each {account.unit} of '{account.name}' has lost nothing so far"
@@ -295,7 +286,6 @@ class Report:
         return "\n".join([all_of_it, *(release.line() for release in self.releases)])
 
     def document(self) -> dict[str, object]:
-        """The report as the JSON document `ledger-report/1`."""
         loss = self.loss
         return {
             "schema": "ledger-report/1",

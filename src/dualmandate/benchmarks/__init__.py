@@ -31,46 +31,22 @@ def run(name: str | None = None, *, progress: Callable[[str], None] = lambda _: 
             why="a benchmark is one of a fixed list",
             instead=f"choose one of {', '.join(names())}",
         )
-    chosen = names() if name is None else (name,)
-    return [row for each in chosen for row in _module(each).rows(progress)]
+    # Here: the names alone are asked for at every start of the command line.
+    from dualmandate.benchmarks import (
+        accelerator,
+        auditing,
+        noise,
+        planning,
+        preferences,
+        redistricting,
+        sensitivity,
+        strategies,
+        tabulation,
+    )
 
-
-def _module(name: str) -> ModuleType:
-    """Only what is run is loaded."""
-    match name:
-        case "sensitivity":
-            from dualmandate.benchmarks import sensitivity
-
-            return sensitivity
-        case "plan":
-            from dualmandate.benchmarks import planning
-
-            return planning
-        case "strategies":
-            from dualmandate.benchmarks import strategies
-
-            return strategies
-        case "accelerator":
-            from dualmandate.benchmarks import accelerator
-
-            return accelerator
-        case "noise":
-            from dualmandate.benchmarks import noise
-
-            return noise
-        case "tabulate":
-            from dualmandate.benchmarks import tabulation
-
-            return tabulation
-        case "redistricting":
-            from dualmandate.benchmarks import redistricting
-
-            return redistricting
-        case "preferences":
-            from dualmandate.benchmarks import preferences
-
-            return preferences
-        case _:
-            from dualmandate.benchmarks import auditing
-
-            return auditing
+    modules: tuple[ModuleType, ...] = (
+        *(sensitivity, planning, strategies, accelerator, noise, tabulation, redistricting, preferences),
+        auditing,
+    )
+    listed = dict(zip(_NAMES, modules, strict=True))
+    return [row for each in (names() if name is None else (name,)) for row in listed[each].rows(progress)]
