@@ -104,4 +104,4 @@ sys.exit(run(app, ["work"]))
         process.stdout.readline()
         process.stdout.close()
         assert process.stderr.read() == ""
-        assert process.wait(timeout=30) == DONE
+        assert process.wait(timeout=300) == DONE

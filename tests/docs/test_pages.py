@@ -48,7 +48,7 @@ def run(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
     words = shlex.split(command)
     executable = Path(sys.executable).with_name("dualmandate")
     return subprocess.run(
-        [str(executable), *words[1:]], cwd=folder, capture_output=True, text=True, timeout=300, check=False
+        [str(executable), *words[1:]], cwd=folder, capture_output=True, text=True, timeout=900, check=False
     )
 
 
