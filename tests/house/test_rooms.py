@@ -93,9 +93,10 @@ def hidden_imports(tree: ast.Module) -> list[int]:
             called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
             named = node.args[0] if node.args else None
             literal = named.value if isinstance(named, ast.Constant) else None
-            by_string = called in {"import_module", "__import__", "find_spec", "run_module"}
-            if by_string and (not isinstance(literal, str) or literal.partition(".")[0] in {"", "dualmandate"}):
+            ours = isinstance(literal, str) and literal.partition(".")[0] in {"", "dualmandate"}
+            if called in {"import_module", "__import__", "run_module"} and (ours or not isinstance(literal, str)):
                 found.append(node.lineno)
+            found += [node.lineno] * (called == "find_spec" and ours)  # it loads the rooms above what it looks for
             found += [node.lineno] * (called in {"exec", "eval"})
         elif isinstance(node, ast.Attribute) and node.attr == "__class__" and isinstance(node.ctx, ast.Store):
             found.append(node.lineno)  # a module that becomes something else
