@@ -48,7 +48,7 @@ def test_coverage_counts_intervals_that_hold() -> None:
 
 
 def test_a_missing_peer_leaves_its_rows_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    fitted = preferences.Fitted("ours", [2.0, 1.0, 9.0], [0.0])
+    fitted = preferences.FitTime("ours", [2.0, 1.0, 9.0], [0.0])
     monkeypatch.setattr(preferences, "_fitted", lambda side, case, times: fitted if side == "ours" else None)
     rows = preferences.rows(lambda _: None, replications=2)
     assert [row.ours for row in rows][:1] == [2.0]

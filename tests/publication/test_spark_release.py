@@ -26,7 +26,7 @@ from tests.publication.test_act import order_of
 from tests.publication.towns import CODES, RHO, SHARES, write_towns
 
 from dualmandate.apps.cli import app
-from dualmandate.apps.leaving import run
+from dualmandate.apps.exit_status import run
 from dualmandate.errors import CannotWrite, ReleaseConflict
 from dualmandate.ledger import Account, Approval, Ledger, State, keys, make_key, open_ledger, read_key
 from dualmandate.mechanism.noise import SAMPLER_VERSION, NoiseKey, Sampler

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from dualmandate.apps import auditing, planning
 from dualmandate.apps.folder import check_writable, written_whole
+from dualmandate.apps.init import IGNORE_FILE, PROJECT, ignoring, write_files
 from dualmandate.apps.ledgers import KEY_FILE, LedgerFiles
 from dualmandate.apps.publishing import RELEASES, Published, Publishing, carry_out
 from dualmandate.apps.settings import LEDGER_FILE, PROJECT_FILE, STATE_FOLDER
-from dualmandate.apps.starting import IGNORE_FILE, PROJECT, ignoring, write_files
 from dualmandate.apps.voice import Progress, Voice
 from dualmandate.audit.solvers import check_solvers
 from dualmandate.ledger import Account, Approval, EventKind, Ledger, State

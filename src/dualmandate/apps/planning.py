@@ -13,7 +13,7 @@ from dualmandate.report.plan_document import plan_document
 from dualmandate.report.plan_words import plan_words
 
 if TYPE_CHECKING:
-    from dualmandate.apps.ledgers import Room
+    from dualmandate.apps.ledgers import AccountRoom
     from dualmandate.planning.plan import Plan
     from dualmandate.planning.program import Program
 
@@ -49,7 +49,7 @@ def carry_out(program: Path, out: Path | None, voice: Voice, *, ledger: str | No
     voice.document(document)
 
 
-def _room(program: Program, file: Path, ledger: str) -> Room:
+def _room(program: Program, file: Path, ledger: str) -> AccountRoom:
     from dualmandate.apps.ledgers import find_ledger, room_for
 
     return room_for(program, find_ledger(file.parent, ledger).open())

@@ -10,8 +10,8 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dualmandate.apps.account_terms import amount_document
-from dualmandate.apps.leaving import Interruption
+from dualmandate.apps.account_options import amount_document
+from dualmandate.apps.exit_status import Interruption
 from dualmandate.apps.ledgers import find_ledger, person
 from dualmandate.apps.planning import PROGRAM_FILE, program_file
 from dualmandate.apps.voice import Progress, Voice
@@ -91,8 +91,7 @@ def publish(asked: Publishing, voice: Voice) -> None:
         ledger = find_ledger(folder, asked.ledger).open()
         with _resumable(asked, ledger, order):
             published = carry_out(asked, program, order, ledger=ledger, progress=progress)
-    voice.say(published.words())
-    voice.document(published.document())
+    voice.tell(published)
 
 
 def carry_out(

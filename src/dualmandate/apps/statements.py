@@ -8,7 +8,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dualmandate.apps.account_terms import account_document, amount_document, term_lines
+from dualmandate.apps.account_options import account_document, amount_document, term_lines
 from dualmandate.apps.ledgers import named_account
 from dualmandate.errors import InvalidRequest
 from dualmandate.ledger import Account, Event, EventKind, Head, Ledger, Release, Verification
@@ -38,7 +38,6 @@ class Balance:
         )
 
     def document(self) -> dict[str, object]:
-        """The balance as a part of a JSON document."""
         return {
             **account_document(self.account),
             "spent": amount_document(self.spent),
@@ -66,7 +65,6 @@ class Statement:
     releases: tuple[Release, ...]
 
     def words(self) -> str:
-        """The statement for people."""
         lines: list[str] = []
         for each in self.balances:
             lines.append(each.line())
@@ -76,7 +74,6 @@ class Statement:
         return "\n".join([*lines, f"{_entries(self.head)}, head {self.head.digest[:SHORT]}…"])
 
     def document(self) -> dict[str, object]:
-        """The statement as the JSON document `ledger/1`."""
         accounts = []
         for each in self.balances:
             name = each.account.name
@@ -176,18 +173,16 @@ def event_document(event: Event) -> dict[str, object]:
 
 
 @dataclass(frozen=True)
-class Canceled:
+class CancellationNotice:
     """A reservation that was given back."""
 
     release: Release
     balance: Balance
 
     def words(self) -> str:
-        """What was given back, and what the account has now."""
         return f"canceled: release {self.release.name}, before any data were opened\n{self.balance.line()}"
 
     def document(self) -> dict[str, object]:
-        """The act as the JSON document `ledger-cancellation/1`."""
         return {
             "schema": "ledger-cancellation/1",
             "label": "internal",
@@ -197,13 +192,13 @@ class Canceled:
         }
 
 
-def canceled(ledger: Ledger, release: Release) -> Canceled:
+def canceled(ledger: Ledger, release: Release) -> CancellationNotice:
     """A release that was just canceled, with the balance of its account."""
-    return Canceled(release, balance(ledger, named_account(ledger, release.account)))
+    return CancellationNotice(release, balance(ledger, named_account(ledger, release.account)))
 
 
 @dataclass(frozen=True)
-class Exported:
+class ExportNotice:
     """A release that was handed out."""
 
     release: Release
@@ -211,11 +206,9 @@ class Exported:
     by: str
 
     def words(self) -> str:
-        """Who received what."""
         return f"recorded: release {self.release.name} was handed to '{self.to}' by {self.by}"
 
     def document(self) -> dict[str, object]:
-        """The act as the JSON document `ledger-export/1`."""
         return {
             "schema": "ledger-export/1",
             "label": "internal",
@@ -266,7 +259,6 @@ class OneRelease:
         return f"{stated}; {self.privacy.words}" if exact is None else f"{stated}, {exact} by its exact noise"
 
     def document(self) -> dict[str, object]:
-        """The same as a part of a JSON document."""
         exact = self.privacy.by_distribution
         return {
             "release": self.name,
@@ -286,7 +278,6 @@ class Report:
     releases: tuple[OneRelease, ...] = ()
 
     def words(self) -> str:
-        """The report in a sentence."""
         account = self.balance.account
         if self.loss is None:
             return f"each {account.unit} of '{account.name}' has lost nothing so far"
@@ -295,7 +286,6 @@ class Report:
         return "\n".join([all_of_it, *(release.line() for release in self.releases)])
 
     def document(self) -> dict[str, object]:
-        """The report as the JSON document `ledger-report/1`."""
         loss = self.loss
         return {
             "schema": "ledger-report/1",

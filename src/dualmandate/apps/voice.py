@@ -39,6 +39,18 @@ class Progress(Protocol):
         ...
 
 
+class CommandResult(Protocol):
+    """What a command did or found, for people and for programs."""
+
+    def words(self) -> str:
+        """For people."""
+        ...
+
+    def document(self) -> dict[str, object]:
+        """The JSON document of the command."""
+        ...
+
+
 @dataclass(frozen=True)
 class Voice:
     """Where the words and the document of one command go."""
@@ -61,6 +73,11 @@ class Voice:
         """The one JSON document of this command, where `--json` asked for it."""
         if self.json:
             write_json(document)
+
+    def tell(self, result: CommandResult) -> None:
+        """A result: its words, and its document where `--json` asked for it."""
+        self.say(result.words())
+        self.document(result.document())
 
     def refuse(self, refusal: Refusal) -> None:
         """A refusal: its words on standard error, and its document where `--json` asked for one."""

@@ -1,6 +1,14 @@
 """What a privacy loss means to a person: how far beliefs can move, what a test can find, and how to say so."""
 
-from dualmandate.semantics.guarantee import GroupLoss, Guarantee, guarantee
+from dualmandate.semantics.guarantee import (
+    GroupLoss,
+    Guarantee,
+    belief_sentence,
+    chance,
+    guarantee,
+    rounded_up,
+    sentences,
+)
 from dualmandate.semantics.posterior import (
     Belief,
     OddsBound,
@@ -11,7 +19,6 @@ from dualmandate.semantics.posterior import (
     posterior,
 )
 from dualmandate.semantics.power import largest_power, power_of_best_test
-from dualmandate.semantics.wording import belief_sentence, chance, rounded_up, sentences
 
 __all__ = [
     "Belief",

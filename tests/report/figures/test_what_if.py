@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from dualmandate.choice import BoundedCost, Choice, TornadoRow, choose
-from dualmandate.choice.statics import TornadoEnd
 from dualmandate.choice import tornado as tornado_rows
+from dualmandate.choice.statics import TornadoEnd
 from dualmandate.errors import Refusal
 from dualmandate.report.figures import WhatIf, tornado, what_if, what_if_choices
 from dualmandate.report.theme import LIGHT

@@ -15,9 +15,8 @@ from dualmandate.report.tables import Cell, Column, FigureTable, amount
 from dualmandate.report.theme import LIGHT
 
 if TYPE_CHECKING:
-    from dualmandate.elicitation.contingent import ContingentValuation
+    from dualmandate.elicitation.contingent import ContingentValuation, Turnbull
     from dualmandate.elicitation.pooling import Pooled
-    from dualmandate.elicitation.contingent import Turnbull
 
 VALUATION_HEIGHT = 320  # px
 BEYOND = 1.25  # how far the axis goes, in largest bids

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import jsonschema
 import pytest
 
-from dualmandate.apps.replication import _number
+from dualmandate.apps.replicate import _number
 from dualmandate.report.documents.schemas import schema
 
 if TYPE_CHECKING:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from dualmandate.apps.measuring import Heard
-from dualmandate.benchmarks.telling import counter
+from dualmandate.apps.benchmark import StageLog
+from dualmandate.benchmarks.harness import counter
 
 
 @dataclass
@@ -22,7 +22,7 @@ class Said:
 
 def test_stages_are_kept_and_counts_are_passed_on() -> None:
     said = Said()
-    heard = Heard(said)
+    heard = StageLog(said)
     tell = counter(heard, "10,000 blocks", 10_000)
     tell(99)
     tell(100)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 import typer
 
-from dualmandate.apps.leaving import BUG, DONE, INTERRUPTED, REFUSED, run
+from dualmandate.apps.exit_status import BUG, DONE, INTERRUPTED, REFUSED, run
 from dualmandate.errors import InvalidLoss
 
 CANARY = "canary-8c1f"
@@ -87,7 +87,7 @@ def test_a_reader_who_leaves_early_is_no_bug() -> None:
     lines = "from dualmandate.apps.voice import Voice\nfor _ in range(20000): Voice().say('x' * 80)"
     code = f"""
 import sys, typer
-from dualmandate.apps.leaving import run
+from dualmandate.apps.exit_status import run
 app = typer.Typer(rich_markup_mode=None)
 @app.callback()
 def top(): pass
@@ -104,4 +104,4 @@ sys.exit(run(app, ["work"]))
         process.stdout.readline()
         process.stdout.close()
         assert process.stderr.read() == ""
-        assert process.wait(timeout=30) == DONE
+        assert process.wait(timeout=300) == DONE

@@ -15,7 +15,7 @@ RESERVE = "reserve"
 
 
 @dataclass(frozen=True)
-class Terms:
+class AccountOptions:
     """What was typed: `units` are the account's own and `other=N`; `caps` are the account's own and those inside it."""
 
     units: Sequence[str]
@@ -128,7 +128,7 @@ def _bound(text: str, own: str) -> UnitBound:
 
 
 @dataclass(frozen=True)
-class Spender:
+class SpenderOptions:
     """Who spends, in which group and for which purpose, where these are stated."""
 
     by: str | None = None
@@ -136,7 +136,7 @@ class Spender:
     purpose: str | None = None
 
 
-def spender_of(texts: Sequence[str]) -> Spender:
+def spender_of(texts: Sequence[str]) -> SpenderOptions:
     """A spender as typed: a name, `group:NAME`, `purpose:NAME`, each at most once."""
     found: dict[str, str] = {}
     for text in texts:
@@ -150,7 +150,7 @@ def spender_of(texts: Sequence[str]) -> Spender:
                 instead="state each once: --by NAME --for group:NAME --for purpose:NAME",
             )
         found[key] = value
-    return Spender(**found)
+    return SpenderOptions(**found)
 
 
 def number(text: str, what: str) -> Fraction:

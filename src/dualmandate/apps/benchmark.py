@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from dualmandate.apps.voice import Progress
-    from dualmandate.benchmarks import Row
+    from dualmandate.benchmarks import BenchmarkRow
 
 
 @dataclass(frozen=True)
-class Heard:
+class StageLog:
     """Passes on what a benchmark says on its way, and keeps its stages."""
 
     progress: Progress
@@ -32,14 +32,14 @@ class Heard:
         self.progress.count(words, done, of)
 
 
-def document(name: str | None, rows: Sequence[Row]) -> dict[str, object]:
+def document(name: str | None, rows: Sequence[BenchmarkRow]) -> dict[str, object]:
     """The rows as the JSON document `benchmark/1`; `name` is None where all were run."""
     from dualmandate.benchmarks import INPUTS
 
     return {"schema": "benchmark/1", "name": name, "inputs": INPUTS, "rows": [row.document() for row in rows]}
 
 
-def table(rows: Sequence[Row]) -> Table:
+def table(rows: Sequence[BenchmarkRow]) -> Table:
     """One line a case: ours, the peer's, and whether the target is met."""
     from rich import box
     from rich.table import Table

@@ -27,7 +27,7 @@ schema = {PROJECT_SCHEMA}
 
 
 @dataclass(frozen=True)
-class Started:
+class ProgramFolder:
     """A program folder that was just written."""
 
     name: str
@@ -43,14 +43,12 @@ class Started:
         return f"dualmandate {commands[file]} {shlex.quote(str(self.directory / file))}"
 
     def words(self) -> str:
-        """What was written and what to do next."""
         lines = [f"wrote '{self.name}' to {self.directory}: {', '.join(self.files)}"]
         if self.project != self.directory.absolute():
             lines.append(f"it belongs to the project in {self.project}")
         return "\n".join([*lines, "", "next:", f"  {self.next}"])
 
     def document(self) -> dict[str, object]:
-        """The folder as the JSON document `init/1`."""
         return {
             "schema": "init/1",
             "name": self.name,
@@ -61,7 +59,7 @@ class Started:
         }
 
 
-def start(name: str, directory: Path) -> Started:
+def start(name: str, directory: Path) -> ProgramFolder:
     """Write a program folder; nothing that stands there is overwritten."""
     from dualmandate import gallery
 
@@ -86,7 +84,7 @@ def start(name: str, directory: Path) -> Started:
         if records is not None:
             gallery.write_records(name, draft)
     written = sorted([*files, *([] if records is None else [records])])
-    return Started(name, directory, tuple(written), project)
+    return ProgramFolder(name, directory, tuple(written), project)
 
 
 def ignoring(directory: Path, records: str | None) -> str:
