@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from numpy.typing import NDArray
-from tests.publication.consistency.test_descending import added, grown
+from tests.publication.consistency.test_top_down_rounding import added, grown
 from tests.publication.reference import Record, Value, tabulated
 from tests.publication.test_act import order_of
 from tests.publication.test_tabulating import DOMAIN, KEY, TYPES, counts
@@ -40,7 +40,7 @@ from dualmandate.publication import (
     check,
     measuring,
 )
-from dualmandate.publication.consistency import Chain, Tree, estimate, top_down
+from dualmandate.publication.consistency import PartitionChain, Tree, estimate, top_down
 from dualmandate.publication.contents import is_complete
 from dualmandate.publication.spark import engine as spark_engine
 from dualmandate.publication.spark.consistency import LEAVES, Cut, Placed, in_subtrees
@@ -211,7 +211,10 @@ def test_what_is_drawn_twice_is_drawn_the_same(spark: SparkSession, cluster: Clu
 def test_subtrees_give_the_tables_of_the_whole_tree(spark: SparkSession) -> None:
     """Made consistent on the cluster, a subtree a piece of work: the bytes are those of one machine."""
     generator = np.random.default_rng(8)
-    tree, chain = Tree(grown(generator, 3, 6)), Chain((np.zeros(3, dtype=np.int64), np.repeat(np.arange(3), 4)))
+    tree, chain = (
+        Tree(grown(generator, 3, 6)),
+        PartitionChain((np.zeros(3, dtype=np.int64), np.repeat(np.arange(3), 4))),
+    )
     truth = generator.poisson(1.5, (tree.sizes[-1], chain.sizes[-1]))
     pairs = [(level, step) for level in range(4) for step in range(3)]
     variances = {pair: 3.0 * 2.0 ** pair[0] + pair[1] for pair in pairs}
@@ -224,7 +227,7 @@ def test_subtrees_give_the_tables_of_the_whole_tree(spark: SparkSession) -> None
 
     own = {number: generator.permutation(chain.sizes[pair[1]]) for number, pair in enumerate(pairs)}
     placed = {number: Placed(pair, own[number]) for number, pair in enumerate(pairs) if pair[0] >= 1}
-    cut = Cut(tree, whole.risen.weights, 1, placed)
+    cut = Cut(tree, whole.upward.weights, 1, placed)
     kernels = [
         Kernel(exact[pair].size, None, edges=None if pair[0] < 1 else cut.edges(pair))
         for number, pair in enumerate(pairs)

@@ -46,7 +46,7 @@ from dualmandate.publication import (
     act,
     measurements,
 )
-from dualmandate.publication.consistency import Chain, Tree, estimate
+from dualmandate.publication.consistency import PartitionChain, Tree, estimate
 from dualmandate.publication.contents import is_complete
 from dualmandate.publication.measuring import fingerprint, fingerprint_of
 from dualmandate.publication.order import Order
@@ -341,8 +341,8 @@ def test_numbers_in_a_file_take_their_room_at_once(tmp_path: Path) -> None:
 
 def test_blocks_other_than_those_published_are_refused() -> None:
     """A worker that died and read other records again would give other blocks with the same noise."""
-    tree, chain = Tree((np.zeros(1, dtype=np.int64),)), Chain((np.zeros(2, dtype=np.int64),))
-    weights = estimate(tree, chain, {(1, 1): np.ones((1, 2), dtype=np.int64)}, {(1, 1): 1.0}).risen.weights
+    tree, chain = Tree((np.zeros(1, dtype=np.int64),)), PartitionChain((np.zeros(2, dtype=np.int64),))
+    weights = estimate(tree, chain, {(1, 1): np.ones((1, 2), dtype=np.int64)}, {(1, 1): 1.0}).upward.weights
     values = np.array([3, 4], dtype="<i8").tobytes()
     cut = Cut(tree, weights, 0, {0: Placed((1, 1), np.array([1, 0]))}, {(0, 0): sha256(values).digest()})
     block = {"kernel": 0, "block": 0, "values": values}

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from dualmandate.mechanism.noise import NoiseKey, subkey
 from dualmandate.population import Confidential, Domain, Histogram
 from dualmandate.publication import SparseHistogram, Tabulated, tree_measuring
-from dualmandate.publication.consistency.nesting import Chain, Tree
+from dualmandate.publication.consistency.partitions import PartitionChain, Tree
 from dualmandate.publication.measurements import Noise
 from dualmandate.publication.tree_measuring import Pair, Places, measure_tree
 
@@ -26,7 +26,7 @@ def key(pair: Pair) -> NoiseKey:
 @pytest.fixture
 def places() -> Places:
     tree, leaves = Tree.of([AREAS])
-    chain, cells = Chain.of([GROUPS])
+    chain, cells = PartitionChain.of([GROUPS])
     return Places(tree, chain, leaves[-1], cells[-1])
 
 

@@ -39,9 +39,9 @@ from dualmandate.planning.released import load_release
 from dualmandate.population import PrivacyLoss, Protection
 from dualmandate.publication import ParquetFile, Rules, tabulate
 from dualmandate.publication.act import Asked, publish
-from dualmandate.publication.consistency.descending import Counts, top_down
-from dualmandate.publication.consistency.estimating import Estimates, estimate
-from dualmandate.publication.consistency.sharing import Sharing, shared
+from dualmandate.publication.consistency.budget_allocation import BudgetAllocation, allocate_budget
+from dualmandate.publication.consistency.estimates import TreeEstimates, estimate
+from dualmandate.publication.consistency.top_down_rounding import Counts, top_down
 from dualmandate.publication.contents import is_complete
 from dualmandate.publication.measurements import Noise
 from dualmandate.publication.order import NUMBER_OF_RECORDS
@@ -66,7 +66,7 @@ class Design:
 
     blocks: Blocks
     places: Places
-    sharing: Sharing
+    sharing: BudgetAllocation
     noises: dict[Pair, Noise | None]
     variances: dict[Pair, float]
 
@@ -75,7 +75,7 @@ class Design:
         """The best shares along the chain; σ² = 1/(ρ·share), as a replaced record changes two numbers of a table."""
         chain, tree = rhode_island.chain(), blocks.tree
         values = {(level, k): value for level in range(1, tree.last + 1) for k, value in enumerate(VALUES)}
-        sharing = shared(tree, chain, LEVEL_SHARES, values, known=[KNOWN])
+        sharing = allocate_budget(tree, chain, LEVEL_SHARES, values, known=[KNOWN])
         noises: dict[Pair, Noise | None] = {KNOWN: None}
         noises |= {pair: Noise("gaussian", 1 / (RHO * share)) for pair, share in sharing.shares().items()}
         variances = {
@@ -91,7 +91,7 @@ class Made:
     """One release in memory, and the processor seconds of estimating and of whole tables."""
 
     measured: dict[Pair, Any]
-    estimates: Estimates
+    estimates: TreeEstimates
     tables: tuple[Counts, ...]
     consistency_seconds: float
 

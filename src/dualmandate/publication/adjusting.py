@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from dualmandate.errors import NoConsistentTables
 from dualmandate.mechanism import Distribution
-from dualmandate.publication.consistency.effect import Both, Effect, consistency_effect, tree_releases
-from dualmandate.publication.consistency.fitting import consistent_histogram
+from dualmandate.population.arrays import Integers
+from dualmandate.publication.consistency.effect import Both, ConsistencyEffect, consistency_effect, tree_releases
+from dualmandate.publication.consistency.histogram_fit import consistent_histogram
 from dualmandate.publication.crossed_nest import CrossedNest, consistent_crossed_nest
 from dualmandate.publication.crossed_places import LARGEST_FITTED, nest_together
 from dualmandate.publication.forms import DirectForm
@@ -62,10 +63,10 @@ class Adjusted:
     tables: Iterable[PublishedTable]
     words: str
     together: bool = False
-    effects: tuple[Effect, ...] = ()
+    effects: tuple[ConsistencyEffect, ...] = ()
 
 
-def adjusted(order: Order, *, measured: Sequence[Measurements], totals: NDArray[np.int64] | None) -> Adjusted:
+def adjusted(order: Order, *, measured: Sequence[Measurements], totals: Integers | None) -> Adjusted:
     """Estimates and whole numbers for every table; the best of all measurements together where tables nest."""
     nest = nest_together(order)
     if isinstance(nest, Nest):
@@ -86,7 +87,7 @@ def adjusted(order: Order, *, measured: Sequence[Measurements], totals: NDArray[
 
 
 def _crossed(
-    order: Order, crossed: CrossedNest, *, measured: Sequence[Measurements], totals: NDArray[np.int64] | None
+    order: Order, crossed: CrossedNest, *, measured: Sequence[Measurements], totals: Integers | None
 ) -> Adjusted:
     """A nest with tables that cross it; where bounds leave no whole numbers, that is reported."""
     try:
@@ -112,8 +113,8 @@ def _crossed(
 
 
 def _crossed_effects(
-    order: Order, crossed: CrossedNest, tables: Sequence[PublishedTable], totals: NDArray[np.int64] | None
-) -> tuple[Effect, ...]:
+    order: Order, crossed: CrossedNest, tables: Sequence[PublishedTable], totals: Integers | None
+) -> tuple[ConsistencyEffect, ...]:
     """What fixing a crossed nest from the top down does, on releases of what it was fixed to."""
     truth = {table.name: table.values for table in tables if table.values is not None}
 
@@ -130,7 +131,7 @@ def _crossed_effects(
     return ()
 
 
-def _measured_again(group: Group, values: NDArray[np.int64], generator: np.random.Generator) -> Measurements:
+def _measured_again(group: Group, values: Integers, generator: np.random.Generator) -> Measurements:
     """Rows of a group with new noise, which touches nothing confidential."""
     kinds = group.form.kinds()
     for kind, noise in enumerate(group.noises):
@@ -139,9 +140,7 @@ def _measured_again(group: Group, values: NDArray[np.int64], generator: np.rando
     return Measurements(group.name, group.noises, kinds.astype(np.int64), values)
 
 
-def _estimated(
-    order: Order, measured: Sequence[Measurements], totals: NDArray[np.int64] | None
-) -> Iterator[PublishedTable]:
+def _estimated(order: Order, measured: Sequence[Measurements], totals: Integers | None) -> Iterator[PublishedTable]:
     """The tables as each group's own measurements tell them."""
     needed = totals is not None and not all(isinstance(group.form, DirectForm) for group in order.groups)
     public = known_histogram(order, totals) if needed and totals is not None else None
@@ -149,7 +148,7 @@ def _estimated(
         yield from estimated(order, group, each, public)
 
 
-def _fit(order: Order, tables: Sequence[PublishedTable], totals: NDArray[np.int64] | None) -> NDArray[np.int64]:
+def _fit(order: Order, tables: Sequence[PublishedTable], totals: Integers | None) -> Integers:
     """The histogram of whole records that is nearest to the estimates."""
     grids = [float(table.grid) for table in order.tables]
     answers = np.concatenate([table.estimates / grid for table, grid in zip(tables, grids, strict=True)])
@@ -164,7 +163,7 @@ def _fit(order: Order, tables: Sequence[PublishedTable], totals: NDArray[np.int6
     )
 
 
-def _tables_of(order: Order, tables: Sequence[PublishedTable], histogram: NDArray[np.int64]) -> list[PublishedTable]:
+def _tables_of(order: Order, tables: Sequence[PublishedTable], histogram: Integers) -> list[PublishedTable]:
     workload = Workload(order.domain, order.tables)
     return [
         replace(table, values=_whole(workload.table_answers(table.name, histogram), each))
@@ -172,14 +171,14 @@ def _tables_of(order: Order, tables: Sequence[PublishedTable], histogram: NDArra
     ]
 
 
-def _whole(answers: NDArray[np.generic], table: Table) -> NDArray[np.int64] | None:
+def _whole(answers: NDArray[np.generic], table: Table) -> Integers | None:
     """Answers of a histogram as whole numbers of the table's unit; None where they are fractions of it."""
     if table.weight.denominator != 1 or table.grid.denominator != 1:
         return None
     return np.asarray(np.rint(answers).astype(np.int64) * int(table.grid))
 
 
-def _fit_effects(order: Order, tables: Sequence[PublishedTable], histogram: NDArray[np.int64]) -> tuple[Effect, ...]:
+def _fit_effects(order: Order, tables: Sequence[PublishedTable], histogram: Integers) -> tuple[ConsistencyEffect, ...]:
     """What fitting does, on releases of the fitted histogram."""
     whole = _tables_of(order, tables, histogram)
     if too_long(order) or any(table.values is None for table in whole):
@@ -204,7 +203,7 @@ def _fit_effects(order: Order, tables: Sequence[PublishedTable], histogram: NDAr
     return ()
 
 
-def nest_effects(order: Order, nest: Nest, leaves: NDArray[Any]) -> tuple[Effect, ...]:
+def nest_effects(order: Order, nest: Nest, leaves: NDArray[Any]) -> tuple[ConsistencyEffect, ...]:
     """What fixing a nest from the top down does, on releases of what it was fixed to."""
     if too_long(order):
         return ()

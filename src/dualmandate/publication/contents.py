@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dualmandate.errors import CannotWrite
 from dualmandate.ledger import Head
@@ -26,6 +25,7 @@ from dualmandate.ledger import Release as Entry
 from dualmandate.ledger.anchors import RELEASE_FILE
 from dualmandate.ledger.durable import durably, sync_folder
 from dualmandate.mechanism.noise import SAMPLER_VERSION
+from dualmandate.population.arrays import Integers
 from dualmandate.publication.forms import StrategyForm
 from dualmandate.publication.measurements import (
     RELEASE_SCHEMA,
@@ -72,7 +72,7 @@ def write_release(
     order: Order,
     measured: Sequence[Measurements],
     *,
-    totals: NDArray[np.int64] | None,
+    totals: Integers | None,
     entry: Entry,
     head: Head,
     made: Adjusted | None = None,
@@ -126,7 +126,7 @@ def digests(folder: Path) -> dict[str, str]:
     return found
 
 
-def _exact_tables(order: Order, totals: NDArray[np.int64] | None) -> Iterator[PublishedTable]:
+def _exact_tables(order: Order, totals: Integers | None) -> Iterator[PublishedTable]:
     """The totals that the program publishes without noise, as tables of their own."""
     if totals is None or order.public is None:
         return

@@ -14,21 +14,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dualmandate.publication.consistency.across import Crossing
+from dualmandate.population.arrays import Booleans, Floats, Integers
 from dualmandate.publication.consistency.capacities import Capacities
-from dualmandate.publication.consistency.crossing import Crossed, estimate_crossed
-from dualmandate.publication.consistency.descending import Demands, top_down
-from dualmandate.publication.consistency.passes import count_across
-from dualmandate.publication.consistency.strata import Strata
-from dualmandate.publication.consistency.weighing import Floats, Pair
-from dualmandate.publication.ladders import Labels
+from dualmandate.publication.consistency.crossing import CrossedEstimates, CrossingMeasurement, Strata, estimate_crossed
+from dualmandate.publication.consistency.gls_weights import Pair
+from dualmandate.publication.consistency.top_down_rounding import CountConstraints, top_down
+from dualmandate.publication.consistency.tree_kernels import count_across
 from dualmandate.publication.measurements import Measurements, PublishedTable
 from dualmandate.publication.measuring import labeled
 from dualmandate.publication.nested import Nest, Place, published_place
 from dualmandate.publication.order import Group, Order
 from dualmandate.workload import Table
-
-Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,8 +34,8 @@ class Across:
     table: Table
     axis: int  # the geography
     level: int
-    nodes: Labels = field(repr=False)
-    groups: Labels = field(repr=False)
+    nodes: Integers = field(repr=False)
+    groups: Integers = field(repr=False)
 
     @cached_property
     def shape(self) -> tuple[int, int]:
@@ -52,10 +48,10 @@ class Across:
         """Whether its areas are the nodes of the level."""
         return bool(np.array_equal(np.sort(self.nodes), np.arange(self.shape[0])))
 
-    def crossing(self, variance: float) -> Crossing:
+    def crossing(self, variance: float) -> CrossingMeasurement:
         """What it counts, areas in the order of the nodes where they are these."""
         areas = np.arange(self.shape[0]) if self.in_place else self.nodes
-        return Crossing(self.level, areas, self.groups, self.shape, variance)
+        return CrossingMeasurement(self.level, areas, self.groups, self.shape, variance)
 
     def laid(self, values: NDArray[Any]) -> NDArray[Any]:
         """Its numbers over areas and groups."""
@@ -87,9 +83,9 @@ class CrossedNest:
         return any((place.level, place.step) == last for place in self.nest.places[: len(self.inside)])
 
     @cached_property
-    def allowed(self) -> tuple[Mask | None, ...]:
+    def allowed(self) -> tuple[Booleans | None, ...]:
         """Which numbers of each table of the order may be other than 0; None for all of them."""
-        found: list[Mask | None] = [None] * (len(self.inside) + len(self.across))
+        found: list[Booleans | None] = [None] * (len(self.inside) + len(self.across))
         if self.capacities is not None:
             for place, number in zip(self.nest.places, self.inside, strict=False):
                 found[number] = self.nest.read(place, self._room(place, self.capacities))
@@ -97,21 +93,21 @@ class CrossedNest:
                 found[number] = across.read(self._room_across(across, self.capacities))
         return tuple(found)
 
-    def _room(self, place: Place, capacities: Capacities) -> Mask:
+    def _room(self, place: Place, capacities: Capacities) -> Booleans:
         found = np.empty((self.nest.tree.sizes[place.level], self.nest.chain.sizes[place.step]), dtype=np.bool_)
         for node in range(len(found)):
             room = capacities.room(place.level, range(node, node + 1))
             found[node] = self.nest.chain.sums(room > 0, place.step) > 0
         return found
 
-    def _room_across(self, across: Across, capacities: Capacities) -> Mask:
+    def _room_across(self, across: Across, capacities: Capacities) -> Booleans:
         found, crossing = np.zeros(across.shape), across.crossing(0.0)
         for node in range(self.nest.tree.sizes[across.level]):
             room = capacities.room(across.level, range(node, node + 1)) > 0
             count_across(room.astype(np.float64), crossing.areas[node : node + 1], crossing.groups, found)
         return found > 0
 
-    def estimated(self, values: Sequence[NDArray[Any]], variances: Sequence[float]) -> Crossed:
+    def estimated(self, values: Sequence[NDArray[Any]], variances: Sequence[float]) -> CrossedEstimates:
         """Estimates from the numbers of each table, and of what is exact, with the variance of each."""
         measured: dict[Pair, NDArray[Any]] = {}
         spread: dict[Pair, float] = {}
@@ -125,7 +121,7 @@ class CrossedNest:
         ]
         return estimate_crossed((self.nest.tree, self.nest.chain), measured, spread, crossed)
 
-    def strata(self, found: Crossed, variances: Sequence[float]) -> Strata | None:
+    def strata(self, found: CrossedEstimates, variances: Sequence[float]) -> Strata | None:
         """Exact variances of estimates, where there are such."""
         places = zip(self.nest.places[: len(self.inside)], self.inside, strict=True)
         spread = {(place.level, place.step): variances[number] for place, number in places}
@@ -147,7 +143,7 @@ def consistent_crossed_nest(
     crossed: CrossedNest,
     *,
     measured: Sequence[Measurements],
-    totals: NDArray[np.int64] | None,
+    totals: Integers | None,
     whole: bool = True,
 ) -> SettledCrossing:
     """Estimates of all measurements together, with standard errors, and whole numbers that add up, if these are asked.
@@ -160,14 +156,21 @@ def consistent_crossed_nest(
             values[number] = np.where(allowed, values[number], 0)
     found = crossed.estimated(values, variances)
     strata = crossed.strata(found, variances)
-    counts = top_down(found.estimates, demands=Demands(found.crossings, crossed.capacities)) if whole else None
+    counts = (
+        top_down(found.estimates, constraints=CountConstraints(found.crossings, crossed.capacities)) if whole else None
+    )
     tables = _published(order, crossed, found=found, strata=strata, counts=counts)
     best = found.best and crossed.capacities is None
     return SettledCrossing(tables, best, best and strata is not None)
 
 
 def _published(
-    order: Order, crossed: CrossedNest, *, found: Crossed, strata: Strata | None, counts: Sequence[NDArray[Any]] | None
+    order: Order,
+    crossed: CrossedNest,
+    *,
+    found: CrossedEstimates,
+    strata: Strata | None,
+    counts: Sequence[NDArray[Any]] | None,
 ) -> Iterator[PublishedTable]:
     """Every table of the order, in its order."""
     inside, outside = list(crossed.inside), list(crossed.outside)
@@ -194,7 +197,7 @@ def _published_across(
     crossed: CrossedNest,
     which: int,
     *,
-    found: Crossed,
+    found: CrossedEstimates,
     strata: Strata | None,
     counts: Sequence[NDArray[Any]] | None,
 ) -> PublishedTable:
@@ -216,7 +219,7 @@ def _published_across(
 
 
 def _numbers(
-    order: Order, measured: Sequence[Measurements], totals: NDArray[np.int64] | None
+    order: Order, measured: Sequence[Measurements], totals: Integers | None
 ) -> tuple[list[NDArray[Any]], list[float]]:
     """The numbers of each table and of what is exact, and the variance of each, 0 for the exact ones."""
     values = list[NDArray[Any]]()

@@ -9,10 +9,11 @@ import numpy as np
 
 from dualmandate.errors import InvalidRequest
 from dualmandate.population import Domain
+from dualmandate.population.arrays import Integers
 from dualmandate.publication.consistency.capacities import Capacities
-from dualmandate.publication.consistency.weighing import Pair, Weights
+from dualmandate.publication.consistency.gls_weights import Pair, Weights
 from dualmandate.publication.crossed_nest import Across, CrossedNest, all_variances
-from dualmandate.publication.ladders import OUTSIDE, Labels, Ladder, counted_rows, joined, longest_ladder
+from dualmandate.publication.ladders import OUTSIDE, Ladder, counted_rows, joined, longest_ladder
 from dualmandate.publication.nested import LARGEST_REST, Nest, Place, chain_of, nest_of, plain_tables, tree_of
 from dualmandate.publication.order import Order
 from dualmandate.publication.sparse_counting import NOWHERE
@@ -50,7 +51,7 @@ def _crossed_nest(order: Order, tables: Sequence[Table], axis: int) -> CrossedNe
     rest = [other for other in range(len(domain.shape)) if other != axis]
     if int(np.prod([domain.shape[other] for other in rest], dtype=np.float64)) > LARGEST_REST:
         return None
-    parts: list[tuple[Labels, Labels]] = []
+    parts: list[tuple[Integers, Integers]] = []
     for table in tables:
         labels = [known for factor in table.factors if (known := counted_rows(factor)) is not None]
         if len(labels) < len(table.factors):
@@ -75,7 +76,7 @@ def _assembled(
     order: Order,
     tables: Sequence[Table],
     axis: int,
-    parts: Sequence[tuple[Labels, Labels]],
+    parts: Sequence[tuple[Integers, Integers]],
     ladders: tuple[Ladder, Ladder],
 ) -> CrossedNest:
     """Every table in its place of the nest, or across it."""
@@ -150,7 +151,7 @@ def _passable(nest: Nest, places: Sequence[Place], variances: Sequence[float]) -
 
 
 def _capacities(
-    domain: Domain, nest: Nest, *, leaves: tuple[Labels, Labels], cells: tuple[Labels, Labels]
+    domain: Domain, nest: Nest, *, leaves: tuple[Integers, Integers], cells: tuple[Integers, Integers]
 ) -> Capacities | None:
     """Which cells can occur at each leaf, where structural zeros name places; None where none does.
 

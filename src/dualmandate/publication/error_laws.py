@@ -15,11 +15,11 @@ from functools import cached_property, lru_cache
 from statistics import NormalDist
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dualmandate.mechanism.characteristic import computable
 from dualmandate.mechanism.combination import Combination, Term
 from dualmandate.mechanism.mechanism import Distribution
+from dualmandate.population.arrays import Floats, Integers
 from dualmandate.publication.measurements import Noise
 
 NOTHING = 1e-12  # of the largest weight of a combination: what is below is a rounding error
@@ -32,7 +32,6 @@ MOST_PRODUCTS, MOST_VALUES = 2**20, 2**16  # of draws that are taken value by va
 RARE = 1e-15  # probability of a value that is left out, and counted as missed
 BLUR_SHARE = 0.002  # of the tail probability that the added noise may cost
 
-Floats = NDArray[np.float64]
 Draws = tuple[Noise, tuple[float, ...], tuple[int, ...]]
 
 
@@ -47,12 +46,12 @@ class Reach:
     step: float | None = None
 
 
-def error_of(weights: Floats, kinds: NDArray[np.int64], noises: Sequence[Noise]) -> Combination:
+def error_of(weights: Floats, kinds: Integers, noises: Sequence[Noise]) -> Combination:
     """The law of Σ w·X over measured rows: one weight a row, the kind of each row, and the noise of each kind."""
     return _combination(_draws(weights, kinds, noises))
 
 
-def reach_of_rows(weights: Floats, kinds: NDArray[np.int64], noises: Sequence[Noise], tail: float) -> Reach | None:
+def reach_of_rows(weights: Floats, kinds: Integers, noises: Sequence[Noise], tail: float) -> Reach | None:
     """How far Σ w·X goes; worked out once for numbers whose errors have the same law, as those of a table often do."""
     draws = _draws(weights, kinds, noises)
     if sum(len(distinct) for _, distinct, _ in draws) > LONGEST_REMEMBERED:
@@ -65,7 +64,7 @@ def _known_reach(draws: tuple[Draws, ...], tail: float) -> Reach | None:
     return reach_of(_combination(draws), tail)
 
 
-def _draws(weights: Floats, kinds: NDArray[np.int64], noises: Sequence[Noise]) -> tuple[Draws, ...]:
+def _draws(weights: Floats, kinds: Integers, noises: Sequence[Noise]) -> tuple[Draws, ...]:
     """The noise of each kind, its different weights, and how many rows have each."""
     sizes = np.abs(weights)
     used = np.flatnonzero(sizes > NOTHING * sizes.max(initial=0.0))

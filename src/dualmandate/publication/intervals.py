@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dualmandate.errors import InvalidRequest
+from dualmandate.population.arrays import Floats, Integers
 from dualmandate.population.rational import written_probability
-from dualmandate.publication.error_laws import Floats, Reach, reach_of_rows
+from dualmandate.publication.error_laws import Reach, reach_of_rows
 from dualmandate.publication.measurements import Noise
 from dualmandate.publication.public_draws import DRAWS, order_statistic, public_errors, too_close_to_one
 
@@ -76,7 +76,7 @@ def asked_for(probability: Probability) -> Fraction:
 def interval_of(
     estimate: float,
     weights: Floats,
-    kinds: NDArray[np.int64],
+    kinds: Integers,
     noises: Sequence[Noise],
     *,
     probability: Probability = 0.95,
@@ -102,7 +102,7 @@ def around(estimate: float, reach: Reach, nominal: float) -> Interval:
 
 
 def _simulated(
-    estimate: float, weights: Floats, kinds: NDArray[np.int64], noises: Sequence[Noise], *, nominal: Fraction
+    estimate: float, weights: Floats, kinds: Integers, noises: Sequence[Noise], *, nominal: Fraction
 ) -> Interval:
     """By draws from a public key; the order statistic is chosen so that the probability is hardly ever below."""
     place, used = order_statistic(nominal), np.flatnonzero(weights)

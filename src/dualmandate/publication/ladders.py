@@ -6,12 +6,11 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dualmandate.population.arrays import Integers
 from dualmandate.publication.sparse_counting import NOWHERE, single_rows
 from dualmandate.workload import Factor, Table
 
-Labels = NDArray[np.int64]
 OUTSIDE = -1  # the step of a partition that is none of a ladder's
 REQUIRED = 10**6  # what a partition that must be held counts more than one that need not
 
@@ -23,17 +22,17 @@ class Ladder:
     Step 0 is all in one. Partitions that are none of the steps lie within no step but the finest.
     """
 
-    finest: Labels = field(repr=False)
-    coarser: tuple[Labels, ...] = field(repr=False)
+    finest: Integers = field(repr=False)
+    coarser: tuple[Integers, ...] = field(repr=False)
     steps: tuple[int, ...]
 
     @property
-    def one_level(self) -> Labels:
+    def one_level(self) -> Integers:
         """The finest groups in their own order."""
         return np.arange(int(self.finest.max()) + 1, dtype=np.int64)
 
     @property
-    def below(self) -> Labels:
+    def below(self) -> Integers:
         """The one group that all of them lie in."""
         return np.zeros_like(self.one_level)
 
@@ -42,7 +41,7 @@ class Ladder:
         """The step of the finest partition."""
         return len(self.coarser) + 1
 
-    def rows(self, own: Labels, orders: Sequence[Labels], step: int) -> Labels:
+    def rows(self, own: Integers, orders: Sequence[Integers], step: int) -> Integers:
         """The row of a partition at each place of a step: a step's groups are named by the first of their kind."""
         firsts = np.unique(self.finest, return_index=True)[1]
         own_of_finest = own[firsts]
@@ -55,7 +54,7 @@ class Ladder:
         named[level] = own_of_finest
         return named[orders[step - 1]]
 
-    def step_for(self, own: Labels) -> int:
+    def step_for(self, own: Integers) -> int:
         """The coarsest step whose groups a partition takes as wholes."""
         firsts = np.unique(self.finest, return_index=True)[1]
         labels = own[firsts]
@@ -65,13 +64,13 @@ class Ladder:
         return next(fitting, self.last)
 
 
-def ladder_of(partitions: Sequence[Labels]) -> Ladder | None:
+def ladder_of(partitions: Sequence[Integers]) -> Ladder | None:
     """The ladder of partitions that all nest; None where two do not."""
     found = longest_ladder(partitions, range(len(partitions)), range(len(partitions)))
     return None if found is None or OUTSIDE in found.steps else found
 
 
-def longest_ladder(partitions: Sequence[Labels], usable: Collection[int], required: Collection[int]) -> Ladder | None:
+def longest_ladder(partitions: Sequence[Integers], usable: Collection[int], required: Collection[int]) -> Ladder | None:
     """The ladder that holds the most of the usable partitions, and all that are required; None where these do not nest.
 
     Its finest step is a partition that all others lie in; where no such one is given, the coarsest there is.
@@ -101,7 +100,7 @@ def longest_ladder(partitions: Sequence[Labels], usable: Collection[int], requir
 
 
 def _heaviest(
-    rungs: Sequence[bytes], names: Sequence[Labels], places: dict[bytes, int], worth: dict[bytes, int]
+    rungs: Sequence[bytes], names: Sequence[Integers], places: dict[bytes, int], worth: dict[bytes, int]
 ) -> list[bytes]:
     """The nested ones that are worth the most together, coarsest first; `rungs` are in the order of their sizes."""
     best: list[tuple[int, int]] = []  # what each is worth with those above it, and which comes before it
@@ -117,20 +116,20 @@ def _heaviest(
     return chosen
 
 
-def _named(labels: Labels) -> Labels:
+def _named(labels: Integers) -> Integers:
     """The same parts, numbered from 0 in the order of their first members."""
     _, firsts, members = np.unique(labels, return_index=True, return_inverse=True)
     return np.argsort(np.argsort(firsts))[members.reshape(-1)]
 
 
-def _within(fine: Labels, coarse: Labels) -> bool:
+def _within(fine: Integers, coarse: Integers) -> bool:
     """Whether each group of the finer partition lies in one group of the coarser."""
     own = np.zeros(int(fine.max()) + 1, dtype=np.int64)
     own[fine] = coarse
     return bool(np.array_equal(own[fine], coarse))
 
 
-def counted_rows(factor: Factor) -> Labels | None:
+def counted_rows(factor: Factor) -> Integers | None:
     """The row that each level is counted in, with weight 1, or `NOWHERE`; None where it is counted otherwise."""
     found = single_rows(factor)
     if found is None or (found[1] is not None and np.any(found[1][found[0] != NOWHERE] != 1)):
@@ -138,7 +137,7 @@ def counted_rows(factor: Factor) -> Labels | None:
     return found[0]
 
 
-def joined(labels: Sequence[Labels], table: Table, rest: Sequence[int]) -> Labels:
+def joined(labels: Sequence[Integers], table: Table, rest: Sequence[int]) -> Integers:
     """The table's row of each cell of the rest, row-major in its other attributes; `NOWHERE` where some is."""
     found = np.zeros(1, dtype=np.int64)
     for each, other in zip(labels, rest, strict=True):

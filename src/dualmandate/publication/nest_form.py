@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from dualmandate.publication.consistency.estimating import estimate
+from dualmandate.publication.consistency.estimates import estimate
 from dualmandate.publication.crossed_nest import CrossedNest
 from dualmandate.publication.measurements import Noise
 from dualmandate.publication.nested import Nest

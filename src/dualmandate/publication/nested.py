@@ -14,11 +14,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dualmandate.publication.consistency.descending import top_down
-from dualmandate.publication.consistency.estimating import Estimates, estimate
-from dualmandate.publication.consistency.nesting import Chain, Tree
+from dualmandate.population.arrays import Booleans, Floats, Integers
+from dualmandate.publication.consistency.estimates import TreeEstimates, estimate
+from dualmandate.publication.consistency.partitions import PartitionChain, Tree
+from dualmandate.publication.consistency.top_down_rounding import top_down
 from dualmandate.publication.forms import DirectForm
-from dualmandate.publication.ladders import Labels, Ladder, counted_rows, joined, ladder_of
+from dualmandate.publication.ladders import Ladder, counted_rows, joined, ladder_of
 from dualmandate.publication.measurements import Measurements, PublishedTable
 from dualmandate.publication.measuring import labeled
 from dualmandate.publication.order import Order
@@ -28,7 +29,7 @@ from dualmandate.workload import Table
 LARGEST_REST = 2**22  # cells of everything but the geography
 NUMBERS_AT_ONCE = 2**18  # whose estimates are computed at once
 
-Errors = Callable[[int, range, int], NDArray[np.float64]]  # of a level of the tree, some nodes, and one of the chain
+Errors = Callable[[int, range, int], Floats]  # of a level of the tree, some nodes, and one of the chain
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,8 +39,8 @@ class Place:
     table: Table
     level: int
     step: int
-    nodes: Labels = field(repr=False)  # the table's row of the geography at each node
-    groups: Labels = field(repr=False)  # the table's row of the rest at each group
+    nodes: Integers = field(repr=False)  # the table's row of the geography at each node
+    groups: Integers = field(repr=False)  # the table's row of the rest at each group
 
     @cached_property
     def in_order(self) -> bool:
@@ -53,7 +54,7 @@ class Nest:
 
     axis: int  # the geography
     tree: Tree
-    chain: Chain
+    chain: PartitionChain
     places: tuple[Place, ...]
 
     def laid(self, place: Place, values: NDArray[Any]) -> NDArray[Any]:
@@ -102,9 +103,7 @@ class Settled:
     leaves: NDArray[Any] = field(repr=False)
 
 
-def consistent_nest(
-    order: Order, nest: Nest, *, measured: Sequence[Measurements], totals: NDArray[np.int64] | None
-) -> Settled:
+def consistent_nest(order: Order, nest: Nest, *, measured: Sequence[Measurements], totals: Integers | None) -> Settled:
     """Best estimates over the whole nest, with standard errors, and whole numbers that add up."""
     numbers, variances = {}, {}
     for place, values, variance in _measured(order, nest, measured, totals):
@@ -122,7 +121,7 @@ def published_place(
     nest: Nest,
     place: Place,
     *,
-    found: Estimates,
+    found: TreeEstimates,
     counts: Sequence[NDArray[Any]] | None,
     errors: Errors | None = None,
 ) -> PublishedTable:
@@ -154,8 +153,8 @@ def published_place(
 
 
 def _measured(
-    order: Order, nest: Nest, measured: Sequence[Measurements], totals: NDArray[np.int64] | None
-) -> Iterator[tuple[Place, NDArray[np.int64], float]]:
+    order: Order, nest: Nest, measured: Sequence[Measurements], totals: Integers | None
+) -> Iterator[tuple[Place, Integers, float]]:
     """Each table's numbers and their variance, 0 for what is exact; an exact table replaces a measured one."""
     places = iter(nest.places)
     for group, each in zip(order.groups, measured, strict=True):
@@ -179,7 +178,7 @@ def _nest(order: Order, tables: Sequence[Table], axis: int) -> Nest | None:
     cells = int(np.prod([domain.shape[other] for other in rest], dtype=np.float64))
     if cells > LARGEST_REST or any(axis in masks for masks in domain.all_zero_masks):
         return None
-    parts: list[tuple[Labels, Labels]] = []
+    parts: list[tuple[Integers, Integers]] = []
     for table in tables:
         labels = [known for factor in table.factors if (known := counted_rows(factor)) is not None]
         if len(labels) < len(table.factors) or any(np.any(each == NOWHERE) for each in labels):
@@ -200,19 +199,19 @@ def _nest(order: Order, tables: Sequence[Table], axis: int) -> Nest | None:
     return Nest(axis, tree, chain, tuple(found))
 
 
-def tree_of(areas: Ladder) -> tuple[Tree, tuple[Labels, ...]]:
+def tree_of(areas: Ladder) -> tuple[Tree, tuple[Integers, ...]]:
     """The tree of a geography's levels, and which group stands at each place of each level but the first."""
     return Tree.of(areas.coarser) if areas.coarser else (Tree((areas.below,)), (areas.one_level,))
 
 
-def chain_of(groups: Ladder, zeros: NDArray[np.bool_] | None) -> tuple[Chain, tuple[Labels, ...]]:
+def chain_of(groups: Ladder, zeros: Booleans | None) -> tuple[PartitionChain, tuple[Integers, ...]]:
     """The chain of groupings of cells, and which group stands at each place of each but the first."""
     if groups.coarser:
-        return Chain.of(groups.coarser, zeros)
-    return Chain((groups.below,), zeros), (groups.one_level,)
+        return PartitionChain.of(groups.coarser, zeros)
+    return PartitionChain((groups.below,), zeros), (groups.one_level,)
 
 
-def _zeros(order: Order, axis: int, finest: Labels) -> NDArray[np.bool_] | None:
+def _zeros(order: Order, axis: int, finest: Integers) -> Booleans | None:
     """Which finest groups of the rest hold no cell that can occur."""
     if not order.domain.structural_zeros:
         return None

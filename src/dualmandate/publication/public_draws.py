@@ -11,17 +11,15 @@ from fractions import Fraction
 from hashlib import sha256
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dualmandate.errors import InvalidRequest
 from dualmandate.mechanism.noise import NoiseKey
+from dualmandate.population.arrays import Floats, Integers
 from dualmandate.publication.measurements import Noise
 
 DRAWS = 2**17
 TOGETHER = 2**22  # numbers that are held at once
 TOO_LOW = 1e-4  # chance, over public keys, that an order statistic lies below the quantile that it stands for
-
-Floats = NDArray[np.float64]
 
 
 def public_key(kind: int) -> NoiseKey:
@@ -29,7 +27,7 @@ def public_key(kind: int) -> NoiseKey:
     return NoiseKey(sha256(f"dualmandate, public draws for intervals, version 1, kind {kind}".encode("ascii")).digest())
 
 
-def public_errors(weights: Floats, kinds: NDArray[np.int64], noises: Sequence[Noise]) -> Iterator[Floats]:
+def public_errors(weights: Floats, kinds: Integers, noises: Sequence[Noise]) -> Iterator[Floats]:
     """DRAWS errors Σ w·X of some numbers, all from the same draws, weights of shape (numbers, rows).
 
     Some draws at a time; shape (draws of the block, numbers).

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from dualmandate.errors import InvalidRelease, InvalidRequest, Place, TooLarge, UnknownName
 from dualmandate.ledger.anchors import RELEASE_FILE
 from dualmandate.population import Currency, PrivacyLoss
+from dualmandate.population.arrays import Floats, Integers
 from dualmandate.population.rational import Written
 from dualmandate.publication.changes import Measured
 from dualmandate.publication.forms import DirectForm, Form, StrategyForm
@@ -43,7 +44,6 @@ FORMS = ("estimates", "parquet", "csv", "sdmx-csv", "sdmx-ml")  # of a table
 MOST_TOGETHER = 2**26  # numbers of query rows that are held, where all rows of a table are needed at once
 
 Levels = str | Sequence[str]
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -291,7 +291,7 @@ def _grid(form: Form | NestForm, table: str) -> Fraction:
     return form.workload.table(table).grid
 
 
-def _kinds(form: Form | NestForm) -> NDArray[np.int64]:
+def _kinds(form: Form | NestForm) -> Integers:
     return form.kinds().astype(np.int64)
 
 

@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dualmandate.errors import TooLarge
-from dualmandate.publication.error_laws import NOTHING, Floats, Reach, reach_of_rows
+from dualmandate.population.arrays import Booleans, Floats, Integers
+from dualmandate.publication.error_laws import NOTHING, Reach, reach_of_rows
 from dualmandate.publication.intervals import Interval, Probability, around, asked_for
 from dualmandate.publication.measurements import Noise
 from dualmandate.publication.public_draws import DRAWS, order_statistic, public_errors
@@ -41,7 +41,7 @@ class SimultaneousIntervals:
 def simultaneous_of(
     estimates: Floats,
     weights: Floats,
-    kinds: NDArray[np.int64],
+    kinds: Integers,
     noises: Sequence[Noise],
     *,
     probability: Probability = 0.95,
@@ -59,7 +59,7 @@ def simultaneous_of(
 
 def simultaneous_of_cells(
     estimates: Floats,
-    kinds: NDArray[np.int64],
+    kinds: Integers,
     noises: Sequence[Noise],
     *,
     factor: float = 1.0,
@@ -80,12 +80,12 @@ def _each_of(nominal: Fraction, count: int) -> float:
     return -math.expm1(math.log(nominal) / max(count, 1))
 
 
-def _used(weights: Floats) -> NDArray[np.bool_]:
+def _used(weights: Floats) -> Booleans:
     sizes = np.abs(weights)
     return np.asarray(sizes > NOTHING * sizes.max(axis=1, keepdims=True, initial=0.0))
 
 
-def _reaches(weights: Floats, kinds: NDArray[np.int64], noises: Sequence[Noise], tail: float) -> list[Reach]:
+def _reaches(weights: Floats, kinds: Integers, noises: Sequence[Noise], tail: float) -> list[Reach]:
     """How far each number's error goes."""
     return [_known(reach_of_rows(row, kinds, noises, tail)) for row in weights]
 
@@ -116,7 +116,7 @@ def _together(
 def _simulated(
     estimates: Floats,
     weights: Floats,
-    kinds: NDArray[np.int64],
+    kinds: Integers,
     noises: Sequence[Noise],
     asked: tuple[Fraction, int],
 ) -> SimultaneousIntervals:

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dualmandate.population.arrays import Integers
 from dualmandate.publication.tabulated import SparseHistogram
 from dualmandate.workload import Factor, Identity, Table, Total
 from dualmandate.workload.listed import Groups, Row
 
-Integers = NDArray[np.int64]
 NOWHERE = -1  # the row of a level that is not counted
 
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dualmandate.population import Domain, Histogram
+from dualmandate.population.arrays import Integers
 from dualmandate.population.histogram import dense_shape
 
 
@@ -20,8 +20,8 @@ class SparseHistogram:
     """
 
     domain: Domain
-    cells: NDArray[np.int64] = field(repr=False)  # shape (occupied,), increasing; never printed
-    counts: NDArray[np.int64] = field(repr=False)  # shape (occupied,), ≥ 1; never printed
+    cells: Integers = field(repr=False)  # shape (occupied,), increasing; never printed
+    counts: Integers = field(repr=False)  # shape (occupied,), ≥ 1; never printed
 
     @property
     def total(self) -> int:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from dualmandate.errors import TooLarge, UnsafeKey
 from dualmandate.population import Confidential, Domain, Protection
+from dualmandate.population.arrays import Booleans, Integers
 from dualmandate.population.histogram import dense_shape
 from dualmandate.publication.bounding import keep_within_bound
 from dualmandate.publication.levels import INTEGERS, as_text, placement, target
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     import duckdb
 
 Progress = Callable[[float], None]
-Counted = tuple[NDArray[np.int64], NDArray[np.int64], int]  # cells, records kept of each, records read
+Counted = tuple[Integers, Integers, int]  # cells, records kept of each, records read
 KEY_BYTES = 32
 
 
@@ -225,7 +226,7 @@ def _impossible(domain: Domain, names: list[str]) -> str:
     return " OR ".join(zeros) or "false"
 
 
-def _within(name: str, mask: NDArray[np.bool_]) -> str:
+def _within(name: str, mask: Booleans) -> str:
     """Whether a position is among those of a mask, written as its runs."""
     steps = np.flatnonzero(np.diff(np.concatenate([[False], mask, [False]]).astype(np.int8)))
     runs = zip(steps[::2].tolist(), steps[1::2].tolist(), strict=True)
@@ -283,6 +284,6 @@ def _whole(connection: duckdb.DuckDBPyConnection, statement: str) -> int:
     return int(row[0] or 0)
 
 
-def _whole_numbers(column: NDArray[np.generic]) -> NDArray[np.int64]:
+def _whole_numbers(column: NDArray[np.generic]) -> Integers:
     """A column of the engine as 64-bit whole numbers."""
     return np.ascontiguousarray(column, dtype=np.int64)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dualmandate.mechanism.noise import NoiseKey
 from dualmandate.population import Confidential
-from dualmandate.publication.consistency.nesting import Chain, Tree
+from dualmandate.publication.consistency.partitions import PartitionChain, Tree
 from dualmandate.publication.measurements import Noise
 from dualmandate.publication.tabulated import SparseHistogram, Tabulated
 
@@ -30,7 +30,7 @@ class Places:
     """
 
     tree: Tree
-    chain: Chain
+    chain: PartitionChain
     leaves: NDArray[np.int64]  # the histogram's number of the leaf at each place of the tree
     cells: NDArray[np.int64]  # the histogram's number of the cell at each place of the chain
 

@@ -15,7 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualmandate.errors import ReleaseConflict
-from dualmandate.publication.consistency import Estimates, Pair, State, Tree, Weights, rise, settle, top_down
+from dualmandate.population.arrays import Floats, Integers
+from dualmandate.publication.consistency.estimates import Innovations, TreeEstimates, pass_down, pass_up
+from dualmandate.publication.consistency.gls_weights import Pair, Weights
+from dualmandate.publication.consistency.partitions import Tree
+from dualmandate.publication.consistency.top_down_rounding import top_down
 from dualmandate.publication.spark.session import Batches, gathered, map_batches, partitions, records_at_once
 
 if TYPE_CHECKING:
@@ -34,7 +38,7 @@ class Placed:
     """What a kernel measured: a level of the whole tree and one of the chain, and its number for each group of that."""
 
     pair: Pair
-    groups: NDArray[np.int64] = field(repr=False)
+    groups: Integers = field(repr=False)
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +60,7 @@ class Cut:
         """Where the rows of each subtree start in a measurement of the whole tree, for its kernel."""
         return tuple((self.nodes(pair[0]) * self.weights.chain.sizes[pair[1]]).tolist())
 
-    def nodes(self, level: int) -> NDArray[np.int64]:
+    def nodes(self, level: int) -> Integers:
         """Where the nodes of each subtree start at a level from the cut downward, and where the last end."""
         starts = np.arange(self.tree.sizes[self.level] + 1)
         for below in self.tree.starts[self.level : level]:
@@ -96,7 +100,7 @@ def changed_meanwhile() -> ReleaseConflict:
 
 def in_subtrees(
     session: SparkSession, blocks: DataFrame, cut: Cut, *, above: Measured, asked: Sequence[int], leaves: bool = False
-) -> tuple[Estimates, tuple[NDArray[Any], ...], DataFrame]:
+) -> tuple[TreeEstimates, tuple[NDArray[Any], ...], DataFrame]:
     """Estimates and tables of the levels down to the cut, here; and the tables below it (`TABLES`), on the cluster.
 
     `blocks` are what `measured` gives for the kernels of the cut, kept where they can be read twice; `above` are the
@@ -106,28 +110,28 @@ def in_subtrees(
     public = session.sparkContext.broadcast(cut)
 
     def told_upward(number: int, tree: Tree, found: Measured) -> Iterator[dict[str, Any]]:
-        root = rise(tree, public.value.weights.below(public.value.level), found).root
+        root = pass_up(tree, public.value.weights.below(public.value.level), found).root
         for step, (values, variances) in enumerate(zip(root.values, root.variances, strict=True)):
             yield {"subtree": number, "step": step, "values": values.tobytes(), "variances": variances.tobytes()}
 
     up = "subtree long, step int, values binary, variances binary"
     with records_at_once(session, BYTES_AT_ONCE // (8 * cut.largest)):
         told = gathered(_solved(session, blocks, public, told_upward, up))
-    estimates = settle(risen := rise(cut.above, cut.weights, above, _state(told.to_pylist(), cut)), risen.root)
+    estimates = pass_down(upward := pass_up(cut.above, cut.weights, above, _state(told.to_pylist(), cut)), upward.root)
     tables = top_down(estimates)
     final = session.sparkContext.broadcast((estimates.state(cut.level), tables[-1]))
 
     def told_downward(number: int, tree: Tree, found: Measured) -> Iterator[dict[str, Any]]:
         state, roots = final.value
         weights = public.value.weights.below(public.value.level)
-        own = settle(rise(tree, weights, found), state.only(number))
+        own = pass_down(pass_up(tree, weights, found), state.only(number))
         yield from _tables(own, top_down(own, roots[number]), public.value, number, asked, leaves=leaves)
 
     return estimates, tables, _solved(session, blocks, public, told_downward, TABLES)
 
 
 def _tables(
-    own: Estimates, counts: Sequence[NDArray[Any]], cut: Cut, number: int, asked: Sequence[int], *, leaves: bool
+    own: TreeEstimates, counts: Sequence[NDArray[Any]], cut: Cut, number: int, asked: Sequence[int], *, leaves: bool
 ) -> Iterator[dict[str, Any]]:
     """The tables of a subtree, each in the order of its own groups."""
     for kernel in asked:
@@ -143,7 +147,7 @@ def _tables(
         yield {"kernel": LEAVES, "subtree": number, "estimates": b"", "errors": b"", "values": cells}
 
 
-def _ordered(numbers: NDArray[Any], groups: NDArray[np.int64]) -> bytes:
+def _ordered(numbers: NDArray[Any], groups: Integers) -> bytes:
     found = np.empty_like(numbers)
     found[:, groups] = numbers
     return found.tobytes()
@@ -181,12 +185,12 @@ def _subtrees(batches: Batches) -> Iterator[tuple[int, list[dict[str, Any]]]]:
         yield rows[0]["block"], rows
 
 
-def _state(rows: Sequence[dict[str, Any]], cut: Cut) -> State:
+def _state(rows: Sequence[dict[str, Any]], cut: Cut) -> Innovations:
     """What all subtrees told, as the leaves of the tree above."""
     nodes, steps = cut.tree.sizes[cut.level], range(cut.weights.chain.last + 1)
     parts = {(row["step"], row["subtree"]): row for row in rows}
 
-    def whole(name: str) -> tuple[NDArray[np.float64], ...]:
+    def whole(name: str) -> tuple[Floats, ...]:
         return tuple(np.stack([np.frombuffer(parts[step, node][name]) for node in range(nodes)]) for step in steps)
 
-    return State(whole("values"), whole("variances"))
+    return Innovations(whole("values"), whole("variances"))

@@ -12,10 +12,10 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dualmandate.errors import InvalidRequest
 from dualmandate.mechanism.noise import NoiseKey, Sampler
+from dualmandate.population.arrays import Integers
 from dualmandate.publication.spark.session import Batches, check_sealed, gathered, map_batches, partitions
 
 if TYPE_CHECKING:
@@ -40,13 +40,13 @@ class Kernel:
     edges: tuple[int, ...] | None = field(default=None, repr=False)
     first: int = 0
 
-    def noise(self, rows: range) -> NDArray[np.int64]:
+    def noise(self, rows: range) -> Integers:
         """The noise of some rows; shape (len(rows),)."""
         if self.sampler is None or self.key is None:
             return np.zeros(len(rows), dtype=np.int64)
         return self.sampler.draw(self.key, range(self.first + rows.start, self.first + rows.stop))
 
-    def block_edges(self, block_rows: int) -> NDArray[np.int64]:
+    def block_edges(self, block_rows: int) -> Integers:
         """Where blocks start, and where the last ends."""
         if self.edges is None:
             return np.append(np.arange(0, self.rows, block_rows), self.rows)
@@ -96,7 +96,7 @@ def measured(
 
 def measured_here(
     session: SparkSession, counts: DataFrame, kernels: Sequence[Kernel], *, block_rows: int = BLOCK_ROWS
-) -> list[NDArray[np.int64]]:
+) -> list[Integers]:
     """The values of each kernel in the order of its rows, brought together on this machine."""
     values = [np.empty(kernel.rows, dtype=np.int64) for kernel in kernels]
     for block in gathered(measured(session, counts, kernels, block_rows=block_rows)).to_pylist():
@@ -109,7 +109,7 @@ def measured_here(
 class _Layout:
     """Which rows are a block: public, and apart from the keys, since Spark puts what is large into a file."""
 
-    edges: tuple[NDArray[np.int64], ...]  # of each kernel
+    edges: tuple[Integers, ...]  # of each kernel
     firsts: tuple[int, ...]  # block of each kernel, and one beyond the last
 
     def placed(self, batches: Batches) -> Batches:
@@ -137,7 +137,7 @@ def noisy_blocks(batches: Batches, kernels: Sequence[Kernel], layout: _Layout) -
     """The blocks of one part, each drawn when it is opened, before any of its counts is looked at."""
     import pyarrow
 
-    current: tuple[int, range, NDArray[np.int64]] | None = None
+    current: tuple[int, range, Integers] | None = None
     for block, row, records in _runs(batches):
         if row[0] == NO_ROW:
             if current is not None:
@@ -152,7 +152,7 @@ def noisy_blocks(batches: Batches, kernels: Sequence[Kernel], layout: _Layout) -
         yield pyarrow.record_batch(_columns(current[0], layout, current[2]))
 
 
-def _columns(block: int, layout: _Layout, values: NDArray[np.int64]) -> dict[str, Any]:
+def _columns(block: int, layout: _Layout, values: Integers) -> dict[str, Any]:
     import pyarrow
 
     kernel, number, rows = layout.of(block)
@@ -164,7 +164,7 @@ def _columns(block: int, layout: _Layout, values: NDArray[np.int64]) -> dict[str
     }
 
 
-def _runs(batches: Batches) -> Iterator[tuple[int, NDArray[np.int64], NDArray[np.int64]]]:
+def _runs(batches: Batches) -> Iterator[tuple[int, Integers, Integers]]:
     """Runs of rows of one block, in the order they come."""
     for batch in batches:
         block, row, records = (batch.column(name).to_numpy() for name in ("block", "row", "records"))

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dualmandate.population import Confidential
+from dualmandate.population.arrays import Integers
 from dualmandate.publication.measuring import fingerprint_of
 from dualmandate.publication.order import Order
 from dualmandate.publication.sources import Source
-from dualmandate.publication.spark.counting import PIECES, Counting, Integers, packed
+from dualmandate.publication.spark.counting import PIECES, Counting, packed
 from dualmandate.publication.spark.session import kept, map_batches, quiet, running_session, streamed
 from dualmandate.publication.spark.tabulating import READ, as_readable, counted_cells, records
 from dualmandate.publication.tabulated import SparseHistogram, Tabulated

@@ -21,8 +21,9 @@ from numpy.typing import NDArray
 
 from dualmandate.errors import CannotWrite
 from dualmandate.population import Confidential
+from dualmandate.population.arrays import Integers
 from dualmandate.publication.adjusting import NESTED, Adjusted, nest_effects, too_long
-from dualmandate.publication.consistency import Weights
+from dualmandate.publication.consistency.gls_weights import Weights
 from dualmandate.publication.crossed_nest import all_variances
 from dualmandate.publication.crossed_places import nest_together
 from dualmandate.publication.measurements import Measurements, PublishedTable
@@ -104,9 +105,9 @@ def divided(order: Order) -> Division | str:
 class _Values:
     """The numbers of each group and the exact ones, in files; and the part of them that each place has."""
 
-    groups: tuple[NDArray[np.int64], ...] = field(repr=False)
-    totals: NDArray[np.int64] | None = field(repr=False)
-    places: tuple[NDArray[np.int64], ...] = field(repr=False)
+    groups: tuple[Integers, ...] = field(repr=False)
+    totals: Integers | None = field(repr=False)
+    places: tuple[Integers, ...] = field(repr=False)
 
     @classmethod
     def of(cls, order: Order, folder: Path) -> _Values:
@@ -139,7 +140,7 @@ class OnCluster:
             yield Measurements(group.name, group.noises, group.form.kinds().astype(np.int64, copy=False), values)
 
     @property
-    def totals(self) -> NDArray[np.int64] | None:
+    def totals(self) -> Integers | None:
         """What is published without noise; None for nothing."""
         return self.values.totals
 
@@ -193,7 +194,7 @@ class OnCluster:
         unit = self.division.order.units[place.table.name]
         return PublishedTable(place.table.name, unit, columns, labels, *numbers.values())
 
-    def _leaves(self, below: DataFrame) -> NDArray[np.int64]:
+    def _leaves(self, below: DataFrame) -> Integers:
         """The counts of all cells of the leaves, of a small tree; noisy, and public."""
         found = guarded(lambda: list(streamed(below.where(f"kernel = {LEAVES}"))), name="the measurements")
         parts = sorted(found, key=lambda row: int(row["subtree"]))

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dualmandate.errors import UnreadableSource
+from dualmandate.population.arrays import Integers
 from dualmandate.publication.records import Stream, chosen, headings, offered
 from dualmandate.publication.sources import Columns, CsvFile, ParquetFile, Source, SparkTable
 from dualmandate.publication.spark.session import Batches, gathered, map_batches, partitions, quiet, running_session
@@ -77,7 +77,7 @@ def counted_cells(session: SparkSession, records: DataFrame, question: Question,
 
     asked = session.sparkContext.broadcast(question)
 
-    def found(offer: Columns, connection: DuckDBPyConnection) -> dict[str, NDArray[np.int64]]:
+    def found(offer: Columns, connection: DuckDBPyConnection) -> dict[str, Integers]:
         cells, counts, read_here = counted(offer, asked.value, connection, key=key)
         return {"cell": np.append(cells, READ), "records": np.append(counts, read_here)}
 
@@ -88,7 +88,7 @@ def counted_cells(session: SparkSession, records: DataFrame, question: Question,
     return parts.groupBy("cell").agg(sql.sum("records").alias("records"))
 
 
-def _of_part(batches: Batches, work: Callable[[Columns, DuckDBPyConnection], dict[str, NDArray[np.int64]]]) -> Batches:
+def _of_part(batches: Batches, work: Callable[[Columns, DuckDBPyConnection], dict[str, Integers]]) -> Batches:
     """What is found in one part's records, which an engine of its own reads; nothing in a part without any."""
     import pyarrow
 
@@ -105,7 +105,7 @@ def check_table(source: SparkTable, question: Question) -> list[int]:
     session = running_session()
     asked = session.sparkContext.broadcast(question)
 
-    def marked(offer: Columns, connection: DuckDBPyConnection) -> dict[str, NDArray[np.int64]]:
+    def marked(offer: Columns, connection: DuckDBPyConnection) -> dict[str, Integers]:
         numbers = np.array(marks(offer, asked.value, connection), dtype=np.int64)
         return {"place": np.arange(len(numbers)), "number": numbers}
 

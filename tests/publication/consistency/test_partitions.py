@@ -7,7 +7,7 @@ import pytest
 from numpy.typing import NDArray
 
 from dualmandate.errors import InvalidDomain
-from dualmandate.publication.consistency.nesting import Chain, Tree
+from dualmandate.publication.consistency.partitions import PartitionChain, Tree
 
 
 def indices(*numbers: int) -> NDArray[np.int64]:
@@ -36,14 +36,14 @@ def test_unsorted_groups_are_sorted() -> None:
     assert leaves.tolist() == [1, 3, 2, 0, 4]
     assert [each.tolist() for each in tree.parents] == [[0, 0], [0, 1, 1], [0, 0, 1, 2, 2]]
     zeros = np.array([True, False, False, False, False])
-    chain, orders = Chain.of([county, tract], zeros)
+    chain, orders = PartitionChain.of([county, tract], zeros)
     assert chain.zeros is not None
     assert np.flatnonzero(chain.zeros).tolist() == [3]
     assert orders[-1].tolist() == leaves.tolist()
 
 
 def test_sums_of_cells() -> None:
-    chain = Chain((indices(0, 0), indices(0, 0, 1)))
+    chain = PartitionChain((indices(0, 0), indices(0, 0, 1)))
     cells = np.array([[1, 2, 3], [4, 5, 6]], dtype=np.int32)
     assert chain.sums(cells, 2).tolist() == cells.tolist()
     assert chain.sums(cells, 1).tolist() == [[3, 3], [9, 6]]
@@ -66,10 +66,10 @@ def test_what_does_not_nest_is_refused(parents: tuple[NDArray[np.int64], ...]) -
     with pytest.raises(InvalidDomain):
         Tree(parents)
     with pytest.raises(InvalidDomain):
-        Chain(parents)
+        PartitionChain(parents)
 
 
 @pytest.mark.parametrize("zeros", [np.ones(2, dtype=bool), np.zeros(3, dtype=bool)])
 def test_structural_zeros_mark_some_cells(zeros: NDArray[np.bool_]) -> None:
     with pytest.raises(InvalidDomain, match="structural zeros"):
-        Chain((indices(0, 0),), zeros)
+        PartitionChain((indices(0, 0),), zeros)

@@ -8,32 +8,37 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from dualmandate.publication.consistency.nesting import Chain, Tree
-from dualmandate.publication.consistency.sharing import Sharing, expected_loss, shared, thousandths
+from dualmandate.publication.consistency.budget_allocation import (
+    BudgetAllocation,
+    allocate_budget,
+    thousandths,
+    weighted_variance,
+)
+from dualmandate.publication.consistency.partitions import PartitionChain, Tree
 
 TREE = Tree((np.repeat(np.arange(1), 3), np.repeat(np.arange(3), 4)))
-CHAIN = Chain((np.zeros(2, dtype=np.int64), np.repeat(np.arange(2), 5)))
+CHAIN = PartitionChain((np.zeros(2, dtype=np.int64), np.repeat(np.arange(2), 5)))
 LEVELS = (Fraction(1, 2), Fraction(1, 4), Fraction(1, 4))
 VALUES = {(level, k): float(4 - k) for level in (1, 2) for k in range(3)}
 
 
 def test_chosen_shares_are_better_than_others() -> None:
-    found = shared(TREE, CHAIN, LEVELS, VALUES, known=[(0, 0)])
+    found = allocate_budget(TREE, CHAIN, LEVELS, VALUES, known=[(0, 0)])
     chosen = np.array([float(share) for share in found.tables])
-    least = expected_loss(TREE, CHAIN, LEVELS, chosen, VALUES, [(0, 0)])
+    least = weighted_variance(TREE, CHAIN, LEVELS, chosen, VALUES, [(0, 0)])
     for step in permutations((0.02, -0.02, 0.0)):
-        assert least < expected_loss(TREE, CHAIN, LEVELS, chosen + np.array(step), VALUES, [(0, 0)])
+        assert least < weighted_variance(TREE, CHAIN, LEVELS, chosen + np.array(step), VALUES, [(0, 0)])
 
 
 def test_one_number_measured_four_times() -> None:
-    tree, chain = Tree((np.zeros(1, dtype=np.int64),)), Chain((np.zeros(1, dtype=np.int64),))
-    lone = expected_loss(tree, chain, (Fraction(1, 2), Fraction(1, 2)), np.array([0.5, 0.5]), {(1, 1): 1.0})
+    tree, chain = Tree((np.zeros(1, dtype=np.int64),)), PartitionChain((np.zeros(1, dtype=np.int64),))
+    lone = weighted_variance(tree, chain, (Fraction(1, 2), Fraction(1, 2)), np.array([0.5, 0.5]), {(1, 1): 1.0})
     # four measurements of one number, each with variance 1/(½·½): their mean has a variance of 1, times the level's ½
     assert lone == pytest.approx(0.5)
 
 
 def test_all_that_is_measured_adds_up_to_the_loss() -> None:
-    sharing = Sharing(LEVELS, thousandths(np.array([0.2, 0.3, 0.5])), frozenset({(0, 0)}))
+    sharing = BudgetAllocation(LEVELS, thousandths(np.array([0.2, 0.3, 0.5])), frozenset({(0, 0)}))
     shares = sharing.shares()
     assert sum(shares.values()) == 1
     assert (0, 0) not in shares

@@ -15,15 +15,21 @@ from fractions import Fraction
 
 import numpy as np
 
-from dualmandate.publication.consistency.nesting import Chain, Tree
-from dualmandate.publication.consistency.precision import final_variances, risen_variances, table_variances
-from dualmandate.publication.consistency.weighing import Floats, Pair, Weights
+from dualmandate.population.arrays import Floats
+from dualmandate.publication.consistency.gls_weights import (
+    Pair,
+    Weights,
+    final_variances,
+    table_variances,
+    upward_variances,
+)
+from dualmandate.publication.consistency.partitions import PartitionChain, Tree
 
-PARTS = 1000  # of which a share is a whole number
+PARTS = 1000  # A share is a whole number of this many parts.
 
 
 @dataclass(frozen=True)
-class Sharing:
+class BudgetAllocation:
     """A loss over the levels of a tree and of a chain: both lists of shares sum to 1.
 
     What is known exactly is not measured; its share goes to the other tables of that level, in proportion.
@@ -45,27 +51,31 @@ class Sharing:
         return self.levels[level], self.tables[k] / whole
 
 
-def shared(
-    tree: Tree, chain: Chain, levels: Sequence[Fraction], values: Mapping[Pair, float], known: Collection[Pair] = ()
-) -> Sharing:
+def allocate_budget(
+    tree: Tree,
+    chain: PartitionChain,
+    levels: Sequence[Fraction],
+    values: Mapping[Pair, float],
+    known: Collection[Pair] = (),
+) -> BudgetAllocation:
     """The best shares of a chain's tables, in thousandths; `values` are v of the tables that count, any subset."""
     from scipy.optimize import minimize
 
-    def sharing(logits: Floats) -> Sharing:
+    def sharing(logits: Floats) -> BudgetAllocation:
         exponentials = np.exp(np.append(logits, 0.0))
-        return Sharing(tuple(levels), thousandths(exponentials / exponentials.sum()), frozenset(known))
+        return BudgetAllocation(tuple(levels), thousandths(exponentials / exponentials.sum()), frozenset(known))
 
     def loss(logits: Floats) -> float:
         exponentials = np.exp(np.append(logits, 0.0))
-        return expected_loss(tree, chain, levels, exponentials / exponentials.sum(), values, known)
+        return weighted_variance(tree, chain, levels, exponentials / exponentials.sum(), values, known)
 
     best = minimize(loss, np.zeros(chain.last), method="L-BFGS-B", bounds=[(-6.0, 6.0)] * chain.last)
     return sharing(best.x)
 
 
-def expected_loss(
+def weighted_variance(
     tree: Tree,
-    chain: Chain,
+    chain: PartitionChain,
     levels: Sequence[Fraction],
     tables: Floats,
     values: Mapping[Pair, float],
@@ -78,8 +88,8 @@ def expected_loss(
         whole = sum(tables[k] for k in measured)
         variances |= {(level, k): whole / float(share) / tables[k] for k in measured}
     weights = Weights.of(chain, variances, levels=len(levels))
-    risen, _ = risen_variances(tree, weights)
-    final = final_variances(tree, risen, risen[0])
+    upward, _ = upward_variances(tree, weights)
+    final = final_variances(tree, upward, upward[0])
     loss = 0.0
     for level in sorted({level for level, _ in values}):
         means = tuple(each.mean(axis=0, keepdims=True) for each in final[level])  # tables are linear in innovations

@@ -12,6 +12,8 @@ linear unbiased estimate of the whole tree × chain. Shares are the same where t
 numbers of equal parts), whatever the variances; or where variance(l, k) = u_l·w_k, whatever the chain and its
 structural zeros. Elsewhere the nearest such products from above stand for the variances: estimates stay unbiased, are
 no longer the best, and standard errors are upper bounds. What even so has no common shares is refused.
+
+How precise estimates will be follows from the same passes over the tree for variances, before anything is measured.
 """
 
 from __future__ import annotations
@@ -21,30 +23,31 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dualmandate.errors import InvalidRequest
-from dualmandate.publication.consistency.nesting import Chain
+from dualmandate.population.arrays import Floats, Integers
+from dualmandate.publication.consistency.partitions import PartitionChain, Tree
 
-Pair = tuple[int, int]  # a level of the tree and one of the chain
-Floats = NDArray[np.float64]
+Pair = tuple[int, int]  # A level of the tree and one of the chain.
 
-SAME_SHARE = 0.01  # relative: so far the variance of discrete Gaussian noise departs from σ², at second order in errors
+# Shares that differ by less are one, relative: so far the variance of discrete Gaussian noise departs from σ², and
+# errors feel it at second order.
+SAME_SHARE = 0.01
 
 
 @dataclass(frozen=True, eq=False)
 class Weights:
     """How the measurements of a node are combined along the chain, for each level l of the tree and k of the chain."""
 
-    chain: Chain
+    chain: PartitionChain
     gains: tuple[tuple[Floats, ...], ...] = field(repr=False)  # [l][k]: of a group's own measurement; shape (groups,)
     shares: tuple[Floats, ...] = field(repr=False)  # [k]: b of each group in the one it lies in; shape (groups,)
-    classes: tuple[NDArray[np.int64], ...] = field(repr=False)  # [k]: groups whose innovations vary alike
+    classes: tuple[Integers, ...] = field(repr=False)  # [k]: groups whose innovations vary alike
     variances: tuple[Floats, ...] = field(repr=False)  # [k]: s of each level of the tree and class; inf: not measured
     best: bool = True  # otherwise estimates are unbiased only, and standard errors upper bounds
 
     @classmethod
-    def of(cls, chain: Chain, variances: Mapping[Pair, float], *, levels: int) -> Weights:
+    def of(cls, chain: PartitionChain, variances: Mapping[Pair, float], *, levels: int) -> Weights:
         """The weights of a design: a variance for each measured pair of levels, 0 for what is known exactly."""
         _refuse_unless_design(variances, levels, chain.last)
         by_level = ([variances.get((level, k), np.inf) for k in range(chain.last + 1)] for level in range(levels))
@@ -76,7 +79,7 @@ def combined(own: Any, other: Any) -> tuple[Floats, Floats]:
     return variance, weight
 
 
-def _along_chain(chain: Chain, variances: Sequence[float]) -> tuple[tuple[Floats, ...], tuple[Floats, ...]]:
+def _along_chain(chain: PartitionChain, variances: Sequence[float]) -> tuple[tuple[Floats, ...], tuple[Floats, ...]]:
     """The weight of each group's own measurement, and the variance a after the upward pass; [k], shape (groups,)."""
     last = np.where(chain.possible[-1], variances[-1], 0.0)
     gains, after = [np.ones_like(last)], [last]
@@ -87,7 +90,7 @@ def _along_chain(chain: Chain, variances: Sequence[float]) -> tuple[tuple[Floats
     return tuple(gains), tuple(after)
 
 
-def _common_shares(parts: Floats, whole: Floats, chain: Chain, k: int) -> Floats | None:
+def _common_shares(parts: Floats, whole: Floats, chain: PartitionChain, k: int) -> Floats | None:
     """The share of each part in its group, None if not the same at every level; equal shares where none is measured."""
     parents = chain.parents[k - 1]
     held = chain.possible[k]
@@ -128,3 +131,62 @@ def _refuse_unless_design(variances: Mapping[Pair, float], levels: int, last: in
                 why=f"there are {levels} levels and {last + 1} groupings, and a variance is finite and at least 0",
                 instead="leave out what is not measured; 0 says that it is known exactly",
             )
+
+
+Levels = tuple[tuple[Floats, ...], ...]  # [l][k], shape (nodes, classes of innovations)
+
+
+def upward_variances(tree: Tree, weights: Weights, leaves: tuple[Floats, ...] | None = None) -> tuple[Levels, Levels]:
+    """Variances of innovations from what is at and below each node, and the weight of a node's own measurements."""
+    own = tuple(
+        tuple(np.broadcast_to(each[level], (size, each.shape[1])) for each in weights.variances)
+        for level, size in enumerate(tree.sizes)
+    )
+    variances, gains = [own[-1] if leaves is None else leaves], [tuple(np.ones_like(each) for each in own[-1])]
+    for level in range(tree.last - 1, -1, -1):
+        below = (np.add.reduceat(each, tree.starts[level][:-1], axis=0) for each in variances[0])
+        found = [combined(here, added) for here, added in zip(own[level], below, strict=True)]
+        variances.insert(0, tuple(variance for variance, _ in found))
+        gains.insert(0, tuple(gain for _, gain in found))
+    return tuple(variances), tuple(gains)
+
+
+def child_shares(tree: Tree, variances: Floats, level: int) -> Floats:
+    """The share of each child (of `level`) in what its parent has beyond its children's sum: r_c/Σr.
+
+    Equal shares where nothing is known of the children, none where all is.
+    """
+    starts, parents = tree.starts[level - 1], tree.parents[level - 1]
+    whole = np.add.reduceat(variances, starts[:-1], axis=0)[parents]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        share = np.where(whole == 0, 0.0, variances / whole)
+    return np.where(np.isinf(whole), 1.0 / np.diff(starts)[parents][:, None], share)
+
+
+def final_variances(tree: Tree, upward: Levels, root: tuple[Floats, ...]) -> Levels:
+    """Variances of innovations in the end, given those of the root: t_c = r_c·(1 − r_c/Σr) + (r_c/Σr)²·t_parent."""
+    final = [root]
+    for level in range(1, tree.last + 1):
+        found = []
+        for own, above in zip(upward[level], final[-1], strict=True):
+            shares = child_shares(tree, own, level)
+            with np.errstate(invalid="ignore"):
+                kept = np.where(shares < 1, own * (1 - shares), 0.0)
+                found.append(kept + np.where(shares > 0, shares**2 * above[tree.parents[level - 1]], 0.0))
+        final.append(tuple(found))
+    return tuple(final)
+
+
+def table_variances(weights: Weights, final: tuple[Floats, ...]) -> tuple[Floats, ...]:
+    """Variances of the tables of nodes whose innovations have these; [k], shape (nodes, groups).
+
+    Var x_h = t·b_h(1 − b_h) + b_h²·Var x_g, where t is that of the innovations of the group g that h lies in.
+    """
+    found = [final[0]]
+    for k in range(1, len(final)):
+        share, own = weights.shares[k], final[k][:, weights.classes[k]]
+        with np.errstate(invalid="ignore"):
+            spread = np.where(share * (1 - share) > 0, own * (share * (1 - share)), 0.0)
+            passed = np.where(share > 0, share**2 * found[-1][:, weights.chain.parents[k - 1]], 0.0)
+        found.append(spread + passed)
+    return tuple(found)

@@ -6,18 +6,17 @@ import numpy as np
 import piqp
 import pytest
 from numpy.typing import NDArray
-from tests.publication.consistency.test_estimating import FREE, REGULAR, TREE, indices, measure
+from tests.publication.consistency.test_estimates import FREE, REGULAR, TREE, indices, measure
 
-from dualmandate.publication.consistency.across import Crossing
-from dualmandate.publication.consistency.crossing import estimate_crossed
-from dualmandate.publication.consistency.descending import Demands, top_down
-from dualmandate.publication.consistency.nesting import Chain
-from dualmandate.publication.consistency.softening import Pull, pulled
-from dualmandate.publication.consistency.weighing import Pair
+from dualmandate.publication.consistency.crossing import CrossingMeasurement, estimate_crossed
+from dualmandate.publication.consistency.gls_weights import Pair
+from dualmandate.publication.consistency.partitions import PartitionChain
+from dualmandate.publication.consistency.soft_constraints import SoftConstraint, soft_constrained
+from dualmandate.publication.consistency.top_down_rounding import CountConstraints, top_down
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
-Problem = tuple[Floats, Floats, Integers, tuple[Integers, Integers], tuple[Pull, ...]]
+Problem = tuple[Floats, Floats, Integers, tuple[Integers, Integers], tuple[SoftConstraint, ...]]
 
 
 def problem(seed: int, children: int, sizes: list[int]) -> Problem:
@@ -32,7 +31,7 @@ def problem(seed: int, children: int, sizes: list[int]) -> Problem:
     for labels in (generator.integers(-1, 3, parts), np.arange(parts) % 2):
         exact = np.stack([truth[:, labels == j].sum(axis=1) for j in range(int(labels.max()) + 1)], axis=1)
         wanted = exact + generator.normal(0.0, 1.0, exact.shape)
-        pulls.append(Pull(labels, wanted, generator.uniform(0.5, 3.0, children)))
+        pulls.append(SoftConstraint(labels, wanted, generator.uniform(0.5, 3.0, children)))
     return targets, slopes, starts, (np.add.reduceat(truth, starts[:-1], axis=1), truth.sum(axis=0)), tuple(pulls)
 
 
@@ -68,7 +67,7 @@ def by_another_solver(found: Problem, *, columns: bool) -> Floats:
 @pytest.mark.parametrize("seed", range(8))
 def test_pulled_tables_are_those_of_another_solver(seed: int) -> None:
     found = problem(seed, 2 + seed, [3, 2, 4])
-    ours, added = pulled(*found, tolerance=1e-10, most_sweeps=100_000)
+    ours, added = soft_constrained(*found, tolerance=1e-10, most_sweeps=100_000)
     assert ours == pytest.approx(by_another_solver(found, columns=True), abs=1e-5)
     # At the pulls found, the nearest table without them is the same.
     alone = by_another_solver((found[0] + added, *found[1:4], ()), columns=True)
@@ -79,7 +78,7 @@ def test_pulled_tables_are_those_of_another_solver(seed: int) -> None:
 def test_the_root_has_no_columns_to_meet(seed: int) -> None:
     targets, slopes, starts, margins, pulls = problem(seed, 1, [3, 2, 4])
     slopes[:, 1] = 0.0  # cannot occur
-    ours, _ = pulled(targets, slopes, starts, (margins[0], None), pulls, tolerance=1e-10, most_sweeps=100_000)
+    ours, _ = soft_constrained(targets, slopes, starts, (margins[0], None), pulls, tolerance=1e-10, most_sweeps=100_000)
     slopes[:, 1], targets[:, 1] = 1e-9, 0.0
     theirs = by_another_solver((targets, slopes, starts, margins, pulls), columns=False)
     assert ours == pytest.approx(theirs, abs=1e-5)
@@ -89,7 +88,7 @@ def test_the_root_has_no_columns_to_meet(seed: int) -> None:
 def test_whole_tables_come_nearer_to_what_pulls_and_still_add_up(level: int) -> None:
     """Precise numbers of a crossing table move whole counts to them; margins hold."""
     nodes = TREE.sizes[level]
-    table = Crossing(level, np.arange(nodes), indices(0, 1, 2, 0, 1, 2), (nodes, 3), 0.05)
+    table = CrossingMeasurement(level, np.arange(nodes), indices(0, 1, 2, 0, 1, 2), (nodes, 3), 0.05)
     noisy, missed = {pair: 12 * each for pair, each in FREE.items()}, np.zeros(2)
     for seed in range(20):
         truth, measured = measure(TREE, REGULAR, noisy, seed)
@@ -97,8 +96,8 @@ def test_whole_tables_come_nearer_to_what_pulls_and_still_add_up(level: int) -> 
         for starts in reversed(TREE.starts[level:]):
             exact = np.add.reduceat(exact, starts[:-1], axis=0)
         found = estimate_crossed((TREE, REGULAR), measured, noisy, [(table, exact)]).estimates
-        for i, demands in enumerate((Demands(), Demands((table,)))):
-            tables = top_down(found, demands=demands)
+        for i, constraints in enumerate((CountConstraints(), CountConstraints((table,)))):
+            tables = top_down(found, constraints=constraints)
             for above, below, starts in zip(tables, tables[1:], TREE.starts, strict=False):
                 assert np.array_equal(np.add.reduceat(below, starts[:-1], axis=0), above)
             counted = np.stack([tables[level][:, table.groups == j].sum(axis=1) for j in range(3)], axis=1)
@@ -108,9 +107,9 @@ def test_whole_tables_come_nearer_to_what_pulls_and_still_add_up(level: int) -> 
 
 def test_what_is_counted_below_pulls_above_too() -> None:
     """Many cells that are mostly empty: from the root down their noise below 0 is cut off, and sums of them drift."""
-    chain, missed = Chain((np.zeros(60, dtype=np.int64),)), np.zeros(2)
+    chain, missed = PartitionChain((np.zeros(60, dtype=np.int64),)), np.zeros(2)
     variances: dict[Pair, float] = {(level, k): 30.0 for level in range(3) for k in range(2)} | {(0, 0): 0.0}
-    table = Crossing(1, np.arange(2), np.arange(60) % 2, (2, 2), 0.1)
+    table = CrossingMeasurement(1, np.arange(2), np.arange(60) % 2, (2, 2), 0.1)
     for seed in range(10):
         generator = np.random.default_rng(seed)
         levels = [generator.poisson(1.0, (5, 60)) * (np.arange(60) < 6) * (2 - np.arange(60) % 2)]
@@ -122,7 +121,7 @@ def test_what_is_counted_below_pulls_above_too() -> None:
             measured[level, k] = np.rint(exact + generator.normal(0, variance**0.5, exact.shape))
         numbers = levels[1].reshape(2, 30, 2).sum(axis=1)
         found = estimate_crossed((TREE, chain), measured, variances, [(table, numbers)]).estimates
-        for i, demands in enumerate((Demands(), Demands((table,)))):
-            counted = top_down(found, demands=demands)[1].reshape(2, 30, 2).sum(axis=1)
+        for i, constraints in enumerate((CountConstraints(), CountConstraints((table,)))):
+            counted = top_down(found, constraints=constraints)[1].reshape(2, 30, 2).sum(axis=1)
             missed[i] += np.abs(counted - numbers).sum()
     assert missed[1] < 0.15 * missed[0]

@@ -7,10 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from dualmandate.publication.consistency.descending import solve_subtree, top_down
-from dualmandate.publication.consistency.estimating import estimate
-from dualmandate.publication.consistency.nesting import Chain, Tree
-from dualmandate.publication.consistency.weighing import Pair
+from dualmandate.publication.consistency.estimates import estimate, pass_down, pass_up
+from dualmandate.publication.consistency.gls_weights import Pair
+from dualmandate.publication.consistency.partitions import PartitionChain, Tree
+from dualmandate.publication.consistency.top_down_rounding import top_down
 
 
 def grown(generator: np.random.Generator, levels: int, most: int) -> tuple[NDArray[np.int64], ...]:
@@ -30,7 +30,11 @@ def added(tree: Tree, table: NDArray[np.int64], level: int) -> NDArray[np.int64]
 
 
 def measured(
-    tree: Tree, chain: Chain, truth: NDArray[np.int64], variances: dict[Pair, float], generator: np.random.Generator
+    tree: Tree,
+    chain: PartitionChain,
+    truth: NDArray[np.int64],
+    variances: dict[Pair, float],
+    generator: np.random.Generator,
 ) -> dict[Pair, NDArray[np.int64]]:
     exact = {pair: chain.sums(added(tree, truth, pair[0]), pair[1]) for pair in variances}
     return {
@@ -46,7 +50,7 @@ def test_every_constraint_holds(seed: int, invariants: tuple[Pair, ...]) -> None
     tree, parents = Tree(grown(generator, 2, 4)), grown(generator, 2, 4)
     zeros = generator.random(parents[-1].size) < 0.3
     zeros[generator.integers(zeros.size)] = False
-    chain = Chain(parents, zeros)
+    chain = PartitionChain(parents, zeros)
     truth = np.where(zeros, 0, generator.poisson(2.0, (tree.sizes[-1], zeros.size)))
     pairs = [(level, k) for level in range(3) for k in range(3)]
     variances = {pair: 0.0 if pair in invariants else 2.0 ** (pair[0] + pair[1]) for pair in pairs}
@@ -63,7 +67,7 @@ def test_every_constraint_holds(seed: int, invariants: tuple[Pair, ...]) -> None
 
 def test_without_noise_the_truth_comes_back() -> None:
     generator = np.random.default_rng(5)
-    tree, chain = Tree(grown(generator, 3, 5)), Chain(grown(generator, 2, 5))
+    tree, chain = Tree(grown(generator, 3, 5)), PartitionChain(grown(generator, 2, 5))
     truth = generator.poisson(0.7, (tree.sizes[-1], chain.sizes[-1]))
     variances = {(level, k): 1e-6 * 2.0**level for level in range(4) for k in range(3)}
     tables = top_down(estimate(tree, chain, measured(tree, chain, truth, variances, generator), variances))
@@ -72,7 +76,10 @@ def test_without_noise_the_truth_comes_back() -> None:
 
 def test_a_subtree_alone_gives_the_same_bytes() -> None:
     generator = np.random.default_rng(8)
-    tree, chain = Tree(grown(generator, 3, 6)), Chain((np.zeros(3, dtype=np.int64), np.repeat(np.arange(3), 4)))
+    tree, chain = (
+        Tree(grown(generator, 3, 6)),
+        PartitionChain((np.zeros(3, dtype=np.int64), np.repeat(np.arange(3), 4))),
+    )
     truth = generator.poisson(1.5, (tree.sizes[-1], chain.sizes[-1]))
     variances = {(level, k): 3.0 * 2.0**level + k for level in range(4) for k in range(3)}
     values = measured(tree, chain, truth, variances, generator)
@@ -84,14 +91,17 @@ def test_a_subtree_alone_gives_the_same_bytes() -> None:
         rows = [slice(each.start, each.stop) for each in nodes]
         own = {(level - 1, k): each[rows[level - 1]] for (level, k), each in values.items() if level}
         told = whole.state(1).only(node)
-        alone = solve_subtree(subtree, whole.risen.weights.below(1), own, told=told, root=tables[1][node])
-        for level, table in enumerate(alone):
+        alone = pass_down(pass_up(subtree, whole.upward.weights.below(1), own), told)
+        for level, table in enumerate(top_down(alone, tables[1][node])):
             assert table.tobytes() == tables[level + 1][nodes[level].start : nodes[level].stop].tobytes()
 
 
 def test_whole_tables_are_nearer_to_the_truth_than_measurements() -> None:
     generator = np.random.default_rng(11)
-    tree, chain = Tree(grown(generator, 3, 8)), Chain((np.zeros(2, dtype=np.int64), np.repeat(np.arange(2), 10)))
+    tree, chain = (
+        Tree(grown(generator, 3, 8)),
+        PartitionChain((np.zeros(2, dtype=np.int64), np.repeat(np.arange(2), 10))),
+    )
     truth = generator.poisson(0.5, (tree.sizes[-1], chain.sizes[-1]))
     variances = {(level, k): 9.0 for level in range(4) for k in range(3)}
     values = measured(tree, chain, truth, variances, generator)
@@ -101,7 +111,7 @@ def test_whole_tables_are_nearer_to_the_truth_than_measurements() -> None:
 
 
 def test_large_counts_are_kept() -> None:
-    tree, chain = Tree((np.zeros(2, dtype=np.int64),)), Chain((np.zeros(2, dtype=np.int64),))
+    tree, chain = Tree((np.zeros(2, dtype=np.int64),)), PartitionChain((np.zeros(2, dtype=np.int64),))
     truth = np.array([[2**33, 5], [7, 2**34]])
     variances = {(level, k): 1e-6 for level in range(2) for k in range(2)}
     tables = top_down(

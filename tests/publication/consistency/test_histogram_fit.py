@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dualmandate.errors import InvalidRequest
 from dualmandate.population import Domain
-from dualmandate.publication.consistency.fitting import Atoms, _rounded, consistent_histogram
+from dualmandate.publication.consistency.histogram_fit import Atoms, _rounded, consistent_histogram
 from dualmandate.workload import Table, Workload, groups, identity, kron, marginals, prefix, stack, total
 
 SHAPE = (5, 4, 3, 2)  # schooling, occupation, race, sex: a small Adult

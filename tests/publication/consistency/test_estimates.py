@@ -9,9 +9,9 @@ import pytest
 from numpy.typing import NDArray
 
 from dualmandate.errors import InvalidInvariant, InvalidRequest
-from dualmandate.publication.consistency.estimating import State, estimate, rise, settle
-from dualmandate.publication.consistency.nesting import Chain, Tree
-from dualmandate.publication.consistency.weighing import Pair, Weights
+from dualmandate.publication.consistency.estimates import Innovations, estimate, pass_down, pass_up
+from dualmandate.publication.consistency.gls_weights import Pair, Weights
+from dualmandate.publication.consistency.partitions import PartitionChain, Tree
 
 Arrays = dict[Pair, NDArray[np.int64]]
 
@@ -21,9 +21,9 @@ def indices(*numbers: int) -> NDArray[np.int64]:
 
 
 TREE = Tree((indices(0, 0), indices(0, 0, 0, 1, 1)))  # one, two, five
-REGULAR = Chain((indices(0, 0), indices(0, 0, 0, 1, 1, 1)))
-UNLIKE = Chain((indices(0, 0, 0), indices(0, 0, 0, 1, 2, 2)))
-WITH_ZEROS = Chain(REGULAR.parents, zeros=np.array([False, False, True, True, True, False]))
+REGULAR = PartitionChain((indices(0, 0), indices(0, 0, 0, 1, 1, 1)))
+UNLIKE = PartitionChain((indices(0, 0, 0), indices(0, 0, 0, 1, 2, 2)))
+WITH_ZEROS = PartitionChain(REGULAR.parents, zeros=np.array([False, False, True, True, True, False]))
 ALL = [(level, k) for level in range(3) for k in range(3)]
 PRODUCT = {(level, k): (2.0, 5.0, 3.0)[level] * (1.0, 4.0, 2.5)[k] for level, k in ALL}
 FREE = {pair: 1.0 + 3.0 * number % 7.0 for number, pair in enumerate(ALL)}
@@ -37,12 +37,12 @@ def summing(parents: tuple[NDArray[np.int64], ...], level: int) -> NDArray[np.fl
     return matrix
 
 
-def queries(tree: Tree, chain: Chain, pair: Pair) -> NDArray[np.float64]:
+def queries(tree: Tree, chain: PartitionChain, pair: Pair) -> NDArray[np.float64]:
     return np.asarray(np.kron(summing(tree.parents, pair[0]), summing(chain.parents, pair[1])), dtype=np.float64)
 
 
 def generalized_least_squares(
-    tree: Tree, chain: Chain, measured: Mapping[Pair, NDArray[np.int64]], variances: Mapping[Pair, float]
+    tree: Tree, chain: PartitionChain, measured: Mapping[Pair, NDArray[np.int64]], variances: Mapping[Pair, float]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Estimate and covariance of all cells of all leaves, exact numbers as linear equations (bordered system)."""
     cells = tree.sizes[-1] * chain.sizes[-1]
@@ -67,7 +67,7 @@ def generalized_least_squares(
 
 
 def measure(
-    tree: Tree, chain: Chain, variances: Mapping[Pair, float], seed: int = 1
+    tree: Tree, chain: PartitionChain, variances: Mapping[Pair, float], seed: int = 1
 ) -> tuple[NDArray[np.int64], Arrays]:
     generator = np.random.default_rng(seed)
     truth = generator.poisson(4.0, (tree.sizes[-1], chain.sizes[-1])).astype(np.int64)
@@ -84,7 +84,7 @@ def only(variances: Mapping[Pair, float], *pairs: Pair) -> dict[Pair, float]:
     return {pair: variances[pair] for pair in pairs}
 
 
-DESIGNS: dict[str, tuple[Chain, dict[Pair, float]]] = {
+DESIGNS: dict[str, tuple[PartitionChain, dict[Pair, float]]] = {
     "alike parts, any variances": (REGULAR, FREE),
     "unlike parts, a product of variances": (UNLIKE, PRODUCT),
     "structural zeros": (WITH_ZEROS, PRODUCT),
@@ -132,14 +132,16 @@ def test_a_partition_in_subtrees_gives_the_same_bytes() -> None:
         subtree, nodes = TREE.subtree(1, node)
         rows = [slice(each.start, each.stop) for each in nodes]
         own = {(level - 1, k): measured[level, k][rows[level - 1]] for level, k in ALL if level}
-        parts.append(rise(subtree, weights.below(1), own))
+        parts.append(pass_up(subtree, weights.below(1), own))
     values = tuple(np.concatenate([part.root.values[k] for part in parts]) for k in range(3))
     spread = tuple(np.concatenate([part.root.variances[k] for part in parts]) for k in range(3))
     above = Tree(TREE.parents[:1])
-    risen = rise(above, weights, {pair: each for pair, each in measured.items() if pair[0] == 0}, State(values, spread))
-    top = settle(risen, risen.root)
+    upward = pass_up(
+        above, weights, {pair: each for pair, each in measured.items() if pair[0] == 0}, Innovations(values, spread)
+    )
+    top = pass_down(upward, upward.root)
     for node, part in enumerate(parts):
-        told = settle(part, top.state(1).only(node))
+        told = pass_down(part, top.state(1).only(node))
         children = TREE.children(1, node)
         for k in range(3):
             assert told.tables(1)[k].tobytes() == whole.tables(2, children)[k].tobytes()
@@ -161,7 +163,7 @@ def test_other_proportions_from_level_to_level_are_unbiased_and_standard_errors_
     variances = FREE | {(0, 0): 0.0}
     truth, measured = measure(TREE, UNLIKE, variances)
     found = estimate(TREE, UNLIKE, measured, variances)
-    assert not found.risen.weights.best
+    assert not found.upward.weights.best
     exact = {
         (level, k): (queries(TREE, UNLIKE, (level, k)) @ truth.reshape(-1)).reshape(TREE.sizes[level], UNLIKE.sizes[k])
         for level, k in ALL

@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualmandate.errors import InvalidDomain
-
-Indices = NDArray[np.int64]
+from dualmandate.population.arrays import Booleans, Integers
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,13 +21,13 @@ class Tree:
     Level 0 is one node. Children of one parent stand side by side, in the order of their parents, as sorted codes do.
     """
 
-    parents: tuple[Indices, ...] = field(repr=False)
+    parents: tuple[Integers, ...] = field(repr=False)
 
     def __post_init__(self) -> None:
         _refuse_unless_nested(self.parents, "a tree")
 
     @classmethod
-    def of(cls, groups: Sequence[Indices]) -> tuple[Self, tuple[Indices, ...]]:
+    def of(cls, groups: Sequence[Integers]) -> tuple[Self, tuple[Integers, ...]]:
         """The tree of nested groups, coarsest first, each with one group number a leaf, and how it orders them.
 
         The second value holds for each level from 1 on which group, and at last which leaf, stands at each place.
@@ -42,7 +41,7 @@ class Tree:
         return (1, *(each.size for each in self.parents))
 
     @cached_property
-    def starts(self) -> tuple[Indices, ...]:
+    def starts(self) -> tuple[Integers, ...]:
         """For each level but the last, where the children of its nodes start, and at last where they end."""
         return _starts(self.parents)
 
@@ -65,15 +64,15 @@ class Tree:
 
 
 @dataclass(frozen=True, eq=False)
-class Chain:
+class PartitionChain:
     """Nested groupings of the cells of a node, coarsest first; the last level are the cells themselves.
 
     `parents[k][h]` is the group of level k that group h of level k + 1 lies in; level 0 is the total. Groups of one
     group stand side by side. `zeros` marks cells that cannot occur: they count 0 everywhere.
     """
 
-    parents: tuple[Indices, ...] = field(repr=False)
-    zeros: NDArray[np.bool_] | None = field(default=None, repr=False)  # shape (cells,)
+    parents: tuple[Integers, ...] = field(repr=False)
+    zeros: Booleans | None = field(default=None, repr=False)  # shape (cells,)
 
     def __post_init__(self) -> None:
         _refuse_unless_nested(self.parents, "a chain")
@@ -85,7 +84,7 @@ class Chain:
             )
 
     @classmethod
-    def of(cls, groups: Sequence[Indices], zeros: NDArray[np.bool_] | None = None) -> tuple[Self, tuple[Indices, ...]]:
+    def of(cls, groups: Sequence[Integers], zeros: Booleans | None = None) -> tuple[Self, tuple[Integers, ...]]:
         """The chain of nested groups, coarsest first, each with one group number a cell, and how it orders them.
 
         The second value holds for each level from 1 on which group, and at last which cell, stands at each place.
@@ -99,7 +98,7 @@ class Chain:
         return (1, *(each.size for each in self.parents))
 
     @cached_property
-    def starts(self) -> tuple[Indices, ...]:
+    def starts(self) -> tuple[Integers, ...]:
         """For each level but the last, where the parts of its groups start, and at last where they end."""
         return _starts(self.parents)
 
@@ -109,21 +108,21 @@ class Chain:
         return len(self.parents)
 
     @cached_property
-    def possible(self) -> tuple[NDArray[np.bool_], ...]:
+    def possible(self) -> tuple[Booleans, ...]:
         """Which groups of each level hold a cell that can occur; [k], shape (groups,)."""
         found = [np.ones(self.sizes[-1], dtype=np.bool_) if self.zeros is None else ~self.zeros]
         for starts in reversed(self.starts):
             found.insert(0, np.logical_or.reduceat(found[0], starts[:-1]))
         return tuple(found)
 
-    def ancestors(self, level: int) -> Indices:
+    def ancestors(self, level: int) -> Integers:
         """The group of a level that each cell lies in; shape (cells,)."""
         labels = np.arange(self.sizes[level], dtype=np.int64)
         for parents in self.parents[level:]:
             labels = labels[parents]
         return labels
 
-    def sums(self, cells: NDArray[np.generic], level: int) -> NDArray[np.int64]:
+    def sums(self, cells: NDArray[np.generic], level: int) -> Integers:
         """The counts of a level's groups, from those of the cells along the last axis."""
         if level == self.last:
             return np.asarray(cells, dtype=np.int64)
@@ -133,7 +132,7 @@ class Chain:
         return np.asarray(np.add.reduceat(cells, starts[:-1], axis=-1, dtype=np.int64))
 
 
-def _starts(parents: tuple[Indices, ...]) -> tuple[Indices, ...]:
+def _starts(parents: tuple[Integers, ...]) -> tuple[Integers, ...]:
     sizes = (1, *(each.size for each in parents))
     return tuple(
         np.searchsorted(each, np.arange(size + 1)).astype(np.int64)
@@ -141,7 +140,7 @@ def _starts(parents: tuple[Indices, ...]) -> tuple[Indices, ...]:
     )
 
 
-def _nested(groups: Sequence[Indices]) -> tuple[tuple[Indices, ...], tuple[Indices, ...]]:
+def _nested(groups: Sequence[Integers]) -> tuple[tuple[Integers, ...], tuple[Integers, ...]]:
     """Parents of each level and the order of the groups and, at last, of what they group."""
     keys = np.stack([np.zeros_like(groups[0]), *groups]) if len(groups) else np.zeros((1, 0), dtype=np.int64)
     order = np.lexsort((np.arange(keys.shape[1]), *keys[::-1]))
@@ -154,7 +153,7 @@ def _nested(groups: Sequence[Indices]) -> tuple[tuple[Indices, ...], tuple[Indic
     return (*parents, places), (*orders, order)
 
 
-def _refuse_unless_nested(parents: Sequence[Indices], what: str) -> None:
+def _refuse_unless_nested(parents: Sequence[Integers], what: str) -> None:
     size = 1
     for level, each in enumerate(parents):
         steps = np.diff(each)

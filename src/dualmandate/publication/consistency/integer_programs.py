@@ -10,32 +10,32 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dualmandate.errors import NoConsistentTables
+from dualmandate.population.arrays import Floats, Integers
 
-SECONDS = 60.0
-SOLVE_ERROR = 4  # scipy's word for a solver that gave up
+SECONDS = 60.0  # The solver gives up after so long.
+SOLVE_ERROR = 4  # This is scipy's word for a solver that gave up.
 
 
 @dataclass(frozen=True, eq=False)
-class WholeSolution:
+class IntegerSolution:
     """Counts that satisfy every equation exactly, and whether none nearer exists."""
 
-    counts: NDArray[np.int64] = field(repr=False)  # shape (cells,)
+    counts: Integers = field(repr=False)  # shape (cells,)
     distance: float  # Σ weight·|count − target|
     status: Literal["proved optimal", "feasible, not proved optimal"]
 
 
 def integer_program(
-    targets: NDArray[np.float64],
+    targets: Floats,
     equations: Any,
-    totals: NDArray[np.int64],
+    totals: Integers,
     *,
-    weights: NDArray[np.float64] | None = None,
-    most: NDArray[np.int64] | None = None,
+    weights: Floats | None = None,
+    most: Integers | None = None,
     seconds: float = SECONDS,
-) -> WholeSolution:
+) -> IntegerSolution:
     """Non-negative whole numbers with `equations` @ counts = totals, nearest to the targets in weighted absolute terms.
 
     Equations are whole numbers, dense or sparse, and may cross; no count is above `most` where it is given. Nothing is
@@ -70,7 +70,7 @@ def integer_program(
     if np.any(matrix @ counts != totals) or np.any(counts < 0) or np.any(counts > highest):
         raise _none(proved=False, seconds=seconds)
     distance = float((price * np.abs(counts - targets)).sum())
-    return WholeSolution(counts, distance, "proved optimal" if found.status == 0 else "feasible, not proved optimal")
+    return IntegerSolution(counts, distance, "proved optimal" if found.status == 0 else "feasible, not proved optimal")
 
 
 @contextmanager
