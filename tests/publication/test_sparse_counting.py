@@ -31,7 +31,7 @@ from dualmandate.publication import order as ordering
 from dualmandate.publication.act import Asked, publish
 from dualmandate.publication.forms import DirectForm
 from dualmandate.publication.measuring import exact_totals, fingerprint, measure
-from dualmandate.publication.nested import nest_of
+from dualmandate.publication.nested_tables import nested_tables_of
 from dualmandate.publication.order import Group, Order
 from dualmandate.publication.sparse_counting import add_counts, countable
 from dualmandate.workload import Tabulation, Workload, prefix
@@ -139,7 +139,7 @@ def test_a_domain_that_is_never_written_out_may_be_large() -> None:
     assert order.sparse
     found = over(domain, Tabulation.of("places", ("place",)), Tabulation.of("counties", ("county",)))
     found.check()
-    assert nest_of(found) is not None
+    assert nested_tables_of(found) is not None
 
 
 @pytest.mark.parametrize("every_cell", [False, True])

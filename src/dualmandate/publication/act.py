@@ -250,7 +250,7 @@ def _make_on_cluster(work: _Work, entry: Entry, draft: Path) -> str:
             write_measurements(draft, order, found.measurements)
             _reach(work, entry.name, State.MEASURED)
             work.tell("estimating and making the tables consistent on the cluster, writing them")
-            with found.adjusted() as made:
+            with found.post_process() as made:
                 head = ledger.head_of(entry.name)
                 return write_release(draft, order, (), totals=found.totals, entry=entry, head=head, made=made)
 

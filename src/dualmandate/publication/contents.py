@@ -50,7 +50,7 @@ from dualmandate.publication.writing.sdmx import AGENCY
 from dualmandate.publication.writing.sheet import PUBLIC_MODE
 
 if TYPE_CHECKING:
-    from dualmandate.publication.adjusting import Adjusted
+    from dualmandate.publication.post_processing import PostProcessed
 
 PAGE = "index.html"
 FOLDERS = {"sdmx-csv": "sdmx", "sdmx-ml": "sdmx"}  # of forms that are not beside the others
@@ -75,15 +75,16 @@ def write_release(
     totals: Integers | None,
     entry: Entry,
     head: Head,
-    made: Adjusted | None = None,
+    made: PostProcessed | None = None,
 ) -> str:
     """Write everything else, `release.json` last; its SHA-256. Nothing confidential comes this far.
 
     `made` are estimates and whole numbers, where these were not made here.
     """
-    from dualmandate.publication.adjusting import adjusted  # here: its kernels cost more to import than the rest
+    # Here, because its kernels cost more to import than the rest.
+    from dualmandate.publication.post_processing import post_process
 
-    made = adjusted(order, measured=measured, totals=totals) if made is None else made
+    made = post_process(order, measured=measured, totals=totals) if made is None else made
     written = _write_tables(draft, order, chain(made.tables, _exact_tables(order, totals)), entry.reserved_at)
     for name, content in order.files.items():
         _write(draft, name, content)

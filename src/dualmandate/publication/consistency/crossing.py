@@ -47,7 +47,7 @@ from dualmandate.publication.consistency.gls_weights import (
     final_variances,
     upward_variances,
 )
-from dualmandate.publication.consistency.partitions import PartitionChain, Tree
+from dualmandate.publication.consistency.partitions import PartitionChain, Tree, lies_within, renumbered
 from dualmandate.publication.consistency.tree_kernels import count_across, spread_across
 
 NUMBERS_AT_ONCE = 2**20  # At most this many estimates are computed at once.
@@ -145,8 +145,8 @@ class Strata:
         `alone` gives the variances of the nest without the numbers of the crossing tables.
         """
         possible = chain.possible[-1]
-        asked = [_named(chain.ancestors(k)[possible]) for k in range(chain.last + 1)]
-        asked += [_named(crossing.groups[possible]) for crossing in crossings]
+        asked = [renumbered(chain.ancestors(k)[possible]) for k in range(chain.last + 1)]
+        asked += [renumbered(crossing.groups[possible]) for crossing in crossings]
         whole = all(crossing.in_place and np.all(crossing.groups[possible] >= 0) for crossing in crossings)
         groupings = _closed(asked) if whole else None
         if groupings is None:
@@ -158,7 +158,7 @@ class Strata:
         precision = np.zeros((tree.last + 1, len(groupings)))
         for level, labels, variance in measured if alone else (*measured, *own):
             weight = np.inf if variance == 0 else labels.size / (int(labels.max()) + 1) / variance
-            precision[level] += [weight if _within(labels, each) else 0.0 for each in groupings]
+            precision[level] += [weight if lies_within(labels, each) else 0.0 for each in groupings]
         with np.errstate(divide="ignore"):
             weights = Weights(chain, (), (), (), (1 / precision,))
         upward: Levels = upward_variances(tree, weights)[0]
@@ -171,8 +171,8 @@ class Strata:
         rows = self.variances[level] if nodes is None else self.variances[level][nodes.start : nodes.stop]
         own = labels[self.possible]
         part = np.bincount(own, minlength=int(labels.max()) + 1)
-        named = _named(own)
-        coarser = [i for i, each in enumerate(self.groupings) if self.ranks[i] and _within(named, each)]
+        named = renumbered(own)
+        coarser = [i for i, each in enumerate(self.groupings) if self.ranks[i] and lies_within(named, each)]
         of_one = rows[:, coarser] @ np.array([self.ranks[i] for i in coarser], dtype=np.float64) / own.size
         return np.sqrt(of_one)[:, None] * part
 
@@ -181,16 +181,16 @@ class Strata:
 
         Q of a stratum is P of its grouping less Q of all coarser ones; P of a coarser grouping averages the parts.
         """
-        own = _named(labels[self.possible])
+        own = renumbered(labels[self.possible])
         used = labels[self.possible][np.unique(own, return_index=True)[1]]  # the part that each of these is
         firsts = np.unique(own, return_index=True)[1]
-        coarser = [i for i, each in enumerate(self.groupings) if _within(own, each)]
+        coarser = [i for i, each in enumerate(self.groupings) if lies_within(own, each)]
         coarser.sort(key=lambda i: int(self.groupings[i].max()))
         found = dict[int, Floats]()
         for i in coarser:
             alike = self.groupings[i][firsts]
             small = (alike[:, None] == alike[None, :]) / np.bincount(alike)[alike][:, None]
-            above = [found[j] for j in found if _within(self.groupings[i], self.groupings[j])]
+            above = [found[j] for j in found if lies_within(self.groupings[i], self.groupings[j])]
             found[i] = small - sum(above, np.zeros_like(small))
         wide = {i: np.zeros((parts, parts)) for i in found if self.ranks[i]}
         for i, each in wide.items():
@@ -218,12 +218,6 @@ class Strata:
             shares = child_shares(tree, self.upward[here][:, stratum, None], here)
             final = upward[here] + shares * gaps[parents]
         return np.asarray(final)
-
-
-def _named(labels: Integers) -> Integers:
-    """The same parts, numbered in the order of their first cells."""
-    _, firsts, members = np.unique(labels, return_index=True, return_inverse=True)
-    return np.argsort(np.argsort(firsts))[members.reshape(-1)]
 
 
 def _closed(asked: Sequence[Integers]) -> list[Integers] | None:
@@ -254,13 +248,7 @@ def _holding(one: Integers, other: Integers) -> Integers:
 
     sizes = int(one.max()) + 1, int(other.max()) + 1
     joined = coo_array((np.ones(one.size), (one, other + sizes[0])), shape=(sum(sizes), sum(sizes)))
-    return _named(connected_components(joined, directed=False)[1][one].astype(np.int64))
-
-
-def _within(fine: Integers, coarse: Integers) -> bool:
-    """Whether each part of the finer grouping lies in one part of the coarser."""
-    firsts = np.unique(fine, return_index=True)[1]
-    return bool(np.array_equal(coarse[firsts][fine], coarse))
+    return renumbered(connected_components(joined, directed=False)[1][one].astype(np.int64))
 
 
 def _ranks(groupings: Sequence[Integers]) -> list[int]:
@@ -268,7 +256,7 @@ def _ranks(groupings: Sequence[Integers]) -> list[int]:
     parts = [int(each.max()) + 1 for each in groupings]
     ranks = [0] * len(parts)
     for i in np.argsort(parts, kind="stable"):
-        below = [j for j in range(len(parts)) if j != i and _within(groupings[i], groupings[j])]
+        below = [j for j in range(len(parts)) if j != i and lies_within(groupings[i], groupings[j])]
         ranks[i] = parts[i] - sum(ranks[j] for j in below)
     return ranks
 

@@ -169,3 +169,16 @@ def _refuse_unless_nested(parents: Sequence[Integers], what: str) -> None:
         raise InvalidDomain(
             f"{what} of one level", why="there is nothing to make consistent", instead="name a second level"
         )
+
+
+def renumbered(labels: Integers) -> Integers:
+    """The same parts, numbered from 0 in the order of their first members."""
+    _, firsts, members = np.unique(labels, return_index=True, return_inverse=True)
+    return np.argsort(np.argsort(firsts))[members.reshape(-1)]
+
+
+def lies_within(fine: Integers, coarse: Integers) -> bool:
+    """Whether each part of the finer partition, numbered from 0, lies in one part of the coarser."""
+    own = np.zeros(int(fine.max()) + 1, dtype=np.int64)
+    own[fine] = coarse
+    return bool(np.array_equal(own[fine], coarse))

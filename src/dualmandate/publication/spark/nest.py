@@ -22,14 +22,17 @@ from numpy.typing import NDArray
 from dualmandate.errors import CannotWrite
 from dualmandate.population import Confidential
 from dualmandate.population.arrays import Integers
-from dualmandate.publication.adjusting import NESTED, Adjusted, nest_effects, too_long
 from dualmandate.publication.consistency.gls_weights import Weights
-from dualmandate.publication.crossed_nest import all_variances
-from dualmandate.publication.crossed_places import nest_together
 from dualmandate.publication.measurements import Measurements, PublishedTable
 from dualmandate.publication.measuring import labeled, noise_key
-from dualmandate.publication.nested import Nest, Place, published_place
+from dualmandate.publication.nested_tables import (
+    NestedTable,
+    NestedTables,
+    all_variances,
+    nest_together,
+)
 from dualmandate.publication.order import Group, Order
+from dualmandate.publication.post_processing import NESTED, PostProcessed, nest_effects, published_place, too_long
 from dualmandate.publication.spark.consistency import BYTES_AT_ONCE, LEAVES, Cut, Placed, in_subtrees
 from dualmandate.publication.spark.engine import Kernel, measured
 from dualmandate.publication.spark.histogram import ClusterHistogram
@@ -56,7 +59,7 @@ class Division:
     """How the tables of an order are divided over a cluster: into the subtrees below one level of the geography."""
 
     order: Order
-    nest: Nest
+    nest: NestedTables
     weights: Weights = field(repr=False)
 
     @cached_property
@@ -88,7 +91,7 @@ class Division:
 def divided(order: Order) -> Division | str:
     """How an order is divided over a cluster, or why it cannot be, in words; the plan decides, never the records."""
     nest = nest_together(order)
-    if not isinstance(nest, Nest):
+    if not isinstance(nest, NestedTables):
         return "the tables do not nest by one geography and one chain of groupings"
     pairs = ((place.level, place.step) for place in nest.places)
     variances = dict(zip(pairs, all_variances(order), strict=True))  # what is exact takes the place of what is measured
@@ -145,7 +148,7 @@ class OnCluster:
         return self.values.totals
 
     @contextmanager
-    def adjusted(self) -> Iterator[Adjusted]:
+    def post_processed(self) -> Iterator[PostProcessed]:
         """Estimates and whole numbers of every table; those of leaves are kept by the workers until they are taken."""
         order, nest, cut = self.division.order, self.division.nest, self.cut
         above = {
@@ -173,11 +176,11 @@ class OnCluster:
 
         try:
             effects = nest_effects(order, nest, self._leaves(below)) if simulated else ()
-            yield Adjusted(tables(), NESTED, together=True, effects=effects)
+            yield PostProcessed(tables(), NESTED, together=True, effects=effects)
         finally:
             below.unpersist()
 
-    def _taken(self, number: int, place: Place, below: DataFrame) -> PublishedTable:
+    def _taken(self, number: int, place: NestedTable, below: DataFrame) -> PublishedTable:
         """One table from all subtrees."""
         size, edges = place.table.query_count, self.cut.edges((place.level, place.step))
         kinds = {"estimates": np.float64, "errors": np.float64, "values": np.int64}
@@ -261,7 +264,7 @@ def _group(order: Order, number: int) -> tuple[Group, int]:
     raise AssertionError
 
 
-def _side_by_side(nest: Nest, place: Place) -> bool:
+def _side_by_side(nest: NestedTables, place: NestedTable) -> bool:
     """Whether the rows of a node follow each other in a table, and nodes are in the order of the tree."""
     leading = int(np.prod(place.table.shape[: nest.axis])) == 1
     return leading and bool(np.array_equal(place.nodes, np.arange(place.nodes.size)))

@@ -7,18 +7,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from tests.publication.test_nested import BLOCKS, COUNTY, NESTED, REPLACED, domain, order_of, released
+from tests.publication.test_nested_tables import BLOCKS, COUNTY, NESTED, REPLACED, domain, order_of, released
 
 from dualmandate.errors import NoConsistentTables
 from dualmandate.population import Attribute, Domain, Grouping, Hierarchy, Protection, StructuralZero
-from dualmandate.publication import adjusting, crossed_nest, crossed_places
-from dualmandate.publication.adjusting import adjusted
-from dualmandate.publication.crossed_nest import consistent_crossed_nest
-from dualmandate.publication.crossed_places import crossed_nest_of
+from dualmandate.publication import nested_tables, post_processing
 from dualmandate.publication.measurements import Measurements, PublishedTable
 from dualmandate.publication.nest_form import NestForm
-from dualmandate.publication.nested import nest_of
+from dualmandate.publication.nested_tables import nested_tables_of, partly_nested_tables_of
 from dualmandate.publication.order import Order
+from dualmandate.publication.post_processing import consistent_crossed_nest, post_process
 from dualmandate.workload import Tabulation
 
 JOBS = Tabulation.of("jobs by county", ("county", "job"))
@@ -41,7 +39,7 @@ def measured_of(
 
 
 def settled(order: Order, counts: NDArray[np.int64], generator: np.random.Generator) -> list[PublishedTable]:
-    crossed = crossed_nest_of(order)
+    crossed = partly_nested_tables_of(order)
     assert crossed is not None
     measured, totals = measured_of(order, counts, generator)
     return list(consistent_crossed_nest(order, crossed, measured=measured, totals=totals).tables)
@@ -65,7 +63,7 @@ def all_add_up(order: Order, tables: list[PublishedTable], counts: NDArray[np.in
 @pytest.mark.parametrize("across", [(JOBS,), (ADULTS,), (PARTS,), (TWICE,), (JOBS, ADULTS, TWICE)])
 def test_tables_that_cross_add_up_with_the_rest(across: tuple[Tabulation, ...], protection: Protection) -> None:
     order = order_of((*CHAIN, *across), protection)
-    assert nest_of(order) is None
+    assert nested_tables_of(order) is None
     counts = np.random.default_rng(1).poisson(2.0, order.domain.shape).astype(np.int64)
     all_add_up(order, settled(order, counts, np.random.default_rng(3)), counts)
 
@@ -89,7 +87,7 @@ def test_standard_errors_are_those_of_simulated_estimates(protection: Protection
 def test_a_crossing_table_is_nearer_with_its_own_numbers_than_without() -> None:
     """Estimates, and whole numbers: what the table says is not thrown away, and not only carried by estimates."""
     order, alone = order_of(ASKED, REPLACED), order_of(CHAIN, REPLACED)
-    nest = nest_of(alone)
+    nest = nested_tables_of(alone)
     assert nest is not None
     counts = np.random.default_rng(1).poisson(3.0, order.domain.shape).astype(np.int64)
     truth, errors = order.groups[-1].form.count(counts), np.zeros((3, 2))
@@ -119,7 +117,7 @@ def test_the_weights_of_crossed_estimates_are_those_of_their_measurements(
 
 def linear(order: Order, counts: NDArray[np.int64]) -> None:
     """Sums of estimates move with the noise by the weights that intervals rest on; errors are at least theirs."""
-    crossed = crossed_nest_of(order)
+    crossed = partly_nested_tables_of(order)
     assert crossed is not None
     form = NestForm(order, crossed)
     spread = np.array([noise.distribution().variance for noise in form.all_noises])[form.kinds()]
@@ -183,7 +181,7 @@ def test_tables_in_another_order_than_the_nest_are_read_in_theirs() -> None:
     by_job = [Tabulation.of(f"jobs by {area}", (area, "job")) for area in ("county", "block")]
     asked = (*by_job, *NESTED[2:4], Tabulation.of("ages by block", ("block", "age")))
     order = order_of(asked, Protection(), over)
-    crossed = crossed_nest_of(order)
+    crossed = partly_nested_tables_of(order)
     assert crossed is not None
     assert [each.table.name for each in crossed.across] == ["ages by block"]
     assert crossed.across[0].in_place
@@ -223,7 +221,7 @@ def test_releases_say_what_crosses_and_how_good_estimates_are() -> None:
 
     def words(order: Order) -> tuple[str, bool, int]:
         measured, totals = measured_of(order, counts, np.random.default_rng(1))
-        made = adjusted(order, measured=measured, totals=totals)
+        made = post_process(order, measured=measured, totals=totals)
         return made.words, made.together, len({effect.table for effect in made.effects})
 
     orthogonal, together, simulated = words(order_of(ASKED, Protection()))
@@ -245,13 +243,13 @@ def test_bounds_that_contradict_exact_totals_are_reported(monkeypatch: pytest.Mo
     def refusing(*_: object, **__: object) -> None:
         raise NoConsistentTables("none", why="no room is left", instead="state one population")
 
-    monkeypatch.setattr(crossed_nest, "top_down", refusing)
-    small = adjusted(order, measured=measured, totals=totals)
-    assert small.words == adjusting.FITTED
-    monkeypatch.setattr(adjusting, "LARGEST_FITTED", 1)
-    large = adjusted(order, measured=measured, totals=totals)
+    monkeypatch.setattr(post_processing, "top_down", refusing)
+    small = post_process(order, measured=measured, totals=totals)
+    assert small.words == post_processing.FITTED
+    monkeypatch.setattr(post_processing, "LARGEST_FITTED", 1)
+    large = post_process(order, measured=measured, totals=totals)
     tables = list(large.tables)
-    assert large.words == adjusting.NOT_FOUND.format(why="no room is left")
+    assert large.words == post_processing.NOT_FOUND.format(why="no room is left")
     assert large.together
     assert [table.values for table in tables] == [None] * len(tables)
     assert all(np.isfinite(table.estimates).all() for table in tables)
@@ -265,13 +263,13 @@ def test_bounds_that_contradict_exact_totals_are_reported(monkeypatch: pytest.Mo
     ],
 )
 def test_what_is_weighed_is_left_to_one_histogram(table: Tabulation) -> None:
-    assert crossed_nest_of(order_of((*CHAIN, table), Protection())) is None
+    assert partly_nested_tables_of(order_of((*CHAIN, table), Protection())) is None
 
 
 def test_without_measured_cells_a_small_domain_is_left_to_one_histogram(monkeypatch: pytest.MonkeyPatch) -> None:
     order = order_of((NESTED[1], NESTED[2], JOBS), Protection())
-    assert crossed_nest_of(order) is None
-    monkeypatch.setattr(crossed_places, "LARGEST_FITTED", 1)
+    assert partly_nested_tables_of(order) is None
+    monkeypatch.setattr(nested_tables, "LARGEST_FITTED", 1)
     counts = np.random.default_rng(1).poisson(2.0, order.domain.shape).astype(np.int64)
     ages, blocks, jobs = settled(order, counts, np.random.default_rng(1))
     assert ages.values is not None
@@ -312,7 +310,7 @@ def test_random_programs_hold_everything_exactly(data: st.DataObject) -> None:
     for masks in over.all_zero_masks:
         possible[np.ix_(*(masks.get(axis, np.ones(size, dtype=bool)) for axis, size in enumerate(over.shape)))] = False
     counts *= possible
-    crossed = crossed_nest_of(order)
+    crossed = partly_nested_tables_of(order)
     assert crossed is not None
     tables = settled(order, counts, np.random.default_rng(7))
     all_add_up(order, tables, counts)

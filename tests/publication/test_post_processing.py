@@ -10,7 +10,7 @@ from tests.publication.test_act import order_of
 
 from dualmandate.errors import NoConsistentTables
 from dualmandate.population import Confidential, Histogram
-from dualmandate.publication import Tabulated, adjusting, measuring
+from dualmandate.publication import Tabulated, measuring, post_processing
 from dualmandate.publication.measurements import Measurements
 from dualmandate.publication.order import Order
 
@@ -28,7 +28,7 @@ def refusing(*_: object, **__: object) -> None:
 
 def test_the_effect_of_whole_numbers_is_told_by_table_and_size() -> None:
     order, found = measured()
-    made = adjusting.adjusted(order, measured=found, totals=None)
+    made = post_processing.post_process(order, measured=found, totals=None)
     assert {effect.table for effect in made.effects} == {"ages", "ages by sex"}
     assert all(effect.unbiased_error > 0 for effect in made.effects)
     smallest = [effect for effect in made.effects if effect.least == 0]
@@ -37,16 +37,16 @@ def test_the_effect_of_whole_numbers_is_told_by_table_and_size() -> None:
 
 def test_a_simulation_that_fails_leaves_the_whole_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     order, found = measured()
-    monkeypatch.setattr(adjusting, "consistency_effect", refusing)
-    made = adjusting.adjusted(order, measured=found, totals=None)
+    monkeypatch.setattr(post_processing, "consistency_effect", refusing)
+    made = post_processing.post_process(order, measured=found, totals=None)
     assert made.effects == ()
     assert all(table.values is not None for table in made.tables)
 
 
 def test_whole_numbers_that_are_not_found_leave_the_estimates(monkeypatch: pytest.MonkeyPatch) -> None:
     order, found = measured()
-    monkeypatch.setattr(adjusting, "consistent_histogram", refusing)
-    made = adjusting.adjusted(order, measured=found, totals=None)
+    monkeypatch.setattr(post_processing, "consistent_histogram", refusing)
+    made = post_processing.post_process(order, measured=found, totals=None)
     tables = list(made.tables)
     assert [table.values for table in tables] == [None, None]
     assert all(np.isfinite(table.estimates).all() for table in tables)

@@ -20,13 +20,13 @@ from dualmandate.population import (
     Protection,
     StructuralZero,
 )
-from dualmandate.publication.adjusting import adjusted
 from dualmandate.publication.forms import DirectForm
 from dualmandate.publication.measurements import Measurements, PublishedTable
 from dualmandate.publication.measuring import estimated
 from dualmandate.publication.nest_form import NestForm
-from dualmandate.publication.nested import consistent_nest, nest_of
+from dualmandate.publication.nested_tables import nested_tables_of
 from dualmandate.publication.order import Group, Order, known_histogram
+from dualmandate.publication.post_processing import consistent_nest, post_process
 from dualmandate.publication.rules import Rules
 from dualmandate.workload import Tabulation, Workload
 
@@ -71,14 +71,14 @@ def released(order: Order, counts: NDArray[np.int64], seed: int) -> tuple[list[P
         each = Measurements(group.name, group.noises, group.form.kinds().astype(np.int64), values)
         measured.append(each)
         tables += estimated(order, group, each, public)
-    return tables, list(adjusted(order, measured=measured, totals=totals).tables)
+    return tables, list(post_process(order, measured=measured, totals=totals).tables)
 
 
 @pytest.mark.parametrize("protection", [Protection(), REPLACED])
 def test_nested_tables_add_up_hold_what_is_exact_and_err_less(protection: Protection) -> None:
     asked = NESTED if protection is not REPLACED else NESTED[1:]  # the number of all is public there
     order = order_of(asked, protection)
-    assert nest_of(order) is not None
+    assert nested_tables_of(order) is not None
     counts = np.random.default_rng(1).poisson(6.0, order.domain.shape).astype(np.int64)
     squares = np.zeros((2, len(asked)))
     truths = [order.groups[i].form.workload.answers(counts) for i in range(len(asked))]
@@ -128,7 +128,7 @@ def test_cells_that_cannot_occur_stay_empty() -> None:
     ],
 )
 def test_what_does_not_nest_is_said_so(crossing: Tabulation) -> None:
-    assert nest_of(order_of((*NESTED, crossing), Protection())) is None
+    assert nested_tables_of(order_of((*NESTED, crossing), Protection())) is None
 
 
 def test_the_total_alone_nests() -> None:
@@ -142,7 +142,7 @@ def test_the_total_alone_nests() -> None:
 @pytest.mark.parametrize("protection", [Protection(), REPLACED])
 def test_the_weights_of_a_nested_estimate_are_those_of_its_measurements(protection: Protection) -> None:
     order = order_of(NESTED if protection is not REPLACED else NESTED[1:], protection)
-    nest = nest_of(order)
+    nest = nested_tables_of(order)
     assert nest is not None
     form = NestForm(order, nest)
     counts = np.random.default_rng(1).poisson(6.0, order.domain.shape).astype(np.int64)
