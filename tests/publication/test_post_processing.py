@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from tests.publication.test_act import order_of
+from tests.publication.test_publish import order_of
 
 from dualmandate.errors import NoConsistentTables
 from dualmandate.population import Confidential, Histogram

@@ -22,8 +22,8 @@ from dualmandate.ledger.anchors import RELEASE_FILE
 from dualmandate.population import PrivacyLoss
 from dualmandate.program.program import read_program
 from dualmandate.publication import source_file
-from dualmandate.publication.contents import is_complete
 from dualmandate.publication.release import Release
+from dualmandate.publication.release_folder import is_complete
 
 
 def publish_rate(

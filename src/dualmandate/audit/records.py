@@ -11,7 +11,8 @@ from dualmandate.audit.equations import Integers
 from dualmandate.population import Attribute, Confidential, Domain, Protection
 from dualmandate.publication import Rules, Source, source_file
 from dualmandate.publication.tabulated import SparseHistogram
-from dualmandate.publication.tabulating import KEY_BYTES, tabulate
+from dualmandate.publication.tabulating import tabulate
+from dualmandate.publication.tabulation_sql import KEY_BYTES
 
 LABEL = "counts that an audit is judged by"
 PURPOSE = "an audit: what an attack got right"

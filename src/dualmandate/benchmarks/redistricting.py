@@ -38,13 +38,13 @@ from dualmandate.planning.release_spec import order_of_plan
 from dualmandate.planning.released import load_release
 from dualmandate.population import PrivacyLoss, Protection
 from dualmandate.publication import ParquetFile, Rules, tabulate
-from dualmandate.publication.act import Asked, publish
 from dualmandate.publication.consistency.budget_allocation import BudgetAllocation, allocate_budget
 from dualmandate.publication.consistency.estimates import TreeEstimates, estimate
 from dualmandate.publication.consistency.top_down_rounding import Counts, top_down
-from dualmandate.publication.contents import is_complete
 from dualmandate.publication.measurements import Noise
 from dualmandate.publication.order import NUMBER_OF_RECORDS
+from dualmandate.publication.publish import PublicationRequest, publish
+from dualmandate.publication.release_folder import is_complete
 from dualmandate.publication.tree_measuring import Pair, Places, measure_tree
 from dualmandate.report.release_page import release_page
 
@@ -176,7 +176,9 @@ def release(design: Design, persons: Path, folder: Path) -> Path:
     ledger = open_ledger(folder / "ledger.sqlite", make_key(folder / "key"), create=True)
     ledger.open_account(Account(order.account, order.protection.unit, order.loss), by="benchmark")
     ledger.approve(Approval(order.account, plan.digest, plan.charge, order.protection.unit, by="benchmark"))
-    found = publish(order, source, ledger, out=folder / "releases", asked=Asked("benchmark", persons.name))
+    found = publish(
+        order, source, ledger, out=folder / "releases", request=PublicationRequest("benchmark", persons.name)
+    )
     entry = ledger.release(found.name)
     check((entry.state, ledger.spent(order.account)), (State.SETTLED, RHO))
     return found

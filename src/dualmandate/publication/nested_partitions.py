@@ -26,9 +26,14 @@ class NestedPartitions:
     steps: tuple[int, ...]
 
     @property
-    def size(self) -> int:
-        """Groups of the finest partition."""
-        return int(self.finest.max()) + 1
+    def one_level(self) -> tuple[Integers, ...]:
+        """The parents of the finest groups where there is nothing between them and all in one."""
+        return (np.zeros(int(self.finest.max()) + 1, dtype=np.int64),)
+
+    @property
+    def in_order(self) -> tuple[Integers, ...]:
+        """Which finest group stands where, then: each at its own number."""
+        return (np.arange(int(self.finest.max()) + 1, dtype=np.int64),)
 
     @property
     def last(self) -> int:

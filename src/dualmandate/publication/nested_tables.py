@@ -350,12 +350,11 @@ class _Skeleton:
         if order.domain.structural_zeros:
             free = order.domain.possible_cells(without=axis)
             zeros = np.asarray(np.bincount(groups.finest, weights=free) == 0)
-        tree, nodes = Tree(_one_level(areas)), (_in_order(areas),)
-        chain, cells = PartitionChain(_one_level(groups), zeros), (_in_order(groups),)
-        if areas.coarser:
-            tree, nodes = Tree.of(areas.coarser)
+        tree, nodes = Tree.of(areas.coarser) if areas.coarser else (Tree(areas.one_level), areas.in_order)
         if groups.coarser:
             chain, cells = PartitionChain.of(groups.coarser, zeros)
+        else:
+            chain, cells = PartitionChain(groups.one_level, zeros), groups.in_order
         return cls(axis, areas, groups, tree, chain, nodes, cells)
 
     def place(self, table: Table, labels: RowLabels, pair: Pair) -> NestedTable:
@@ -370,16 +369,6 @@ class _Skeleton:
         level = self.areas.step_for(area)
         cells = self.groups.rows(group, self.cells, self.groups.last)
         return CrossingTable(table, self.axis, level, self.areas.rows(area, self.nodes, level), cells)
-
-
-def _one_level(partitions: NestedPartitions) -> tuple[Integers, ...]:
-    """The parents of the finest groups where there is nothing between them and all in one."""
-    return (np.zeros(partitions.size, dtype=np.int64),)
-
-
-def _in_order(partitions: NestedPartitions) -> Integers:
-    """The finest groups as they are numbered."""
-    return np.arange(partitions.size, dtype=np.int64)
 
 
 def _assembled(

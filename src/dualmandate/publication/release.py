@@ -24,7 +24,15 @@ from dualmandate.population.arrays import Floats, Integers
 from dualmandate.population.rational import Written
 from dualmandate.publication.changes import Measured
 from dualmandate.publication.forms import DirectForm, Form, StrategyForm
-from dualmandate.publication.intervals import Interval, Probability, asked_for, interval_of
+from dualmandate.publication.intervals import (
+    Interval,
+    Probability,
+    SimultaneousIntervals,
+    asked_for,
+    interval_of,
+    simultaneous_of,
+    simultaneous_of_cells,
+)
 from dualmandate.publication.loss_distribution import ReleasePrivacy, release_privacy
 from dualmandate.publication.measurements import (
     RELEASE_SCHEMA,
@@ -33,7 +41,6 @@ from dualmandate.publication.measurements import (
     PublishedTable,
 )
 from dualmandate.publication.nest_form import NestForm
-from dualmandate.publication.simultaneous import SimultaneousIntervals, simultaneous_of, simultaneous_of_cells
 from dualmandate.publication.writing import read_measurements, read_table
 from dualmandate.publication.writing.sheet import damaged
 

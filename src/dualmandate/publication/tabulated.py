@@ -44,7 +44,7 @@ class Tabulated:
 
 
 @dataclass(frozen=True, eq=False)
-class Findings:
+class CheckFindings:
     """What a curator's check counted, in records; for the eyes of those inside the wall.
 
     `outside` and `null` count every record by attribute, before any rule; `impossible`, `unidentified` and `excess`

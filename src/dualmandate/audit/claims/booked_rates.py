@@ -29,8 +29,8 @@ from dualmandate.population import Confidential, Currency, Domain, PrivacyLoss, 
 from dualmandate.publication import Rules, Source
 from dualmandate.publication.measurements import Noise
 from dualmandate.publication.measuring import tabulation_key
+from dualmandate.publication.records import check_source
 from dualmandate.publication.rules import check_rules
-from dualmandate.publication.sources import check_source
 from dualmandate.publication.tabulated import SparseHistogram, Tabulated
 from dualmandate.publication.tabulating import tabulate
 

@@ -22,11 +22,12 @@ from dualmandate.ledger.anchors import RELEASE_FILE, found_head
 from dualmandate.ledger.durable import make_folders, sync_folder
 from dualmandate.ledger.releases import STEPS
 from dualmandate.population import Confidential
-from dualmandate.publication.contents import is_complete, write_measurements, write_release
 from dualmandate.publication.measuring import exact_totals, fingerprint, measure, tabulation_key
 from dualmandate.publication.order import Order
+from dualmandate.publication.records import check_source
+from dualmandate.publication.release_folder import is_complete, write_measurements, write_release
 from dualmandate.publication.rules import check_rules
-from dualmandate.publication.sources import Source, check_source
+from dualmandate.publication.sources import Source
 from dualmandate.publication.tabulated import Tabulated
 from dualmandate.publication.tabulating import tabulate
 
@@ -35,7 +36,7 @@ HERE = "The records were tabulated and measured, and the tables made consistent,
 
 
 @dataclass(frozen=True)
-class Asked:
+class PublicationRequest:
     """Who publishes, from which state of the data, for whom and what; `again` spends anew on the same pair."""
 
     by: str
@@ -46,23 +47,29 @@ class Asked:
 
 
 def publish(
-    order: Order, source: Source, ledger: Ledger, *, out: Path, asked: Asked, progress: Told | None = None
+    order: Order,
+    source: Source,
+    ledger: Ledger,
+    *,
+    out: Path,
+    request: PublicationRequest,
+    progress: Told | None = None,
 ) -> Path:
     """Carry an approved order out, once; the folder of the release. Whatever can be refused is refused beforehand."""
     _check(order, source, ledger, out)
-    request = Request(
+    reservation = Request(
         order.account,
         order.plan_digest,
-        asked.snapshot,
+        request.snapshot,
         order.charge,
         order.protection.unit,
-        asked.by,
-        group=asked.group,
-        purpose=asked.purpose,
-        again=asked.again,
+        request.by,
+        group=request.group,
+        purpose=request.purpose,
+        again=request.again,
     )
-    entry = ledger.reserve(request)
-    return _carry_out(_Work(order, source, ledger, out, asked.by, progress or (lambda _: None)), entry)
+    entry = ledger.reserve(reservation)
+    return _carry_out(_Work(order, source, ledger, out, request.by, progress or (lambda _: None)), entry)
 
 
 def resume(
@@ -250,7 +257,7 @@ def _make_on_cluster(work: _Work, entry: Entry, draft: Path) -> str:
             write_measurements(draft, order, found.measurements)
             _reach(work, entry.name, State.MEASURED)
             work.tell("estimating and making the tables consistent on the cluster, writing them")
-            with found.post_process() as made:
+            with found.post_processed() as made:
                 head = ledger.head_of(entry.name)
                 return write_release(draft, order, (), totals=found.totals, entry=entry, head=head, made=made)
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from dualmandate.population import Confidential, Domain, Protection
-from dualmandate.publication.rules import AttributeRule, Rule, Rules
-from dualmandate.publication.tabulated import Findings
+from dualmandate.publication.rules import AttributeRule, Rules, ValueRule
+from dualmandate.publication.tabulated import CheckFindings
 
 WARNING = "CONFIDENTIAL: these counts say as much as the records. They stay inside: no log, no mail, no copy."
 NOTHING_DONE = "Nothing was published, nothing was spent, nothing was written."
@@ -15,7 +15,7 @@ NOTHING_DONE = "Nothing was published, nothing was spent, nothing was written."
 
 def refusing(rules: Rules, names: Sequence[str], domain: Domain) -> Rules:
     """The rules of a check that reports any value of these attributes that is outside or not there."""
-    stated = {name: AttributeRule(Rule.REFUSE, Rule.REFUSE) for name in names}
+    stated = {name: AttributeRule(ValueRule.REFUSE, ValueRule.REFUSE) for name in names}
     for name in stated:
         domain.axis(name)
     return replace(rules, attributes={**rules.attributes, **stated})
@@ -29,7 +29,7 @@ class CheckReport:
     rules: Rules
     domain: Domain
     protection: Protection
-    findings: Findings = field(repr=False)
+    findings: CheckFindings = field(repr=False)
 
     def words(self) -> str:
         """Counts only; no value of a record is in them."""
@@ -79,7 +79,7 @@ class CheckReport:
 
 
 def report_for_curator(
-    box: Confidential[Findings], source: str, *, rules: Rules, domain: Domain, protection: Protection
+    box: Confidential[CheckFindings], source: str, *, rules: Rules, domain: Domain, protection: Protection
 ) -> CheckReport:
     """Open the findings of a check for the curator who asked for it."""
     return CheckReport(source, rules, domain, protection, box.open_for("the curator's own eyes"))

@@ -1,4 +1,4 @@
-"""At most so many records of a unit: which ones, by a keyed hash within the unit."""
+"""Clipping what a unit contributes: at most so many of its records, which ones by a keyed hash within the unit."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import duckdb
 
-ROWS_AT_A_TIME = 500_000  # of units with too many records, while theirs are put in order
-BLOCK_BYTES = 64  # of SHA-256, to which HMAC pads its key
-LARGEST_LEAST = 10**6  # the engine keeps fewer least values than this by itself; beyond, it sorts
+ROWS_AT_A_TIME = 500_000  # About so many records of units with too many are put in order at once.
+BLOCK_BYTES = 64  # HMAC pads its key to a block of SHA-256.
+LARGEST_LEAST = 10**6  # The engine keeps fewer least values than this by itself; beyond, it sorts.
 
 
 def keep_within_bound(connection: duckdb.DuckDBPyConnection, most: int, *, key: bytes) -> None:

@@ -22,15 +22,16 @@ from dualmandate.mechanism.mechanism import Distribution
 from dualmandate.population.arrays import Floats, Integers
 from dualmandate.publication.measurements import Noise
 
-NOTHING = 1e-12  # of the largest weight of a combination: what is below is a rounding error
-LONGEST_REMEMBERED = 2**12  # different weights of a law whose reach is remembered
-SHOWN = 11  # digits of a weight that are told apart
-FOURIER_ERROR = 1e-11  # of a tail probability, more than the sums of a lattice can be off
-SUM_ERROR = 1e-12  # the same for the sums of a characteristic function, which are seen to be off by 10⁻¹⁴
-BEYOND = 2_000.0  # standard deviations of the rest that one draw of it may reach: more frequencies are too many
-MOST_PRODUCTS, MOST_VALUES = 2**20, 2**16  # of draws that are taken value by value, before and after rare ones are left
-RARE = 1e-15  # probability of a value that is left out, and counted as missed
-BLUR_SHARE = 0.002  # of the tail probability that the added noise may cost
+NOTHING = 1e-12  # A weight below so much of the largest is a rounding error.
+LONGEST_REMEMBERED = 2**12  # The reach of a law with at most so many different weights is remembered.
+SHOWN = 11  # Weights are told apart by so many digits.
+FOURIER_ERROR = 1e-11  # The sums of a lattice are off by less than this in a tail probability.
+SUM_ERROR = 1e-12  # The same for the sums of a characteristic function, which are seen to be off by 10⁻¹⁴.
+BEYOND = 2_000.0  # One draw of the rest may reach so many of its standard deviations: more frequencies are too many.
+# Draws are taken value by value as long as there are at most so many products, and values after rare ones are left.
+MOST_PRODUCTS, MOST_VALUES = 2**20, 2**16
+RARE = 1e-15  # A value with at most this probability is left out, and counted as missed.
+BLUR_SHARE = 0.002  # The added noise may cost this share of the tail probability.
 
 Draws = tuple[Noise, tuple[float, ...], tuple[int, ...]]
 
@@ -55,7 +56,7 @@ def reach_of_rows(weights: Floats, kinds: Integers, noises: Sequence[Noise], tai
     """How far Σ w·X goes; worked out once for numbers whose errors have the same law, as those of a table often do."""
     draws = _draws(weights, kinds, noises)
     if sum(len(distinct) for _, distinct, _ in draws) > LONGEST_REMEMBERED:
-        return reach_of(_combination(draws), tail)
+        return reach_of(error_of(weights, kinds, noises), tail)
     return _known_reach(draws, tail)
 
 

@@ -30,11 +30,12 @@ from dualmandate.ledger import Account, Approval, Ledger, State, durable, make_k
 from dualmandate.mechanism import optimize_strategy
 from dualmandate.mechanism.noise import LaplaceSampler, NoiseKey, subkey
 from dualmandate.population import Attribute, Currency, Domain, Invariant, Neighbors, PrivacyLoss, Protection
-from dualmandate.publication import AttributeRule, CsvFile, Rule, Rules, act, measuring
-from dualmandate.publication.act import Asked, publish, resume
-from dualmandate.publication.contents import is_complete
+from dualmandate.publication import AttributeRule, CsvFile, Rules, ValueRule, measuring
+from dualmandate.publication import publish as publishing
 from dualmandate.publication.forms import DirectForm, StrategyForm
 from dualmandate.publication.order import Group, Order
+from dualmandate.publication.publish import PublicationRequest, publish, resume
+from dualmandate.publication.release_folder import is_complete
 from dualmandate.publication.writing import Csv, Parquet, read_measurements, read_table
 from dualmandate.workload import Tabulation, Workload
 
@@ -44,7 +45,7 @@ PLAIN = Protection()
 FIXED = Protection(neighbors=Neighbors.REPLACE_ONE, invariants=(Invariant("by sex", ("sex",)),))
 DOMAIN = Domain((Attribute("age", ("young", "adult", "old")), Attribute("sex", ("f", "m"))))
 RECORDS = [("young", "f")] * 40 + [("adult", "m")] * 55 + [("old", "f")] * 3 + [("adult", "f")] * 31
-ASKED = Asked("Ann", "people.csv")
+ASKED = PublicationRequest("Ann", "people.csv")
 TABLES = (Tabulation.of("ages", ("age",)), Tabulation.of("ages by sex", ("age", "sex")))
 
 
@@ -56,7 +57,7 @@ def order_of(protection: Protection = PLAIN, *, kind: str = "strategy", currency
         form = StrategyForm(optimize_strategy(workload, noise, protection=protection).exact, protection)
     else:
         form = DirectForm(workload, protection, currency, every_cell=kind == "cells")
-    never = AttributeRule(Rule.DROP, Rule.DROP)
+    never = AttributeRule(ValueRule.DROP, ValueRule.DROP)
     rules = Rules({"age": never, "sex": never}, dropping_is_public=protection is FIXED)
     return Order(
         PLAN,
@@ -122,7 +123,7 @@ def test_a_release_holds_what_it_says_and_costs_its_loss(
 ) -> None:
     order = order_of(protection, kind=kind, currency=currency)
     ledger = books(order)
-    folder = publish(order, source, ledger, out=tmp_path / "out", asked=ASKED)
+    folder = publish(order, source, ledger, out=tmp_path / "out", request=ASKED)
     entry = ledger.release(folder.name)
     assert (entry.state, entry.secret_destroyed) == (State.SETTLED, True)
     assert ledger.spent("people") == LOSS
@@ -161,7 +162,7 @@ def test_the_noise_is_that_of_the_law(source: CsvFile, books: Books, tmp_path: P
     many = replaced(order, {"account": "many"})
     ledger.approve(Approval("many", PLAN, order.loss, "person", by="Ben"))
     for run in range(40):
-        folder = publish(many, source, ledger, out=tmp_path / "out", asked=Asked("Ann", f"run {run}"))
+        folder = publish(many, source, ledger, out=tmp_path / "out", request=PublicationRequest("Ann", f"run {run}"))
         draws.append(read_measurements(folder / "measurements" / "all.parquet").values - truth)
     noise = np.stack(draws)
     expected = order.groups[0].noises[0].distribution().variance
@@ -180,8 +181,8 @@ def test_a_release_that_fails_at_any_step_becomes_what_it_would_have_been(
 ) -> None:
     order = order_of()
     ledger = books(order)
-    whole, secrets = act.__dict__[step], []
-    keep: Callable[..., str] = act.__dict__["fingerprint"]
+    whole, secrets = publishing.__dict__[step], []
+    keep: Callable[..., str] = publishing.__dict__["fingerprint"]
 
     def broken(*given: object, **named: object) -> object:
         if after:
@@ -195,16 +196,16 @@ def test_a_release_that_fails_at_any_step_becomes_what_it_would_have_been(
         return mac
 
     with monkeypatch.context() as patched:
-        patched.setattr(act, step, broken)
+        patched.setattr(publishing, step, broken)
         with pytest.raises(RuntimeError):
-            publish(order, source, ledger, out=tmp_path / "out", asked=ASKED)
+            publish(order, source, ledger, out=tmp_path / "out", request=ASKED)
     [entry] = ledger.releases()
     assert entry.state.is_active
     assert ledger.spent("people") == LOSS
     with pytest.raises(ReleaseConflict, match="exists already"):
-        publish(order, source, ledger, out=tmp_path / "out", asked=ASKED)
+        publish(order, source, ledger, out=tmp_path / "out", request=ASKED)
     with monkeypatch.context() as patched:
-        patched.setattr(act, "fingerprint", seen)
+        patched.setattr(publishing, "fingerprint", seen)
         folder = resume(order, source, ledger, release=entry.name, out=tmp_path / "out", by="Ann")
     finished = ledger.release(entry.name)
     assert (finished.state, finished.fingerprint) == (State.SETTLED, secrets[0])
@@ -221,19 +222,19 @@ def test_making_it_twice_gives_the_same_bytes(
     ledger = books(order)
     with monkeypatch.context() as patched:
         patched.setattr(ledger, "destroy_secret", lambda *_, **__: (_ for _ in ()).throw(RuntimeError))
-        patched.setattr(act, "_put_in_place", lambda draft, final: draft.rename(final))
+        patched.setattr(publishing, "_put_in_place", lambda draft, final: draft.rename(final))
         with pytest.raises(RuntimeError):
-            publish(order, source, ledger, out=tmp_path / "out", asked=ASKED)
+            publish(order, source, ledger, out=tmp_path / "out", request=ASKED)
     [entry] = ledger.releases()
     first = files_of(tmp_path / "out" / entry.name)
     assert entry.state is State.SETTLED
     # The secret still exists: the same order under it, in a ledger that has not got so far, gives the same bytes.
     monkeypatch.setattr(type(entry.state), "is_active", property(lambda _: True))
-    work = act._Work(order, source, ledger, tmp_path / "again", "Ann", lambda _: None)
+    work = publishing._Work(order, source, ledger, tmp_path / "again", "Ann", lambda _: None)
     draft = tmp_path / "draft"
     draft.mkdir()
-    monkeypatch.setattr(act, "_reach", lambda *_: None)
-    assert act._make(work, entry, draft) == entry.written_digest
+    monkeypatch.setattr(publishing, "_reach", lambda *_: None)
+    assert publishing._make(work, entry, draft) == entry.written_digest
     assert files_of(draft) == first
 
 
@@ -243,16 +244,18 @@ def test_other_data_are_refused_and_the_loss_stays_spent(
     order = order_of()
     ledger = books(order)
     with monkeypatch.context() as patched:
-        patched.setattr(act, "measure", lambda *_, **__: (_ for _ in ()).throw(RuntimeError))
+        patched.setattr(publishing, "measure", lambda *_, **__: (_ for _ in ()).throw(RuntimeError))
         with pytest.raises(RuntimeError):
-            publish(order, source, ledger, out=tmp_path / "out", asked=ASKED)
+            publish(order, source, ledger, out=tmp_path / "out", request=ASKED)
     [entry] = ledger.releases()
     Path(source.path).write_text(Path(source.path).read_text() + "old,m\n")
     with pytest.raises(ReleaseConflict, match="begun on other data") as refusal:
         resume(order, source, ledger, release=entry.name, out=tmp_path / "out", by="Ann")
     assert "spent" in refusal.value.instead
     assert ledger.spent("people") == LOSS
-    again = publish(order, source, ledger, out=tmp_path / "out", asked=Asked("Ann", "people.csv", again=True))
+    again = publish(
+        order, source, ledger, out=tmp_path / "out", request=PublicationRequest("Ann", "people.csv", again=True)
+    )
     assert ledger.release(again.name).state is State.SETTLED
     assert ledger.release(entry.name).state is State.ABANDONED
     assert ledger.spent("people") == 2 * LOSS
@@ -268,7 +271,7 @@ def test_what_cannot_be_carried_out_is_refused_before_anything_is_spent(
     heads = ledger.head()
     bad: list[tuple[type[Exception], Order, CsvFile, Path]] = [
         (UnreadableSource, order, CsvFile(tmp_path / "gone.csv"), tmp_path / "out"),
-        (InvalidRule, replaced(order, {"rules": Rules({"age": AttributeRule(Rule.REFUSE)})}), source, tmp_path),
+        (InvalidRule, replaced(order, {"rules": Rules({"age": AttributeRule(ValueRule.REFUSE)})}), source, tmp_path),
         (
             InvalidMechanism,
             replaced(order, {"groups": (Group("all", order.groups[0].form, Fraction(2)),)}),
@@ -279,10 +282,10 @@ def test_what_cannot_be_carried_out_is_refused_before_anything_is_spent(
     ]
     for kind, asked, records, out in bad:
         with pytest.raises(kind):
-            publish(asked, records, ledger, out=out, asked=ASKED)
+            publish(asked, records, ledger, out=out, request=ASKED)
     assert ledger.head() == heads
     with pytest.raises(NotApproved):
-        publish(replaced(order, {"plan_digest": "7f" * 32}), source, ledger, out=tmp_path, asked=ASKED)
+        publish(replaced(order, {"plan_digest": "7f" * 32}), source, ledger, out=tmp_path, request=ASKED)
     assert ledger.spent("people") == 0
 
 
@@ -290,9 +293,9 @@ def test_a_cap_is_kept(source: CsvFile, books: Books, tmp_path: Path) -> None:
     order = order_of()
     ledger = books(order)
     for run in range(2):
-        publish(order, source, ledger, out=tmp_path / "out", asked=Asked("Ann", f"run {run}"))
+        publish(order, source, ledger, out=tmp_path / "out", request=PublicationRequest("Ann", f"run {run}"))
     with pytest.raises(BudgetExceeded):
-        publish(order, source, ledger, out=tmp_path / "out", asked=Asked("Ann", "run 2"))
+        publish(order, source, ledger, out=tmp_path / "out", request=PublicationRequest("Ann", "run 2"))
     assert ledger.spent("people") == 2 * LOSS
 
 
@@ -302,9 +305,9 @@ def test_a_release_belongs_to_its_plan_and_to_one_process(
     order = order_of()
     ledger = books(order)
     with monkeypatch.context() as patched:
-        patched.setattr(act, "tabulate", lambda *_, **__: (_ for _ in ()).throw(RuntimeError))
+        patched.setattr(publishing, "tabulate", lambda *_, **__: (_ for _ in ()).throw(RuntimeError))
         with pytest.raises(RuntimeError):
-            publish(order, source, ledger, out=tmp_path / "out", asked=ASKED)
+            publish(order, source, ledger, out=tmp_path / "out", request=ASKED)
     [entry] = ledger.releases()
     other = replaced(order, {"plan_digest": "7f" * 32})
     with pytest.raises(ReleaseConflict, match="another plan"):
@@ -329,7 +332,7 @@ def test_a_folder_that_was_harmed_after_it_was_written_is_made_again(
     with monkeypatch.context() as patched:
         patched.setattr(ledger, "advance", until_written(ledger))
         with pytest.raises(RuntimeError):
-            publish(order, source, ledger, out=tmp_path / "out", asked=ASKED)
+            publish(order, source, ledger, out=tmp_path / "out", request=ASKED)
     [entry] = ledger.releases()
     folder = tmp_path / "out" / entry.name
     intact = files_of(folder)
@@ -372,7 +375,7 @@ def test_noise_is_never_drawn_twice_at_one_place_nor_before_the_release_is_bound
         return subkey(*given, **named)
 
     monkeypatch.setattr(measuring, "subkey", keyed)
-    publish(order, source, ledger, out=tmp_path / "out", asked=ASKED)
+    publish(order, source, ledger, out=tmp_path / "out", request=ASKED)
     [(fingerprint, _)] = seen
     assert {named["histogram_mac"].hex() for _, named in keys} == {fingerprint}
     assert {digest for (digest,), _ in keys} == {PLAN}
@@ -388,7 +391,7 @@ def test_a_release_that_was_written_and_lost_is_not_written_otherwise(
     with monkeypatch.context() as patched:
         patched.setattr(ledger, "advance", until_written(ledger))
         with pytest.raises(RuntimeError):
-            publish(order, source, ledger, out=tmp_path / "out", asked=ASKED)
+            publish(order, source, ledger, out=tmp_path / "out", request=ASKED)
     [entry] = ledger.releases()
     harmed = tmp_path / "out" / entry.name / "tables" / "ages.csv"
     harmed.write_text("age,value\n")
@@ -409,17 +412,23 @@ def test_a_release_that_is_given_up_while_it_is_made_is_not_put_in_place(
 ) -> None:
     order = order_of()
     ledger = books(order)
-    whole = act.__dict__[step]
+    whole = publishing.__dict__[step]
 
     def overtaken(*given: Any, **named: Any) -> Any:
         with monkeypatch.context() as patched:
-            patched.setattr(act, step, whole)
-            publish(order, source, ledger, out=tmp_path / "other", asked=Asked("Ben", "people.csv", again=True))
+            patched.setattr(publishing, step, whole)
+            publish(
+                order,
+                source,
+                ledger,
+                out=tmp_path / "other",
+                request=PublicationRequest("Ben", "people.csv", again=True),
+            )
         return whole(*given, **named)
 
-    monkeypatch.setattr(act, step, overtaken)
+    monkeypatch.setattr(publishing, step, overtaken)
     with pytest.raises(ReleaseConflict, match="is abandoned"):
-        publish(order, source, ledger, out=tmp_path / "out", asked=ASKED)
+        publish(order, source, ledger, out=tmp_path / "out", request=ASKED)
     assert [path.name for path in (tmp_path / "out").iterdir()] in ([], [".r000003.draft"])
     assert ledger.spent("people") == 2 * LOSS
 
@@ -433,12 +442,12 @@ def test_a_table_cannot_take_the_name_of_an_exact_one(name: str, source: CsvFile
     )
     ledger = books(order)
     with pytest.raises(InvalidWorkload, match=name):
-        publish(order, source, ledger, out=tmp_path / "out", asked=ASKED)
+        publish(order, source, ledger, out=tmp_path / "out", request=ASKED)
     twins = Order(
         **{**vars(order_of()), "groups": tuple(Group("all", order_of().groups[0].form, LOSS / 2) for _ in "ab")}
     )
     with pytest.raises(InvalidWorkload, match="ages"):
-        publish(twins, source, ledger, out=tmp_path / "out", asked=ASKED)
+        publish(twins, source, ledger, out=tmp_path / "out", request=ASKED)
     assert ledger.spent("people") == 0
 
 
@@ -451,7 +460,7 @@ def test_units_that_are_bounded_and_exact_totals_do_not_go_together(
     order = order_of(several, kind="tables")
     ledger = books(order)
     with pytest.raises(InvalidRule, match="published exactly"):
-        publish(order, source, ledger, out=tmp_path / "out", asked=ASKED)
+        publish(order, source, ledger, out=tmp_path / "out", request=ASKED)
     assert ledger.spent("people") == 0
 
 
@@ -466,7 +475,7 @@ def test_crossing_totals_are_charged_for_all_records_that_change_together(
     order = replaced(order_of(crossing, kind="cells"), {"rules": Rules(dropping_is_public=True)})
     assert (order.loss.amount, order.charge.amount) == (LOSS, 2 * LOSS)
     ledger = books(order)
-    folder = publish(order, source, ledger, out=tmp_path / "out", asked=ASKED)
+    folder = publish(order, source, ledger, out=tmp_path / "out", request=ASKED)
     assert ledger.spent("people") == 2 * LOSS
     read = read_table(folder / "tables" / "by-age.parquet", estimates=folder / "estimates" / "by-age.parquet")
     assert (read.columns, read.labels) == (("age",), (("young", "adult", "old"),))
@@ -478,17 +487,17 @@ def test_whoever_writes_a_release_second_and_otherwise_takes_it_away_again(
     order = order_of()
     ledger = books(order)
     other = replaced(order, {"files": {"program/program.toml": b"# another rounding\n"}})
-    put = act.__dict__["_put_in_place"]
+    put = publishing.__dict__["_put_in_place"]
 
     def overtaken(draft: Path, final: Path) -> None:
         with monkeypatch.context() as patched:
-            patched.setattr(act, "_put_in_place", put)
+            patched.setattr(publishing, "_put_in_place", put)
             resume(order, source, ledger, release=final.name, out=tmp_path / "first", by="Ben")
         put(draft, final)
 
-    monkeypatch.setattr(act, "_put_in_place", overtaken)
+    monkeypatch.setattr(publishing, "_put_in_place", overtaken)
     with pytest.raises(ReleaseConflict, match="would now be written differently"):
-        publish(other, source, ledger, out=tmp_path / "second", asked=ASKED)
+        publish(other, source, ledger, out=tmp_path / "second", request=ASKED)
     assert list((tmp_path / "second").iterdir()) == []
     [entry] = ledger.releases()
     assert is_complete(tmp_path / "first" / entry.name, entry.written_digest)
@@ -507,7 +516,7 @@ def test_every_new_folder_above_a_release_is_on_the_disk(
         whole(path)
 
     monkeypatch.setattr(durable, "sync_folder", seen)
-    publish(order, source, books(order), out=tmp_path / "new" / "deep" / "er", asked=ASKED)
+    publish(order, source, books(order), out=tmp_path / "new" / "deep" / "er", request=ASKED)
     assert {tmp_path, tmp_path / "new", tmp_path / "new" / "deep"} <= set(synced)
 
 
