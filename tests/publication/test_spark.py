@@ -42,10 +42,10 @@ from dualmandate.publication import (
 from dualmandate.publication import publish as publishing
 from dualmandate.publication.consistency import PartitionChain, Tree, estimate, top_down
 from dualmandate.publication.release_folder import is_complete
-from dualmandate.publication.spark import engine as spark_engine
-from dualmandate.publication.spark.consistency import LEAVES, Cut, Placed, in_subtrees
-from dualmandate.publication.spark.engine import Kernel, measured, measured_here, noisy_blocks
+from dualmandate.publication.spark import noise_blocks as spark_engine
+from dualmandate.publication.spark.noise_blocks import Kernel, measured, measured_here, noisy_blocks
 from dualmandate.publication.spark.session import check_sealed, gathered
+from dualmandate.publication.spark.subtrees import LEAVES, KernelPlace, SubtreeCut, in_subtrees
 from dualmandate.publication.spark.tabulating import READ, counted_cells
 from dualmandate.publication.tabulation_sql import TabulationSpec
 
@@ -228,8 +228,8 @@ def test_subtrees_give_the_tables_of_the_whole_tree(spark: SparkSession) -> None
     whole = estimate(tree, chain, values, variances)
 
     own = {number: generator.permutation(chain.sizes[pair[1]]) for number, pair in enumerate(pairs)}
-    placed = {number: Placed(pair, own[number]) for number, pair in enumerate(pairs) if pair[0] >= 1}
-    cut = Cut(tree, whole.upward.weights, 1, placed)
+    placed = {number: KernelPlace(pair, own[number]) for number, pair in enumerate(pairs) if pair[0] >= 1}
+    cut = SubtreeCut(tree, whole.upward.weights, 1, placed)
     kernels = [
         Kernel(exact[pair].size, None, edges=None if pair[0] < 1 else cut.edges(pair))
         for number, pair in enumerate(pairs)

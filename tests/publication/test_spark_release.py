@@ -51,9 +51,9 @@ from dualmandate.publication.measuring import fingerprint, fingerprint_of
 from dualmandate.publication.order import Order
 from dualmandate.publication.release_folder import is_complete
 from dualmandate.publication.spark import histogram as spark_histogram
-from dualmandate.publication.spark import nest as spark_nest
-from dualmandate.publication.spark.consistency import Cut, Placed
-from dualmandate.publication.spark.nest import Division, divided, in_file
+from dualmandate.publication.spark import nested_tables as spark_nest
+from dualmandate.publication.spark.nested_tables import SubtreeDivision, divided, in_file
+from dualmandate.publication.spark.subtrees import KernelPlace, SubtreeCut
 from dualmandate.publication.spark.tabulating import as_readable, tabulate_table
 from dualmandate.publication.tabulating import tabulate
 from dualmandate.publication.tabulation_sql import TabulationSpec
@@ -297,7 +297,7 @@ def test_records_that_changed_while_they_were_read_are_refused(towns: Path, monk
 def test_an_order_is_divided_where_its_tables_allow_it(towns: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     order = order_for(towns)
     division = divided(order)
-    assert isinstance(division, Division)
+    assert isinstance(division, SubtreeDivision)
     assert (division.level, "6 subtrees" in division.words) == (1, True)
     assert division.largest_subtree(1) == 2 + 8 + 3 * (2 + 8) + 12 * (2 + 8) + 1  # a county, its tracts, its blocks
     monkeypatch.setattr(spark_nest, "LARGEST_SUBTREE", division.largest_subtree(1) - 1)
@@ -351,7 +351,7 @@ def test_blocks_other_than_those_published_are_refused() -> None:
     tree, chain = Tree((np.zeros(1, dtype=np.int64),)), PartitionChain((np.zeros(2, dtype=np.int64),))
     weights = estimate(tree, chain, {(1, 1): np.ones((1, 2), dtype=np.int64)}, {(1, 1): 1.0}).upward.weights
     values = np.array([3, 4], dtype="<i8").tobytes()
-    cut = Cut(tree, weights, 0, {0: Placed((1, 1), np.array([1, 0]))}, {(0, 0): sha256(values).digest()})
+    cut = SubtreeCut(tree, weights, 0, {0: KernelPlace((1, 1), np.array([1, 0]))}, {(0, 0): sha256(values).digest()})
     block = {"kernel": 0, "block": 0, "values": values}
     assert cut.of_subtree([block])[1, 1].tolist() == [[4, 3]]
     with pytest.raises(ReleaseConflict, match="changed while"):

@@ -222,7 +222,7 @@ def test_the_check_counts_what_does_not_fit(records: list[Record]) -> None:
     assert found.unidentified == possible - sum(tabulated(named, DOMAIN, Protection(), dropping, KEY).values())
     assert found.refused == (("sex",) if found.outside["sex"] else ())
     assert repr(box) == "Confidential('findings of a check')"
-    assert repr(found) == "Findings()"
+    assert repr(found) == "CheckFindings()"
 
 
 def test_units_taken_a_few_at_a_time_keep_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -237,13 +237,18 @@ def _measure_and_write(
 def _make_on_cluster(work: _Work, entry: Entry, draft: Path) -> str:
     """The same on a cluster: in subtrees where the tables nest, else the histogram is brought here."""
     from dualmandate.publication.spark.histogram import counted_on_cluster
-    from dualmandate.publication.spark.nest import NOT_IN_SUBTREES, Division, divided, measured_on_cluster
+    from dualmandate.publication.spark.nested_tables import (
+        NOT_IN_SUBTREES,
+        SubtreeDivision,
+        divided,
+        measured_on_cluster,
+    )
 
     division, ledger = divided(work.order), work.ledger
     secret = ledger.secret(entry.name)
     work.tell("tabulating the records on the cluster")
     with counted_on_cluster(work.order, work.source, key=tabulation_key(secret)) as histogram:
-        if not isinstance(division, Division):
+        if not isinstance(division, SubtreeDivision):
             words = f"{histogram.words}; {NOT_IN_SUBTREES.format(why=division)}"
             return _measure_and_write(work, entry, draft, counted=histogram.tabulated, words=words)
         order = _told(work.order, f"{histogram.words}; {division.words}")

@@ -47,8 +47,8 @@ from dualmandate.publication.writing.sheet import damaged
 if TYPE_CHECKING:
     import pyarrow as pa
 
-FORMS = ("estimates", "parquet", "csv", "sdmx-csv", "sdmx-ml")  # of a table
-MOST_TOGETHER = 2**26  # numbers of query rows that are held, where all rows of a table are needed at once
+FORMS = ("estimates", "parquet", "csv", "sdmx-csv", "sdmx-ml")  # A table is published in these.
+MOST_TOGETHER = 2**26  # At most so many numbers of query rows are held, where all rows of a table are needed at once.
 
 Levels = str | Sequence[str]
 

@@ -53,9 +53,9 @@ if TYPE_CHECKING:
     from dualmandate.publication.post_processing import PostProcessed
 
 PAGE = "index.html"
-FOLDERS = {"sdmx-csv": "sdmx", "sdmx-ml": "sdmx"}  # of forms that are not beside the others
-GLANCED = 8  # numbers of each table that a page may show
-ENOUGH = 2**20  # standard errors, evenly chosen, for a typical one
+FOLDERS = {"sdmx-csv": "sdmx", "sdmx-ml": "sdmx"}  # Forms that are not beside the others lie there.
+GLANCED = 8  # A page may show so many numbers of each table.
+ENOUGH = 2**20  # So many standard errors, evenly chosen, are enough for a typical one.
 SOFTWARE = ("dualmandate", "numpy", "scipy", "numba", "pyarrow", "duckdb", "cryptography", "python-flint")
 
 

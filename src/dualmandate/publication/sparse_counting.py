@@ -11,7 +11,7 @@ from dualmandate.publication.tabulated import SparseHistogram
 from dualmandate.workload import Factor, Identity, Table, Total
 from dualmandate.workload.listed import Groups, Row
 
-NOWHERE = -1  # the row of a level that is not counted
+NOWHERE = -1  # This is the row of a level that is not counted.
 
 
 def single_rows(factor: Factor) -> tuple[Integers, Integers | None] | None:

@@ -26,9 +26,9 @@ from dualmandate.publication.writing import (
     Parquet,
     ReleaseSheet,
     SdmxCsv,
-    columns,
     estimates_sheet,
     file_names,
+    formats,
     measurements_sheet,
     read_measurements,
     read_table,
@@ -135,7 +135,7 @@ class TestParquet:
         assert path.read_bytes() == other.read_bytes()
 
     def test_row_groups_say_which_labels_they_hold(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        for module in (sheets, columns):
+        for module in (sheets, formats):
             monkeypatch.setattr(module, "ROWS_AT_ONCE", 10)
         labels = (tuple(f"{place:02}" for place in range(20)), ("f", "m"))
         [path] = Parquet().write(

@@ -13,7 +13,7 @@ from dualmandate.publication.spark.session import Batches
 from dualmandate.publication.sparse_counting import single_rows
 from dualmandate.workload import Table
 
-PIECES = "occupied long, cells binary, counts binary"  # little-endian 64-bit integers
+PIECES = "occupied long, cells binary, counts binary"  # Binaries are little-endian 64-bit integers.
 
 
 def packed(batches: Batches) -> Batches:

@@ -11,7 +11,7 @@ from dualmandate.population.arrays import Integers
 from dualmandate.publication.measurements import Measurements
 from dualmandate.publication.measuring import counted_rows, noise_key
 from dualmandate.publication.order import Group, Order
-from dualmandate.publication.spark.engine import Kernel, measured_here
+from dualmandate.publication.spark.noise_blocks import Kernel, measured_here
 from dualmandate.publication.spark.session import quiet, running_session
 from dualmandate.publication.tabulated import Tabulated
 

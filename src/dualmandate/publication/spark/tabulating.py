@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
     from pyspark.sql import DataFrame, SparkSession
 
-READ = -1  # in place of a cell: how many records were read
-SEVERAL_FILES = frozenset("*?[]{},\\")  # characters with which a path would name several files to Spark
+READ = -1  # Stands in place of a cell: how many records were read.
+SEVERAL_FILES = frozenset("*?[]{},\\")  # With these characters a path would name several files to Spark.
 Readable = SparkTable | ParquetFile | CsvFile
 
 

@@ -30,9 +30,9 @@ STRUCTURE = ".structure.xml"
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 ROW, MEASURE, UNIT = "ROW", "OBS_VALUE", "UNIT_MEASURE"
 CODE = re.compile(r"[A-Za-z0-9_@$-]+", re.ASCII)
-NOTHING = {"", "na", "nan", "nat", "none", "null"}  # codes that readers of CSV take for no code
-LONGEST = 90  # letters of an identifier; more than a file's name has
-NO_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # letters that XML cannot hold
+NOTHING = {"", "na", "nan", "nat", "none", "null"}  # Readers of CSV take these codes for none.
+LONGEST = 90  # An identifier has at most so many letters, more than a file's name.
+NO_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # XML cannot hold these letters.
 
 
 @dataclass(frozen=True)

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from dualmandate.errors import InvalidRelease
 from dualmandate.publication.measurements import Measurements, PublishedTable
 
-PUBLIC = "public"  # the label of everything that is written here
-PUBLIC_MODE = 0o644  # and who may read it: everyone
+PUBLIC = "public"  # Everything that is written here has this label.
+PUBLIC_MODE = 0o644  # Everyone may read it.
 NUMBERS = {"kind": np.int32, "value": np.int64, "estimate": np.float64, "standard_error": np.float64}
-ROWS_AT_ONCE = 2**20  # of a file that is written piece by piece
+ROWS_AT_ONCE = 2**20  # Files are written in pieces of so many rows.
 
 Numbers = NDArray[Any]
 NO_FACTS: Mapping[str, str] = MappingProxyType({})

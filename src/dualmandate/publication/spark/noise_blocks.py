@@ -21,8 +21,8 @@ from dualmandate.publication.spark.session import Batches, check_sealed, gathere
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-BLOCK_ROWS = 2**18  # drawn at once, before any count of theirs is looked at
-NO_ROW = -1  # opens a block
+BLOCK_ROWS = 2**18  # So many rows are drawn at once, before any count of theirs is looked at.
+NO_ROW = -1  # This row opens a block.
 BLOCKS = "kernel int, block long, first long, values binary"
 
 

@@ -33,17 +33,17 @@ from dualmandate.publication.nested_tables import (
 )
 from dualmandate.publication.order import Group, Order
 from dualmandate.publication.post_processing import NESTED, PostProcessed, nest_effects, published_place, too_long
-from dualmandate.publication.spark.consistency import BYTES_AT_ONCE, LEAVES, Cut, Placed, in_subtrees
-from dualmandate.publication.spark.engine import Kernel, measured
 from dualmandate.publication.spark.histogram import ClusterHistogram
+from dualmandate.publication.spark.noise_blocks import Kernel, measured
 from dualmandate.publication.spark.session import kept, records_at_once, streamed
+from dualmandate.publication.spark.subtrees import BYTES_AT_ONCE, LEAVES, KernelPlace, SubtreeCut, in_subtrees
 from dualmandate.publication.wall import guarded
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-LARGEST_SUBTREE = 2**22  # numbers, where the hierarchy has levels that cut it so
-MOST_IN_SUBTREE = 2**27  # numbers: Spark moves no value of 2 GB
+LARGEST_SUBTREE = 2**22  # A subtree has at most so many numbers, where levels cut the hierarchy so.
+MOST_IN_SUBTREE = 2**27  # And never more: Spark moves no value of 2 GB.
 IN_SUBTREES = (
     "noise was drawn there and the tables were made consistent there, one of {subtrees:,} subtrees of the geography "
     "at a time; the machine that published never held the counts of the leaves."
@@ -55,7 +55,7 @@ NOT_IN_SUBTREES = (
 
 
 @dataclass(frozen=True, eq=False)
-class Division:
+class SubtreeDivision:
     """How the tables of an order are divided over a cluster: into the subtrees below one level of the geography."""
 
     order: Order
@@ -71,16 +71,16 @@ class Division:
 
     def largest_subtree(self, level: int) -> int:
         """Numbers that are measured in the largest subtree of a level."""
-        cut = Cut(self.nest.tree, self.weights, level, {})
+        cut = SubtreeCut(self.nest.tree, self.weights, level, {})
         below = [(place.level, place.step) for place in self.nest.places if place.level >= level]
         return int(np.sum([np.diff(cut.edges(pair)) for pair in below], axis=0).max())
 
     @property
-    def cut(self) -> Cut:
+    def cut(self) -> SubtreeCut:
         """The cut, with every place at or below it as a kernel."""
         places = enumerate(self.nest.places)
-        below = {i: Placed((at.level, at.step), at.groups) for i, at in places if at.level >= self.level}
-        return Cut(self.nest.tree, self.weights, self.level, below)
+        below = {i: KernelPlace((at.level, at.step), at.groups) for i, at in places if at.level >= self.level}
+        return SubtreeCut(self.nest.tree, self.weights, self.level, below)
 
     @property
     def words(self) -> str:
@@ -88,7 +88,7 @@ class Division:
         return IN_SUBTREES.format(subtrees=self.nest.tree.sizes[self.level])
 
 
-def divided(order: Order) -> Division | str:
+def divided(order: Order) -> SubtreeDivision | str:
     """How an order is divided over a cluster, or why it cannot be, in words; the plan decides, never the records."""
     nest = nest_together(order)
     if not isinstance(nest, NestedTables):
@@ -98,7 +98,7 @@ def divided(order: Order) -> Division | str:
     weights = Weights.of(nest.chain, variances, levels=nest.tree.last + 1)
     if not all(_side_by_side(nest, place) for place in nest.places):
         return "the rows of an area do not stand side by side in every table"
-    found = Division(order, nest, weights)
+    found = SubtreeDivision(order, nest, weights)
     if found.largest_subtree(found.level) > MOST_IN_SUBTREE:
         return "the parts of one area are too many to be one piece of work"
     return found
@@ -127,12 +127,12 @@ class _Values:
 
 
 @dataclass(frozen=True, eq=False)
-class OnCluster:
+class ClusterMeasurements:
     """What was measured: in files here, to be written; and in blocks by subtree there, to be made consistent."""
 
-    division: Division
+    division: SubtreeDivision
     values: _Values = field(repr=False)
-    cut: Cut = field(repr=False)
+    cut: SubtreeCut = field(repr=False)
     blocks: DataFrame = field(repr=False)
     folder: Path  # for files without a name
 
@@ -207,8 +207,8 @@ class OnCluster:
 
 @contextmanager
 def measured_on_cluster(
-    division: Division, histogram: ClusterHistogram, secret: Confidential[bytes], *, mac: str, folder: Path
-) -> Iterator[OnCluster]:
+    division: SubtreeDivision, histogram: ClusterHistogram, secret: Confidential[bytes], *, mac: str, folder: Path
+) -> Iterator[ClusterMeasurements]:
     """Every table with its noise, and the exact ones; `mac` is the fingerprint that the ledger has bound it to."""
     nest, cut = division.nest, division.cut
     tables = [place.table for place in nest.places]
@@ -227,8 +227,8 @@ def measured_on_cluster(
 
     blocks = guarded(work, name=histogram.source)
     try:
-        published = Cut(cut.tree, cut.weights, cut.level, cut.kernels, digests)
-        yield OnCluster(division, values, published, blocks, folder)
+        published = SubtreeCut(cut.tree, cut.weights, cut.level, cut.kernels, digests)
+        yield ClusterMeasurements(division, values, published, blocks, folder)
     finally:
         blocks.unpersist()
 
@@ -243,7 +243,9 @@ def in_file(folder: Path, size: int, kind: type) -> NDArray[Any]:
         raise CannotWrite.because(error, folder) from None
 
 
-def _kernel(division: Division, cut: Cut, number: int, secret: Confidential[bytes], *, mac: str) -> Kernel:
+def _kernel(
+    division: SubtreeDivision, cut: SubtreeCut, number: int, secret: Confidential[bytes], *, mac: str
+) -> Kernel:
     """The rows of one place: by subtree, or in runs above the cut."""
     order, place = division.order, division.nest.places[number]
     edges = cut.edges((place.level, place.step)) if number in cut.kernels else None

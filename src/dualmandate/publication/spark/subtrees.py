@@ -29,12 +29,12 @@ Measured = dict[Pair, NDArray[Any]]
 Solve = Callable[[int, Tree, Measured], Iterator[dict[str, Any]]]
 # Of one table in one subtree, row-major: nodes × the table's groups; doubles, and little-endian 64-bit integers.
 TABLES = "kernel int, subtree long, estimates binary, errors binary, values binary"
-LEAVES = -1  # in place of a kernel: the values of all cells of all leaves
-BYTES_AT_ONCE = 2**26  # of blocks in one batch
+LEAVES = -1  # Stands in place of a kernel: the values of all cells of all leaves.
+BYTES_AT_ONCE = 2**26  # One batch holds at most so many bytes of blocks.
 
 
 @dataclass(frozen=True, eq=False)
-class Placed:
+class KernelPlace:
     """What a kernel measured: a level of the whole tree and one of the chain, and its number for each group of that."""
 
     pair: Pair
@@ -42,7 +42,7 @@ class Placed:
 
 
 @dataclass(frozen=True, eq=False)
-class Cut:
+class SubtreeCut:
     """A hierarchy cut below some level: the nodes of that level are the roots of the subtrees.
 
     `kernels` are those that measured the cut's level and what lies below; block n of each holds what lies in subtree n.
@@ -53,7 +53,7 @@ class Cut:
     tree: Tree
     weights: Weights
     level: int
-    kernels: Mapping[int, Placed]
+    kernels: Mapping[int, KernelPlace]
     digests: Mapping[tuple[int, int], bytes] = field(default_factory=dict, repr=False)
 
     def edges(self, pair: Pair) -> tuple[int, ...]:
@@ -99,7 +99,13 @@ def changed_meanwhile() -> ReleaseConflict:
 
 
 def in_subtrees(
-    session: SparkSession, blocks: DataFrame, cut: Cut, *, above: Measured, asked: Sequence[int], leaves: bool = False
+    session: SparkSession,
+    blocks: DataFrame,
+    cut: SubtreeCut,
+    *,
+    above: Measured,
+    asked: Sequence[int],
+    leaves: bool = False,
 ) -> tuple[TreeEstimates, tuple[NDArray[Any], ...], DataFrame]:
     """Estimates and tables of the levels down to the cut, here; and the tables below it (`TABLES`), on the cluster.
 
@@ -131,7 +137,13 @@ def in_subtrees(
 
 
 def _tables(
-    own: TreeEstimates, counts: Sequence[NDArray[Any]], cut: Cut, number: int, asked: Sequence[int], *, leaves: bool
+    own: TreeEstimates,
+    counts: Sequence[NDArray[Any]],
+    cut: SubtreeCut,
+    number: int,
+    asked: Sequence[int],
+    *,
+    leaves: bool,
 ) -> Iterator[dict[str, Any]]:
     """The tables of a subtree, each in the order of its own groups."""
     for kernel in asked:
@@ -159,7 +171,7 @@ def _solved(session: SparkSession, blocks: DataFrame, public: Any, solve: Solve,
     def kernel(batches: Batches) -> Batches:
         import pyarrow
 
-        cut: Cut = public.value
+        cut: SubtreeCut = public.value
         types = {"kernel": pyarrow.int32(), "step": pyarrow.int32()}
         for number, found in _subtrees(batches):
             tree, _ = cut.tree.subtree(cut.level, number)
@@ -185,7 +197,7 @@ def _subtrees(batches: Batches) -> Iterator[tuple[int, list[dict[str, Any]]]]:
         yield rows[0]["block"], rows
 
 
-def _state(rows: Sequence[dict[str, Any]], cut: Cut) -> Innovations:
+def _state(rows: Sequence[dict[str, Any]], cut: SubtreeCut) -> Innovations:
     """What all subtrees told, as the leaves of the tree above."""
     nodes, steps = cut.tree.sizes[cut.level], range(cut.weights.chain.last + 1)
     parts = {(row["step"], row["subtree"]): row for row in rows}
