@@ -40,12 +40,13 @@ from dualmandate.population import PrivacyLoss, Protection
 from dualmandate.publication import ParquetFile, Rules, tabulate
 from dualmandate.publication.consistency.budget_allocation import BudgetAllocation, allocate_budget
 from dualmandate.publication.consistency.estimates import TreeEstimates, estimate
+from dualmandate.publication.consistency.gls_weights import Pair
 from dualmandate.publication.consistency.top_down_rounding import Counts, top_down
 from dualmandate.publication.measurements import Noise
 from dualmandate.publication.order import NUMBER_OF_RECORDS
 from dualmandate.publication.publish import PublicationRequest, publish
 from dualmandate.publication.release_folder import is_complete
-from dualmandate.publication.tree_measuring import Pair, Places, measure_tree
+from dualmandate.publication.tree_measuring import TreePlaces, measure_tree
 from dualmandate.report.release_page import release_page
 
 KEYS = 20
@@ -65,7 +66,7 @@ class Design:
     """What is measured, where, and with which noise."""
 
     blocks: Blocks
-    places: Places
+    places: TreePlaces
     sharing: BudgetAllocation
     noises: dict[Pair, Noise | None]
     variances: dict[Pair, float]
@@ -82,7 +83,7 @@ class Design:
             pair: 0.0 if noise is None else GAUSSIAN.variance(float(1 / (2 * noise.parameter)))
             for pair, noise in noises.items()
         }
-        places = Places(tree, chain, np.arange(tree.sizes[-1]), np.arange(chain.sizes[-1]))
+        places = TreePlaces(tree, chain, np.arange(tree.sizes[-1]), np.arange(chain.sizes[-1]))
         return cls(blocks, places, sharing, noises, variances)
 
 

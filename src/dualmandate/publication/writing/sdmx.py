@@ -44,11 +44,9 @@ class SdmxCsv:
     suffixes: ClassVar[tuple[str, ...]] = (".sdmx.csv", STRUCTURE)
 
     def write(self, sheet: ReleaseSheet, stem: Path) -> tuple[Path, ...]:
-        """Write a sheet durably: its structure, then its data."""
         return _write(self, sheet, stem, form="DATA_SDMX_CSV_2_0_0")
 
     def read(self, path: Path) -> ReleaseSheet:
-        """What a message and the structure beside it hold."""
         return _read(self, path)
 
 
@@ -61,11 +59,9 @@ class SdmxMl:
     suffixes: ClassVar[tuple[str, ...]] = (".sdmx.xml", STRUCTURE)
 
     def write(self, sheet: ReleaseSheet, stem: Path) -> tuple[Path, ...]:
-        """Write a sheet durably: its structure, then its data."""
         return _write(self, sheet, stem, form="DATA_SDMX_ML_3_0")
 
     def read(self, path: Path) -> ReleaseSheet:
-        """What a message and the structure beside it hold."""
         return _read(self, path)
 
 
@@ -89,6 +85,7 @@ def codes_of(levels: Sequence[str]) -> tuple[str, ...]:
 
 
 def _write(writer: SdmxCsv | SdmxMl, sheet: ReleaseSheet, stem: Path, *, form: str) -> tuple[Path, ...]:
+    """The structure, then the data."""
     require_sdmx()
     import pandas as pd
     from pysdmx.io.format import Format
