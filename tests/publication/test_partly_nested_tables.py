@@ -68,6 +68,18 @@ def test_tables_that_cross_add_up_with_the_rest(across: tuple[Tabulation, ...], 
     all_add_up(order, settled(order, counts, np.random.default_rng(3)), counts)
 
 
+@pytest.mark.parametrize("first", [ADULTS, PARTS, Tabulation.of("one county", ("age",), where={"block": ("c2", "c1")})])
+def test_a_table_of_some_only_may_come_first(first: Tabulation) -> None:
+    """What it leaves out and what it counts are parts that another table tells apart: they are still two parts."""
+    order = order_of((first, *CHAIN), Protection())
+    counts = np.random.default_rng(1).poisson(200.0, order.domain.shape).astype(np.int64)
+    tables = settled(order, counts, np.random.default_rng(3))
+    all_add_up(order, tables, counts)
+    for table, group in zip(tables, order.groups, strict=True):
+        errors = np.abs(table.estimates - group.form.workload.answers(counts))
+        assert errors.max() < 5 * table.standard_errors.max()
+
+
 @pytest.mark.parametrize("protection", [Protection(), REPLACED])
 def test_standard_errors_are_those_of_simulated_estimates(protection: Protection) -> None:
     order = order_of(ASKED, protection)
