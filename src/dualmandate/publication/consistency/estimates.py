@@ -1,6 +1,6 @@
 """Best linear unbiased estimates of every table of a tree × chain, with standard errors, at the cost of passes.
 
-Innovations (see `weighing`) rise from the leaves to the root and come down again. Leaves are never held all at once:
+Innovations (see `gls_weights`) rise from the leaves to the root and come down again. Leaves are never held all at once:
 their measurements are read one family at a time, on the way up and once more on the way down.
 """
 

@@ -72,14 +72,14 @@ class SubtreeDivision:
     def largest_subtree(self, level: int) -> int:
         """Numbers that are measured in the largest subtree of a level."""
         cut = SubtreeCut(self.nest.tree, self.weights, level, {})
-        below = [(place.level, place.step) for place in self.nest.places if place.level >= level]
+        below = [place.pair for place in self.nest.places if place.level >= level]
         return int(np.sum([np.diff(cut.edges(pair)) for pair in below], axis=0).max())
 
     @property
     def cut(self) -> SubtreeCut:
         """The cut, with every place at or below it as a kernel."""
         places = enumerate(self.nest.places)
-        below = {i: KernelPlace((at.level, at.step), at.groups) for i, at in places if at.level >= self.level}
+        below = {i: KernelPlace(at.pair, at.groups) for i, at in places if at.level >= self.level}
         return SubtreeCut(self.nest.tree, self.weights, self.level, below)
 
     @property
@@ -93,7 +93,7 @@ def divided(order: Order) -> SubtreeDivision | str:
     nest = nest_together(order)
     if not isinstance(nest, NestedTables):
         return "the tables do not nest by one geography and one chain of groupings"
-    pairs = ((place.level, place.step) for place in nest.places)
+    pairs = (place.pair for place in nest.places)
     variances = dict(zip(pairs, all_variances(order), strict=True))  # what is exact takes the place of what is measured
     weights = Weights.of(nest.chain, variances, levels=nest.tree.last + 1)
     if not all(_side_by_side(nest, place) for place in nest.places):
@@ -152,7 +152,7 @@ class ClusterMeasurements:
         """Estimates and whole numbers of every table; those of leaves are kept by the workers until they are taken."""
         order, nest, cut = self.division.order, self.division.nest, self.cut
         above = {
-            (place.level, place.step): nest.laid(place, values)
+            place.pair: nest.laid(place, values)
             for place, values in zip(nest.places, self.values.places, strict=True)
             if place.level < cut.level
         }
@@ -182,7 +182,7 @@ class ClusterMeasurements:
 
     def _taken(self, number: int, place: NestedTable, below: DataFrame) -> PublishedTable:
         """One table from all subtrees."""
-        size, edges = place.table.query_count, self.cut.edges((place.level, place.step))
+        size, edges = place.table.query_count, self.cut.edges(place.pair)
         kinds = {"estimates": np.float64, "errors": np.float64, "values": np.int64}
         numbers = {name: in_file(self.folder, size, kind) for name, kind in kinds.items()}
 
@@ -248,7 +248,7 @@ def _kernel(
 ) -> Kernel:
     """The rows of one place: by subtree, or in runs above the cut."""
     order, place = division.order, division.nest.places[number]
-    edges = cut.edges((place.level, place.step)) if number in cut.kernels else None
+    edges = cut.edges(place.pair) if number in cut.kernels else None
     if number >= len(order.tables):
         return Kernel(place.table.query_count, None, edges=edges)
     group, first = _group(order, number)
