@@ -16,7 +16,7 @@ from dualmandate.benchmarks.redistricting import ReleaseDesign
 from dualmandate.benchmarks.rhode_island import RACES, SINGLE, Blocks
 from dualmandate.planning.release_spec import order_of_plan
 from dualmandate.publication import order
-from dualmandate.publication.nested import nest_of
+from dualmandate.publication.nested_tables import nested_tables_of
 from dualmandate.publication.writing import read_table
 
 SMALL = (2, 4, 8, 60)
@@ -94,7 +94,7 @@ def test_the_program_states_what_the_design_says(small: tuple[ReleaseDesign, Pat
     assert counties == redistricting.RHO * Fraction(447, 4099)
     noises = [noise for noise in design.noises.values() if noise is not None]
     assert [group.noises for group in ordered.groups] == [(noise,) for noise in noises]
-    nest = nest_of(ordered)
+    nest = nested_tables_of(ordered)
     assert nest is not None
     assert nest.tree.sizes == design.places.tree.sizes
     assert all(place.in_order for place in nest.places)  # so that large tables are never copied

@@ -122,7 +122,7 @@ def anchor_files(paths: Sequence[Path]) -> tuple[Path, ...]:
 
 def check_releases(ledger: Ledger, files: Sequence[Path]) -> tuple[str, ...]:
     """Which of these files are releases of the ledger, each whole and as it was written; refused where one is not."""
-    from dualmandate.publication.contents import is_complete
+    from dualmandate.publication.release_folder import is_complete
 
     known = {release.name: release for release in ledger.releases()}
     found: list[str] = []

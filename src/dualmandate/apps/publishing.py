@@ -98,7 +98,7 @@ def carry_out(
     asked: Publishing, program: ProgramFile, order: Order, *, ledger: Ledger, progress: Progress
 ) -> Published:
     """Carry the order out, or the rest of it, and count what is left."""
-    from dualmandate.publication import act
+    from dualmandate.publication import publish as publishing
 
     by, source = person(asked.by), program.source
     if source is None:
@@ -110,10 +110,12 @@ def carry_out(
         )
     out = asked.out or program.document.path.parent / RELEASES
     if asked.resume is not None:
-        made = act.resume(order, source, ledger, release=asked.resume, out=out, by=by, progress=progress)
+        made = publishing.resume(order, source, ledger, release=asked.resume, out=out, by=by, progress=progress)
     else:
-        request = act.Asked(by, source.name, group=asked.group, purpose=asked.purpose, again=asked.again)
-        made = act.publish(order, source, ledger, out=out, asked=request, progress=progress)
+        request = publishing.PublicationRequest(
+            by, source.name, group=asked.group, purpose=asked.purpose, again=asked.again
+        )
+        made = publishing.publish(order, source, ledger, out=out, request=request, progress=progress)
     entry = ledger.release(made.name)
     account = next(account for account in ledger.accounts() if account.name == entry.account)
     return Published(entry, made, account.currency, ledger.remaining(account.name))

@@ -24,7 +24,7 @@ def carry_out(program: Path, voice: Voice, *, checking: bool, refuse: Sequence[s
     with voice.progress(f"checking the records of {file.name}") as stage:
         from dualmandate.program import read_program
         from dualmandate.publication import check
-        from dualmandate.publication.curating import WARNING, refusing, report_for_curator
+        from dualmandate.publication.curator_check import WARNING, refusing, report_for_curator
 
         loaded = read_program(file)
         if loaded.source is None:

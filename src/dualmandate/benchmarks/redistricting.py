@@ -37,14 +37,15 @@ from dualmandate.planning.release_spec import order_of_plan
 from dualmandate.planning.released import load_release
 from dualmandate.population import PrivacyLoss, Protection
 from dualmandate.publication import ParquetFile, Rules, tabulate
-from dualmandate.publication.act import Asked, publish
-from dualmandate.publication.consistency.descending import Counts, top_down
-from dualmandate.publication.consistency.estimating import Estimates, estimate
-from dualmandate.publication.consistency.sharing import Sharing, shared
-from dualmandate.publication.contents import is_complete
+from dualmandate.publication.consistency.budget_allocation import BudgetAllocation, allocate_budget
+from dualmandate.publication.consistency.estimates import TreeEstimates, estimate
+from dualmandate.publication.consistency.gls_weights import Pair
+from dualmandate.publication.consistency.top_down_rounding import Counts, top_down
 from dualmandate.publication.measurements import Noise
 from dualmandate.publication.order import NUMBER_OF_RECORDS
-from dualmandate.publication.tree_measuring import Pair, Places, measure_tree
+from dualmandate.publication.publish import PublicationRequest, publish
+from dualmandate.publication.release_folder import is_complete
+from dualmandate.publication.tree_measuring import TreePlaces, measure_tree
 from dualmandate.report.release_page import release_page
 
 KEYS = 20
@@ -64,8 +65,8 @@ class ReleaseDesign:
     """What is measured, where, and with which noise."""
 
     blocks: Blocks
-    places: Places
-    sharing: Sharing
+    places: TreePlaces
+    sharing: BudgetAllocation
     noises: dict[Pair, Noise | None]
     variances: dict[Pair, float]
 
@@ -74,14 +75,14 @@ class ReleaseDesign:
         """The best shares along the chain; σ² = 1/(ρ·share), as a replaced record changes two numbers of a table."""
         chain, tree = rhode_island.chain(), blocks.tree
         values = {(level, k): value for level in range(1, tree.last + 1) for k, value in enumerate(VALUES)}
-        sharing = shared(tree, chain, LEVEL_SHARES, values, known=[KNOWN])
+        sharing = allocate_budget(tree, chain, LEVEL_SHARES, values, known=[KNOWN])
         noises: dict[Pair, Noise | None] = {KNOWN: None}
         noises |= {pair: Noise("gaussian", 1 / (RHO * share)) for pair, share in sharing.shares().items()}
         variances = {
             pair: 0.0 if noise is None else GAUSSIAN.variance(float(1 / (2 * noise.parameter)))
             for pair, noise in noises.items()
         }
-        places = Places(tree, chain, np.arange(tree.sizes[-1]), np.arange(chain.sizes[-1]))
+        places = TreePlaces(tree, chain, np.arange(tree.sizes[-1]), np.arange(chain.sizes[-1]))
         return cls(blocks, places, sharing, noises, variances)
 
 
@@ -90,7 +91,7 @@ class ReleaseInMemory:
     """One release in memory, and the processor seconds of estimating and of whole tables."""
 
     measured: dict[Pair, Any]
-    estimates: Estimates
+    estimates: TreeEstimates
     tables: tuple[Counts, ...]
     consistency_seconds: float
 
@@ -178,7 +179,9 @@ def release(design: ReleaseDesign, persons: Path, folder: Path) -> Path:
     ledger = open_ledger(folder / "ledger.sqlite", make_key(folder / "key"), create=True)
     ledger.open_account(Account(order.account, order.protection.unit, order.loss), by="benchmark")
     ledger.approve(Approval(order.account, plan.digest, plan.charge, order.protection.unit, by="benchmark"))
-    found = publish(order, source, ledger, out=folder / "releases", asked=Asked("benchmark", persons.name))
+    found = publish(
+        order, source, ledger, out=folder / "releases", request=PublicationRequest("benchmark", persons.name)
+    )
     entry = ledger.release(found.name)
     check((entry.state, ledger.spent(order.account)), (State.SETTLED, RHO))
     return found
