@@ -9,7 +9,7 @@ import pytest
 
 from dualmandate.planning.plan import MANY_TABLES, MOST_MOVED
 from dualmandate.planning.program import load
-from dualmandate.report.plan_document import plan_document
+from dualmandate.report.documents.plan import plan_document
 
 TABLE = """
 [[workload]]

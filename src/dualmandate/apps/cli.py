@@ -103,7 +103,7 @@ def init(
     started = start(name, Path(name) if directory is None else directory)
     voice = Voice(json)
     voice.say(started.words())
-    voice.document(started.document())
+    voice.document(started.document)
 
 
 @app.command()
@@ -150,7 +150,7 @@ def approve(
     approved = ledgers.approve(plan, ledger, by=ledgers.person(by))
     voice = Voice(json)
     voice.say(approved.words())
-    voice.document(approved.document())
+    voice.document(approved.document)
 
 
 @app.command()
@@ -298,7 +298,7 @@ def replicate(json: Json = False) -> None:
         rows = paper.rows()
     for table in replication.tables(rows):
         voice.show(table)
-    voice.document(replication.document(rows))
+    voice.document(lambda: replication.document(rows))
 
 
 @app.command()
@@ -324,7 +324,7 @@ def benchmark(
         voice.show(measuring.table(rows))
     else:
         voice.say(measuring.nothing(heard.stages))
-    voice.document(measuring.document(name, rows))
+    voice.document(lambda: measuring.document(name, rows))
 
 
 @app.command()
@@ -339,7 +339,7 @@ def doctor(json: Json = False) -> None:
     with voice.progress("examining"):
         examination = examine(Path.cwd())
     voice.say(words(examination))
-    voice.document(examination.document())
+    voice.document(examination.document)
 
 
 @app.command()
@@ -356,13 +356,14 @@ def schema(
     """
     from dualmandate.apps.voice import write_json
     from dualmandate.report.documents import schemas
+    from dualmandate.report.documents.commands import SchemasDocument
 
     if name is not None:
         write_json(schemas.schema(name))
         return
     voice = Voice(json)
     voice.say("\n".join(schemas.names()))
-    voice.document({"schema": "schemas/1", "names": list(schemas.names())})
+    voice.document(SchemasDocument.made_of(names=schemas.names()).as_json)
 
 
 def main() -> None:

@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from importlib import metadata
 from pathlib import Path
 
@@ -53,7 +53,9 @@ class Examination:
 
     def document(self) -> dict[str, object]:
         """The examination as the JSON document `doctor/1`."""
-        return {"schema": "doctor/1", **asdict(self)}
+        from dualmandate.report.documents.commands import DoctorDocument
+
+        return DoctorDocument.made_of(self).as_json()
 
 
 def examine(start: Path) -> Examination:

@@ -72,7 +72,7 @@ def open_(
     opened = ledgers.open_account(account, ledgers.find_ledger(Path.cwd(), ledger), by=ledgers.person(by))
     voice = Voice(json)
     voice.say(opened.words())
-    voice.document(opened.document())
+    voice.document(opened.document)
 
 
 @app.command()
@@ -86,7 +86,7 @@ def show(account: MaybeAccountName = None, ledger: LedgerPlace = None, json: Jso
     statement = statements.statement(ledgers.find_ledger(Path.cwd(), ledger).open(), account)
     voice = Voice(json)
     voice.say(statement.words())
-    voice.document(statement.document())
+    voice.document(statement.document)
 
 
 @app.command()
@@ -97,7 +97,7 @@ def accounts(ledger: LedgerPlace = None, json: Json = False) -> None:
     balances = statements.balances(ledgers.find_ledger(Path.cwd(), ledger).open())
     voice = Voice(json)
     voice.say("\n".join(balance.line() for balance in balances))
-    voice.document({"schema": "ledger-accounts/1", "label": "internal", "accounts": [b.document() for b in balances]})
+    voice.document(lambda: statements.accounts_document(balances))
 
 
 @app.command()
@@ -112,8 +112,7 @@ def events(account: MaybeAccountName = None, ledger: LedgerPlace = None, json: J
     found, counted_in = statements.events(books, account), statements.currencies(books)
     voice = Voice(json)
     voice.say("\n".join(statements.event_line(event, counted_in) for event in found))
-    documents = [statements.event_document(event) for event in found]
-    voice.document({"schema": "ledger-events/1", "label": "internal", "events": documents})
+    voice.document(lambda: statements.events_document(found))
 
 
 @app.command()
@@ -144,7 +143,7 @@ def verify(
         verification = books.verify()
         releases = ledgers.check_releases(books, files) if files else ()
     voice.say(statements.verification_words(verification, releases))
-    voice.document(statements.verification_document(verification, releases))
+    voice.document(lambda: statements.verification_document(verification, releases))
 
 
 @app.command()
@@ -159,7 +158,7 @@ def cancel(release: ReleaseName, by: By = None, ledger: LedgerPlace = None, json
     canceled = statements.canceled(books, books.cancel(release, by=ledgers.person(by)))
     voice = Voice(json)
     voice.say(canceled.words())
-    voice.document(canceled.document())
+    voice.document(canceled.document)
 
 
 @app.command()
@@ -181,7 +180,7 @@ def export(
     exported = statements.Exported(books.release(release), to, ledgers.person(by))
     voice = Voice(json)
     voice.say(exported.words())
-    voice.document(exported.document())
+    voice.document(exported.document)
 
 
 @app.command()
@@ -217,4 +216,4 @@ def report(
         ledgers.check_releases(books, files)
         reported = statements.report(books, account, probability, [file.parent for file in files])
     voice.say(reported.words())
-    voice.document(reported.document())
+    voice.document(reported.document)

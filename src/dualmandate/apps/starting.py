@@ -51,14 +51,9 @@ class Started:
 
     def document(self) -> dict[str, object]:
         """The folder as the JSON document `init/1`."""
-        return {
-            "schema": "init/1",
-            "name": self.name,
-            "directory": str(self.directory),
-            "files": list(self.files),
-            "project": str(self.project),
-            "next": self.next,
-        }
+        from dualmandate.report.documents.commands import InitDocument
+
+        return InitDocument.made_of(self, directory=str(self.directory), project=str(self.project)).as_json()
 
 
 def start(name: str, directory: Path) -> Started:

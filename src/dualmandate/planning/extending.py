@@ -70,7 +70,7 @@ class Extending:
             rate=response.response.rate(self.choice.epsilon),
             rate_without_loss=response.response.rate_without_loss,
             peak=peak_of(self.frontier),
-            assumed=response.assumed,
+            assumed_totals=response.assumed,
             source=response.source,
             noise_cost=partial(welfare.data_loss, inner),
             cost=partial(self._true_cost, response, inner),
