@@ -67,4 +67,4 @@ def test_where_errors_take_long_the_others_are_compared_at_the_choice(survey: An
     assert [noise for noise, row in rows.items() if row.choice is not None] == [plan.technology.noise]
     beaten = next(row for noise, row in rows.items() if noise in ("laplace", "staircase") and row.choice is None)
     assert beaten.why.startswith("at the same epsilon its errors cost USD ")
-    assert {row["noise"] for row in plan_document(plan)["technologies"]} == set(rows)  # type: ignore[attr-defined]
+    assert {row["noise"] for row in plan_document(plan)["technologies"]} == set(rows)

@@ -35,7 +35,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 
 def fits_schema(name: str, document: object) -> bool:
-    return jsonschema.Draft202012Validator(schema(name)).is_valid(document)
+    return bool(jsonschema.Draft202012Validator(schema(name)).is_valid(document))
 
 
 def fits_model(name: str, document: object) -> bool:
@@ -133,7 +133,8 @@ def test_preferences_say_something() -> None:
         "unit": "u",
         "respondents": 3,
     }
-    for more, fits in (({}, False), ({"correlations": []}, True), ({"found": []}, False)):
+    cases: list[tuple[dict[str, object], bool]] = [({}, False), ({"correlations": []}, True), ({"found": []}, False)]
+    for more, fits in cases:
         assert fits_schema("preferences", {**head, **more}) == fits
         assert fits_model("preferences", {**head, **more}) == fits
     assert fits_model("preferences", {**head, "found": [], "preferences": [], "block": None})

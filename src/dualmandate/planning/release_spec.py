@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from dualmandate.errors import InvalidFile, NotApproved, Place
 from dualmandate.mechanism import ExactStrategy
-from dualmandate.mechanism.strategy.fingerprint import strategy_digest
-from dualmandate.mechanism.strategy.written import strategy_document, strategy_from
+from dualmandate.mechanism.strategy.strategy_file import strategy_digest, strategy_document, strategy_from
 from dualmandate.planning.digest import exact_content
 from dualmandate.planning.saved_plan import SavedPlan
 from dualmandate.planning.technology import ALL_TABLES, CELLS, OPTIMIZED

@@ -685,7 +685,7 @@ def _technologies(plan: Plan) -> Iterator[TechnologyPart]:
 
 def _strategies(plan: Plan) -> Iterator[StrategyPart]:
     """What is measured for each group of tables, where it is neither the tables nor the cells."""
-    from dualmandate.mechanism.strategy.fingerprint import strategy_digest
+    from dualmandate.mechanism.strategy.strategy_file import strategy_digest
 
     for group, found in plan.technology.producer.found.items():
         yield StrategyPart.made_of(
