@@ -106,6 +106,7 @@ CurrencyName = Annotated[
     Literal["epsilon", "rho"], Field(description="What a privacy loss is counted in: pure DP, or zCDP.")
 ]
 Epsilon = Annotated[Positive, Field(description="A privacy loss, in the plan's currency.")]
+AnyLoss = Annotated[Number, Field(description="A privacy loss, in the plan's currency.")]
 Dollars = Annotated[Number, Field(description="USD.")]
 Cost = Annotated[NotNegative, Field(description="USD, at least 0.")]
 Welfare = Annotated[NotPositive, Field(description="USD, at most 0: what society loses to errors and to disclosure.")]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import Field
 
 from dualmandate.report.documents.document import (
+    AnyLoss,
     Cost,
     Count,
     CurrencyName,
@@ -174,8 +175,8 @@ class TechnologyPart(Document):
     strategy: StrategyName = Field(description="What is measured.")
     chosen: Whether = Field(description="Whether it is the one in use.")
     why_not: Text | None = Field(description="Why it cannot serve the program.")
-    epsilon: Epsilon | None
-    welfare: Welfare | None
+    epsilon: AnyLoss | None
+    welfare: Dollars | None = Field(description="USD: what society then loses, at most 0.")
     root_mean_squared_error: Number | None = Field(description="In the tables' unit.")
     root_mean_squared_consequence: Dollars | None
     bound_by: BoundBy | None = Field(description="What decides.")
@@ -201,8 +202,8 @@ class NaivePart(Document):
     noise: Text = Field(description="The law of its noise.")
     strategy: StrategyName = Field(description="What is measured.")
     why_not: Text | None = Field(description="Why it cannot serve the program.")
-    epsilon: Epsilon | None
-    welfare: Welfare | None
+    epsilon: AnyLoss | None
+    welfare: Dollars | None = Field(description="USD: what society then loses, at most 0.")
 
 
 class CostsPart(Document):
@@ -269,7 +270,7 @@ class TornadoEndPart(Document):
     """One end of an input's range, and what would be chosen there."""
 
     value: Number = Field(description="Of the input.")
-    epsilon: Epsilon | None
+    epsilon: AnyLoss | None
     refusal: Text | None = Field(description="Why nothing can be chosen there.")
 
 
@@ -303,7 +304,7 @@ class VerdictPart(Document):
     value: Cost = Field(description="USD: what publishing it is worth.")
     price: Cost = Field(description="USD: what publishing it costs, at the price of the last unit of loss.")
     published: Whether = Field(description="Whether it earns its place.")
-    epsilon: Epsilon | None = Field(description="What it spends.")
+    epsilon: AnyLoss | None = Field(description="What it spends.")
     errors: Dollars | None = Field(description="USD: what its errors then cost.")
 
 
@@ -459,7 +460,7 @@ class PeakPart(Document):
 
     group: Text = Field(description="Its name.")
     size: Positive = Field(description="In units.")
-    epsilon: Epsilon | None = Field(description="The loss it wants most; null where that has no place.")
+    epsilon: AnyLoss | None = Field(description="The loss it wants most; null where that has no place.")
     wants: Literal["this", "more", "none"] = Field(description="That loss, ever more, or none at all.")
     single_peaked: Whether = Field(description="Whether it likes a loss the less the farther it is from there.")
 
@@ -468,7 +469,7 @@ class RulePart(Document):
     """What one rule of social choice chooses."""
 
     rule: Text = Field(description="Its name.")
-    epsilon: Epsilon | None
+    epsilon: AnyLoss | None
     welfare: Dollars | None
     gains: dict[str, Number] = Field(description="USD: what one member of each group gains.")
     words: Words
@@ -479,7 +480,7 @@ class MajorityPart(Document):
 
     options: tuple[Positive, ...] = Field(description="The losses that are voted on.")
     votes: tuple[tuple[NotNegative, ...], ...] = Field(description="How many prefer one (row) to another (column).")
-    winner: Epsilon | None = Field(description="The loss that beats every other.")
+    winner: AnyLoss | None = Field(description="The loss that beats every other.")
     cycle: tuple[Positive, ...] | None = Field(description="Losses that beat each other in a circle.")
 
 
@@ -505,7 +506,7 @@ class ClarkePart(Document):
     """The tax at which a group has no reason to misstate what it wants."""
 
     group: Text = Field(description="Its name.")
-    epsilon_without: Epsilon | None = Field(description="What the others would choose.")
+    epsilon_without: AnyLoss | None = Field(description="What the others would choose.")
     tax: Dollars | None
 
 

@@ -80,7 +80,7 @@ class EffectPart(Document):
 
     table: Text = Field(description="Of which table.")
     least: Whole = Field(description="Cells with at least so many.")
-    most: int | None = Field(strict=True, description="Cells with at most so many; null: without end.")
+    most: Whole | None = Field(description="Cells with at most so many; null: without end.")
     cells: Count = Field(description="How many there were.")
     unbiased_bias: Number = Field(description="Of the estimates, in records.")
     unbiased_error: NotNegative = Field(description="Root mean squared error of the estimates.")
@@ -109,7 +109,7 @@ class ReleaseDocument(Public):
     engine: Text = Field(description="What counted the records.")
     groups: tuple[MeasuredGroupPart, ...]
     tables: tuple[PublishedTablePart, ...]
-    versions: dict[str, Text | int] = Field(description="Of the software that made it.")
+    versions: dict[str, Text | Whole] = Field(description="Of the software that made it.")
     estimated_together: Whether = Field(description="Whether estimates rest on all measurements.")
     consistency: Text = Field(description="How whole numbers were made of them, in words.")
     consistency_effects: tuple[EffectPart, ...]

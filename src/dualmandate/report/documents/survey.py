@@ -214,7 +214,7 @@ def preferences_document(measured: Measured | Opinions) -> dict[str, Any]:
             for each in measured.found
         ],
         worths=[
-            WorthPart.made_of(worth.amount, attribute=worth.attribute, value=worth.amount.estimate, unit="USD")
+            WorthPart.made_of(worth.amount, attribute=worth.attribute, value=worth.amount.estimate)
             for worth in findings.worths
         ],
         pooled=[_pooled(key, pooled) for key, pooled in measured.pooled.items()],
