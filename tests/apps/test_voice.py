@@ -74,10 +74,10 @@ def table() -> Table:
 
 def test_words_go_to_standard_output_and_under_json_to_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
     Voice().say("ε = 2.5")
-    Voice().document({"schema": "x/1"})
+    Voice().document(lambda: pytest.fail("made for nobody"))
     assert capsys.readouterr() == ("ε = 2.5\n", "")
     Voice(json=True).say("ε = 2.5")
-    Voice(json=True).document({"schema": "x/1"})
+    Voice(json=True).document(lambda: {"schema": "x/1"})
     assert capsys.readouterr() == ('{\n  "schema": "x/1"\n}\n', "ε = 2.5\n")
 
 

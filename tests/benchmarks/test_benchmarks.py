@@ -7,11 +7,12 @@ import pytest
 from dualmandate import benchmarks
 from dualmandate.benchmarks.harness import BenchmarkRow, measure, peak_megabytes
 from dualmandate.errors import UnknownName
+from dualmandate.report.documents.commands import BenchmarkRowPart
 
 
 def test_a_row_compares_ours_with_a_peer_and_a_target() -> None:
     row = BenchmarkRow("case", 2.0, "seconds", target=3.0, peer="peer 1.0", peer_value=8.0)
-    assert row.document() == {
+    assert BenchmarkRowPart.made_of(row).as_json() == {
         "case": "case",
         "ours": 2.0,
         "unit": "seconds",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from typing import TYPE_CHECKING
 
@@ -18,6 +17,7 @@ from dualmandate.choice import (
     choose,
 )
 from dualmandate.population.wording import money
+from dualmandate.report.documents.plan import ChoicePart
 
 if TYPE_CHECKING:
     from tests.choice.conftest import PowerFrontier, TitleI
@@ -88,7 +88,7 @@ def test_errors_are_pooled_over_tables_of_one_unit(power_frontier: type[PowerFro
 
 def test_the_document(title_i: TitleI) -> None:
     choice = choose(title_i.laplace(), title_i.welfare(), Limits(largest_epsilon=10))
-    document = json.loads(json.dumps(choice.document(), allow_nan=False))
+    document = ChoicePart.made_of(choice, explanation=choice.explain()).as_json()
     assert document["loss"] == "6319/2500"
     assert document["bound_by"] == "preferences"
     assert [point["kind"] for point in document["local_optima"]] == ["maximum", "end"]

@@ -231,7 +231,7 @@ def test_tables_add_up_to_the_whole(name: str) -> None:
         assert frontier.technology(loss)
 
 
-def error_of(frontier: CurveFrontier, table: str, measure: Measure, loss: float) -> float:
+def error_of(frontier: Frontier, table: str, measure: Measure, loss: float) -> float:
     return frontier.table_losses(loss, measure)[table]
 
 

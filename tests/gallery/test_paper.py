@@ -12,6 +12,7 @@ import re
 import pytest
 
 from dualmandate.gallery.paper import PaperRow, rows
+from dualmandate.report.documents.commands import ReplicationRowPart
 
 
 @pytest.fixture(scope="module")
@@ -99,7 +100,7 @@ def test_where_the_paper_errs_the_numbers_differ(by_id: dict[str, PaperRow]) -> 
 
 def test_documents_are_finite(by_id: dict[str, PaperRow]) -> None:
     for row in by_id.values():
-        document = row.document()
+        document = ReplicationRowPart.made_of(row).as_json()
         assert list(document) == ["id", "section", "what", "unit", "paper", "from_its_inputs", "corrected", "why"]
         numbers = [value for value in document.values() if isinstance(value, float)]
         assert all(math.isfinite(number) for number in numbers)

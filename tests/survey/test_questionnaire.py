@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from dualmandate.errors import InvalidSurvey, InvalidValue, MissingKey
+from dualmandate.report.documents.survey import questionnaire_document
 from dualmandate.report.questionnaire_page import questionnaire_files
 from dualmandate.survey.questionnaire import belief_scale, survey_questionnaire
 from dualmandate.survey.survey_file import load_survey
@@ -77,7 +78,7 @@ def test_words_units_and_columns_are_the_files(tmp_path: Path) -> None:
     header = next(csv.reader(io.StringIO(files["answer-sheet.csv"])))
     assert header == ["who", "block", "question", "plan", "position", "epsilon", "fee", "letters", "picked"]
     assert "a letter <each> year" in files["design.csv"]
-    assert asking.document()["respondents"] == asking.respondents
+    assert questionnaire_document(asking)["respondents"] == asking.respondents
 
 
 def test_nothing_in_the_file_can_write_the_page(tmp_path: Path) -> None:

@@ -36,7 +36,8 @@ from dualmandate.errors import (
     Refusal,
     UnknownKey,
 )
-from dualmandate.report.survey_words import document, words
+from dualmandate.report.documents.survey import preferences_document
+from dualmandate.report.survey_words import words
 from dualmandate.survey.estimates import Opinions, SurveyEstimates, measure
 from dualmandate.survey.findings import _worth as worth_of
 from dualmandate.survey.survey_file import load_survey
@@ -134,7 +135,7 @@ def test_numbers_that_share_a_price_are_said_to_go_together(tmp_path: Path, rows
     assert willingness_correlation(estimates, "epsilon", "error", "price") == pytest.approx(correlation, abs=0.02)
     said = f"(correlation {willingness_correlation(estimates, 'epsilon', 'error', 'price'):.2f}"
     assert said in words(found)
-    assert said in " ".join(document(found)["notes"])  # type: ignore[arg-type]
+    assert said in " ".join(preferences_document(found)["notes"])
     assert "A plan takes that into account." in words(found)
     block = tomllib.loads(found.block() or "")["preferences"]
     assert block["price_of_misallocation"]["unit"] == "USD per USD"
@@ -249,7 +250,7 @@ def test_opinions_are_correlated_and_priced_by_nobody(tmp_path: Path) -> None:
     for pair in found.correlations.values():
         assert abs(pair.correlation - 0.5) < 3 * pair.standard_error
     assert "prices nothing" in words(found)
-    assert "found" not in document(found)
+    assert "found" not in preferences_document(found)
 
 
 POOLED = """

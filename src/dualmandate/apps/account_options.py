@@ -163,29 +163,6 @@ def number(text: str, what: str) -> Fraction:
         ) from None
 
 
-def amount_document(amount: Fraction) -> dict[str, object]:
-    """An amount of a currency: exact, and as a number near it."""
-    return {"exact": str(amount), "amount": float(amount)}
-
-
-def account_document(account: Account) -> dict[str, object]:
-    """What an account was opened with, as a part of a JSON document."""
-    limits = [
-        {"scope": str(limit.scope), "name": limit.name, "limit": amount_document(limit.amount)}
-        for limit in account.limits
-    ]
-    return {
-        "name": account.name,
-        "unit": account.unit,
-        "currency": str(account.currency),
-        "cap": amount_document(account.cap.amount),
-        "limits": limits,
-        "reserves": [{"purpose": kept.purpose, "kept": amount_document(kept.amount)} for kept in account.earmarks],
-        "unit_bounds": [{"unit": bound.unit, "most": bound.most} for bound in account.unit_bounds],
-        "approver_differs": account.approver_differs,
-    }
-
-
 def term_lines(account: Account) -> list[str]:
     """What stands inside an account's cap, a line each."""
     currency = account.currency

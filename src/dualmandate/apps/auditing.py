@@ -75,7 +75,7 @@ def carry_out(typed: AuditFlags, voice: Voice) -> None:
         voice.say(f"\n{inside} internal findings, and single cells that follow: {typed.internal / AUDIT_PAGE}")
     if typed.out is not None:
         voice.say(f"\nwritten: {typed.out / AUDIT_FILE}\nto open: {typed.out / AUDIT_PAGE}")
-    voice.document(found.document())
+    voice.document(found.document)
 
 
 def _with_rates(found: Audit, typed: AuditFlags, options: AuditOptions) -> Audit:

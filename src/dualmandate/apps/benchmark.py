@@ -35,8 +35,9 @@ class StageLog:
 def document(name: str | None, rows: Sequence[BenchmarkRow]) -> dict[str, object]:
     """The rows as the JSON document `benchmark/1`; `name` is None where all were run."""
     from dualmandate.benchmarks import INPUTS
+    from dualmandate.report.documents.commands import BenchmarkDocument
 
-    return {"schema": "benchmark/1", "name": name, "inputs": INPUTS, "rows": [row.document() for row in rows]}
+    return BenchmarkDocument.made_of(name=name, inputs=INPUTS, rows=rows).as_json()
 
 
 def table(rows: Sequence[BenchmarkRow]) -> Table:

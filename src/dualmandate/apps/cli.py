@@ -269,7 +269,7 @@ def replicate(json: Json = False) -> None:
         rows = paper.rows()
     for table in tables(rows):
         voice.show(table)
-    voice.document(document(rows))
+    voice.document(lambda: document(rows))
 
 
 @app.command()
@@ -295,7 +295,7 @@ def benchmark(
         voice.show(table(rows))
     else:
         voice.say(nothing(log.stages))
-    voice.document(document(name, rows))
+    voice.document(lambda: document(name, rows))
 
 
 @app.command()
@@ -310,7 +310,7 @@ def doctor(json: Json = False) -> None:
     with voice.progress("examining"):
         examination = examine(Path.cwd())
     voice.say(words(examination))
-    voice.document(examination.document())
+    voice.document(examination.document)
 
 
 @app.command()
@@ -327,13 +327,14 @@ def schema(
     """
     from dualmandate.apps.voice import write_json
     from dualmandate.report.documents import schemas
+    from dualmandate.report.documents.commands import SchemasDocument
 
     if name is not None:
         write_json(schemas.schema(name))
         return
     voice = Voice(json)
     voice.say("\n".join(schemas.names()))
-    voice.document({"schema": "schemas/1", "names": list(schemas.names())})
+    voice.document(SchemasDocument.made_of(names=schemas.names()).as_json)
 
 
 def main() -> None:

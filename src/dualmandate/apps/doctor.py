@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from importlib import metadata
 from pathlib import Path
 
@@ -52,7 +52,9 @@ class Examination:
     findings: tuple[str, ...]  # what should be mended, in words; empty where all is well
 
     def document(self) -> dict[str, object]:
-        return {"schema": "doctor/1", **asdict(self)}
+        from dualmandate.report.documents.commands import DoctorDocument
+
+        return DoctorDocument.made_of(self).as_json()
 
 
 def examine(start: Path) -> Examination:

@@ -49,14 +49,9 @@ class ProgramFolder:
         return "\n".join([*lines, "", "next:", f"  {self.next}"])
 
     def document(self) -> dict[str, object]:
-        return {
-            "schema": "init/1",
-            "name": self.name,
-            "directory": str(self.directory),
-            "files": list(self.files),
-            "project": str(self.project),
-            "next": self.next,
-        }
+        from dualmandate.report.documents.commands import InitDocument
+
+        return InitDocument.made_of(self, directory=str(self.directory), project=str(self.project)).as_json()
 
 
 def start(name: str, directory: Path) -> ProgramFolder:

@@ -93,7 +93,7 @@ def accounts(ledger: LedgerPlace = None, json: Json = False) -> None:
     balances = statements.balances(ledgers.find_ledger(Path.cwd(), ledger).open())
     voice = Voice(json)
     voice.say("\n".join(balance.line() for balance in balances))
-    voice.document({"schema": "ledger-accounts/1", "label": "internal", "accounts": [b.document() for b in balances]})
+    voice.document(lambda: statements.accounts_document(balances))
 
 
 @app.command()
@@ -108,8 +108,7 @@ def events(account: MaybeAccountName = None, ledger: LedgerPlace = None, json: J
     found, counted_in = statements.events(books, account), statements.currencies(books)
     voice = Voice(json)
     voice.say("\n".join(statements.event_line(event, counted_in) for event in found))
-    documents = [statements.event_document(event) for event in found]
-    voice.document({"schema": "ledger-events/1", "label": "internal", "events": documents})
+    voice.document(lambda: statements.events_document(found))
 
 
 @app.command()
@@ -140,7 +139,7 @@ def verify(
         verification = books.verify()
         releases = ledgers.check_releases(books, files) if files else ()
     voice.say(statements.verification_words(verification, releases))
-    voice.document(statements.verification_document(verification, releases))
+    voice.document(lambda: statements.verification_document(verification, releases))
 
 
 @app.command()

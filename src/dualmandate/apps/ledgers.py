@@ -10,7 +10,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dualmandate.apps.account_options import account_document, amount_document, number, term_lines
+from dualmandate.apps.account_options import number, term_lines
 from dualmandate.apps.settings import STATE_FOLDER, project_folder, settings
 from dualmandate.errors import (
     BudgetExceeded,
@@ -188,14 +188,10 @@ class OpenedAccount:
         )
 
     def document(self) -> dict[str, object]:
-        return {
-            "schema": "ledger-account/1",
-            "label": "internal",
-            **account_document(self.account),
-            "by": self.by,
-            "ledger": self.files.words,
-            "key_file": str(self.files.key),
-        }
+        from dualmandate.report.documents.ledger import LedgerAccountDocument, account_keys
+
+        files = {"ledger": self.files.words, "key_file": str(self.files.key)}
+        return LedgerAccountDocument.made_of(self, self.account, **account_keys(self.account), **files).as_json()
 
 
 def open_account(account: Account, files: LedgerFiles, *, by: str) -> OpenedAccount:
@@ -226,20 +222,9 @@ class ApprovalNotice:
         return "\n".join(lines)
 
     def document(self) -> dict[str, object]:
-        approval = self.approval
-        return {
-            "schema": "approval/1",
-            "label": "internal",
-            "account": approval.account,
-            "program": self.program,
-            "plan_digest": approval.plan_digest,
-            "loss": {**amount_document(approval.loss.amount), "currency": str(approval.loss.currency)},
-            "unit": approval.unit,
-            "by": approval.by,
-            "currency": str(self.currency),
-            "cost": amount_document(self.cost),
-            "remaining": amount_document(self.remaining),
-        }
+        from dualmandate.report.documents.ledger import ApprovalDocument
+
+        return ApprovalDocument.made_of(self, self.approval).as_json()
 
 
 def approve(plan_file: Path, ledger: str | None, *, by: str) -> ApprovalNotice:

@@ -36,11 +36,12 @@ def survey_file(survey: Path) -> Path:
 
 def _measure(file: Path, out: Path | None, voice: Voice) -> None:
     with voice.progress(f"reading {file.name}") as progress:
-        from dualmandate.report import survey_words as measured_words
+        from dualmandate.report.documents.survey import preferences_document
+        from dualmandate.report.survey_words import words
         from dualmandate.survey.estimates import PREFERENCES_FILE, SurveyEstimates, measure
 
         found = measure(_loaded(file), progress)
-        document = measured_words.document(found)
+        document = preferences_document(found)
         block = found.block() if isinstance(found, SurveyEstimates) else None
         if out is not None:
             with written_whole(out) as draft:
@@ -48,18 +49,19 @@ def _measure(file: Path, out: Path | None, voice: Voice) -> None:
                 (draft / REPORT_FILE).write_text(text + "\n", encoding="utf-8")
                 if block is not None:
                     (draft / PREFERENCES_FILE).write_text(block, encoding="utf-8", newline="\n")
-    voice.say(measured_words.words(found))
+    voice.say(words(found))
     if out is None and block is not None:
         voice.say(f"\n{block}")
     elif out is not None:
         voice.say(f"\nwritten: {out / (REPORT_FILE if block is None else PREFERENCES_FILE)}")
     if block is not None:
         voice.say("next: a program with this table, or with from in its [preferences], and `dualmandate plan`")
-    voice.document(document)
+    voice.document(lambda: document)
 
 
 def _ask(file: Path, out: Path | None, voice: Voice) -> None:
     with voice.progress(f"reading {file.name}") as progress:
+        from dualmandate.report.documents.survey import questionnaire_document
         from dualmandate.report.questionnaire_page import FORM, questionnaire_files
 
         made = _designed(_loaded(file), progress)
@@ -75,7 +77,7 @@ def _ask(file: Path, out: Path | None, voice: Voice) -> None:
     else:
         said = f"dualmandate preferences {shlex.quote(str(file))} --questionnaire --out DIR"
         voice.say(f"\nto write the web form, the answer sheet and the design:\n  {said}")
-    voice.document(made.document())
+    voice.document(lambda: questionnaire_document(made))
 
 
 def _loaded(file: Path) -> Survey:

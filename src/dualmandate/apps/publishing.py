@@ -10,7 +10,6 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dualmandate.apps.account_options import amount_document
 from dualmandate.apps.exit_status import Interruption
 from dualmandate.apps.ledgers import find_ledger, person
 from dualmandate.apps.planning import PROGRAM_FILE, program_file
@@ -66,21 +65,10 @@ class Published:
 
     def document(self) -> dict[str, object]:
         """The publication as the JSON document `publication/1`."""
-        entry = self.entry
-        return {
-            "schema": "publication/1",
-            "label": "internal",
-            "release": entry.name,
-            "directory": str(self.folder),
-            "plan_digest": entry.plan_digest,
-            "account": entry.account,
-            "snapshot": entry.snapshot,
-            "loss": {**amount_document(entry.loss.amount), "currency": str(entry.loss.currency)},
-            "unit": entry.unit,
-            "currency": str(self.currency),
-            "cost": amount_document(entry.cost),
-            "remaining": amount_document(self.remaining),
-        }
+        from dualmandate.report.documents.release import PublicationDocument
+
+        stated = {"release": self.entry.name, "directory": str(self.folder)}
+        return PublicationDocument.made_of(self, self.entry, **stated).as_json()
 
 
 def publish(asked: Publishing, voice: Voice) -> None:

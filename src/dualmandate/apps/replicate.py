@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 
 def document(rows: Sequence[PaperRow]) -> dict[str, object]:
     """The rows as the JSON document `replicate/1`."""
-    return {"schema": "replicate/1", "rows": [row.document() for row in rows]}
+    from dualmandate.report.documents.commands import ReplicateDocument
+
+    return ReplicateDocument.made_of(rows=rows).as_json()
 
 
 def tables(rows: Sequence[PaperRow]) -> Iterator[Table]:

@@ -25,6 +25,7 @@ def carry_out(program: Path, voice: Voice, *, checking: bool, refuse: Sequence[s
         from dualmandate.program import read_program
         from dualmandate.publication import check
         from dualmandate.publication.curator_check import WARNING, refusing, report_for_curator
+        from dualmandate.report.documents.release import check_document
 
         loaded = read_program(file)
         if loaded.source is None:
@@ -41,7 +42,7 @@ def carry_out(program: Path, voice: Voice, *, checking: bool, refuse: Sequence[s
             box, loaded.source.name, rules=rules, domain=loaded.domain, protection=loaded.protection
         )
     voice.say(WARNING if voice.json else report.words())  # standard error is often a log
-    voice.document(report.document())
+    voice.document(lambda: check_document(report))
 
 
 def _refuse_unless_for_the_curator(voice: Voice, *, checking: bool) -> None:

@@ -59,19 +59,6 @@ class BenchmarkRow:
             return False
         return self.ours >= self.target if self.is_floor else self.ours <= self.target
 
-    def document(self) -> dict[str, object]:
-        """The row as JSON."""
-        return {
-            "case": self.case,
-            "ours": self.ours,
-            "unit": self.unit,
-            "peer": self.peer,
-            "peer_value": self.peer_value,
-            "ratio": self.ratio,
-            "target": self.target,
-            "met": self.met,
-        }
-
 
 @dataclass(frozen=True)
 class ResourceUse:

@@ -88,27 +88,6 @@ class Choice:
         parts = [self._headline(), self._margin(), *self._bought(), self._paid(), *self._borne(), *self._alternatives()]
         return "\n".join(part for part in parts if part)
 
-    def document(self) -> dict[str, object]:
-        """The choice as it stands in a plan's JSON."""
-        return {
-            "epsilon": self.epsilon,
-            "currency": str(self.currency),
-            "loss": self.loss.exact(),
-            "accuracy": self.accuracy,
-            "root_mean_squared_error": self.root_mean_squared_error,
-            "root_mean_squared_consequence": self.root_mean_squared_consequence,
-            "welfare": self.welfare,
-            "privacy_cost": self.privacy_cost,
-            "data_loss": self.data_loss,
-            "marginal_rate_of_transformation": self.marginal_rate_of_transformation,
-            "willingness_to_accept": self.willingness_to_accept,
-            "local_optima": [
-                {"epsilon": point.epsilon, "welfare": point.welfare, "kind": point.kind, "bound_by": point.bound_by}
-                for point in self.local_optima
-            ],
-            "bound_by": self.bound_by,
-        }
-
     def _headline(self) -> str:
         amount = f"{self.currency} = {number(float(self.loss), 6)}"
         if self.bound_by == "preferences":

@@ -44,7 +44,7 @@ class ParticipationOutcome:
     rate: float  # share of people who take part at the choice
     rate_without_loss: float
     peak: float | None  # the loss beyond which accuracy falls; None where it never does
-    assumed: tuple[str, ...]  # tables whose total is not stated, so that everybody is taken to be counted
+    assumed_totals: tuple[str, ...]  # tables whose total is not stated, so that everybody is taken to be counted
     source: str
     noise_cost: Callable[[float], float]  # USD: what errors would cost at a loss if everybody took part
     cost: Callable[[float], float]  # USD: what they cost with those who do, beyond the peak too
@@ -80,97 +80,6 @@ class Extensions:
     path: BudgetPath | None = None
     markets: tuple[Institution, ...] = ()
     existing: tuple[ExistingError, ...] = ()
-
-    def document(self) -> dict[str, object]:
-        """The parts that the program asked for, as they stand in the plan's JSON."""
-        parts = {
-            "participation": self._participation(),
-            "offering": self._offering(),
-            "path": self._path(),
-            "markets": self._markets(),
-            "existing_errors": self._existing(),
-        }
-        return {name: part for name, part in parts.items() if part is not None}
-
-    def _participation(self) -> dict[str, object] | None:
-        if self.participation is None:
-            return None
-        return {
-            "rate": self.participation.rate,
-            "rate_without_loss": self.participation.rate_without_loss,
-            "peak": self.participation.peak,
-            "assumed_totals": list(self.participation.assumed),
-            "source": self.participation.source,
-        }
-
-    def _offering(self) -> dict[str, object] | None:
-        if self.offering is None:
-            return {"why_not": self.no_offering} if self.no_offering else None
-        return {
-            "epsilon": self.offering.epsilon,
-            "net": self.offering.net,
-            "bound": self.offering.bound,
-            "exact": self.offering.exact,
-            "tables": [
-                {
-                    "name": verdict.name,
-                    "table": verdict.table,
-                    "detail": verdict.detail or None,
-                    "value": verdict.value,
-                    "price": verdict.price,
-                    "published": verdict.published,
-                    "epsilon": verdict.epsilon,
-                    "errors": verdict.errors,
-                }
-                for verdict in self.offering.verdicts
-            ],
-        }
-
-    def _path(self) -> dict[str, object] | None:
-        if self.path is None:
-            return None
-        return {
-            "total": self.path.total,
-            "cap": self.path.cap,
-            "price": self.path.price,
-            "welfare": self.path.welfare,
-            "releases": [
-                {
-                    "year": release.year,
-                    "epsilon": release.epsilon,
-                    "alone": release.alone,
-                    "privacy_cost": release.privacy_cost,
-                    "data_loss": release.data_loss,
-                }
-                for release in self.path.releases
-            ],
-        }
-
-    def _markets(self) -> list[dict[str, object]] | None:
-        if not self.markets:
-            return None
-        return [
-            {
-                "institution": row.name,
-                "epsilon": row.epsilon,
-                "accuracy": row.accuracy,
-                "payment": row.payment,
-                "total": row.total,
-                "welfare": row.welfare,
-                "forgone": row.forgone,
-                "one_count": row.one_count,
-                "why": row.why,
-            }
-            for row in self.markets
-        ]
-
-    def _existing(self) -> list[dict[str, object]] | None:
-        if not self.existing:
-            return None
-        return [
-            {"table": row.table, "unit": row.unit, "before": row.before, "noise": row.noise, "added": row.added}
-            for row in self.existing
-        ]
 
 
 @dataclass(frozen=True, eq=False)
@@ -211,7 +120,7 @@ class ExtensionBuilder:
             rate=response.response.rate(self.choice.epsilon),
             rate_without_loss=response.response.rate_without_loss,
             peak=peak_of(self.frontier),
-            assumed=response.assumed,
+            assumed_totals=response.assumed,
             source=response.source,
             noise_cost=partial(welfare.data_loss, inner),
             cost=partial(self._true_cost, response, inner),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -104,59 +103,3 @@ def _disagreement(program: Program) -> float | None:
             where=program.document.place(("social_choice", wrong)),
         )
     return None if ours is None else float(ours)
-
-
-def social_choice_document(choices: SocialChoices) -> dict[str, object]:
-    """As it stands in the plan's JSON; losses without a place (0, or ever more) are null."""
-    profile, majority = choices.profile, choices.majority
-    return {
-        "peaks": [
-            {
-                "group": peak.name,
-                "size": peak.size,
-                "epsilon": _placed(peak.epsilon),
-                "wants": "more" if math.isinf(peak.epsilon) else "none" if peak.epsilon == 0 else "this",
-                "single_peaked": peak.single_peaked,
-            }
-            for peak in profile.peaks
-        ],
-        "efficient": [[_placed(low), _placed(high)] for low, high in profile.pareto_set],
-        "against": choices.against,
-        "rules": [
-            {
-                "rule": row.rule,
-                "epsilon": None if row.epsilon is None else _placed(row.epsilon),
-                "welfare": row.welfare,
-                "gains": dict(row.gains),
-                "words": row.words,
-            }
-            for row in choices.rows
-        ],
-        "majority": {
-            "options": list(majority.options),
-            "votes": majority.votes.tolist(),
-            "winner": majority.winner,
-            "cycle": None if majority.cycle is None else list(majority.cycle),
-        },
-        "lindahl": {
-            "epsilon": choices.lindahl.epsilon,
-            "surplus": choices.lindahl.surplus,
-            "supported": choices.lindahl.supported,
-            "prices": [
-                {"group": price.name, "charge": price.charge, "payment": price.payment, "demand": price.demand}
-                for price in choices.lindahl.prices
-            ],
-        },
-        "clarke_taxes": [
-            {"group": tax.name, "epsilon_without": _placed(tax.epsilon_without), "tax": _finite(tax.tax)}
-            for tax in choices.clarke
-        ],
-    }
-
-
-def _placed(loss: float) -> float | None:
-    return loss if 0 < loss < math.inf else None
-
-
-def _finite(amount: float) -> float | None:
-    return amount if math.isfinite(amount) else None

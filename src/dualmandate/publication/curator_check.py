@@ -23,7 +23,7 @@ def refusing(rules: Rules, names: Sequence[str], domain: Domain) -> Rules:
 
 @dataclass(frozen=True, eq=False)
 class CheckReport:
-    """The findings of a check with the rules they met. Its words and its document are confidential."""
+    """The findings of a check with the rules they met. Its words are confidential."""
 
     source: str
     rules: Rules
@@ -49,33 +49,6 @@ class CheckReport:
         if found.refused:
             lines.append(f"refused: {', '.join(found.refused)}")
         return "\n".join([*lines, "", NOTHING_DONE, WARNING])
-
-    def document(self) -> dict[str, object]:
-        """The check as the JSON document `tabulate-check/1`."""
-        found = self.findings
-        attributes = {
-            attribute.name: {
-                "outside": found.outside[attribute.name],
-                "outside_rule": str(self.rules.of(attribute).outside),
-                "null": found.null[attribute.name],
-                "null_rule": str(self.rules.of(attribute).null),
-            }
-            for attribute in self.domain.attributes
-        }
-        return {
-            "schema": "tabulate-check/1",
-            "label": "confidential",
-            "source": self.source,
-            "records_read": found.records_read,
-            "attributes": attributes,
-            "impossible": found.impossible,
-            "unknown_where_impossible": self.rules.unknown_where_impossible,
-            "identifier": self.protection.identifier,
-            "unidentified": found.unidentified,
-            "most_records_per_unit": self.protection.most_records_per_unit,
-            "excess": found.excess,
-            "refused": list(found.refused),
-        }
 
 
 def report_for_curator(

@@ -45,8 +45,8 @@ def _participation(plan: Plan) -> Iterator[str]:
             "accurate. Whatever lies beyond is worse for privacy and for accuracy, and is never chosen. Where this "
             "plan speaks of larger losses, errors are counted as at the peak; they would be larger."
         )
-    if part.assumed:
-        named = ", ".join(f"'{name}'" for name in part.assumed[:3])
+    if part.assumed_totals:
+        named = ", ".join(f"'{name}'" for name in part.assumed_totals[:3])
         yield f"The total of {named} is not stated: all {unit} are taken to be counted there, to be on the safe side."
 
 

@@ -1,18 +1,15 @@
-"""Measured preferences in words, and as the JSON document `preferences/1`."""
+"""Measured preferences in words."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
 
-from dualmandate.elicitation.pooling import Pooled
 from dualmandate.elicitation.willingness import ParameterEstimates, Willingness, in_words
-from dualmandate.population import Calibrated
 from dualmandate.population.wording import number
 from dualmandate.survey.estimates import Opinions, SurveyEstimates
 from dualmandate.survey.findings import MEAN_COST, Finding, Worth
 
-PREFERENCES_VERSION = 1
 NO_NOISE = "These numbers are estimated without noise: they protect respondents only by adding many of them up."
 
 
@@ -35,61 +32,6 @@ def words(measured: SurveyEstimates | Opinions) -> str:
         *_estimates_in_words(estimates),
     ]
     return "\n".join(lines)
-
-
-def document(measured: SurveyEstimates | Opinions) -> dict[str, object]:
-    """What was found, as the JSON document `preferences/1`."""
-    survey = measured.survey
-    head: dict[str, object] = {
-        "schema": f"preferences/{PREFERENCES_VERSION}",
-        "label": "public",
-        "survey": survey.name,
-        "kind": survey.file.survey.kind,
-        "unit": survey.units.singular,
-    }
-    if isinstance(measured, Opinions):
-        return {
-            **head,
-            "respondents": measured.respondents,
-            "correlations": [
-                {
-                    "first": one,
-                    "second": other,
-                    "correlation": found.correlation,
-                    "standard_error": found.standard_error,
-                    "respondents": int(found.observations),
-                }
-                for (one, other), found in measured.correlations.items()
-            ],
-        }
-    findings, estimates = measured.findings, measured.findings.estimates
-    return {
-        **head,
-        "respondents": findings.respondents,
-        "answers": estimates.observations,
-        "model": findings.model,
-        "information_utility": survey.file.report.information_utility,
-        "log_likelihood": estimates.log_likelihood,
-        "estimates": [
-            {"name": name, "value": estimates.value(name), "standard_error": estimates.standard_error(name)}
-            for name in estimates.names
-        ],
-        "found": [_found_document(found) for found in measured.found],
-        "worths": [
-            {
-                "attribute": worth.attribute,
-                "value": worth.amount.estimate,
-                "unit": "USD",
-                "standard_error": worth.amount.standard_error,
-                "interval": list(worth.amount.interval or ()),
-            }
-            for worth in findings.worths
-        ],
-        "pooled": [_pooled_document(key, pooled) for key, pooled in measured.pooled.items()],
-        "preferences": [{"key": key, **_number(number)} for key, number in measured.numbers().items()],
-        "block": measured.block(),
-        "notes": [*measured.remarks(), NO_NOISE],
-    }
 
 
 def _found_in_words(found: Finding) -> str:
@@ -144,40 +86,3 @@ def _opinions_in_words(opinions: Opinions) -> str:
         NO_NOISE,
     ]
     return "\n".join(lines)
-
-
-def _number(number: Calibrated) -> dict[str, object]:
-    return {
-        "value": number.value,
-        "unit": number.unit,
-        "source": number.source,
-        "standard_error": number.standard_error,
-        "time_base": number.time_base,
-    }
-
-
-def _found_document(found: Finding) -> dict[str, object]:
-    return {
-        "key": found.key,
-        **_number(found.number),
-        "interval": list(found.interval),
-        "level": found.level,
-        "method": found.method,
-        "of": found.of,
-    }
-
-
-def _pooled_document(key: str, pooled: Pooled) -> dict[str, object]:
-    return {
-        "key": key,
-        **_number(pooled.calibrated()),
-        "interval": list(pooled.interval()),
-        "median": pooled.median,
-        "between": pooled.scatter,
-        "prior": {"center": pooled.prior.center, "spread": pooled.prior.spread, "source": pooled.prior.source},
-        "sources": [_number(source) for source in pooled.sources],
-        "conflicts": [
-            {"first": pair.first, "second": pair.second, "distance": pair.distance, "probability": pair.probability}
-            for pair in pooled.agreement.conflicts
-        ],
-    }

@@ -62,38 +62,6 @@ class SurveyQuestionnaire:
         ]
         return "\n".join(lines)
 
-    def document(self) -> dict[str, object]:
-        """The questionnaire as the JSON document `questionnaire/1`."""
-        asked, design = self.questionnaire, self.questionnaire.design
-        balance = design.balance()
-        return {
-            "schema": "questionnaire/1",
-            "label": "public",
-            "title": asked.title,
-            "tasks": int(design.levels.shape[0]),
-            "alternatives": int(design.levels.shape[1]),
-            "blocks": design.blocks,
-            "tasks_each": asked.tasks_each,
-            "d_error": design.error,
-            "attributes": [
-                {
-                    "name": attribute.name,
-                    "role": attribute.role,
-                    "levels": [
-                        {"words": words, "recorded": recorded, "shown": shown}
-                        for words, recorded, shown in zip(
-                            attribute.words, attribute.recorded, balance[attribute.name], strict=True
-                        )
-                    ],
-                }
-                for attribute in asked.attributes
-            ],
-            "respondents": self.respondents,
-            "coefficient_of_variation": asked.coefficient_of_variation(),
-            "within": self.precision.within,
-            "confidence": self.precision.confidence,
-        }
-
 
 def survey_questionnaire(survey: Survey) -> SurveyQuestionnaire:
     """The questionnaire of a survey file, designed; refused where the file does not say what to ask."""

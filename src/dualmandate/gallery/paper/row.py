@@ -25,10 +25,6 @@ class PaperRow:
     corrected: Value
     why: str
 
-    def document(self) -> dict[str, object]:
-        """The row as JSON."""
-        return {field: getattr(self, field) for field in self.__dataclass_fields__}
-
 
 @dataclass(frozen=True)
 class Computed:
