@@ -96,7 +96,7 @@ def true_tables(rows: list[tuple[str, ...]]) -> dict[str, NDArray[np.int64]]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("noise", "unit"), [("laplace", "epsilon"), ("gaussian", "rho")])
+@pytest.mark.parametrize(("noise", "unit"), [("geometric", "epsilon"), ("gaussian", "rho")])
 def test_two_way_tables_load_back_with_intervals_that_hold(noise: str, unit: str, tmp_path: Path) -> None:
     rows = list(records())
     with (tmp_path / "adult.csv").open("w", encoding="utf-8", newline="") as file:

@@ -30,7 +30,7 @@ def test_begin_with_title_i_and_plan_it(typed: Typed, tmp_path: Path) -> None:
     planned = typed(*following[1:], "--out", "report", "--json")
     assert planned.returncode == 0, planned.stderr
     document = json.loads(planned.stdout)
-    assert document["choice"]["epsilon"] == pytest.approx(2.527644, abs=1e-6)
+    assert document["choice"]["epsilon"] == pytest.approx(2.444299, abs=1e-6)
     assert json.loads((tmp_path / "report" / "plan.json").read_text(encoding="utf-8")) == document
     assert (tmp_path / "report" / "dossier.html").stat().st_size > 10_000
     assert ESCAPE not in planned.stdout + planned.stderr

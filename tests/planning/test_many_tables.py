@@ -38,7 +38,7 @@ def test_of_many_tables_the_costliest_are_named_and_moved(many: Path) -> None:
     assert len(lines) == 9
     assert lines[-1].startswith("It buys 35 more tables, ")
     costs = [table.data_loss for table in plan.tables]
-    assert sum(costs) == pytest.approx(plan.choice.data_loss)
+    assert sum(costs) == pytest.approx(plan.welfare.data_loss(plan.frontier, float(plan.loss)))
 
 
 def test_fitness_for_use_of_one_table_among_several_measured_apart_is_remarked(survey: Any) -> None:

@@ -232,6 +232,7 @@ def approve(plan_file: Path, ledger: str | None, *, by: str) -> ApprovalNotice:
     from dualmandate.planning.saved_plan import load_plan
 
     plan = load_plan(plan_file)
+    plan.check_publishable(Place(file=str(plan_file), key="mechanism.noise"))
     unit = plan.document["exact"]["program"]["population"].get("unit")
     approval = Approval(plan.account, plan.digest, plan.charge, unit, by=by)
     # The project of the plan, where it lies in one: it need not be approved from there.

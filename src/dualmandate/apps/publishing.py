@@ -121,6 +121,7 @@ def _ordered(asked: Publishing, progress: Progress) -> tuple[ProgramFile, Order]
         loaded = load(program_file(asked.plan))
         return loaded, order_of_plan(loaded.plan(progress=progress), release_page)
     plan = load_plan(asked.plan)
+    plan.check_publishable(Place(file=str(asked.plan), key="mechanism.noise"))
     program = _program_of(asked.plan, plan.program_digest)
     return program, order_of(plan, program, asked.plan.parent, release_page)
 

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from dualmandate.choice import Choice, LinearCost
 from dualmandate.planning.plan import costliest
 from dualmandate.planning.saving import Comparison
-from dualmandate.planning.technology import BEST, MEASURED, OPTIMIZED
+from dualmandate.planning.study import BEST, study_words
+from dualmandate.planning.technology import MEASURED, OPTIMIZED
 from dualmandate.population import Currency
 from dualmandate.population.wording import money, number
 
@@ -25,6 +26,7 @@ EXAMPLE_BUDGET, EXAMPLE_AVERSION = 20e6, 2.0  # USD, and relative risk aversion,
 def notes_on(plan: Plan) -> tuple[str, ...]:
     """Remarks for the reader, the ones about the guarantee first."""
     return (
+        *((study_words(plan.technology.noise),) if plan.study else ()),
         *_bounds(plan),
         *_strategy(plan),
         *_better_noise(plan),
@@ -48,9 +50,9 @@ def _bounds(plan: Plan) -> Iterator[str]:
 
 
 def _better_noise(plan: Plan) -> Iterator[str]:
-    """Another kind of noise that leaves society better off, where the program asked for one kind."""
+    """Another kind of noise, one that is drawn, that leaves society better off; where the program asked for one."""
     used = plan.technology.noise
-    rows = [row for row in plan.comparisons if row.noise != used]
+    rows = [row for row in plan.comparisons if row.noise != used and not row.study]
     if plan.program.file.mechanism.noise == BEST or (found := _better(plan, rows)) is None:
         return
     noise, best, gain = found.row.noise, found.choice, found.gain
@@ -59,7 +61,7 @@ def _better_noise(plan: Plan) -> Iterator[str]:
         reason = " Laplace noise on whole-number counts is dominated: geometric noise is its whole-number twin."
     yield (
         f"{noise.capitalize()} noise would leave society {money(gain)} better off, at {best.currency} = "
-        f'{number(best.epsilon)}; noise = "best" chooses among all kinds.{reason}'
+        f'{number(best.epsilon)}; noise = "best" chooses among all that are drawn.{reason}'
     )
 
 

@@ -35,6 +35,7 @@ from dualmandate.mechanism import (
 from dualmandate.mechanism.optimized import noise_of
 from dualmandate.mechanism.strategy.strategy import Noise
 from dualmandate.planning.remembered import RememberedCurves, remembered
+from dualmandate.planning.study import BEST, may_be_used
 from dualmandate.population import Currency, PrivacyLoss, Protection
 from dualmandate.population.conversion import rho_at
 from dualmandate.population.wording import number
@@ -45,7 +46,6 @@ from dualmandate.workload import Tabulation, Workload
 if TYPE_CHECKING:
     from dualmandate.planning.participation import Participation
 
-BEST = "best"
 ALL_TABLES = "all"
 OPTIMIZED, TABLES, CELLS = "optimized", "workload", "identity"  # what is measured
 MEASURED = {OPTIMIZED: "an optimized strategy", TABLES: "the tables", CELLS: "every cell"}
@@ -238,7 +238,7 @@ class Workshop:
         if law.currency is not currency and self.table.failure_probability is None:
             raise MissingKey(
                 f"{law.name} noise needs a failure_probability here",
-                why="its loss is a rho, and becomes the epsilon that the cost is stated in only at a δ",
+                why="its loss, a rho, is an epsilon only at a δ",
                 instead="state failure_probability = 1e-10, or a cost per rho",
                 where=Place(key="mechanism.failure_probability"),
             )
@@ -270,10 +270,10 @@ def is_slow(strategy: str, welfare: SocialWelfare) -> bool:
 
 
 def combine(asked: str, technologies: Mapping[str, Technology], welfare: SocialWelfare) -> CurveFrontier:
-    """The frontier that the program asks for: one noise, or the best of all at each loss."""
+    """The frontier that the program asks for: one noise, or at each loss the best of those that can be published."""
     if asked != BEST:
         return technologies[asked].frontier
-    frontiers = [technology.frontier for technology in technologies.values()]
+    frontiers = [technology.frontier for noise, technology in technologies.items() if may_be_used(noise, asked)]
     return remembered(envelope(frontiers, values=values_of(welfare), measures=_measures(welfare)))
 
 

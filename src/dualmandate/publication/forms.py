@@ -213,7 +213,7 @@ def currency_of(noise: str) -> Currency:
         raise InvalidMechanism(
             f"{noise} noise cannot be published",
             why="only noise that is drawn exactly, on whole numbers, keeps its promise",
-            instead=f"plan with one of {', '.join(SAMPLED)}",
+            instead='plan with noise = "geometric", "gaussian" or "best"',
         )
     return SAMPLED[noise]
 

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dualmandate.errors import Refusal
-from dualmandate.planning.technology import MEASURED
+from dualmandate.planning.study import marked, study_words
+from dualmandate.planning.technology import MEASURED, in_words
 from dualmandate.population import plural
 from dualmandate.population.wording import exact, money, number, plain_unit, stated_loss
 from dualmandate.program.schema import CalibratedNumber
@@ -82,6 +83,7 @@ def _page(plan: Plan, figures: Sequence[Figure], grid: WhatIf) -> str:
         name=header.name,
         description=header.description,
         loss=stated_loss(choice.loss),
+        study=study_words(plan.technology.noise) if plan.study else None,
         contents=_contents(plan),
         explanation=choice.explain().splitlines(),
         numbers=_numbers(plan),
@@ -125,12 +127,20 @@ def _numbers(plan: Plan) -> list[tuple[str, str]]:
         numbers.append(("typical error of a number", f"{number(choice.root_mean_squared_error)} {unit}"))
     if choice.root_mean_squared_consequence is not None:
         numbers.append(("what such an error comes to", money(choice.root_mean_squared_consequence, short=True)))
-    saved = plan.saving.dollars or 0.0
+    saved, alone = plan.saving.dollars or 0.0, plan.saving.naive
+    plain = []
+    if saved > 0 and alone.choice is not None and plan.saving.welfare_gained is not None:
+        worth = alone.choice.root_mean_squared_consequence
+        chosen = stated_loss(alone.choice.loss) + ("" if worth is None else f" and {money(worth, short=True)}")
+        plain = [
+            (f"{marked(in_words(alone.noise, alone.strategy), alone.noise)} would give", chosen),
+            ("what the better technology is worth", money(plan.saving.welfare_gained, short=True)),
+        ]
     return [
         *numbers,
         ("cost in privacy", money(choice.privacy_cost, short=True)),
         ("cost in errors", money(choice.data_loss, short=True)),
-        *([("saved against plain noise", money(saved, short=True))] if saved > 0 else []),
+        *plain,
         ("decided by", choice.bound_by),
     ]
 
@@ -140,7 +150,7 @@ def _compared(plan: Plan) -> FigureTable:
     rows: list[dict[str, Cell]] = []
     for other in plan.comparisons:
         row: dict[str, Cell] = {
-            "noise": other.noise,
+            "noise": marked(other.noise, other.noise),
             "measured": MEASURED[other.strategy],
             "marked": plan.uses(other),
             "why": other.why or None,
@@ -154,7 +164,8 @@ def _compared(plan: Plan) -> FigureTable:
             }
         rows.append(row)
     return FigureTable(
-        caption="What each technology would choose, and what society would then lose; the one used is set off",
+        caption="What each technology would choose, and what society would then lose; the one used is set off. A study "
+        "is listed for comparison only: its noise is not drawn exactly, so it cannot be published",
         columns=(
             Column("noise", "noise", "text"),
             Column("measured", "on", "text"),

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
-from dualmandate.planning.technology import in_words
+from dualmandate.planning.study import drawn_instead, is_study, marked
+from dualmandate.planning.technology import Technology, in_words
 from dualmandate.report.figures import (
     Figure,
     WhatIf,
@@ -49,22 +50,31 @@ def plan_figures(plan: Plan, grid: WhatIf) -> Iterator[Figure]:
     yield consequences(choice, plan.half_widths)
     yield what_if(frontier, welfare, choice, grid=grid)
     yield _saving(plan)
-    compared = [other for other in plan.frontiers.values() if other.currency is choice.currency]
-    if len(compared) > 1:
-        yield technologies(compared, welfare, choice)
+    beside = {noise: other for noise, other in plan.frontiers.items() if other.currency is choice.currency}
+    studies = tuple(other.name for noise, other in beside.items() if is_study(noise))
+    if len(beside) > 1:
+        yield technologies([*beside.values()], welfare, choice, studies=studies)
     yield from _of_preferences(plan)
     yield from _of_extensions(plan)
 
 
 def _saving(plan: Plan) -> Figure:
-    """What the technology in use saves: the plain one, an optimized strategy where it would do better, the one used."""
+    """What the technology in use saves: the plain one, an optimized strategy where it would do better, the one used.
+
+    Beside a study stands what can be published instead.
+    """
     saving = plan.saving
     gains = (saving.at_choice["optimized"] or math.inf) < (saving.at_choice["used"] or 0.0)
-    ways = (saving.plain, saving.optimized if gains else None, saving.used)
-    names = {in_words(way.noise, way.strategy): way.frontier for way in ways if way is not None}
+    instead = plan.technologies.get(drawn_instead(saving.used.noise).name) if plan.study else None
+    ways = (saving.plain, saving.optimized if gains else None, instead, saving.used)
+    names = {_named(way): way.frontier for way in ways if way is not None}
     costs = {name: partial(plan.welfare.data_loss, frontier) for name, frontier in names.items()}
-    used = in_words(saving.used.noise, saving.used.strategy)
-    return strategies(costs, plan.choice, used=used, least=None if saving.limit is None else saving.limit.at)
+    least = None if saving.limit is None or instead is not None else saving.limit.at
+    return strategies(costs, plan.choice, used=_named(saving.used), least=least)
+
+
+def _named(technology: Technology) -> str:
+    return marked(in_words(technology.noise, technology.strategy), technology.noise)
 
 
 def _of_preferences(plan: Plan) -> Iterator[Figure]:

@@ -6,6 +6,7 @@ import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from dualmandate.planning.study import marked, study_words
 from dualmandate.planning.technology import CELLS, MEASURED, OPTIMIZED, TABLES, in_words
 from dualmandate.population import Currency, plural, with_article
 from dualmandate.population.wording import exact, money, number, quantity
@@ -14,6 +15,7 @@ from dualmandate.report.preference_sections import preference_sections
 from dualmandate.semantics import sentences
 
 if TYPE_CHECKING:
+    from dualmandate.choice import Choice
     from dualmandate.planning.plan import Plan
     from dualmandate.planning.saving import Comparison
 
@@ -22,6 +24,7 @@ MOST_ROWS = 6  # of a table of many rows; the rest is in plan.json
 SHOWN_PRIOR, SHOWN_BELIEFS = 0.01, 2  # being in the file, and which of two records
 SHOWN_MULTIPLES = (0.5, 2.0)
 NO_DIFFERENCE = 1e-9  # share of a cost
+STUDIES = "Studies: for comparison only, never drawn."
 _MEASURED = {OPTIMIZED: "an optimized strategy", TABLES: "the tables themselves", CELLS: "every cell"}
 
 
@@ -31,6 +34,7 @@ def plan_words(plan: Plan) -> str:
     title = program.name if program.file.program.description is None else f"{program.name}: {_description(plan)}"
     parts = [
         [title],
+        _section("A study", _wrapped([study_words(plan.technology.noise)])) if plan.study else [],
         _section("The choice", _wrapped(plan.choice.explain().splitlines())),
         _section("The tables", _tables(plan)),
         _section(f"What it means for {with_article(program.protection.unit)}", _meaning(plan)),
@@ -41,7 +45,7 @@ def plan_words(plan: Plan) -> str:
         *(_section(heading, _wrapped(lines)) for _, heading, lines in preference_sections(plan)),
         *(_section(heading, _wrapped(lines)) for _, heading, lines in extension_sections(plan)),
         _section("Notes", _wrapped(plan.notes)) if plan.notes else [],
-        _section("To be approved", _signed(plan)),
+        _section("Not to be approved" if plan.study else "To be approved", _signed(plan)),
     ]
     return "\n\n".join("\n".join(lines) for lines in parts if lines)
 
@@ -172,17 +176,25 @@ def _saving(plan: Plan) -> Iterator[str]:
     assert used is not None
     plain, alone = in_words(saving.naive.noise, saving.naive.strategy), saving.naive.choice
     if saving.dollars is not None and naive is not None and not plan.uses(saving.naive):
-        verb, share = ("saves", 1 - used / naive) if saving.dollars >= 0 else ("costs", used / naive - 1)
-        yield (
-            f"At this {currency} errors would cost {money(naive)} with {plain}: the technology in use {verb} "
-            f"{money(abs(saving.dollars))}{'' if saving.dollars >= 0 else ' more'} ({share:.1%})."
-        )
-        if alone is not None:
-            more = plan.choice.welfare - alone.welfare
-            lost = f"{money(abs(more))} {'more' if more >= 0 else 'less'}"
-            yield f"Alone that would choose {currency} = {number(alone.epsilon)}, and society would lose {lost}."
+        verb, share = ("saved", 1 - used / naive) if saving.dollars >= 0 else ("lost", used / naive - 1)
+        paper = ", the paper's technology (a study)" if saving.naive.study else ""
+        saved = f"{money(abs(saving.dollars))} of errors ({share:.1%}) are {verb}"
+        yield f"At this {currency} {saved} against {plain}{paper}."
+        if alone is not None and saving.welfare_gained is not None:
+            off = f"{money(abs(saving.welfare_gained))} {'worse' if saving.welfare_gained >= 0 else 'better'} off"
+            chosen = f"{currency} = {number(float(alone.loss), 6)}{_typical(alone)}"
+            yield f"That would choose {chosen}, and leave society {off}."
     if least is not None and saving.limit is not None and not _at_the_limit(plan):
         yield f"No strategy brings errors below {money(least)} here; that holds for {saving.limit.bound.valid_for}."
+
+
+def _typical(alone: Choice) -> str:
+    """How far off plain noise would typically be at its own best loss: in dollars, or in the one unit of the tables."""
+    if alone.root_mean_squared_consequence is not None:
+        return f", typically off by {money(alone.root_mean_squared_consequence)}"
+    if alone.root_mean_squared_error is not None:
+        return f", typically off by {quantity(alone.root_mean_squared_error, alone.tables[0].unit)}"
+    return ""
 
 
 def _at_the_limit(plan: Plan) -> bool:
@@ -198,7 +210,7 @@ def _comparisons(plan: Plan) -> list[str]:
         ["noise", "on", str(plan.choice.currency), "typical error", "society loses"],
         [
             [
-                row.noise + (" (chosen)" if plan.uses(row) else ""),
+                _noise(plan, row),
                 MEASURED[row.strategy],
                 f"{number(row.choice.epsilon, 6)}",
                 "–" if row.choice.root_mean_squared_error is None else f"{number(row.choice.root_mean_squared_error)}",
@@ -209,7 +221,20 @@ def _comparisons(plan: Plan) -> list[str]:
         ],
     )
     unable = [row for row in plan.comparisons if row.choice is None]
-    return [*lines, *_wrapped(f"{in_words(row.noise, row.strategy)}: {row.why}." for row in unable)]
+    remarks = [
+        f"{_raised(row.why)}."
+        if row.why.startswith(f"{row.noise} noise ")
+        else f"{marked(in_words(row.noise, row.strategy), row.noise)}: {row.why}."
+        for row in unable
+    ]
+    if any(row.study for row in plan.comparisons):
+        remarks.insert(0, STUDIES)
+    return [*lines, *_wrapped(remarks)]
+
+
+def _noise(plan: Plan, row: Comparison) -> str:
+    remarks = [word for word, holds in (("study", row.study), ("chosen", plan.uses(row))) if holds]
+    return f"{row.noise} ({', '.join(remarks)})" if remarks else row.noise
 
 
 def _differs(plan: Plan, row: Comparison) -> bool:
@@ -220,8 +245,9 @@ def _differs(plan: Plan, row: Comparison) -> bool:
 def _signed(plan: Plan) -> list[str]:
     shares = plan.allocation.items() if len(plan.allocation) > 1 else ()
     split = [f"{group}: {number(float(share), 8)}" for group, share in shares]
+    spent = "" if plan.study else f", spent from the account '{_account(plan)}'"
     return [
-        f"loss    {plan.loss.currency} = {plan.loss.exact()}, spent from the account '{_account(plan)}'",
+        f"loss    {plan.loss.currency} = {plan.loss.exact()}{spent}",
         *(f"        of it {line}" for line in split[:MOST_ROWS]),
         *(f"        {line}" for line in _more(len(split), "groups")),
         f"noise   {plan.technology.noise}, on {_MEASURED[plan.technology.strategy]}",

@@ -173,6 +173,7 @@ class TechnologyPart(Document):
 
     noise: Text = Field(description="The law of its noise.")
     strategy: StrategyName = Field(description="What is measured.")
+    study: Whether = Field(False, description="Whether its noise is not drawn exactly: compared, never published.")
     chosen: Whether = Field(description="Whether it is the one in use.")
     why_not: Text | None = Field(description="Why it cannot serve the program.")
     epsilon: AnyLoss | None
@@ -201,9 +202,12 @@ class NaivePart(Document):
 
     noise: Text = Field(description="The law of its noise.")
     strategy: StrategyName = Field(description="What is measured.")
+    study: Whether = Field(False, description="Whether its noise is not drawn exactly: compared, never published.")
     why_not: Text | None = Field(description="Why it cannot serve the program.")
     epsilon: AnyLoss | None
     welfare: Dollars | None = Field(description="USD: what society then loses, at most 0.")
+    root_mean_squared_error: Number | None = Field(None, description="In the tables' unit.")
+    root_mean_squared_consequence: Dollars | None = Field(None, description="USD.")
 
 
 class CostsPart(Document):
@@ -229,6 +233,7 @@ class SavingPart(Document):
     """What the technology in use saves."""
 
     naive: NaivePart
+    welfare_gained: Dollars | None = Field(None, description="USD: what the technology in use is worth to society.")
     dollars: Dollars | None = Field(description="USD, at the choice, against plain noise on the tables.")
     at_choice: CostsPart
     least_valid_for: Text | None = Field(description="Which technologies the lower bound holds for.")
@@ -546,6 +551,8 @@ class PlanDocument(Document):
     schema_: Schema[Literal["plan/1"]]
     digest: Digest = Field(description="SHA-256 over `exact`: what an approver signs.")
     program: ProgramPart
+    study: Whether = Field(False, description="Whether it is a study: planned and compared, never published.")
+    why_study: Text | None = Field(None, description="Why, and what to use instead.")
     loss: PlannedLossPart
     choice: ChoicePart
     mechanism: MechanismPart
@@ -570,9 +577,13 @@ class PlanDocument(Document):
     exact: dict[str, Any] = Field(description="What the digest covers: exact things alone.")
 
 
+CHOSEN = ("epsilon", "welfare", "root_mean_squared_error", "root_mean_squared_consequence")
+
+
 def plan_document(plan: Plan) -> dict[str, Any]:
     """Everything that a plan says, in finite numbers; losses also as exact strings."""
     from dualmandate.planning.digest import PLAN_VERSION, digest_of
+    from dualmandate.planning.study import study_words
     from dualmandate.program.schema.program import SCHEMA_VERSION
 
     program, known = plan.program, plan.extensions
@@ -586,6 +597,7 @@ def plan_document(plan: Plan) -> dict[str, Any]:
             population_size=program.welfare.population_size,
             digest=digest_of(plan.exact["program"]),
         ),
+        why_study=study_words(plan.technology.noise) if plan.study else None,
         loss=_loss(plan),
         choice=_choice(plan),
         mechanism=_mechanism(plan),
@@ -678,9 +690,8 @@ def _tables(plan: Plan) -> Iterator[PlannedTablePart]:
 
 
 def _technologies(plan: Plan) -> Iterator[TechnologyPart]:
-    told = ("epsilon", "welfare", "root_mean_squared_error", "root_mean_squared_consequence", "bound_by")
     for row in plan.comparisons:
-        chosen = {name: getattr(row.choice, name, None) for name in told}
+        chosen = {name: getattr(row.choice, name, None) for name in (*CHOSEN, "bound_by")}
         yield TechnologyPart.made_of(row, chosen=plan.uses(row), why_not=row.why or None, **chosen)
 
 
@@ -707,8 +718,7 @@ def _saving(plan: Plan) -> SavingPart:
         naive=NaivePart.made_of(
             naive,
             why_not=naive.why or None,
-            epsilon=None if alone is None else alone.epsilon,
-            welfare=None if alone is None else alone.welfare,
+            **{name: getattr(alone, name, None) for name in CHOSEN},
         ),
         least_valid_for=None if limit is None else limit.bound.valid_for,
         points=list(_costs(plan)),

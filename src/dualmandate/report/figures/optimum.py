@@ -181,7 +181,8 @@ def _wanted(
     plane: Plane, rows: tuple[Mapping[str, Cell], ...], choice: Choice, *, level: float, straight: bool, roomy: bool
 ) -> Mark:
     """The words of the indifference curve: to its upper left, or above its end where it stays flat."""
-    spot = next((row for row in rows if amount(row, "indifference") >= 0.42 * level), rows[-1])
+    aim = min(0.42 * level, 0.13 * plane.up.low)  # two lines stay below the name of the axis
+    spot = next((row for row in rows if amount(row, "indifference") >= aim), rows[-1])
     words, shift = "equally good for society" if roomy else "equally good\nfor society", (-12, -7)
     if choice.bound_by not in ("preferences", "fitness for use"):
         spot = next(row for row in rows if amount(row, "loss") >= 0.92 * choice.epsilon)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING
@@ -28,16 +28,21 @@ FARTHEST = 1e4  # times the cost at the choice, up and down: the edges
 ALIKE = 1e-4  # share of a cost that is no saving
 
 
-def technologies(frontiers: Sequence[Frontier], welfare: SocialWelfare, choice: Choice) -> Figure:
+def technologies(
+    frontiers: Sequence[Frontier], welfare: SocialWelfare, choice: Choice, *, studies: Collection[str] = ()
+) -> Figure:
     """Cost of errors relative to the best technology, which runs along 1×; below it, which one that is.
 
     A technology whose loss is counted in another currency than the choice's cannot stand on this axis: leave it out.
+    `studies` names those that are compared only: they are dashed, and none of them is ever the best, unless there are
+    no others.
     """
+    drawn = [i for i, frontier in enumerate(frontiers) if frontier.name not in studies] or range(len(frontiers))
     letter, rows, loss = loss_symbol(choice.currency), list[dict[str, Cell]](), stated_loss(choice.loss)
     for at in log_grid(choice.epsilon / COMPARED_REACH, choice.epsilon * COMPARED_REACH, through=(choice.epsilon,)):
         costs = [welfare.data_loss(frontier, at) for frontier in frontiers]
-        least = min(costs)
-        best = next(f.name for f, cost in zip(frontiers, costs, strict=True) if cost <= least * (1 + TIE))
+        least = min(costs[i] for i in drawn)
+        best = next(frontiers[i].name for i in drawn if costs[i] <= least * (1 + TIE))
         row: dict[str, Cell] = {"loss": at, "best": best, "marked": at == choice.epsilon}
         for i, cost in enumerate(costs):
             row[f"cost_{i}"], row[f"times_{i}"] = cost, cost / least
@@ -47,16 +52,17 @@ def technologies(frontiers: Sequence[Frontier], welfare: SocialWelfare, choice: 
     def layout(width: int) -> Mark:
         height, room = (340, 130) if width >= ROOMY else (280, 84)  # px, and px kept free for names at the right
         keys = [f"times_{i}" for i in range(len(frontiers))]
-        highest = min(MOST, max(1.5, *(amount(row, key) for row in rows for key in keys)))
+        found = [amount(row, key) for row in rows for key in keys]
+        highest, lowest = min(MOST, max(1.5, *found)), max(1 / MOST, min(1.0, *found))
         low, high = amount(rows[0], "loss"), amount(rows[-1], "loss")
         plane = Plane(
             Ruler(f"privacy loss {letter}", low, high * (high / low) ** (room / (width - 60 - room)), log=True),
             Ruler(
                 "↑ cost of errors, times that of the best",
-                highest ** (-46 / (height - 46)),
+                lowest * (highest / lowest) ** (-46 / (height - 46)),
                 highest,
                 log=True,
-                labels="datum.value < 1 ? '' : format(datum.value, ',~r') + '×'",
+                labels=f"datum.value < {lowest} ? '' : format(datum.value, ',~r') + '×'",
             ),
         )
         return layered(
@@ -64,39 +70,61 @@ def technologies(frontiers: Sequence[Frontier], welfare: SocialWelfare, choice: 
             plane.words(choice.epsilon, highest, loss, align="right", shift=(-6, 6)),
             *_ribbon(plane, rows, colors),
             *(
-                plane.curve(rows, "loss", key, color=colors[frontier.name])
+                plane.curve(
+                    rows, "loss", key, color=colors[frontier.name], dash=(6, 4) if frontier.name in studies else (1, 0)
+                )
                 for key, frontier in zip(keys, frontiers, strict=True)
             ),
-            *_compared_names(plane, rows, colors, height=height),
+            *_compared_names(plane, rows, colors, studies=studies if width >= ROOMY else (), height=height),
             height=height,
         )
 
     here = next(row for row in rows if row["marked"])
-    ranked = sorted((amount(here, f"times_{i}"), frontier.name) for i, frontier in enumerate(frontiers))
-    if len(ranked) == 1:
-        title = f"One technology was considered: {ranked[0][1]}"
-    elif ranked[1][0] - 1 < ALIKE:
-        title = f"At {loss}, {ranked[0][1]} and {ranked[1][1]} err alike"
-    else:
-        more = percent(ranked[1][0] - 1)
-        title = f"At {loss}, errors cost least with {ranked[0][1]}; with {ranked[1][1]} they cost {more} more"
     return Figure(
         "technologies",
-        title=title,
-        subtitle="Cost of errors under each technology, divided by the cost under the best; both axes logarithmic",
+        title=_best_at(here, frontiers, loss, studies),
+        subtitle="Cost of errors under each technology, divided by the cost under the best; both axes logarithmic"
+        + ("; dashed: studies, for comparison only" if studies else ""),
         sentence="At the same privacy loss some kinds of noise do less harm to the tables than others. The thick line "
-        "marks the best at each privacy loss.",
+        "marks the best at each privacy loss, of those that can be published.",
         table=FigureTable(
             caption=f"Cost of errors under each technology at each {letter}",
             columns=(
                 Column("loss", f"privacy loss {letter}", "loss"),
-                *(Column(f"cost_{i}", f"{frontier.name}, USD", "money") for i, frontier in enumerate(frontiers)),
+                *(
+                    Column(f"cost_{i}", f"{_name(frontier.name, studies)}, USD", "money")
+                    for i, frontier in enumerate(frontiers)
+                ),
                 Column("best", "least costly", "text"),
             ),
             rows=tuple(rows),
         ),
         layout=layout,
     )
+
+
+def _name(name: str, studies: Collection[str]) -> str:
+    return f"{name} (study)" if name in studies else name
+
+
+def _best_at(here: Mapping[str, Cell], frontiers: Sequence[Frontier], loss: str, studies: Collection[str]) -> str:
+    """Who is best at the choice, and by how much the next one costs more; a study only where nothing else is there."""
+    times = {frontier.name: amount(here, f"times_{i}") for i, frontier in enumerate(frontiers)}
+    ranked = sorted((cost, name) for name, cost in times.items() if name not in studies)
+    if len(ranked) == 1 and studies:
+        study = next(name for name in times if name in studies)
+        more = times[study] - 1
+        differs = f"{percent(abs(more))} {'more' if more >= 0 else 'less'}"
+        return (
+            f"At {loss}, errors cost least with {ranked[0][1]}; with {_name(study, studies)} they would cost {differs}"
+        )
+    ranked = ranked or sorted((cost, name) for name, cost in times.items())
+    if len(ranked) == 1:
+        return f"One technology was considered: {ranked[0][1]}"
+    if ranked[1][0] - 1 < ALIKE:
+        return f"At {loss}, {ranked[0][1]} and {ranked[1][1]} err alike"
+    more_with = percent(ranked[1][0] - 1)
+    return f"At {loss}, errors cost least with {ranked[0][1]}; with {ranked[1][1]} they cost {more_with} more"
 
 
 def _ribbon(plane: Plane, rows: Rows, colors: Mapping[str, str]) -> list[Mark]:
@@ -111,7 +139,9 @@ def _ribbon(plane: Plane, rows: Rows, colors: Mapping[str, str]) -> list[Mark]:
     return marks
 
 
-def _compared_names(plane: Plane, rows: Rows, colors: Mapping[str, str], *, height: int) -> list[Mark]:
+def _compared_names(
+    plane: Plane, rows: Rows, colors: Mapping[str, str], *, studies: Collection[str], height: int
+) -> list[Mark]:
     """Each technology's name where its curve ends, or where it leaves the picture; names never cover each other."""
     ends = []
     for i, name in enumerate(colors):
@@ -120,7 +150,7 @@ def _compared_names(plane: Plane, rows: Rows, colors: Mapping[str, str], *, heig
             ends.append((amount(inside[-1], "loss"), amount(inside[-1], f"times_{i}"), name))
     places = spread([value for _, value, _ in ends], plane.up, height=height, gap=17)
     return [
-        plane.words(loss, place, name, color=colors[name], shift=(8, 0))
+        plane.words(loss, place, _name(name, studies), color=colors[name], shift=(8, 0))
         for (loss, _, name), place in zip(ends, places, strict=True)
     ]
 
