@@ -109,16 +109,16 @@ def _name(name: str, studies: Collection[str]) -> str:
 
 def _best_at(here: Mapping[str, Cell], frontiers: Sequence[Frontier], loss: str, studies: Collection[str]) -> str:
     """Who is best at the choice, and by how much the next one costs more; a study only where nothing else is there."""
-    times = {frontier.name: amount(here, f"times_{i}") for i, frontier in enumerate(frontiers)}
-    ranked = sorted((cost, name) for name, cost in times.items() if name not in studies)
+    times = [(amount(here, f"times_{i}"), frontier.name) for i, frontier in enumerate(frontiers)]
+    ranked = sorted((cost, name) for cost, name in times if name not in studies)
     if len(ranked) == 1 and studies:
-        study = next(name for name in times if name in studies)
-        more = times[study] - 1
+        cost, study = next((cost, name) for cost, name in times if name in studies)
+        more = cost - 1
         differs = f"{percent(abs(more))} {'more' if more >= 0 else 'less'}"
         return (
             f"At {loss}, errors cost least with {ranked[0][1]}; with {_name(study, studies)} they would cost {differs}"
         )
-    ranked = ranked or sorted((cost, name) for name, cost in times.items())
+    ranked = ranked or sorted(times)
     if len(ranked) == 1:
         return f"One technology was considered: {ranked[0][1]}"
     if ranked[1][0] - 1 < ALIKE:
