@@ -56,6 +56,10 @@ def declared_modules(root: Path, *extras: str) -> set[str]:
     return found - set(ALONGSIDE)
 
 
+def extras_of(root: Path) -> tuple[str, ...]:
+    return tuple(tomllib.loads((root / "pyproject.toml").read_text())["project"]["optional-dependencies"])
+
+
 def test_what_rides_along_is_of_no_use_here(trees: Mapping[Path, ast.Module]) -> None:
     owners = importlib.metadata.packages_distributions()
     for module, owner in ALONGSIDE.items():
@@ -87,12 +91,56 @@ def test_every_dependency_in_one_process(root: Path, backward: bool) -> None:
     assert set(modules) <= loaded_after("\n".join(f"import {module}" for module in ordered))
 
 
+NEEDED_BY_OTHERS = {"pandas": "pyspark asks for it in mapInArrow"}  # declared beside what needs it
+
+
+def looked_for(tree: ast.Module) -> set[str]:
+    """Modules whose presence is asked for by `find_spec`: a driver that another package loads."""
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and ast.unparse(node.func) == "find_spec"]
+    return {str(call.args[0].value) for call in calls if isinstance(call.args[0], ast.Constant)}
+
+
 def test_what_is_imported_is_declared(root: Path, trees: Mapping[Path, ast.Module]) -> None:
     sample = "import os, numpy.linalg\ndef f():\n    from torch import nn\n"
     assert imported_modules(ast.parse(sample)) == {"numpy", "torch"}
-    declared = declared_modules(root)
-    extras = tomllib.loads((root / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-    known = declared | declared_modules(root, *extras)
+    known = declared_modules(root) | declared_modules(root, *extras_of(root))
     imported = {path: imported_modules(tree) for path, tree in trees.items()}
     assert not {str(path): names - known for path, names in imported.items() if names - known}
-    assert not declared - set[str]().union(*imported.values())
+
+
+def test_what_is_declared_is_imported(root: Path, trees: Mapping[Path, ast.Module]) -> None:
+    used = set[str]().union(*(imported_modules(tree) | looked_for(tree) for tree in trees.values()))
+    for extras in ((), *((extra,) for extra in extras_of(root))):
+        declared = declared_modules(root, *extras)
+        assert declared, extras
+        assert not declared - used - set(NEEDED_BY_OTHERS), extras
+
+
+PLOTTING = {"altair", "vl_convert"}
+
+
+def test_words_json_and_tables_need_no_plotting_library(tmp_path: Path) -> None:
+    from dualmandate import gallery
+
+    gallery.write("title_i", tmp_path)
+    said = f"""
+from dualmandate import load
+from dualmandate.report.plan_document import plan_document
+from dualmandate.report.plan_words import plan_words
+from dualmandate.report.release_page import release_page
+plan = load({str(tmp_path / "program.toml")!r}).plan()
+assert plan_words(plan) and plan_document(plan)
+"""
+    assert not loaded_after(said) & PLOTTING
+    drawn = f"""{said}
+from dualmandate.report.figures import tangency
+figure = tangency(plan.frontier, plan.welfare, plan.choice)
+assert figure.table.rows and figure.specification()
+"""
+    assert not loaded_after(drawn) & PLOTTING
+    assert loaded_after(f"{drawn}figure.svg()") & PLOTTING == {"vl_convert"}
+
+
+def test_the_release_page_loads_no_figures() -> None:
+    modules = "import sys, dualmandate.report.release_page\nassert 'dualmandate.report.figures' not in sys.modules"
+    assert "jinja2" not in loaded_after(modules)

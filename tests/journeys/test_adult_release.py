@@ -138,8 +138,10 @@ def test_two_way_tables_load_back_with_intervals_that_hold(noise: str, unit: str
 
 def again(plan: dualmandate.Plan, ledger: Ledger, out: Path) -> Release:
     from dualmandate.planning.release_spec import order_of_plan
-    from dualmandate.publication import act
+    from dualmandate.publication import publish as publishing
 
     assert plan.program.source is not None
-    asked = act.Asked("Eve", plan.program.source.name, again=True)
-    return dualmandate.load_release(act.publish(order_of_plan(plan), plan.program.source, ledger, out=out, asked=asked))
+    asked = publishing.PublicationRequest("Eve", plan.program.source.name, again=True)
+    return dualmandate.load_release(
+        publishing.publish(order_of_plan(plan), plan.program.source, ledger, out=out, request=asked)
+    )

@@ -17,8 +17,8 @@ from dualmandate.planning.program import load
 from dualmandate.planning.technology import SHARE_DIGITS
 from dualmandate.population import Currency
 from dualmandate.population.conversion import epsilon_at
+from dualmandate.report.documents.plan import plan_document
 from dualmandate.report.documents.schemas import schema
-from dualmandate.report.plan_document import plan_document
 from dualmandate.report.plan_words import plan_words
 
 NOISE = 'noise = "laplace"'

@@ -20,8 +20,8 @@ from dualmandate.planning.plan import Plan
 from dualmandate.planning.program import load
 from dualmandate.planning.strategies import WORTHWHILE
 from dualmandate.planning.technology import Workshop, values_of
+from dualmandate.report.documents.plan import plan_document
 from dualmandate.report.documents.schemas import schema
-from dualmandate.report.plan_document import plan_document
 from dualmandate.report.plan_words import plan_words
 
 TOWN = """\

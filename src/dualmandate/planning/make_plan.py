@@ -10,7 +10,7 @@ from fractions import Fraction
 from dualmandate.choice import Choice, choose, regret_curve, tornado
 from dualmandate.frontier import Measure
 from dualmandate.planning.comparison import Bench
-from dualmandate.planning.extending import Extending
+from dualmandate.planning.extensions import ExtensionBuilder
 from dualmandate.planning.notes import notes_on
 from dualmandate.planning.participation import participation_of
 from dualmandate.planning.plan import Plan, TableConsequence, costliest
@@ -72,7 +72,7 @@ def make_plan(program: Program, remaining: Fraction | float | None, progress: Ca
         # The shares of groups of tables stay as planned: to first order the best shares move nothing.
         tornado=tornado(frontier, welfare, limits, spread=SPREAD, tables=costliest(choice)),
         notes=(),
-        extensions=Extending(program, workshop, frontier, technology, choice, limits).all(),
+        extensions=ExtensionBuilder(program, workshop, frontier, technology, choice, limits).all(),
         uncertainty=uncertainty_of(program, frontier, limits),
         social_choice=social_choice_of(program, frontier, limits),
     )

@@ -38,6 +38,7 @@ from dualmandate.planning.remembered import RememberedCurves, remembered
 from dualmandate.planning.study import BEST, may_be_used
 from dualmandate.population import Currency, PrivacyLoss, Protection
 from dualmandate.population.conversion import rho_at
+from dualmandate.population.wording import number
 from dualmandate.program.program import MOST_MEASURED
 from dualmandate.program.schema import MechanismTable
 from dualmandate.workload import Tabulation, Workload
@@ -249,7 +250,7 @@ def _plain(law: NoiseLaw, strategy: str, workload: Workload) -> Mechanism:
         return NoiseMechanism(law)
     if workload.domain.size > MOST_MEASURED:
         raise TooLarge(
-            f"every one of {workload.domain.size:.3g} cells was asked to be measured",
+            f"every one of {number(workload.domain.size, 3)} cells was asked to be measured",
             why=f"at most {MOST_MEASURED:,} numbers are measured, and each of them gets noise",
             instead='state strategy = "workload", or record less: fewer attributes or fewer levels',
             where=Place(key="mechanism.strategy"),

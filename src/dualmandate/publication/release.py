@@ -20,10 +20,19 @@ from numpy.typing import NDArray
 from dualmandate.errors import InvalidRelease, InvalidRequest, Place, TooLarge, UnknownName
 from dualmandate.ledger.anchors import RELEASE_FILE
 from dualmandate.population import Currency, PrivacyLoss
+from dualmandate.population.arrays import Floats, Integers
 from dualmandate.population.rational import Written
 from dualmandate.publication.changes import Measured
 from dualmandate.publication.forms import DirectForm, Form, StrategyForm
-from dualmandate.publication.intervals import Interval, Probability, asked_for, interval_of
+from dualmandate.publication.intervals import (
+    Interval,
+    Probability,
+    SimultaneousIntervals,
+    asked_for,
+    interval_of,
+    simultaneous_of,
+    simultaneous_of_cells,
+)
 from dualmandate.publication.loss_distribution import ReleasePrivacy, release_privacy
 from dualmandate.publication.measurements import (
     RELEASE_SCHEMA,
@@ -32,18 +41,16 @@ from dualmandate.publication.measurements import (
     PublishedTable,
 )
 from dualmandate.publication.nest_form import NestForm
-from dualmandate.publication.simultaneous import SimultaneousIntervals, simultaneous_of, simultaneous_of_cells
 from dualmandate.publication.writing import read_measurements, read_table
 from dualmandate.publication.writing.sheet import damaged
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-FORMS = ("estimates", "parquet", "csv", "sdmx-csv", "sdmx-ml")  # of a table
-MOST_TOGETHER = 2**26  # numbers of query rows that are held, where all rows of a table are needed at once
+FORMS = ("estimates", "parquet", "csv", "sdmx-csv", "sdmx-ml")  # A table is published in these.
+MOST_TOGETHER = 2**26  # At most so many numbers of query rows are held, where all rows of a table are needed at once.
 
 Levels = str | Sequence[str]
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -291,7 +298,7 @@ def _grid(form: Form | NestForm, table: str) -> Fraction:
     return form.workload.table(table).grid
 
 
-def _kinds(form: Form | NestForm) -> NDArray[np.int64]:
+def _kinds(form: Form | NestForm) -> Integers:
     return form.kinds().astype(np.int64)
 
 

@@ -6,10 +6,10 @@ import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from dualmandate.choice import dollars, quantity
 from dualmandate.planning.study import marked, study_words
 from dualmandate.planning.technology import CELLS, MEASURED, OPTIMIZED, TABLES, in_words
 from dualmandate.population import Currency, plural, with_article
+from dualmandate.population.wording import exact, money, number, quantity
 from dualmandate.report.extension_words import extension_sections
 from dualmandate.report.preference_sections import preference_sections
 from dualmandate.semantics import sentences
@@ -75,8 +75,8 @@ def _tables(plan: Plan) -> list[str]:
                 f"{table.query_count:,}",
                 quantity(table.root_mean_squared_error, table.unit),
                 "±" + quantity(table.half_width, table.unit).removesuffix(f" {plural(table.unit)}"),
-                "–" if table.root_mean_squared_consequence is None else dollars(table.root_mean_squared_consequence),
-                dollars(table.data_loss),
+                "–" if table.root_mean_squared_consequence is None else money(table.root_mean_squared_consequence),
+                money(table.data_loss),
             ]
             for table in rows[:MOST_ROWS]
         ],
@@ -123,8 +123,8 @@ def _regrets(plan: Plan) -> list[str]:
     currency = plan.choice.currency
     rows = [row for row in plan.regrets if any(abs(row.multiple - shown) < 1e-9 for shown in SHOWN_MULTIPLES)]
     return _wrapped(
-        f"{currency} = {row.epsilon:.4g} ({row.multiple:g} times the choice) would "
-        + (f"cost society {dollars(row.absolute)} more" if row.absolute >= 0 else "be better, but is not allowed")
+        f"{currency} = {number(row.epsilon)} ({row.multiple:g} times the choice) would "
+        + (f"cost society {money(row.absolute)} more" if row.absolute >= 0 else "be better, but is not allowed")
         + f" ({row.relative:+,.1%})."
         for row in rows
     )
@@ -137,9 +137,9 @@ def _tornado(plan: Plan) -> list[str]:
         [
             [
                 row.name,
-                f"{row.value:,.10g} {row.unit}".rstrip(),
-                "no optimum" if row.low.epsilon is None else f"{row.low.epsilon:.4g}",
-                "no optimum" if row.high.epsilon is None else f"{row.high.epsilon:.4g}",
+                f"{exact(row.value)} {row.unit}".rstrip(),
+                "no optimum" if row.low.epsilon is None else f"{number(row.low.epsilon)}",
+                "no optimum" if row.high.epsilon is None else f"{number(row.high.epsilon)}",
             ]
             for row in rows[:MOST_ROWS]
         ],
@@ -178,19 +178,20 @@ def _saving(plan: Plan) -> Iterator[str]:
     if saving.dollars is not None and naive is not None and not plan.uses(saving.naive):
         verb, share = ("saved", 1 - used / naive) if saving.dollars >= 0 else ("lost", used / naive - 1)
         paper = ", the paper's technology (a study)" if saving.naive.study else ""
-        saved = f"{dollars(abs(saving.dollars))} of errors ({share:.1%}) are {verb}"
+        saved = f"{money(abs(saving.dollars))} of errors ({share:.1%}) are {verb}"
         yield f"At this {currency} {saved} against {plain}{paper}."
         if alone is not None and saving.welfare_gained is not None:
-            off = f"{dollars(abs(saving.welfare_gained))} {'worse' if saving.welfare_gained >= 0 else 'better'} off"
-            yield f"That would choose {currency} = {float(alone.loss):.6g}{_typical(alone)}, and leave society {off}."
+            off = f"{money(abs(saving.welfare_gained))} {'worse' if saving.welfare_gained >= 0 else 'better'} off"
+            chosen = f"{currency} = {number(float(alone.loss), 6)}{_typical(alone)}"
+            yield f"That would choose {chosen}, and leave society {off}."
     if least is not None and saving.limit is not None and not _at_the_limit(plan):
-        yield f"No strategy brings errors below {dollars(least)} here; that holds for {saving.limit.bound.valid_for}."
+        yield f"No strategy brings errors below {money(least)} here; that holds for {saving.limit.bound.valid_for}."
 
 
 def _typical(alone: Choice) -> str:
     """How far off plain noise would typically be at its own best loss: in dollars, or in the one unit of the tables."""
     if alone.root_mean_squared_consequence is not None:
-        return f", typically off by {dollars(alone.root_mean_squared_consequence)}"
+        return f", typically off by {money(alone.root_mean_squared_consequence)}"
     if alone.root_mean_squared_error is not None:
         return f", typically off by {quantity(alone.root_mean_squared_error, alone.tables[0].unit)}"
     return ""
@@ -211,9 +212,9 @@ def _comparisons(plan: Plan) -> list[str]:
             [
                 _noise(plan, row),
                 MEASURED[row.strategy],
-                f"{row.choice.epsilon:.6g}",
-                "–" if row.choice.root_mean_squared_error is None else f"{row.choice.root_mean_squared_error:.4g}",
-                dollars(-row.choice.welfare),
+                f"{number(row.choice.epsilon, 6)}",
+                "–" if row.choice.root_mean_squared_error is None else f"{number(row.choice.root_mean_squared_error)}",
+                money(-row.choice.welfare),
             ]
             for row in able
             if row.choice is not None
@@ -243,7 +244,7 @@ def _differs(plan: Plan, row: Comparison) -> bool:
 
 def _signed(plan: Plan) -> list[str]:
     shares = plan.allocation.items() if len(plan.allocation) > 1 else ()
-    split = [f"{group}: {float(share):.8g}" for group, share in shares]
+    split = [f"{group}: {number(float(share), 8)}" for group, share in shares]
     spent = "" if plan.study else f", spent from the account '{_account(plan)}'"
     return [
         f"loss    {plan.loss.currency} = {plan.loss.exact()}{spent}",
