@@ -125,7 +125,7 @@ def test_words_json_and_tables_need_no_plotting_library(tmp_path: Path) -> None:
     gallery.write("title_i", tmp_path)
     said = f"""
 from dualmandate import load
-from dualmandate.report.plan_document import plan_document
+from dualmandate.report.documents.plan import plan_document
 from dualmandate.report.plan_words import plan_words
 from dualmandate.report.release_page import release_page
 plan = load({str(tmp_path / "program.toml")!r}).plan()

@@ -144,7 +144,7 @@ def choose_tables(
     """
     _check(candidates, welfare, cap)
     market = _LossMarket(welfare, cap)
-    search = _Search(tuple(candidates), market, most_nodes)
+    search = _SelectionSearch(tuple(candidates), market, most_nodes)
     chosen, exact = search.best()
     price = market.clearing(chosen)
     verdicts = tuple(
@@ -235,7 +235,7 @@ class _LossMarket:
 
 
 @dataclass(frozen=True, eq=False)
-class _Search:
+class _SelectionSearch:
     """Depth first over tables, the ones that matter most first; bounds at many prices rule out the rest."""
 
     candidates: tuple[Candidate, ...]

@@ -179,7 +179,7 @@ def _saving(plan: Plan) -> Iterator[str]:
         verb, share = ("saved", 1 - used / naive) if saving.dollars >= 0 else ("lost", used / naive - 1)
         paper = ", the paper's technology (a study)" if saving.naive.study else ""
         saved = f"{money(abs(saving.dollars))} of errors ({share:.1%}) are {verb}"
-        yield f"At this {currency} {saved} against {plain}{paper}."
+        yield f"Here {saved} against {plain}{paper}."
         if alone is not None and saving.welfare_gained is not None:
             off = f"{money(abs(saving.welfare_gained))} {'worse' if saving.welfare_gained >= 0 else 'better'} off"
             chosen = f"{currency} = {number(float(alone.loss), 6)}{_typical(alone)}"

@@ -32,7 +32,7 @@ def _only_word(annotation: Any) -> object:
     return words[0] if len(words) == 1 else _NOTHING
 
 
-class Document(BaseModel):
+class DocumentModel(BaseModel):
     """A document that leaves, or a part of one: these keys and no others, in this order, and finite numbers."""
 
     model_config = ConfigDict(
@@ -113,7 +113,7 @@ Welfare = Annotated[NotPositive, Field(description="USD, at most 0: what society
 Words = Annotated[Text, Field(description="The same for people.")]
 
 
-class AmountPart(Document):
+class AmountPart(DocumentModel):
     """An amount of a privacy loss: exactly, and as the nearest number."""
 
     exact: Exact
@@ -130,7 +130,7 @@ Amount = Annotated[AmountPart, BeforeValidator(_loss)]
 Loss = Annotated[LossPart, BeforeValidator(_loss)]
 
 
-class HeadPart(Document):
+class HeadPart(DocumentModel):
     """How far a ledger had come."""
 
     ledger: Text = Field(description="The identifier of the ledger.")
@@ -138,14 +138,14 @@ class HeadPart(Document):
     digest: Digest
 
 
-class Internal(Document):
+class Internal(DocumentModel):
     """A document that stays inside the agency."""
 
     schema_: Schema[str]
     label: Literal["internal"] = Field(description="Whom it is for.")
 
 
-class Public(Document):
+class Public(DocumentModel):
     """A document that everybody may read."""
 
     schema_: Schema[str]
