@@ -9,7 +9,7 @@ from typing import Any
 import mpmath
 import pytest
 
-from dualmandate.mechanism import GAUSSIAN, GEOMETRIC, LAPLACE, STAIRCASE, NoiseLaw
+from dualmandate.mechanism import GAUSSIAN, GEOMETRIC, LAPLACE, NOISE_LAWS, STAIRCASE, NoiseLaw
 from dualmandate.mechanism.theta import log_theta, upper_sum
 
 Number = Any  # of mpmath, which has no types
@@ -152,3 +152,7 @@ def test_staircase_against_laplace() -> None:
     for epsilon in (0.5, 2.0, 5.0, 10.0):
         assert GEOMETRIC.variance(epsilon) < STAIRCASE.variance(epsilon) < LAPLACE.variance(epsilon)
     assert STAIRCASE.variance(30.0) == pytest.approx(2 ** (-2 / 3) * math.exp(-20), rel=1e-4)
+
+
+def test_only_laws_that_are_drawn_exactly_are_published() -> None:
+    assert {name for name, law in NOISE_LAWS.items() if law.publishable} == {"geometric", "gaussian"}

@@ -100,6 +100,7 @@ class GaussianLaw:
     currency: ClassVar[Currency] = Currency.RHO
     discrete: ClassVar[bool] = True
     needs_whole_numbers: ClassVar[bool] = True
+    publishable: ClassVar[bool] = True
 
     def at(self, unit_loss: float) -> DiscreteGaussian:
         """The noise at a loss for one unit of sensitivity."""

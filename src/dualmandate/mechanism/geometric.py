@@ -82,6 +82,7 @@ class GeometricLaw:
     currency: ClassVar[Currency] = Currency.EPSILON
     discrete: ClassVar[bool] = True
     needs_whole_numbers: ClassVar[bool] = True
+    publishable: ClassVar[bool] = True
 
     def at(self, unit_loss: float) -> Geometric:
         """The noise at a loss for one unit of sensitivity."""

@@ -68,6 +68,7 @@ class LaplaceLaw:
     currency: ClassVar[Currency] = Currency.EPSILON
     discrete: ClassVar[bool] = False
     needs_whole_numbers: ClassVar[bool] = False
+    publishable: ClassVar[bool] = False
 
     def at(self, unit_loss: float) -> Laplace:
         """The noise at a loss for one unit of sensitivity."""

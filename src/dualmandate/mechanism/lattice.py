@@ -109,6 +109,10 @@ class LatticeLaw:
         """Whether its promise holds only for changes by whole steps."""
         return self.law.needs_whole_numbers
 
+    @property
+    def publishable(self) -> bool:
+        return self.law.publishable
+
     def at(self, unit_loss: float) -> Stretched:
         """The noise at a loss for one unit of sensitivity, in the unit of the weighted answer."""
         return Stretched(self.law.at(self._inner(unit_loss)), float(self.step))

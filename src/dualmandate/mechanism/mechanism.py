@@ -92,6 +92,11 @@ class NoiseLaw(Protocol):
         """Whether its promise holds only for answers that change by whole numbers (see `LatticeLaw`)."""
         ...
 
+    @property
+    def publishable(self) -> bool:
+        """Whether it is drawn exactly, on whole numbers; a law that is not can be studied and not published."""
+        ...
+
     def at(self, unit_loss: float) -> Distribution:
         """The noise at a loss for one unit of sensitivity."""
         ...

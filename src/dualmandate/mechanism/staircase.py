@@ -151,6 +151,7 @@ class StaircaseLaw:
     currency: ClassVar[Currency] = Currency.EPSILON
     discrete: ClassVar[bool] = False
     needs_whole_numbers: ClassVar[bool] = True
+    publishable: ClassVar[bool] = False
 
     def at(self, unit_loss: float) -> Staircase:
         """The noise at a loss for one unit of sensitivity."""
