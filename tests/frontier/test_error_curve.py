@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from dualmandate.errors import InvalidLoss, InvalidWorkload
-from dualmandate.frontier import frontier_of, interval, measured_error, relative_error
+from dualmandate.errors import InvalidLoss
+from dualmandate.frontier import interval
 from dualmandate.mechanism import GEOMETRIC, LAPLACE, MatrixMechanism, geometric, laplace
 from dualmandate.workload import identity, prefix
 
@@ -42,25 +42,6 @@ def test_intervals_of_reconstructed_answers_hold_in_simulation() -> None:
     draws = production.draw(np.zeros(6, dtype=np.int64), 1.0, generator=np.random.default_rng(3), size=40_000)
     worst = np.abs(draws[:, -1])  # the sum of all six
     assert float(np.mean(worst > curve.at(1.0))) == pytest.approx(0.1, abs=0.006)
-
-
-def test_measures_of_a_frontier_and_the_losses_they_take() -> None:
-    frontier = frontier_of(geometric(), COUNTS)
-    absolute = measured_error(frontier, "identity", "absolute")
-    assert absolute.at(1.0) == pytest.approx(20 / math.sinh(1.0))
-    assert math.sinh(absolute.loss_for(4.0)) == pytest.approx(5.0, rel=1e-8)
-    assert measured_error(frontier, "identity", "largest variance").at(1.0) == pytest.approx(GEOMETRIC.variance(1.0))
-
-
-def test_relative_errors_count_small_references_as_the_smallest_allowed() -> None:
-    production = laplace().production(COUNTS)
-    reference = np.array([0.0] * 10 + [100.0] * 10)
-    curve = relative_error(production, "identity", reference=reference, smallest_reference=10.0)
-    error = math.sqrt(LAPLACE.variance(1.0))
-    assert curve.at(1.0) == pytest.approx((error / 10 + error / 100) / 2)
-    assert curve.loss_for(curve.at(1.0)) == pytest.approx(1.0, rel=1e-8)
-    with pytest.raises(InvalidWorkload, match="relative error"):
-        relative_error(production, "identity", reference=reference, smallest_reference=0.0)
 
 
 def test_targets_out_of_reach_are_refused() -> None:

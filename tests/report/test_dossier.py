@@ -174,7 +174,7 @@ def test_it_says_what_is_measured_and_what_that_saves(page: str, tmp_path: Path)
     assert plan.saving.dollars is not None
     assert f"<dt>saved against plain noise</dt><dd>{money(plan.saving.dollars)}</dd>" in other
     assert "the better technology saves" in other
-    assert f"{plan.technology.producer.found['all'].exact.rows:,} measurements." in other
+    assert f"{plan.technology.found['all'].exact.rows:,} measurements." in other
 
 
 def test_it_is_labeled_public(page: str) -> None:

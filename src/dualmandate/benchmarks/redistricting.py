@@ -31,7 +31,7 @@ from dualmandate.benchmarks.rhode_island import LEVELS, Blocks
 from dualmandate.benchmarks.row import Row
 from dualmandate.ledger import Account, Approval, State, make_key, open_ledger
 from dualmandate.ledger.anchors import RELEASE_FILE
-from dualmandate.mechanism import GAUSSIAN
+from dualmandate.mechanism import GAUSSIAN, Noise
 from dualmandate.mechanism.noise import NoiseKey, subkey
 from dualmandate.planning.program import Program, load
 from dualmandate.planning.release_spec import order_of_plan
@@ -43,7 +43,6 @@ from dualmandate.publication.consistency.descending import Counts, top_down
 from dualmandate.publication.consistency.estimating import Estimates, estimate
 from dualmandate.publication.consistency.sharing import Sharing, shared
 from dualmandate.publication.contents import is_complete
-from dualmandate.publication.measurements import Noise
 from dualmandate.publication.order import NUMBER_OF_RECORDS
 from dualmandate.publication.tree_measuring import Pair, Places, measure_tree
 from dualmandate.report.release_page import release_page
@@ -77,7 +76,7 @@ class Design:
         values = {(level, k): value for level in range(1, tree.last + 1) for k, value in enumerate(VALUES)}
         sharing = shared(tree, chain, LEVEL_SHARES, values, known=[KNOWN])
         noises: dict[Pair, Noise | None] = {KNOWN: None}
-        noises |= {pair: Noise("gaussian", 1 / (RHO * share)) for pair, share in sharing.shares().items()}
+        noises |= {pair: Noise(GAUSSIAN, 1 / (RHO * share)) for pair, share in sharing.shares().items()}
         variances = {
             pair: 0.0 if noise is None else GAUSSIAN.variance(float(1 / (2 * noise.parameter)))
             for pair, noise in noises.items()

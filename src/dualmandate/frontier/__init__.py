@@ -1,11 +1,11 @@
 """How much accuracy each privacy loss buys, in closed form or simulated: the best technology, splits and limits."""
 
-from dualmandate.frontier.closed_form import ClosedFormCurves, frontier_of
+from dualmandate.frontier.closed_form import ClosedFormCurves, frontier_of, priced
 from dualmandate.frontier.converted import ConvertedCurves, in_epsilon
 from dualmandate.frontier.curves import CurveFrontier, Curves, TableWeights
 from dualmandate.frontier.decision import Decision, FormulaGrant, decision_frontier, noisy_answers
 from dualmandate.frontier.envelope import EnvelopeCurves, Switch, envelope
-from dualmandate.frontier.error_curve import ErrorCurve, interval, measured_error, relative_error
+from dualmandate.frontier.error_curve import ErrorCurve, interval
 from dualmandate.frontier.frontier import Frontier, Measure
 from dualmandate.frontier.guess import GuessCurves, public_guess
 from dualmandate.frontier.lower_bound import (
@@ -69,14 +69,13 @@ __all__ = [
     "in_epsilon",
     "interval",
     "matrix_bound",
-    "measured_error",
     "multiplicative_weights_exponential",
     "noisy_answers",
     "peak_of",
     "power_split",
+    "priced",
     "private_multiplicative_weights",
     "public_guess",
-    "relative_error",
     "simulated",
     "simulated_numbers",
     "spectrum",

@@ -1,5 +1,4 @@
-"""How wrong a table may be, other than by its squared error: intervals that hold with a stated probability, errors
-relative to what is published, absolute errors, the largest variance.
+"""How wrong a table may be, other than by its squared error: intervals that hold with a stated probability.
 
 Each is one number that falls as the privacy loss grows, so it can be read the other way: the loss it takes.
 """
@@ -11,11 +10,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dualmandate.errors import InvalidLoss, InvalidWorkload
-from dualmandate.frontier.frontier import Frontier, Measure
-from dualmandate.mechanism.mechanism import Production, known_measure, positive_loss
+from dualmandate.errors import InvalidLoss
+from dualmandate.mechanism.mechanism import Production, positive_loss
 from dualmandate.population import Currency
 
 _PRECISION = 1e-9  # relative, of a loss found by bisection
@@ -63,16 +60,6 @@ class ErrorCurve:
         return high
 
 
-def measured_error(frontier: Frontier, table: str, measure: Measure) -> ErrorCurve:
-    """Σ E[error²], Σ E|error| or the largest variance of one table of a frontier."""
-    known_measure(measure)
-    return ErrorCurve(
-        f"{measure} error of '{table}'" if measure != "largest variance" else f"largest variance in '{table}'",
-        frontier.currency,
-        lambda loss: frontier.table_losses(loss, measure)[table],
-    )
-
-
 def interval(
     production: Production, table: str, *, failure_probability: float, simultaneous: bool = False
 ) -> ErrorCurve:
@@ -85,25 +72,4 @@ def interval(
         f"half-width of the {1 - failure_probability:.6g} interval of '{table}'",
         production.currency,
         lambda loss: float(np.max(widths(table, loss, 1.0 - failure_probability))),
-    )
-
-
-def relative_error(
-    production: Production, table: str, *, reference: NDArray[np.float64], smallest_reference: float
-) -> ErrorCurve:
-    """Mean over a table's queries of root mean squared error over the size of a public reference answer.
-
-    `smallest_reference` > 0 stands in for smaller references, so that cells near zero do not decide everything.
-    """
-    if not smallest_reference > 0.0 or not np.all(np.isfinite(reference)):
-        raise InvalidWorkload(
-            f"a relative error against references of at least {smallest_reference}",
-            why="an error relative to nothing is infinite",
-            instead="state finite public references and a smallest one above 0",
-        )
-    floored = np.maximum(np.abs(reference), smallest_reference)
-    return ErrorCurve(
-        f"mean relative error of '{table}'",
-        production.currency,
-        lambda loss: float(np.mean(production.relative_errors(table, loss, floored))),
     )

@@ -17,8 +17,8 @@ from dualmandate.frontier.frontier import Frontier
 from dualmandate.frontier.spectrum import Spectrum, product_spectrum, spectrum
 from dualmandate.mechanism.geometric import GEOMETRIC
 from dualmandate.mechanism.mechanism import NoiseLaw, positive_loss
-from dualmandate.mechanism.optimized import StrategyMechanism
 from dualmandate.mechanism.strategy import Strategy
+from dualmandate.mechanism.technologies import StrategyMechanism
 from dualmandate.population import Currency, Neighbors, Protection
 from dualmandate.workload import Table, Workload
 from dualmandate.workload.factor import Factor, dense

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,8 +47,6 @@ class KNorm:
     For frontiers only: its draws are real numbers, so nothing can be published with it. Weights of tables scale their
     errors and nothing else, because the noise follows the workload.
     """
-
-    discrete: ClassVar[bool] = False
 
     @property
     def name(self) -> str:

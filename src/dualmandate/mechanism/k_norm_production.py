@@ -19,8 +19,7 @@ from dualmandate.errors import InvalidMechanism, UnknownName
 from dualmandate.mechanism.characteristic import CharacteristicFunction
 from dualmandate.mechanism.mechanism import Measure, known_measure, positive_loss, tail_of
 from dualmandate.mechanism.polytope import Fan
-from dualmandate.mechanism.production import relative
-from dualmandate.population import Currency, PrivacyLoss, Protection
+from dualmandate.population import Currency, Protection
 from dualmandate.workload import Sensitivity, Workload
 
 _NEGLECTED = 1e-20  # tail that Fourier sums leave out
@@ -52,7 +51,7 @@ class KNormProduction:
     queries: NDArray[np.intp]  # these queries, shape (rank,)
     technology: ClassVar[str] = "K-norm"
     currency: ClassVar[Currency] = Currency.EPSILON
-    discrete: ClassVar[bool] = False
+    combines: ClassVar[bool] = False
 
     @property
     def rank(self) -> int:
@@ -69,10 +68,6 @@ class KNormProduction:
             method="the norm is that of the changes which one record can make",
         )
 
-    def privacy_loss(self, loss: Fraction) -> PrivacyLoss:
-        """The exact privacy loss."""
-        return PrivacyLoss(loss)
-
     def norm(self, errors: NDArray[np.float64]) -> NDArray[np.float64]:
         """‖a‖_K of some errors of all answers, shape (…, query_count) → (…): how many records' changes they amount to.
 
@@ -85,46 +80,28 @@ class KNormProduction:
         return np.where(rest <= 1e-9 * np.abs(unweighted).max(axis=-1), sizes, np.inf)
 
     def query_variances(self, table: str, loss: float) -> NDArray[np.float64]:
-        """E[error²] of each query of a table."""
         return np.asarray(self._unit_variances[self._rows(table)] * self._scale(loss) ** 2)
 
     def table_losses(self, loss: float, measure: Measure = "squared") -> dict[str, float]:
-        """Expected error of each table."""
         scale, unit = self._scale(loss), self._unit_losses(known_measure(measure))
         return {name: each * scale ** _power(measure) for name, each in unit.items()}
 
     def table_slopes(self, loss: float, measure: Measure = "squared") -> dict[str, float]:
-        """Derivative of `table_losses` with respect to the loss."""
         return {name: -_power(measure) * each / loss for name, each in self.table_losses(loss, measure).items()}
 
     def table_curvatures(self, loss: float) -> dict[str, float]:
-        """Second derivative of each table's expected squared error."""
         return {name: 6 * each / loss**2 for name, each in self.table_losses(loss).items()}
 
     def expected_squared_error(self, loss: float) -> float:
-        """E‖M(x, Q) − Qx‖²."""
         return math.fsum(self.table_losses(loss).values())
 
-    def expected_squared_error_slope(self, loss: float) -> float:
-        """First derivative of the expected squared error; < 0."""
-        return math.fsum(self.table_slopes(loss).values())
-
-    def expected_squared_error_curvature(self, loss: float) -> float:
-        """Second derivative of the expected squared error; > 0."""
-        return math.fsum(self.table_curvatures(loss).values())
-
     def half_width(self, table: str, loss: float, probability: float) -> NDArray[np.float64]:
-        """Half the width of an interval that holds the true answer with this probability, query by query."""
         return self._reaches(table, loss, tail_of(probability))
 
     def simultaneous_half_width(self, table: str, loss: float, probability: float) -> NDArray[np.float64]:
         """Half-widths such that all answers lie within theirs with at least this probability (union bound)."""
         rows = self._rows(table)
         return self._reaches(table, loss, tail_of(probability) / (rows.stop - rows.start))
-
-    def relative_errors(self, table: str, loss: float, reference: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Root mean squared error of each query as a share of a public reference answer; infinite where that is 0."""
-        return relative(self.query_variances(table, loss), reference)
 
     def draw(
         self, counts: NDArray[np.int64], loss: float, *, generator: np.random.Generator, size: int

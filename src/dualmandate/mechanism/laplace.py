@@ -66,7 +66,6 @@ class LaplaceLaw:
 
     name: ClassVar[str] = "laplace"
     currency: ClassVar[Currency] = Currency.EPSILON
-    discrete: ClassVar[bool] = False
     needs_whole_numbers: ClassVar[bool] = False
     publishable: ClassVar[bool] = False
 

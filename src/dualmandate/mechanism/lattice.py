@@ -3,8 +3,8 @@
 A table with weight w holds answers on the lattice w·ℤ. It is measured as the whole-number table at unit loss u·w
 (u·w² under ρ) and the result is multiplied by w. One unit that moves the table by w·s then costs u·w·‖s‖₁ =
 u·‖w·s‖₁ (or u·‖w·s‖₂²): exactly its share of the *weighted* workload's sensitivity, so the whole release loses
-u·Δ, as with continuous noise. The coarser the lattice, the less noise is needed: entries with a common divisor are
-divided by it first. As the lattice gets finer, geometric noise tends to Laplace noise of the same rate.
+u·Δ, as with continuous noise. The coarser the lattice, the less noise is needed. As the lattice gets finer, geometric
+noise tends to Laplace noise of the same rate.
 """
 
 from __future__ import annotations
@@ -18,8 +18,6 @@ from numpy.typing import NDArray
 
 from dualmandate.mechanism.mechanism import Distribution, NoiseLaw, positive_loss, tail_of
 from dualmandate.population import Currency
-from dualmandate.workload import Factor, Table
-from dualmandate.workload.factor import dense
 
 
 @dataclass(frozen=True)
@@ -100,11 +98,6 @@ class LatticeLaw:
         return self.law.currency
 
     @property
-    def discrete(self) -> bool:
-        """Whether the noise takes separate values."""
-        return self.law.discrete
-
-    @property
     def needs_whole_numbers(self) -> bool:
         """Whether its promise holds only for changes by whole steps."""
         return self.law.needs_whole_numbers
@@ -150,18 +143,6 @@ def on_lattice(law: NoiseLaw, step: Fraction) -> NoiseLaw:
     return law if step == 1 or not law.needs_whole_numbers else LatticeLaw(law, step)
 
 
-def lattice_of(law: NoiseLaw, table: Table) -> Fraction:
-    """The step of which every entry of a table is a whole multiple: its weight times the entries' common divisor."""
-    if not law.needs_whole_numbers:
-        return Fraction(1)
-    return table.weight * math.prod(_divisor(factor) for factor in table.factors)
-
-
 def loss_power(currency: Currency) -> int:
     """How a loss grows when answers are stretched: ε like the stretch, ρ like its square."""
     return 2 if currency is Currency.RHO else 1
-
-
-def _divisor(factor: Factor) -> int:
-    entries = dense(factor) if factor.scales is None else factor.scales
-    return int(np.gcd.reduce(entries, axis=None)) or 1

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from dualmandate.errors import InvalidMechanism, UnknownName
 from dualmandate.mechanism.characteristic import CharacteristicFunction
 from dualmandate.mechanism.mechanism import Measure, known_measure, positive_loss, tail_of
-from dualmandate.mechanism.production import relative
-from dualmandate.population import Currency, PrivacyLoss, Protection
+from dualmandate.population import Currency, Protection
 from dualmandate.workload import Sensitivity, Workload
 
 
@@ -33,6 +32,7 @@ class ResponseProduction:
     sensitive_shares: NDArray[np.float64] | None  # π, shape (cells,); None: the worst case of each query
     technology: ClassVar[str] = "randomized response"
     currency: ClassVar[Currency] = Currency.EPSILON
+    combines: ClassVar[bool] = False
 
     @property
     def sensitivity(self) -> Sensitivity:
@@ -53,18 +53,12 @@ class ResponseProduction:
         """ε of each report."""
         return positive_loss(loss) / self.protection.most_records_per_unit
 
-    def privacy_loss(self, loss: Fraction) -> PrivacyLoss:
-        """The exact privacy loss."""
-        return PrivacyLoss(loss)
-
     def query_variances(self, table: str, loss: float) -> NDArray[np.float64]:
-        """E[error²] of each query of a table."""
         u = self._u(loss)
         square, single = (part[self._rows(table)] for part in self._coefficients)
         return square * u * u + single * u
 
     def table_losses(self, loss: float, measure: Measure = "squared") -> dict[str, float]:
-        """Expected error of each table."""
         if known_measure(measure) == "absolute":
             return {name: self._absolute(name, loss) for name in self._names}
         combine = np.sum if measure == "squared" else np.max
@@ -91,26 +85,15 @@ class ResponseProduction:
         return slopes
 
     def table_curvatures(self, loss: float) -> dict[str, float]:
-        """Second derivative of each table's expected squared error."""
         u, records = self._u(loss), self.protection.most_records_per_unit
         square, single = self._coefficients
         each = u * (1 + u) * (2 * square * u * (2 + 3 * u) + single * (1 + 2 * u)) / records**2
         return {name: float(each[self._rows(name)].sum()) for name in self._names}
 
     def expected_squared_error(self, loss: float) -> float:
-        """E‖M(x, Q) − Qx‖²."""
         return math.fsum(self.table_losses(loss).values())
 
-    def expected_squared_error_slope(self, loss: float) -> float:
-        """First derivative of the expected squared error; < 0."""
-        return math.fsum(self.table_slopes(loss).values())
-
-    def expected_squared_error_curvature(self, loss: float) -> float:
-        """Second derivative of the expected squared error; > 0."""
-        return math.fsum(self.table_curvatures(loss).values())
-
     def half_width(self, table: str, loss: float, probability: float) -> NDArray[np.float64]:
-        """Half the width of an interval that holds the true answer with this probability, query by query."""
         tail = tail_of(probability)
         return np.array([0.0 if law is None else law.reach(tail) for law in self._laws(table, loss)])
 
@@ -118,10 +101,6 @@ class ResponseProduction:
         """Half-widths such that all answers lie within theirs with at least this probability (union bound)."""
         rows = self._rows(table)
         return self.half_width(table, loss, 1 - tail_of(probability) / (rows.stop - rows.start))
-
-    def relative_errors(self, table: str, loss: float, reference: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Root mean squared error of each query as a share of a public reference answer; infinite where that is 0."""
-        return relative(self.query_variances(table, loss), reference)
 
     def draw(
         self, counts: NDArray[np.int64], loss: float, *, generator: np.random.Generator, size: int

@@ -149,7 +149,6 @@ class StaircaseLaw:
 
     name: ClassVar[str] = "staircase"
     currency: ClassVar[Currency] = Currency.EPSILON
-    discrete: ClassVar[bool] = False
     needs_whole_numbers: ClassVar[bool] = True
     publishable: ClassVar[bool] = False
 

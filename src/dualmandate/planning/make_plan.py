@@ -41,7 +41,7 @@ def make_plan(program: Program, remaining: Fraction | float | None, progress: Ca
     progress("choosing the privacy loss")
     with document.at("limits" if program.document.value(("limits",)) else "preferences"):
         choice = choose(frontier, welfare, limits)
-    technology = used_at(frontier, technologies, choice.epsilon)
+    technology = used_at(mechanism.noise, technologies, welfare, choice.epsilon)
     loss = technology.exact_loss(choice)
     progress("comparing with other technologies")
     bench = Bench(workshop, offer, technology, choice=choice, limits=limits)
@@ -86,10 +86,10 @@ def _table_consequences(
     values = {value.table: value for value in workshop.welfare.table_values}
     rows = []
     for group, loss in spent.items():
-        production = technology.producer.production(group)
-        for table in production.workload.tables:
+        measurement = technology.measurements[group]
+        for table in measurement.workload.tables:
             outcome = next(outcome for outcome in choice.tables if outcome.table == table.name)
-            width = float(production.half_width(table.name, loss, COVERAGE).max())
+            width = float(measurement.half_width(table.name, loss, COVERAGE).max())
             rows.append(
                 TableConsequence(
                     table=table.name,

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dualmandate.choice import Choice, LinearCost, dollars
+from dualmandate.mechanism.technologies import OPTIMIZED
 from dualmandate.planning.plan import costliest
 from dualmandate.planning.saving import Comparison
-from dualmandate.planning.technology import BEST, MEASURED, OPTIMIZED
+from dualmandate.planning.technology import BEST, MEASURED
 from dualmandate.population import Currency
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def notes_on(plan: Plan) -> tuple[str, ...]:
 
 def _bounds(plan: Plan) -> Iterator[str]:
     for group in plan.allocation:
-        sensitivity = plan.technology.producer.production(group).sensitivity
+        sensitivity = plan.technology.measurements[group].sensitivity
         if not sensitivity.exact:
             measured = "the tables" if len(plan.allocation) == 1 else f"'{group}'"
             yield (

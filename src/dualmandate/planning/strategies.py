@@ -12,16 +12,8 @@ from dataclasses import dataclass
 
 from dualmandate.choice import Limits, SocialWelfare, choose
 from dualmandate.errors import InvalidMechanism, Refusal
-from dualmandate.mechanism import NOISE_LAWS
-from dualmandate.planning.technology import (
-    BEST,
-    OPTIMIZED,
-    TABLES,
-    Technology,
-    Workshop,
-    combine,
-    is_slow,
-)
+from dualmandate.mechanism.technologies import NOISE_LAWS, OPTIMIZED, TABLES
+from dualmandate.planning.technology import BEST, Technology, Workshop, combine, is_slow
 from dualmandate.program.schema import MechanismTable
 
 WORTHWHILE = 1e-3  # share of what errors cost that a strategy must save to be measured instead of the tables

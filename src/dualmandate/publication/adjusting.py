@@ -16,7 +16,6 @@ from dualmandate.publication.consistency.effect import Both, Effect, consistency
 from dualmandate.publication.consistency.fitting import consistent_histogram
 from dualmandate.publication.crossed_nest import CrossedNest, consistent_crossed_nest
 from dualmandate.publication.crossed_places import LARGEST_FITTED, nest_together
-from dualmandate.publication.forms import DirectForm
 from dualmandate.publication.measurements import Measurements, PublishedTable
 from dualmandate.publication.measuring import estimated
 from dualmandate.publication.nested import Nest, consistent_nest
@@ -120,7 +119,7 @@ def _crossed_effects(
     def draw(generator: np.random.Generator) -> dict[str, Both]:
         measured = []
         for group in order.groups:
-            values = np.concatenate([truth[table.name] for table in group.form.workload.tables])
+            values = np.concatenate([truth[table.name] for table in group.tables])
             measured.append(_measured_again(group, values, generator))
         settled = consistent_crossed_nest(order, crossed, measured=measured, totals=totals)
         return {each.name: (each.estimates, each.values) for each in settled.tables if each.values is not None}
@@ -132,7 +131,7 @@ def _crossed_effects(
 
 def _measured_again(group: Group, values: NDArray[np.int64], generator: np.random.Generator) -> Measurements:
     """Rows of a group with new noise, which touches nothing confidential."""
-    kinds = group.form.kinds()
+    kinds = group.rows.kinds()
     for kind, noise in enumerate(group.noises):
         rows = np.flatnonzero(kinds == kind)
         values[rows] += noise.distribution().draw(generator, len(rows)).astype(np.int64)
@@ -143,7 +142,7 @@ def _estimated(
     order: Order, measured: Sequence[Measurements], totals: NDArray[np.int64] | None
 ) -> Iterator[PublishedTable]:
     """The tables as each group's own measurements tell them."""
-    needed = totals is not None and not all(isinstance(group.form, DirectForm) for group in order.groups)
+    needed = totals is not None and any(group.rows.needs_public for group in order.groups)
     public = known_histogram(order, totals) if needed and totals is not None else None
     for group, each in zip(order.groups, measured, strict=True):
         yield from estimated(order, group, each, public)
@@ -190,7 +189,7 @@ def _fit_effects(order: Order, tables: Sequence[PublishedTable], histogram: NDAr
     def draw(generator: np.random.Generator) -> dict[str, Both]:
         made = list[PublishedTable]()
         for group in order.groups:
-            measured = _measured_again(group, group.form.count(histogram), generator)
+            measured = _measured_again(group, group.rows.count(histogram), generator)
             made += estimated(order, group, measured, public)
         return {
             table.name: (table.estimates, table.values)
@@ -221,12 +220,7 @@ def nest_effects(order: Order, nest: Nest, leaves: NDArray[Any]) -> tuple[Effect
 
 def _place_noises(order: Order) -> list[Distribution | None]:
     """The law of each table's measurements, and None for each of the exact ones after them."""
-    laws: list[Distribution | None] = []
-    for group in order.groups:
-        kinds, start = group.form.kinds(), 0
-        for table in group.form.workload.tables:
-            laws.append(group.noises[int(kinds[start])].distribution())
-            start += table.query_count
+    laws: list[Distribution | None] = [noise.distribution() for group in order.groups for noise in group.table_noises]
     return laws + [None] * (0 if order.public is None else len(order.public.tables))
 
 

@@ -221,7 +221,7 @@ def _numbers(
     """The numbers of each table and of what is exact, and the variance of each, 0 for the exact ones."""
     values = list[NDArray[Any]]()
     for group, each in zip(order.groups, measured, strict=True):
-        edges = np.cumsum([table.query_count for table in group.form.workload.tables])[:-1]
+        edges = np.cumsum([table.query_count for table in group.tables])[:-1]
         values += np.split(each.values, edges)
     if totals is not None and order.public is not None:
         values += np.split(totals, np.cumsum([table.query_count for table in order.public.tables])[:-1])
@@ -236,9 +236,4 @@ def all_variances(order: Order) -> list[float]:
 
 def table_variances(group: Group) -> list[float]:
     """The variance of the measurements of each table of a group that is measured by itself."""
-    spread = [noise.distribution().variance for noise in group.noises]
-    kinds, found, start = group.form.kinds(), list[float](), 0
-    for table in group.form.workload.tables:
-        found.append(spread[int(kinds[start])])
-        start += table.query_count
-    return found
+    return [noise.distribution().variance for noise in group.table_noises]

@@ -17,10 +17,10 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
+from dualmandate.mechanism import Noise
 from dualmandate.mechanism.characteristic import computable
 from dualmandate.mechanism.combination import Combination, Term
 from dualmandate.mechanism.mechanism import Distribution
-from dualmandate.publication.measurements import Noise
 
 NOTHING = 1e-12  # of the largest weight of a combination: what is below is a rounding error
 LONGEST_REMEMBERED = 2**12  # different weights of a law whose reach is remembered

@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualmandate.errors import InvalidRequest
+from dualmandate.mechanism import Noise
 from dualmandate.population.rational import written_probability
 from dualmandate.publication.error_laws import Floats, Reach, reach_of_rows
-from dualmandate.publication.measurements import Noise
 from dualmandate.publication.public_draws import DRAWS, order_statistic, public_errors, too_close_to_one
 
 ROUNDING = 1e-4  # of a lattice step, by which bounds are moved outward: no truth is lost to a rounding error

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from dualmandate.publication.consistency.descending import top_down
 from dualmandate.publication.consistency.estimating import Estimates, estimate
 from dualmandate.publication.consistency.nesting import Chain, Tree
-from dualmandate.publication.forms import DirectForm
 from dualmandate.publication.ladders import Labels, Ladder, counted_rows, joined, ladder_of
 from dualmandate.publication.measurements import Measurements, PublishedTable
 from dualmandate.publication.measuring import labeled
@@ -74,8 +73,7 @@ class Nest:
 
 def plain_tables(order: Order) -> list[Table] | None:
     """The tables of an order, exact ones last, where each counts records and is measured by itself; else None."""
-    forms = [group.form for group in order.groups]
-    if not all(isinstance(form, DirectForm) and not form.every_cell for form in forms):
+    if not all(group.rows.direct for group in order.groups):
         return None
     tables = [*order.tables, *(() if order.public is None else order.public.tables)]
     return None if any(table.weight != 1 for table in tables) else tables
@@ -159,12 +157,10 @@ def _measured(
     """Each table's numbers and their variance, 0 for what is exact; an exact table replaces a measured one."""
     places = iter(nest.places)
     for group, each in zip(order.groups, measured, strict=True):
-        spread = [noise.distribution().variance for noise in group.noises]
         start = 0
-        for table in group.form.workload.tables:
-            rows = slice(start, start + table.query_count)
+        for table, noise in zip(group.tables, group.table_noises, strict=True):
+            yield next(places), each.values[start : start + table.query_count], noise.distribution().variance
             start += table.query_count
-            yield next(places), each.values[rows], spread[int(each.kinds[rows.start])]
     if totals is not None and order.public is not None:
         start = 0
         for table in order.public.tables:

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualmandate.errors import InvalidRequest
+from dualmandate.mechanism import Noise
 from dualmandate.mechanism.noise import NoiseKey
-from dualmandate.publication.measurements import Noise
 
 DRAWS = 2**17
 TOGETHER = 2**22  # numbers that are held at once

@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualmandate.errors import TooLarge
+from dualmandate.mechanism import Noise
 from dualmandate.publication.error_laws import NOTHING, Floats, Reach, reach_of_rows
 from dualmandate.publication.intervals import Interval, Probability, around, asked_for
-from dualmandate.publication.measurements import Noise
 from dualmandate.publication.public_draws import DRAWS, order_statistic, public_errors
 
 MOST_WORK = 2**36  # multiplications of a simulation

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dualmandate.mechanism import Noise
 from dualmandate.mechanism.noise import NoiseKey
 from dualmandate.population import Confidential
 from dualmandate.publication.consistency.nesting import Chain, Tree
-from dualmandate.publication.measurements import Noise
 from dualmandate.publication.tabulated import SparseHistogram, Tabulated
 
 Pair = tuple[int, int]  # a level of the tree and one of the chain

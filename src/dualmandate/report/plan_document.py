@@ -53,7 +53,7 @@ def plan_document(plan: Plan) -> dict[str, object]:
 
 
 def _loss(plan: Plan) -> dict[str, object]:
-    probability = plan.technology.producer.failure_probability
+    probability = plan.technology.failure_probability
     return {
         "exact": plan.loss.exact(),
         "amount": float(plan.loss),
@@ -74,7 +74,7 @@ def _choice(plan: Plan) -> dict[str, object]:
 
 def _mechanism(plan: Plan) -> dict[str, object]:
     table = plan.program.file.mechanism
-    measurements = {group: plan.technology.producer.production(group).sensitivity for group in plan.allocation}
+    measurements = {group: plan.technology.measurements[group].sensitivity for group in plan.allocation}
     return {
         "asked": table.noise,
         "noise": plan.technology.noise,
@@ -189,7 +189,7 @@ def _strategies(plan: Plan) -> list[dict[str, object]]:
             "bound": found.bound,
             "gap": found.gap,
         }
-        for group, found in plan.technology.producer.found.items()
+        for group, found in plan.technology.found.items()
     ]
 
 

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from dualmandate.choice import dollars, quantity
-from dualmandate.planning.technology import CELLS, MEASURED, OPTIMIZED, TABLES, in_words
+from dualmandate.mechanism.technologies import CELLS, OPTIMIZED, TABLES
+from dualmandate.planning.technology import MEASURED, in_words
 from dualmandate.population import Currency, plural, with_article
 from dualmandate.report.extension_words import extension_sections
 from dualmandate.report.preference_sections import preference_sections
@@ -150,7 +151,7 @@ def technology_words(plan: Plan) -> tuple[str, ...]:
 
 def _measured(plan: Plan) -> list[str]:
     """What gets noise, how many numbers that are, and how near to the best possible."""
-    found = plan.technology.producer.found
+    found = plan.technology.found
     if not found:
         measured = f"Measured: {_MEASURED[plan.technology.strategy]}"
         if _at_the_limit(plan):

@@ -24,10 +24,10 @@ from dualmandate.errors import Refusal, ReleaseConflict
 from dualmandate.ledger import Approval, EventKind, Ledger, Request, State
 from dualmandate.ledger import Release as Entry
 from dualmandate.ledger.releases import STEPS
+from dualmandate.mechanism import GAUSSIAN, GEOMETRIC, Noise
 from dualmandate.mechanism.noise import subkey
 from dualmandate.population import Confidential, Currency, Domain, PrivacyLoss, Protection
 from dualmandate.publication import Rules, Source
-from dualmandate.publication.measurements import Noise
 from dualmandate.publication.measuring import tabulation_key
 from dualmandate.publication.rules import check_rules
 from dualmandate.publication.sources import check_source
@@ -70,8 +70,8 @@ class RateQuery:
         """The exact noise of each of the two numbers: sensitivity m, half of the loss."""
         most, half = self.protection.most_records_per_unit, self.loss.amount / len(QUERIES)
         if self.loss.currency is Currency.EPSILON:
-            return Noise("laplace", Fraction(most) / half)
-        return Noise("gaussian", Fraction(most) ** 2 / (2 * half))
+            return Noise(GEOMETRIC, Fraction(most) / half)
+        return Noise(GAUSSIAN, Fraction(most) ** 2 / (2 * half))
 
     @property
     def digest(self) -> str:

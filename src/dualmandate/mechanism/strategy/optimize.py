@@ -21,7 +21,7 @@ from dualmandate.mechanism.strategy.partitions import LARGEST_BASE, best_partiti
 from dualmandate.mechanism.strategy.parts import EVERYTHING_AVERAGED, Part
 from dualmandate.mechanism.strategy.public import LARGEST_BY_PAIRS, pair_optimum, public_tables, same_groups
 from dualmandate.mechanism.strategy.residuals import Residuals
-from dualmandate.mechanism.strategy.strategy import Noise, Strategy, known_noise, worth_of
+from dualmandate.mechanism.strategy.strategy import NoiseName, Strategy, known_noise, worth_of
 from dualmandate.mechanism.strategy.taking_apart import parts_of
 from dualmandate.population import Domain, Protection
 from dualmandate.workload import Workload
@@ -51,7 +51,7 @@ class Means:
 
 def optimize_strategy(
     workload: Workload,
-    noise: Noise = "laplace",
+    noise: NoiseName = "laplace",
     *,
     values: Mapping[str, float] | None = None,
     protection: Protection = EVERY_PERSON,

@@ -9,7 +9,10 @@ from typing import Protocol
 
 import numpy as np
 
-from dualmandate.publication.measurements import Measurements, Noise, PublishedTable
+from dualmandate.errors import UnknownName
+from dualmandate.mechanism import Noise
+from dualmandate.mechanism.technologies import noise_named
+from dualmandate.publication.measurements import Measurements, PublishedTable
 from dualmandate.publication.writing.columns import Parquet
 from dualmandate.publication.writing.sheet import Sheet, damaged
 
@@ -68,10 +71,8 @@ def _noises(facts: Mapping[str, str]) -> tuple[Noise, ...]:
     found: list[Noise] = []
     while (written := facts.get(f"noise {len(found)}")) is not None:
         law, _, parameter = written.partition(" ")
-        if law == "laplace":
-            found.append(Noise("laplace", Fraction(parameter)))
-        elif law == "gaussian":
-            found.append(Noise("gaussian", Fraction(parameter)))
-        else:
-            raise damaged("measurements with unknown noise", f"there is no noise called '{law}'")
+        try:
+            found.append(noise_named(law, Fraction(parameter)))
+        except UnknownName:
+            raise damaged("measurements with unknown noise", f"there is no noise called '{law}'") from None
     return tuple(found)
