@@ -143,7 +143,8 @@ def test_values_of_tables_change_neither_what_is_measured_nor_what_is_estimated(
     workload: Workload, protection: Protection, noise: NoiseName
 ) -> None:
     """They lie outside the digest that is signed; a document with others says the same, or is refused."""
-    exact = optimize_strategy(workload, noise, protection=protection).exact
+    made = optimize_strategy(workload, noise, protection=protection).exact
+    exact = strategy_from(strategy_document(made), workload, protection)
     counts = np.arange(workload.domain.size, dtype=np.int64).reshape(workload.domain.shape) * 7 % 5
     rows = exact.count(counts)
     accepted = 0

@@ -2,7 +2,7 @@
 
 The levels behind the rows follow from the workload and the protection, so they are not written; the digest is, and a
 document that does not lead back to it is refused. What puts queries together is worked out anew from the rows. Only
-the values of tables lie outside the digest: they say what the rows were chosen for, and whatever they say, the rows that
+the values of tables lie outside the digest: they say what the rows were chosen for. Whatever they say, the rows that
 are measured and the answers from them stay what they are, or the document is refused.
 """
 
