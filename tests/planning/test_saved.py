@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from dualmandate.errors import InvalidFile
-from dualmandate.mechanism.strategy.fingerprint import strategy_digest
+from dualmandate.mechanism.strategy.strategy_file import strategy_digest
 from dualmandate.planning.digest import digest_of
 from dualmandate.planning.program import load
 from dualmandate.planning.saved_plan import load_plan

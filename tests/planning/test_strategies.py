@@ -14,7 +14,7 @@ from dualmandate.choice import choose
 from dualmandate.errors import TooLarge
 from dualmandate.frontier import frontier_of
 from dualmandate.mechanism import GEOMETRIC, LAPLACE, NOISE_LAWS, OptimizedMechanism, laplace, optimize_strategy
-from dualmandate.mechanism.strategy.fingerprint import strategy_digest
+from dualmandate.mechanism.strategy.strategy_file import strategy_digest
 from dualmandate.planning import technology
 from dualmandate.planning.plan import Plan
 from dualmandate.planning.program import load

@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dualmandate.workload import extremum
-from dualmandate.workload.extremum import Choices, Flags, Problem, climbed, largest, undominated
-from dualmandate.workload.hull import corners
+from dualmandate.workload.extremum import Choices, Flags, Problem, climbed, corners, largest, undominated
 
 
 @dataclass(frozen=True)

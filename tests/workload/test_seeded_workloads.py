@@ -23,8 +23,7 @@ from dualmandate.workload import (
     Total,
     Workload,
 )
-from dualmandate.workload import comparison as written_out
-from dualmandate.workload import pairs as sums
+from dualmandate.workload import sensitivity as engine
 
 CASES = 150
 SIZES = (1, 2, 3, 4, 5, 7, 10, 14)
@@ -104,8 +103,8 @@ def test_changing_a_record_moves_answers_as_far_as_brute_force_says(
     norm: Literal["l1", "l2"], written: bool, brute_force: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not written:
-        monkeypatch.setattr(written_out, "LARGEST_COMPARISON", 0)
-        monkeypatch.setattr(sums, "MOST_FORKS", 1)
+        monkeypatch.setattr(engine, "LARGEST_COMPARISON", 0)
+        monkeypatch.setattr(engine, "MOST_FORKS", 1)
     generator = np.random.default_rng([written, len(norm), int(norm[1])])
     compared = exact = 0
     while compared < CASES:
@@ -142,11 +141,11 @@ def test_products_of_unequal_weights_are_compared_as_wholes(brute_force: Any, mo
     workload = Workload(domain, (Table("product", (Row(np.array([5, 1])), Row(np.array([1, 3])))),))
     mixed = Workload(domain, (Table("mixed", (Dense(np.array([[5, 1], [1, 2]])), Dense(np.array([[1, 3], [2, 1]])))),))
     protection = Protection(neighbors=Neighbors.REPLACE_ONE)
-    monkeypatch.setattr(written_out, "LARGEST_COMPARISON", 0)
+    monkeypatch.setattr(engine, "LARGEST_COMPARISON", 0)
     found, bound = workload.sensitivity(protection), mixed.sensitivity(protection)
     assert found.exact
     assert found.power == 2
-    monkeypatch.setattr(sums, "MOST_FORKS", 0)
+    monkeypatch.setattr(engine, "MOST_FORKS", 0)
     for each, at_most in ((mixed, bound), (workload, workload.sensitivity(protection))):
         assert not at_most.exact
         assert at_most.power >= brute_force(each).replace_one(1)

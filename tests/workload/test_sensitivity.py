@@ -37,15 +37,14 @@ from dualmandate.workload import (
     Total,
     Workload,
     all_range,
-    comparison,
     explicit,
     extremum,
     groups,
     identity,
     kron,
     marginals,
-    pairs,
     prefix,
+    sensitivity,
     stack,
     total,
 )
@@ -150,9 +149,9 @@ def test_a_bound_is_never_too_small(
     workload = data.draw(any_workload())
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(extremum, "LARGEST_ENUMERATION", limits[0])
-        patch.setattr(pairs, "LARGEST_COMPARED", 8 * limits[1])
-        patch.setattr(pairs, "MOST_FORKS", limits[2])
-        patch.setattr(comparison, "LARGEST_COMPARISON", limits[3])
+        patch.setattr(sensitivity, "LARGEST_COMPARED", 8 * limits[1])
+        patch.setattr(sensitivity, "MOST_FORKS", limits[2])
+        patch.setattr(sensitivity, "LARGEST_COMPARISON", limits[3])
         for power, norm in enumerate(NORMS, start=1):
             for protection, expected in (
                 (Protection(), brute_force(workload).add_or_remove(power)),

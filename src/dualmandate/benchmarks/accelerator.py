@@ -18,7 +18,7 @@ from dualmandate.benchmarks.measured import check
 from dualmandate.benchmarks.row import Row
 from dualmandate.errors import InvalidRequest
 from dualmandate.mechanism.strategy.arrays import Array, Arrays, arrays_of, namespace
-from dualmandate.mechanism.strategy.dual import Block, solve
+from dualmandate.mechanism.strategy.dual import SymmetryBlock, solve
 from dualmandate.mechanism.strategy.p_identity import p_identity_error, search_p_identity
 from dualmandate.workload import AllRange, Prefix
 from dualmandate.workload.factor import Factor
@@ -45,7 +45,7 @@ def rows(progress: Callable[[str], None]) -> list[Row]:
     arrays = accelerator(progress)
     if arrays is None:
         return []
-    import_module("dualmandate.mechanism.strategy.ordered_kernel")  # loops of the small problems on the processor
+    import_module("dualmandate.mechanism.strategy.ordered_sums")  # loops of the small problems on the processor
     rate = product_rate(arrays, LARGE_PRODUCT)
     found: list[Row] = []
     for noise, optimize in OPTIMIZERS.items():
@@ -104,7 +104,7 @@ def laplace(gram: Array) -> Optimized:
 def gaussian(gram: Array) -> Optimized:
     """The dual problem; its certificate must close."""
     cells = np.arange(len(gram))
-    found = solve([Block(1.0, gram, False, cells)], np.full(len(gram), 1.0 / len(gram)), TOLERANCE)
+    found = solve([SymmetryBlock(1.0, gram, False, cells)], np.full(len(gram), 1.0 / len(gram)), TOLERANCE)
     check(found.upper <= found.lower * (1 + TOLERANCE), True)
     return Optimized(found.upper, found.operations)
 

@@ -115,7 +115,7 @@ def main(side: str, name: str) -> None:
     case = next(each for each in CASES if each.name == name)
     workload, optimize = case.build(), SIDES[side]
     optimize(stack(kron(prefix(3), identity(2)), kron(total(3), identity(2))), case.noise)  # loads what loads late
-    import_module("dualmandate.mechanism.strategy.ordered_kernel")  # loops that so small a case does not take
+    import_module("dualmandate.mechanism.strategy.ordered_sums")  # loops that so small a case does not take
     started = time.process_time()
     found = optimize(workload, case.noise)
     seconds = None if found.error is None else time.process_time() - started

@@ -11,8 +11,9 @@ from dualmandate.choice import Choice, LinearCost, dollars
 from dualmandate.mechanism.technologies import OPTIMIZED
 from dualmandate.planning.plan import costliest
 from dualmandate.planning.saving import Comparison
-from dualmandate.planning.technology import BEST, MEASURED
+from dualmandate.planning.technology import MEASURED
 from dualmandate.population import Currency
+from dualmandate.program.schema.mechanism import BEST
 
 if TYPE_CHECKING:
     from dualmandate.planning.plan import Plan

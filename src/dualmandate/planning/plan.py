@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from dualmandate.choice import Choice, Limits, Regret, SocialChoices, SocialWelfare, TornadoRow
 from dualmandate.frontier import CurveFrontier
-from dualmandate.mechanism.strategy.fingerprint import strategy_digest
+from dualmandate.mechanism.strategy.strategy_file import strategy_digest
 from dualmandate.planning.digest import PLAN_VERSION, Exact, digest_of, exact_content
 from dualmandate.planning.extensions import Extensions
 from dualmandate.planning.saving import Comparison, Saving

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dualmandate.errors import InvalidFile, NotApproved, Place
+from dualmandate.errors import InvalidFile, InvalidMechanism, NotApproved, Place
 from dualmandate.mechanism import ExactStrategy, MatrixRows, Measurement, StrategyRows, TableRows
-from dualmandate.mechanism.strategy.fingerprint import strategy_digest
-from dualmandate.mechanism.strategy.written import strategy_document, strategy_from
+from dualmandate.mechanism.strategy.strategy_file import strategy_digest, strategy_document, strategy_from
 from dualmandate.mechanism.technologies import CELLS, OPTIMIZED, drawn_law
 from dualmandate.planning.digest import exact_content
 from dualmandate.planning.saved_plan import SavedPlan
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 STRATEGIES = "strategies"
 LARGEST_STRATEGY = 2**28  # bytes
+SAME = 1e-9  # Errors of one strategy differ by less on different machines.
 
 Strategies = Callable[[str, Workload], ExactStrategy]
 
@@ -79,7 +80,7 @@ def _order(plan: SavedPlan, program: ProgramFile, strategies: Strategies, page: 
         made = measurement_of(each["tables"], name, exact["mechanism"], program=program, strategies=strategies)
         groups.append(Group(name, made, Fraction(each["loss"])))
         if made.rows.strategy is not None:
-            _check_strategy(made.rows.strategy, each, name)
+            _check_strategy(made, each, name, plan)
             files[f"{STRATEGIES}/{names[name]}.json"] = _written(strategy_document(made.rows.strategy))
     return Order(
         plan_digest=plan.digest,
@@ -119,7 +120,17 @@ def measurement_of(
     return Measurement(rows, law, program.protection)
 
 
-def _check_strategy(strategy: ExactStrategy, measurement: Mapping[str, Any], group: str) -> None:
+def _check_strategy(made: Measurement, measurement: Mapping[str, Any], group: str, plan: SavedPlan) -> None:
+    """Its rows by their digest; the values of the tables, which decide nothing, by the error that the plan states."""
+    strategy = made.rows.strategy
+    assert strategy is not None
+    stated = [each["error_coefficient"] for each in plan.document.get("strategies", ()) if each["group"] == group]
+    if any(not math.isclose(each, strategy.error_coefficient(made.protection), rel_tol=SAME) for each in stated):
+        raise InvalidMechanism(
+            f"the strategy of '{group}' is written for other values of the tables than the plan",
+            why="it was changed after it was written, or it is of another plan",
+            instead="take the strategy and the plan from the same folder",
+        )
     if strategy_digest(strategy) != measurement["strategy"]["digest"]:
         raise NotApproved(
             f"the strategy of '{group}' is not the one that the plan names",

@@ -28,13 +28,13 @@ from dualmandate.population import Currency, PrivacyLoss, Protection
 from dualmandate.population.conversion import rho_at
 from dualmandate.program.program import MOST_MEASURED
 from dualmandate.program.schema import MechanismTable
+from dualmandate.program.schema.mechanism import BEST
 from dualmandate.publication.order import ALL_TABLES
 from dualmandate.workload import Workload
 
 if TYPE_CHECKING:
     from dualmandate.planning.participation import Participation
 
-BEST = "best"
 MEASURED = {OPTIMIZED: "an optimized strategy", TABLES: "the tables", CELLS: "every cell"}
 NAMED_AFTER_PEOPLE = ("laplace", "gaussian")
 SHARE_DIGITS = 7  # decimal digits, after the first of the whole loss, to which a share of it is rounded down

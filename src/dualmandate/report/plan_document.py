@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from dualmandate.mechanism.strategy.fingerprint import strategy_digest
+from dualmandate.mechanism.strategy.strategy_file import strategy_digest
 from dualmandate.planning.digest import PLAN_VERSION, digest_of
 from dualmandate.program.schema.program import SCHEMA_VERSION
 from dualmandate.report.preference_sections import preference_parts

@@ -5,8 +5,7 @@
 For add-or-remove neighbors a choice is a level and m its norms; for replace-one it is a pair of levels, with both norms
 and what the two have in common. Attributes are added one at a time. Partial choices that promise the same are merged,
 those that another beats in every term are dropped, and terms that the remaining attributes treat alike are added up.
-What is left is enumerated, exactly.
-"""
+What is left is enumerated, exactly."""
 
 from __future__ import annotations
 
@@ -21,6 +20,66 @@ from numpy.typing import NDArray
 from dualmandate.workload.factor import LARGEST_INTEGER, Integers, Numbers
 from dualmandate.workload.levels import row_ids
 
+FEWEST_POINTS = 8  # below, corners are not looked for
+MOST_OUTLINE_POINTS = 10**5  # of the outline from which the corners are found
+
+
+def corners(points: Numbers) -> Integers:
+    """Rows among which every linear function of the rows is largest; all rows where they fill more than a plane."""
+    everything = np.arange(len(points))
+    if len(points) < FEWEST_POINTS or 8 * int(np.abs(points).max()) ** 3 >= LARGEST_INTEGER:
+        return everything
+    steps = points - points[0]
+    moved = np.flatnonzero(steps.any(axis=1))
+    if len(moved) == 0:
+        return everything[:1]
+    first = steps[moved[0]]
+    along = int(np.argmax(first != 0))
+    off_line = np.flatnonzero(np.any(steps * first[along] != steps[:, [along]] * first, axis=1))
+    if len(off_line) == 0:
+        return np.array([np.argmin(points[:, along]), np.argmax(points[:, along])])
+    second = steps[off_line[0]]
+    across = int(np.argmax(first * second[along] != second * first[along]))
+    area = int(first[along] * second[across] - first[across] * second[along])
+    of_first = steps[:, along] * second[across] - steps[:, across] * second[along]
+    of_second = first[along] * steps[:, across] - first[across] * steps[:, along]
+    if bool(np.any(area * steps != of_first[:, None] * first + of_second[:, None] * second)):
+        return everything
+    return _outline_corners(points[:, along], points[:, across])
+
+
+def corners_within(points: Numbers, key: Integers) -> Integers:
+    """`corners` of the rows of each key."""
+    order = np.argsort(key, kind="stable")
+    parts = np.split(order, np.flatnonzero(np.diff(key[order])) + 1)
+    return np.concatenate([part[corners(points[part])] for part in parts])
+
+
+def _outline_corners(x: Numbers, y: Numbers) -> Integers:
+    order = np.lexsort((y, x))
+    ends = np.flatnonzero(np.diff(x[order]))
+    outline = order[np.unique(np.concatenate([[0], ends, ends + 1, [len(order) - 1]]))]
+    if len(outline) > MOST_OUTLINE_POINTS:
+        return np.arange(len(x))
+    places = list(zip(x[outline].tolist(), y[outline].tolist(), strict=True))
+    found = {*_chain(places, range(len(places))), *_chain(places, range(len(places) - 1, -1, -1))}
+    return np.asarray(outline[sorted(found)])
+
+
+def _chain(places: list[tuple[int, int]], walk: range) -> list[int]:
+    """One side of the outline: points are dropped while the walk does not turn left."""
+    chain: list[int] = []
+    for here in walk:
+        while len(chain) > 1 and _turn(places[chain[-2]], places[chain[-1]], places[here]) <= 0:
+            chain.pop()
+        chain.append(here)
+    return chain
+
+
+def _turn(one: tuple[int, int], two: tuple[int, int], three: tuple[int, int]) -> int:
+    return (two[0] - one[0]) * (three[1] - one[1]) - (two[1] - one[1]) * (three[0] - one[0])
+
+
 LARGEST_ENUMERATION = 10**7  # merged classes that are looked at for one attribute
 LARGEST_WORK = 4 * 10**8  # numbers multiplied for one attribute
 LARGEST_HELD = 10**7  # numbers of merged classes that wait for the next attribute
@@ -32,7 +91,7 @@ SLOWER = 64  # how many 64-bit integers cost as much, in time and in room, as on
 Flags = NDArray[np.bool_]
 
 
-class Rule(Protocol):
+class ExtremumRule(Protocol):
     """A condition on a whole cell, or pair of cells, read off flags of its attributes that are combined by `and`."""
 
     @property
@@ -83,7 +142,7 @@ class Problem:
     coefficients: tuple[int, ...]
     columns: Integers  # (terms, attributes)
     axes: tuple[Choices, ...]
-    rules: tuple[Rule, ...] = ()
+    rules: tuple[ExtremumRule, ...] = ()
 
     @cached_property
     def whole(self) -> type:
@@ -231,7 +290,7 @@ def _cost(numbers: Numbers) -> int:
     return SLOWER if numbers.dtype == object else 1
 
 
-def _allowed(flags: Flags, rules: Sequence[Rule]) -> Flags:
+def _allowed(flags: Flags, rules: Sequence[ExtremumRule]) -> Flags:
     allowed = np.ones(len(flags), dtype=np.bool_)
     for rule in rules:
         allowed &= rule.allows(flags[:, list(rule.flags)])
@@ -246,12 +305,12 @@ def _added_up(values: Numbers, columns: Integers) -> tuple[Numbers, Integers]:
     return np.asarray(np.add.reduceat(values[:, order], starts, axis=1)), columns[order[starts]]
 
 
-def _pruned(partial: _Partial, later: Sequence[Choices], pending: Sequence[Rule]) -> _Partial:
+def _pruned(partial: _Partial, later: Sequence[Choices], pending: Sequence[ExtremumRule]) -> _Partial:
     best = undominated(_gain(partial, later, pending))
     return _Partial(partial.values[best], partial.flags[best], partial.columns)
 
 
-def _gain(partial: _Partial, later: Sequence[Choices], pending: Sequence[Rule]) -> Numbers:
+def _gain(partial: _Partial, later: Sequence[Choices], pending: Sequence[ExtremumRule]) -> Numbers:
     """Numbers of which more is never worse, whatever the remaining attributes add."""
     known = np.ones(len(partial.columns), dtype=np.bool_)
     for axis, choices in enumerate(later):

@@ -3,19 +3,484 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
+from functools import cached_property, reduce
+from itertools import product
 from typing import Literal
+
+import numpy as np
 
 from dualmandate.population import Neighbors, Protection
 from dualmandate.population.domain import Domain
-from dualmandate.population.invariants import group_labels, steps
-from dualmandate.workload.comparison import farthest
-from dualmandate.workload.extremum import LARGEST_ENUMERATION, Extremum, climbed, largest
-from dualmandate.workload.neighbors import Question, cells
-from dualmandate.workload.pairs import Pairs, pairs
+from dualmandate.population.invariants import Labels, group_labels, steps
+from dualmandate.workload.columns import column_norms, inner, leading, least, signs_vary, sizes_vary
+from dualmandate.workload.extremum import (
+    CHUNK,
+    LARGEST_ENUMERATION,
+    Choices,
+    Extremum,
+    ExtremumRule,
+    Flags,
+    Problem,
+    climbed,
+    corners_within,
+    largest,
+    undominated,
+)
+from dualmandate.workload.factor import LARGEST_INTEGER, Factor, Integers, Numbers, Structure
+from dualmandate.workload.levels import disjoint_pairs, joined, kinds_of, row_ids, run_ends, twins_of
 from dualmandate.workload.table import Table
+
+
+@dataclass(frozen=True)
+class Impossible:
+    """A structural zero: a cell whose levels agree with all of its masks cannot occur."""
+
+    flags: tuple[int, ...]
+    monotone: bool = True
+
+    def allows(self, flags: Flags) -> Flags:
+        """Cells that miss some mask."""
+        return ~flags[:, 0]
+
+
+@dataclass(frozen=True)
+class SensitivityQuestion:
+    """How far the answers of some tables can move: Δ₁ for `power` 1, Δ₂² for 2.
+
+    The sum of products is an integer: `denominator` times the sensitivity, to the power.
+    """
+
+    domain: Domain
+    tables: tuple[Table, ...]
+    power: int
+    invariants: tuple[Labels, ...] = ()
+    heed_zeros: bool = True
+
+    @cached_property
+    def denominator(self) -> int:
+        """The smallest number that turns every weight, to the power, into an integer."""
+        return math.lcm(*(table.weight.denominator**self.power for table in self.tables))
+
+    @cached_property
+    def coefficients(self) -> tuple[int, ...]:
+        """The weight of each table, to the power, in units of the denominator."""
+        return tuple(int(table.weight**self.power * self.denominator) for table in self.tables)
+
+    @cached_property
+    def axes(self) -> tuple[AxisMoves, ...]:
+        """What is known of each attribute."""
+        zeros = self.domain.all_zero_masks if self.heed_zeros else ()
+        return tuple(
+            AxisMoves(
+                tuple({table.factors[axis].key: table.factors[axis] for table in self.tables}.values()),
+                self.power,
+                tuple(masks.get(axis) for masks in zeros),
+                tuple(labels.get(axis) for labels in self.invariants),
+            )
+            for axis in range(len(self.domain.shape))
+        )
+
+    @cached_property
+    def always_inside(self) -> frozenset[int]:
+        """Invariants whose groups together hold every cell."""
+        return frozenset(
+            number
+            for number, labels in enumerate(self.invariants)
+            if all(bool(np.all(each >= 0)) for each in labels.values())
+        )
+
+    def places(self, table: Table) -> tuple[int, ...]:
+        """For each attribute, which of its distinct factors the table uses."""
+        return tuple(axis.positions[factor.key] for axis, factor in zip(self.axes, table.factors, strict=True))
+
+
+@dataclass(frozen=True)
+class AxisMoves:
+    """One attribute: its distinct factors, the masks of structural zeros and the groups of invariants on it."""
+
+    factors: tuple[Factor, ...]
+    power: int
+    zeros: tuple[Flags | None, ...]
+    groups: tuple[Integers | None, ...]
+
+    @cached_property
+    def positions(self) -> dict[object, int]:
+        """The place of each factor, by its key."""
+        return {factor.key: place for place, factor in enumerate(self.factors)}
+
+    @cached_property
+    def norms(self) -> tuple[Numbers, ...]:
+        """Column norms (to the power) of each factor."""
+        return tuple(column_norms(factor, self.power) for factor in self.factors)
+
+    @cached_property
+    def unequal(self) -> tuple[bool, ...]:
+        """Whether the entries of each factor differ in size."""
+        return tuple(sizes_vary(factor) for factor in self.factors)
+
+    @cached_property
+    def signed(self) -> tuple[bool, ...]:
+        """Whether the entries of each factor differ in sign."""
+        return tuple(signs_vary(factor) for factor in self.factors)
+
+    @property
+    def size(self) -> int:
+        """Number of levels."""
+        return self.factors[0].size
+
+    @cached_property
+    def structure(self) -> Structure:
+        """All that tells two levels apart: in the factors, in structural zeros and in the groups of invariants."""
+        masks = tuple(mask.astype(np.int64) for mask in self.zeros if mask is not None)
+        groups = tuple(labels for labels in self.groups if labels is not None)
+        inside = tuple((labels >= 0).astype(np.int64) for labels in groups)
+        told = Structure(marks=(*masks, *inside), labels=groups)
+        return joined([*(factor.structure for factor in self.factors), told])
+
+    @cached_property
+    def ends(self) -> Integers:
+        """Levels that remain when runs keep only their ends."""
+        return run_ends(self.structure, self.size)
+
+    @cached_property
+    def essential(self) -> Integers:
+        """Levels that may make the farthest pair."""
+        return self.ends[twins_of(self.structure, self.ends)]
+
+    def cell_flags(self, levels: Integers) -> Flags:
+        """One flag a structural zero: whether the level agrees with it."""
+        columns = [np.ones(len(levels), np.bool_) if mask is None else mask[levels] for mask in self.zeros]
+        return np.stack(columns, axis=1) if columns else np.zeros((len(levels), 0), dtype=np.bool_)
+
+
+def cells(question: SensitivityQuestion) -> Problem:
+    """Add or remove one record: the largest column norm."""
+    columns = np.array([question.places(table) for table in question.tables], dtype=np.int64)
+    axes = tuple(_cell_choices(axis) for axis in question.axes)
+    zeros = range(len(question.axes[0].zeros))
+    return Problem(question.coefficients, columns, axes, tuple(Impossible((zero,)) for zero in zeros))
+
+
+def _cell_choices(axis: AxisMoves) -> Choices:
+    levels = axis.ends
+    found: list[Choices] = []
+    step = max(1, CHUNK // (len(axis.factors) + len(axis.zeros)))
+    for begin in range(0, len(levels), step):
+        some = levels[begin : begin + step]
+        found.append(_best_cells(np.stack([norms[some] for norms in axis.norms], axis=1), axis.cell_flags(some)))
+    numbers, flags = (np.concatenate([getattr(each, part) for each in found]) for part in ("numbers", "flags"))
+    kept = corners_within(numbers, row_ids(flags.T, len(flags)))
+    return _best_cells(numbers[kept], flags[kept])
+
+
+def _best_cells(numbers: Numbers, flags: Flags) -> Choices:
+    best = undominated(np.concatenate([numbers, ~flags], axis=1))
+    return Choices(numbers[best], flags[best])
+
+
+LARGEST_COMPARED = 10**7  # numbers that are held to compare pairs of essential levels of one attribute
+MOST_KINDS = 64  # of levels, for each two of which a pair without a common group is looked for
+MOST_FORKS = 6  # tables that are looked at in two cases
+
+Kind = Literal[
+    "left",  # norm of the first column
+    "right",  # norm of the second
+    "inner",  # product of the two
+    "least",  # sum of the smaller entries, where neither is zero
+    "signed least",  # with the sign of the product of the two entries
+    "leading",  # sum of the entries of the first, where neither is zero
+    "signed leading",
+    "trailing",  # the same of the second
+    "signed trailing",
+    "common",  # sum of the smaller entries, where both have the same sign
+]
+Side = Literal["leading", "trailing"]
+Column = tuple[int, Kind]  # a distinct factor of an attribute, and what is asked of its columns
+_SIGNED: dict[Kind, Kind] = {"least": "signed least", "leading": "signed leading", "trailing": "signed trailing"}
+_CAN_BE_NEGATIVE = {"inner", *_SIGNED.values()}
+
+
+@dataclass(frozen=True)
+class SameGroup:
+    """An exact total: both cells are in the same group, or both are outside all groups."""
+
+    flags: tuple[int, ...]
+    monotone: bool = False
+
+    def allows(self, flags: Flags) -> Flags:
+        """Pairs that leave the total as it is."""
+        one, other, same = flags.T
+        return np.asarray((one == other) & (~one | same))
+
+
+@dataclass(frozen=True)
+class PairTerm:
+    """A coefficient, and the column of each attribute that is multiplied."""
+
+    coefficient: int
+    columns: tuple[Column, ...]
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Sums of products: the largest of their largest values is the sensitivity, or a bound where not `exact`."""
+
+    problems: tuple[Problem, ...]
+    exact: bool
+
+
+def pairs(question: SensitivityQuestion) -> Pairs | None:
+    """Replace one record within its groups; None where some attribute has too many pairs of levels."""
+    cases = [_cases(question, table) for table in question.tables]
+    forked = [table.name for table, case in zip(question.tables, cases, strict=True) if case == "two"]
+    exact = "bound" not in cases and len(forked) <= MOST_FORKS
+    forked = forked if len(forked) <= MOST_FORKS else []
+    # Exchanging the two cells exchanges the two cases, so the first table needs only one of them.
+    sides: list[tuple[Side, ...]] = [("leading",) if name == forked[0] else ("leading", "trailing") for name in forked]
+    problems: list[Problem] = []
+    for chosen in product(*sides):
+        problem = _problem(question, _terms(question, dict(zip(forked, chosen, strict=True))))
+        if problem is None:
+            return None
+        problems.append(problem)
+    return Pairs(tuple(problems), exact)
+
+
+def _cases(question: SensitivityQuestion, table: Table) -> Literal["one", "two", "bound"]:
+    """How a table's difference of columns becomes a sum of products."""
+    used = zip(question.axes, question.places(table), strict=True)
+    unequal = [axis.factors[place] for axis, place in used if axis.unequal[place]]
+    if question.power == 2 or len(unequal) <= 1:
+        return "one"
+    return "bound" if any(factor.scales is None for factor in unequal) else "two"
+
+
+def _terms(question: SensitivityQuestion, side_of: Mapping[str, Side]) -> list[PairTerm]:
+    """The sum of products of all tables; `side_of` says which case is looked at for tables that have two."""
+    terms: list[PairTerm] = []
+    for table, weight in zip(question.tables, question.coefficients, strict=True):
+        places = question.places(table)
+        parts: list[tuple[int, Kind]] = [(weight, "left"), (weight, "right")]
+        shared: Kind = side_of.get(table.name, "least")
+        if question.power == 2:
+            parts.append((-2 * weight, "inner"))
+        elif shared == "least" and _cases(question, table) != "one":
+            parts.append((-2 * weight, "common"))
+        elif any(axis.signed[place] for axis, place in zip(question.axes, places, strict=True)):
+            parts += [(-weight, shared), (-weight, _SIGNED[shared])]
+        else:
+            parts.append((-2 * weight, shared))
+        terms += [PairTerm(coefficient, tuple((place, kind) for place in places)) for coefficient, kind in parts]
+    return terms
+
+
+def _problem(question: SensitivityQuestion, terms: Sequence[PairTerm]) -> Problem | None:
+    columns = np.empty((len(terms), len(question.axes)), dtype=np.int64)
+    negative = np.array([_may_be_negative(question, term) for term in terms])
+    axes: list[Choices] = []
+    for number, axis in enumerate(question.axes):
+        asked = [term.columns[number] for term in terms]
+        wanted = list(dict.fromkeys(asked))
+        position = {column: index for index, column in enumerate(wanted)}
+        columns[:, number] = [position[column] for column in asked]
+        turned = negative.sum(axis=1) > negative[:, number]
+        open_sign = {column for column, may_turn in zip(asked, turned, strict=True) if may_turn}
+        choices = _Comparison(axis, tuple(wanted), frozenset(open_sign), question.always_inside).choices()
+        if choices is None:
+            return None
+        axes.append(choices)
+    zeros = 2 * len(question.axes[0].zeros)
+    rules: list[ExtremumRule] = [Impossible((flag,)) for flag in range(zeros)]
+    rules += [SameGroup((flag, flag + 1, flag + 2)) for flag in range(zeros, zeros + 3 * len(question.invariants), 3)]
+    return Problem(tuple(term.coefficient for term in terms), columns, tuple(axes), tuple(rules))
+
+
+def _may_be_negative(question: SensitivityQuestion, term: PairTerm) -> list[bool]:
+    used = zip(question.axes, term.columns, strict=True)
+    return [kind in _CAN_BE_NEGATIVE and axis.signed[place] for axis, (place, kind) in used]
+
+
+@dataclass(frozen=True)
+class _Comparison:
+    """The pairs of levels of one attribute that may be the farthest apart, and what is asked of them."""
+
+    axis: AxisMoves
+    wanted: tuple[Column, ...]
+    open_sign: frozenset[Column]  # columns whose sign another attribute may turn
+    always_inside: frozenset[int]  # exact totals that count every cell
+
+    def choices(self) -> Choices | None:
+        """Pairs without what another pair beats; None where there are too many."""
+        return self._apart() or self._enumerated()
+
+    def _apart(self) -> Choices | None:
+        """A pair that shares no group for each two kinds of levels: having less in common is being farther apart.
+
+        None where that does not decide: under exact totals, with opposite signs, or where some pair is not found.
+        """
+        axis, levels = self.axis, self.axis.ends
+        opposite = any(kind in _CAN_BE_NEGATIVE and axis.signed[place] for place, kind in self.wanted)
+        if opposite or self.open_sign or any(labels is not None for labels in axis.groups):
+            return None
+        kinds = kinds_of(axis.structure, levels)
+        count = int(kinds.max()) + 1
+        if count > MOST_KINDS:
+            return None
+        left, right = disjoint_pairs(kinds, [labels[levels] for labels in axis.structure.labels])
+        if len(left) == 0:
+            return None
+        found = self._pruned(levels[left], levels[right])
+        missing = np.setdiff1d(np.arange(count**2), kinds[left] * count + kinds[right])
+        if len(missing) == 0:
+            return found
+        _, first = np.unique(kinds, return_index=True)
+        # What a pair that was not found could reach at most: everything of both, and nothing in common.
+        most = self._measured(levels[first[missing // count]], levels[first[missing % count]])
+        most.numbers[:, self._falling] = 0
+        gain, reach = self._gain(found), self._gain(most)
+        beaten = (bool(np.any(np.all(gain >= row, axis=1))) for row in reach)
+        return found if all(beaten) else None
+
+    def _enumerated(self) -> Choices | None:
+        levels = self.axis.essential
+        fixed = [self.axis.groups[number] for number in sorted(self.always_inside)]
+        # Where every cell belongs to some group of an exact total, a pair must agree on each attribute.
+        group = row_ids([labels[levels] for labels in fixed if labels is not None], len(levels))
+        order = np.argsort(group, kind="stable")
+        levels, sizes = levels[order], np.bincount(group)
+        if int((sizes**2).sum()) * (len(self.wanted) + 1) > LARGEST_COMPARED:
+            return None
+        size_of = sizes[group[order]]
+        left = np.repeat(levels, size_of)
+        starts = np.repeat(np.cumsum(sizes) - sizes, sizes)
+        within = np.arange(len(left)) - np.repeat(np.cumsum(size_of) - size_of, size_of)
+        right = levels[np.repeat(starts, size_of) + within]
+        step = max(1, CHUNK // (len(self.wanted) + 1))
+        found = [self._cornered(left[at : at + step], right[at : at + step]) for at in range(0, len(left), step)]
+        numbers = np.concatenate([each.numbers for each in found])
+        return self._best(Choices(numbers, np.concatenate([each.flags for each in found]))) if found[1:] else found[0]
+
+    def _cornered(self, left: Integers, right: Integers) -> Choices:
+        """Pairs without what lies between others: on either side of the diagonal, choices often lie in a plane."""
+        choices = self._measured(left, right)
+        key = row_ids([np.sign(left - right), *choices.flags.T], len(left))
+        kept = corners_within(choices.numbers, key)
+        return self._best(Choices(choices.numbers[kept], choices.flags[kept]))
+
+    @property
+    def _rising(self) -> list[int]:
+        return [place for place, (_, kind) in enumerate(self.wanted) if kind in ("left", "right")]
+
+    @property
+    def _falling(self) -> list[int]:
+        kept = {*self._rising, *(place for place, column in enumerate(self.wanted) if column in self.open_sign)}
+        return [place for place in range(len(self.wanted)) if place not in kept]
+
+    def _measured(self, left: Integers, right: Integers) -> Choices:
+        numbers = np.stack([_number(self.axis, column, left, right) for column in self.wanted], axis=1)
+        return Choices(numbers, _flags(self.axis, left, right))
+
+    def _gain(self, choices: Choices) -> Numbers:
+        """Numbers of which more is never worse; what can only be compared with its equal counts twice."""
+        zeros = 2 * len(self.axis.zeros)
+        matched = [place for place in range(len(self.wanted)) if place not in {*self._rising, *self._falling}]
+        same = row_ids([*choices.numbers[:, matched].T, *choices.flags[:, zeros:].T], len(choices.numbers))
+        falling = (-choices.numbers[:, self._falling]).T
+        gain = [*choices.numbers[:, self._rising].T, *falling, *(~choices.flags[:, :zeros]).T, same, -same]
+        return np.stack(gain, axis=1)
+
+    def _best(self, choices: Choices) -> Choices:
+        best = undominated(self._gain(choices))
+        return Choices(choices.numbers[best], choices.flags[best])
+
+    def _pruned(self, left: Integers, right: Integers) -> Choices:
+        return self._best(self._measured(left, right))
+
+
+def _flags(axis: AxisMoves, left: Integers, right: Integers) -> Flags:
+    """Two flags a structural zero, one a cell; three an invariant: one cell in, the other in, in the same group."""
+    always = np.ones(len(left), dtype=np.bool_)
+    columns: list[Flags] = []
+    for mask in axis.zeros:
+        columns += [always, always] if mask is None else [mask[left], mask[right]]
+    for labels in axis.groups:
+        if labels is None:
+            columns += [always, always, always]
+        else:
+            columns += [labels[left] >= 0, labels[right] >= 0, labels[left] == labels[right]]
+    return np.stack(columns, axis=1) if columns else np.zeros((len(left), 0), dtype=np.bool_)
+
+
+def _number(axis: AxisMoves, column: Column, left: Integers, right: Integers) -> Numbers:
+    """What is asked of the columns of two levels, pair by pair."""
+    place, kind = column
+    factor = axis.factors[place]
+    match kind:
+        case "left" | "right":
+            return np.asarray(axis.norms[place][left if kind == "left" else right])
+        case "inner":
+            return inner(factor, left, right)
+        case "least" | "signed least":
+            return least(factor, left, right, signed=kind == "signed least")
+        case "leading" | "signed leading":
+            return leading(factor, left, right, signed=kind == "signed leading")
+        case "trailing" | "signed trailing":
+            return leading(factor, right, left, signed=kind == "signed trailing")
+        case "common":
+            return np.asarray((least(factor, left, right) + least(factor, left, right, signed=True)) // 2)
+
+
+LARGEST_COMPARISON = 10**9  # differences of entries that are looked at
+
+
+def farthest(question: SensitivityQuestion) -> int | None:
+    """The largest L1 distance of two columns of neighbors, merged cells compared one by one; None for too many."""
+    levels = [axis.essential for axis in question.axes]
+    count = math.prod(len(each) for each in levels)
+    rows = sum(table.query_count for table in question.tables)
+    sizes = zip(question.tables, question.coefficients, strict=True)
+    bound = sum(2 * table.largest_entry * table.query_count * weight for table, weight in sizes)
+    if rows * count**2 > LARGEST_COMPARISON or bound >= LARGEST_INTEGER:
+        return None
+    possible, group = _cells(question, levels)
+    blocks = [
+        weight * reduce(np.kron, [factor.columns(each) for factor, each in zip(table.factors, levels, strict=True)])
+        for table, weight in zip(question.tables, question.coefficients, strict=True)
+    ]
+    columns = np.concatenate(blocks)[:, possible].T
+    best = 0
+    step = max(1, CHUNK // columns.size)
+    for begin in range(0, len(columns), step):
+        some = slice(begin, begin + step)
+        distances = np.abs(columns[some, None, :] - columns[None, :, :]).sum(axis=2)
+        best = max(best, int(np.where(group[some, None] == group[None, :], distances, 0).max()))
+    return best
+
+
+def _cells(question: SensitivityQuestion, levels: list[Integers]) -> tuple[Integers, Integers]:
+    """Merged cells that can occur, by their number in the product of levels, and the group of each under invariants."""
+    grid = np.stack(np.meshgrid(*levels, indexing="ij"), axis=-1).reshape(-1, len(levels))
+    possible = np.ones(len(grid), dtype=np.bool_)
+    for number in range(len(question.axes[0].zeros)):
+        agrees = np.ones(len(grid), dtype=np.bool_)
+        for axis, place in zip(question.axes, grid.T, strict=True):
+            mask = axis.zeros[number]
+            agrees &= True if mask is None else mask[place]
+        possible &= ~agrees
+    grid = grid[possible]
+    groups: list[Integers] = []
+    for labels in question.invariants:
+        of_cells = [of_levels[grid[:, place]] for place, of_levels in labels.items()]
+        inside = np.ones(len(grid), dtype=np.bool_)
+        for each in of_cells:
+            inside &= each >= 0
+        groups.append(np.where(inside, row_ids(of_cells, len(grid)), -1))
+    return np.flatnonzero(possible), row_ids(groups, len(grid))
+
 
 Norm = Literal["l1", "l2"]
 
@@ -61,7 +526,7 @@ def sensitivity_of(domain: Domain, tables: tuple[Table, ...], protection: Protec
     """
     power = 1 if norm == "l1" else 2
     kept = tuple(group_labels(domain, invariant) for invariant in steps(domain, protection).kept)
-    question = Question(domain, tables, power, kept)
+    question = SensitivityQuestion(domain, tables, power, kept)
     one_record = protection.neighbors is Neighbors.ADD_OR_REMOVE
     found = _of_cells(question) if one_record else _of_pairs(question)
     records = protection.most_records_per_unit**power
@@ -76,7 +541,7 @@ class _Found:
     method: str
 
 
-def _of_cells(question: Question) -> _Found:
+def _of_cells(question: SensitivityQuestion) -> _Found:
     problem = cells(question)
     best = largest(problem)
     if best is not None:
@@ -88,7 +553,7 @@ def _of_cells(question: Question) -> _Found:
     return _attained(min(bounds), climbed(problem))
 
 
-def _of_pairs(question: Question) -> _Found:
+def _of_pairs(question: SensitivityQuestion) -> _Found:
     asked = pairs(question)
     best = None if asked is None else _largest_of(asked)
     if asked is None or best is None:
@@ -112,7 +577,7 @@ def _largest_of(asked: Pairs, most_classes: int = LARGEST_ENUMERATION) -> Extrem
     return best
 
 
-def _bounded(question: Question, asked: Pairs | None) -> _Found:
+def _bounded(question: SensitivityQuestion, asked: Pairs | None) -> _Found:
     """The best of the upper bounds; exact where some pair attains it."""
     nonnegative = not any(any(axis.signed) for axis in question.axes)
     # ‖a − b‖ ≤ ‖a‖ + ‖b‖; the square of it is at most 4 times the larger, or 2 where no entries have opposite signs.
@@ -131,7 +596,7 @@ def _bounded(question: Question, asked: Pairs | None) -> _Found:
     return _attained(min(bounds), reached)
 
 
-def _change_alone(question: Question, table: Table, twice: int) -> int:
+def _change_alone(question: SensitivityQuestion, table: Table, twice: int) -> int:
     """The largest change of one table, or a bound on it, in units of the question's denominator."""
     alone = replace(question, tables=(table,))
     asked = pairs(alone)
@@ -148,7 +613,7 @@ def _attained(bound: tuple[int, str], reached: int | None) -> _Found:
     return _Found(value, False, f"upper bound: {words}")
 
 
-def _alone(question: Question, table: Table) -> int:
+def _alone(question: SensitivityQuestion, table: Table) -> int:
     """The largest column norm of one table, in units of the question's denominator."""
     norms = (int(axis.norms[place].max()) for axis, place in zip(question.axes, question.places(table), strict=True))
     return int(table.weight**question.power * question.denominator) * math.prod(norms)

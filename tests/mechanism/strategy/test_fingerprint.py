@@ -8,9 +8,9 @@ from fractions import Fraction
 import numpy as np
 
 from dualmandate.mechanism import ExactStrategy, optimize_strategy
-from dualmandate.mechanism.strategy.fingerprint import strategy_digest
-from dualmandate.mechanism.strategy.whole_groups import WholeGroups
-from dualmandate.mechanism.strategy.whole_rows import WholeRows
+from dualmandate.mechanism.strategy.integer_partitions import IntegerPartitions
+from dualmandate.mechanism.strategy.integer_rows import IntegerRows
+from dualmandate.mechanism.strategy.strategy_file import strategy_digest
 from dualmandate.workload import Workload, identity, kron, marginals, prefix, stack, total
 
 
@@ -53,18 +53,18 @@ def test_a_query_that_changes_nothing_about_the_strategy_leaves_its_name() -> No
 def test_a_weight_that_differs_in_its_last_bit_gives_another_name() -> None:
     found = exact(stack(identity(40), total(40)))
     [part] = found.parts
-    assert isinstance(part, WholeGroups)
+    assert isinstance(part, IntegerPartitions)
     moved = tuple(weights + np.ldexp(1.0, -18) for weights in part.stack.weights)
-    other = replace(found, parts=(WholeGroups(replace(part.stack, weights=moved)),))
+    other = replace(found, parts=(IntegerPartitions(replace(part.stack, weights=moved)),))
     reordered = replace(part.stack, weights=part.stack.weights[::-1], groupings=part.stack.groupings[::-1])
-    names = {strategy_digest(each) for each in (found, other, replace(found, parts=(WholeGroups(reordered),)))}
+    names = {strategy_digest(each) for each in (found, other, replace(found, parts=(IntegerPartitions(reordered),)))}
     assert len(names) == 3
 
 
 def test_a_row_or_a_weight_of_weighted_sums_gives_another_name() -> None:
     found = exact(prefix(6), "gaussian")
     [part] = found.parts
-    assert isinstance(part, WholeRows)
+    assert isinstance(part, IntegerRows)
     [(sector, rows)] = part.sectors.items()
     numbers = rows.numbers.copy()
     numbers[-1, -1] += 1

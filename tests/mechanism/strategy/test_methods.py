@@ -14,10 +14,10 @@ from dualmandate.mechanism import optimize_strategy
 from dualmandate.mechanism.strategy import dual
 from dualmandate.mechanism.strategy.arrays import TorchArrays
 from dualmandate.mechanism.strategy.axes import Floats
-from dualmandate.mechanism.strategy.dual import Block, solve
+from dualmandate.mechanism.strategy.decompose import parts_of
+from dualmandate.mechanism.strategy.dual import SymmetryBlock, solve
 from dualmandate.mechanism.strategy.marginals import _cube_roots, _Problem, best_marginals
 from dualmandate.mechanism.strategy.p_identity import best_p_identity, p_identity_error, p_identity_measurement
-from dualmandate.mechanism.strategy.taking_apart import parts_of
 from dualmandate.workload import all_range, explicit, groups, identity, kron, marginals, prefix, stack, total
 
 
@@ -76,9 +76,9 @@ def test_sectors_hold_the_whole_spectrum() -> None:
     np.testing.assert_allclose(np.sort(together[together > 1e-9]), expected, rtol=1e-9)
 
 
-def _whole(matrix: Floats, *, by_rows: bool) -> tuple[list[Block], Floats]:
+def _whole(matrix: Floats, *, by_rows: bool) -> tuple[list[SymmetryBlock], Floats]:
     cells = matrix.shape[1]
-    return [Block(1.0, matrix, by_rows, np.arange(cells))], np.full(cells, 1.0 / cells)
+    return [SymmetryBlock(1.0, matrix, by_rows, np.arange(cells))], np.full(cells, 1.0 / cells)
 
 
 def test_the_dual_by_rows_and_by_gram_agree() -> None:

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from dualmandate.errors import InvalidMechanism
 from dualmandate.mechanism.strategy.axes import Floats
+from dualmandate.mechanism.strategy.decompose import parts_of
 from dualmandate.mechanism.strategy.gaussian_optimum import gaussian_optimum
-from dualmandate.mechanism.strategy.parts import Part
-from dualmandate.mechanism.strategy.public import pair_optimum, public_tables, same_groups
-from dualmandate.mechanism.strategy.taking_apart import parts_of
+from dualmandate.mechanism.strategy.public_totals import pair_optimum, public_tables, same_groups
+from dualmandate.mechanism.strategy.workload_blocks import WorkloadBlock
 from dualmandate.population import Attribute, Domain, Invariant, Neighbors, Protection
 from dualmandate.workload import Tabulation, Workload, all_range, identity, kron, marginals, prefix, stack, total
 
@@ -45,7 +45,7 @@ def _cases() -> list[tuple[Workload, Protection]]:
     return [*((workload, REPLACE_ONE) for workload in words), _districts()]
 
 
-def _written_out(part: Part, rows: Floats) -> Floats:
+def _written_out(part: WorkloadBlock, rows: Floats) -> Floats:
     found = np.zeros((len(rows), part.merged_size))
     found[:, part.cells] = rows
     return found

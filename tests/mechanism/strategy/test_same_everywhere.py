@@ -28,7 +28,7 @@ LARGE = "prefix(128), prefix(256), all_range(256)"
 WIDE = "stack(kron(prefix(12), total(9)), kron(total(12), all_range(9)), kron(prefix(12), prefix(9)))"
 CODE = """
 from dualmandate.mechanism import optimize_strategy
-from dualmandate.mechanism.strategy.fingerprint import strategy_digest
+from dualmandate.mechanism.strategy.strategy_file import strategy_digest
 from dualmandate.workload import all_range, identity, kron, marginals, prefix, stack, total
 for workload in [{workloads}]:
     print(strategy_digest(optimize_strategy(workload, {noise!r}).exact))

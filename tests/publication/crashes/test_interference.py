@@ -25,8 +25,8 @@ from tests.publication.crashes import town
 from dualmandate.errors import CannotWrite
 from dualmandate.ledger import State
 from dualmandate.ledger import ledger as ledger_module
-from dualmandate.mechanism.strategy import written
-from dualmandate.mechanism.strategy.fingerprint import strategy_digest
+from dualmandate.mechanism.strategy import strategy_file
+from dualmandate.mechanism.strategy.strategy_file import strategy_digest
 from dualmandate.planning.program import Program, load
 from dualmandate.publication import act, wall
 
@@ -218,7 +218,7 @@ def test_a_plan_edited_after_approval_is_not_published(folder: Path, part: str, 
 
 def _own_digest(rows: dict[str, Any], program: Program) -> str:
     """The digest that a changed strategy has: what a careful forger would write."""
-    return strategy_digest(written._strategy(rows, program.workload, program.protection))
+    return strategy_digest(strategy_file._strategy(rows, program.workload, program.protection))
 
 
 def test_a_plan_nobody_approved_is_not_published(folder: Path) -> None:

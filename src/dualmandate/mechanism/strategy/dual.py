@@ -32,7 +32,7 @@ _DEFINITE = 1e-10  # of the largest eigenvalue, the smallest of a block that tel
 
 
 @dataclass(frozen=True, eq=False)
-class Block:
+class SymmetryBlock:
     """U_S over some orbits, as a Gram matrix (orbits × orbits) or by its rows (rows × orbits, fewer than orbits)."""
 
     multiplicity: float
@@ -42,7 +42,7 @@ class Block:
 
 
 @dataclass(frozen=True, eq=False)
-class Measurement:
+class OptimalRows:
     """Rows A_S that are measured in one block (rows × orbits), and B_S (orbits × rows) with W·B_S·A_S = W."""
 
     rows: Floats
@@ -56,15 +56,15 @@ class Optimum:
     lower: float
     upper: float
     masses: Floats  # p, the dual solution
-    measurements: tuple[Measurement, ...]  # one a block, for U; largest column norm 1
+    measurements: tuple[OptimalRows, ...]  # one a block, for U; largest column norm 1
     operations: int  # floating-point operations of all eigenproblems on the way, coarser ones included
 
 
-def solve(blocks: Sequence[Block], start: Floats, tolerance: float) -> Optimum:
+def solve(blocks: Sequence[SymmetryBlock], start: Floats, tolerance: float) -> Optimum:
     """The optimum to a relative gap of `tolerance`, or as near as 400 steps come, from some masses of the orbits."""
     masses, operations = _coarse_start(blocks, start, tolerance)
     lower, upper, best = 0.0, np.inf, masses
-    history, once = Steps(), sum(_operations(block) for block in blocks)
+    history, once = AscentSteps(), sum(_operations(block) for block in blocks)
     for _ in range(MOST_STEPS):
         trace, diagonal = _evaluate(blocks, masses)
         operations += once
@@ -84,7 +84,7 @@ def solve(blocks: Sequence[Block], start: Floats, tolerance: float) -> Optimum:
     return Optimum(lower, upper, best, measurements, operations + once)
 
 
-class Steps:
+class AscentSteps:
     """Anderson's combination of the last steps of log d ← log d + 2·log diag X.
 
     For diagonal V the doubled step is exact. Where a combined step lowers the bound, it is taken back and the plain one
@@ -126,25 +126,25 @@ def _normalized(weights: Floats) -> Floats:
     return np.asarray(weights / weights.sum())
 
 
-def _operations(block: Block) -> int:
+def _operations(block: SymmetryBlock) -> int:
     """The least that the eigenvalues and eigenvectors of a block take: (4/3 + 4/3 + 2)·n³, and the products by rows."""
     count, cells = len(block.matrix), block.matrix.shape[1]
     return 14 * count**3 // 3 + (3 * count**2 * cells if block.by_rows else 0)
 
 
-def _coarse_start(blocks: Sequence[Block], start: Floats, tolerance: float) -> tuple[Floats, int]:
+def _coarse_start(blocks: Sequence[SymmetryBlock], start: Floats, tolerance: float) -> tuple[Floats, int]:
     """For Gram matrices the solution for every fourth cell drawn out, near where neighbors are alike; and its work."""
     cells = len(start)
     if cells < 4 * COARSE or any(block.by_rows or len(block.cells) < cells for block in blocks):
         return start, 0
     chosen = np.arange(1, cells, 4)
     places = np.arange(len(chosen))
-    coarse = [Block(block.multiplicity, block.matrix[1::4, 1::4], False, places) for block in blocks]
+    coarse = [SymmetryBlock(block.multiplicity, block.matrix[1::4, 1::4], False, places) for block in blocks]
     found = solve(coarse, start[chosen] / start[chosen].sum(), max(tolerance, 1e-6))
     return _normalized(np.exp(np.interp(np.arange(cells), chosen, np.log(found.masses)))), found.operations
 
 
-def _spectrum(block: Block, masses: Floats) -> Spectrum:
+def _spectrum(block: SymmetryBlock, masses: Floats) -> Spectrum:
     """Eigenvalues > 0 (in the processor's memory) and eigenvectors of P^½UP^½ or of WPWᵀ, and P^½."""
     arrays = arrays_of(block.matrix)
     root = arrays.asarray(np.sqrt(masses))
@@ -155,14 +155,14 @@ def _spectrum(block: Block, masses: Floats) -> Spectrum:
     return values[first:], vectors[:, first:], root
 
 
-def _evaluate(blocks: Sequence[Block], masses: Floats) -> tuple[float, Floats]:
+def _evaluate(blocks: Sequence[SymmetryBlock], masses: Floats) -> tuple[float, Floats]:
     """Σ μ·tr M^½, and Σ μ·diag X before scaling; shape (orbits,)."""
     spectra = [_spectrum(block, masses[block.cells]) for block in blocks]
     traces = [each.multiplicity * float(np.sqrt(found[0]).sum()) for each, found in zip(blocks, spectra, strict=True)]
     return math.fsum(traces), _diagonal(blocks, spectra, masses)
 
 
-def _diagonal(blocks: Sequence[Block], spectra: Sequence[Spectrum], masses: Floats) -> Floats:
+def _diagonal(blocks: Sequence[SymmetryBlock], spectra: Sequence[Spectrum], masses: Floats) -> Floats:
     diagonal = np.zeros(len(masses))
     for block, (values, vectors, _) in zip(blocks, spectra, strict=True):
         arrays = arrays_of(block.matrix)
@@ -176,7 +176,7 @@ def _diagonal(blocks: Sequence[Block], spectra: Sequence[Spectrum], masses: Floa
     return diagonal
 
 
-def _leveled(blocks: Sequence[Block], masses: Floats) -> tuple[Measurement, ...] | None:
+def _leveled(blocks: Sequence[SymmetryBlock], masses: Floats) -> tuple[OptimalRows, ...] | None:
     """The strategy of rounded masses with every column scaled to norm 1; None where that would lose a query.
 
     At the optimum columns are that long already, and the error is stationary under what keeps them so: masses may be
@@ -193,19 +193,21 @@ def _leveled(blocks: Sequence[Block], masses: Floats) -> tuple[Measurement, ...]
     return _measurements(blocks, spectra, 1.0 / np.sqrt(_diagonal(blocks, spectra, rounded)))
 
 
-def _error(block: Block, measured: Measurement) -> float:
+def _error(block: SymmetryBlock, measured: OptimalRows) -> float:
     """μ·tr(U·X⁻¹) of a block that is a Gram matrix."""
     inverse = arrays_of(block.matrix).asarray(measured.inverse)
     return block.multiplicity * float((inverse * (block.matrix @ inverse)).sum())
 
 
-def _measurements(blocks: Sequence[Block], spectra: Sequence[Spectrum], scales: Floats) -> tuple[Measurement, ...]:
+def _measurements(
+    blocks: Sequence[SymmetryBlock], spectra: Sequence[Spectrum], scales: Floats
+) -> tuple[OptimalRows, ...]:
     """Rows with each column scaled, and their inverses."""
     pairs = zip(blocks, spectra, strict=True)
     return tuple(_measurement(block, spectrum, scales[block.cells]) for block, spectrum in pairs)
 
 
-def _measurement(block: Block, spectrum: Spectrum, scales: Floats) -> Measurement:
+def _measurement(block: SymmetryBlock, spectrum: Spectrum, scales: Floats) -> OptimalRows:
     arrays, (values, vectors, root) = arrays_of(block.matrix), spectrum
     if block.by_rows:
         rows = (vectors * arrays.asarray(values**-0.25)).T @ block.matrix
@@ -213,4 +215,4 @@ def _measurement(block: Block, spectrum: Spectrum, scales: Floats) -> Measuremen
     else:
         rows = (vectors * arrays.asarray(values**0.25) / root[:, None]).T
         inverse = root[:, None] * vectors * arrays.asarray(values**-0.25)
-    return Measurement(arrays.to_numpy(rows) * scales, arrays.to_numpy(inverse) / scales[:, None])
+    return OptimalRows(arrays.to_numpy(rows) * scales, arrays.to_numpy(inverse) / scales[:, None])

@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from dualmandate.errors import InvalidMechanism, InvalidWorkload, TooLarge
 from dualmandate.mechanism.strategy.axes import Floats, Indices
 from dualmandate.mechanism.strategy.memory import require_memory
-from dualmandate.mechanism.strategy.parts import Key, Part
-from dualmandate.mechanism.strategy.public import same_groups
+from dualmandate.mechanism.strategy.public_totals import same_groups
+from dualmandate.mechanism.strategy.workload_blocks import Key, WorkloadBlock
 from dualmandate.population import Neighbors, Protection
 from dualmandate.workload import Factor, Sensitivity, Table, Workload
 from dualmandate.workload.sensitivity import Norm
@@ -31,11 +31,11 @@ BYTES_A_CELL = 96.0  # of an estimate, with what is held on the way
 MOST_KINDS = 2**16  # different weights of rows of a product of parts
 
 
-class ExactPart(Protocol):
+class ExactBlock(Protocol):
     """What is measured about one part: whole-number rows, each divided by the gcd of its entries, times weights."""
 
     @property
-    def part(self) -> Part:
+    def part(self) -> WorkloadBlock:
         """The attributes and tables."""
         ...
 
@@ -99,7 +99,7 @@ class ExactStrategy:
 
     workload: Workload
     norm: Norm
-    parts: tuple[ExactPart, ...]
+    parts: tuple[ExactBlock, ...]
     values: dict[str, Fraction]  # of each table's accuracy
 
     @property
@@ -248,7 +248,7 @@ class ExactStrategy:
 
 
 def part_by_part(
-    values: NDArray[Any], parts: Sequence[tuple[Part, Callable[[NDArray[Any]], NDArray[Any]]]]
+    values: NDArray[Any], parts: Sequence[tuple[WorkloadBlock, Callable[[NDArray[Any]], NDArray[Any]]]]
 ) -> NDArray[Any]:
     """What is measured of a histogram over merged cells, part after part: rows of a product are products of rows."""
     for part, measured in parts:
@@ -259,7 +259,7 @@ def part_by_part(
     return values.reshape(-1)
 
 
-def merged_counts(workload: Workload, parts: Sequence[Part], counts: NDArray[Any]) -> NDArray[Any]:
+def merged_counts(workload: Workload, parts: Sequence[WorkloadBlock], counts: NDArray[Any]) -> NDArray[Any]:
     """A histogram, dense or flattened, over merged cells in the order of the parts' attributes."""
     domain = workload.domain
     affordable_estimate(domain.size)
@@ -275,7 +275,7 @@ def merged_counts(workload: Workload, parts: Sequence[Part], counts: NDArray[Any
     return values
 
 
-def known_counts(workload: Workload, parts: Sequence[Part], like: NDArray[Any] | None) -> Floats | None:
+def known_counts(workload: Workload, parts: Sequence[WorkloadBlock], like: NDArray[Any] | None) -> Floats | None:
     """A histogram over merged cells that has the public totals; None where nothing is public."""
     if not any(part.public for part in parts):
         return None
@@ -288,12 +288,12 @@ def known_counts(workload: Workload, parts: Sequence[Part], like: NDArray[Any] |
     return merged_counts(workload, parts, like.astype(np.float64))
 
 
-def table_key(part: Part, table: Table) -> Key:
+def table_key(part: WorkloadBlock, table: Table) -> Key:
     """What a part knows a table by."""
     return tuple(table.factors[axis].key for axis in part.axes)
 
 
-def answers_of(workload: Workload, parts: list[Part], values: Floats) -> Floats:
+def answers_of(workload: Workload, parts: list[WorkloadBlock], values: Floats) -> Floats:
     """The workload's answers from counts over merged cells, in the order of the parts' attributes."""
     axes = [axis for part in parts for axis in part.axes]
     levels = [level for part in parts for level in part.levels]

@@ -11,11 +11,11 @@ from dualmandate.errors import TooLarge
 from dualmandate.mechanism.strategy.algebra import compact_root
 from dualmandate.mechanism.strategy.arrays import NUMPY, Arrays
 from dualmandate.mechanism.strategy.axes import Floats
-from dualmandate.mechanism.strategy.dual import Block, Measurement, solve
-from dualmandate.mechanism.strategy.group_stack import GroupStack, stacked_marginals
-from dualmandate.mechanism.strategy.parts import Part, Sector, asks_nothing
-from dualmandate.mechanism.strategy.public import pair_bound
+from dualmandate.mechanism.strategy.dual import OptimalRows, SymmetryBlock, solve
+from dualmandate.mechanism.strategy.partition_stack import GroupStack, stacked_marginals
+from dualmandate.mechanism.strategy.public_totals import pair_bound
 from dualmandate.mechanism.strategy.residuals import Residuals
+from dualmandate.mechanism.strategy.workload_blocks import Sector, WorkloadBlock, asks_nothing
 
 LARGEST_PROBLEM = 2_048  # rows and columns of a matrix whose eigenvalues are computed again and again
 LARGEST_ON_DEVICE = 8_192  # the same on an accelerator
@@ -28,7 +28,7 @@ _ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
-class Optimized:
+class GaussianOptimum:
     """A strategy for one part: its error and the least that any strategy can have, for sensitivity 1."""
 
     measured: Residuals | GroupStack
@@ -36,7 +36,7 @@ class Optimized:
     lower: float
 
 
-def gaussian_optimum(part: Part, tolerance: float | None = None, arrays: Arrays = NUMPY) -> Optimized:
+def gaussian_optimum(part: WorkloadBlock, tolerance: float | None = None, arrays: Arrays = NUMPY) -> GaussianOptimum:
     """The strategy of least total variance for a part, with its certificate."""
     if part.is_symmetric and part.possible is None:
         return _closed_form(part)
@@ -50,16 +50,16 @@ def gaussian_optimum(part: Part, tolerance: float | None = None, arrays: Arrays 
         lengths = np.sqrt(sizes[block.cells])
         inverse, basis = each.inverse / lengths[:, None], part.public_basis(sector)
         # What is public is known: only the rest of a query is put together from measurements.
-        measurements[sector] = Measurement(each.rows * lengths, inverse - basis.T @ (basis @ inverse))
+        measurements[sector] = OptimalRows(each.rows * lengths, inverse - basis.T @ (basis @ inverse))
     rows = sum(len(each.rows) for each in found.measurements)
     words = f"{rows:,} weighted sums of {len(sizes):,} cells by the dual problem"
     if len(blocks) > 1:
         words = f"{rows:,} sums of {len(sizes):,} kinds of cells in {len(blocks):,} sectors by the dual problem"
     lower = pair_bound(part, list(blocks), found.masses) if part.public else min(found.lower, found.upper)
-    return Optimized(Residuals(part, measurements, words), found.upper, lower)
+    return GaussianOptimum(Residuals(part, measurements, words), found.upper, lower)
 
 
-def _closed_form(part: Part) -> Optimized:
+def _closed_form(part: WorkloadBlock) -> GaussianOptimum:
     """v_S the Gram matrix on the residual space of S, of dimension m_S: X_S ∝ √v_S, error (Σ m_S√v_S)²/N."""
     values = {sector: math.fsum(each.values()) for sector, each in part.sectors.items()}
     total = math.fsum(part.multiplicity(sector) * math.sqrt(value) for sector, value in values.items())
@@ -71,16 +71,16 @@ def _closed_form(part: Part) -> Optimized:
     energies = {sector: math.sqrt(value) * levels / total for sector, value in values.items()}
     counts = None if part.public else _as_counts(part, energies)
     if counts is not None:
-        return Optimized(counts, error, lower)
+        return GaussianOptimum(counts, error, lower)
     measurements = {}
     for sector, energy in energies.items():
         row = math.sqrt(energy)
-        measurements[sector] = Measurement(np.array([[row]]), np.array([[1 / row]]))
+        measurements[sector] = OptimalRows(np.array([[row]]), np.array([[1 / row]]))
     words = f"differences over {len(values):,} sets of attributes, in closed form"
-    return Optimized(Residuals(part, measurements, words), error, lower)
+    return GaussianOptimum(Residuals(part, measurements, words), error, lower)
 
 
-def _as_counts(part: Part, energies: dict[Sector, float]) -> GroupStack | None:
+def _as_counts(part: WorkloadBlock, energies: dict[Sector, float]) -> GroupStack | None:
     """The same X as plain counts of marginals, where their squared weights come out as no less than 0.
 
     X_S = Σ_{T ⊇ S} θ_T²·Π_{i∉T} n_i is solved from the largest sets down.
@@ -103,7 +103,7 @@ def _as_counts(part: Part, energies: dict[Sector, float]) -> GroupStack | None:
     return stacked_marginals(part, weights, f"{len(weights)} marginals as weighted counts, in closed form")
 
 
-def _block(part: Part, sector: Sector, arrays: Arrays) -> Block:
+def _block(part: WorkloadBlock, sector: Sector, arrays: Arrays) -> SymmetryBlock:
     """U_S = N^-½V_SN^-½ over the orbits that are measured; by rows where it has fewer of them."""
     largest = LARGEST_PROBLEM if arrays is NUMPY else LARGEST_ON_DEVICE
     cells, inside = part.seen(sector)
@@ -112,8 +112,8 @@ def _block(part: Part, sector: Sector, arrays: Arrays) -> Block:
     if len(cells) <= largest:
         gram = part.gram(sector)[np.ix_(inside, inside)] * np.multiply.outer(scales, scales)
         if _has_full_rank(gram) or 5 * len(rows := compact_root(gram)) > 4 * len(cells):
-            return Block(multiplicity, arrays.asarray(gram), False, cells)
-        return Block(multiplicity, arrays.asarray(rows), True, cells)
+            return SymmetryBlock(multiplicity, arrays.asarray(gram), False, cells)
+        return SymmetryBlock(multiplicity, arrays.asarray(rows), True, cells)
     count = part.row_count(sector)
     if count > largest or count * len(cells) > LARGEST_LIST:
         raise TooLarge(
@@ -123,7 +123,7 @@ def _block(part: Part, sector: Sector, arrays: Arrays) -> Block:
             "or ask for an accelerator",
         )
     rows = np.ascontiguousarray(part.rows(sector)[:, inside] * scales)
-    return Block(multiplicity, arrays.asarray(rows), True, cells)
+    return SymmetryBlock(multiplicity, arrays.asarray(rows), True, cells)
 
 
 def _has_full_rank(gram: Floats) -> bool:

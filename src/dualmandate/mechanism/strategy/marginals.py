@@ -20,8 +20,8 @@ from dualmandate.errors import TooLarge
 from dualmandate.mechanism.strategy.arrays import NUMPY
 from dualmandate.mechanism.strategy.axes import Floats
 from dualmandate.mechanism.strategy.descent import descend
-from dualmandate.mechanism.strategy.group_stack import GroupStack, stacked_marginals
-from dualmandate.mechanism.strategy.parts import Part
+from dualmandate.mechanism.strategy.partition_stack import GroupStack, stacked_marginals
+from dualmandate.mechanism.strategy.workload_blocks import WorkloadBlock
 
 MOST_ATTRIBUTES = 16  # of which all marginals are weighed
 MOST_LISTED = 4_096  # marginals that are weighed where there are more attributes
@@ -33,7 +33,7 @@ _NEGLIGIBLE = 1e-7  # weight, relative to their sum, of a marginal that is not w
 _GOLDEN = (math.sqrt(5) - 1) / 2
 
 
-def best_marginals(part: Part, starts: int | None = None) -> tuple[GroupStack, float]:
+def best_marginals(part: WorkloadBlock, starts: int | None = None) -> tuple[GroupStack, float]:
     """The best weights found, and the error for sensitivity 1; a closed form for one attribute."""
     shape = part.merged_shape
     problem = _Problem.of(part)
@@ -59,7 +59,7 @@ class _Problem:
     holds: Floats | None  # 1 where S ⊆ T, shape (S, T), for a list; None: all sets, by their bits
 
     @classmethod
-    def of(cls, part: Part) -> _Problem:
+    def of(cls, part: WorkloadBlock) -> _Problem:
         shape, asked = part.merged_shape, dict[frozenset[int], float]()
         for key, weight in part.squared_weights.items():
             fine = [place for place, factor in enumerate(part.tables[key]) if part.own(place, factor)[0] > 0]

@@ -12,17 +12,17 @@ from dualmandate.errors import TooLarge
 from dualmandate.mechanism.mechanism import EVERY_PERSON
 from dualmandate.mechanism.strategy.arrays import NUMPY, Arrays, namespace
 from dualmandate.mechanism.strategy.axes import Floats
-from dualmandate.mechanism.strategy.dual import Measurement
-from dualmandate.mechanism.strategy.gaussian_optimum import LARGEST_ON_DEVICE, Optimized, gaussian_optimum
-from dualmandate.mechanism.strategy.group_stack import GroupStack
+from dualmandate.mechanism.strategy.decompose import parts_of
+from dualmandate.mechanism.strategy.dual import OptimalRows
+from dualmandate.mechanism.strategy.gaussian_optimum import LARGEST_ON_DEVICE, GaussianOptimum, gaussian_optimum
 from dualmandate.mechanism.strategy.marginals import best_marginals
 from dualmandate.mechanism.strategy.p_identity import best_p_identity, p_identity_measurement
-from dualmandate.mechanism.strategy.partitions import LARGEST_BASE, best_partitions, fits, groups_asked
-from dualmandate.mechanism.strategy.parts import EVERYTHING_AVERAGED, Part
-from dualmandate.mechanism.strategy.public import LARGEST_BY_PAIRS, pair_optimum, public_tables, same_groups
+from dualmandate.mechanism.strategy.partition_search import LARGEST_BASE, best_partitions, fits, groups_asked
+from dualmandate.mechanism.strategy.partition_stack import GroupStack
+from dualmandate.mechanism.strategy.public_totals import LARGEST_BY_PAIRS, pair_optimum, public_tables, same_groups
 from dualmandate.mechanism.strategy.residuals import Residuals
 from dualmandate.mechanism.strategy.strategy import NoiseName, Strategy, known_noise, worth_of
-from dualmandate.mechanism.strategy.taking_apart import parts_of
+from dualmandate.mechanism.strategy.workload_blocks import EVERYTHING_AVERAGED, WorkloadBlock
 from dualmandate.population import Domain, Protection
 from dualmandate.workload import Workload
 
@@ -93,7 +93,7 @@ def optimize_strategy(
     )
 
 
-def _gaussian(part: Part, domain: Domain, protection: Protection, *, arrays: Arrays) -> Optimized:
+def _gaussian(part: WorkloadBlock, domain: Domain, protection: Protection, *, arrays: Arrays) -> GaussianOptimum:
     """The certified optimum; beside public totals by weights on pairs of cells, where these are few."""
     if not part.public or part.merged_size > LARGEST_BY_PAIRS:
         return gaussian_optimum(part, arrays=arrays)
@@ -102,10 +102,10 @@ def _gaussian(part: Part, domain: Domain, protection: Protection, *, arrays: Arr
     gram = apart.gram()[np.ix_(apart.cells, apart.cells)]
     measured, error, lower = pair_optimum(gram, None if same is None else same[apart.cells])
     words = f"{len(measured.rows):,} weighted sums of {len(gram):,} cells by the dual problem for pairs of cells"
-    return Optimized(Residuals(apart, {EVERYTHING_AVERAGED: measured}, words), error, lower)
+    return GaussianOptimum(Residuals(apart, {EVERYTHING_AVERAGED: measured}, words), error, lower)
 
 
-def _jointly(together: tuple[Part, ...], found: list[Optimized], means: Means) -> list[Optimized]:
+def _jointly(together: tuple[WorkloadBlock, ...], found: list[GaussianOptimum], means: Means) -> list[GaussianOptimum]:
     """One strategy for all parts where that is better: for pure ε the product of the best is not the best product."""
     [part] = together
     kinds = {type(each.measured) for each in found}
@@ -119,14 +119,14 @@ def _jointly(together: tuple[Part, ...], found: list[Optimized], means: Means) -
         return found
     if error >= (1.0 - TIE) * math.prod(each.error for each in found):
         return found
-    return [Optimized(measured, error, math.prod(each.lower for each in found))]
+    return [GaussianOptimum(measured, error, math.prod(each.lower for each in found))]
 
 
-def _laplace(part: Part, means: Means) -> Optimized:
+def _laplace(part: WorkloadBlock, means: Means) -> GaussianOptimum:
     """The best of all families that fit the part."""
     if part.is_symmetric and part.possible is None:
         stack, error = best_marginals(part, means.starts)
-        return Optimized(stack, error, gaussian_optimum(part).lower)
+        return GaussianOptimum(stack, error, gaussian_optimum(part).lower)
     largest = LARGEST_DENSE_STRATEGY if means.arrays is NUMPY else LARGEST_ON_DEVICE
     # Sums of cells of one attribute without exchangeable levels are better chosen freely.
     is_free = len(part.axes) == 1 and part.orbit_count == part.merged_size <= largest
@@ -148,10 +148,10 @@ def _laplace(part: Part, means: Means) -> Optimized:
     for other in candidates[1:]:
         if other[1] < (1.0 - TIE) * error:
             measured, error = other
-    return Optimized(measured, error, lower if part.public else min(lower, error))
+    return GaussianOptimum(measured, error, lower if part.public else min(lower, error))
 
 
-def _cell_by_cell(part: Part, most: int, means: Means) -> list[tuple[Residuals | GroupStack, float]]:
+def _cell_by_cell(part: WorkloadBlock, most: int, means: Means) -> list[tuple[Residuals | GroupStack, float]]:
     """Each cell and sums of cells where they are few, and the queries themselves where these are."""
     apart = part.cell_by_cell()
     gram = apart.gram()[np.ix_(apart.cells, apart.cells)]
@@ -169,30 +169,30 @@ def _cell_by_cell(part: Part, most: int, means: Means) -> list[tuple[Residuals |
     return candidates
 
 
-def _less_public(measurement: Measurement, basis: Floats, gram: Floats) -> Measurement | None:
+def _less_public(measurement: OptimalRows, basis: Floats, gram: Floats) -> OptimalRows | None:
     """The same rows, with the inverse of what they measure beyond what is public; None where they miss a query."""
     private = measurement.rows - (measurement.rows @ basis.T) @ basis
     inverse = np.asarray(np.linalg.pinv(private, rcond=_ROUNDING), dtype=np.float64)
     missed = gram - (gram @ inverse) @ private
     if float(np.abs(missed).max()) > MISSED * float(np.abs(gram).max()):
         return None
-    return Measurement(measurement.rows, inverse)
+    return OptimalRows(measurement.rows, inverse)
 
 
-def _cells_and_sums(gram: Floats, means: Means) -> tuple[Measurement, float, str]:
+def _cells_and_sums(gram: Floats, means: Means) -> tuple[OptimalRows, float, str]:
     """p-identity, or the cells alone."""
     sums = means.arrays.to_numpy(best_p_identity(means.arrays.asarray(gram), starts=means.starts)[0])
     measurement = p_identity_measurement(sums)
     error = float(np.einsum("ij,ij->", measurement.inverse, gram @ measurement.inverse))
     if error >= (1.0 - TIE) * float(np.trace(gram)):
-        return Measurement(np.eye(len(gram)), np.eye(len(gram))), float(np.trace(gram)), f"{len(gram):,} cells"
+        return OptimalRows(np.eye(len(gram)), np.eye(len(gram))), float(np.trace(gram)), f"{len(gram):,} cells"
     words = f"each of {len(gram):,} cells and {len(sums):,} weighted sums of them, the best of enumerated starts"
     return measurement, error, words
 
 
-def _the_queries(rows: Floats, gram: Floats) -> tuple[Measurement, float, str]:
+def _the_queries(rows: Floats, gram: Floats) -> tuple[OptimalRows, float, str]:
     """The queries themselves, made consistent by least squares: error Δ²·rank where nothing is public."""
     largest = float(np.abs(rows).sum(axis=0).max())
     inverse = np.asarray(np.linalg.pinv(rows / largest), dtype=np.float64)
     error = float(np.einsum("ij,ij->", inverse, gram @ inverse))
-    return Measurement(rows / largest, inverse), error, f"the {len(rows):,} queries themselves, made consistent"
+    return OptimalRows(rows / largest, inverse), error, f"the {len(rows):,} queries themselves, made consistent"

@@ -21,7 +21,7 @@ from dualmandate.errors import InvalidRequest
 from dualmandate.mechanism.strategy.arrays import NUMPY, Array, Arrays, arrays_of
 from dualmandate.mechanism.strategy.axes import Floats
 from dualmandate.mechanism.strategy.descent import Descent, descend
-from dualmandate.mechanism.strategy.dual import Measurement
+from dualmandate.mechanism.strategy.dual import OptimalRows
 
 STARTS, MORE_STARTS = 7, 19  # unless asked otherwise; the second where cells are few
 COARSE_STARTS = 5  # of the problem for the windows' centers
@@ -303,7 +303,7 @@ def _spread(count: int, size: int, number: int) -> Floats:
     )
 
 
-def p_identity_measurement(sums: Floats) -> Measurement:
+def p_identity_measurement(sums: Floats) -> OptimalRows:
     """The rows [I; B]·diag(s)⁻¹, and their least-squares inverse diag(s)·(I + BᵀB)⁻¹[I; B]ᵀ."""
     from scipy.linalg import cho_factor, cho_solve
 
@@ -312,4 +312,4 @@ def p_identity_measurement(sums: Floats) -> Measurement:
     stacked = np.concatenate([np.eye(size), sums])
     factor = cho_factor(np.eye(len(sums)) + sums @ sums.T)
     inverse = stacked.T - sums.T @ cho_solve(factor, sums @ stacked.T)
-    return Measurement(stacked / scales, scales[:, None] * inverse)
+    return OptimalRows(stacked / scales, scales[:, None] * inverse)

@@ -15,21 +15,21 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dualmandate.mechanism.strategy.axes import Floats, Indices
-from dualmandate.mechanism.strategy.dual import Measurement
-from dualmandate.mechanism.strategy.parts import EVERYTHING_AVERAGED, Key, Part, Sector
-from dualmandate.mechanism.strategy.sectors import add_component, component, copies, squared_lengths
+from dualmandate.mechanism.strategy.dual import OptimalRows
+from dualmandate.mechanism.strategy.symmetry_blocks import add_component, component, copies, squared_lengths
+from dualmandate.mechanism.strategy.workload_blocks import EVERYTHING_AVERAGED, Key, Sector, WorkloadBlock
 from dualmandate.workload.sensitivity import Norm
 
 if TYPE_CHECKING:
-    from dualmandate.mechanism.strategy.whole_rows import WholeRows
+    from dualmandate.mechanism.strategy.integer_rows import IntegerRows
 
 
 @dataclass(frozen=True, eq=False)
 class Residuals:
     """Rows measured over the merged cells of a part, by sectors; noise is independent from row to row."""
 
-    part: Part
-    measurements: dict[Sector, Measurement]  # rows over the orbits of each sector that are measured
+    part: WorkloadBlock
+    measurements: dict[Sector, OptimalRows]  # rows over the orbits of each sector that are measured
     words: str
 
     @property
@@ -78,9 +78,9 @@ class Residuals:
         inverses = {sector: (self._seen[sector][1], each.inverse) for sector, each in self.measurements.items()}
         return squared_lengths(self.part, key, inverses)
 
-    def exact(self, norm: Norm) -> WholeRows:
+    def exact(self, norm: Norm) -> IntegerRows:
         """Whole-number rows with rational weights, whose error is at most 0.1 % more."""
         # Rounding measures its own error with rows like these.
-        from dualmandate.mechanism.strategy.quantize import whole_rows
+        from dualmandate.mechanism.strategy.integer_rounding import whole_rows
 
         return whole_rows(self, norm)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from dualmandate.errors import InvalidMechanism, InvalidWorkload, UnknownName
 from dualmandate.mechanism.strategy.axes import Floats
 from dualmandate.mechanism.strategy.exact import (
-    ExactPart,
+    ExactBlock,
     ExactStrategy,
     affordable_estimate,
     answers_of,
@@ -24,7 +24,7 @@ from dualmandate.mechanism.strategy.exact import (
     part_by_part,
     table_key,
 )
-from dualmandate.mechanism.strategy.parts import Key, Part
+from dualmandate.mechanism.strategy.workload_blocks import Key, WorkloadBlock
 from dualmandate.population import Neighbors, Protection
 from dualmandate.workload import Workload
 from dualmandate.workload.sensitivity import Norm
@@ -33,11 +33,11 @@ NoiseName = Literal["laplace", "gaussian"]
 LEAST_WORTH = Fraction(1, 10**6)  # of the dearest table: what is worth less still has to be answered
 
 
-class PartMeasurement(Protocol):
+class BlockMeasurement(Protocol):
     """What is measured about one part of a workload; its strategy A has one column a merged cell."""
 
     @property
-    def part(self) -> Part:
+    def part(self) -> WorkloadBlock:
         """The attributes and tables."""
         ...
 
@@ -67,7 +67,7 @@ class PartMeasurement(Protocol):
         """Squared length of each row of FA⁺ for one table, by rows of each factor."""
         ...
 
-    def exact(self, norm: Norm) -> ExactPart:
+    def exact(self, norm: Norm) -> ExactBlock:
         """Whole-number rows with rational weights that measure nearly the same."""
         ...
 
@@ -88,7 +88,7 @@ class Strategy:
     found_error: float  # of the rows as they were found, for one record added or removed
     lower_bound: float
     bound: str  # which bound, and for which class of mechanisms
-    measurements: tuple[PartMeasurement, ...]
+    measurements: tuple[BlockMeasurement, ...]
 
     @property
     def norm(self) -> Norm:
@@ -156,7 +156,7 @@ class Strategy:
         return part_by_part(values, [(each.part, each.measure) for each in self.measurements])
 
     @property
-    def _parts(self) -> list[Part]:
+    def _parts(self) -> list[WorkloadBlock]:
         return [each.part for each in self.measurements]
 
     def reconstruct(self, measured: Floats, like: NDArray[Any] | None = None) -> Floats:

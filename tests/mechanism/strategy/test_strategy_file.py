@@ -14,11 +14,10 @@ from tests.mechanism.strategy.test_exact import CASES, PROTECTIONS, WORKLOADS
 
 from dualmandate.errors import InvalidMechanism
 from dualmandate.mechanism import ExactStrategy, optimize_strategy
-from dualmandate.mechanism.strategy.fingerprint import strategy_digest
+from dualmandate.mechanism.strategy.integer_partitions import IntegerPartitions
+from dualmandate.mechanism.strategy.integer_rows import IntegerRows
 from dualmandate.mechanism.strategy.strategy import NoiseName
-from dualmandate.mechanism.strategy.whole_groups import WholeGroups
-from dualmandate.mechanism.strategy.whole_rows import WholeRows
-from dualmandate.mechanism.strategy.written import LONGEST_LIST, strategy_document, strategy_from
+from dualmandate.mechanism.strategy.strategy_file import LONGEST_LIST, strategy_digest, strategy_document, strategy_from
 from dualmandate.population import Attribute, Domain, Hierarchy, Invariant, Neighbors, Protection, StructuralZero
 from dualmandate.workload import Tabulation, Workload, all_range, identity, kron, marginals, prefix, stack, total
 
@@ -112,7 +111,7 @@ def test_both_kinds_of_parts_are_met() -> None:
     kinds = {
         type(part) for name in MORE for noise in ("laplace", "gaussian") for part in strategy_of(name, noise).parts
     }
-    assert kinds == {WholeGroups, WholeRows}
+    assert kinds == {IntegerPartitions, IntegerRows}
     assert max(len(strategy_of(name, "laplace").parts) for name in MORE) > 1
 
 

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from dualmandate.mechanism.strategy.algebra import without
 from dualmandate.mechanism.strategy.axes import Floats
-from dualmandate.mechanism.strategy.dual import Measurement, Steps
-from dualmandate.mechanism.strategy.parts import Part, Sector
+from dualmandate.mechanism.strategy.dual import AscentSteps, OptimalRows
+from dualmandate.mechanism.strategy.workload_blocks import Sector, WorkloadBlock
 from dualmandate.population import Domain, Neighbors, Protection
 from dualmandate.population.invariants import group_labels, steps
 from dualmandate.workload import Factor, Total
@@ -49,7 +49,7 @@ def public_tables(domain: Domain, protection: Protection) -> tuple[Factors, ...]
     return tuple(found)
 
 
-def same_groups(part: Part, domain: Domain, protection: Protection) -> NDArray[np.int64] | None:
+def same_groups(part: WorkloadBlock, domain: Domain, protection: Protection) -> NDArray[np.int64] | None:
     """A label for each merged cell of a part of all attributes: a record may move between equal labels.
 
     None where it may move anywhere.
@@ -70,7 +70,7 @@ def same_groups(part: Part, domain: Domain, protection: Protection) -> NDArray[n
     return row_ids(columns, part.merged_size)
 
 
-def pair_bound(part: Part, sectors: Sequence[Sector], masses: Floats) -> float:
+def pair_bound(part: WorkloadBlock, sectors: Sequence[Sector], masses: Floats) -> float:
     """The least error coefficient of any strategy when one record moves within its groups; from masses of orbits.
 
     Moves are drawn within groups in proportion to d, the masses shared by the cells of an orbit: L is then
@@ -91,7 +91,7 @@ def pair_bound(part: Part, sectors: Sequence[Sector], masses: Floats) -> float:
     return 2.0 * trace**2 / (1.0 - together) if together < 1.0 - 1e-12 else 0.0
 
 
-def pair_optimum(gram: Floats, same: NDArray[np.int64] | None) -> tuple[Measurement, float, float]:
+def pair_optimum(gram: Floats, same: NDArray[np.int64] | None) -> tuple[OptimalRows, float, float]:
     """The best strategy for moves within groups of few cells, its error, and the bound, by weights on pairs of cells.
 
     The Gram matrix is that of what is private. Weights of pairs that are farther apart than the mean one grow.
@@ -101,7 +101,7 @@ def pair_optimum(gram: Floats, same: NDArray[np.int64] | None) -> tuple[Measurem
     if same is not None:
         allowed = same[first] == same[second]
         first, second = first[allowed], second[allowed]
-    weights, history = np.full(len(first), 1.0 / len(first)), Steps()
+    weights, history = np.full(len(first), 1.0 / len(first)), AscentSteps()
     lower, best, found = 0.0, np.inf, None
     for _ in range(MOST_STEPS):
         rows, inverse, trace = _from_pairs(gram, first, second, weights)
@@ -109,7 +109,7 @@ def pair_optimum(gram: Floats, same: NDArray[np.int64] | None) -> tuple[Measurem
         apart = squares[first] + squares[second] - 2.0 * np.einsum("ij,ij->j", rows[:, first], rows[:, second])
         lower = max(lower, trace**2)
         if trace * float(apart.max()) < best:
-            best, found = trace * float(apart.max()), Measurement(rows, inverse)
+            best, found = trace * float(apart.max()), OptimalRows(rows, inverse)
         if best <= lower * (1 + TOLERANCE):
             break
         weights = history.next(weights, trace, np.maximum(apart, 0.0) / trace)

@@ -12,14 +12,18 @@ from scipy.optimize import approx_fprime
 from dualmandate.benchmarks.census import sf1_persons
 from dualmandate.errors import TooLarge
 from dualmandate.mechanism import optimize_strategy
-from dualmandate.mechanism.strategy.codings import Coding, coarser_tables, codings_of, group_count, own_tables
-from dualmandate.mechanism.strategy.group_stack import CountedTable, GroupStack
-from dualmandate.mechanism.strategy.group_weights import Weighing, descend, weighing_of
-from dualmandate.mechanism.strategy.layout import Layout
+from dualmandate.mechanism.strategy.decompose import parts_of
+from dualmandate.mechanism.strategy.level_partitions import (
+    Partition,
+    coarser_tables,
+    codings_of,
+    group_count,
+    own_tables,
+)
 from dualmandate.mechanism.strategy.marginals import best_marginals
-from dualmandate.mechanism.strategy.partitions import best_partitions, fits
-from dualmandate.mechanism.strategy.parts import Part
-from dualmandate.mechanism.strategy.taking_apart import parts_of
+from dualmandate.mechanism.strategy.partition_search import Weighing, best_partitions, descend, fits, weighing_of
+from dualmandate.mechanism.strategy.partition_stack import CountedTable, GroupStack, Layout
+from dualmandate.mechanism.strategy.workload_blocks import WorkloadBlock
 from dualmandate.population import Attribute, Domain
 from dualmandate.population.domain import StructuralZero
 from dualmandate.workload import (
@@ -100,11 +104,11 @@ HAND_MADE = {
 CASES = HAND_MADE | {f"drawn {seed}": drawn(seed) for seed in range(12)}
 
 
-def whole(workload: Workload) -> Part:
+def whole(workload: Workload) -> WorkloadBlock:
     return parts_of(workload, split=False)[0]
 
 
-def cells_of(part: Part) -> NDArray[np.bool_]:
+def cells_of(part: WorkloadBlock) -> NDArray[np.bool_]:
     """Merged cells that can occur."""
     return np.ones(part.merged_size, dtype=np.bool_) if part.possible is None else part.possible.reshape(-1)
 
@@ -174,8 +178,8 @@ class TestAgainstMatrices:
 def test_records_that_no_query_asks_about_are_counted_too() -> None:
     part = whole(groups(5, [[0], [1]]))
     [table] = own_tables(part)
-    assert table == (Coding((0, 1), (True, False)),)  # the two levels that are asked about, and the rest
-    summed = (Coding((0, 0), (False, False)),)
+    assert table == (Partition((0, 1), (True, False)),)  # the two levels that are asked about, and the rest
+    summed = (Partition((0, 0), (False, False)),)
     measured = GroupStack(part, (table, summed), (np.array([0.2, 0.7]), np.array([0.1])), "by hand")
     assert measured.sensitivity("l1") == pytest.approx(0.8)
     assert np.abs(written_out(measured)).sum(axis=0).tolist() == pytest.approx([0.3, 0.3, 0.8])
@@ -214,8 +218,8 @@ class TestWeights:
     def test_error_is_that_of_the_rows(self) -> None:
         """By hand: two cells with weight 1 and their total with weight 2: tr of the inverse of I + 4J is 1 + 1/9."""
         part = whole(identity(2))
-        one = Coding.of(part.levels[0], [0], [True])
-        both = Coding.of(part.levels[0], [0], [False])
+        one = Partition.of(part.levels[0], [0], [True])
+        both = Partition.of(part.levels[0], [0], [False])
         problem = weighing_of(Layout.of(part, [(one,), (both,)]))
         assert problem.error(np.array([1.0, 2.0]))[0] == pytest.approx(1 + 1 / 9, rel=1e-7)
         assert problem.norms(np.array([1.0, 2.0])).tolist() == [3.0]
@@ -253,29 +257,29 @@ class TestCodings:
         part = whole(groups(8, [*names, [1, 2, 4], [3, 5, 6], [7], [3, 5, 6, 7]]))
         assert part.levels[0].classes.tolist() == [0, 1, 1, 2, 1, 2, 2, 3]
         found = set(codings_of(part, 0))
-        assert Coding((0, 0, 0, 0), (False,) * 4) in found
-        assert Coding((0, 1, 2, 3), (False,) * 4) in found
-        assert Coding((0, 1, 2, 3), (False, True, True, False)) in found
-        assert Coding((0, 0, 1, 1), (False,) * 4) in found
-        assert own_tables(part) == ((Coding((0, 1, 2, 3), (False, True, True, False)),),)
+        assert Partition((0, 0, 0, 0), (False,) * 4) in found
+        assert Partition((0, 1, 2, 3), (False,) * 4) in found
+        assert Partition((0, 1, 2, 3), (False, True, True, False)) in found
+        assert Partition((0, 0, 1, 1), (False,) * 4) in found
+        assert own_tables(part) == ((Partition((0, 1, 2, 3), (False, True, True, False)),),)
 
     def test_groups_that_break_a_class_are_no_candidates(self) -> None:
         part = whole(explicit(1 - np.eye(4, dtype=np.int64)))
         assert part.orbit_shape == (1,)
-        assert set(codings_of(part, 0)) == {Coding((0,), (False,)), Coding((0,), (True,))}
+        assert set(codings_of(part, 0)) == {Partition((0,), (False,)), Partition((0,), (True,))}
 
     def test_refinement(self) -> None:
-        coarse, fine = Coding((0, 0, 1), (False,) * 3), Coding((0, 1, 1), (False,) * 3)
-        both = Coding((0, 1, 2), (False,) * 3)
+        coarse, fine = Partition((0, 0, 1), (False,) * 3), Partition((0, 1, 1), (False,) * 3)
+        both = Partition((0, 1, 2), (False,) * 3)
         assert coarse.joined(fine) == both
         assert both.is_finer_than(coarse)
         assert both.is_finer_than(fine)
         assert not coarse.is_finer_than(fine)
-        level_by_level = Coding((0, 1, 2), (False, False, True))
+        level_by_level = Partition((0, 1, 2), (False, False, True))
         assert level_by_level.is_finer_than(both)
         assert not both.is_finer_than(level_by_level)
-        assert coarse.joined(Coding((0, 0, 0), (False,) * 3)) == coarse
-        assert coarse.joined(Coding((0, 0, 1), (False, False, True))) == Coding((0, 0, 1), (False, False, True))
+        assert coarse.joined(Partition((0, 0, 0), (False,) * 3)) == coarse
+        assert coarse.joined(Partition((0, 0, 1), (False, False, True))) == Partition((0, 0, 1), (False, False, True))
 
     def test_runs_of_ordered_levels(self) -> None:
         part = whole(prefix(5))

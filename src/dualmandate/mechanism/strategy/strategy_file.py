@@ -1,9 +1,12 @@
-"""A strategy as a document of exact things, and back: whole numbers, fractions, and the name of what they make.
+"""A short name for what is measured: rows, their weights and their order, as they are kept; floats never enter.
 
-The levels behind the rows follow from the workload and the protection, so they are not written; the digest is, and a
-document that does not lead back to it is refused. What puts queries together is worked out anew from the rows. Only
-the values of tables lie outside the digest: they say what the rows were chosen for. Whatever they say, the rows that
-are measured and the answers from them stay what they are, or the document is refused.
+A weight is written as a fraction, a row as its whole numbers: of groups of levels where it counts these, of orbits of
+cells where it weighs them. The levels behind groups and orbits are written out too.
+
+The levels behind the rows follow from the workload and the protection, so they are not in the document; the digest is,
+and a document that does not lead back to it is refused. What puts queries together is worked out anew from the rows.
+Only the values of tables lie outside the digest: they say what the rows were chosen for. Whatever they say, the rows
+that are measured and the answers from them stay what they are, or the document is refused.
 """
 
 from __future__ import annotations
@@ -13,30 +16,73 @@ import binascii
 import hashlib
 import math
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dualmandate.errors import InvalidMechanism, Refusal
 from dualmandate.mechanism.strategy.axes import Floats
-from dualmandate.mechanism.strategy.codings import Coding
-from dualmandate.mechanism.strategy.exact import ExactPart, ExactStrategy
-from dualmandate.mechanism.strategy.fingerprint import VERSION, strategy_digest
-from dualmandate.mechanism.strategy.group_stack import GroupStack
-from dualmandate.mechanism.strategy.parts import Part, Sector
-from dualmandate.mechanism.strategy.public import public_tables
-from dualmandate.mechanism.strategy.square_rounding import right_inverse
-from dualmandate.mechanism.strategy.sum_rounding import least_squares
-from dualmandate.mechanism.strategy.taking_apart import parts_of
-from dualmandate.mechanism.strategy.whole_groups import BITS, WholeGroups
-from dualmandate.mechanism.strategy.whole_rows import WholeRows, WholeSector, lengths
+from dualmandate.mechanism.strategy.decompose import parts_of
+from dualmandate.mechanism.strategy.exact import ExactBlock, ExactStrategy
+from dualmandate.mechanism.strategy.integer_partitions import BITS, IntegerPartitions
+from dualmandate.mechanism.strategy.integer_rounding import least_squares, right_inverse
+from dualmandate.mechanism.strategy.integer_rows import IntegerRows, IntegerSector, lengths
+from dualmandate.mechanism.strategy.level_partitions import Partition
+from dualmandate.mechanism.strategy.partition_stack import GroupStack
+from dualmandate.mechanism.strategy.public_totals import public_tables
+from dualmandate.mechanism.strategy.workload_blocks import Sector, WorkloadBlock
 from dualmandate.population import Protection
 from dualmandate.workload import Factor, Workload
 from dualmandate.workload.factor import LARGEST_DENSE, Integers
 from dualmandate.workload.levels import column_classes
 from dualmandate.workload.sensitivity import Norm
+
+VERSION = "strategy/1"  # of what is written: raised whenever a piece changes its meaning
+
+
+def strategy_digest(exact: ExactStrategy) -> str:
+    """SHA-256 over every piece, each after its length: 64 hexadecimal digits."""
+    hashed = hashlib.sha256()
+    for piece in _pieces(exact):
+        hashed.update(len(piece).to_bytes(8, "big"))
+        hashed.update(piece)
+    return hashed.hexdigest()
+
+
+def _pieces(exact: ExactStrategy) -> Iterator[bytes]:
+    yield f"{VERSION} {exact.norm} {exact.workload.domain.shape}".encode("ascii")
+    for part in exact.parts:
+        yield _listed("part", part.part.axes)
+        for level in part.part.levels:
+            merged = np.arange(level.size) if level.labels is None else level.labels
+            yield from (_integers(merged), _integers(level.classes))
+        yield from _rows(part)
+
+
+def _rows(part: ExactBlock) -> Iterator[bytes]:
+    if isinstance(part, IntegerPartitions):
+        for grouping, weights in zip(part.stack.groupings, part.stack.weights, strict=True):
+            for coding in grouping:
+                yield from (_listed("groups", map(int, coding.groups)), _listed("fine", map(int, coding.fine)))
+            yield _listed("weights", (weight.as_integer_ratio() for weight in weights.reshape(-1).tolist()))
+        return
+    assert isinstance(part, IntegerRows)
+    for sector, rows in part.sectors.items():
+        yield _listed("sector", sorted((int(place), int(one)) for place, one in sector))
+        yield _integers(rows.numbers)
+        yield _listed("weights", (weight.as_integer_ratio() for weight in rows.weights))
+
+
+def _listed(what: str, items: Iterable[object]) -> bytes:
+    return f"{what} {list(items)}".encode("ascii")
+
+
+def _integers(numbers: NDArray[Any]) -> bytes:
+    return f"{numbers.shape} ".encode("ascii") + numbers.astype("<i8").tobytes()
+
 
 LONGEST_LIST = 4_096  # whole numbers that are written one by one; longer arrays are packed
 AS_WRITTEN = "rows as they were written"
@@ -101,29 +147,29 @@ def _public_name(tables: tuple[tuple[Factor, ...], ...]) -> str | None:
     return hashed.hexdigest()
 
 
-def _part_document(part: ExactPart) -> Document:
+def _part_document(part: ExactBlock) -> Document:
     apart = all(level.orbits == level.merged for level in part.part.levels)
     document: Document = {"axes": list(part.part.axes), "cell_by_cell": apart}
-    if isinstance(part, WholeGroups):
+    if isinstance(part, IntegerPartitions):
         pairs = zip(part.stack.groupings, part.stack.weights, strict=True)
         return {**document, "tables": [_table_document(grouping, weights) for grouping, weights in pairs]}
-    assert isinstance(part, WholeRows)
+    assert isinstance(part, IntegerRows)
     return {**document, "sectors": [_sector_document(sector, rows) for sector, rows in part.sectors.items()]}
 
 
-def _part_from(document: Mapping[str, Any], part: Part, norm: Norm) -> ExactPart:
+def _part_from(document: Mapping[str, Any], part: WorkloadBlock, norm: Norm) -> ExactBlock:
     if tuple(document["axes"]) != part.axes:
         raise ValueError
     part = part.cell_by_cell() if document["cell_by_cell"] else part
     if "tables" in document:
         tables = [_table_from(each) for each in document["tables"]]
         stack = GroupStack(part, tuple(coding for coding, _ in tables), tuple(each for _, each in tables), AS_WRITTEN)
-        return WholeGroups(stack)
+        return IntegerPartitions(stack)
     sectors = dict(_sector_from(each, part, norm) for each in document["sectors"])
-    return WholeRows(part, AS_WRITTEN, sectors)
+    return IntegerRows(part, AS_WRITTEN, sectors)
 
 
-def _table_document(grouping: tuple[Coding, ...], weights: Floats) -> Document:
+def _table_document(grouping: tuple[Partition, ...], weights: Floats) -> Document:
     """A table of counts: the group of each class of levels, and weights in units of 2^-BITS."""
     return {
         "groups": [[int(group) for group in coding.groups] for coding in grouping],
@@ -132,13 +178,13 @@ def _table_document(grouping: tuple[Coding, ...], weights: Floats) -> Document:
     }
 
 
-def _table_from(document: Mapping[str, Any]) -> tuple[tuple[Coding, ...], Floats]:
+def _table_from(document: Mapping[str, Any]) -> tuple[tuple[Partition, ...], Floats]:
     pairs = zip(document["groups"], document["fine"], strict=True)
-    grouping = tuple(Coding(tuple(map(int, groups)), tuple(map(bool, fine))) for groups, fine in pairs)
+    grouping = tuple(Partition(tuple(map(int, groups)), tuple(map(bool, fine))) for groups, fine in pairs)
     return grouping, np.ldexp(_unpacked(document["weights"]).astype(np.float64), -BITS)
 
 
-def _sector_document(sector: Sector, rows: WholeSector) -> Document:
+def _sector_document(sector: Sector, rows: IntegerSector) -> Document:
     """A list of rows; the order of the sector's attributes is that of its copies."""
     return {
         "sector": [[int(place), int(one)] for place, one in sector],
@@ -147,16 +193,18 @@ def _sector_document(sector: Sector, rows: WholeSector) -> Document:
     }
 
 
-def _sector_from(document: Mapping[str, Any], part: Part, norm: Norm) -> tuple[Sector, WholeSector]:
+def _sector_from(document: Mapping[str, Any], part: WorkloadBlock, norm: Norm) -> tuple[Sector, IntegerSector]:
     pairs = [(int(place), int(one)) for place, one in document["sector"]]
     sector: Sector = frozenset(sorted(pairs))
     if list(sector) != pairs:
         raise ValueError
     numbers, weights = _unpacked(document["numbers"]), tuple(map(Fraction, document["weights"]))
-    return sector, WholeSector(numbers, weights, _inverse(part, sector, numbers, weights=weights, norm=norm))
+    return sector, IntegerSector(numbers, weights, _inverse(part, sector, numbers, weights=weights, norm=norm))
 
 
-def _inverse(part: Part, sector: Sector, numbers: Integers, *, weights: tuple[Fraction, ...], norm: Norm) -> Floats:
+def _inverse(
+    part: WorkloadBlock, sector: Sector, numbers: Integers, *, weights: tuple[Fraction, ...], norm: Norm
+) -> Floats:
     """A_S⁺ less what is public, as it is worked out where the rows are rounded; shape (orbits, rows)."""
     rows = np.array([float(weight) for weight in weights])[:, None] * numbers.astype(np.float64)
     scales, public = lengths(part, sector), part.public_basis(sector)

@@ -11,30 +11,30 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, reduce
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dualmandate.errors import InvalidMechanism
 from dualmandate.mechanism.strategy.axes import Floats, Indices
-from dualmandate.mechanism.strategy.group_queries import taken_of_rows
-from dualmandate.mechanism.strategy.group_stack import GroupStack
-from dualmandate.mechanism.strategy.orbit_pairs import OrbitPairs
-from dualmandate.mechanism.strategy.parts import Key, Part
-from dualmandate.mechanism.strategy.sectors import squared_lengths
+from dualmandate.mechanism.strategy.integer_rows import OrbitPairs
+from dualmandate.mechanism.strategy.partition_stack import GroupStack
+from dualmandate.mechanism.strategy.symmetry_blocks import squared_lengths
+from dualmandate.mechanism.strategy.workload_blocks import Key, Sector, WorkloadBlock
+from dualmandate.workload import Factor
 
 BITS = 18  # of a weight, after the binary point
 
 
 @dataclass(frozen=True, eq=False)
-class WholeGroups:
-    """Counts of groups of cells with weights that are whole multiples of 2^-BITS; an `ExactPart`."""
+class IntegerPartitions:
+    """Counts of groups of cells with weights that are whole multiples of 2^-BITS; an `ExactBlock`."""
 
     stack: GroupStack
 
     @property
-    def part(self) -> Part:
+    def part(self) -> WorkloadBlock:
         """The attributes and tables."""
         return self.stack.part
 
@@ -151,7 +151,7 @@ class WholeGroups:
         return taken_of_rows(self.stack, [factor.apply_transpose(each, 0)[axis.kept] for factor, each, axis in pairs])
 
 
-def whole_groups(stack: GroupStack) -> WholeGroups:
+def whole_groups(stack: GroupStack) -> IntegerPartitions:
     """A stack with its weights rounded down to multiples of 2^-BITS; groups that vanish must not have been needed."""
     weights = tuple(np.ldexp(np.floor(np.ldexp(each, BITS)), -BITS) for each in stack.weights)
     rounded = replace(stack, weights=weights)
@@ -161,4 +161,56 @@ def whole_groups(stack: GroupStack) -> WholeGroups:
             why="a row with no loss to speak of is not measured, and without it some query has no answer",
             instead="publish with noise on the tables, or weigh the tables more evenly",
         )
-    return WholeGroups(rounded)
+    return IntegerPartitions(rounded)
+
+
+_NOTHING = 1e-12  # of the largest entry of a vector: differences below are rounding errors
+
+
+def taken_of_rows(stack: GroupStack, query: Sequence[Floats]) -> Floats:
+    """AX⁺q for the product q of one vector over merged levels an attribute: shares of each weighted row; (rows,)."""
+    totals = [np.zeros([factor.rows for factor in factors]) for factors, _, _ in stack.layout]
+    for sector in stack.roots:
+        differences = {place: _difference(stack, query[place], place, one) for place, one in sector}
+        if all(each.any() for each in differences.values()):
+            averages = _solved(stack, query, sector)
+            for total, (factors, _, _) in zip(totals, stack.layout, strict=True):
+                _add(stack, total, factors, differences=differences, averages=averages)
+    pairs = zip(totals, stack.layout, strict=True)
+    return np.concatenate([total.reshape(-1)[kept] * weights[kept] for total, (_, weights, kept) in pairs])
+
+
+def _difference(stack: GroupStack, vector: Floats, place: int, one: int) -> Floats:
+    """What is left of a vector on one class of levels, less its mean; 0 elsewhere."""
+    levels = stack.part.levels[place].levels_of(one)
+    here, found = vector[levels], np.zeros(len(vector))
+    centered = here - here.mean()
+    largest = float(np.abs(vector).max(initial=0.0))
+    found[levels] = np.where(np.abs(centered) > _NOTHING * largest, centered, 0.0)
+    return found
+
+
+def _solved(stack: GroupStack, query: Sequence[Floats], sector: Sector) -> Floats:
+    """X_S⁺ applied to the averages of the other attributes, less what is public; one axis an attribute."""
+    fixed, levels = dict(sector), stack.part.levels
+    averages = [levels[place].averages(each, 0) for place, each in enumerate(query) if place not in fixed]
+    values = reduce(np.multiply.outer, averages, np.ones(()))
+    orbits, root = stack.roots[sector]
+    found = np.zeros(math.prod(values.shape))
+    found[orbits] = stack.inverses[sector][1] @ (values.reshape(-1)[orbits] @ root)
+    return found.reshape(values.shape)
+
+
+def _add(
+    stack: GroupStack, total: Floats, factors: Sequence[Factor], *, differences: dict[int, Floats], averages: Floats
+) -> None:
+    """Add what the rows of a table see of a sector, in place."""
+    seen = {place: np.asarray(factors[place].apply(each, 0)) for place, each in differences.items()}
+    if not all(each.any() for each in seen.values()):
+        return
+    others = [place for place in range(len(factors)) if place not in seen]
+    values = averages
+    for axis, place in enumerate(others):
+        values = factors[place].apply(stack.part.levels[place].from_averages(values, axis), axis)
+    values = reduce(np.multiply.outer, seen.values(), values)
+    total += values.transpose([[*others, *seen].index(place) for place in range(len(factors))])

@@ -13,17 +13,17 @@ from functools import reduce
 import numpy as np
 
 from dualmandate.mechanism.strategy.axes import Floats, Indices
-from dualmandate.mechanism.strategy.parts import Key, Part, Sector
+from dualmandate.mechanism.strategy.workload_blocks import Key, Sector, WorkloadBlock
 
 CHUNK = 2**23  # numbers that are held while errors of queries are added up
 
 
-def copies(part: Part, sector: Sector) -> int:
+def copies(part: WorkloadBlock, sector: Sector) -> int:
     """Combinations of levels of the classes that a sector looks at the differences of."""
     return math.prod(int(part.levels[place].members[one]) for place, one in sector)
 
 
-def component(part: Part, counts: Floats, sector: Sector) -> Floats:
+def component(part: WorkloadBlock, counts: Floats, sector: Sector) -> Floats:
     """Histograms over merged cells, shape (k, *merged_shape), in a sector; shape (k, orbits of the sector, copies)."""
     fixed, values = dict(sector), counts
     for place, level in enumerate(part.levels):
@@ -37,7 +37,7 @@ def component(part: Part, counts: Floats, sector: Sector) -> Floats:
     return shaped.reshape(len(counts), math.prod(shaped.shape[1 : 1 + len(order)]), -1)
 
 
-def add_component(part: Part, total: Floats, values: Floats, sector: Sector) -> None:
+def add_component(part: WorkloadBlock, total: Floats, values: Floats, sector: Sector) -> None:
     """Add numbers of a sector, shape (k, orbits of the sector, copies), to counts over merged cells, in place."""
     fixed, levels = dict(sector), part.levels
     averaged = [place for place in range(len(levels)) if place not in fixed]
@@ -57,7 +57,7 @@ def add_component(part: Part, total: Floats, values: Floats, sector: Sector) -> 
     total[np.ix_(np.arange(len(values)), *index[1:])] += full  # type: ignore[arg-type]
 
 
-def squared_lengths(part: Part, key: Key, inverses: Mapping[Sector, tuple[Indices, Floats]]) -> Floats:
+def squared_lengths(part: WorkloadBlock, key: Key, inverses: Mapping[Sector, tuple[Indices, Floats]]) -> Floats:
     """Squared length of each row of FA⁺ for one table, by rows of each factor.
 
     `inverses` has for each sector some of its orbits, and B_S over them (orbits × measurements) with X_S⁻¹ = B_SB_Sᵀ.

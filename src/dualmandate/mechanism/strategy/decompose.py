@@ -10,7 +10,7 @@ import numpy as np
 
 from dualmandate.errors import TooLarge
 from dualmandate.mechanism.strategy.axes import axis_of, with_zeros
-from dualmandate.mechanism.strategy.parts import Key, Part
+from dualmandate.mechanism.strategy.workload_blocks import Key, WorkloadBlock
 from dualmandate.workload import Factor, Workload
 from dualmandate.workload.factor import LARGEST_DENSE, Numbers
 
@@ -21,7 +21,7 @@ def parts_of(
     *,
     split: bool = True,
     public: tuple[tuple[Factor, ...], ...] = (),
-) -> tuple[Part, ...]:
+) -> tuple[WorkloadBlock, ...]:
     """The parts of a workload: attributes split off one by one where the tables are all combinations (if `split`).
 
     `values` says what the squared error of each table costs (1 where None). With `public` tables there is one part.
@@ -78,9 +78,9 @@ def _part(
     squares: dict[Key, Fraction],
     *,
     public: tuple[tuple[Factor, ...], ...] = (),
-) -> Part:
+) -> WorkloadBlock:
     levels = tuple(axis_of([factors[place] for factors in (*tables.values(), *public)]) for place in range(len(axes)))
-    return Part(axes, levels, tables, {key: float(value) for key, value in squares.items()}, public=public)
+    return WorkloadBlock(axes, levels, tables, {key: float(value) for key, value in squares.items()}, public=public)
 
 
 def _part_with_zeros(
@@ -89,7 +89,7 @@ def _part_with_zeros(
     squares: dict[Key, Fraction],
     *,
     public: tuple[tuple[Factor, ...], ...],
-) -> Part:
+) -> WorkloadBlock:
     """All attributes together: a merged cell is possible where one of its cells is."""
     if workload.domain.size > LARGEST_DENSE:
         raise TooLarge(

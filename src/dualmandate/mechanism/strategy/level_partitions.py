@@ -14,7 +14,7 @@ from itertools import product
 import numpy as np
 
 from dualmandate.mechanism.strategy.axes import Axis, Indices
-from dualmandate.mechanism.strategy.parts import Part
+from dualmandate.mechanism.strategy.workload_blocks import WorkloadBlock
 from dualmandate.workload import Factor, Groups, Identity, Total
 from dualmandate.workload.factor import AllRange, Prefix
 from dualmandate.workload.levels import column_classes
@@ -26,14 +26,14 @@ SHORTEST_RUNS = (2, 3)  # consecutive levels that are counted together; longer o
 
 
 @dataclass(frozen=True)
-class Coding:
+class Partition:
     """A partition of the levels of one attribute, by classes of exchangeable levels."""
 
     groups: tuple[int, ...]  # the group of each class, numbered in order of first classes
     fine: tuple[bool, ...]  # whether each level of the class is a row of its own; such a class shares no group
 
     @classmethod
-    def of(cls, axis: Axis, labels: Iterable[object], fine: Iterable[bool]) -> Coding:
+    def of(cls, axis: Axis, labels: Iterable[object], fine: Iterable[bool]) -> Partition:
         """The coding that puts classes of equal labels together, but for those that are fine."""
         alone = tuple(bool(each) and int(count) > 1 for each, count in zip(fine, axis.members, strict=True))
         known: dict[object, int] = {}
@@ -45,17 +45,17 @@ class Coding:
         """Groups, a fine class being one."""
         return max(self.groups) + 1
 
-    def is_finer_than(self, other: Coding) -> bool:
+    def is_finer_than(self, other: Partition) -> bool:
         """Whether every row of the other one is a sum of rows of this one (or the same row)."""
         return self.joined(other) == self
 
-    def joined(self, other: Coding) -> Coding:
+    def joined(self, other: Partition) -> Partition:
         """The coarsest coding that is finer than both."""
         fine = tuple(one or two for one, two in zip(self.fine, other.fine, strict=True))
         known: dict[object, int] = {}
         pairs = enumerate(zip(self.groups, other.groups, strict=True))
         names = [("class", c) if fine[c] else ("pair", pair) for c, pair in pairs]
-        return Coding(tuple(known.setdefault(name, len(known)) for name in names), fine)
+        return Partition(tuple(known.setdefault(name, len(known)) for name in names), fine)
 
     def rows_of(self, axis: Axis) -> tuple[Indices, Indices]:
         """The row of each merged level, rows in the order of their first levels, and the group of each row."""
@@ -79,7 +79,7 @@ class Coding:
         return Groups(len(labels), cells, starts)
 
 
-Grouping = tuple[Coding, ...]  # a table: one coding an attribute
+Grouping = tuple[Partition, ...]  # a table: one coding an attribute
 
 
 def group_count(table: Grouping) -> int:
@@ -110,42 +110,42 @@ def finest(tables: Iterable[Grouping]) -> tuple[Grouping, ...]:
     )
 
 
-def own_tables(part: Part) -> tuple[Grouping, ...]:
+def own_tables(part: WorkloadBlock) -> tuple[Grouping, ...]:
     """For each table asked for, the counts of cells that it treats alike; only the finest of them."""
     asked = (factors for key, factors in part.tables.items() if part.squared_weights[key] > 0)
     return finest(tuple(alike(part, place, factor) for place, factor in enumerate(factors)) for factors in asked)
 
 
-def alike(part: Part, place: int, factor: Factor) -> Coding:
+def alike(part: WorkloadBlock, place: int, factor: Factor) -> Partition:
     """Levels together that a factor treats alike (equal columns)."""
     axis = part.levels[place]
     if isinstance(factor, Total):
-        return Coding.of(axis, [0] * axis.orbits, [False] * axis.orbits)
+        return Partition.of(axis, [0] * axis.orbits, [False] * axis.orbits)
     if isinstance(factor, Identity):
-        return Coding.of(axis, range(axis.orbits), [True] * axis.orbits)
+        return Partition.of(axis, range(axis.orbits), [True] * axis.orbits)
     labels = column_classes([factor], axis.size)[axis.kept[axis.first]]
-    return Coding.of(axis, labels.tolist(), (part.own(place, factor) > 0).tolist())
+    return Partition.of(axis, labels.tolist(), (part.own(place, factor) > 0).tolist())
 
 
-def codings_of(part: Part, place: int) -> tuple[Coding, ...]:
+def codings_of(part: WorkloadBlock, place: int) -> tuple[Partition, ...]:
     """Candidates for one attribute: the total, what each factor treats alike and its groups, classes, each level."""
     axis = part.levels[place]
     coarse = [False] * axis.orbits
-    found = [Coding.of(axis, [0] * axis.orbits, coarse)]
+    found = [Partition.of(axis, [0] * axis.orbits, coarse)]
     factors = {factors[place].key: factors[place] for factors in part.tables.values()}
     for factor in factors.values():
         found.append(alike(part, place, factor))
         found.extend(_layers(axis, factor))
-    found.append(Coding.of(axis, range(axis.orbits), coarse))
+    found.append(Partition.of(axis, range(axis.orbits), coarse))
     if any(isinstance(factor, Prefix | AllRange) for factor in factors.values()):
         doublings = range(axis.orbits.bit_length())
         widths = (width for run in SHORTEST_RUNS for times in doublings if (width := run << times) < axis.orbits)
-        found.extend(Coding.of(axis, (np.arange(axis.orbits) // width).tolist(), coarse) for width in widths)
-    found.append(Coding.of(axis, range(axis.orbits), [True] * axis.orbits))
+        found.extend(Partition.of(axis, (np.arange(axis.orbits) // width).tolist(), coarse) for width in widths)
+    found.append(Partition.of(axis, range(axis.orbits), [True] * axis.orbits))
     return tuple(dict.fromkeys(found))
 
 
-def _layers(axis: Axis, factor: Factor) -> list[Coding]:
+def _layers(axis: Axis, factor: Factor) -> list[Partition]:
     """Overlapping groups dealt into layers that do not overlap; levels in no group form one more."""
     scales = factor.scales
     if isinstance(factor, Prefix | AllRange) or scales is None or factor.rows * axis.merged > LARGEST_LISTED:
@@ -162,7 +162,7 @@ def _layers(axis: Axis, factor: Factor) -> list[Coding]:
     return [coding for layer in layers if (coding := _invariant(axis, layer)) is not None]
 
 
-def _invariant(axis: Axis, labels: Indices) -> Coding | None:
+def _invariant(axis: Axis, labels: Indices) -> Partition | None:
     """The coding of a partition of merged levels, if it treats exchangeable levels alike."""
     sizes = np.bincount(labels)
     fine = []
@@ -172,10 +172,10 @@ def _invariant(axis: Axis, labels: Indices) -> Coding | None:
         if not together and not np.all(sizes[here] == 1):
             return None
         fine.append(not together)
-    return Coding.of(axis, labels[axis.first].tolist(), fine)
+    return Partition.of(axis, labels[axis.first].tolist(), fine)
 
 
-def coarser_tables(part: Part, tables: Sequence[Grouping]) -> tuple[Grouping, ...]:
+def coarser_tables(part: WorkloadBlock, tables: Sequence[Grouping]) -> tuple[Grouping, ...]:
     """All combinations of codings that one of these tables is at least as fine as, the given ones first.
 
     Where there are too many, each table with some attributes summed.

@@ -13,15 +13,20 @@ from hypothesis import strategies as st
 
 from dualmandate.errors import InvalidMechanism, TooLarge
 from dualmandate.mechanism.strategy.axes import Floats
-from dualmandate.mechanism.strategy.dual import Measurement
-from dualmandate.mechanism.strategy.gaussian_optimum import Optimized, gaussian_optimum
+from dualmandate.mechanism.strategy.decompose import parts_of
+from dualmandate.mechanism.strategy.dual import OptimalRows
+from dualmandate.mechanism.strategy.gaussian_optimum import GaussianOptimum, gaussian_optimum
+from dualmandate.mechanism.strategy.integer_rounding import (
+    ALLOWED_RISE,
+    kept_row,
+    power_of_two,
+    rounded_down,
+    whole_rows,
+)
+from dualmandate.mechanism.strategy.integer_rows import IntegerRows
 from dualmandate.mechanism.strategy.p_identity import best_p_identity, p_identity_measurement
-from dualmandate.mechanism.strategy.parts import EVERYTHING_AVERAGED, Part
-from dualmandate.mechanism.strategy.quantize import ALLOWED_RISE, whole_rows
 from dualmandate.mechanism.strategy.residuals import Residuals
-from dualmandate.mechanism.strategy.taking_apart import parts_of
-from dualmandate.mechanism.strategy.whole_numbers import kept_row, power_of_two, rounded_down
-from dualmandate.mechanism.strategy.whole_rows import WholeRows
+from dualmandate.mechanism.strategy.workload_blocks import EVERYTHING_AVERAGED, WorkloadBlock
 from dualmandate.population import Domain
 from dualmandate.workload import (
     Factor,
@@ -45,7 +50,7 @@ from dualmandate.workload import (
 BINS = groups(9, [[0, 1, 2, 3], [4, 5, 6], [7, 8]])
 
 
-def differences_of(part: Part) -> Optimized:
+def differences_of(part: WorkloadBlock) -> GaussianOptimum:
     """The optimum in differences, also where plain counts would do."""
     with patch("dualmandate.mechanism.strategy.gaussian_optimum.MOST_MARGINALS", 0):
         return gaussian_optimum(part)
@@ -67,7 +72,7 @@ def laplace(workload: Workload) -> tuple[Residuals, float]:
     return Residuals(apart, {EVERYTHING_AVERAGED: p_identity_measurement(sums)}, "cells and sums"), error
 
 
-def error_of(rows: WholeRows, power: int) -> float:
+def error_of(rows: IntegerRows, power: int) -> float:
     """Δ²·‖QA⁺‖²_F with the exact sensitivity, each table by its weight."""
     part = rows.part
     noise = sum(part.squared_weights[key] * float(rows.table_sums(key).sum()) for key in part.tables)
@@ -95,7 +100,7 @@ class TestOrderedDomains:
         assert rows.largest_column(1) == 1 or rows.bits == 0
 
 
-def column_sums(rows: WholeRows) -> list[Fraction]:
+def column_sums(rows: IntegerRows) -> list[Fraction]:
     [sector] = rows.sectors.values()
     columns = np.abs(sector.numbers).T.tolist()
     return [sum((w * a for w, a in zip(sector.weights, column, strict=True)), Fraction(0)) for column in columns]
@@ -222,20 +227,20 @@ def test_whole_numbers_depend_on_what_rows_say_not_on_how(workload: Workload) ->
     for sector, each in measured.measurements.items():
         size = len(each.rows)
         rotation = np.linalg.qr(np.sin(np.arange(1.0, size**2 + 1)).reshape(size, size))[0]
-        turned[sector] = Measurement(rotation @ each.rows, each.inverse @ rotation.T)
+        turned[sector] = OptimalRows(rotation @ each.rows, each.inverse @ rotation.T)
     first, second = (whole_rows(each, "l2") for each in (measured, Residuals(measured.part, turned, measured.words)))
     for sector, whole in first.sectors.items():
         np.testing.assert_array_equal(whole.numbers, second.sectors[sector].numbers)
         assert whole.weights == second.sectors[sector].weights
 
 
-def single(part: Part, rows: Floats) -> Residuals:
-    return Residuals(part, {EVERYTHING_AVERAGED: Measurement(rows, np.asarray(np.linalg.pinv(rows)))}, "two sums")
+def single(part: WorkloadBlock, rows: Floats) -> Residuals:
+    return Residuals(part, {EVERYTHING_AVERAGED: OptimalRows(rows, np.asarray(np.linalg.pinv(rows)))}, "two sums")
 
 
 def test_too_few_bits_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     measured, _ = gaussian(prefix(16))
-    monkeypatch.setattr("dualmandate.mechanism.strategy.quantize.MOST_BITS", 6)
+    monkeypatch.setattr("dualmandate.mechanism.strategy.integer_rounding.MOST_BITS", 6)
     with pytest.raises(InvalidMechanism, match="whole-number rows for a strategy of 16 weighted sums") as refusal:
         whole_rows(measured, "l2")
     assert "rounded to 6 bits, its error is still 1.00" in refusal.value.why
@@ -262,9 +267,9 @@ def test_sectors_without_queries_are_left_out(on_average: Floats) -> None:
     """Two differences: nothing is asked on average over classes, but for rounding errors."""
     (part,) = parts_of(explicit([[1, -1, 0, 0], [0, 0, 2, -2]]))
     assert part.orbit_shape == (2,)
-    measurements = {EVERYTHING_AVERAGED: Measurement(on_average, np.asarray(np.linalg.pinv(on_average)))}
+    measurements = {EVERYTHING_AVERAGED: OptimalRows(on_average, np.asarray(np.linalg.pinv(on_average)))}
     for one in (0, 1):
-        measurements[frozenset({(0, one)})] = Measurement(np.array([[0.5]]), np.array([[2.0]]))
+        measurements[frozenset({(0, one)})] = OptimalRows(np.array([[0.5]]), np.array([[2.0]]))
     rows = whole_rows(Residuals(part, measurements, "two differences"), "l2")
     assert rows.rows == 4
     assert rows.steps == (Fraction(1, 4),)

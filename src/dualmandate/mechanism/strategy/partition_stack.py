@@ -1,30 +1,91 @@
 """Tables of plain counts, each count with a weight of its own, measured together and made consistent by least squares.
 
 A = the rows of all tables times their weights. Groups of exchangeable levels share a weight, so AᵀA splits into one
-block X_S a sector, and estimates are Σ_S X_S⁺Aᵀy without A or A⁺ ever being written out over cells.
-"""
+block X_S a sector, and estimates are Σ_S X_S⁺Aᵀy without A or A⁺ ever being written out over cells."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dualmandate.mechanism.strategy.axes import Floats, Indices
-from dualmandate.mechanism.strategy.codings import Coding, Grouping
-from dualmandate.mechanism.strategy.layout import Layout
-from dualmandate.mechanism.strategy.parts import Key, Part, Sector
-from dualmandate.mechanism.strategy.sectors import add_component, component, squared_lengths
+from dualmandate.mechanism.strategy.level_partitions import Grouping, Partition, group_count
+from dualmandate.mechanism.strategy.symmetry_blocks import add_component, component, squared_lengths
+from dualmandate.mechanism.strategy.workload_blocks import Key, Sector, WorkloadBlock
 from dualmandate.workload import Factor
 from dualmandate.workload.sensitivity import Norm
 
 if TYPE_CHECKING:
-    from dualmandate.mechanism.strategy.whole_groups import WholeGroups
+    from dualmandate.mechanism.strategy.integer_partitions import IntegerPartitions
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """The groups of some tables, numbered table after table, over the orbits that can occur, asked about or not."""
+
+    part: WorkloadBlock
+    tables: tuple[Grouping, ...]
+    orbits: Indices  # that can occur, row-major: a record in any of them is counted
+    places: Indices  # the group of each table that holds an orbit; shape (tables, orbits)
+    scales: Floats  # the entry of an orbit in the row of its group: √m where m levels are counted together
+    starts: Indices  # the first group of each table, and the number of all groups
+
+    @classmethod
+    def of(cls, part: WorkloadBlock, tables: Sequence[Grouping]) -> Layout:
+        """The layout of some tables."""
+        orbits = np.arange(part.orbit_count)
+        if part.possible is not None:
+            orbits = np.flatnonzero(part.possible[np.ix_(*(level.first for level in part.levels))])
+        classes = np.unravel_index(orbits, part.orbit_shape)
+        lengths = [np.sqrt(level.members.astype(np.float64)) for level in part.levels]
+        starts = np.cumsum([0, *(group_count(table) for table in tables)])
+        places = np.zeros((len(tables), len(orbits)), dtype=np.intp)
+        scales = np.ones((len(tables), len(orbits)))
+        for number, table in enumerate(tables):
+            for coding, here, length in zip(table, classes, lengths, strict=True):
+                places[number] = places[number] * coding.count + np.asarray(coding.groups)[here]
+                scales[number] *= np.where(coding.fine, 1.0, length)[here]
+        return cls(part, tuple(tables), orbits, places + starts[:-1, None], scales, starts)
+
+    @property
+    def count(self) -> int:
+        """Number of groups."""
+        return int(self.starts[-1])
+
+    def columns(self, sector: Sector) -> tuple[Indices, Indices]:
+        """Which of `orbits` a sector has, and where each stands among the sector's own orbits."""
+        own = self.part.orbits_of(sector)
+        where = np.minimum(np.searchsorted(self.orbits, own), len(self.orbits) - 1)
+        inside = np.flatnonzero(self.orbits[where] == own)
+        return where[inside], inside
+
+    def telling(self, sector: Sector) -> NDArray[np.bool_]:
+        """Which tables tell levels of the classes apart that a sector looks at the differences of; shape (tables,)."""
+        found = np.ones(len(self.tables), dtype=np.bool_)
+        for place, one in sector:
+            found &= self._fine[place][:, one]
+        return found
+
+    @cached_property
+    def _fine(self) -> list[NDArray[np.bool_]]:
+        """For each attribute which classes a table tells the levels of apart; shape (tables, classes)."""
+        return [np.array([table[place].fine for table in self.tables]) for place in range(len(self.part.axes))]
+
+    def rows(self, some: NDArray[np.bool_], columns: Indices) -> tuple[Indices, Floats]:
+        """The groups of some tables that hold some orbits, and the row of each over these."""
+        places = self.places[some][:, columns]
+        groups, numbers = np.unique(places, return_inverse=True)
+        rows = np.zeros((len(groups), len(columns)))
+        rows[numbers.reshape(places.shape), np.arange(len(columns))] = self.scales[some][:, columns]
+        return groups, rows
+
 
 _ROUNDING = 1e-9  # of the largest singular value of a sector, below which a direction is not measured
 _UNSEEN = 1e-12  # share of a workload's squares that may lie outside of what is measured
@@ -42,7 +103,7 @@ class CountedTable:
 class GroupStack:
     """Some tables of a part, each group of each times a weight, stacked; one row a combination of groups."""
 
-    part: Part
+    part: WorkloadBlock
     groupings: tuple[Grouping, ...]
     weights: tuple[Floats, ...]  # by groups of each attribute's coding, one array a table
     words: str
@@ -176,19 +237,19 @@ class GroupStack:
         """Squared length of each row of FA⁺ for one table, by rows of each factor."""
         return squared_lengths(self.part, key, self.inverses)
 
-    def exact(self, norm: Norm) -> WholeGroups:
+    def exact(self, norm: Norm) -> IntegerPartitions:
         """The same counts with weights that are whole multiples of a small step."""
         # Published groups are made of these.
-        from dualmandate.mechanism.strategy.whole_groups import whole_groups
+        from dualmandate.mechanism.strategy.integer_partitions import whole_groups
 
         del norm
         return whole_groups(self)
 
 
-def stacked_marginals(part: Part, weights: Mapping[frozenset[int], float], words: str) -> GroupStack:
+def stacked_marginals(part: WorkloadBlock, weights: Mapping[frozenset[int], float], words: str) -> GroupStack:
     """Marginals of attributes whose levels are all exchangeable, each with one weight, by the places they keep."""
     groupings = tuple(
-        tuple(Coding.of(level, [0], [place in kept]) for place, level in enumerate(part.levels)) for kept in weights
+        tuple(Partition.of(level, [0], [place in kept]) for place, level in enumerate(part.levels)) for kept in weights
     )
     arrays = tuple(np.full((1,) * len(part.levels), weight) for weight in weights.values())
     return GroupStack(part, groupings, arrays, words)

@@ -35,7 +35,7 @@ EVERYTHING_AVERAGED: Sector = frozenset()
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class WorkloadBlock:
     """Attributes whose tables are not a product of smaller workloads, with the squared weight of each table."""
 
     axes: tuple[int, ...]  # attributes of the domain
@@ -95,7 +95,7 @@ class Part:
         """Merged cells in each of `cells`, N."""
         return outer([level.members.astype(np.float64) for level in self.levels])[self.cells]
 
-    def cell_by_cell(self) -> Part:
+    def cell_by_cell(self) -> WorkloadBlock:
         """The same part with every merged cell an orbit of its own."""
         return replace(self, levels=tuple(level.level_by_level() for level in self.levels))
 

@@ -13,16 +13,15 @@ import pytest
 from numpy.typing import NDArray
 
 from dualmandate.mechanism.strategy.axes import Floats
-from dualmandate.mechanism.strategy.dual import Measurement
-from dualmandate.mechanism.strategy.gaussian_optimum import Optimized, gaussian_optimum
+from dualmandate.mechanism.strategy.decompose import parts_of
+from dualmandate.mechanism.strategy.dual import OptimalRows
+from dualmandate.mechanism.strategy.gaussian_optimum import GaussianOptimum, gaussian_optimum
+from dualmandate.mechanism.strategy.integer_rounding import public_labels, whole_rows
+from dualmandate.mechanism.strategy.integer_rows import IntegerRows
 from dualmandate.mechanism.strategy.p_identity import best_p_identity, p_identity_measurement
-from dualmandate.mechanism.strategy.parts import EVERYTHING_AVERAGED, Part
-from dualmandate.mechanism.strategy.public import public_tables, same_groups
-from dualmandate.mechanism.strategy.quantize import whole_rows
+from dualmandate.mechanism.strategy.public_totals import public_tables, same_groups
 from dualmandate.mechanism.strategy.residuals import Residuals
-from dualmandate.mechanism.strategy.spans import public_labels
-from dualmandate.mechanism.strategy.taking_apart import parts_of
-from dualmandate.mechanism.strategy.whole_rows import WholeRows
+from dualmandate.mechanism.strategy.workload_blocks import EVERYTHING_AVERAGED, WorkloadBlock
 from dualmandate.population import Attribute, Domain, Invariant, Neighbors, Protection
 from dualmandate.population.domain import StructuralZero
 from dualmandate.workload import (
@@ -46,7 +45,7 @@ from dualmandate.workload.factor import Integers
 BINS = groups(9, [[0, 1, 2, 3], [4, 5, 6], [7, 8]])
 
 
-def differences_of(part: Part) -> Optimized:
+def differences_of(part: WorkloadBlock) -> GaussianOptimum:
     """The optimum in differences, also where plain counts would do."""
     with patch("dualmandate.mechanism.strategy.gaussian_optimum.MOST_MARGINALS", 0):
         return gaussian_optimum(part)
@@ -114,18 +113,18 @@ QUERIES = {
 }
 
 
-def p_identity(part: Part) -> Residuals:
+def p_identity(part: WorkloadBlock) -> Residuals:
     apart = part.cell_by_cell()
     gram = apart.gram()[np.ix_(apart.cells, apart.cells)]
     measured = p_identity_measurement(best_p_identity(gram)[0])
     return Residuals(apart, {EVERYTHING_AVERAGED: measured}, "cells and sums")
 
 
-def the_queries(part: Part) -> Residuals:
+def the_queries(part: WorkloadBlock) -> Residuals:
     apart = part.cell_by_cell()
     rows = apart.queries()[:, apart.cells]
     rows = rows / np.abs(rows).sum(axis=0).max()
-    return Residuals(apart, {EVERYTHING_AVERAGED: Measurement(rows, np.linalg.pinv(rows))}, "the queries")
+    return Residuals(apart, {EVERYTHING_AVERAGED: OptimalRows(rows, np.linalg.pinv(rows))}, "the queries")
 
 
 NAMES = [
@@ -136,7 +135,7 @@ NAMES = [
 
 
 @cache
-def case(name: str) -> tuple[WholeRows, int]:
+def case(name: str) -> tuple[IntegerRows, int]:
     """Whole-number rows by name, with the power that their noise needs."""
     kind, workload = name.split(", ", 1)
     if kind == "gaussian":
@@ -150,7 +149,7 @@ def case(name: str) -> tuple[WholeRows, int]:
 every_case = pytest.mark.parametrize("name", NAMES)
 
 
-def written_out(rows: WholeRows) -> Integers:
+def written_out(rows: IntegerRows) -> Integers:
     """Every row over merged cells from its definition, by loops: b·Π(m·δ − 1)."""
     part, found = rows.part, []
     for sector, each in rows.sectors.items():
@@ -164,7 +163,7 @@ def written_out(rows: WholeRows) -> Integers:
     return np.array(found, dtype=np.int64)
 
 
-def entry(part: Part, cell: tuple[int, ...], by_orbit: dict[int, int], levels: dict[int, int]) -> int:
+def entry(part: WorkloadBlock, cell: tuple[int, ...], by_orbit: dict[int, int], levels: dict[int, int]) -> int:
     classes = tuple(int(level.classes[at]) for level, at in zip(part.levels, cell, strict=True))
     value = by_orbit.get(int(np.ravel_multi_index(classes, part.orbit_shape)), 0)
     for place, level in levels.items():
@@ -175,19 +174,19 @@ def entry(part: Part, cell: tuple[int, ...], by_orbit: dict[int, int], levels: d
     return value
 
 
-def weights(rows: WholeRows) -> list[Fraction]:
+def weights(rows: IntegerRows) -> list[Fraction]:
     return [rows.steps[kind] for kind in rows.kinds().tolist()]
 
 
-def possible(part: Part) -> NDArray[np.bool_]:
+def possible(part: WorkloadBlock) -> NDArray[np.bool_]:
     return np.ones(part.merged_size, dtype=np.bool_) if part.possible is None else part.possible.reshape(-1)
 
 
-def weighted(rows: WholeRows) -> Floats:
+def weighted(rows: IntegerRows) -> Floats:
     return np.array([float(weight) for weight in weights(rows)])[:, None] * written_out(rows)
 
 
-def queries(part: Part) -> Floats:
+def queries(part: WorkloadBlock) -> Floats:
     """The queries of all tables without their weights, over merged cells that can occur."""
     blocks = []
     for factors in part.tables.values():
@@ -226,7 +225,7 @@ def test_the_largest_column_is_exact(name: str) -> None:
     assert 0.95 < rows.largest_column(power) < 1.05
 
 
-def labels_of(part: Part) -> list[Integers | None]:
+def labels_of(part: WorkloadBlock) -> list[Integers | None]:
     """No labels, one attribute, classes of one attribute, a few labels without a pattern, and each cell its own."""
     cells = np.indices(part.merged_shape).reshape(len(part.merged_shape), -1)
     return [
@@ -267,14 +266,14 @@ def test_differences_beyond_what_is_compared_are_bounded(monkeypatch: pytest.Mon
     assert not whether
     assert sizes >= max(apart)
     assert sizes == 2 * rows.largest_column(1)
-    for limit in ("orbit_pairs.MOST_LABELED", "farthest.MOST_LEADERS", "orbit_pairs.MOST_PAIRS"):
+    for limit in ("integer_rows.MOST_LABELED", "integer_rows.MOST_LEADERS", "integer_rows.MOST_PAIRS"):
         monkeypatch.setattr(f"dualmandate.mechanism.strategy.{limit}", 0)
         value, whether = rows.largest_difference(2, labels)
         assert not whether
         assert some[0] <= value <= 4 * rows.largest_column(2)
     assert value >= exact[0]
     plain, _ = case("sums, prefix")
-    monkeypatch.setattr("dualmandate.mechanism.strategy.farthest.MOST_DIFFERENCES", 0)
+    monkeypatch.setattr("dualmandate.mechanism.strategy.integer_rows.MOST_DIFFERENCES", 0)
     assert plain.largest_difference(1) == (Fraction(2), False)
 
 
