@@ -217,7 +217,7 @@ def test_an_interval_says_how_it_was_found(release: Release) -> None:
     scale = groups()[1].measurement.noises(Fraction(1, 2))[0].parameter
     assert scale == 4  # two tables share a loss of 1/2
     assert (one.method, one.is_exact) == ("one draw of noise", True)
-    assert one.half_width == Noise(GEOMETRIC, scale).distribution().half_width(0.95)
+    assert one.half_width == Noise(GEOMETRIC, scale).distribution().reach(0.05)
     assert one.lower == round(one.lower)
     several = release.interval("incomes", income=">50K", probability=Fraction(9, 10))
     assert several.method == "8 draws of noise on a lattice"
@@ -276,7 +276,7 @@ def test_sums_are_in_the_unit_of_their_table(tmp_path: Path) -> None:
     }
     release = Release(tmp_path, facts, lambda _: made)
     found = release.interval("hours by sex", sex="f")
-    assert found.half_width == 5 * noise.distribution().half_width(0.95)
+    assert found.half_width == 5 * noise.distribution().reach(0.05)
     whole = release.simultaneous("hours by sex")
     tail = -np.expm1(np.log(0.95) / 2)
     np.testing.assert_allclose(whole.upper - whole.estimates, 5 * noise.distribution().reach(float(tail)))

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dualmandate.mechanism import theta
 from dualmandate.mechanism.geometric import Geometric
-from dualmandate.mechanism.mechanism import LARGEST_SHIFT, positive_loss, tail_of
+from dualmandate.mechanism.mechanism import LARGEST_SHIFT, positive_loss
 from dualmandate.mechanism.noise import GaussianSampler, Sampler
 from dualmandate.population import Currency
 
@@ -38,7 +38,6 @@ class DiscreteGaussian:
 
     @property
     def mean_absolute(self) -> float:
-        """E|X|."""
         return GAUSSIAN.mean_absolute(self.rate)
 
     def tail(self, distance: float) -> float:
@@ -58,10 +57,6 @@ class DiscreteGaussian:
             middle = (low + high) // 2
             low, high = (middle, high) if self.tail(middle) > tail else (low, middle)
         return float(high)
-
-    def half_width(self, probability: float) -> float:
-        """The smallest whole t with P(|X| ≤ t) ≥ probability."""
-        return self.reach(tail_of(probability))
 
     def log_likelihood(self, value: float) -> float:
         """Logarithm of the probability; −∞ off the whole numbers."""
@@ -107,7 +102,6 @@ class GaussianLaw:
     published_as: ClassVar[str] = "gaussian"
 
     def at(self, unit_loss: float) -> DiscreteGaussian:
-        """The noise at a loss for one unit of sensitivity."""
         return DiscreteGaussian(positive_loss(unit_loss))
 
     def variance(self, unit_loss: float) -> float:
@@ -123,7 +117,6 @@ class GaussianLaw:
         return theta.square_cumulants(positive_loss(unit_loss))[2]
 
     def mean_absolute(self, unit_loss: float) -> float:
-        """E|X|."""
         return theta.absolute_moments(positive_loss(unit_loss))[0]
 
     def mean_absolute_slope(self, unit_loss: float) -> float:

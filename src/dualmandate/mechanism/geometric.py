@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dualmandate.mechanism.mechanism import LARGEST_SHIFT, positive_loss, tail_of
+from dualmandate.mechanism.mechanism import LARGEST_SHIFT, positive_loss
 from dualmandate.mechanism.noise import LaplaceSampler, Sampler
 from dualmandate.population import Currency
 
@@ -50,10 +50,6 @@ class Geometric:
             distance += 1
         return float(distance)
 
-    def half_width(self, probability: float) -> float:
-        """The smallest whole t with P(|X| ≤ t) ≥ probability."""
-        return self.reach(tail_of(probability))
-
     def log_likelihood(self, value: float) -> float:
         """Logarithm of the probability; −∞ off the whole numbers."""
         if value != round(value):
@@ -87,7 +83,6 @@ class GeometricLaw:
     published_as: ClassVar[str] = "laplace"  # the discrete Laplace law, as releases name it
 
     def at(self, unit_loss: float) -> Geometric:
-        """The noise at a loss for one unit of sensitivity."""
         return Geometric(positive_loss(unit_loss))
 
     def variance(self, unit_loss: float) -> float:

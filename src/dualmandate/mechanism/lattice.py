@@ -16,7 +16,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from dualmandate.mechanism.mechanism import Distribution, NoiseLaw, positive_loss, tail_of
+from dualmandate.mechanism.mechanism import Distribution, NoiseLaw, positive_loss
 from dualmandate.population import Currency
 
 
@@ -29,12 +29,10 @@ class Stretched:
 
     @property
     def discrete(self) -> bool:
-        """Whether the noise takes separate values."""
         return self.noise.discrete
 
     @property
     def step(self) -> float:
-        """Distance between two values; 0 where the noise is continuous."""
         return self.noise.step * self.factor
 
     @property
@@ -48,19 +46,12 @@ class Stretched:
         return self.noise.mean_absolute * self.factor
 
     def tail(self, distance: float) -> float:
-        """P(|X| > distance)."""
         return self.noise.tail(self._steps(distance))
 
     def reach(self, tail: float) -> float:
-        """The smallest t with P(|X| > t) ≤ tail."""
         return self.noise.reach(tail) * self.factor
 
-    def half_width(self, probability: float) -> float:
-        """The smallest t with P(|X| ≤ t) ≥ probability."""
-        return self.reach(tail_of(probability))
-
     def log_likelihood(self, value: float) -> float:
-        """Logarithm of the probability (discrete) or of the density."""
         found = self.noise.log_likelihood(self._steps(value))
         return found if self.discrete else found - math.log(self.factor)
 
@@ -69,7 +60,6 @@ class Stretched:
         return self.noise.characteristic(frequencies * self.factor)
 
     def draw(self, generator: np.random.Generator, size: int | tuple[int, ...]) -> NDArray[np.float64]:
-        """Draws for simulation and tests; never for publication."""
         return self.noise.draw(generator, size) * self.factor
 
     def _steps(self, value: float) -> float:
@@ -94,7 +84,6 @@ class LatticeLaw:
 
     @property
     def currency(self) -> Currency:
-        """What its privacy loss is counted in."""
         return self.law.currency
 
     @property
@@ -111,19 +100,15 @@ class LatticeLaw:
         return Stretched(self.law.at(self._inner(unit_loss)), float(self.step))
 
     def variance(self, unit_loss: float) -> float:
-        """V."""
         return float(self.step) ** 2 * self.law.variance(self._inner(unit_loss))
 
     def variance_slope(self, unit_loss: float) -> float:
-        """V′ < 0."""
         return float(self.step) ** (2 + self._power) * self.law.variance_slope(self._inner(unit_loss))
 
     def variance_curvature(self, unit_loss: float) -> float:
-        """V″ > 0."""
         return float(self.step) ** (2 + 2 * self._power) * self.law.variance_curvature(self._inner(unit_loss))
 
     def mean_absolute(self, unit_loss: float) -> float:
-        """E|X|."""
         return float(self.step) * self.law.mean_absolute(self._inner(unit_loss))
 
     def mean_absolute_slope(self, unit_loss: float) -> float:

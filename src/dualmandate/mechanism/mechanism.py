@@ -56,10 +56,6 @@ class Distribution(Protocol):
         """The smallest t with P(|X| > t) ≤ tail: precise also where the tail is too small to be 1 − probability."""
         ...
 
-    def half_width(self, probability: float) -> float:
-        """The smallest t with P(|X| ≤ t) ≥ probability."""
-        ...
-
     def log_likelihood(self, value: float) -> float:
         """Logarithm of the probability (discrete) or of the density at a value."""
         ...
@@ -167,11 +163,9 @@ class Noise:
 
     @property
     def unit_loss(self) -> Fraction:
-        """What a change by 1 loses."""
         return self.family.unit_loss(self.parameter)
 
     def sampler(self) -> Sampler:
-        """What draws it from a key."""
         return self.family.sampler(self.parameter)
 
     def distribution(self) -> Distribution:

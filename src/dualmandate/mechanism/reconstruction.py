@@ -170,12 +170,10 @@ class MatrixMap:
 
     @cached_property
     def squares(self) -> NDArray[np.float64]:
-        """Squared length of each row."""
         return np.asarray(np.square(self.matrix).sum(axis=1))
 
     @property
     def disjoint(self) -> bool:
-        """Whether no measurement is used in two rows."""
         return _disjoint(self.matrix)
 
     @cached_property

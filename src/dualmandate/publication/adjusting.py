@@ -73,7 +73,7 @@ def adjusted(order: Order, *, measured: Sequence[Measurements], totals: NDArray[
     if nest is not None:
         with suppress(NoConsistentTables):
             return _crossed(order, nest, measured=measured, totals=totals)
-    found = _estimated(order, measured, totals)
+    found = estimated_tables(order, measured, totals)
     if order.domain.size > LARGEST_FITTED:
         return Adjusted(found, TOO_LARGE.format(cells=order.domain.size))
     tables = list(found)
@@ -138,7 +138,7 @@ def _measured_again(group: Group, values: NDArray[np.int64], generator: np.rando
     return Measurements(group.name, group.noises, kinds.astype(np.int64), values)
 
 
-def _estimated(
+def estimated_tables(
     order: Order, measured: Sequence[Measurements], totals: NDArray[np.int64] | None
 ) -> Iterator[PublishedTable]:
     """The tables as each group's own measurements tell them."""

@@ -210,7 +210,7 @@ def _measured(query: RateQuery, source: Source, ledger: Ledger, entry: Entry, *,
         opened = secret.open_for("drawing noise")
         key = subkey(opened, query.digest, histogram_mac=bytes.fromhex(mac), measurement=f"{VERSION} / {name}")
         numbers.append(int(sampler.draw(key, range(1))[0]) + int(np.minimum(guessed, counts).sum()))
-    width = noise.distribution().half_width(LEVEL)
+    width = noise.distribution().reach(1 - LEVEL)
     return BookedRates((numbers[0], numbers[1]), float(width), entry.entry, entry.name)
 
 
