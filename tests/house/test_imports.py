@@ -75,6 +75,61 @@ def test_doors_import_nothing_heavy(module: str) -> None:
     assert not loaded_after(f"import {module}") & HEAVY
 
 
+SAVED = """
+import os, sys
+from pathlib import Path
+from dualmandate.ledger import Account, Approval, make_key, open_ledger
+from dualmandate.planning.release_spec import order_of
+from dualmandate.planning.saved_plan import load_plan
+from dualmandate.program.program import read_program
+from dualmandate.publication import act
+
+plan, program = load_plan("report/plan.json"), read_program("program.toml")
+ledger = open_ledger(Path("ledger.sqlite"), make_key(Path("key")), create=True)
+ledger.open_account(Account(plan.account, "person", plan.charge), by="Ann")
+ledger.approve(Approval(plan.account, plan.digest, plan.charge, "person", by="Ben"))
+order = order_of(plan, program, Path("report"))
+act.publish(order, program.source, ledger, out=Path("out"), asked=act.Asked("Eve", program.source.name))
+from dualmandate.planning.released import load_release
+[folder] = Path("out").iterdir()
+load_release(folder).interval("wards", ward="north")
+rooms = {".".join(name.split(".")[:2]) for name in sys.modules}
+print(*sorted(rooms & {"dualmandate.choice", "dualmandate.frontier", "dualmandate.report", "altair"}))
+print(*sorted(name for name in sys.modules if name.startswith("dualmandate.planning.")))
+"""
+
+
+def test_a_saved_plan_is_published_without_the_economics(tmp_path: Path) -> None:
+    """Neither the choice nor the frontiers, nor what makes plans: the plan holds all that publishing needs."""
+    import json
+
+    from tests.planning.test_released import PROGRAM
+
+    from dualmandate.planning.program import load
+    from dualmandate.planning.release_spec import strategy_files
+    from dualmandate.report.plan_document import plan_document
+
+    text = PROGRAM.replace("STRATEGY", "optimized").replace("MEASURED", "together")
+    (tmp_path / "program.toml").write_text(text, encoding="utf-8")
+    (tmp_path / "residents.csv").write_text("ward,age\nnorth,1\neast,2\n", encoding="utf-8")
+    plan = load(tmp_path / "program.toml").plan()
+    files = {"plan.json": json.dumps(plan_document(plan)).encode(), **strategy_files(plan)}
+    for name, content in files.items():
+        (tmp_path / "report" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "report" / name).write_bytes(content)
+    result = subprocess.run([sys.executable, "-c", SAVED], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+    economics, planning = result.stdout.split("\n")[:2]
+    assert economics == ""
+    assert {name.rpartition(".")[2] for name in planning.split()} <= {
+        "digest",
+        "release_spec",
+        "released",
+        "saved_plan",
+        "study",
+    }
+
+
 def test_heavy_is_seen() -> None:
     assert "numpy" in loaded_after("import dualmandate.population") & HEAVY
 

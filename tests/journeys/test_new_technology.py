@@ -11,8 +11,9 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from dualmandate import audit, load, load_release
+from dualmandate import load, load_release
 from dualmandate.apps.python import publish
+from dualmandate.audit import audit as run_audit
 from dualmandate.audit.claims.attack import CheckClaim, ClaimedNoise
 from dualmandate.audit.finding import Range
 from dualmandate.audit.rates import Rate
@@ -138,7 +139,7 @@ def test_one_class_and_one_line(strategy: str, tmp_path: Path, monkeypatch: pyte
     assert loss.success.largest == pytest.approx(float(plan.loss), rel=1e-3)
     assert isinstance(drawn.success, Range)
     assert 0 < drawn.success.least < float(plan.loss) / 1.5 * 1.01  # it loses less than it says: two thirds
-    assert audit(release.folder, key=b"a key of the audit, 32 bytes long").findings
+    assert run_audit(release.folder).findings
 
 
 def test_a_law_that_loses_more_than_it_says_is_caught() -> None:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from scipy import stats
+from tests.measured import optimized
 
 from dualmandate.errors import InvalidMechanism, InvalidRequest, TooLarge
 from dualmandate.mechanism import GAUSSIAN, GEOMETRIC, ExactStrategy, Noise, optimize_strategy
@@ -111,7 +112,7 @@ def strategy_of(workload: str) -> ExactStrategy:
 
 
 def noises_of(exact: ExactStrategy, loss: Fraction) -> tuple[Noise, ...]:
-    return tuple(Noise(GEOMETRIC, 1 / each) for each in exact.row_losses(loss, Protection()))
+    return optimized(exact, Protection()).noises(loss)
 
 
 def rows_of(exact: ExactStrategy, table: str, numbers: list[int]) -> tuple[Floats, NDArray[np.int64]]:
@@ -153,7 +154,7 @@ def test_reconstructed_ranges(workload: str, epsilon: Fraction) -> None:
 def test_a_strategy_for_gaussian_noise() -> None:
     exact = optimize_strategy(prefix(16), "gaussian").exact
     weights, kinds = rows_of(exact, "prefix", [3, 15])
-    noises = tuple(Noise(GAUSSIAN, 1 / (2 * loss)) for loss in exact.row_losses(Fraction(1), Protection()))
+    noises = optimized(exact, Protection()).noises(Fraction(1))
     errors = drawn_errors(weights, kinds, noises, DRAWS)
     for row, each in zip(weights, errors, strict=True):
         found = interval_of(0.0, row, kinds, noises)

@@ -10,6 +10,7 @@ from itertools import product
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from tests.measured import optimized
 
 from dualmandate.errors import InvalidMechanism, InvalidWorkload, TooLarge
 from dualmandate.mechanism import (
@@ -112,7 +113,8 @@ def test_the_loss_is_exact(workload: str, noise: NoiseName, protection: str) -> 
     exact, promised = strategy_of(workload, noise, protection).exact, PROTECTIONS[protection]
     rows = written_out(exact)
     assert all(math.gcd(*(int(entry) for entry in row)) == 1 for row in rows)
-    losses = [exact.row_losses(Fraction(3, 7), promised)[kind] for kind in exact.kinds()]
+    noises = optimized(exact, promised).noises(Fraction(3, 7))
+    losses = [noises[kind].unit_loss for kind in exact.kinds()]
     known = public(WORKLOADS[workload], promised)
     cells = range(rows.shape[1])
     records = promised.most_records_per_unit
