@@ -169,13 +169,16 @@ def set_up(name: str) -> None:
 
 
 def compile_requirements() -> None:
-    """Both sets from one resolution: the test set first, and the base set held to its versions."""
+    """Both sets from one resolution: the test set first, and the base set held to its versions.
+
+    The base set holds the extra `audit`: the demo attacks what it released.
+    """
     environment = uv_environment(pip_settings(), pip_environment())
     options = ["--quiet", "--upgrade", "--universal", "--python-version", "3.11", "--no-annotate", "--no-header"]
     compile_: Sequence[str | Path] = [uv(environment), "pip", "compile", *options, "pyproject.toml"]
     test, base = "requirements/test.txt", "requirements/base.txt"
     run([*compile_, "--group", "test", "--all-extras", "--output-file", test], environment)
-    run([*compile_, "--group", "build", "--constraint", test, "--output-file", base], environment)
+    run([*compile_, "--group", "build", "--extra", "audit", "--constraint", test, "--output-file", base], environment)
 
 
 def main(arguments: Sequence[str]) -> None:

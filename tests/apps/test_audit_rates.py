@@ -19,10 +19,9 @@ from tests.planning.test_released import released
 
 from dualmandate.apps.account_terms import loss_of
 from dualmandate.apps.python import publish
-from dualmandate.audit.claims import booked_rates
-from dualmandate.audit.claims.booked_rates import BookedRates, RateQuery, Spender
-from dualmandate.audit.rates_publication import publish_rate, rate_query
-from dualmandate.audit.run import Asked
+from dualmandate.audit import published_rates as booked_rates
+from dualmandate.audit.options import AuditOptions
+from dualmandate.audit.published_rates import BookedRates, RatePublisher, RateQuery, publish_rate, rate_query
 from dualmandate.errors import InvalidLoss, InvalidRequest, LedgerTampered, Refusal, ReleaseConflict
 from dualmandate.ledger import Account, Approval, Ledger, Limit, Scope, State, make_key, open_ledger, read_key
 from dualmandate.mechanism.noise import NoiseKey, subkey
@@ -148,11 +147,11 @@ def test_the_internal_folder_lies_in_no_release_and_in_no_public_folder(
 
 
 def published(folder: Path, ledger: Ledger, loss: str = "1/2", **who: Any) -> list[Any]:
-    asked = Asked(folder / "residents.csv", place="ward")
+    asked = AuditOptions(folder / "residents.csv", place="ward")
     found: list[Any] = []
     release = load_release(release_of(folder))
-    spender = Spender(**{"by": "Eve", **who})
-    publish_rate(release, asked, ledger, loss=PrivacyLoss.pure(loss), spender=spender, write=found.append)
+    publisher = RatePublisher(**{"by": "Eve", **who})
+    publish_rate(release, asked, ledger, loss=PrivacyLoss.pure(loss), publisher=publisher, write=found.append)
     return found
 
 
@@ -183,14 +182,16 @@ def test_a_rate_that_is_cut_short_costs_its_loss_once(folder: Path, step: str) -
 
 def test_cut_short_after_it_was_written_it_is_the_same_number(folder: Path) -> None:
     ledger, seen = ledger_of(folder), []
-    asked, release = Asked(folder / "residents.csv", place="ward"), load_release(release_of(folder))
+    asked, release = AuditOptions(folder / "residents.csv", place="ward"), load_release(release_of(folder))
 
     def seen_and_cut(finding: Any) -> None:
         seen.append(finding)
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        publish_rate(release, asked, ledger, loss=PrivacyLoss.pure(1), spender=Spender("Eve"), write=seen_and_cut)
+        publish_rate(
+            release, asked, ledger, loss=PrivacyLoss.pure(1), publisher=RatePublisher("Eve"), write=seen_and_cut
+        )
     (again,) = published(folder, ledger, "1")
     assert seen == [again]
 
@@ -215,11 +216,11 @@ def test_limits_approvals_and_anchors_hold_as_for_any_release(folder: Path) -> N
     )
     ledger.open_account(strict, by="Ann")
     object.__setattr__(release, "facts", {**release.facts, "account": "strict"})
-    asked = Asked(folder / "residents.csv", place="ward")
+    asked = AuditOptions(folder / "residents.csv", place="ward")
 
     def ask(**who: Any) -> None:
-        spender = Spender(**{"by": "Eve", **who})
-        publish_rate(release, asked, ledger, loss=PrivacyLoss.pure("1/2"), spender=spender, write=lambda _: None)
+        publisher = RatePublisher(**{"by": "Eve", **who})
+        publish_rate(release, asked, ledger, loss=PrivacyLoss.pure("1/2"), publisher=publisher, write=lambda _: None)
 
     for who, code in (({}, "not approved"), ({"approved_by": "Ben", "purpose": "audit"}, "budget exceeded")):
         with pytest.raises(Refusal) as refused:
@@ -247,15 +248,20 @@ def test_a_release_that_was_changed_leads_to_no_rate(folder: Path) -> None:
     (release / "release.json").write_text(json.dumps({**facts, "description": "another"}))
     with pytest.raises(Refusal, match="is not the release"):
         published(folder, ledger_of(folder))
-    asked, ledger = Asked(place="ward"), ledger_of(folder)
+    asked, ledger = AuditOptions(place="ward"), ledger_of(folder)
     with pytest.raises(InvalidRequest, match="no records to judge by"):
         publish_rate(
-            load_release(release), asked, ledger, loss=PrivacyLoss.pure(1), spender=Spender("Eve"), write=lambda _: None
+            load_release(release),
+            asked,
+            ledger,
+            loss=PrivacyLoss.pure(1),
+            publisher=RatePublisher("Eve"),
+            write=lambda _: None,
         )
 
 
 def query(folder: Path, loss: PrivacyLoss) -> RateQuery:
-    return rate_query(load_release(release_of(folder)), Asked(place="ward"), loss)
+    return rate_query(load_release(release_of(folder)), AuditOptions(place="ward"), loss)
 
 
 def test_noise_is_set_by_what_one_unit_changes(folder: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -146,3 +147,17 @@ def test_names_that_are_refused(command: Command, folder: Path, tmp_path: Path) 
     assert not (tmp_path / "o").exists()
     for typed in (("--secret", "--json"), ("--link", "magic", "--secret", "age"), ("--person", "name")):
         assert command("audit", folder, *typed).status == 2
+
+
+@pytest.mark.parametrize(
+    "words", [("audit", "block", "--out", "found"), ("demo", "--out", "found")], ids=["audit", "demo"]
+)
+def test_without_the_solvers_nothing_is_begun(
+    words: tuple[str, ...], folder: Path, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "highspy", None)
+    outcome = command(*words)
+    assert outcome.status == 2
+    assert "pip install 'dualmandate[audit]'" in outcome.err
+    assert not Path("found").exists()
+    assert folder.is_dir()

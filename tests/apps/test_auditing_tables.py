@@ -10,7 +10,8 @@ import jsonschema
 import numpy as np
 import pytest
 
-from dualmandate.audit import run as auditing
+from dualmandate.audit import options as auditing
+from dualmandate.audit.options import AuditOptions
 from dualmandate.report.documents import schemas
 
 if TYPE_CHECKING:
@@ -122,7 +123,7 @@ def test_findings_do_not_depend_on_processors(
     found = []
     for processors in (1, 4):
         monkeypatch.setattr(auditing, "processors", lambda processors=processors: processors)
-        assert auditing.Asked(workers=processors).effort.workers == processors
+        assert AuditOptions(workers=processors).effort.workers == processors
         found.append(command("audit", place, "--json").document)
     assert found[0] == found[1]
     assert auditing.processors() == 4

@@ -7,10 +7,9 @@ from pathlib import Path
 import pytest
 
 from dualmandate.audit import audit as run_audit
-from dualmandate.audit.auditing import Audit
-from dualmandate.audit.finding import Finding
-from dualmandate.audit.rates import Rate
-from dualmandate.audit.targets.amount_cells import _last_totals
+from dualmandate.audit.finding import Finding, Rate
+from dualmandate.audit.run import Audit
+from dualmandate.audit.targets.magnitudes import _last_totals
 from dualmandate.benchmarks import qcew
 from dualmandate.errors import InvalidTables, InvalidValue, MissingKey, Refusal, UnreadableSource
 
@@ -55,7 +54,7 @@ def folder(path: Path, schema: str, text: str) -> Path:
 
 
 def audited(path: Path, **asked: object) -> Audit:
-    return run_audit(path, **asked)  # type: ignore[arg-type]
+    return run_audit(path, **asked)
 
 
 def claims(audit: Audit, words: str) -> Finding:
@@ -109,6 +108,12 @@ def test_a_folder_of_true_tables_judges_inside(tmp_path: Path) -> None:
     with pytest.raises(UnreadableSource, match="no column 'industry'") as lacking:
         audited(tables, confidential=inside)
     assert str(SECRET) not in str(lacking.value)
+    (inside / "jobs.csv").write_text(COLUMNS + true + f"a,mines,all,2,4,{SECRET},\n")
+    with pytest.raises(UnreadableSource, match="cannot be used") as surplus:
+        audited(tables, confidential=inside)
+    assert surplus.value.where is not None
+    assert surplus.value.where.line == len((COLUMNS + true).splitlines()) + 1
+    assert str(SECRET) not in str(surplus.value)
     records = tmp_path / "records.csv"
     records.write_text("county\na\n")
     assert "amounts need a folder of true tables" in audited(tables, confidential=records).left_out[0]

@@ -13,10 +13,9 @@ import pytest
 from tests.planning.test_released import PROGRAM, released
 
 from dualmandate.audit import audit as run_audit
-from dualmandate.audit.auditing import Audit
-from dualmandate.audit.finding import Finding
+from dualmandate.audit.finding import Finding, Rate
 from dualmandate.audit.linkage import probabilistic
-from dualmandate.audit.rates import Rate
+from dualmandate.audit.run import Audit
 from dualmandate.errors import InvalidDomain, InvalidRequest, InvalidTables, Refusal, TooLarge, UnreadableSource
 
 BLOCKS, CANARY = 12, "canary-4711"
@@ -274,10 +273,7 @@ def test_splink_finds_names_behind_errors(files: Path) -> None:
             row["sex"] = ""
     written(files / "people.csv", rows, ("person", "block", "sex", "age"))
     asked = {"outside": files / "people.csv", "confidential": files / "truth.csv"}
-    exact, likely = (
-        linked(run_audit(files / "blocks", link=link, **asked))  # type: ignore[arg-type]
-        for link in ("exact", "splink")
-    )
+    exact, likely = (linked(run_audit(files / "blocks", link=link, **asked)) for link in ("exact", "splink"))
     one, other = (rate(only(each, "confidential: confirmed rate: names")) for each in (exact, likely))
     assert other.successes > one.successes
     assert other.trials == len(rows) > one.trials  # who has no sex is left out, or linked by the age alone
@@ -361,7 +357,7 @@ def test_requests_that_are_refused(files: Path) -> None:
     assert refused.value.where is not None
     assert refused.value.where.file == str(nameless)
     with pytest.raises(TypeError, match="colour"):
-        run_audit(target, colour="red")  # type: ignore[call-arg]
+        run_audit(target, colour="red")
 
 
 def test_tables_without_counts_have_no_records_to_link(tmp_path: Path) -> None:

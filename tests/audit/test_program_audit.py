@@ -10,13 +10,13 @@ import jsonschema
 import numpy as np
 import pytest
 
-from dualmandate.audit.auditing import Audit
-from dualmandate.audit.by_place import one_place, place_attribute
-from dualmandate.audit.run import Asked, audited
-from dualmandate.audit.targets import comparison as audit_comparison
+from dualmandate.audit.options import AuditOptions
+from dualmandate.audit.places import one_place, place_attribute
+from dualmandate.audit.run import Audit, audit_target
+from dualmandate.audit.targets import of_program as audit_comparison
 from dualmandate.audit.targets import planned as audit_plan
-from dualmandate.audit.targets.comparison import comparing, synthetic_places
-from dualmandate.audit.targets.planned import planned_way, promised_error
+from dualmandate.audit.targets.of_program import compare_methods, synthetic_places
+from dualmandate.audit.targets.planned import planned_method, promised_error
 from dualmandate.planning.program import Program, load
 from dualmandate.publication import measuring
 from dualmandate.report.audit_page import audit_page
@@ -85,7 +85,7 @@ def blocks(tmp_path: Path) -> Change:
 
 def test_every_method_and_the_plan(blocks: Change, browser_page: Page, tmp_path: Path) -> None:
     program = blocks()
-    found = audited(program, Asked(place="block"))
+    found = audit_target(program, AuditOptions(place="block"))
     families = {each.family for each in found.compared}
     assert len(families) == 8
     (plan,) = (each for each in found.compared if each.planned)
@@ -115,9 +115,9 @@ def test_the_same_key_gives_the_same_and_no_release_is_touched(blocks: Change, m
         raise AssertionError("an audit draws with its own key")
 
     monkeypatch.setattr(measuring, "noise_key", refused)
-    first = comparing(program, Asked())
-    assert comparing(program, Asked()).compared == first.compared
-    assert comparing(program, Asked(key=b"another")).compared != first.compared
+    first = compare_methods(program, AuditOptions())
+    assert compare_methods(program, AuditOptions()).compared == first.compared
+    assert compare_methods(program, AuditOptions(key=b"another")).compared != first.compared
 
 
 def test_a_small_domain_has_places_too(blocks: Change) -> None:
@@ -125,11 +125,11 @@ def test_a_small_domain_has_places_too(blocks: Change) -> None:
     assert one_place(program.workload).axis is None
     assert place_attribute(program.workload) == "block"
     assert place_attribute(program.workload, "sex") == "sex"
-    assert comparing(program, Asked()).compared
+    assert compare_methods(program, AuditOptions()).compared
 
 
 def test_the_secret_may_be_stated(blocks: Change) -> None:
-    notes = comparing(blocks(), Asked(secret=("sex",))).notes
+    notes = compare_methods(blocks(), AuditOptions(secret=("sex",))).notes
     assert any("alone with their age and race in their block, and unlike most of it in sex" in note for note in notes)
 
 
@@ -137,7 +137,7 @@ def test_a_plan_in_rho(blocks: Change) -> None:
     program = blocks(
         ('"geometric"', '"gaussian"'), ("per epsilon", "per rho"), ("largest_epsilon = 50", "largest_rho = 9")
     )
-    found = comparing(program, Asked())
+    found = compare_methods(program, AuditOptions())
     (plan,) = (each for each in found.compared if each.planned)
     assert plan.name.startswith("the plan: ρ = ")
     assert plan.epsilon is None
@@ -151,7 +151,7 @@ def test_replace_one_and_an_optimized_strategy(blocks: Change) -> None:
     plan = program.plan()
     place = one_place(program.workload, "block")
     people = synthetic_places(program, place, b"k")
-    way, words = planned_way(plan, place, people, b"k")
+    way, words = planned_method(plan, place, people, b"k")
     assert "as it would be released" in words
     exact = np.concatenate(
         [
@@ -170,24 +170,24 @@ def test_replace_one_and_an_optimized_strategy(blocks: Change) -> None:
 def test_a_release_that_is_too_large_to_try_out(blocks: Change, monkeypatch: pytest.MonkeyPatch) -> None:
     program = blocks()
     monkeypatch.setattr(audit_plan, "LARGEST_MEASURED", 10)
-    found = comparing(program, Asked())
+    found = compare_methods(program, AuditOptions())
     assert any("noise of the planned size on every number" in note for note in found.notes)
     (plan,) = (each for each in found.compared if each.planned)
     assert plan.promised_error == pytest.approx(plan.error, rel=0.25)
     optimized = blocks(('strategy = "workload"', 'strategy = "optimized"'))
-    (other,) = (each for each in comparing(optimized, Asked()).compared if each.planned)
+    (other,) = (each for each in compare_methods(optimized, AuditOptions()).compared if each.planned)
     assert other.promised_error == pytest.approx(other.error, rel=0.25)
     place = one_place(program.workload, "block")
     people = synthetic_places(program, place, b"k")
     for each in (program, optimized):
         made = each.plan()
-        way, _ = planned_way(made, place, people, b"k")
+        way, _ = planned_method(made, place, people, b"k")
         assert way.known.scales.mean() == pytest.approx(promised_error(made, place), rel=0.1)
 
 
 def test_one_place_and_one_attribute(blocks: Change) -> None:
     lonely = blocks(('["b1", "b2", "b3", "b4", "b5", "b6", "b7", "b8", "b9", "b10"]', '["b1"]'))
-    found = comparing(lonely, Asked(place="block"))
+    found = compare_methods(lonely, AuditOptions(place="block"))
     assert not found.compared
     assert any("one place" in words for words in found.left_out)
     by_age = blocks(
@@ -197,7 +197,7 @@ def test_one_place_and_one_attribute(blocks: Change) -> None:
         ('by = ["block", "race"]', 'by = ["age"]'),
         ('by = ["block", "sex", "age"]', "by = []"),
     )
-    nothing = comparing(by_age, Asked())
+    nothing = compare_methods(by_age, AuditOptions())
     assert not nothing.compared
     assert any("--place" in words for words in nothing.left_out)
 
@@ -208,7 +208,7 @@ def test_one_attribute_beside_the_place(blocks: Change) -> None:
         ("attributes.age = { from = 0, to = 5 }\n", ""),
         ('by = ["block", "sex", "age"]', 'by = ["block"]'),
     )
-    found = comparing(program, Asked())
+    found = compare_methods(program, AuditOptions())
     assert all(each.standing_out is None for each in found.compared)
     assert any("micro-aggregation and top-coding" in words for words in found.left_out)
     assert any("dominance" in words for words in found.left_out)
@@ -219,17 +219,17 @@ def test_one_attribute_beside_the_place(blocks: Change) -> None:
 
 def test_nobody(blocks: Change, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(audit_comparison, "synthetic_people", lambda domain, sizes, _: np.zeros((10, domain.size), int))
-    found = comparing(blocks(), Asked())
+    found = compare_methods(blocks(), AuditOptions())
     assert not found.compared
     assert any("nobody" in words for words in found.left_out)
 
 
 def test_too_many_cells_a_place(blocks: Change, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(audit_comparison, "LARGEST_PLACE", 35)
-    assert any("36 cells a place" in words for words in comparing(blocks(), Asked()).left_out)
-    monkeypatch.setattr(audit_comparison, "LARGEST_PLACE", 36)
+    monkeypatch.setattr(audit_comparison, "LARGEST_COMPARED_PLACE", 35)
+    assert any("36 cells a place" in words for words in compare_methods(blocks(), AuditOptions()).left_out)
+    monkeypatch.setattr(audit_comparison, "LARGEST_COMPARED_PLACE", 36)
     monkeypatch.setattr(audit_comparison, "MOST_NUMBERS", 90)  # 15 numbers a place: six places
-    found = comparing(blocks(), Asked())
+    found = compare_methods(blocks(), AuditOptions())
     assert any("in 6 of 10 places" in note for note in found.notes)
     (plan,) = (each for each in found.compared if each.planned)
     assert plan.error == pytest.approx(plan.promised_error, rel=0.4)  # of these places, wherever others stand
@@ -243,7 +243,7 @@ def test_a_plan_that_cannot_be_made_is_left_out(blocks: Change) -> None:
             'by = ["block", "race"]\nfitness_for_use = { largest_root_mean_squared_error = 0.001 }\n',
         ),
     )
-    found = comparing(strict, Asked())
+    found = compare_methods(strict, AuditOptions())
     assert found.compared
     assert not any(each.planned for each in found.compared)
     assert any("the plan's own loss" in words for words in found.left_out)
@@ -254,7 +254,7 @@ def test_tables_of_sums_are_judged_by_their_contributors(blocks: Change) -> None
         ("attributes.race", "attributes.pay = { lower = 0, upper = 40, grid = 10 }\nattributes.race"),
         ("[mechanism]\n", SUMS),
     )
-    found = audited(program, Asked(place="block"))
+    found = audit_target(program, AuditOptions(place="block"))
     claims = [finding.claim for finding in found.findings if finding.attack == "contributors to sums"]
     assert len(claims) == 4
     assert any("10 % rule" in claim for claim in claims)

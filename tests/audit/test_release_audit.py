@@ -14,14 +14,11 @@ from dualmandate import gallery
 from dualmandate.apps.python import publish
 from dualmandate.audit import audit as run_audit
 from dualmandate.audit.claims.attack import CheckClaim, ClaimedRelease
-from dualmandate.audit.claims.booked_rates import Spender
-from dualmandate.audit.claims.claim_membership import membership_in
-from dualmandate.audit.claims.membership_attack import RecognizeMembers
+from dualmandate.audit.claims.membership import RecognizeMembers, membership_in
 from dualmandate.audit.claims.shared_noise import SharedNoise
-from dualmandate.audit.finding import Finding, Range
-from dualmandate.audit.rates import Rate
-from dualmandate.audit.rates_publication import publish_rate
-from dualmandate.audit.run import Asked
+from dualmandate.audit.finding import Finding, Range, Rate
+from dualmandate.audit.options import AuditOptions
+from dualmandate.audit.published_rates import RatePublisher, publish_rate
 from dualmandate.audit.targets import of_release as release_targets
 from dualmandate.audit.targets.of_release import claim_of
 from dualmandate.errors import InvalidRequest
@@ -242,7 +239,7 @@ def test_a_loss_in_rho_is_compared_as_its_epsilon(tmp_path: Path) -> None:
     assert exact.success == Rate(0, 1)
     assert "remain protected: what a record says" in exact.claim
     booked: list[Finding] = []
-    asked, loss = Asked(tmp_path / "residents.csv", place="ward"), PrivacyLoss.concentrated("1/8")
-    publish_rate(release, asked, ledger, loss=loss, spender=Spender("Eve"), write=booked.append)
+    asked, loss = AuditOptions(tmp_path / "residents.csv", place="ward"), PrivacyLoss.concentrated("1/8")
+    publish_rate(release, asked, ledger, loss=loss, publisher=RatePublisher("Eve"), write=booked.append)
     assert "loss rho = 0.125 of each person" in (booked[0].booked or "")
     assert ledger.spent("residents") == plan.charge.amount + loss.amount

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from dualmandate.audit import audit as run_audit
-from dualmandate.audit.finding import Finding, Range
-from dualmandate.audit.rates import Rate
+from dualmandate.audit.finding import Finding, Range, Rate
 from dualmandate.errors import InvalidFile, InvalidTables, InvalidValue, MissingKey, Refusal, UnknownKey
 
 QUEUE = """\
@@ -104,7 +103,7 @@ def written(folder: Path, schema: str, files: dict[str, str]) -> Path:
 
 
 def found(folder: Path, **asked: object) -> tuple[Finding, ...]:
-    return run_audit(folder, **asked).findings  # type: ignore[arg-type]
+    return run_audit(folder, **asked).findings
 
 
 @pytest.mark.parametrize(("dropped", "solutions", "common"), [((), 1, 7), (("4A",), 2, None), (("2A", "2B"), 8, 4)])

@@ -15,28 +15,24 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dualmandate.audit.auditing import ATTACKS, attack_on
 from dualmandate.audit.claims.attack import ClaimedGroup, ClaimedNoise, ClaimedRelease
-from dualmandate.audit.claims.membership import sought_member
-from dualmandate.audit.claims.membership_attack import Frequencies, with_generator
+from dualmandate.audit.claims.membership import Frequencies, neighbor_sums
+from dualmandate.audit.disclosure_control.magnitude_rules import SummedTables, counting_members
+from dualmandate.audit.effort import Effort, generator
 from dualmandate.audit.equations import Equations
-from dualmandate.audit.finding import Attack, Effort, Finding, Range
+from dualmandate.audit.finding import Attack, Finding, Range, Rate
 from dualmandate.audit.linkage.attack import Linkage
-from dualmandate.audit.methods.magnitude_rules import SummedTables, counting_members
-from dualmandate.audit.rates import Rate
-from dualmandate.audit.reconstruction.decoding_attack import NoisySums
-from dualmandate.audit.reconstruction.persons import Statistic, Variables
-from dualmandate.audit.suppression.cells import LinkedTables, additive_relations, tree_relations
-from dualmandate.audit.suppression.series import Series
-from dualmandate.audit.suppression.series_attack import HiddenSeries, SeriesPart
-from dualmandate.audit.targets.targets import (
-    ExactTables,
-    GroupStatistics,
-    NoisyTables,
+from dualmandate.audit.reconstruction.persons import GroupStatistics, Statistic, Variables
+from dualmandate.audit.run import ATTACKS, attack_on
+from dualmandate.audit.suppression.cells import (
+    LinkedTables,
     SuppressedPart,
     SuppressedTables,
-    boxed,
+    additive_relations,
+    tree_relations,
 )
+from dualmandate.audit.suppression.series import HiddenSeries, Series, SeriesPart
+from dualmandate.audit.tables import ExactTables, NoisyTables, boxed
 from dualmandate.mechanism import Geometric
 from dualmandate.population import Attribute, Domain, PrivacyLoss
 from dualmandate.workload import Tabulation, Workload, marginals
@@ -129,17 +125,11 @@ def frequencies(epsilon: float) -> Frequencies:
     members = draws.integers(0, 2, (20, 5))
     return Frequencies(
         "frequencies",
-        sought_member(members, 1 - members[0], population=np.full(5, 0.5)),
-        with_generator(lambda generator, shape: generator.laplace(0, 5 / epsilon, shape)),
+        neighbor_sums(members, 1 - members[0], population=np.full(5, 0.5)),
+        lambda key, purpose, shape: generator(key, purpose).laplace(0, 5 / epsilon, shape),
         epsilon,
         draws=400,
     )
-
-
-def sums(deviation: float) -> NoisySums:
-    draws = np.random.default_rng(4)
-    groups, bits = draws.random((200, 40)) < 0.5, draws.random(40) < 0.3
-    return NoisySums("sums", groups, groups @ bits + draws.normal(0, deviation, 200), deviation, bits)
 
 
 def contributors(people: int) -> SummedTables:
@@ -183,8 +173,6 @@ TARGETS: dict[str, Callable[[], object]] = {
     "links that are wrong": lambda: linkage(right=False),
     "membership": lambda: frequencies(1.0),
     "membership without noise": lambda: frequencies(1e9),
-    "bits": lambda: sums(0.1),
-    "bits under noise": lambda: sums(50.0),
     "a series": lambda: series(1),
     "a series at its end": lambda: series(2),
     "contributors to sums": lambda: contributors(3),

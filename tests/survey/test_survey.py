@@ -417,7 +417,7 @@ BAD_ANSWERS: list[tuple[str, Callable[[list[Row]], list[Row]], type[Refusal], st
         "attributes.price.column",
         "never varies within a task",
     ),
-    ("no rows", lambda rows: [], InvalidFile, "survey.source", "holds no answers"),
+    ("no rows", lambda rows: [], InvalidFile, "survey.source", "holds no rows"),
     ("few people", lambda rows: rows[:24], NoEstimate, "survey.source", ""),
 ]
 

@@ -1,4 +1,4 @@
-"""Options of `dualmandate audit` that belong together."""
+"""What is typed after `dualmandate audit`."""
 
 from __future__ import annotations
 
@@ -12,9 +12,15 @@ from dualmandate.apps.options import LedgerPlace, Publisher, folder, value, valu
 
 
 @dataclass(frozen=True)
-class Writing:
-    """Where public findings go, and where those that stay inside."""
+class AuditFlags:
+    """The target, where findings go, the options of the audit, and a rate that is to be published."""
 
+    target: Annotated[
+        Path,
+        typer.Argument(
+            metavar="TARGET", help="A program file, the folder of a release, or a folder with tables and a tables.toml."
+        ),
+    ]
     out: Annotated[
         Path | None,
         typer.Option("--out", metavar="DIR", help="Write audit.json and a page there, public ones.", callback=folder),
@@ -28,39 +34,15 @@ class Writing:
             callback=folder,
         ),
     ] = None
-
-
-@dataclass(frozen=True)
-class Booking:
-    """A rate that is to be published: at which loss, by whom, approved by whom, booked where."""
-
-    publish_rates: Annotated[
-        str | None,
+    confidential: Annotated[
+        list[str] | None,
         typer.Option(
-            "--publish-rates",
-            metavar="LOSS",
-            help="Publish the share of records right, and the guesser's, with noise for this loss (0.1, or rho=0.01), "
-            "in --out; of a release, and booked in its account first.",
-            callback=value,
+            "--confidential",
+            metavar="FILE",
+            help="The true records, to judge attacks by; needs --internal. Repeated as tabulated:FILE, the records "
+            "that were tabulated (after swapping, say). Of amounts, a folder with the true tables.",
         ),
     ] = None
-    approved_by: Annotated[
-        str | None,
-        typer.Option(
-            "--approved-by",
-            metavar="NAME",
-            help="Who approved that a rate is published; else whoever publishes it.",
-            callback=value,
-        ),
-    ] = None
-    by: Publisher = None
-    ledger: LedgerPlace = None
-
-
-@dataclass(frozen=True)
-class Solving:
-    """Which places are attacked, and how long a question may take."""
-
     place: Annotated[
         str | None, typer.Option("--place", metavar="ATTRIBUTE", help="The attribute that tells places apart.")
     ] = None
@@ -73,12 +55,6 @@ class Solving:
             "--beside", metavar="RELEASE", help="Another release, to see whether the two share noise; can be repeated."
         ),
     ] = None
-
-
-@dataclass(frozen=True)
-class Linking:
-    """Whose names are put to reconstructed records, and how."""
-
     outside: Annotated[
         Path | None,
         typer.Option(
@@ -118,3 +94,24 @@ class Linking:
             show_default=False,
         ),
     ] = "exact"
+    publish_rates: Annotated[
+        str | None,
+        typer.Option(
+            "--publish-rates",
+            metavar="LOSS",
+            help="Publish the share of records right, and the guesser's, with noise for this loss (0.1, or rho=0.01), "
+            "in --out; of a release, and booked in its account first.",
+            callback=value,
+        ),
+    ] = None
+    approved_by: Annotated[
+        str | None,
+        typer.Option(
+            "--approved-by",
+            metavar="NAME",
+            help="Who approved that a rate is published; else whoever publishes it.",
+            callback=value,
+        ),
+    ] = None
+    by: Publisher = None
+    ledger: LedgerPlace = None

@@ -7,41 +7,25 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dualmandate.apps.audit_options import Booking, Linking
+from dualmandate.apps.audit_options import AuditFlags
 from dualmandate.apps.folder import check_writable, written_whole
 from dualmandate.apps.voice import Voice
 from dualmandate.errors import InvalidRequest, Place
 from dualmandate.ledger.anchors import RELEASE_FILE
 
 if TYPE_CHECKING:
-    from dualmandate.audit.auditing import Audit
     from dualmandate.audit.finding import Finding, Label
-    from dualmandate.audit.run import Asked
+    from dualmandate.audit.options import AuditOptions
+    from dualmandate.audit.run import Audit
     from dualmandate.population import PrivacyLoss
 
 TABULATED = "tabulated:"
 AUDIT_FILE, AUDIT_PAGE = "audit.json", "audit.html"
 TABLES_FILE = "tables.toml"  # of a folder of published tables
-
-
-@dataclass(frozen=True)
-class Auditing:
-    """What was typed."""
-
-    target: Path
-    out: Path | None = None
-    internal: Path | None = None
-    confidential: Path | None = None
-    tabulated: Path | None = None
-    place: str | None = None
-    seconds: float | None = None
-    linking: Linking = field(default_factory=Linking)
-    beside: tuple[Path, ...] = ()
-    booking: Booking = field(default_factory=Booking)
 
 
 def records_of(typed: Sequence[str]) -> tuple[Path | None, Path | None]:
@@ -57,20 +41,30 @@ def records_of(typed: Sequence[str]) -> tuple[Path | None, Path | None]:
     return next(iter(true), None), next(iter(tabulated), None)
 
 
-def carry_out(typed: Auditing, voice: Voice) -> None:
+def carry_out(typed: AuditFlags, voice: Voice) -> None:
     """Audit, write where asked, then speak; exit 0 whatever was found."""
+    confidential, tabulated = records_of(typed.confidential or ())
     _check_folders(typed)
     with voice.progress(f"auditing {typed.target.name}") as progress:
-        from dualmandate.audit.finding import SECONDS
-        from dualmandate.audit.run import Asked, audited
+        from dualmandate.audit.options import AuditOptions
+        from dualmandate.audit.run import audit_target
 
-        seconds = SECONDS if typed.seconds is None else typed.seconds
-        asked = Asked(typed.confidential, typed.tabulated, typed.place, seconds, progress=progress, beside=typed.beside)
-        linking = typed.linking
-        asked = replace(asked, outside=linking.outside, secret=tuple(linking.secret or ()), person=linking.person)
-        found = audited(typed.target, replace(asked, counted=progress.count, link=linking.link))
-        if typed.booking.publish_rates is not None:
-            found = _with_rates(found, typed, asked)
+        options = AuditOptions.of(
+            confidential=confidential,
+            tabulated=tabulated,
+            place=typed.place,
+            seconds=typed.seconds,
+            beside=typed.beside,
+            outside=typed.outside,
+            secret=typed.secret,
+            person=typed.person,
+            link=typed.link,
+            progress=progress,
+            counted=progress.count,
+        )
+        found = audit_target(typed.target, options)
+        if typed.publish_rates is not None:
+            found = _with_rates(found, typed, options)
         elif typed.out is not None:
             write(found, typed.out, "public")
         if typed.internal is not None:
@@ -84,33 +78,33 @@ def carry_out(typed: Auditing, voice: Voice) -> None:
     voice.document(found.document())
 
 
-def _with_rates(found: Audit, typed: Auditing, asked: Asked) -> Audit:
+def _with_rates(found: Audit, typed: AuditFlags, options: AuditOptions) -> Audit:
     """Book and publish what the attack gets right; the audit with that number, as it was written to --out."""
     from dualmandate.apps.account_terms import spender_of
     from dualmandate.apps.ledgers import find_ledger, person
-    from dualmandate.audit.claims.booked_rates import Spender
-    from dualmandate.audit.rates_publication import publish_rate
+    from dualmandate.audit.published_rates import RatePublisher, publish_rate
     from dualmandate.planning.released import load_release
 
-    booking, out = typed.booking, typed.out
+    out = typed.out
     assert out is not None
     made: list[Audit] = []
-    who = spender_of(booking.by or ())
-    spender = Spender(person(who.by), booking.approved_by, who.group, who.purpose)
+    who = spender_of(typed.by or ())
+    publisher = RatePublisher(person(who.by), typed.approved_by, who.group, who.purpose)
 
     def put(finding: Finding) -> None:
         made.append(replace(found, findings=(*found.findings, finding)))
         write(made[0], out, "public")
 
-    ledger = find_ledger(typed.target, booking.ledger).open()
-    publish_rate(load_release(typed.target), asked, ledger, loss=_rate_loss(booking), spender=spender, write=put)
+    ledger = find_ledger(typed.target, typed.ledger).open()
+    release, loss = load_release(typed.target), _rate_loss(typed)
+    publish_rate(release, options, ledger, loss=loss, publisher=publisher, write=put)
     return made[0]
 
 
-def _rate_loss(booking: Booking) -> PrivacyLoss:
+def _rate_loss(typed: AuditFlags) -> PrivacyLoss:
     from dualmandate.apps.account_terms import loss_of
 
-    return loss_of(booking.publish_rates or "", "a loss for a rate")
+    return loss_of(typed.publish_rates or "", "a loss for a rate")
 
 
 def write(found: Audit, folder: Path, label: Label) -> None:
@@ -123,9 +117,9 @@ def write(found: Audit, folder: Path, label: Label) -> None:
         (draft / AUDIT_PAGE).write_text(audit_page(found, label), encoding="utf-8")
 
 
-def _check_folders(typed: Auditing) -> None:
+def _check_folders(typed: AuditFlags) -> None:
     """Refuse, before any work is done, folders where findings must not stand."""
-    if (typed.confidential or typed.tabulated) and typed.internal is None:
+    if typed.confidential and typed.internal is None:
         raise InvalidRequest(
             "records are named, and no folder for what they show",
             why="what is judged by them is internal, and is neither printed nor written beside public findings",
@@ -138,7 +132,7 @@ def _check_folders(typed: Auditing) -> None:
             instead="name two folders apart from each other",
             where=Place(file=str(typed.internal)),
         )
-    if typed.booking.publish_rates is not None:
+    if typed.publish_rates is not None:
         _check_rates(typed)
     for folder in (typed.out, typed.internal):
         if folder is not None:
@@ -146,13 +140,13 @@ def _check_folders(typed: Auditing) -> None:
             check_writable(folder)
 
 
-def _check_rates(typed: Auditing) -> None:
+def _check_rates(typed: AuditFlags) -> None:
     """Refuse, before any work is done, a rate that could not be published."""
-    from dualmandate.audit.rates_publication import check_publishable
+    from dualmandate.audit.published_rates import check_publishable
 
     check_publishable(typed.target)
-    _rate_loss(typed.booking)
-    if typed.confidential is None or typed.out is None:
+    _rate_loss(typed)
+    if records_of(typed.confidential or ())[0] is None or typed.out is None:
         raise InvalidRequest(
             "a rate is to be published, and " + ("no records to count" if typed.out else "no folder to publish it in"),
             why="it is counted against the true records, and stands among the public findings",

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from dualmandate.apps import ledger_cli
-from dualmandate.apps.audit_options import Booking, Linking, Solving, Writing
+from dualmandate.apps.audit_options import AuditFlags
 from dualmandate.apps.option_groups import with_groups
 from dualmandate.apps.options import By, CountedLedger, Json, LedgerPlace, Publisher, folder
 from dualmandate.apps.voice import Voice
@@ -219,39 +218,15 @@ def publish(
 
 @app.command()
 @with_groups
-def audit(
-    target: Annotated[
-        Path,
-        typer.Argument(
-            metavar="TARGET", help="A program file, the folder of a release, or a folder with tables and a tables.toml."
-        ),
-    ],
-    *,
-    writing: Writing,
-    confidential: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--confidential",
-            metavar="FILE",
-            help="The true records, to judge attacks by; needs --internal. Repeated as tabulated:FILE, the records "
-            "that were tabulated (after swapping, say). Of amounts, a folder with the true tables.",
-        ),
-    ] = None,
-    solving: Solving,
-    linking: Linking,
-    booking: Booking,
-    json: Json = False,
-) -> None:
+def audit(typed: AuditFlags, *, json: Json = False) -> None:
     """What an attacker learns.
 
     Attacks a program's tables (on a synthetic population), a release, or tables that anybody published. Every rate
     stands beside what a guess achieves. An attack gives a lower bound on risk.
     """
-    from dualmandate.apps.auditing import Auditing, carry_out, records_of
+    from dualmandate.apps.auditing import carry_out
 
-    records = records_of(confidential or ())
-    asked = Auditing(target, writing.out, writing.internal, *records, solving.place, solving.seconds, linking)
-    carry_out(replace(asked, beside=tuple(solving.beside or ()), booking=booking), Voice(json))
+    carry_out(typed, Voice(json))
 
 
 app.add_typer(ledger_cli.app)

@@ -12,13 +12,14 @@ from dualmandate.apps.publishing import RELEASES, Published, Publishing, carry_o
 from dualmandate.apps.settings import LEDGER_FILE, PROJECT_FILE, STATE_FOLDER
 from dualmandate.apps.starting import IGNORE_FILE, PROJECT, ignoring, write_files
 from dualmandate.apps.voice import Progress, Voice
+from dualmandate.audit.solvers import check_solvers
 from dualmandate.ledger import Account, Approval, EventKind, Ledger, State
 from dualmandate.population import PrivacyLoss
 from dualmandate.report.plan_document import plan_document
 from dualmandate.report.plan_words import plan_words
 
 if TYPE_CHECKING:
-    from dualmandate.audit.auditing import Audit
+    from dualmandate.audit.run import Audit
     from dualmandate.planning.plan import Plan
     from dualmandate.publication.order import Order
 
@@ -32,6 +33,7 @@ PUBLISHER, APPROVER = "demo", "demo, in place of a review board"
 
 def demonstrate(directory: Path, voice: Voice) -> None:
     """Write the program folder, plan, approve, publish and attack it, and say in plain words what happened."""
+    check_solvers()
     check_writable(directory)
     report = directory / REPORT
     with voice.progress("writing the program folder") as progress:

@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 from dualmandate.errors import InvalidTables
 from dualmandate.workload import Workload
 
+Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
-LARGEST_COUNT = 2**31  # a published count above this is no count of people
+LARGEST_COUNT = 2**31  # A published count above this is no count of people.
 
 
 @dataclass(frozen=True, eq=False)

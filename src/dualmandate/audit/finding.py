@@ -5,11 +5,9 @@ An attack gives a lower bound on risk. Another attack may find more, and no find
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, TypeVar
 
-from dualmandate.audit.rates import Rate
 from dualmandate.errors import InvalidRequest
 
 Label = Literal["public", "internal"]
@@ -24,8 +22,8 @@ REFERENCES: dict[Reference, str] = {
     "draws": "draws of the mechanism",
 }
 INTERNAL: frozenset[Reference] = frozenset({"tabulated", "confidential"})
+MOST_DETAILS = 200  # At most this many cells or records are named inside.
 LOWER_BOUND = "An attack gives a lower bound on risk: another one may find more."
-SECONDS = 10.0  # that a solver may think about one question
 T_contra = TypeVar("T_contra", contravariant=True)
 
 
@@ -170,34 +168,44 @@ class Attack(Protocol[T_contra]):
         ...
 
 
-@dataclass(frozen=True)
-class Effort:
-    """How long a solver may think about one question, on how many threads, and whom to tell how far it is."""
-
-    seconds: float = SECONDS
-    workers: int = 1
-    progress: Callable[[str], None] | None = field(default=None, compare=False)
-    counted: Callable[[str, int, int], None] | None = field(default=None, compare=False)  # what, done, of how many
-
-    def __post_init__(self) -> None:
-        if not 0 < self.seconds < 10**6 or self.workers < 1:
-            raise InvalidRequest(
-                f"a limit of {self.seconds:g} seconds on {self.workers} threads",
-                why="a search needs some time and at least one thread",
-                instead="state more than 0 seconds",
-            )
-
-    def say(self, words: str) -> None:
-        """Tell what is being done."""
-        if self.progress is not None:
-            self.progress(words)
-
-    def count(self, words: str, done: int, of: int) -> None:
-        """Tell how much of it is done."""
-        if self.counted is not None:
-            self.counted(words, done, of)
-
-
 def nothing_to_compare(trials: int, *, who: str = "whoever has no tables") -> Baseline:
     """The baseline of a proof: without the published numbers nothing of it follows."""
     return Baseline(who, Rate(0, trials))
+
+
+@dataclass(frozen=True)
+class Rate:
+    """Successes among trials."""
+
+    successes: int
+    trials: int
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.successes <= self.trials or self.trials < 1:
+            raise InvalidRequest(
+                f"{self.successes} successes among {self.trials} trials",
+                why="a rate needs at least one trial, and not more successes than trials",
+                instead="count what was tried",
+            )
+
+    @property
+    def value(self) -> float:
+        """The observed share."""
+        return self.successes / self.trials
+
+    def interval(self, level: float = 0.95) -> tuple[float, float]:
+        """Clopper and Pearson's interval: covers the true rate with at least this probability, also at 0 and at 1."""
+        from scipy.stats import beta
+
+        tail = (1 - level) / 2
+        low = 0.0 if self.successes == 0 else float(beta.ppf(tail, self.successes, self.trials - self.successes + 1))
+        high = (
+            1.0
+            if self.successes == self.trials
+            else float(beta.ppf(1 - tail, self.successes + 1, self.trials - self.successes))
+        )
+        return low, high
+
+    def __str__(self) -> str:
+        low, high = self.interval()
+        return f"{self.value:.1%} ({self.successes:,} of {self.trials:,}; 95 % interval {low:.1%} to {high:.1%})"

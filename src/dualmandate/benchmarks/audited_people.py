@@ -16,14 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualmandate.audit.claims.bound_trial import bound_trial
-from dualmandate.audit.drawing import generator
+from dualmandate.audit.disclosure_control.comparison import Compared, Judged, compare
+from dualmandate.audit.disclosure_control.methods import swap
+from dualmandate.audit.disclosure_control.publication_methods import Subject
+from dualmandate.audit.effort import generator
 from dualmandate.audit.equations import Equations
-from dualmandate.audit.linkage.linking import Group
-from dualmandate.audit.linkage.people import reidentify_counts
-from dualmandate.audit.methods.comparison import Compared, Judged, compare
-from dualmandate.audit.methods.old_methods import swap
-from dualmandate.audit.methods.ways_to_publish import Subject
-from dualmandate.audit.rates import Rate
+from dualmandate.audit.finding import Rate
+from dualmandate.audit.linkage.linking import LinkageCounts, reidentify_counts
 from dualmandate.audit.reconstruction.decoding import decode
 from dualmandate.audit.reconstruction.exact import reconstruct
 from dualmandate.audit.reconstruction.noisy import least_absolute, most_likely, whole_records
@@ -138,12 +137,12 @@ def decoding(progress: Callable[[str], None], persons: Sequence[int]) -> list[Ro
 
 
 def membership(progress: Callable[[str], None], draws: int) -> list[Row]:
-    """Whether tests ever recognize a member more often than ε and δ allow, and whether too little noise is caught."""
+    """Whether a true-positive rate is ever above what ε and δ allow, and whether too little noise is caught."""
     case = f"membership, {draws:,} draws with and without the member for each mechanism"
     progress(case)
     trial = bound_trial(draws=draws)
     halved = bound_trial(draws=draws, noise_share=0.5)
-    of = f"of {len(trial.comparisons)} comparisons with e^ε·false + δ"
+    of = f"of {len(trial.comparisons)} comparisons with e^ε·FPR + δ"
     return [
         Row(case, float(len(trial.exceedances)), f"exceedances {of}", target=0.0),
         Row(case, trial.closest, "times the bound, at most, that a test certainly reached", target=1.0),
@@ -203,7 +202,7 @@ def _swapped(truth: Integers) -> Integers:
     return found
 
 
-def _linked(case: str, groups: dict[str, Group]) -> list[Row]:
+def _linked(case: str, groups: dict[str, LinkageCounts]) -> list[Row]:
     found = []
     for who, group in groups.items():
         precision, guesses = group.precision, group.guesses_on_links
@@ -215,7 +214,7 @@ def _linked(case: str, groups: dict[str, Group]) -> list[Row]:
 
 
 def methods(progress: Callable[[str], None], blocks: int) -> list[Row]:
-    """The picture of risk beside accuracy as numbers: error and records right of old methods and of DP."""
+    """The picture of risk beside accuracy as numbers: error and records right of disclosure control and of DP."""
     people = People.of(blocks)
     case = f"{blocks} generated blocks"
     progress(f"{case}, methods side by side")

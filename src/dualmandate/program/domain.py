@@ -18,9 +18,9 @@ from dualmandate.population import (
     StructuralZero,
 )
 from dualmandate.population.invariants import steps
-from dualmandate.program.codes import CodeList, read_codes
 from dualmandate.program.file import Document
 from dualmandate.program.schema import AttributeTable, HierarchyTable, ProgramKeys, SourceTable
+from dualmandate.program.text_columns import TextColumns, read_text_columns
 
 MOST_LEVELS = 2 * 10**7  # of one attribute
 
@@ -49,16 +49,16 @@ class Described(Protocol):
         ...
 
 
-def code_lists(population: Described, document: Document) -> dict[str, CodeList]:
+def code_lists(population: Described, document: Document) -> dict[str, TextColumns]:
     """The code list of each attribute that has one, read beside the program file; each file is read once."""
-    lists: dict[str, CodeList] = {}
+    lists: dict[str, TextColumns] = {}
     for name, table in population.attributes.items():
         if table.codes is not None:
             file = document.path.parent / table.codes
             known = next((read for read in lists.values() if read.file == file), None)
             with document.at("population", "attributes", name, "codes"):
                 _check_not_data(file, population, document)
-                lists[name] = known or read_codes(file)
+                lists[name] = known or read_text_columns(file, "code list")
     return lists
 
 
@@ -73,7 +73,7 @@ def _check_not_data(file: Path, population: Described, document: Document) -> No
         )
 
 
-def domain_of(population: Described, lists: Mapping[str, CodeList], document: Document) -> Domain:
+def domain_of(population: Described, lists: Mapping[str, TextColumns], document: Document) -> Domain:
     """The attributes in the order of the file, their hierarchies and their structural zeros (χ)."""
     attributes = {}
     for name, table in population.attributes.items():
@@ -131,7 +131,7 @@ def protection_of(file: ProgramKeys, domain: Domain, document: Document) -> Prot
     return protection
 
 
-def _attribute(name: str, table: AttributeTable, codes: CodeList | None) -> Attribute:
+def _attribute(name: str, table: AttributeTable, codes: TextColumns | None) -> Attribute:
     make = Attribute.ordered_levels if table.ordered else Attribute.categories
     if codes is not None:
         return make(name, codes.codes(table.column), missing=table.missing)
@@ -148,7 +148,9 @@ def _attribute(name: str, table: AttributeTable, codes: CodeList | None) -> Attr
     return Attribute.numbers(name, table.from_, table.to, missing=table.missing)
 
 
-def _by_columns(columns: Sequence[str], attribute: Attribute, lists: CodeList | None, codes: str | None) -> Hierarchy:
+def _by_columns(
+    columns: Sequence[str], attribute: Attribute, lists: TextColumns | None, codes: str | None
+) -> Hierarchy:
     if lists is None:
         raise InvalidDomain(
             f"'{attribute.name}' has no code list to read columns from",

@@ -9,13 +9,13 @@ from pathlib import Path
 from dualmandate.errors import TooLarge
 from dualmandate.population import Domain, Protection
 from dualmandate.population.units import singular
-from dualmandate.program.codes import CodeList
 from dualmandate.program.domain import code_lists, domain_of, protection_of
 from dualmandate.program.file import Document, read_document
 from dualmandate.program.included import with_preferences
 from dualmandate.program.reading import read_keys
 from dualmandate.program.schema import ProgramKeys
 from dualmandate.program.sources import rules_of, source_of
+from dualmandate.program.text_columns import TextColumns
 from dualmandate.publication import Rules, Source
 from dualmandate.workload import Tabulation, Workload
 
@@ -31,7 +31,7 @@ class ProgramFile:
 
     document: Document
     file: ProgramKeys
-    code_lists: Mapping[str, CodeList]
+    code_lists: Mapping[str, TextColumns]
     domain: Domain
     protection: Protection
     workload: Workload

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from dualmandate.audit.auditing import Audit
+from dualmandate.audit.disclosure_control.comparison import Compared
 from dualmandate.audit.finding import LOWER_BOUND, REFERENCES, Finding, Label
-from dualmandate.audit.methods.comparison import Compared
+from dualmandate.audit.run import Audit
 from dualmandate.population.wording import number
 from dualmandate.report.figures import NARROW, Column, Twin, headline, inline_svg, risk, risk_twin
 from dualmandate.report.figures.twin import Cell

@@ -5,8 +5,6 @@ A refusal names the column as the survey file does, and the line of the answers 
 
 from __future__ import annotations
 
-import csv
-import io
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -15,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualmandate.errors import InvalidFile, InvalidSurvey, InvalidValue
-from dualmandate.program.file import Document, read_bytes
+from dualmandate.program.file import Document
 from dualmandate.program.lines import KeyPath
+from dualmandate.program.text_columns import read_text_columns
 
-LARGEST_ANSWERS = 2**27  # bytes
 LARGEST_NUMBER = 1e12  # no price, error, loss or level is larger; squares of such numbers are finite
 _TRUTH = {"1": 1.0, "0": 0.0, "yes": 1.0, "no": 0.0, "true": 1.0, "false": 0.0, "1.0": 1.0, "0.0": 0.0}
 
@@ -108,35 +106,14 @@ def read_answers(document: Document, name: str) -> Answers:
         files = sorted(path.glob("*.csv")) if path.is_dir() else [path]
         if not files:
             raise _unusable(path, "the folder holds no .csv file", "put the answers there, or name their file")
-        read = [_rows(file) for file in files]
-        header = read[0][0]
-        other = next((file for file, (names, _) in zip(files, read, strict=True) if names != header), None)
+        read = [read_text_columns(file, "file of answers") for file in files]
+        header = list(read[0].columns)
+        other = next((each.file for each in read if list(each.columns) != header), None)
         if other is not None:
             raise _unusable(other, f"its header is not that of '{files[0].name}'", "give all files the same columns")
-    rows = [(Line(file.name, line), row) for file, (_, rows) in zip(files, read, strict=True) for line, row in rows]
-    columns = dict(zip(header, zip(*(row for _, row in rows), strict=True), strict=True))
-    return Answers(columns, tuple(line for line, _ in rows), document)
-
-
-def _rows(file: Path) -> tuple[list[str], list[tuple[int, list[str]]]]:
-    """The header of a file and its rows, each with its line."""
-    content = read_bytes(file, largest=LARGEST_ANSWERS, what="file of answers")
-    try:
-        rows = csv.reader(io.StringIO(content.decode("utf-8-sig"), newline=""), strict=True)
-        header = next(rows, [])
-        records = [(rows.line_num, row) for row in rows if row]
-    except UnicodeDecodeError:
-        raise _unusable(file, "it is not UTF-8 text", "save it as UTF-8") from None
-    except csv.Error:
-        raise _unusable(file, "it is not comma-separated text", "save it as CSV") from None
-    if not header or not records:
-        raise _unusable(file, "it holds no answers", "write a header and one row an answer")
-    if len(set(header)) != len(header) or not all(header):
-        raise _unusable(file, "its columns have no names of their own", "name each column once, in the first line")
-    odd = next((line for line, row in records if len(row) != len(header)), None)
-    if odd is not None:
-        raise _unusable(file, f"line {odd} has not as many values as the header", "give each row every column")
-    return header, records
+    columns = {name: tuple(value for each in read for value in each.columns[name]) for name in header}
+    lines = tuple(Line(each.file.name, line) for each in read for line in each.lines)
+    return Answers(columns, lines, document)
 
 
 def _number(text: str) -> float | None:
@@ -148,4 +125,4 @@ def _number(text: str) -> float | None:
 
 
 def _unusable(file: Path, why: str, instead: str) -> InvalidFile:
-    return InvalidFile(f"the answers '{file.name}' cannot be used", why=why, instead=instead)
+    return InvalidFile(f"the file of answers '{file.name}' cannot be used", why=why, instead=instead)

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from dualmandate.audit.claims.mechanism_audit import audit_mechanism, meaning
-from dualmandate.audit.finding import Finding, Range
-from dualmandate.audit.rates import Rate
+from dualmandate.audit.finding import Finding, Range, Rate
 from dualmandate.errors import InvalidRequest
 from dualmandate.mechanism import GAUSSIAN, GEOMETRIC
 from dualmandate.population import PrivacyLoss

@@ -10,11 +10,20 @@ import pytest
 from scipy.stats import norm
 
 from dualmandate.audit.claims.bound_trial import EPSILONS, bound_trial
-from dualmandate.audit.claims.membership import PowerPoint, homer, likelihood_ratio, power_curve, sought_member
-from dualmandate.audit.claims.membership_attack import Frequencies, RecognizeMembers, allele_counts, means, tables
+from dualmandate.audit.claims.checks import OperatingPoint
+from dualmandate.audit.claims.membership import (
+    Frequencies,
+    RecognizeMembers,
+    allele_counts,
+    homer,
+    likelihood_ratio,
+    means,
+    neighbor_sums,
+    power_curve,
+    tables,
+)
 from dualmandate.audit.claims.own_noise import audit_noise, log_weights
-from dualmandate.audit.finding import Finding, Range
-from dualmandate.audit.rates import Rate
+from dualmandate.audit.finding import Finding, Range, Rate
 from dualmandate.errors import InvalidRequest
 from dualmandate.mechanism import DiscreteGaussian, Geometric
 from dualmandate.population import PrivacyLoss
@@ -36,22 +45,22 @@ def test_thresholds_are_not_judged_by_what_set_them() -> None:
     generator = np.random.default_rng(4)
     without, present = generator.normal(size=40_000), generator.normal(1.0, size=20_000)
     for point, rate in zip(power_curve(without, present, rates=(0.05,)), (0.05,), strict=True):
-        low, high = point.false_positives.interval(0.999)
+        low, high = point.false_positive_rate.interval(0.999)
         assert low <= rate <= high
-        assert point.true_positives.value == pytest.approx(norm.sf(norm.isf(0.05) - 1), abs=0.015)
+        assert point.true_positive_rate.value == pytest.approx(norm.sf(norm.isf(0.05) - 1), abs=0.015)
     with pytest.raises(InvalidRequest):
         power_curve(without[:2], present)
 
 
 def test_both_directions_bound_the_loss() -> None:
-    clearing = PowerPoint(Rate(9_000, 10_000), Rate(10_000, 10_000))  # never clears a member
+    clearing = OperatingPoint(Rate(9_000, 10_000), Rate(10_000, 10_000))  # never clears a member
     assert clearing.epsilon_at_least() > 4
     assert clearing.exceeds(2.0)
     assert not clearing.exceeds(2.0, 0.1)
-    even = PowerPoint(Rate(500, 1000), Rate(500, 1000))
+    even = OperatingPoint(Rate(500, 1000), Rate(500, 1000))
     assert even.epsilon_at_least() == 0.0
     assert not even.exceeds(0.0)
-    assert PowerPoint(Rate(10, 1000), Rate(500, 1000)).allowed(1.0, 0.1) == pytest.approx(0.01 * np.e + 0.1)
+    assert OperatingPoint(Rate(10, 1000), Rate(500, 1000)).allowed(1.0, 0.1) == pytest.approx(0.01 * np.e + 0.1)
     assert even.allowed(5.0) == 1.0
 
 
@@ -142,7 +151,7 @@ def test_a_member_who_is_none() -> None:
     some: Any = np.array([[0, 3], [1, 1]])
     for members, largest in ((some, None), (some[:1], np.array([3, 3])), (-some, np.array([3, 3]))):
         with pytest.raises(InvalidRequest):
-            sought_member(members, None, population=np.full(2, 0.5), largest=largest)
+            neighbor_sums(members, None, population=np.full(2, 0.5), largest=largest)
     with pytest.raises(InvalidRequest, match="weights or sums"):
         tables(
             marginals((3, 4), [1]).__class__(prefix(3).domain, tuple(_doubled(prefix(3)))),

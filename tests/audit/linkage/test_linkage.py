@@ -7,6 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pyarrow
@@ -14,15 +15,25 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dualmandate.audit.effort import Effort
 from dualmandate.audit.equations import Equations
-from dualmandate.audit.finding import Effort
+from dualmandate.audit.finding import Rate
 from dualmandate.audit.linkage import attack as linkage_attack
-from dualmandate.audit.linkage.linking import Group, Keys, Reidentification, judge, put_names, reidentify
-from dualmandate.audit.linkage.people import PERSON, PLACE, listed, reidentify_counts, stages_of
+from dualmandate.audit.linkage.linking import (
+    PERSON,
+    PLACE,
+    Keys,
+    LinkageCounts,
+    Reidentification,
+    judge,
+    listed,
+    put_names,
+    reidentify_counts,
+    stages_of,
+)
 from dualmandate.audit.linkage.probabilistic import best_pairs, compared_by, probabilistic
-from dualmandate.audit.rates import Rate
 from dualmandate.audit.reconstruction.exact import Reconstruction, reconstruct
-from dualmandate.audit.targets.targets import ExactTables, boxed
+from dualmandate.audit.tables import ExactTables, boxed
 from dualmandate.benchmarks import generated_blocks
 from dualmandate.errors import InvalidRequest, InvalidTables, NoEstimate
 from dualmandate.population import Attribute, Domain, Grouping, Hierarchy
@@ -40,6 +51,10 @@ PEOPLE = [
     ("fay", 2, "f", 21, 2, "b"),
 ]
 Rows = Sequence[tuple[object, ...]]
+
+
+def reidentify(records: Any, names: Any, truth: Any, keys: Keys) -> Reidentification:
+    return judge(put_names(records, names, keys), truth, keys)
 
 
 def table(rows: Rows, columns: Sequence[str] = COLUMNS) -> pyarrow.Table:
@@ -63,9 +78,8 @@ def test_links_and_baselines_by_hand() -> None:
     assert group.modal == group.modal_on_links == 4  # everybody in block 1 is called w, everybody in block 2 b
     assert group.proportional == round(3 * 3 / 4 + 1 / 4 + 1)
     assert rate(group.precision) == rate(group.confirmed_rate) == rate(group.putative_rate) == Rate(5, 5)
-    assert found.nonmodal_uniques == Group(1, 1, 1, 0, 0, 0, 0)  # Dia: expected 1/4
+    assert found.nonmodal_uniques == LinkageCounts(1, 1, 1, 0, 0, 0, 0)  # Dia: expected 1/4
     assert found.proved_uniques.names == 0
-    assert "block and sex × age, then sex × bin" in found.attacker_knows
 
 
 def test_guessers_are_counted_on_links_too() -> None:
@@ -79,9 +93,9 @@ def test_guessers_are_counted_on_links_too() -> None:
 
 
 def test_nothing_to_count_is_no_rate() -> None:
-    nobody = Group(0, 0, 0, 0, 0, 0, 0)
+    nobody = LinkageCounts(0, 0, 0, 0, 0, 0, 0)
     assert {nobody.putative_rate, nobody.confirmed_rate, nobody.precision, nobody.guesses} == {None}
-    unlinked = Group(3, 0, 0, 1, 1, 0, 0)
+    unlinked = LinkageCounts(3, 0, 0, 1, 1, 0, 0)
     assert {unlinked.precision, unlinked.guesses_on_links} == {None}
     assert unlinked.confirmed_rate == Rate(0, 3)
 
@@ -115,7 +129,7 @@ def test_equally_frequent_values_are_both_modal() -> None:
 def test_whoever_is_not_there_or_elsewhere_is_not_confirmed() -> None:
     outside = table([("ann", 2, "f", 20, 2), ("zoe", 1, "f", 77, 7)], COLUMNS[:5])
     group = reidentify(TRUTH.drop_columns(["person"]), outside, TRUTH, KEYS).everybody
-    assert group == Group(2, 2, 0, 0, 0, 0, 0)
+    assert group == LinkageCounts(2, 2, 0, 0, 0, 0, 0)
 
 
 def test_somebody_who_stands_twice_in_the_truth_is_judged_by_the_first_record() -> None:
@@ -184,7 +198,7 @@ PERSON_ROWS = st.tuples(
 FILES = st.lists(PERSON_ROWS, min_size=1, max_size=30)
 
 
-def counts_of(group: Group) -> list[int]:
+def counts_of(group: LinkageCounts) -> list[int]:
     return [
         group.names,
         group.putative,

@@ -11,17 +11,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dualmandate.audit.auditing import attack_on
+from dualmandate.audit.effort import Effort
 from dualmandate.audit.equations import Equations
-from dualmandate.audit.finding import Effort, Finding
-from dualmandate.audit.rates import Rate
-from dualmandate.audit.reconstruction import conflicts, enumeration
+from dualmandate.audit.finding import Finding, Rate
+from dualmandate.audit.reconstruction import enumeration
 from dualmandate.audit.reconstruction import exact as reconstruction
-from dualmandate.audit.reconstruction.conflicts import Bounded, smallest_conflict
+from dualmandate.audit.reconstruction import solving as conflicts
 from dualmandate.audit.reconstruction.exact import reconstruct
-from dualmandate.audit.reconstruction.persons import Statistic, Variables, reconstruct_persons
-from dualmandate.audit.reconstruction.solving import first_solution, ranges
-from dualmandate.audit.targets.targets import ExactTables, GroupStatistics
+from dualmandate.audit.reconstruction.persons import GroupStatistics, Statistic, Variables, reconstruct_persons
+from dualmandate.audit.reconstruction.solving import BoundedEquations, first_solution, ranges, smallest_conflict
+from dualmandate.audit.run import attack_on
+from dualmandate.audit.tables import ExactTables
 from dualmandate.errors import InvalidTables
 from dualmandate.workload import marginals
 
@@ -90,7 +90,7 @@ def test_persons_that_contradict_are_named_as_far_as_time_lets() -> None:
 def test_a_search_for_the_smallest_conflict_ends() -> None:
     values = HARD.of(PEOPLE[0])
     values[0] += 1
-    bounded = Bounded.counts(HARD, values, None)
+    bounded = BoundedEquations.counts(HARD, values, None)
     hasty = smallest_conflict(bounded, seconds=1e-9)
     assert hasty.kind == "unfinished"
     assert len(hasty.rows) == HARD.rows
@@ -105,7 +105,7 @@ def test_a_search_for_the_smallest_conflict_ends() -> None:
 
 def test_what_no_solver_tells_leaves_a_conflict_unfinished(monkeypatch: pytest.MonkeyPatch) -> None:
     odd = Equations.of_matrix(np.array([[1, 1, 0], [0, 1, 1], [1, 0, 1]]))  # only a solver sees that these contradict
-    bounded = Bounded.counts(odd, np.array([1, 1, 1]), None)
+    bounded = BoundedEquations.counts(odd, np.array([1, 1, 1]), None)
     assert smallest_conflict(bounded).kind == "smallest"
     monkeypatch.setattr(conflicts, "first_solution", lambda *_, **__: ("unknown", None))
     assert smallest_conflict(bounded).kind == "unfinished"

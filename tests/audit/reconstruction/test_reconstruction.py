@@ -14,10 +14,15 @@ from numpy.typing import NDArray
 from dualmandate.audit.equations import Equations
 from dualmandate.audit.reconstruction import enumeration
 from dualmandate.audit.reconstruction import exact as reconstruction
-from dualmandate.audit.reconstruction.conflicts import Bounded, smallest_conflict
 from dualmandate.audit.reconstruction.exact import Reconstruction, reconstruct
 from dualmandate.audit.reconstruction.propagation import propagate
-from dualmandate.audit.reconstruction.solving import farthest_apart, first_solution, ranges
+from dualmandate.audit.reconstruction.solving import (
+    BoundedEquations,
+    farthest_apart,
+    first_solution,
+    ranges,
+    smallest_conflict,
+)
 from dualmandate.benchmarks.generated_blocks import BlockSizes, blocks, tables
 from dualmandate.errors import InvalidTables
 from dualmandate.workload import identity, kron, marginals, stack, total
@@ -172,7 +177,7 @@ def test_tables_that_contradict_each_other() -> None:
     with pytest.raises(InvalidTables, match="contradict each other") as refusal:
         list(reconstruct(equations, values))
     assert "no smaller set" in refusal.value.why
-    found = smallest_conflict(Bounded.counts(equations, values, None))
+    found = smallest_conflict(BoundedEquations.counts(equations, values, None))
     assert found.kind == "smallest"
     assert found.rows == (0, 1, 2)
 

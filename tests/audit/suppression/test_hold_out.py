@@ -6,20 +6,18 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dualmandate.audit.finding import Effort
-from dualmandate.audit.rates import Rate
+from dualmandate.audit.effort import Effort
+from dualmandate.audit.finding import Rate
 from dualmandate.audit.suppression.cells import tree_relations
-from dualmandate.audit.suppression.hold_out import Drawn, draw_trials
-from dualmandate.audit.suppression.series import Series
-from dualmandate.audit.suppression.series_attack import CarryOver, HiddenSeries, SeriesPart
-from dualmandate.audit.targets.targets import boxed
+from dualmandate.audit.suppression.series import CarryOver, HiddenSeries, HoldOut, Series, SeriesPart, draw_trials
+from dualmandate.audit.tables import boxed
 from dualmandate.benchmarks import qcew
 
 TABLES = qcew.generated(2)
 VARIABLE = qcew.VARIABLES[2]
 
 
-def drawn(series: Series, *, count: int = 60, seed: int = 1) -> Drawn:
+def drawn(series: Series, *, count: int = 60, seed: int = 1) -> HoldOut:
     return draw_trials([series], np.random.default_rng(seed), count=count)
 
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from dualmandate.audit.methods.comparison import Compared, Judged
-from dualmandate.audit.rates import Rate
+from dualmandate.audit.disclosure_control.comparison import Compared, Judged
+from dualmandate.audit.finding import Rate
 from dualmandate.population import PrivacyLoss
 from dualmandate.report.figures import NARROW, WIDE, risk, risk_twin, specification
 from dualmandate.report.figures.boxes import LINE, Box, along, box_of_words, hits

@@ -1,1 +1,1 @@
-"""What a release or a mechanism claims of its privacy, checked; who is recognized in it; rates that are published."""
+"""What a release or a mechanism claims of its privacy, checked; membership in it."""

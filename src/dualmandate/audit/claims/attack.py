@@ -16,25 +16,31 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dualmandate.audit.claims.checks import ClaimCheck, exact_totals, last_bits, least_loss, missing_keys, pmf_ratio
+from dualmandate.audit.claims.checks import (
+    TIE,
+    ClaimCheck,
+    exact_totals,
+    last_bits,
+    least_loss,
+    missing_keys,
+    pmf_ratio,
+)
 from dualmandate.audit.claims.mechanism_audit import CLAIMED, DRAWS, LEVEL, meaning
-from dualmandate.audit.claims.membership import TIE, Floats
 from dualmandate.audit.claims.own_noise import Law, audit_noise, drawn_from, own_law
 from dualmandate.audit.claims.shared_noise import SharedNoise
-from dualmandate.audit.drawing import generator
-from dualmandate.audit.equations import Integers
-from dualmandate.audit.finding import Baseline, Effort, Finding, Range
-from dualmandate.audit.rates import Rate
+from dualmandate.audit.effort import Effort, generator
+from dualmandate.audit.equations import Floats, Integers
+from dualmandate.audit.finding import Baseline, Finding, Range, Rate
 from dualmandate.mechanism import Noise
 from dualmandate.population import Currency, PrivacyLoss
 from dualmandate.workload.statistics_count import StatisticsCount
 
-CELLS, PAIRED_CELLS = 512, 96  # whose records are added, or compared, where there are more cells than that
-REACH = 4.0  # of the mean absolute noise, to which probabilities are compared
+CELLS, PAIRED_CELLS = 512, 96  # Records of so many cells are added, or compared, where there are more.
+REACH = 4.0  # Probabilities are compared as far as this many times the mean absolute noise.
 MOST_REACH = 20_000
 CENSUS_2010 = 25.0  # independent statistics a person
-ORDERS = (1.5, 2.0, 4.0, 16.0)  # of Rényi's divergence
-MOST_DRAWN = 2**24  # numbers of noise that are drawn at once
+ORDERS = (1.5, 2.0, 4.0, 16.0)  # The orders of Rényi's divergence.
+MOST_DRAWN = 2**24  # At most this many numbers of noise are drawn at once.
 
 
 Labels = tuple[tuple[Hashable, ...], ...]

@@ -1,4 +1,4 @@
-"""Whether exact noise keeps the bound that is promised of it: power ≤ e^ε·false + δ, over draws of the mechanism.
+"""Whether exact noise keeps the bound that is promised of it: TPR ≤ e^ε·FPR + δ, over draws of the mechanism.
 
 Every comparison is judged by intervals that hold for all of them at once: of as many comparisons as there are here,
 some would else exceed the bound by chance.
@@ -12,23 +12,24 @@ from fractions import Fraction
 
 import numpy as np
 
-from dualmandate.audit.claims.membership import PowerPoint, frequency_attack, sought_member
+from dualmandate.audit.claims.checks import OperatingPoint
+from dualmandate.audit.claims.membership import frequency_attack, neighbor_sums
 from dualmandate.audit.claims.own_noise import Law, audit_noise, log_weights
 from dualmandate.errors import InvalidRequest
 from dualmandate.population.conversion import epsilon_at, rho_at
 
 LAWS: tuple[Law, ...] = ("laplace", "gaussian")
 EPSILONS = (0.1, 0.5, 1.0, 2.0, 5.0)
-DRAWS = 20_000  # with the person, and as many without
-ATTRIBUTES = (1, 20)  # how many sums are published; one record changes all of them
+DRAWS = 20_000  # So many draws are made with the person, and as many without.
+ATTRIBUTES = (1, 20)  # How many sums are published; one record changes all of them.
 MEMBERS = 100
-FAILURE_PROBABILITY = 1e-6  # δ of Gaussian noise
-MORE_PROBABILITIES = (1e-3, 1e-2, 0.05, 0.1)  # at which its ρ says an ε too
+FAILURE_PROBABILITY = 1e-6  # The δ of Gaussian noise.
+MORE_PROBABILITIES = (1e-3, 1e-2, 0.05, 0.1)  # At these δ its ρ says an ε too.
 KEY = b"draws of a bound trial"
 
 
 @dataclass(frozen=True)
-class Comparison:
+class BoundComparison:
     """One test at one threshold, beside what a claim (ε, δ) allows of it."""
 
     law: Law
@@ -36,14 +37,14 @@ class Comparison:
     epsilon: float  # that the mechanism is made for
     claimed: tuple[float, float]  # (ε, δ) that it is compared with
     test: str
-    point: PowerPoint
+    point: OperatingPoint
 
 
 @dataclass(frozen=True)
 class BoundTrial:
     """What came out of all comparisons; `level` is the probability with which all their intervals hold together."""
 
-    comparisons: tuple[Comparison, ...]
+    comparisons: tuple[BoundComparison, ...]
     draws: int  # of the mechanism for each kind of noise, each ε and each number of sums
     level: float
 
@@ -53,7 +54,7 @@ class BoundTrial:
         return 1 - 2 * (1 - self.level) / (4 * len(self.comparisons))
 
     @property
-    def exceedances(self) -> tuple[Comparison, ...]:
+    def exceedances(self) -> tuple[BoundComparison, ...]:
         """The comparisons in which the bound is certainly exceeded."""
         return tuple(each for each in self.comparisons if self.share(each) > 1)
 
@@ -62,7 +63,7 @@ class BoundTrial:
         """The largest share of its bound that any test certainly reached; above 1 a bound is broken."""
         return max(self.share(each) for each in self.comparisons)
 
-    def share(self, comparison: Comparison) -> float:
+    def share(self, comparison: BoundComparison) -> float:
         """The share of the bound that a test certainly reached."""
         return comparison.point.share_of_bound(*comparison.claimed, level=self.single_level)
 
@@ -88,7 +89,7 @@ def bound_trial(
             why="thresholds are set on half of the draws, and both others are shares",
             instead="state more draws, a level below 1 and a share of at most 1",
         )
-    found: list[Comparison] = []
+    found: list[BoundComparison] = []
     for law in laws:
         for epsilon in epsilons:
             for attributes in ATTRIBUTES:
@@ -98,11 +99,11 @@ def bound_trial(
 
 def _compared(
     law: Law, epsilon: float, attributes: int, *, draws: int, share: float, key: bytes
-) -> Iterator[Comparison]:
+) -> Iterator[BoundComparison]:
     people = np.random.default_rng(attributes)
     population = people.uniform(0.2, 0.8, attributes)
     members = (people.random((MEMBERS, attributes)) < population).astype(np.int64)
-    sought = sought_member(members, 1 - members[0], population=population)  # every value changes: the farthest neighbor
+    neighbors = neighbor_sums(members, 1 - members[0], population=population)  # every value changes
     if law == "laplace":
         parameter, claims = Fraction(attributes) / Fraction(epsilon), [(epsilon, 0.0)]
     else:
@@ -117,8 +118,8 @@ def _compared(
         purpose = f"bound trial: {law}, {epsilon}, {attributes} sums, {next(calls)}"
         return audit_noise(key, purpose, law, given, shape).astype(np.float64)
 
-    powers = frequency_attack(sought, noise, draws=draws, log_pmf=log_weights(law, parameter))
+    powers = frequency_attack(neighbors, noise, draws=draws, log_pmf=log_weights(law, parameter))
     for test, points in powers.items():
         for point in points:
             for claimed in claims:
-                yield Comparison(law, attributes, epsilon, claimed, test, point)
+                yield BoundComparison(law, attributes, epsilon, claimed, test, point)

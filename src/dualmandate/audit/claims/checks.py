@@ -13,11 +13,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dualmandate.audit.claims.membership import PowerPoint
-from dualmandate.audit.rates import Rate
+from dualmandate.audit.equations import Floats
+from dualmandate.audit.finding import Rate
 
-Floats = NDArray[np.float64]
-NEGLIGIBLE = 1e-12  # relative, of logarithms computed in floats
+TIE = 1e-9  # Equal ratios are put in an order by this much of a projection.
+_QUANTILES = (
+    0.0005,
+    0.001,
+    0.003,
+    0.01,
+    0.03,
+    *(tenth / 10 for tenth in range(1, 10)),
+    0.97,
+    0.99,
+    0.997,
+    0.999,
+    0.9995,
+)
+NEGLIGIBLE = 1e-12  # Logarithms computed in floats may be off by this share.
 
 
 @dataclass(frozen=True)
@@ -27,6 +40,56 @@ class ClaimCheck:
     check: str
     broken: bool
     words: str
+
+
+@dataclass(frozen=True)
+class OperatingPoint:
+    """One threshold of a test of membership, over draws of noise: its false-positive and its true-positive rate."""
+
+    false_positive_rate: Rate
+    true_positive_rate: Rate
+
+    def exceeds(self, epsilon: float, failure_probability: float = 0.0, *, level: float = 0.999) -> bool:
+        """Whether the bound e^ε·FPR + δ is certainly exceeded, even at the unlikely ends of all intervals.
+
+        The bound holds in both directions: true positives and true negatives. At most 2·(1 − level) of such
+        words about a mechanism that keeps its bound are wrong: two rates, each outside of its interval on one side.
+        """
+        return self.share_of_bound(epsilon, failure_probability, level=level) > 1.0
+
+    def allowed(self, epsilon: float, failure_probability: float = 0.0) -> float:
+        """What the bound allows at the observed false-positive rate: e^ε·FPR + δ, at most 1."""
+        return min(math.exp(min(epsilon, 700.0)) * self.false_positive_rate.value + failure_probability, 1.0)
+
+    def share_of_bound(self, epsilon: float, failure_probability: float = 0.0, *, level: float = 0.999) -> float:
+        """The largest share of the bound that is certainly reached, over both directions; above 1 breaks it."""
+        times = math.exp(min(epsilon, 700.0))
+        shares = [0.0]
+        for more, less in ((self.true_positive_rate, self.false_positive_rate), _complement(self)):
+            bound = min(times * less.interval(level)[1] + failure_probability, 1.0)
+            shares.append(more.interval(level)[0] / bound)
+        return max(shares)
+
+    def epsilon_at_least(self, failure_probability: float = 0.0, *, level: float = 0.95) -> float:
+        """A loss that the mechanism has at least, at this confidence: ln((power − δ)/false), both at their bad ends.
+
+        Both directions of the test count: true positives and true negatives.
+        """
+        half = 1 - (1 - level) / 2  # two intervals, each missing with half of the probability
+        found = 0.0
+        for more, less in ((self.true_positive_rate, self.false_positive_rate), _complement(self)):
+            least, most = more.interval(half)[0], less.interval(half)[1]
+            if least > failure_probability and most > 0:
+                found = max(found, math.log((least - failure_probability) / most))
+        return found
+
+
+def _complement(point: OperatingPoint) -> tuple[Rate, Rate]:
+    falsely, truly = point.false_positive_rate, point.true_positive_rate
+    return (
+        Rate(falsely.trials - falsely.successes, falsely.trials),
+        Rate(truly.trials - truly.successes, truly.trials),
+    )
 
 
 def pmf_ratio(log_pmf: Callable[[int], float], *, shift: int, epsilon: float, reach: int) -> ClaimCheck:
@@ -62,45 +125,22 @@ def least_loss(one: Floats, other: Floats, *, failure_probability: float = 0.0, 
     thresholds = np.unique(np.quantile(np.concatenate([one[:half], other[:half]]), _QUANTILES))
     best = max((_point(one[:half], other[:half], each) for each in thresholds), key=_guessed(failure_probability))
     judged = _point(one[half:], other[half:], best[0])[1]
-    reverse = PowerPoint(judged.true_positives, judged.false_positives)
+    reverse = OperatingPoint(judged.true_positive_rate, judged.false_positive_rate)
     single = 1 - (1 - level) / 2  # either side may be the one that is accused
     return max(each.epsilon_at_least(failure_probability, level=single) for each in (judged, reverse))
 
 
-_QUANTILES = (
-    0.0005,
-    0.001,
-    0.003,
-    0.01,
-    0.03,
-    0.1,
-    0.2,
-    0.3,
-    0.4,
-    0.5,
-    0.6,
-    0.7,
-    0.8,
-    0.9,
-    0.97,
-    0.99,
-    0.997,
-    0.999,
-    0.9995,
-)
-
-
-def _point(one: Floats, other: Floats, threshold: float) -> tuple[float, PowerPoint]:
+def _point(one: Floats, other: Floats, threshold: float) -> tuple[float, OperatingPoint]:
     rates = [Rate(int((side > threshold).sum()), len(side)) for side in (other, one)]
-    return threshold, PowerPoint(*rates)
+    return threshold, OperatingPoint(*rates)
 
 
-def _guessed(failure_probability: float) -> Callable[[tuple[float, PowerPoint]], float]:
+def _guessed(failure_probability: float) -> Callable[[tuple[float, OperatingPoint]], float]:
     """How much loss a threshold promises, on the half that chooses."""
 
-    def promise(found: tuple[float, PowerPoint]) -> float:
+    def promise(found: tuple[float, OperatingPoint]) -> float:
         point = found[1]
-        reverse = PowerPoint(point.true_positives, point.false_positives)
+        reverse = OperatingPoint(point.true_positive_rate, point.false_positive_rate)
         return max(each.epsilon_at_least(failure_probability) for each in (point, reverse))
 
     return promise
@@ -128,23 +168,6 @@ def finest_digit(values: NDArray[Any]) -> Floats:
     lowest = digits & -digits
     places = 53 - exponent - np.log2(np.maximum(lowest, 1))
     return np.asarray(np.where(digits == 0, 0.0, np.maximum(places, 0.0)))
-
-
-def precision_check(one: NDArray[Any], other: NDArray[Any]) -> ClaimCheck:
-    """Whether outputs of floats give away their answer by their last bits, 2⁻⁵³ of their size [Mir12].
-
-    Honest noise reaches the same set of numbers from either answer. Noise computed as a float and added to an answer
-    does not: numbers that only one answer can produce then appear with positive probability.
-    """
-    fine = [last_bits(side) for side in (one, other)]
-    grids = [int(finest_digit(side).max(initial=0.0)) for side in (one, other)]
-    count, whole = sum(int(side.sum()) for side in fine), sum(side.size for side in fine)
-    words = f"{count:,} of {whole:,} outputs use the last bits of a float"
-    if count:
-        words += ": which bits these are tells which answer was given"
-    elif grids[0] != grids[1]:
-        words += f", and they are multiples of 2^-{grids[0]} on one side and of 2^-{grids[1]} on the other"
-    return ClaimCheck("precision", bool(count) or grids[0] != grids[1], words)
 
 
 def missing_keys(published: Sequence[Iterable[Hashable]], declared: Sequence[Iterable[Hashable]]) -> ClaimCheck:

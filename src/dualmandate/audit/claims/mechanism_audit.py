@@ -10,25 +10,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualmandate.audit.claims.checks import finest_digit, last_bits, least_loss
-from dualmandate.audit.drawing import generator
-from dualmandate.audit.finding import Baseline, Finding, Range
-from dualmandate.audit.rates import Rate
+from dualmandate.audit.effort import generator
+from dualmandate.audit.equations import Floats
+from dualmandate.audit.finding import Baseline, Finding, Range, Rate
 from dualmandate.errors import InvalidRequest
 from dualmandate.population import Currency, PrivacyLoss
 from dualmandate.population.conversion import epsilon_at
 
 Data = TypeVar("Data")
 Data_contra = TypeVar("Data_contra", contravariant=True)
-Floats = NDArray[np.float64]
 DRAWS = 20_000
-LEVEL = 1 - 1e-6  # of what is said to be above a claim: an honest mechanism is accused once in a million audits
-FAILURE_PROBABILITY = 1e-6  # at which a ρ is compared as an ε
-EQUAL = 1e-9  # of the spread of outputs, within which two differences are the same
+LEVEL = 1 - 1e-6  # Of what is said to be above a claim: an honest mechanism is accused once in a million audits.
+FAILURE_PROBABILITY = 1e-6  # A ρ is compared as an ε at this δ.
+EQUAL = 1e-9  # Differences within this share of the spread of outputs are the same.
 CLAIMED = "what the claim allows"
 KEY = b"draws of a mechanism that is audited"
 
 
-class Mechanism(Protocol[Data_contra]):
+class BlackBox(Protocol[Data_contra]):
     """What is audited: data in, one number or several out. One that has randomness of its own ignores the generator."""
 
     def __call__(self, data: Data_contra, generator: np.random.Generator, /) -> Any:
@@ -37,7 +36,7 @@ class Mechanism(Protocol[Data_contra]):
 
 
 def audit_mechanism(
-    mechanism: Mechanism[Data],
+    mechanism: BlackBox[Data],
     one: Data,
     other: Data,
     *,

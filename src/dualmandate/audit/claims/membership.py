@@ -1,29 +1,44 @@
 """Whether somebody was in the data: tests on published frequencies, and what differential privacy allows of them.
 
 An attacker who knows a person's values, and the frequencies in the population, asks whether the published frequencies
-lean toward that person. Power is the rate at which members are recognized where a given share of others is falsely
-accused. Under a loss (ε, δ), over the randomness of the mechanism, power ≤ e^ε·false + δ for any test whatsoever.
+lean toward that person. Power is the true-positive rate of a test at a given false-positive rate.
+Under a loss (ε, δ), over the randomness of the mechanism, TPR ≤ e^ε·FPR + δ for any test whatsoever.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dualmandate.audit.rates import Rate
+from dualmandate.audit.claims.attack import Change, ClaimedRelease, WorstChange, largest_loss
+from dualmandate.audit.claims.checks import TIE, OperatingPoint
+from dualmandate.audit.claims.mechanism_audit import meaning
+from dualmandate.audit.claims.own_noise import Law, LogPmf, audit_noise, log_weights
+from dualmandate.audit.effort import Effort, generator
+from dualmandate.audit.equations import Floats, Integers
+from dualmandate.audit.finding import Baseline, Finding, Range, Rate, Reference
 from dualmandate.errors import InvalidRequest
+from dualmandate.population import Currency, PrivacyLoss, Protection
+from dualmandate.workload import Workload
 
-Floats = NDArray[np.float64]
-LogPmf = Callable[[Floats, NDArray[np.intp]], Floats]  # of noise in some columns, up to a constant; (draws, columns)
-FALSE_RATES = (0.001, 0.01, 0.05, 0.1, 0.25)
+FALSE_POSITIVE_RATES = (0.001, 0.01, 0.05, 0.1, 0.25)
 TESTS = ("homer", "likelihood ratio", "informed")
-TIE = 1e-9  # of a projection, by which equal ratios are put in an order
-COIN = 1e-11  # of equal scores, by which a test that may toss coins tells them apart
-SMALLEST_FREQUENCY = 1e-9  # of a level, so that its logarithm is finite
+COIN = 1e-11  # A test that may toss coins tells equal scores apart by this much.
+SMALLEST_FREQUENCY = 1e-9  # The least frequency of a level, so that its logarithm is finite.
+DRAWS = 4_000
+KNOWN = {
+    "homer": "the frequencies of the population",
+    "likelihood ratio": "the frequencies of the population",
+    "informed": "everybody else's values",
+}
+NoiseSource = Callable[[bytes, str, tuple[int, int]], Floats]  # noise, from the audit's key, for a purpose
+CELLS = 16  # Records of so many cells are tried, to find one that is easy to recognize.
+MOST_ROWS = 2_048  # Tests on frequencies look at no more rows than this.
+RATES = (0.01, 0.1)
 
 
 def homer(published: Floats, person: Floats, population: Floats) -> Floats:
@@ -42,59 +57,9 @@ def likelihood_ratio(published: Floats, person: Floats, population: Floats) -> F
     return np.asarray((person * with_one + (1 - person) * with_none).sum(axis=-1))
 
 
-@dataclass(frozen=True)
-class PowerPoint:
-    """One threshold of a test: how many others are accused and how many members recognized, over draws of noise."""
-
-    false_positives: Rate
-    true_positives: Rate
-
-    def exceeds(self, epsilon: float, failure_probability: float = 0.0, *, level: float = 0.999) -> bool:
-        """Whether the bound e^ε·false + δ is certainly exceeded, even at the unlikely ends of all intervals.
-
-        The bound holds in both directions: recognizing members, and clearing others. At most 2·(1 − level) of such
-        words about a mechanism that keeps its bound are wrong: two rates, each outside of its interval on one side.
-        """
-        return self.share_of_bound(epsilon, failure_probability, level=level) > 1.0
-
-    def allowed(self, epsilon: float, failure_probability: float = 0.0) -> float:
-        """What the bound allows at the observed rate of false accusations: e^ε·false + δ, at most 1."""
-        return min(math.exp(min(epsilon, 700.0)) * self.false_positives.value + failure_probability, 1.0)
-
-    def share_of_bound(self, epsilon: float, failure_probability: float = 0.0, *, level: float = 0.999) -> float:
-        """The largest share of the bound that is certainly reached, over both directions; above 1 breaks it."""
-        times = math.exp(min(epsilon, 700.0))
-        shares = [0.0]
-        for more, less in ((self.true_positives, self.false_positives), _complement(self)):
-            bound = min(times * less.interval(level)[1] + failure_probability, 1.0)
-            shares.append(more.interval(level)[0] / bound)
-        return max(shares)
-
-    def epsilon_at_least(self, failure_probability: float = 0.0, *, level: float = 0.95) -> float:
-        """A loss that the mechanism has at least, at this confidence: ln((power − δ)/false), both at their bad ends.
-
-        Both directions of the test count: recognizing members, and clearing others.
-        """
-        half = 1 - (1 - level) / 2  # two intervals, each missing with half of the probability
-        found = 0.0
-        for more, less in ((self.true_positives, self.false_positives), _complement(self)):
-            least, most = more.interval(half)[0], less.interval(half)[1]
-            if least > failure_probability and most > 0:
-                found = max(found, math.log((least - failure_probability) / most))
-        return found
-
-
-def _complement(point: PowerPoint) -> tuple[Rate, Rate]:
-    falsely, truly = point.false_positives, point.true_positives
-    return (
-        Rate(falsely.trials - falsely.successes, falsely.trials),
-        Rate(truly.trials - truly.successes, truly.trials),
-    )
-
-
 def power_curve(
-    without: Floats, with_person: Floats, *, rates: Sequence[float] = FALSE_RATES
-) -> tuple[PowerPoint, ...]:
+    without: Floats, with_person: Floats, *, rates: Sequence[float] = FALSE_POSITIVE_RATES
+) -> tuple[OperatingPoint, ...]:
     """Power at stated false rates, from scores of a test over draws of the mechanism without and with the person.
 
     Thresholds come from the first half of the draws without the person; both rates are counted on what is left, so that
@@ -110,7 +75,7 @@ def power_curve(
     thresholds = np.quantile(without[:half], [1 - rate for rate in rates], method="higher")
     judged = without[half:]
     return tuple(
-        PowerPoint(
+        OperatingPoint(
             Rate(int((judged > threshold).sum()), len(judged)),
             Rate(int((with_person > threshold).sum()), len(with_person)),
         )
@@ -119,7 +84,7 @@ def power_curve(
 
 
 @dataclass(frozen=True, eq=False)
-class Sought:
+class NeighborSums:
     """Two neighboring data sets as sums, one with a person and one without, and what an attacker knows of them.
 
     Shapes are (attributes,). `largest` is the largest value of one member, so that sums over `members · largest` are
@@ -156,13 +121,13 @@ class Sought:
         }
 
 
-def sought_member(
+def neighbor_sums(
     members: NDArray[np.int64],
     replacement: NDArray[np.int64] | None,
     *,
     population: Floats,
     largest: NDArray[np.int64] | None = None,
-) -> Sought:
+) -> NeighborSums:
     """The first member is looked for; in the other data set somebody else is in its place, or nobody (None).
 
     Values are whole numbers from 0 to `largest` (1 where it is not given), shape (members, attributes).
@@ -176,24 +141,233 @@ def sought_member(
         )
     present = members.sum(axis=0)
     absent = present - members[0] + (0 if replacement is None else replacement)
-    return Sought(absent, present, members[0] / most, population, len(members), most)
+    return NeighborSums(absent, present, members[0] / most, population, len(members), most)
 
 
 def frequency_attack(
-    sought: Sought,
+    neighbors: NeighborSums,
     noise: Callable[[tuple[int, int]], Floats],
     *,
     draws: int,
     log_pmf: LogPmf | None = None,
-    rates: Sequence[float] = FALSE_RATES,
-) -> dict[str, tuple[PowerPoint, ...]]:
+    rates: Sequence[float] = FALSE_POSITIVE_RATES,
+) -> dict[str, tuple[OperatingPoint, ...]]:
     """The power of every test over draws of the mechanism on two neighboring data sets.
 
     `noise((draws, attributes))` is what the mechanism adds to sums.
     """
-    coins = np.random.default_rng(len(sought.absent))  # of tests alone: equal scores are decided at random
+    coins = np.random.default_rng(len(neighbors.absent))  # of tests alone: equal scores are decided at random
     found = []
-    for sums in (sought.absent, sought.present):
-        scores = sought.scores(sums + noise((draws, len(sums))), log_pmf)
+    for sums in (neighbors.absent, neighbors.present):
+        scores = neighbors.scores(sums + noise((draws, len(sums))), log_pmf)
         found.append({name: own + COIN * coins.random(draws) for name, own in scores.items()})
     return {name: power_curve(found[0][name], found[1][name], rates=rates) for name in TESTS}
+
+
+@dataclass(frozen=True, eq=False)
+class Frequencies:
+    """Noisy sums, and a person who is looked for in them.
+
+    `noise(key, purpose, shape)` draws what the mechanism adds to sums, from the audit's key. `epsilon` and
+    `failure_probability` are what is claimed of it.
+    """
+
+    name: str
+    neighbors: NeighborSums = field(repr=False)
+    noise: NoiseSource = field(repr=False)
+    epsilon: float
+    failure_probability: float = 0.0
+    draws: int = DRAWS
+    log_pmf: LogPmf | None = field(default=None, repr=False)
+    rates: tuple[float, ...] = FALSE_POSITIVE_RATES
+    coarsening: str = "values are 0 or 1"
+    reference: Reference = "draws"
+
+
+@dataclass(frozen=True)
+class RecognizeMembers:
+    """Whether somebody was in the data, by Homer's test, by likelihood, and by one who knows everybody else."""
+
+    effort: Effort = field(default_factory=Effort)
+    name: str = "membership"
+    needs: str = "noisy sums, a member's values, and the frequencies of the population"
+
+    def run(self, target: Frequencies, key: bytes, /) -> tuple[Finding, ...]:
+        """The true-positive rate at each false-positive rate, over draws of the mechanism."""
+        self.effort.say(f"looking for a member of {target.name}")
+        calls = iter(range(2))
+
+        def noise(shape: tuple[int, int]) -> Floats:
+            return target.noise(key, f"membership: {target.name}, {next(calls)}", shape)
+
+        found = frequency_attack(
+            target.neighbors, noise, draws=target.draws, log_pmf=target.log_pmf, rates=target.rates
+        )
+        return tuple(self._finding(target, test, point) for test, points in found.items() for point in points)
+
+    def _finding(self, target: Frequencies, test: str, point: OperatingPoint) -> Finding:
+        above = point.exceeds(target.epsilon, target.failure_probability, level=1 - 1e-6)
+        delta = f", δ = {target.failure_probability:g}" if target.failure_probability else ""
+        allowed = f"what ε = {target.epsilon:.4g}{delta} allows"
+        bound = point.allowed(target.epsilon, target.failure_probability)
+        return Finding(
+            attack=self.name,
+            claim=f"true-positive rate of the {test} test of membership, over draws of {target.name}; "
+            f"{'ABOVE' if above else 'not above'} {allowed}",
+            success=point.true_positive_rate,
+            baselines=(
+                Baseline("false-positive rate, over draws without the member", point.false_positive_rate),
+                Baseline("what the claim allows at that rate", Range(0.0, bound, "of the draws")),
+            ),
+            attacker_knows=f"the member's values and {KNOWN[test]}",
+            coarsening=target.coarsening,
+            reference=target.reference,
+        )
+
+
+def allele_counts(
+    genotypes: Integers, replacement: Integers | None, *, population: Floats, loss: PrivacyLoss, draws: int = DRAWS
+) -> Frequencies:
+    """Published counts of an allele at many places of the genome, 0, 1 or 2 a person; shape (members, places).
+
+    One record changes all counts, by 2 each at most. `population` are frequencies of the allele, shape (places,).
+    """
+    largest = np.full(genotypes.shape[1], 2, dtype=np.int64)
+    neighbors = neighbor_sums(genotypes, replacement, population=population, largest=largest)
+    return _sums("allele counts", neighbors, loss, largest, draws=draws, coarsening="0, 1 or 2 copies of an allele")
+
+
+def means(
+    values: Integers, replacement: Integers | None, *, largest: Integers, population: Floats, loss: PrivacyLoss
+) -> Frequencies:
+    """Published means of bounded numbers: sums of whole numbers from 0 to `largest`, over a known number of members.
+
+    `population` are the means of people in general, as shares of `largest`; shape (attributes,).
+    """
+    neighbors = neighbor_sums(values, replacement, population=population, largest=largest)
+    words = f"values in whole steps, from 0 to {int(largest.min()):,} or {int(largest.max()):,}"
+    return _sums("means", neighbors, loss, largest, draws=DRAWS, coarsening=words)
+
+
+def tables(
+    workload: Workload,
+    cells: Integers,
+    replacement: int | None,
+    *,
+    population: Floats,
+    loss: PrivacyLoss,
+    protection: Protection | None = None,
+) -> Frequencies:
+    """Published tables of counts; `cells` is the cell of each member, and the first one is looked for.
+
+    `population` are the shares of people in general in each cell, shape (cells of the domain,). Noise is set by the
+    sensitivity of the workload under the stated neighbors.
+    """
+    rows = {int(cell): _row(workload, int(cell)) for cell in np.unique(cells)}
+    members = np.array([rows[int(cell)] for cell in cells])
+    other = None if replacement is None else _row(workload, replacement)
+    expected = np.asarray(workload.answers(population.reshape(workload.domain.shape)), dtype=np.float64)
+    neighbors = neighbor_sums(members, other, population=expected)
+    power = workload.sensitivity(protection or Protection(), "l1" if loss.currency is Currency.EPSILON else "l2").power
+    words = f"tables with {workload.query_count:,} numbers"
+    return _noisy(words, neighbors, loss, power, draws=DRAWS, coarsening="values as declared")
+
+
+def _row(workload: Workload, cell: int) -> Integers:
+    counts = np.zeros(workload.domain.size, dtype=np.int64)
+    counts[cell] = 1
+    row = np.asarray(workload.answers(counts.reshape(workload.domain.shape)))
+    if not np.isin(row, (0, 1)).all():
+        raise InvalidRequest(
+            "tables with weights or sums of numbers",
+            why="a test on frequencies counts each member once",
+            instead="give tables of counts; `means` looks for members in sums",
+        )
+    return row.astype(np.int64)
+
+
+def _sums(
+    name: str, neighbors: NeighborSums, loss: PrivacyLoss, largest: Integers, *, draws: int, coarsening: str
+) -> Frequencies:
+    power = 1 if loss.currency is Currency.EPSILON else 2
+    return _noisy(name, neighbors, loss, Fraction(int((largest**power).sum())), draws=draws, coarsening=coarsening)
+
+
+def _noisy(
+    name: str, neighbors: NeighborSums, loss: PrivacyLoss, sensitivity: Fraction, *, draws: int, coarsening: str
+) -> Frequencies:
+    """Sums with exact noise for a loss: scale Δ/ε, or σ² = Δ²/(2ρ)."""
+    pure = loss.currency is Currency.EPSILON
+    law: Law = "laplace" if pure else "gaussian"
+    parameter = sensitivity / loss.amount if pure else sensitivity / (2 * loss.amount)
+
+    def noise(key: bytes, purpose: str, shape: tuple[int, int]) -> Floats:
+        return audit_noise(key, purpose, law, parameter, shape).astype(np.float64)
+
+    epsilon, delta = meaning(loss)
+    weights = log_weights(law, parameter)
+    return Frequencies(f"{name} at {loss}", neighbors, noise, epsilon, delta, draws, weights, coarsening=coarsening)
+
+
+def membership_in(target: ClaimedRelease, key: bytes) -> Frequencies | None:
+    """Looking for one record behind the rows of a release; None where nothing was measured, or two kinds of noise mix.
+
+    What was measured stands for everybody else: it is public, and what the mechanism does to one record does not
+    depend on the others. The record is the one, of some, that makes the largest loss.
+    """
+    laws = {noise.own_law for group in target.groups for noise in group.noises}
+    law = laws.pop() if len(laws) == 1 else None
+    if law is None or any(group.measured is None for group in target.groups) or target.records > 1:
+        return None
+    cells = np.flatnonzero(target.possible)
+    draws = generator(key, f"membership: {target.name}")
+    worst = largest_loss(target, np.sort(draws.choice(cells, min(CELLS, len(cells)), replace=False)))
+    return _frequencies(target, worst, draws, law)
+
+
+def _frequencies(target: ClaimedRelease, worst: WorstChange, draws: np.random.Generator, law: Law) -> Frequencies:
+    sizes = [len(group.kinds) for group in target.groups]
+    starts, every = np.cumsum([0, *sizes[:-1]]), sum(sizes)
+    moved = np.concatenate([start + rows for start, (rows, _) in zip(starts, worst.apart, strict=True)])
+    rows = _chosen(moved, every, draws)
+    of_group = np.searchsorted(starts, rows, side="right") - 1
+    places = [(target.groups[g], int(row - starts[g])) for g, row in zip(of_group, rows, strict=True)]
+    measured = np.array([0 if group.measured is None else group.measured[row] for group, row in places], dtype=np.int64)
+    apart = _spread(worst.apart, starts, rows)
+    own = _spread([group.change(worst.cell) for group in target.groups], starts, rows)
+    chosen = [group.noises[int(group.kinds[row])].parameter for group, row in places]
+    absent, members = measured - apart, max(round(target.statistics.persons), 2)
+    ones = np.ones(len(rows), dtype=np.int64)
+    neighbors = NeighborSums(absent, measured, own.astype(np.float64), absent / members, members, ones)
+
+    def noise(key: bytes, purpose: str, shape: tuple[int, int]) -> Floats:
+        drawn = np.empty(shape)
+        for parameter in dict.fromkeys(chosen):
+            at = np.flatnonzero([each == parameter for each in chosen])
+            drawn[:, at] = audit_noise(key, f"{purpose}, {parameter}", law, parameter, (shape[0], len(at)))
+        return drawn
+
+    epsilon, delta = meaning(target.loss)
+    weights = log_weights(law, np.array([float(each) for each in chosen]))
+    part = "" if len(rows) == every else f"; {len(rows):,} of {every:,} measured rows"
+    return Frequencies(
+        target.name, neighbors, noise, epsilon, delta, log_pmf=weights, rates=RATES, coarsening=target.coarsening + part
+    )
+
+
+def _spread(changes: Sequence[Change], starts: NDArray[np.int64], rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Changes of some rows of all groups, 0 where a row does not change; `starts` are the first row of each group."""
+    found = np.zeros(len(rows), dtype=np.int64)
+    for start, (moved, by) in zip(starts, changes, strict=True):
+        kept = np.isin(start + moved, rows)
+        found[np.searchsorted(rows, start + moved[kept])] = by[kept]
+    return found
+
+
+def _chosen(moved: NDArray[np.int64], every: int, draws: np.random.Generator) -> NDArray[np.int64]:
+    """All rows, or where there are too many those that the record changes and some others; in their order."""
+    if every <= MOST_ROWS:
+        return np.arange(every)
+    kept = moved[:MOST_ROWS]
+    others = np.setdiff1d(draws.choice(every, MOST_ROWS, replace=False), moved)
+    return np.sort(np.concatenate([kept, others[: MOST_ROWS - len(kept)]]))

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dualmandate.audit.claims.membership import LogPmf
-from dualmandate.audit.equations import Integers
+from dualmandate.audit.equations import Floats, Integers
 from dualmandate.mechanism.noise import GaussianSampler, LaplaceSampler, NoiseKey, Sampler
 
 Law = Literal["laplace", "gaussian"]
-Floats = NDArray[np.float64]
+LogPmf = Callable[[Floats, NDArray[np.intp]], Floats]  # of noise in some columns, up to a constant; (draws, columns)
 
 
 def audit_noise(key: bytes, purpose: str, law: Law, parameter: Fraction, shape: tuple[int, ...]) -> Integers:

@@ -20,8 +20,8 @@ from dualmandate.audit.claims.own_noise import Law
 from dualmandate.errors import InvalidRequest
 from dualmandate.mechanism import DiscreteGaussian, Geometric
 
-SUSPICIOUS = 1e-6  # the chance below which two releases are said to share noise
-FEWEST = 8  # numbers that are compared
+SUSPICIOUS = 1e-6  # Two releases are said to share noise where the chance is below this.
+FEWEST = 8  # At least this many numbers are compared.
 
 
 @dataclass(frozen=True)

@@ -14,14 +14,25 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from dualmandate.audit.effort import Effort
 from dualmandate.audit.equations import Integers
-from dualmandate.audit.finding import Baseline, Effort, Finding, Reference
-from dualmandate.audit.linkage.linking import Claims, Group, Linker, Reidentification, judge, put_names
-from dualmandate.audit.linkage.people import PROVED, Stages, known_beside, listed, stages_of
-from dualmandate.audit.rates import Rate
+from dualmandate.audit.finding import Baseline, Finding, Rate, Reference
+from dualmandate.audit.linkage.linking import (
+    PROVED,
+    Claims,
+    LinkageCounts,
+    Linker,
+    Reidentification,
+    Stages,
+    judge,
+    known_beside,
+    listed,
+    put_names,
+    stages_of,
+)
 from dualmandate.audit.reconstruction.exact import AT_ONCE, reconstruct, uncovered
 from dualmandate.audit.reconstruction.noisy import most_likely, whole_records
-from dualmandate.audit.targets.targets import ExactTables, NoisyTables, opened
+from dualmandate.audit.tables import ExactTables, NoisyTables, opened
 from dualmandate.population import Confidential, Domain
 from dualmandate.publication.wall import guarded
 
@@ -85,7 +96,7 @@ class Linkage:
 
 
 @dataclass(frozen=True, eq=False)
-class Reconstructed:
+class ReconstructedCounts:
     """Whole counts of the records behind tables, shape (places, cells), and for which places they are proved.
 
     `left_open` says where no whole file was found, in words; None where one was everywhere.
@@ -96,12 +107,12 @@ class Reconstructed:
     left_open: str | None = None
 
 
-def reconstructed_counts(tables: ExactTables | NoisyTables, effort: Effort) -> Reconstructed:
+def reconstructed_counts(tables: ExactTables | NoisyTables, effort: Effort) -> ReconstructedCounts:
     """Of exact tables one file that has them; of noisy ones the most likely file, in whole numbers."""
     if isinstance(tables, NoisyTables):
         likely = most_likely(tables.equations, tables.published, scales=tables.scales, expected=tables.expected)
         counts = np.array([whole_records(each) for each in likely])
-        return Reconstructed(counts, np.zeros(len(likely), dtype=np.bool_))
+        return ReconstructedCounts(counts, np.zeros(len(likely), dtype=np.bool_))
     found = np.zeros((len(tables.places), tables.equations.size), dtype=np.int64)
     proved = np.zeros(len(tables.places), dtype=np.bool_)
     unbounded = uncovered(tables.equations, tables.hidden, tables.impossible)
@@ -127,7 +138,7 @@ def reconstructed_counts(tables: ExactTables | NoisyTables, effort: Effort) -> R
         (f"in {late:,} places no file was found in time: only records proved there were linked", late),
         (f"in {bare:,} places some cells are counted by no number that is shown: nobody was linked there", bare),
     )
-    return Reconstructed(found, proved, "; ".join(said for said, places in words if places) or None)
+    return ReconstructedCounts(found, proved, "; ".join(said for said, places in words if places) or None)
 
 
 @dataclass(frozen=True)
@@ -221,7 +232,7 @@ def _judged(target: Linkage, found: Reidentification, make: Any) -> Iterator[Fin
     yield from _rates(target, PROVED_UNIQUES, found.proved_uniques, make)[1]
 
 
-def _rates(target: Linkage, who: str, group: Group, make: Any) -> tuple[list[Finding], list[Finding]]:
+def _rates(target: Linkage, who: str, group: LinkageCounts, make: Any) -> tuple[list[Finding], list[Finding]]:
     """The confirmed rate and the precision for some people, beside guessers who know the shares of every place.
 
     Each is empty where there is nobody to count.

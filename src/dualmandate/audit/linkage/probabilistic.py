@@ -17,14 +17,13 @@ from typing import Any
 import numba
 import numpy as np
 
-from dualmandate.audit.linkage.linking import Keys, Linker
-from dualmandate.audit.linkage.people import Stages
+from dualmandate.audit.linkage.linking import Keys, Linker, Stages
 from dualmandate.errors import InvalidRequest, NoEstimate, TooLarge
 from dualmandate.population import Domain
 
-MOST_PAIRS = 50_000_000  # of a name and a record of one place
+MOST_PAIRS = 50_000_000  # At most this many pairs of a name and a record of one place are compared.
 TRAINING_PAIRS = 2_000_000
-SEED = 1  # of the pairs that weights are estimated on, where there are more
+SEED = 1  # Draws the pairs that weights are estimated on, where there are more.
 
 
 def check_installed() -> None:

@@ -14,25 +14,25 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from dualmandate.audit.equations import Floats
 from dualmandate.errors import InvalidRequest, TooLarge
 
-Floats = NDArray[np.float64]
 STEPS = 300
-SETTLED = 40  # steps without a bit that changes, after which bits are taken as found
+SETTLED = 40  # After this many steps without a bit that changes, bits are taken as found.
 MOST_PERSONS = 5_000
 MOST_BY_SOLVER = 500
-MOST_EXACTLY = 2_000  # persons, up to whom theory is computed in double precision
+MOST_EXACTLY = 2_000  # Up to this many persons, theory is computed in double precision.
 
 
 @dataclass(frozen=True, eq=False)
-class Decoded:
+class Decoding:
     """The bits that were found, and the share that theory expects to be right."""
 
     bits: NDArray[np.bool_] = field(repr=False)  # (persons,)
     expected: float  # share right, by ordinary least squares and normal errors
 
 
-def decode(groups: NDArray[np.bool_], answers: Floats, *, deviation: float, program: bool = False) -> Decoded:
+def decode(groups: NDArray[np.bool_], answers: Floats, *, deviation: float, program: bool = False) -> Decoding:
     """Everybody's bit from sums over groups; `groups` has shape (sums, persons), `deviation` is the noise's.
 
     `program` minimizes absolute errors instead of squared ones: the linear program of [DN03].
@@ -52,13 +52,13 @@ def decode(groups: NDArray[np.bool_], answers: Floats, *, deviation: float, prog
         )
     if program and persons <= MOST_BY_SOLVER:
         gram = groups.T.astype(np.float64) @ groups
-        return Decoded(_program(groups, answers) > 0.5, _expected(gram, deviation))
+        return Decoding(_program(groups, answers) > 0.5, _expected(gram, deviation))
     matrix = groups.astype(np.float32)
     gram = _gram(matrix)
     expected = _expected(gram, deviation)
     right = answers.astype(np.float32)
     found = _absolute(matrix, gram, right, deviation) if program else _boxed(gram, matrix.T @ right)
-    return Decoded(found > 0.5, expected)
+    return Decoding(found > 0.5, expected)
 
 
 def _gram(matrix: NDArray[np.float32]) -> Floats:

@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 from dualmandate.audit.equations import Equations, Integers
 from dualmandate.audit.reconstruction.propagation import holds, tighten
 
-MOST_SOLUTIONS = 4096  # of one piece that are listed
-MOST_STEPS = 20_000  # of branching in one piece
-FIRST_SOLUTIONS = 1024  # after which a list is given up that does not look as if it came to an end
-WORD = 64  # bits
-STEPS_TO_REACH = 300  # of branching, to reach a value beyond those that are known
+MOST_SOLUTIONS = 4096  # At most this many solutions of one piece are listed.
+MOST_STEPS = 20_000  # Branching in one piece takes at most this many steps.
+FIRST_SOLUTIONS = 1024  # After this many, a list is given up that does not look as if it came to an end.
+WORD = 64  # A word has this many bits.
+STEPS_TO_REACH = 300  # Branching takes at most this many steps to reach a value beyond those that are known.
 
 
 def pieces(

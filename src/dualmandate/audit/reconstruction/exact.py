@@ -7,24 +7,27 @@ solution variability in [ABCD23], the largest distance between two solutions as 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dualmandate.audit.effort import SECONDS, Effort, parallel_map
 from dualmandate.audit.equations import Equations, Integers, checked_values
-from dualmandate.audit.in_order import in_order
-from dualmandate.audit.reconstruction.conflicts import contradiction
+from dualmandate.audit.finding import MOST_DETAILS, Baseline, Finding, Range, Rate, Reference, nothing_to_compare
 from dualmandate.audit.reconstruction.enumeration import enumerate_piece, farthest, piece_equations, pieces, reach
+from dualmandate.audit.reconstruction.noisy import guess, guessers
 from dualmandate.audit.reconstruction.propagation import UNBOUNDED, propagate
-from dualmandate.audit.reconstruction.solving import farthest_apart, first_solution, ranges
+from dualmandate.audit.reconstruction.solving import contradiction, farthest_apart, first_solution, ranges
+from dualmandate.audit.tables import ExactTables, opened
 from dualmandate.errors import InvalidTables
 
-SECONDS = 10.0  # that a solver may think about one piece
-AT_ONCE = 64  # places a piece of work
-MANY = 1024  # places whose hidden numbers are looked at together
+KNOWS_TABLES = "the published tables and nothing else"
+AT_ONCE = 64  # A piece of work holds this many places.
+MANY = 1024  # Hidden numbers of this many places are looked at together.
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,7 +101,7 @@ def reconstruct(
         (whole[start : start + AT_ONCE], None if marks is None else marks[start : start + AT_ONCE]) for start in starts
     )
     _check_covered(equations, marks, impossible)
-    for found in in_order(ask, chunks, workers):
+    for found in parallel_map(ask, chunks, workers):
         for each in found:
             if isinstance(each, InvalidTables):
                 raise each
@@ -223,4 +226,126 @@ def _check_covered(
             f"some cells are counted in no table{place}",
             why="nothing bounds how many records they hold",
             instead="add a table that counts everybody, or mark cells that cannot occur",
+        )
+
+
+@dataclass(frozen=True)
+class ReconstructExact:
+    """Which records the tables of each place leave possible, with proof."""
+
+    effort: Effort = field(default_factory=Effort)
+    name: str = "reconstruction from exact tables"
+    needs: str = "tables published exactly, in whole numbers"
+
+    def run(self, target: ExactTables, key: bytes, /) -> tuple[Finding, ...]:  # noqa: ARG002 - nothing is drawn
+        """Places and records that follow, how far two files may differ, and what share is right where a truth is."""
+        bare = uncovered(target.equations, target.hidden, target.impossible)
+        chosen = np.flatnonzero(~np.broadcast_to(bare, len(target.places)))
+        tally = _ReconstructionTally(target, chosen)
+        for solved in self._solved(target, chosen):
+            tally.add(solved)
+            if tally.places % AT_ONCE == 0:
+                self.effort.count(f"reconstructing places of {target.name}", tally.places, len(chosen))
+        return tuple(self._findings(target, tally)) if target.places else ()
+
+    def _solved(self, target: ExactTables, chosen: Integers) -> Iterator[Reconstruction]:
+        done = 0
+        part = slice(None) if len(chosen) == len(target.places) else chosen  # no copy where nothing is left out
+        found = reconstruct(
+            target.equations,
+            target.values[part],
+            hidden=None if target.hidden is None else target.hidden[part],
+            impossible=target.impossible,
+            seconds=self.effort.seconds,
+            workers=self.effort.workers,
+        )
+        try:
+            for solved in found:
+                yield solved
+                done += 1
+        except InvalidTables as refusal:
+            if len(target.places) == 1 or "contradict" not in refusal.what:
+                raise
+            words = f"in {target.places[int(chosen[done])]}, {refusal.what}"
+            raise InvalidTables(words, why=refusal.why, instead=refusal.instead, where=refusal.where) from None
+
+    def _findings(self, target: ExactTables, tally: _ReconstructionTally) -> Iterator[Finding]:
+        late = (
+            f"a limit of {self.effort.seconds:g} seconds a question left {tally.open_places:,} of {tally.places:,} "
+            "places open: more may follow there"
+        )
+        missing = len(target.places) - tally.places
+        bare = f"in {missing:,} places some cells are counted by no number that is shown, so that nothing bounds them"
+        make = partial(
+            Finding,
+            attack=self.name,
+            attacker_knows=KNOWS_TABLES,
+            coarsening=target.coarsening,
+            partial="; ".join(words for words, said in ((late, tally.open_places), (bare, missing)) if said) or None,
+        )
+        yield make(
+            claim=f"places whose every record follows from {target.name}",
+            success=Rate(tally.unique, tally.places or missing),
+            baselines=(nothing_to_compare(tally.places or missing),),
+            reference="published",
+            counted_in_full=True,
+            details=tuple(tally.details),
+        )
+        if not tally.records:
+            return
+        yield make(
+            claim=f"records that are in every file with {target.name}",
+            success=Rate(tally.proved, tally.records),
+            baselines=(nothing_to_compare(tally.records),),
+            reference="published",
+            counted_in_full=True,
+        )
+        least, most = (each / tally.records for each in tally.apart)
+        yield make(
+            claim=f"share of records in which two files with {target.name} can differ",
+            success=Range(min(least, 1.0), min(max(most, least), 1.0), "of the records"),
+            baselines=(Baseline("files that share no table", Range(1.0, 1.0, "of the records")),),
+            reference="published",
+        )
+        for reference, truth in tally.truths.items():
+            yield from _agreements(target.name, tally.right[reference], truth, partial(make, reference=reference))
+
+
+class _ReconstructionTally:
+    """What was found in one place after the other, added up: arrays of a place are let go once they are counted."""
+
+    def __init__(self, target: ExactTables, chosen: Integers) -> None:
+        self.target, self.chosen = target, chosen
+        self.truths = {reference: truth[chosen] for reference, truth in opened(target.truths).items()}
+        self.right: dict[Reference, int] = dict.fromkeys(self.truths, 0)
+        self.places = self.unique = self.open_places = self.records = self.proved = 0
+        self.apart = [0.0, 0.0]
+        self.details: list[str] = []  # records that are proved to exist, for those inside
+
+    def add(self, solved: Reconstruction) -> None:
+        """Count what follows in the next place."""
+        place, self.places = self.places, self.places + 1
+        self.unique += solved.unique
+        self.open_places += not solved.proved
+        self.records += solved.records
+        self.proved += solved.proved_records
+        self.apart[0] += solved.apart or 0.0
+        self.apart[1] += solved.most_apart or 0.0
+        for reference, truth in self.truths.items():
+            self.right[reference] += solved.right(truth[place])
+        for unknown in np.flatnonzero(solved.least) if len(self.details) <= MOST_DETAILS else ():
+            where, what = self.target.places[int(self.chosen[place])], self.target.cell(int(unknown))
+            self.details.append(f"{where}: {solved.least[unknown]:,} × {what}")
+            if len(self.details) >= MOST_DETAILS:
+                self.details.append("…")
+                break
+
+
+def _agreements(name: str, right: int, truth: Integers, make: Callable[..., Finding]) -> Iterator[Finding]:
+    records = int(truth.sum())
+    if records:
+        yield make(
+            claim=f"records reconstructed right from {name}",
+            success=Rate(right, records),
+            baselines=guessers(truth, guess(truth)),
         )

@@ -10,20 +10,29 @@ its bound, is iterative proportional fitting with a limit to how much each row m
 row, and all of them end at the optimum. Without noise it is proportional fitting itself, with nothing but noise it is
 μ: the proportional guesser. On average over populations it is not below that guesser; of one population it can be by
 a few records, and `never_below_guessing` then counts the guess. Rounded numbers, cell keys and swapping are attacked
-the same way, with their own scale.
+the same way, with their own scale. A row that is known to lie between two numbers is pulled to the nearer one where it
+lies outside, and let go where it lies inside.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Any
 
+import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from dualmandate.audit.equations import Equations, Integers
-from dualmandate.audit.reconstruction.fitting import SWEEPS, Known, most_likely_within
+from dualmandate.audit.effort import Effort, generator
+from dualmandate.audit.equations import Equations, Floats, Integers
+from dualmandate.audit.finding import Baseline, Finding, Rate, Reference
+from dualmandate.audit.solvers import highs
+from dualmandate.audit.tables import NoisyTables, opened
+from dualmandate.errors import InvalidRequest
 
-Floats = NDArray[np.float64]
+SWEEPS = 200
+SETTLED = 1e-9  # The fit ends where one sweep changes no dual by more than this.
+FEWEST = 1e-9  # At least this much is expected in a cell that may occur at all.
 
 
 def most_likely(
@@ -34,7 +43,7 @@ def most_likely(
     `published` has shape (places, rows) and `scales`, the mean absolute noise of each row (0: exact), shape (rows,).
     `expected` are counts expected beforehand, shape (places, unknowns); 0 is a structural zero.
     """
-    return most_likely_within(equations, Known.shown(published, scales), expected, sweeps=sweeps)
+    return most_likely_within(equations, KnownNumbers.shown(published, scales), expected, sweeps=sweeps)
 
 
 def least_absolute(equations: Equations, published: Floats, *, scales: Floats) -> Floats:
@@ -42,8 +51,7 @@ def least_absolute(equations: Equations, published: Floats, *, scales: Floats) -
 
     No prior: where little is published, or noise is large, it does worse than guessing. A scale of 0 counts as tiny.
     """
-    import highspy
-
+    highspy = highs()
     rows, size = equations.rows, equations.size
     price = 1.0 / np.maximum(scales, 1e-3)
     model = highspy.Highs()
@@ -83,15 +91,6 @@ def whole_records(found: Floats, *, total: int | None = None) -> Integers:
     return floor
 
 
-def proportional_guess(expected: Floats, total: int) -> Floats:
-    """The expected share of records that a guesser gets right who draws them in proportion to what is expected.
-
-    Returns the expected counts of such a guess; shape as `expected`.
-    """
-    share = expected.sum()
-    return expected * (total / share) if share > 0 else expected
-
-
 def never_below_guessing(found: Floats, expected: Floats, truth: NDArray[Any]) -> tuple[float, bool]:
     """How many records the attack gets right or, where that is more, a guess in proportion; and whether it was more.
 
@@ -104,7 +103,175 @@ def never_below_guessing(found: Floats, expected: Floats, truth: NDArray[Any]) -
     return max(attacked, guessed), attacked >= guessed
 
 
-def agreement(found: NDArray[Any], truth: NDArray[Any]) -> float:
-    """Share of true records that are in the found file, Σ min(found, truth)/records; 1 for a place of nobody."""
-    records = float(truth.sum())
-    return float(np.minimum(found, truth).sum()) / records if records else 1.0
+def covered(equations: Equations, possible: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Which possible cells some number counts: nothing bounds the others."""
+    counted = np.zeros(equations.size, dtype=np.bool_)
+    counted[equations.cells] = True
+    return np.asarray(counted & possible)
+
+
+def expected_of(equations: Equations, published: Floats, scales: Floats, possible: NDArray[np.bool_]) -> Floats:
+    """What somebody expects of each place who knows its size, and what all places together are like by these tables.
+
+    Of a single place, equal shares of what can occur. Shapes: `published` (places, rows), result (places, cells).
+    """
+    able = possible.astype(np.float64)
+    sizes = _sizes(equations, published)
+    shares = able / able.sum()
+    if len(published) > 1:
+        start = shares * sizes.sum()
+        spread = scales * np.sqrt(len(published))
+        together = most_likely(equations, published.sum(axis=0, keepdims=True), scales=spread, expected=start[None])[0]
+        shares = together / together.sum() if together.sum() > 0 else shares
+    return np.asarray(sizes[:, None] * shares)
+
+
+def _sizes(equations: Equations, published: Floats) -> Floats:
+    """How many live in each place: the largest sum of the rows of one table, at least 0."""
+    tables = [equations.name(row).split(":")[0] for row in range(equations.rows)]
+    sums = [published[:, [row for row, each in enumerate(tables) if each == name]].sum(axis=1) for name in set(tables)]
+    best = max(sums, key=lambda each: float(each.sum()))
+    return np.asarray(np.maximum(best, 0.0))
+
+
+@dataclass(frozen=True, eq=False)
+class KnownNumbers:
+    """What is known of each number of each place, shape (places, rows): bounds, and how loud they are.
+
+    A number that was shown exactly has equal bounds and a scale of 0; one with noise has equal bounds and its mean
+    absolute noise; a hidden one lies between 0 and infinity.
+    """
+
+    least: Floats = field(repr=False)
+    largest: Floats = field(repr=False)
+    scales: Floats = field(repr=False)
+
+    @classmethod
+    def shown(cls, values: NDArray[Any], scales: Floats | float = 0.0) -> KnownNumbers:
+        """Numbers that were published, with errors of known size."""
+        exact = values.astype(np.float64)
+        return cls(exact, exact, np.broadcast_to(np.asarray(scales, dtype=np.float64), exact.shape))
+
+    def beside(self, other: KnownNumbers) -> KnownNumbers:
+        """Two things that are known of numbers, the rows of one after the rows of the other."""
+        pairs = ((self.least, other.least), (self.largest, other.largest), (self.scales, other.scales))
+        return KnownNumbers(*(np.concatenate(pair, axis=1) for pair in pairs))
+
+
+def stacked(*parts: Equations) -> Equations:
+    """The rows of several equations over the same unknowns, in turn."""
+    from scipy.sparse import vstack
+
+    return Equations.of_matrix(vstack([each.matrix for each in parts], format="csr"))
+
+
+def most_likely_within(equations: Equations, known: KnownNumbers, expected: Floats, *, sweeps: int = SWEEPS) -> Floats:
+    """The most likely counts of each place; shape (places, unknowns).
+
+    `expected` are counts expected beforehand, in the same shape; 0 is a structural zero. Rows count each unknown once.
+    """
+    if (equations.coefficients != 1).any():
+        raise InvalidRequest(
+            "tables with weights or differences",
+            why="rows of counts are fitted in proportion, and each counts a record once",
+            instead="give the counts that these numbers were made of",
+        )
+    found = np.where(expected > 0, np.maximum(expected, FEWEST), 0.0)
+    scales = np.ascontiguousarray(known.scales)
+    _fit(equations.starts, equations.cells, known.least, known.largest, scales, found, sweeps)
+    return found
+
+
+@numba.njit(cache=True, nogil=True)
+def _fit(starts: Any, cells: Any, least: Any, largest: Any, scales: Any, found: Any, sweeps: int) -> None:
+    rows = len(starts) - 1
+    for place in range(len(found)):
+        duals = np.zeros(rows)
+        x = found[place]
+        for _ in range(sweeps):
+            moved = 0.0
+            for row in range(rows):
+                total = 0.0
+                for k in range(starts[row], starts[row + 1]):
+                    total += x[cells[k]]
+                if total <= 0:
+                    continue
+                limit = np.inf if scales[place, row] <= 0 else 1.0 / scales[place, row]
+                # what the row would add up to if it said nothing
+                free = total * np.exp(duals[row])
+                wanted = min(max(free, least[place, row]), largest[place, row])
+                new = np.log(free / wanted) if wanted > 0 else np.inf
+                new = min(max(new, -limit), limit)
+                step = new - duals[row]
+                if step == 0.0:
+                    continue
+                duals[row] = new
+                factor = np.exp(-step)
+                for k in range(starts[row], starts[row + 1]):
+                    x[cells[k]] *= factor
+                if step < np.inf:
+                    moved = max(moved, abs(step))
+            if moved < SETTLED:
+                break
+
+
+def guess(truth: Integers) -> Floats:
+    """What somebody expects of each place who knows its size and everybody elsewhere; of a single place, equal shares.
+
+    Shape as `truth`: (places, cells).
+    """
+    sizes = truth.sum(axis=1, keepdims=True).astype(np.float64)
+    if len(truth) == 1:
+        return np.asarray(np.full(truth.shape, 1.0 / truth.shape[1]) * sizes)
+    others = truth.sum(axis=0, keepdims=True) - truth
+    totals = others.sum(axis=1, keepdims=True)
+    shares = np.where(totals > 0, others / np.maximum(totals, 1), 1.0 / truth.shape[1])
+    return np.asarray(shares * sizes)
+
+
+def guessers(truth: Integers, expected: Floats) -> tuple[Baseline, Baseline]:
+    """How many records those get right who draw in proportion to what they expect, or say the most expected cell."""
+    records = int(truth.sum())
+    drawn = min(round(float(np.minimum(expected, truth).sum())), records)
+    modal = int(np.take_along_axis(truth, expected.argmax(axis=1)[:, None], axis=1).sum())
+    return Baseline("proportional guesser", Rate(drawn, records)), Baseline("modal guesser", Rate(modal, records))
+
+
+@dataclass(frozen=True)
+class ReconstructNoisy:
+    """The most likely records behind tables with noise, rounding or swapping."""
+
+    effort: Effort = field(default_factory=Effort)
+    name: str = "reconstruction from noisy tables"
+    needs: str = "tables with the scale of their errors, and what is expected of a place beforehand"
+
+    def run(self, target: NoisyTables, key: bytes, /) -> tuple[Finding, ...]:
+        """The share of records that is right, beside guessers who have no tables.
+
+        Without a truth the attack is run on populations drawn from what is expected, published the same way.
+        """
+        self.effort.say(f"reconstructing {len(target.published):,} places of {target.name}")
+        truths, published = opened(target.truths), target.published
+        if not truths:
+            draws = generator(key, f"noisy tables: {target.name}")
+            drawn = draws.poisson(target.expected).astype(np.int64)
+            published = target.equations.of(drawn) + draws.laplace(0.0, 1.0, published.shape) * target.scales
+            truths = {"synthetic": drawn}
+        found = most_likely(target.equations, published, scales=target.scales, expected=target.expected)
+        return tuple(
+            self._judged(target, found, reference, truth) for reference, truth in truths.items() if truth.sum()
+        )
+
+    def _judged(self, target: NoisyTables, found: Floats, reference: Reference, truth: Integers) -> Finding:
+        records = int(truth.sum())
+        right, better = never_below_guessing(found, target.expected, truth)
+        return Finding(
+            attack=self.name,
+            claim=f"records right in the most likely file behind {target.name} ({target.protection})"
+            + ("" if better else "; the tables gave nothing beyond a guess, and it counts"),
+            success=Rate(min(round(right), records), records),
+            baselines=guessers(truth, target.expected),
+            attacker_knows=f"the tables, how their errors were made, and {target.prior}",
+            coarsening=target.coarsening,
+            reference=reference,
+        )

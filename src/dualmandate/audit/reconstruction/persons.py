@@ -9,22 +9,26 @@ then the number of solutions is proved.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 from itertools import pairwise, product
 from math import ceil, floor, prod
 from typing import Any
 
-from dualmandate.audit.reconstruction.conflicts import HOW
+from dualmandate.audit.effort import Effort, parallel_map
+from dualmandate.audit.finding import MOST_DETAILS, Baseline, Finding, Range, Rate, nothing_to_compare
+from dualmandate.audit.reconstruction.solving import HOW
+from dualmandate.audit.solvers import cp_sat
 from dualmandate.errors import InvalidTables, TooLarge
 
 SECONDS = 60.0
 MOST_PERSONS = 30
 MOST_SOLUTIONS = 1000
 MOST_KINDS = 256
-QUESTIONS = 10  # whose time the search for all lists of one place may take
+QUESTIONS = 10  # The search for all lists of one place may take the time of this many questions.
 
 Person = tuple[int, tuple[str, ...]]  # the number, and the level of each category
 
@@ -95,6 +99,16 @@ class Statistic:
     mean: Decimal | None = None
 
 
+@dataclass(frozen=True, eq=False)
+class GroupStatistics:
+    """Counts, means and medians of groups of a handful of people, place after place."""
+
+    name: str
+    variables: Variables
+    statistics: Mapping[str, tuple[Statistic, ...]] = field(repr=False)  # by place
+    coarsening: str
+
+
 @dataclass(frozen=True)
 class PersonReconstruction:
     """All lists of persons with the published statistics; sorted by number, then by kind."""
@@ -135,8 +149,7 @@ def reconstruct_persons(
     The statistic of the empty group says how many persons there are. `seconds` bound the search for each solution, ten
     times as many that for all of them.
     """
-    from ortools.sat.python import cp_model
-
+    cp_model = cp_sat()
     model = _Model(variables, _persons(statistics))
     for statistic in statistics:
         model.say(statistic)
@@ -183,8 +196,7 @@ class _Model:
     """The unknown persons and what is known of them."""
 
     def __init__(self, variables: Variables, persons: int) -> None:
-        from ortools.sat.python import cp_model
-
+        cp_model = cp_sat()
         self.variables, self.model = variables, cp_model.CpModel()
         kinds = range(len(variables.kinds))
         self.numbers = [self.model.new_int_var(variables.least, variables.largest, "") for _ in range(persons)]
@@ -276,8 +288,7 @@ class _Model:
 
 def _contradiction(variables: Variables, statistics: Sequence[Statistic], seconds: float) -> InvalidTables:
     """The refusal: statistics are left out one by one as long as the rest contradicts itself."""
-    from ortools.sat.python import cp_model
-
+    cp_model = cp_sat()
     ends, sure = time.monotonic() + seconds, True  # one question: which of them contradict each other
 
     def contradict(some: Sequence[Statistic]) -> bool:
@@ -306,3 +317,85 @@ def _contradiction(variables: Variables, statistics: Sequence[Statistic], second
         why=f"no {_persons(statistics):,} persons have all of them ({HOW['minimal' if sure else 'unfinished']})",
         instead="check these statistics, and the rules and ranges that go with them",
     )
+
+
+@dataclass(frozen=True)
+class ReconstructPersons:
+    """Every list of persons with the published counts, means and medians."""
+
+    effort: Effort = field(default_factory=Effort)
+    name: str = "persons from means and medians"
+    needs: str = "counts, means or medians of groups of at most 30 persons"
+
+    def run(self, target: GroupStatistics, key: bytes, /) -> tuple[Finding, ...]:  # noqa: ARG002 - nothing is drawn
+        """How many lists there are, and which persons are in all of them."""
+        occupied = [  # elsewhere nobody lives, and nothing is to be found
+            (place, statistics)
+            for place, statistics in target.statistics.items()
+            if {each.count for each in statistics if not each.group} != {0}
+        ]
+        found: dict[str, PersonReconstruction] = {}
+        for place, solved in parallel_map(partial(self._solved, target), occupied, self.effort.workers):
+            found[place] = solved
+            self.effort.count(f"looking for the persons of {target.name}", len(found), len(occupied))
+        return tuple(self._findings(target, found))
+
+    def _solved(
+        self, target: GroupStatistics, place: tuple[str, tuple[Statistic, ...]]
+    ) -> tuple[str, PersonReconstruction]:
+        name, statistics = place
+        try:
+            return name, reconstruct_persons(target.variables, statistics, seconds=self.effort.seconds)
+        except InvalidTables as refusal:
+            if len(target.statistics) == 1:
+                raise
+            words = f"in {name}, {refusal.what}"
+            raise InvalidTables(words, why=refusal.why, instead=refusal.instead, where=refusal.where) from None
+
+    def _findings(self, target: GroupStatistics, found: dict[str, PersonReconstruction]) -> Iterator[Finding]:
+        late = [place for place, each in found.items() if not each.complete]
+        words = f"time or the number of solutions ended the search in {len(late):,} of {len(found):,} places"
+        make = partial(
+            Finding,
+            attack=self.name,
+            attacker_knows="the published statistics and the rules that go with them",
+            coarsening=target.coarsening,
+            reference="published",
+            partial=words if late else None,
+        )
+        solved = {place: each for place, each in found.items() if each.solutions}
+        if found:
+            yield make(
+                claim=f"places whose persons follow from {target.name}",
+                success=Rate(sum(each.unique for each in found.values()), len(found)),
+                baselines=(nothing_to_compare(len(found)),),
+                counted_in_full=True,
+            )
+        if solved:
+            counts = [len(each.solutions) for each in solved.values()]
+            yield make(
+                claim=f"lists of persons with {target.name}" + (", at least" if late else ""),
+                success=Range(min(counts), max(counts), "a place"),
+                baselines=(Baseline("without the statistics, at least", Range(*_lists(target, solved), "a place")),),
+            )
+            persons = sum(len(each.solutions[0]) for each in solved.values())
+            yield make(
+                claim=f"persons that are in every list with {target.name}",
+                success=Rate(sum(len(each.common) for each in solved.values() if each.complete), persons),
+                baselines=(nothing_to_compare(persons),),
+                counted_in_full=True,
+                details=tuple(
+                    f"{place}: {number} {' '.join(kind)}"
+                    for place, each in solved.items()
+                    for number, kind in each.common
+                )[:MOST_DETAILS],
+            )
+
+
+def _lists(target: GroupStatistics, solved: dict[str, PersonReconstruction]) -> tuple[float, float]:
+    """How many lists of so many persons there are at all: choices with repetition among numbers and kinds."""
+    from math import comb
+
+    kinds = len(target.variables.kinds) * (target.variables.largest - target.variables.least + 1)
+    sizes = [len(each.solutions[0]) for each in solved.values()]
+    return float(comb(kinds + min(sizes) - 1, min(sizes))), float(comb(kinds + max(sizes) - 1, max(sizes)))

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from dualmandate.audit.equations import Equations, Integers
 
-UNBOUNDED = 2**43  # of an unknown; sums of a million of them are still whole numbers of 64 bits
-MOST_VISITS = 1000  # of a row, on average: bounds may creep for ever, and are sound whenever one stops
+UNBOUNDED = 2**43  # Stands for no bound of an unknown; a million of them still add up in 64 bits.
+MOST_VISITS = 1000  # A row is visited at most this often on average: bounds may creep for ever, and are sound anyway.
 
 
 def propagate(

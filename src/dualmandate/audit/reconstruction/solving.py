@@ -1,4 +1,5 @@
-"""Pieces too large to list: a constraint solver finds a solution, proves that there is no other, or how far two differ.
+"""Pieces too large to list: a constraint solver finds a solution, proves that there is no other, or how far two differ;
+and which published numbers contradict each other, as few as possible, where no records have them all.
 
 What it could not prove in its time is said. CP-SAT first; where it neither finds nor refutes in time, HiGHS.
 """
@@ -6,20 +7,32 @@ What it could not prove in its time is said. CP-SAT first; where it neither find
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
 
+from dualmandate.audit.effort import SECONDS
 from dualmandate.audit.equations import Equations, Integers
+from dualmandate.audit.reconstruction.propagation import propagate
+from dualmandate.audit.solvers import cp_sat, highs
+from dualmandate.errors import InvalidTables
 
 Status = Literal["found", "impossible", "unknown"]
 Bounds = tuple[Integers, Integers]
-ROUNDING = 1e-6  # of a bound that the solver states as a float
+ROUNDING = 1e-6  # A bound that the solver states as a float may be off by this much.
+MOST_ROUNDS = 200  # A smallest set is looked for in at most this many rounds.
+MOST_NAMED = 12  # At most this many numbers of a conflict are named.
+HOW = {
+    "smallest": "no smaller set contradicts itself",
+    "minimal": "none of them can be left out",
+    "unfinished": "time ended before it was known which of them can be left out; --seconds gives more",
+}
 
 
 @dataclass(frozen=True, eq=False)
-class Apart:
+class Distance:
     """How far two solutions of a piece lie apart, Σ|x − x′|: found, and at most possible (equal where proved)."""
 
     found: int
@@ -31,8 +44,7 @@ def first_solution(
     piece: Equations, values: Bounds, bounds: Bounds, *, seconds: float
 ) -> tuple[Status, Integers | None]:
     """One solution of a piece, or that there is none, or neither in time."""
-    from ortools.sat.python import cp_model
-
+    cp_model = cp_sat()
     model, unknowns = _model(piece, values, bounds)
     solver = _solver(seconds)
     status = solver.solve(model)
@@ -41,15 +53,14 @@ def first_solution(
     return ("impossible", None) if status == cp_model.INFEASIBLE else _by_highs(piece, values, bounds, seconds)
 
 
-def farthest_apart(piece: Equations, values: Bounds, bounds: Bounds, *, seconds: float) -> Apart:
+def farthest_apart(piece: Equations, values: Bounds, bounds: Bounds, *, seconds: float) -> Distance:
     """The largest distance between two solutions; 0 proves that there is one only.
 
     Two solutions are x and x + p − q with p and q not both above 0 for one unknown. As p − q satisfies the equations
     with 0 on the right, bounds from linear programs are tight, which they are not for two copies of x; and as only one
     of p and q is above 0, already x + p and x − q keep within the bounds, which says more than x + p − q does.
     """
-    from ortools.sat.python import cp_model
-
+    cp_model = cp_sat()
     model, unknowns = _model(piece, values, bounds)
     widths = [int(width) for width in bounds[1] - bounds[0]]
     more, less = ([model.new_int_var(0, width, "") for width in widths] for _ in range(2))
@@ -69,11 +80,11 @@ def farthest_apart(piece: Equations, values: Bounds, bounds: Bounds, *, seconds:
     solver = _solver(seconds)
     status = solver.solve(model)
     if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
-        return Apart(0, sum(widths), None)
+        return Distance(0, sum(widths), None)
     one = np.array([solver.value(x) for x in unknowns], dtype=np.int64)
     step = np.array([solver.value(a) - solver.value(b) for a, b in zip(more, less, strict=True)], dtype=np.int64)
     most = min(sum(widths), int(solver.best_objective_bound + ROUNDING))
-    return Apart(int(np.abs(step).sum()), most, np.stack([one, one + step]))
+    return Distance(int(np.abs(step).sum()), most, np.stack([one, one + step]))
 
 
 def ranges(
@@ -85,8 +96,7 @@ def ranges(
     leaves the present range of as many unknowns as possible; where none leaves any, the ranges are right. Without
     proof, `bounds` stand.
     """
-    from ortools.sat.python import cp_model
-
+    cp_model = cp_sat()
     least, largest = known.min(axis=0), known.max(axis=0)
     model, unknowns = _model(piece, values, bounds)
     solver, ends = _solver(seconds), time.monotonic() + seconds  # all of it is one question
@@ -126,8 +136,7 @@ def _say(model: Any, piece: Equations, values: Bounds, unknowns: list[Any]) -> N
 
 
 def _model(piece: Equations, values: Bounds, bounds: Bounds) -> tuple[Any, list[Any]]:
-    from ortools.sat.python import cp_model
-
+    cp_model = cp_sat()
     model = cp_model.CpModel()
     unknowns = _unknowns(model, bounds)
     _say(model, piece, values, unknowns)
@@ -136,8 +145,7 @@ def _model(piece: Equations, values: Bounds, bounds: Bounds) -> tuple[Any, list[
 
 def _solver(seconds: float) -> Any:
     """One thread and a fixed seed: the same question has the same answer, unless time ends first."""
-    from ortools.sat.python import cp_model
-
+    cp_model = cp_sat()
     solver = cp_model.CpSolver()
     solver.parameters.num_workers = 1
     solver.parameters.random_seed = 2019
@@ -149,8 +157,7 @@ def _solver(seconds: float) -> Any:
 
 
 def _by_highs(piece: Equations, values: Bounds, bounds: Bounds, seconds: float) -> tuple[Status, Integers | None]:
-    import highspy
-
+    highspy = highs()
     solver = highspy.Highs()
     solver.silent()
     solver.setOptionValue("time_limit", seconds)
@@ -178,3 +185,150 @@ def _by_highs(piece: Equations, values: Bounds, bounds: Bounds, seconds: float) 
         if held:  # checked in whole numbers: a solver in floats only proposes
             return "found", found
     return "unknown", None
+
+
+@dataclass(frozen=True, eq=False)
+class BoundedEquations:
+    """Equations A·x = values with bounds of the unknowns; some rows hold together or not."""
+
+    equations: Equations
+    values: Integers = field(repr=False)  # (rows,)
+    least: Integers = field(repr=False)  # (unknowns,)
+    most: Integers = field(repr=False)
+
+    @classmethod
+    def counts(cls, equations: Equations, values: Integers, most: Integers | None) -> BoundedEquations:
+        """Counts, from 0 on: none is above the largest published number, as each stands in one."""
+        width = int(values.max(initial=0))
+        ceiling = np.full(equations.size, width) if most is None else np.minimum(most, width)
+        return cls(equations, values, np.zeros(equations.size, dtype=np.int64), ceiling)
+
+
+@dataclass(frozen=True)
+class Conflict:
+    """Rows that contradict each other, and how few they are known to be."""
+
+    rows: tuple[int, ...]
+    kind: Literal["smallest", "minimal", "unfinished"]
+
+    def named(self, names: Iterable[str]) -> str:
+        """The numbers that contradict each other, the first of them where they are many."""
+        said = list(names)
+        return "; ".join(said[:MOST_NAMED]) + (f"; and {len(said) - MOST_NAMED:,} more" if said[MOST_NAMED:] else "")
+
+
+def contradiction(
+    equations: Equations, values: Integers, most: Integers | None, *, seconds: float = SECONDS
+) -> InvalidTables:
+    """The refusal of tables that contradict each other, naming a smallest set that does."""
+    found = smallest_conflict(BoundedEquations.counts(equations, values, most), seconds=seconds)
+    said = found.named(f"{equations.name(row)} = {values[row]:,}" for row in found.rows)
+    alone = len(found.rows) == 1
+    return InvalidTables(
+        f"the tables contradict each other: {said}",
+        why="no records have it" if alone else f"no records have all {len(found.rows):,} of these numbers "
+        f"({HOW[found.kind]})",
+        instead="check these numbers; tables with noise, rounding or swapping are for the attack on noisy tables",
+    )  # fmt: skip
+
+
+def smallest_conflict(bounded: BoundedEquations, *, seconds: float = SECONDS) -> Conflict:
+    """Rows that contradict each other, as few as were found in the time given.
+
+    A conflict must meet the complement of every set of rows that can hold together: a smallest set that meets all
+    complements found so far either contradicts itself, and is a smallest conflict, or grows to a further such set
+    [IPLM15]. Where that takes too long, rows are left out one by one from a first conflict as long as it stays one.
+    """
+    ask = _Conflicts(bounded, time.monotonic() + seconds)
+    rows = bounded.equations.rows
+    first = ask.shrink(range(rows))
+    if ask.unsure:
+        return Conflict(first, "unfinished")
+    if len(first) == 1:
+        return Conflict(first, "smallest")
+    to_meet: list[frozenset[int]] = []
+    for _ in range(MOST_ROUNDS):
+        chosen = _smallest_meeting(to_meet, ask.left)
+        if chosen is None:
+            break
+        if len(chosen) >= len(first):
+            return Conflict(first, "smallest")
+        if ask.contradict(chosen):
+            return Conflict(tuple(sorted(chosen)), "smallest")
+        to_meet.append(frozenset(range(rows)) - ask.grow(chosen))
+        if ask.unsure:
+            break
+    return Conflict(first, "minimal")
+
+
+class _Conflicts:
+    """Answers whether a set of rows contradicts itself, until time ends."""
+
+    def __init__(self, bounded: BoundedEquations, ends: float) -> None:
+        self.bounded, self.ends = bounded, ends
+        self.unsure = False  # whether some answer was not found in time
+
+    @property
+    def left(self) -> float:
+        """Seconds that are left."""
+        return self.ends - time.monotonic()
+
+    def contradict(self, rows: Sequence[int] | frozenset[int]) -> bool:
+        """Whether no numbers satisfy these rows; what cannot be told in time counts as no, and is remembered."""
+        kept = sorted(rows)
+        if not kept:
+            return False
+        if self.left <= 0:
+            self.unsure = True
+            return False
+        part = Equations.of_matrix(self.bounded.equations.matrix[kept])
+        own = self.bounded.values[kept]
+        low, high, wrong = propagate(part, own[None], own[None], least=self.bounded.least, most=self.bounded.most)
+        if wrong[0]:
+            return True
+        state = first_solution(part, (own, own), (low[0], high[0]), seconds=max(self.left, 1e-3))[0]
+        self.unsure |= state == "unknown"
+        return state == "impossible"
+
+    def shrink(self, rows: Sequence[int]) -> tuple[int, ...]:
+        """A conflict inside the rows from which no row can be left out; halves are tried first."""
+        kept = list(rows)
+        width = max(len(kept) // 2, 1)
+        while width:
+            start = 0
+            while start < len(kept):
+                fewer = kept[:start] + kept[start + width :]
+                if self.contradict(fewer):
+                    kept = fewer
+                else:
+                    start += width
+            width //= 2
+        return tuple(kept)
+
+    def grow(self, rows: frozenset[int]) -> frozenset[int]:
+        """A set that holds together and contains the rows, to which no row can be added."""
+        kept = set(rows)
+        for row in range(self.bounded.equations.rows):
+            if row not in kept and not self.contradict(frozenset(kept | {row})):
+                kept.add(row)
+        return frozenset(kept)
+
+
+def _smallest_meeting(sets: Sequence[frozenset[int]], seconds: float) -> frozenset[int] | None:
+    """A smallest set of rows with at least one of each of the sets; None where the solver did not end."""
+    cp_model = cp_sat()
+    if seconds <= 0:
+        return None
+    model = cp_model.CpModel()
+    rows = sorted(frozenset().union(*sets))
+    chosen = {row: model.new_bool_var("") for row in rows}
+    for each in sets:
+        model.add_bool_or([chosen[row] for row in sorted(each)])
+    model.minimize(sum(chosen.values()))
+    solver = cp_model.CpSolver()
+    solver.parameters.num_workers = 1
+    solver.parameters.random_seed = 2019
+    solver.parameters.max_time_in_seconds = seconds
+    if solver.solve(model) != cp_model.OPTIMAL:
+        return None
+    return frozenset(row for row in rows if solver.boolean_value(chosen[row]))

@@ -1,27 +1,38 @@
-"""Names for the records behind published tables: what is linked, by whose files, and what an attacker is after."""
+"""Names for the records behind published tables: what is linked, by whose files, and what an attacker is after.
+
+The outside file that an attacker has is no confidential one: rows that cannot be used are counted, and a refusal names
+their lines. Of the agency's own, which knows who is right, nothing is told.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from dualmandate.audit.finding import Reference
-from dualmandate.audit.linkage.attack import METHODS, Linkage, Method
-from dualmandate.audit.linkage.people import known_beside
-from dualmandate.audit.linkage.people_files import Census, read_names, read_people
-from dualmandate.audit.targets.targets import ExactTables, NoisyTables
-from dualmandate.errors import InvalidRequest, Place
-from dualmandate.population import Attribute, Domain
-from dualmandate.publication import Rules
+from dualmandate.audit.linkage.attack import METHODS, Linkage, Method, Names
+from dualmandate.audit.linkage.linking import PERSON, PLACE, known_beside
+from dualmandate.audit.options import AuditOptions
+from dualmandate.audit.places import PURPOSE, OnePlace
+from dualmandate.audit.tables import ExactTables, NoisyTables
+from dualmandate.errors import InvalidFile, InvalidRequest, InvalidTables, Place, Refusal, UnreadableSource
+from dualmandate.population import Attribute, Confidential, Domain, Protection
+from dualmandate.program.text_columns import read_text_columns
+from dualmandate.publication import Rules, source_file
+from dualmandate.publication.records import opened
+from dualmandate.publication.rules import AttributeRule
+from dualmandate.publication.sources import Columns, CsvFile, ParquetFile, check_source
+from dualmandate.publication.tabulating import Question, read
+from dualmandate.publication.wall import connected, guarded
 
 if TYPE_CHECKING:
-    from dualmandate.audit.by_place import OnePlace
-    from dualmandate.audit.run import Asked
-    from dualmandate.population import Confidential
+    import pyarrow
 
-PERSON = "person"  # the column that names people, where nobody says another
+PERSON_COLUMN = "person"  # The column that names people, where nobody says another.
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,10 +51,10 @@ class Homes:
         return cls(place.domain, home, rules, published)
 
 
-def linkage_targets(targets: Iterable[object], homes: Homes | None, asked: Asked) -> tuple[Linkage, ...]:
+def linkage_targets(targets: Iterable[object], homes: Homes | None, options: AuditOptions) -> tuple[Linkage, ...]:
     """A linkage for all tables of counts among the targets, where names are asked for."""
-    if asked.outside is None and not asked.secret:
-        _check_nothing_else(asked)
+    if options.outside is None and not options.secret:
+        _check_nothing_else(options)
         return ()
     tables = [each for each in targets if isinstance(each, ExactTables | NoisyTables)]
     if homes is None or not tables:
@@ -52,14 +63,16 @@ def linkage_targets(targets: Iterable[object], homes: Homes | None, asked: Asked
             why="records are reconstructed from tables of counts, and none of these can be",
             instead="audit tables of counts, or leave --outside and --secret out",
         )
-    method = _method(asked)
-    found = _own(tables, homes, asked) if asked.outside is None else _outside(tables, homes, asked, asked.outside)
+    method = _method(options)
+    found = (
+        _own(tables, homes, options) if options.outside is None else _outside(tables, homes, options, options.outside)
+    )
     return tuple(replace(each, method=method) for each in found)
 
 
-def _own(tables: list[ExactTables | NoisyTables], homes: Homes, asked: Asked) -> Iterator[Linkage]:
+def _own(tables: list[ExactTables | NoisyTables], homes: Homes, options: AuditOptions) -> Iterator[Linkage]:
     """Linked to names as good as those of the records themselves, but for the secret."""
-    known_beside(homes.domain, asked.secret)
+    known_beside(homes.domain, options.secret)
     if not any(each.truths for each in tables):
         raise InvalidRequest(
             "records are to be linked, and no file of names is given",
@@ -68,11 +81,13 @@ def _own(tables: list[ExactTables | NoisyTables], homes: Homes, asked: Asked) ->
         )
     place = None if homes.place is None else homes.place.name
     for each in tables:
-        yield Linkage(each, homes.domain, asked.secret, place, published=homes.published)
+        yield Linkage(each, homes.domain, options.secret, place, published=homes.published)
 
 
-def _outside(tables: list[ExactTables | NoisyTables], homes: Homes, asked: Asked, outside: Path) -> Iterator[Linkage]:
-    if not homes.published and not asked.files:
+def _outside(
+    tables: list[ExactTables | NoisyTables], homes: Homes, options: AuditOptions, outside: Path
+) -> Iterator[Linkage]:
+    if not homes.published and not options.files:
         raise InvalidRequest(
             "people from outside are to be linked to people who do not exist",
             why="a program's tables are made of people drawn for the audit, where no records are named",
@@ -80,13 +95,13 @@ def _outside(tables: list[ExactTables | NoisyTables], homes: Homes, asked: Asked
             "is after with --secret",
             where=Place(file=str(outside)),
         )
-    _check_different(outside, asked.files)
-    for name in asked.secret:
+    _check_different(outside, options.files)
+    for name in options.secret:
         homes.domain.attribute(name)
-    census = Census(homes.domain, homes.place, asked.person or PERSON)
-    asked.effort.say(f"reading the names of {outside.name}")
-    names = read_names(outside, census, asked.secret, keep_unknown=asked.link == "splink")
-    secret = asked.secret or tuple(name for name in homes.domain.names if name not in names.known)
+    census = Census(homes.domain, homes.place, options.person or PERSON_COLUMN)
+    options.effort.say(f"reading the names of {outside.name}")
+    names = read_names(outside, census, options.secret, keep_unknown=options.link == "splink")
+    secret = options.secret or tuple(name for name in homes.domain.names if name not in names.known)
     if not secret:
         raise InvalidRequest(
             "the outside file says everything that the tables are about",
@@ -95,7 +110,7 @@ def _outside(tables: list[ExactTables | NoisyTables], homes: Homes, asked: Asked
             where=Place(file=str(outside)),
         )
     judges: Mapping[Reference, Confidential[object]] = {
-        reference: read_people(path, census, homes.rules) for reference, path in asked.files.items()
+        reference: read_people(path, census, homes.rules) for reference, path in options.files.items()
     }
     place = None if homes.place is None else homes.place.name
     for each in tables:
@@ -115,11 +130,11 @@ def _check_different(outside: Path, files: Mapping[Reference, Path]) -> None:
             )
 
 
-def _method(asked: Asked) -> Method:
-    method = next((each for each in METHODS if each == asked.link), None)
+def _method(options: AuditOptions) -> Method:
+    method = next((each for each in METHODS if each == options.link), None)
     if method is None:
         raise InvalidRequest(
-            f"names cannot be linked by '{asked.link}'",
+            f"names cannot be linked by '{options.link}'",
             why=f"there are {' and '.join(METHODS)}",
             instead="leave --link out, or name one of them",
         )
@@ -130,11 +145,191 @@ def _method(asked: Asked) -> Method:
     return method
 
 
-def _check_nothing_else(asked: Asked) -> None:
-    for flag, given in (("--person", asked.person is not None), ("--link", asked.link != "exact")):
+def _check_nothing_else(options: AuditOptions) -> None:
+    for flag, given in (("--person", options.person is not None), ("--link", options.link != "exact")):
         if given:
             raise InvalidRequest(
                 f"{flag} is given, and nothing is to be linked",
                 why="it says how names are put to records",
                 instead="name people with --outside FILE, or what an attacker is after with --secret ATTRIBUTE",
             )
+
+
+@dataclass(frozen=True, eq=False)
+class Census:
+    """What the records of a place say, which places there are, and what names somebody in a file of people."""
+
+    domain: Domain  # of one place
+    place: Attribute | None  # None where there is one place
+    person: str = "person"  # the column that names people
+
+    def columns(self, known: Sequence[str]) -> Domain:
+        """Some attributes and the place, last, as one domain; structural zeros where all attributes are there."""
+        kept = self.domain.project(known)
+        more = () if self.place is None else (self.place,)
+        return Domain((*kept.attributes, *more), kept.hierarchies, kept.structural_zeros)
+
+
+def read_people(path: Path, census: Census, rules: Rules | None = None) -> Confidential[pyarrow.Table]:
+    """The agency's own named records, boxed: PERSON, PLACE and the position of each level; others are left out."""
+    source = source_file(path)
+    check_source(source)
+    domain = census.columns(census.domain.names)
+    question = Question(domain, Protection(identifier=census.person), rules or Rules())
+
+    def work() -> Any:
+        with connected() as connection, opened(source, connection, question.columns, counted=False) as found:
+            reading = read(found, question, connection)
+            return connection.sql(
+                f"SELECT unit::VARCHAR AS person, cell FROM ({reading}) WHERE unit IS NOT NULL AND cell IS NOT NULL "
+                "ORDER BY person, cell"
+            ).to_arrow_table()
+
+    try:
+        people = guarded(work, name=source.name)
+    except Refusal as refusal:
+        raise refusal.at(Place(file=str(path))) from None
+    levels = np.unravel_index(people.column("cell").to_numpy().astype(np.int64), domain.shape)
+    return Confidential(PURPOSE, _coded(census, domain, people.column("person"), list(levels)))
+
+
+def read_names(path: Path, census: Census, secret: Sequence[str], *, keep_unknown: bool) -> Names:
+    """An outside file: the place, the person, and those attributes that it has and the attacker is not after.
+
+    Rows with values that are not declared are left out and counted; `keep_unknown` keeps those that have some left.
+    """
+    source = _outside_source(path)
+
+    def work() -> Names:
+        with connected() as connection, opened(source, connection, (), counted=False) as found:
+            known = _known(found, census, secret, path)
+            domain = census.columns(known)
+            drop = Rules({each.name: AttributeRule() for each in domain.attributes})
+            question = Question(replace(domain, structural_zeros=()), Protection(identifier=census.person), drop)
+            _named(connection, read(found, question, connection), len(domain.attributes))
+            left_out = _check(connection, domain, census, path, keep_unknown=keep_unknown)
+            people = connection.sql("SELECT * FROM usable ORDER BY person").to_arrow_table()
+            levels = [people.column(f"level_{number}") for number in range(len(domain.attributes))]
+            return Names(path.name, _coded(census, domain, people.column("person"), levels), known, left_out)
+
+    try:
+        return guarded(work, name=source.name)
+    except Refusal as refusal:
+        raise refusal.at(Place(file=str(path))) from None
+
+
+def _outside_source(path: Path) -> CsvFile | ParquetFile:
+    try:
+        source = source_file(path)
+        check_source(source)
+    except Refusal as refusal:
+        raise refusal.at(Place(file=str(path))) from None
+    if not isinstance(source, CsvFile | ParquetFile):
+        raise UnreadableSource(
+            f"the outside file '{path.name}' is neither CSV nor Parquet",
+            why="files of names are read in these two forms",
+            instead="write it as one of them",
+            where=Place(file=str(path)),
+        )
+    return source
+
+
+def _known(found: Columns, census: Census, secret: Sequence[str], path: Path) -> tuple[str, ...]:
+    place = None if census.place is None else census.place.name
+    for column, why in ((census.person, "it names the people"), (place, "people are linked within their place")):
+        if column is not None and column not in found.types:
+            raise InvalidTables(
+                f"the outside file has no column '{column}'",
+                why=why,
+                instead="rename the column that does, or name it with --person"
+                if column == census.person
+                else "rename the column that does",
+                where=Place(str(path), None if path.suffix == ".parquet" else 1, column),
+            )
+    known = tuple(name for name in census.domain.names if name in found.types and name not in secret)
+    if not known:
+        raise InvalidTables(
+            "the outside file has none of the attributes that records are linked by",
+            why=f"these are {', '.join(name for name in census.domain.names if name not in secret)}",
+            instead="name its columns as the attributes are named",
+            where=Place(str(path), None if path.suffix == ".parquet" else 1),
+        )
+    return known
+
+
+def _named(connection: Any, reading: str, levels: int) -> None:
+    columns = ", ".join(f"level_{number}::BIGINT AS level_{number}" for number in range(levels))
+    connection.execute(f"CREATE TEMP TABLE named AS SELECT unit::VARCHAR AS person, {columns} FROM ({reading})")
+
+
+def _check(connection: Any, domain: Domain, census: Census, path: Path, *, keep_unknown: bool) -> str | None:
+    """Make the table `usable` and say what is left out; refuse an empty file, people who stand twice, no usable row."""
+    names = [*domain.names, census.person]
+    levels = [f"level_{number}" for number in range(len(domain.names))]
+    unknown = ", ".join(f"count(*) FILTER ({column} IS NULL)" for column in (*levels, "person"))
+    ((rows, *missing),) = connection.execute(f"SELECT count(*), {unknown} FROM named").fetchall()
+    if not rows:
+        raise InvalidTables(
+            "the outside file names nobody",
+            why="there are no rows in it",
+            instead="name a file with people in it",
+            where=Place(str(path)),
+        )
+    ((twice,),) = connection.execute(
+        "SELECT count(*) FROM (SELECT person FROM named WHERE person IS NOT NULL GROUP BY person HAVING count(*) > 1)"
+    ).fetchall()
+    if twice:
+        raise _twice(path, census.person, twice)
+    keys = levels if census.place is None else levels[:-1]
+    needed = [*([] if census.place is None else levels[-1:]), "person"]
+    enough = " OR ".join(f"{column} IS NOT NULL" for column in keys)
+    whole = " AND ".join(f"{column} IS NOT NULL" for column in (*needed, *([] if keep_unknown else keys)))
+    connection.execute(f"CREATE TEMP TABLE usable AS SELECT * FROM named WHERE {whole} AND ({enough})")
+    ((used,),) = connection.execute("SELECT count(*) FROM usable").fetchall()
+    if not used:
+        worst = int(np.argmax(missing))
+        raise InvalidTables(
+            f"no row of the outside file can be used: {rows - missing[worst]:,} of {rows:,} have a declared value of "
+            f"'{names[worst]}'",
+            why="people are linked by values as they are declared",
+            instead="write values as the tables do",
+            where=Place(str(path), 2 if missing[worst] == rows and path.suffix != ".parquet" else None, names[worst]),
+        )
+    if used == rows:
+        return None
+    which = ", ".join(f"{name}: {count:,}" for name, count in zip(names, missing, strict=True) if count)
+    return f"{rows - used:,} of {rows:,} rows of {path.name} are left out: values that are not declared ({which})"
+
+
+def _twice(path: Path, person: str, count: int) -> InvalidTables:
+    """The refusal of people who stand twice; the first of them by line, never by name."""
+    lines = None if path.suffix == ".parquet" else _first_twice(path, person)
+    return InvalidTables(
+        f"{count:,} of the people in the outside file stand there more than once",
+        why="a record is linked to one name" + (f"; that of this line stands on line {lines[0]} too" if lines else ""),
+        instead=f"give each person one row and a '{person}' of their own",
+        where=Place(str(path), lines[1] if lines else None, person),
+    )
+
+
+def _first_twice(path: Path, person: str) -> tuple[int, int] | None:
+    """Two lines with one name; None where the file is read by another dialect."""
+    try:
+        text = read_text_columns(path, "outside file", largest=path.stat().st_size)
+    except InvalidFile:
+        return None
+    seen: dict[str, int] = {}
+    for line, name in zip(text.lines, text.columns[person], strict=True):
+        if name and name in seen:
+            return seen[name], line
+        seen[name] = line
+    return None
+
+
+def _coded(census: Census, domain: Domain, persons: Any, levels: Sequence[Any]) -> pyarrow.Table:
+    """A table of people: who, where, and the position of each level, which may not be known."""
+    import pyarrow
+
+    columns = dict(zip(domain.names, levels, strict=True))
+    home = np.zeros(len(persons), np.int64) if census.place is None else columns.pop(census.place.name)
+    return pyarrow.table({PLACE: home, PERSON: persons, **columns})

@@ -1,9 +1,15 @@
-"""Tables of amounts that add up, from the files of a folder, in one period or more."""
+"""Tables of amounts that add up, from the files of a folder, in one period or more: along columns with totals, or in a
+tree.
+
+The true amounts behind suppressed cells come from a file of the curator's like the published one, nothing suppressed in
+it. They are handed on in a box alone, and no message repeats one of them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -11,19 +17,25 @@ from numpy.typing import NDArray
 
 from dualmandate.audit.equations import Equations, Integers
 from dualmandate.audit.finding import Reference
-from dualmandate.audit.suppression.cells import LinkedTables
-from dualmandate.audit.suppression.series import Series
-from dualmandate.audit.suppression.series_attack import HiddenSeries, SeriesPart
-from dualmandate.audit.suppression.true_amounts import AmountColumns, read_true_amounts
-from dualmandate.audit.targets.amount_cells import Laid, along, tree
-from dualmandate.audit.targets.tables_folder import EVERYWHERE, Folder, Sheet, rows_of, suppressed_marks
+from dualmandate.audit.suppression.cells import (
+    LinkedTables,
+    SuppressedPart,
+    SuppressedTables,
+    additive_relations,
+    tree_relations,
+)
+from dualmandate.audit.suppression.series import HiddenSeries, Series, SeriesPart
+from dualmandate.audit.tables import Truths, boxed, truths_of_period
+from dualmandate.audit.targets.tables_folder import EVERYWHERE, Folder, TableFile, rows_of, suppressed_marks
 from dualmandate.audit.targets.tables_schema import MagnitudesTable
-from dualmandate.audit.targets.targets import SuppressedPart, SuppressedTables, Truths, truths_of_period
-from dualmandate.errors import InvalidTables
+from dualmandate.errors import InvalidFile, InvalidTables, Place, UnreadableSource
+from dualmandate.population import Confidential
+from dualmandate.program.text_columns import read_text_columns
 
 SHARE = 0.2
-ONE_PERIOD = ""  # the name of the only period of tables that name none
-LARGEST_AMOUNT = 2**42  # of one cell: sums of many are still whole numbers that solvers can hold
+ONE_PERIOD = ""  # The name of the only period of tables that name none.
+LARGEST_AMOUNT = 2**42  # At most this much in one cell: sums of many are still whole numbers that solvers can hold.
+MOST_DIGITS = 12
 
 
 def magnitude_targets(folder: Folder, files: Mapping[Reference, Path]) -> Iterator[SuppressedTables | HiddenSeries]:
@@ -47,7 +59,7 @@ class _Place:
 
     place: str
     periods: tuple[str, ...]
-    laid: Laid
+    laid: CellLayout
     relations: Equations
     values: Integers = field(repr=False)
     hidden: NDArray[np.bool_] = field(repr=False)
@@ -93,7 +105,9 @@ def _read(folder: Folder, table: MagnitudesTable, position: int, files: Mapping[
     return tuple(found)
 
 
-def _laid(table: MagnitudesTable, sheet: Sheet, place: str, rows: Mapping[str, list[int]]) -> tuple[Laid, Integers]:
+def _laid(
+    table: MagnitudesTable, sheet: TableFile, place: str, rows: Mapping[str, list[int]]
+) -> tuple[CellLayout, Integers]:
     """The cells of one place, and the row of each in each period; shape (cells, periods)."""
     lay = tree if table.cell is not None else along
     periods = list(rows)
@@ -123,11 +137,11 @@ def _laid(table: MagnitudesTable, sheet: Sheet, place: str, rows: Mapping[str, l
     return first, np.stack(columns, axis=1)
 
 
-def _parents_by_name(laid: Laid, order: Integers) -> list[str]:
+def _parents_by_name(laid: CellLayout, order: Integers) -> list[str]:
     return [laid.names[parent] if parent >= 0 else "" for parent in laid.parents[order].tolist()]
 
 
-def _absent(table: MagnitudesTable, sheet: Sheet, what: str, place: str, period: str) -> InvalidTables:
+def _absent(table: MagnitudesTable, sheet: TableFile, what: str, place: str, period: str) -> InvalidTables:
     where = " of ".join(word for word in (period, place) if word)
     return InvalidTables(
         f"'{table.name}' lacks {what} in {where}",
@@ -137,7 +151,7 @@ def _absent(table: MagnitudesTable, sheet: Sheet, what: str, place: str, period:
     )
 
 
-def _numbers(folder: Folder, table: MagnitudesTable, sheet: Sheet) -> tuple[Integers, NDArray[np.bool_]]:
+def _numbers(folder: Folder, table: MagnitudesTable, sheet: TableFile) -> tuple[Integers, NDArray[np.bool_]]:
     """The amounts of all rows, 0 where suppressed, and which are."""
     texts, marks = sheet.column(table.value, "value"), suppressed_marks(folder.file)
     values, hidden = np.zeros(len(texts), dtype=np.int64), np.zeros(len(texts), dtype=np.bool_)
@@ -159,8 +173,8 @@ def _numbers(folder: Folder, table: MagnitudesTable, sheet: Sheet) -> tuple[Inte
     return values, hidden
 
 
-def _sizes(column: str, sheet: Sheet) -> NDArray[np.float64]:
-    sizes = np.zeros(len(sheet.codes.lines))
+def _sizes(column: str, sheet: TableFile) -> NDArray[np.float64]:
+    sizes = np.zeros(len(sheet.text.lines))
     for row, text in enumerate(sheet.column(column, "size")):
         sizes[row] = float(sheet.number(text, row))
         if sizes[row] < 0:
@@ -168,3 +182,184 @@ def _sizes(column: str, sheet: Sheet) -> NDArray[np.float64]:
                 f"a size of {text}", why="a size is a number from 0 on", instead="check it", where=sheet.at(row)
             )
     return sizes
+
+
+@dataclass(frozen=True, eq=False)
+class CellLayout:
+    """The cells of one place in one period.
+
+    `parents` say which total each cell is a part of, −1 at the top; of several, the one along the last column. `rows`
+    are the rows of the file.
+    """
+
+    names: tuple[str, ...] = field(repr=False)
+    relations: Equations
+    parents: Integers = field(repr=False)
+    rows: Integers = field(repr=False)
+
+
+def tree(table: MagnitudesTable, sheet: TableFile, rows: list[int]) -> CellLayout:
+    """Cells of which each names the one that it is a part of."""
+    assert table.cell is not None
+    assert table.parent is not None
+    cells, parents = sheet.column(table.cell, "cell"), sheet.column(table.parent, "parent")
+    position: dict[str, int] = {}
+    for place, row in enumerate(rows):
+        if cells[row] in position:
+            raise _twice(table, sheet, cells[row], rows[position[cells[row]]], row)
+        position[cells[row]] = place
+    above = np.full(len(rows), -1, dtype=np.int64)
+    for place, row in enumerate(rows):
+        if parents[row]:
+            if parents[row] not in position or parents[row] == cells[row]:
+                raise InvalidTables(
+                    f"'{cells[row]}' is a part of '{parents[row]}', which is no other cell there",
+                    why="a cell is a part of a cell that is published too, of the same place and period",
+                    instead="leave the parent empty at the top",
+                    where=sheet.at(row),
+                )
+            above[place] = position[parents[row]]
+    _check_tops(above, sheet, rows, cells)
+    names = tuple(position)
+    return CellLayout(names, _named(tree_relations(above), names), above, np.array(rows))
+
+
+def _check_tops(above: Integers, sheet: TableFile, rows: list[int], cells: tuple[str, ...]) -> None:
+    """Refuse cells that are parts of themselves, over others."""
+    reached = above.copy()
+    for _ in range(len(above).bit_length() + 1):  # every step looks twice as far up
+        reached = np.where(reached >= 0, reached[np.maximum(reached, 0)], -1)
+    round_about = np.flatnonzero(reached >= 0)
+    if len(round_about):
+        row = rows[int(reached[round_about[0]])]
+        raise InvalidTables(
+            f"'{cells[row]}' is a part of itself, over its own parts",
+            why="totals and parts form a tree with a top",
+            instead="leave the parent empty at the top",
+            where=sheet.at(row),
+        )
+
+
+def along(table: MagnitudesTable, sheet: TableFile, rows: list[int]) -> CellLayout:
+    """Cells of a table whose columns each have a total; row-major, the total last on every axis."""
+    columns = [sheet.column(name, "by") for name in table.by]
+    labels = [
+        (*(word for word in dict.fromkeys(column[row] for row in rows) if word != table.total), table.total)
+        for column in columns
+    ]
+    position: dict[tuple[str, ...], int] = {}
+    for row in rows:
+        label = tuple(column[row] for column in columns)
+        if label in position:
+            raise _twice(table, sheet, ", ".join(label), position[label], row)
+        position[label] = row
+    cells = list(product(*labels))
+    missing = next((cell for cell in cells if cell not in position), None)
+    if missing is not None:
+        raise InvalidTables(
+            f"'{table.name}' lacks the cell ({', '.join(missing)})",
+            why=f"every combination of labels stands there once, with '{table.total}' for the sum over a column",
+            instead="write each cell, suppressed ones with their mark; or name `cell` and `parent` instead",
+            where=sheet.document.place((*sheet.key, "file")),
+        )
+    shape = tuple(len(each) for each in labels)
+    names = tuple(", ".join(cell) for cell in cells)
+    rows_of_cells = np.array([position[cell] for cell in cells])
+    # lines that add up come column by column
+    by = [f" by {name}" for name, size in zip(table.by, shape, strict=True) for _ in range(len(cells) // size)]
+    relations = _named(additive_relations(shape), names, by)
+    return CellLayout(names, relations, _last_totals(shape), rows_of_cells)
+
+
+def _last_totals(shape: tuple[int, ...]) -> Integers:
+    """For each cell the total along the last axis on which it is no total itself; −1 for the total of all."""
+    numbers = np.arange(int(np.prod(shape))).reshape(shape)
+    found = np.full(shape, -1, dtype=np.int64)
+    for axis in range(len(shape)):  # later axes overwrite
+        parts, totals = ([slice(None)] * len(shape) for _ in range(2))
+        parts[axis], totals[axis] = slice(0, -1), slice(-1, None)
+        found[tuple(parts)] = numbers[tuple(totals)]
+    return found.reshape(-1)
+
+
+def _named(relations: Equations, names: tuple[str, ...], by: Sequence[str] | None = None) -> Equations:
+    """Each sum by the name of its total, which is the last of its cells, and the column along which it adds up."""
+    totals = (names[int(relations.cells[end - 1])] for end in relations.starts[1:])
+    words = [""] * relations.rows if by is None else by
+    said = tuple(f"the parts of {total}{word}" for total, word in zip(totals, words, strict=True))
+    return Equations(relations.starts, relations.cells, relations.coefficients, relations.size, said)
+
+
+def _twice(table: MagnitudesTable, sheet: TableFile, cell: str, first: int, row: int) -> InvalidTables:
+    return InvalidTables(
+        f"the cell '{cell}' stands twice in '{table.name}'",
+        why=f"it stands on line {sheet.text.lines[first]} too, and cells are known by their names",
+        instead="give each cell once; where places or periods tell them apart, name `place` and `period`",
+        where=sheet.at(row),
+    )
+
+
+@dataclass(frozen=True)
+class AmountColumns:
+    """The columns of a file: what makes a cell, its amount, and the place and period where there are any."""
+
+    cell: tuple[str, ...]
+    value: str
+    place: str | None = None
+    period: str | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class TrueAmounts:
+    """Amounts by place, period and cell."""
+
+    file: Path
+    amounts: dict[tuple[str, str, str], str] = field(repr=False)
+
+    def of(
+        self, place: str, periods: Sequence[str], cells: Sequence[str], published: Integers, hidden: NDArray[np.bool_]
+    ) -> Confidential[Integers]:
+        """The amounts of all cells of a place: what was published, and what this file says of the rest.
+
+        Shapes (cells, periods).
+        """
+        found = published.copy()
+        for cell, period in np.argwhere(hidden).tolist():
+            found[cell, period] = self._amount(place, periods[period], cells[cell])
+        return boxed(found)
+
+    def _amount(self, place: str, period: str, cell: str) -> int:
+        text = self.amounts.get((place, period, cell))
+        if text is not None and text.isascii() and text.isdigit() and len(text) <= MOST_DIGITS:
+            return int(text)
+        where = ", ".join(word for word in (place, period, cell) if word)
+        said = "does not say what is in" if text is None else "has no amount for"
+        raise UnreadableSource(
+            f"'{self.file.name}' {said} the suppressed cell ({where})",
+            why="attacks on suppressed cells are judged by all of their true amounts",
+            instead="give the same cells as the published file, each with a whole number from 0 on",
+            where=Place(file=str(self.file)),
+        )
+
+
+def read_true_amounts(file: Path, columns: AmountColumns) -> TrueAmounts:
+    """Read a confidential file; refused, without repeating a value of it, where it is not like the published one."""
+    try:
+        text = read_text_columns(file, "confidential table")
+    except InvalidFile as refusal:
+        where = refusal.where or Place(file=str(file))
+        raise UnreadableSource(refusal.what, why=refusal.why, instead=refusal.instead, where=where) from None
+    wanted = (*columns.cell, columns.value, *(name for name in (columns.place, columns.period) if name is not None))
+    missing = next((name for name in wanted if name not in text.columns), None)
+    if missing is not None:
+        raise UnreadableSource(
+            f"the confidential table '{file.name}' has no column '{missing}'",
+            why="it is read as the published table of the same name is",
+            instead="give it the same columns",
+            where=Place(file=str(file)),
+        )
+    nothing = ("",) * len(text.lines)
+    places, periods = (nothing if name is None else text.columns[name] for name in (columns.place, columns.period))
+    cells = map(", ".join, zip(*(text.columns[name] for name in columns.cell), strict=True))
+    keys = zip(places, periods, cells, strict=True)
+    return TrueAmounts(file, dict(zip(keys, text.columns[columns.value], strict=True)))

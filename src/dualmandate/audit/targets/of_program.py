@@ -1,57 +1,208 @@
-"""From a program to what attacks are made on: its tables of a synthetic population, published exactly and with noise.
+"""From a program to what attacks are made on: its tables of a synthetic population, published exactly and with noise,
+and every method of publication compared on people who were drawn for it.
 
 Nothing confidential is opened unless the curator names a file of records.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
-from dualmandate.audit.by_place import OnePlace, covered, one_place
-from dualmandate.audit.equations import Equations
-from dualmandate.audit.methods.synthetic import published_tables
-from dualmandate.audit.records import count_all
-from dualmandate.audit.targets.comparison import comparing, synthetic_places
+import numpy as np
+from numpy.typing import NDArray
+
+from dualmandate.audit.disclosure_control.comparison import Compared, compare
+from dualmandate.audit.disclosure_control.magnitude_rules import SummedTables, summed_tables
+from dualmandate.audit.disclosure_control.publication_methods import PROTECTED, Subject
+from dualmandate.audit.disclosure_control.uniques import key_in_words, secret_of
+from dualmandate.audit.effort import generator
+from dualmandate.audit.equations import Equations, Integers
+from dualmandate.audit.options import AuditOptions
+from dualmandate.audit.places import OnePlace, count_all, one_place, place_attribute
+from dualmandate.audit.reconstruction.noisy import covered, expected_of
+from dualmandate.audit.tables import ExactTables, NoisyTables, Truths, boxed, levels_in_words, opened
 from dualmandate.audit.targets.linkage import Homes, linkage_targets
-from dualmandate.audit.targets.of_tables import LARGEST_PLACE, Targets
-from dualmandate.audit.targets.targets import Truths, boxed
-from dualmandate.errors import TooLarge
+from dualmandate.audit.targets.planned import planned_method
+from dualmandate.audit.targets.targets import Targets, check_place
+from dualmandate.errors import Refusal
+from dualmandate.mechanism import GEOMETRIC
 from dualmandate.planning.program import Program
+from dualmandate.population import Domain
 
-if TYPE_CHECKING:
-    from dualmandate.audit.run import Asked
+MOST_PLACES, MOST_RECORDS, MOST_IN_PLACE = 100, 20_000, 2_000
+LARGEST_COMPARED_PLACE = 2**14  # Methods are compared in places of at most this many cells.
+MOST_NUMBERS, FEWEST_PLACES = 50_000, 5  # published of all places that are compared; places, however many numbers
+COMPARISON = "methods compared"
+EPSILONS = (0.25, 1.0, 4.0, 16.0)
 
 
-def targets_of(program: Program, asked: Asked) -> Targets:
+def targets_of(program: Program, options: AuditOptions) -> Targets:
     """A program's tables as if published exactly, and with geometric noise at several losses."""
-    place = one_place(program.workload, asked.place)
+    place = one_place(program.workload, options.place)
     check_place(place)
-    truths = people_of(program, place, asked)
-    targets = tuple(published_tables(program.name, place, truths, asked.key))
+    truths = people_of(program, place, options)
+    targets = tuple(published_tables(program.name, place, truths, options.key))
     homes = Homes.of_program(program.domain, place, program.rules, published=False)
-    linked = linkage_targets(targets, homes, asked)
+    linked = linkage_targets(targets, homes, options)
     left_out = [*place.not_tried("the reconstruction")]
     possible = covered(Equations.of_workload(place.workload), place.domain.possible_cells())
     if not possible.all():
         left_out.append(f"{int((~possible).sum()):,} of {possible.size:,} cells of a place, which no table counts")
-    found = comparing(program, asked)
+    found = compare_methods(program, options)
     return Targets((*targets, *linked, *found.summed), (*left_out, *found.left_out), found.compared, found.notes)
 
 
-def check_place(place: OnePlace) -> None:
-    """Refuse a place with too many kinds of records."""
-    if place.domain.size > LARGEST_PLACE:
-        raise TooLarge(
-            f"{place.domain.size:,} cells a place",
-            why=f"records are looked for among at most {LARGEST_PLACE:,} combinations of values",
-            instead="name the attribute that tells places apart with --place",
-        )
-
-
-def people_of(program: Program, place: OnePlace, asked: Asked) -> Truths:
+def people_of(program: Program, place: OnePlace, options: AuditOptions) -> Truths:
     """The records that are attacked: those that the curator names, or a synthetic population drawn with the key."""
-    if asked.files:
+    if options.files:
         return {
-            reference: count_all(path, program.domain, place, program.rules) for reference, path in asked.files.items()
+            reference: count_all(path, program.domain, place, program.rules)
+            for reference, path in options.files.items()
         }
-    return {"synthetic": boxed(synthetic_places(program, place, asked.key))}
+    return {"synthetic": boxed(synthetic_places(program, place, options.key))}
+
+
+@dataclass(frozen=True, eq=False)
+class MethodComparison:
+    """The methods side by side, what is said about them, and what was not tried."""
+
+    compared: tuple[Compared, ...] = ()
+    notes: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
+    summed: tuple[SummedTables, ...] = ()  # tables of sums, whose contributors are told or not
+
+
+def compare_methods(program: Program, options: AuditOptions) -> MethodComparison:
+    """Old methods, DP at each ε, and the plan; nothing confidential is opened."""
+    name = place_attribute(program.workload, options.place)
+    if name is None:
+        return MethodComparison(
+            left_out=(
+                f"{COMPARISON}: no attribute by which a table is published tells places apart; name one with --place",
+            )
+        )
+    place = one_place(program.workload, name)
+    if place.domain.size > LARGEST_COMPARED_PLACE:
+        return MethodComparison(
+            left_out=(f"{COMPARISON}: {place.domain.size:,} cells a place, at most {LARGEST_COMPARED_PLACE:,}",)
+        )
+    most = max(MOST_NUMBERS // place.workload.query_count, FEWEST_PLACES)
+    people = synthetic_places(program, place, options.key, most=most)
+    if len(people) < 2 or not people.sum():
+        return MethodComparison(left_out=(f"{COMPARISON}: there is one place, or nobody lives anywhere",))
+    secret = secret_of(place.domain, options.secret)
+    subject = Subject(place.workload, people, place.domain.possible_cells(), secret)
+    summed = tuple(summed_tables(program.workload, place, people))
+    left_out = [*_not_applied(subject, summed), *place.not_tried(f"the {COMPARISON}")]
+    notes = list(_notes(place, subject, name))
+    planned = []
+    options.effort.say("planning")
+    try:
+        method, words = planned_method(program.plan(), place, people, options.key)
+        planned.append(method)
+        notes.append(words)
+    except Refusal as refusal:
+        left_out.append(f"the plan's own loss in the {COMPARISON}: {refusal.what}")
+    sensitivity = program.workload.only([each.name for each in place.tables]).sensitivity(program.protection)
+    compared = compare(
+        subject, sensitivity=float(sensitivity.value), key=options.key, planned=planned, effort=options.effort
+    )
+    return MethodComparison(compared, tuple(notes), tuple(left_out), summed)
+
+
+def synthetic_places(program: Program, place: OnePlace, key: bytes, *, most: int = MOST_PLACES) -> Integers:
+    """People drawn with the audit's key, in as many places as are compared; shape (places, cells)."""
+    people = float(program.file.population.population_size.value)
+    places = min(len(place.places), most, MOST_PLACES)
+    each = min(max(round(people / len(place.places)), 1), MOST_IN_PLACE, max(MOST_RECORDS // places, 1))
+    draws = generator(key, f"synthetic population of {program.name}")
+    sizes = draws.poisson(each, places).astype(np.int64)
+    return synthetic_people(place.domain, sizes, draws)
+
+
+def _notes(place: OnePlace, subject: Subject, name: str) -> Iterator[str]:
+    people = int(subject.truth.sum())
+    few = f" of {len(place.places):,}" if len(subject.truth) < len(place.places) else ""
+    yield f"{people:,} people were drawn in {len(subject.truth):,}{few} places ({name}); nothing comes from data"
+    yield (
+        "everybody, guessers too, knows how many live in each place and what people elsewhere are like; the attacker "
+        "knows how numbers were made and which were hidden; a hidden number is read as what the others make likely"
+    )
+    yield (
+        f"beside numbers below a threshold others are suppressed, until sums tell none of them within {PROTECTED:.0%}, "
+        "where that can be done"
+    )
+    yield f"judged by the people who were drawn; {levels_in_words(place.domain)}"
+    words = key_in_words(place.domain, subject.secret, name)
+    if words is not None:
+        yield f"nonmodal uniques are {words}"
+    yield (
+        "of several ways to read a file (its most likely answer, one drawn in proportion, a guess without tables; of "
+        "recoded records also undone or looked up) the one counts that is right most often: rates flatter the attacker"
+    )
+
+
+def _not_applied(subject: Subject, summed: tuple[SummedTables, ...]) -> Iterator[str]:
+    if subject.ordered is None:
+        yield (
+            f"micro-aggregation and top-coding in the {COMPARISON}: beside the place, no table is by an ordered "
+            "attribute with three levels or more"
+        )
+    if not summed:
+        yield "dominance and p % rules: they are about sums of numbers, and no table has such sums by place"
+
+
+def synthetic_people(domain: Domain, sizes: NDArray[np.int64], draws: np.random.Generator) -> NDArray[np.int64]:
+    """Records drawn for an audit: places differ, and so do the shares of levels; shape (places, cells).
+
+    Nothing in it comes from data: each attribute's shares are drawn for everybody, then again around them for a place.
+    """
+    possible = domain.possible_cells()
+    national = [draws.dirichlet(np.ones(size)) for size in domain.shape]
+    found = np.zeros((len(sizes), domain.size), dtype=np.int64)
+    for place, size in enumerate(sizes.tolist()):
+        joint = np.ones(1)
+        for shares in national:
+            joint = np.outer(joint, draws.dirichlet(np.maximum(shares * 5.0, 1e-3))).reshape(-1)
+        joint = joint * possible
+        total = joint.sum()
+        found[place] = draws.multinomial(size, joint / total if total > 0 else possible / possible.sum())
+    return found
+
+
+def published_tables(
+    name: str, place: OnePlace, truths: Truths, key: bytes, *, epsilons: Sequence[float] = EPSILONS
+) -> Iterator[ExactTables | NoisyTables]:
+    """The tables of one population after the other: exact, then with geometric noise at several ε for all of them.
+
+    Records of cells that no table counts are left out of account.
+    """
+    equations = Equations.of_workload(place.workload)
+    possible = covered(equations, place.domain.possible_cells())
+    tables = float(place.workload.sensitivity().value)
+    coarsening = levels_in_words(place.domain)
+    for reference, counts in opened(truths).items():
+        truth = np.where(possible, counts, 0)
+        values = equations.of(truth)
+        places = tuple(f"place {number + 1}" for number in range(len(truth)))
+        boxes = {reference: boxed(truth)}
+        yield ExactTables(
+            f"the tables of {name}", equations, values, places, coarsening, ~possible, boxes, place.domain
+        )
+        draws = generator(key, f"noise for {name}, {reference}")
+        for epsilon in epsilons:
+            law = GEOMETRIC.at(epsilon / tables)
+            noisy = values + law.draw(draws, values.shape)
+            scales = np.full(equations.rows, law.mean_absolute)
+            yield NoisyTables(
+                f"the tables of {name}",
+                equations,
+                noisy.astype(np.float64),
+                scales,
+                expected_of(equations, noisy.astype(np.float64), scales, possible),
+                coarsening,
+                f"geometric noise at ε = {epsilon:g} for all tables together",
+                boxes,
+                "what all places together are like, by the same tables" if len(truth) > 1 else "how many there are",
+            )

@@ -6,21 +6,20 @@ import math
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 from functools import cache
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dualmandate.audit.by_place import OnePlace, covered, expected_of, one_place
 from dualmandate.audit.claims.attack import ClaimedGroup, ClaimedNoise, ClaimedRelease, Labels
-from dualmandate.audit.claims.claim_membership import membership_in
+from dualmandate.audit.claims.membership import membership_in
 from dualmandate.audit.claims.shared_noise import SharedNoise
 from dualmandate.audit.equations import Equations
-from dualmandate.audit.records import count_all
+from dualmandate.audit.options import AuditOptions
+from dualmandate.audit.places import OnePlace, count_all, one_place
+from dualmandate.audit.reconstruction.noisy import covered, expected_of
+from dualmandate.audit.tables import NoisyTables, levels_in_words
 from dualmandate.audit.targets.linkage import Homes, linkage_targets
-from dualmandate.audit.targets.of_program import check_place
-from dualmandate.audit.targets.of_tables import Targets
 from dualmandate.audit.targets.shared_noise import compared_rows
-from dualmandate.audit.targets.targets import NoisyTables, levels_in_words
+from dualmandate.audit.targets.targets import Targets, check_place
 from dualmandate.errors import Refusal
 from dualmandate.mechanism import Noise
 from dualmandate.mechanism.rows import cell_change
@@ -32,29 +31,26 @@ from dualmandate.publication.release import Release
 from dualmandate.workload import Tabulation, Workload
 from dualmandate.workload.statistics_count import count_statistics
 
-if TYPE_CHECKING:
-    from dualmandate.audit.run import Asked
-
 MEAN_SIZE = math.sqrt(2 / math.pi)  # mean absolute error of a normal one, in standard errors
 
 
-def targets_of(release: Release, asked: Asked) -> Targets:
+def targets_of(release: Release, options: AuditOptions) -> Targets:
     """The claim of a release, and its tables; records are judged where the curator names a file of them."""
     program = read_program(release.folder / release.facts["program_file"])
-    asked.effort.say("reading the release")
-    beside, apart = compared_rows(release, program, asked.beside)
+    options.effort.say("reading the release")
+    beside, apart = compared_rows(release, program, options.beside)
     claimed = claim_of(release, program, beside)
-    member = membership_in(claimed, asked.key)
+    member = membership_in(claimed, options.key)
     sure = (claimed,) if member is None else (claimed, member)
     if member is None:
         apart = (*apart, "membership: tests are for units of one record, whose measured rows have one kind of noise")
     try:
-        noisy, left_out, place = noisy_tables(release, program, asked)
+        noisy, left_out, place = noisy_tables(release, program, options)
     except Refusal as refusal:
-        linkage_targets((), None, asked)
+        linkage_targets((), None, options)
         return Targets(sure, (*apart, f"reconstruction of records: {refusal.what} ({refusal.why})"))
     homes = Homes.of_program(program.domain, place, program.rules, published=True)
-    return Targets((*sure, noisy, *linkage_targets((noisy,), homes, asked)), (*apart, *left_out))
+    return Targets((*sure, noisy, *linkage_targets((noisy,), homes, options)), (*apart, *left_out))
 
 
 def claim_of(release: Release, program: ProgramFile, beside: Mapping[str, SharedNoise] | None = None) -> ClaimedRelease:
@@ -125,10 +121,12 @@ def _kept(program: ProgramFile) -> Callable[[int, int], bool] | None:
     return lambda one, other: counted_in(one) == counted_in(other)
 
 
-def noisy_tables(release: Release, program: ProgramFile, asked: Asked) -> tuple[NoisyTables, tuple[str, ...], OnePlace]:
+def noisy_tables(
+    release: Release, program: ProgramFile, options: AuditOptions
+) -> tuple[NoisyTables, tuple[str, ...], OnePlace]:
     """Its unbiased estimates as tables with errors of known size, place after place; what is left out; the places."""
     names = [table["name"] for table in release.facts["tables"] if table["name"] in _names(program)]
-    place = one_place(program.workload.only(names), asked.place)
+    place = one_place(program.workload.only(names), options.place)
     check_place(place)
     equations = Equations.of_workload(place.workload)
     estimates, errors = [], []
@@ -139,7 +137,7 @@ def noisy_tables(release: Release, program: ProgramFile, asked: Asked) -> tuple[
     published, scales = np.concatenate(estimates, axis=1), np.concatenate(errors)
     possible = covered(equations, place.domain.possible_cells())
     truths = {
-        reference: count_all(path, program.domain, place, program.rules) for reference, path in asked.files.items()
+        reference: count_all(path, program.domain, place, program.rules) for reference, path in options.files.items()
     }
     target = NoisyTables(
         f"release {release.facts['release']}",

@@ -3,47 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dualmandate.audit.by_place import covered, expected_of
 from dualmandate.audit.equations import Equations
 from dualmandate.audit.finding import Reference
-from dualmandate.audit.methods.comparison import Compared
-from dualmandate.audit.places import hidden_numbers
-from dualmandate.audit.reconstruction.persons import Implication, Statistic, Variables
-from dualmandate.audit.records import count_records
+from dualmandate.audit.options import AuditOptions
+from dualmandate.audit.places import count_records
+from dualmandate.audit.reconstruction.noisy import covered, expected_of
+from dualmandate.audit.reconstruction.persons import GroupStatistics, Implication, Statistic, Variables
+from dualmandate.audit.suppression.cells import hidden_numbers
+from dualmandate.audit.tables import ExactTables, NoisyTables, Truths, levels_in_words
 from dualmandate.audit.targets.linkage import Homes, linkage_targets
 from dualmandate.audit.targets.magnitudes import magnitude_targets
-from dualmandate.audit.targets.tables_folder import EVERYWHERE, Counts, Folder, Sheet, rows_of, suppressed_marks
+from dualmandate.audit.targets.tables_folder import (
+    EVERYWHERE,
+    Folder,
+    PublishedCounts,
+    TableFile,
+    rows_of,
+    suppressed_marks,
+)
 from dualmandate.audit.targets.tables_schema import StatisticsTable
-from dualmandate.audit.targets.targets import ExactTables, GroupStatistics, NoisyTables, Truths, levels_in_words
+from dualmandate.audit.targets.targets import LARGEST_PLACE, Targets
 from dualmandate.errors import InvalidTables, TooLarge
 from dualmandate.population import Attribute, Domain, StructuralZero
 
-if TYPE_CHECKING:
-    from dualmandate.audit.run import Asked
-
-LARGEST_PLACE = 2**16  # cells of one place whose counts are unknown
 Files = Mapping[Reference, Path]
 
 
-@dataclass(frozen=True, eq=False)
-class Targets:
-    """What is attacked in turn, and what cannot be."""
-
-    attacked: tuple[object, ...]
-    left_out: tuple[str, ...] = ()
-    compared: tuple[Compared, ...] = ()
-    notes: tuple[str, ...] = ()  # on what is compared, in words
-
-
-def targets_of(folder: Folder, asked: Asked) -> Targets:
+def targets_of(folder: Folder, options: AuditOptions) -> Targets:
     """Every target of a folder. Attacks on counts are judged by files of records, those on amounts by folders."""
-    files, left_out = asked.files, list[str]()
+    files, left_out = options.files, list[str]()
     attacked: list[object] = []
     records = {reference: path for reference, path in files.items() if not path.is_dir()}
     amounts = {reference: path for reference, path in files.items() if path.is_dir()}
@@ -57,11 +49,11 @@ def targets_of(folder: Folder, asked: Asked) -> Targets:
         attacked.append(_statistics(folder, table, position))
     attacked += magnitude_targets(folder, amounts)
     homes = None if folder.counts is None else Homes(folder.counts.domain, folder.place)
-    attacked += linkage_targets(attacked, homes, asked)
+    attacked += linkage_targets(attacked, homes, options)
     return Targets(tuple(attacked), tuple(left_out))
 
 
-def _count_targets(folder: Folder, counts: Counts, files: Files, left_out: list[str]) -> Iterator[object]:
+def _count_targets(folder: Folder, counts: PublishedCounts, files: Files, left_out: list[str]) -> Iterator[object]:
     if counts.domain.size > LARGEST_PLACE:
         raise TooLarge(
             f"{counts.domain.size:,} cells a place",
@@ -96,7 +88,9 @@ def _count_targets(folder: Folder, counts: Counts, files: Files, left_out: list[
         yield suppressed
 
 
-def _noisy(folder: Folder, counts: Counts, equations: Equations, truths: Truths, left_out: list[str]) -> NoisyTables:
+def _noisy(
+    folder: Folder, counts: PublishedCounts, equations: Equations, truths: Truths, left_out: list[str]
+) -> NoisyTables:
     """Tables with errors: what is expected of a place is what all places together are like, in its size."""
     hidden = np.isnan(counts.published).any(axis=0)
     if hidden.any():
@@ -149,18 +143,18 @@ def _statistics(folder: Folder, table: StatisticsTable, position: int) -> GroupS
     return GroupStatistics(table.name, variables, named, f"{table.of} in whole numbers, {lowest} to {values.max()}")
 
 
-def _read(table: StatisticsTable, sheet: Sheet, row: int, marks: frozenset[str]) -> Statistic:
+def _read(table: StatisticsTable, sheet: TableFile, row: int, marks: frozenset[str]) -> Statistic:
     group = {name: sheet.column(name, "by")[row] for name in table.by if sheet.column(name, "by")[row]}
     found = {}
     for what in ("count", "median", "mean"):
-        text = sheet.codes.columns[what][row] if sheet.has(what) else ""
+        text = sheet.text.columns[what][row] if sheet.has(what) else ""
         found[what] = None if text in marks else sheet.number(text, row)
     count = found["count"]
     if count is not None and (count < 0 or count != int(count)):
         raise InvalidTables(
             f"a count of {count}", why="counts are whole numbers from 0 on", instead="check it", where=sheet.at(row)
         )
-    name = f"line {sheet.codes.lines[row]}" if table.label is None else sheet.column(table.label, "label")[row]
+    name = f"line {sheet.text.lines[row]}" if table.label is None else sheet.column(table.label, "label")[row]
     return Statistic(name, group, None if count is None else int(count), found["median"], found["mean"])
 
 

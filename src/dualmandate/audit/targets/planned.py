@@ -10,11 +10,11 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from dualmandate.audit.by_place import OnePlace
-from dualmandate.audit.drawing import generator
+from dualmandate.audit.disclosure_control.publication_methods import PublicationMethod
+from dualmandate.audit.effort import generator
 from dualmandate.audit.equations import Equations, Integers
-from dualmandate.audit.methods.ways_to_publish import Way
-from dualmandate.audit.reconstruction.fitting import Known
+from dualmandate.audit.places import OnePlace
+from dualmandate.audit.reconstruction.noisy import KnownNumbers
 from dualmandate.errors import Refusal, TooLarge
 from dualmandate.planning.plan import Plan
 from dualmandate.planning.release_spec import order_of_plan
@@ -27,7 +27,7 @@ LARGEST_MEASURED = 2**20  # cells, or measured rows, of which a whole release is
 MEAN_SIZE = math.sqrt(2 / math.pi)  # mean absolute error of a normal one, in standard errors
 
 
-def planned_way(plan: Plan, place: OnePlace, people: Integers, key: bytes) -> tuple[Way, str]:
+def planned_method(plan: Plan, place: OnePlace, people: Integers, key: bytes) -> tuple[PublicationMethod, str]:
     """What the plan publishes of these people, and in words how that was found out.
 
     `people` are those of the first places, shape (places, cells of one); nobody lives in the others.
@@ -41,9 +41,9 @@ def planned_way(plan: Plan, place: OnePlace, people: Integers, key: bytes) -> tu
         how = f"noise of the planned size on every number, as a whole release was not tried out: {refusal.what}"
     printed = np.concatenate([numbers[table.name][0] for table in place.tables], axis=1)
     scales = np.concatenate([numbers[table.name][1] for table in place.tables], axis=1)
-    known = Known.shown(printed, scales)
+    known = KnownNumbers.shown(printed, scales)
     name = f"the plan: {stated_loss(plan.loss)}"
-    way = Way(
+    method = PublicationMethod(
         "differential privacy",
         name,
         printed,
@@ -52,7 +52,7 @@ def planned_way(plan: Plan, place: OnePlace, people: Integers, key: bytes) -> tu
         planned=True,
         promised_error=promised_error(plan, place),
     )
-    return way, f"{name}, {how}"
+    return method, f"{name}, {how}"
 
 
 def promised_error(plan: Plan, place: OnePlace) -> float | None:

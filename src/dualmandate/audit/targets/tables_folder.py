@@ -14,40 +14,40 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import ValidationError
 
+from dualmandate.audit.equations import Floats
 from dualmandate.audit.targets.tables_schema import CountsTable, TablesFile
 from dualmandate.errors import InvalidTables, InvalidValue, MissingKey, Place
 from dualmandate.population import Attribute, Domain
-from dualmandate.program.codes import CodeList, read_codes
 from dualmandate.program.complaints import first_refusal
 from dualmandate.program.domain import code_lists, domain_of
 from dualmandate.program.file import Document, read_document
+from dualmandate.program.text_columns import TextColumns, read_text_columns
 from dualmandate.workload import Tabulation, Workload
 
 TABLES_FILE = "tables.toml"
-EVERYWHERE = "all places"  # the name of the one place of tables that name none
-Floats = NDArray[np.float64]
+EVERYWHERE = "all places"  # The name of the one place of tables that name none.
 
 
 @dataclass(frozen=True, eq=False)
-class Sheet:
+class TableFile:
     """A CSV file of the folder: its columns, its lines, and where tables.toml names it."""
 
-    codes: CodeList
+    text: TextColumns
     document: Document
     key: tuple[str | int, ...]
 
     def column(self, name: str, key: str) -> tuple[str, ...]:
         """A column by its name, refused at the key of tables.toml that asks for it."""
         with self.document.at(*self.key, key):
-            return self.codes.column(name)
+            return self.text.column(name)
 
     def has(self, name: str) -> bool:
         """Whether there is such a column."""
-        return name in self.codes.columns
+        return name in self.text.columns
 
     def at(self, row: int) -> Place:
         """The line of a row, in the CSV file."""
-        return Place(str(self.codes.file), self.codes.lines[row], ".".join(str(part) for part in self.key))
+        return Place(str(self.text.file), self.text.lines[row], ".".join(str(part) for part in self.key))
 
     def number(self, text: str, row: int) -> Decimal:
         """A number as it was printed; thousands may be parted by commas."""
@@ -66,7 +66,7 @@ class Sheet:
 
 
 @dataclass(frozen=True, eq=False)
-class Counts:
+class PublishedCounts:
     """All tables of counts of a folder, for every place; NaN where a number is suppressed."""
 
     domain: Domain
@@ -83,7 +83,7 @@ class Folder:
     document: Document
     file: TablesFile
     domain: Domain | None
-    counts: Counts | None
+    counts: PublishedCounts | None
 
     @property
     def name(self) -> str:
@@ -97,11 +97,11 @@ class Folder:
             return None
         return Attribute.categories(self.file.tables.place, self.counts.places)
 
-    def sheet(self, *key: str | int) -> Sheet:
+    def sheet(self, *key: str | int) -> TableFile:
         """The CSV file that a table names."""
         return read_sheet(self.document, key)
 
-    def places_of(self, sheet: Sheet) -> tuple[str, ...]:
+    def places_of(self, sheet: TableFile) -> tuple[str, ...]:
         """The place of each row."""
         return places_of(self.file, sheet)
 
@@ -144,22 +144,22 @@ def load_folder(path: Path | str) -> Folder:
     return Folder(document, file, domain, counts)
 
 
-def read_sheet(document: Document, key: tuple[str | int, ...]) -> Sheet:
+def read_sheet(document: Document, key: tuple[str | int, ...]) -> TableFile:
     """The CSV file that a table of tables.toml names."""
     name = document.value((*key, "file"))
     with document.at(*key, "file"):
-        return Sheet(read_codes(document.path.parent / str(name), "published table"), document, key)
+        return TableFile(read_text_columns(document.path.parent / str(name), "published table"), document, key)
 
 
-def places_of(file: TablesFile, sheet: Sheet) -> tuple[str, ...]:
+def places_of(file: TablesFile, sheet: TableFile) -> tuple[str, ...]:
     """The place of each row of a file; one name for all where tables are of one place."""
     if file.tables.place is None:
-        return (EVERYWHERE,) * len(sheet.codes.lines)
+        return (EVERYWHERE,) * len(sheet.text.lines)
     with sheet.document.at("tables", "place"):
-        return sheet.codes.column(file.tables.place)
+        return sheet.text.column(file.tables.place)
 
 
-def _counts(file: TablesFile, domain: Domain, document: Document) -> Counts:
+def _counts(file: TablesFile, domain: Domain, document: Document) -> PublishedCounts:
     tabulations = []
     for position, table in enumerate(file.counts):
         for number, name in enumerate(table.by):
@@ -176,7 +176,7 @@ def _counts(file: TablesFile, domain: Domain, document: Document) -> Counts:
     for table, sheet in zip(file.counts, sheets, strict=True):
         parts.append(_cells(file, table, workload, sheet, places))
         scales += [_scale(table)] * parts[-1].shape[1]
-    return Counts(domain, workload, places, np.concatenate(parts, axis=1), np.array(scales))
+    return PublishedCounts(domain, workload, places, np.concatenate(parts, axis=1), np.array(scales))
 
 
 def _scale(table: CountsTable) -> float:
@@ -186,7 +186,7 @@ def _scale(table: CountsTable) -> float:
     return 0.0 if table.rounded_to is None else float(table.rounded_to) / 3
 
 
-def _cells(file: TablesFile, table: CountsTable, workload: Workload, sheet: Sheet, places: Sequence[str]) -> Floats:
+def _cells(file: TablesFile, table: CountsTable, workload: Workload, sheet: TableFile, places: Sequence[str]) -> Floats:
     """The numbers of one table, NaN where suppressed; shape (places, cells). Every cell is there, once."""
     cells = {label: cell for cell, label in enumerate(workload.labels(table.name))}
     found = np.full((len(places), len(cells)), np.nan)
@@ -206,14 +206,14 @@ def _cells(file: TablesFile, table: CountsTable, workload: Workload, sheet: Shee
                 instead="give each cell once",
                 where=sheet.at(row),
             )
-        lines[at] = sheet.codes.lines[row]
+        lines[at] = sheet.text.lines[row]
         if text not in file.tables.suppressed:
             found[at] = _count(sheet.number(text, row), row, sheet, exact=not _scale(table))
     _check_whole(table, lines, places, list(cells), sheet)
     return found
 
 
-def _count(number: Decimal, row: int, sheet: Sheet, *, exact: bool) -> float:
+def _count(number: Decimal, row: int, sheet: TableFile, *, exact: bool) -> float:
     if exact and (number < 0 or number != int(number)):
         raise InvalidTables(
             f"{number} is no count",
@@ -225,7 +225,7 @@ def _count(number: Decimal, row: int, sheet: Sheet, *, exact: bool) -> float:
 
 
 def _check_whole(
-    table: CountsTable, lines: NDArray[Any], places: Sequence[str], cells: Sequence[tuple[str, ...]], sheet: Sheet
+    table: CountsTable, lines: NDArray[Any], places: Sequence[str], cells: Sequence[tuple[str, ...]], sheet: TableFile
 ) -> None:
     missing = np.argwhere(lines < 0)
     if missing.size:

@@ -17,7 +17,7 @@ from dualmandate.report.figures.theme import LIGHT, ROOMY, WIDE, dress
 from dualmandate.report.figures.twin import Cell, Column, Twin, amount
 
 if TYPE_CHECKING:
-    from dualmandate.audit.methods.comparison import Compared, Judged
+    from dualmandate.audit.disclosure_control.comparison import Compared, Judged
 
 PRIVATE = "differential privacy"
 COLORS = {

@@ -1,0 +1,1 @@
+"""Statistical disclosure control beside differential privacy, on the same people: risk and accuracy."""

@@ -1,0 +1,200 @@
+"""Risk beside accuracy on the same records: disclosure control before differential privacy, and DP at each ε.
+
+The attack is the same everywhere: the most likely file, by an attacker who knows how many live in each place, how the
+tables were made and what people elsewhere are like. Disclosure control has no ε: each method is a point, and nothing
+bounds another attack.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dualmandate.audit.disclosure_control.publication_methods import (
+    EPSILONS,
+    Family,
+    PublicationMethod,
+    Subject,
+    publication_methods,
+)
+from dualmandate.audit.disclosure_control.uniques import find_nonmodal_uniques
+from dualmandate.audit.effort import Effort
+from dualmandate.audit.equations import Equations, Floats
+from dualmandate.audit.finding import Rate
+from dualmandate.audit.reconstruction.noisy import KnownNumbers, guess, guessers, most_likely_within, stacked
+from dualmandate.errors import InvalidRequest
+from dualmandate.population import Currency, PrivacyLoss
+
+UNSEEN = 0.01  # The belief in what no other place has.
+
+
+@dataclass(frozen=True)
+class Judged:
+    """How often an attack is right, beside two guessers who have no tables."""
+
+    attack: Rate
+    proportional: Rate
+    modal: Rate
+
+    def document(self) -> dict[str, object]:
+        """For machines."""
+        low, high = self.attack.interval()
+        return {
+            "attack": self.attack.value,
+            "low": low,
+            "high": high,
+            "trials": self.attack.trials,
+            "proportional_guesser": self.proportional.value,
+            "modal_guesser": self.modal.value,
+        }
+
+
+@dataclass(frozen=True)
+class Compared:
+    """One method of publication: the mean absolute error of its numbers, and what an attack gets right.
+
+    `records` counts everybody; `standing_out` those who are alone with their key in their place and unlike most of it,
+    None where nobody is. A hidden number counts with the error of what the other numbers make likely.
+    """
+
+    family: Family
+    name: str
+    error: float
+    records: Judged
+    standing_out: Judged | None
+    loss: PrivacyLoss | None = None  # None: the method has none
+    planned: bool = False
+    promised_error: float | None = None
+
+    @property
+    def epsilon(self) -> float | None:
+        """The privacy loss where it is counted in ε."""
+        return float(self.loss.amount) if self.loss and self.loss.currency is Currency.EPSILON else None
+
+    def document(self) -> dict[str, object]:
+        """For machines."""
+        return {
+            "method": self.name,
+            "family": self.family,
+            "loss": None if self.loss is None else float(self.loss.amount),
+            "currency": None if self.loss is None else str(self.loss.currency),
+            "planned": self.planned,
+            "mean_absolute_error": self.error,
+            "promised_mean_absolute_error": self.promised_error,
+            "records_right": self.records.document(),
+            "nonmodal_uniques_right": None if self.standing_out is None else self.standing_out.document(),
+        }
+
+
+def compared_words(compared: Sequence[Compared]) -> list[str]:
+    """The comparison for people, a line a method, under what guessers without tables get right."""
+    if not compared:
+        return []
+    lines = ["methods of publication, on people who were drawn for the audit; an attack gets right"]
+    first = compared[0]
+    for who, judged in (("of nonmodal uniques", first.standing_out), ("of all records", first.records)):
+        if judged is not None:
+            lines.append(f"  beside it  {who}, proportional guesser: {judged.proportional}")
+            lines.append(f"  beside it  {who}, modal guesser: {judged.modal}")
+    for each in compared:
+        out = "" if each.standing_out is None else f"nonmodal uniques {each.standing_out.attack}; "
+        lines.append(f"  {each.name}, mean absolute error {each.error:.3g}: {out}records {each.records.attack}")
+    return [*lines, ""]
+
+
+def compare(
+    subject: Subject,
+    *,
+    sensitivity: float,
+    key: bytes,
+    planned: Sequence[PublicationMethod] = (),
+    epsilons: Sequence[float] = EPSILONS,
+    effort: Effort | None = None,
+) -> tuple[Compared, ...]:
+    """Every method on the same records, then what a plan would publish.
+
+    `sensitivity` is that of all tables together, in the records of one unit.
+    """
+    truth = subject.truth
+    if len(truth) < 2 or not truth.sum():
+        raise InvalidRequest(
+            f"{len(truth)} places with {int(truth.sum()):,} records",
+            why="swapping exchanges records of two places, and a guesser learns from the others",
+            instead="give at least two places, and somebody in them",
+        )
+    work, judge = effort or Effort(), _Judge.of(subject)
+    found = []
+    for method in (*publication_methods(subject, sensitivity=sensitivity, key=key, epsilons=epsilons), *planned):
+        work.say(f"comparing methods: {method.name}")
+        found.append(judge.compared(method))
+    return tuple(found)
+
+
+@dataclass(frozen=True, eq=False)
+class _Judge:
+    """What every method is judged by: the truth, what is believed without tables, and the uniques."""
+
+    subject: Subject
+    equations: Equations
+    expected: Floats
+    sizes: Equations  # how many live in a place
+
+    @classmethod
+    def of(cls, subject: Subject) -> _Judge:
+        sizes = Equations.of_matrix(np.ones((1, subject.truth.shape[1]), dtype=np.int64))
+        return cls(subject, Equations.of_workload(subject.workload), _believed(subject), sizes)
+
+    def compared(self, method: PublicationMethod) -> Compared:
+        found = self._attacked(method)
+        exact = self.equations.of(self.subject.truth)
+        read = np.where(np.isnan(method.printed), (self.equations.matrix @ found.T).T, method.printed)
+        error = float(np.abs(read - exact).mean())
+        files = [found, *self._recoded(method)]
+        records = max((self._everybody(file) for file in files), key=lambda judged: judged.attack.value)
+        named = [judged for judged in (self._standing_out(file) for file in files) if judged is not None]
+        alone = max(named, key=lambda judged: judged.attack.value, default=None)
+        return Compared(
+            method.family, method.name, error, records, alone, method.loss, method.planned, method.promised_error
+        )
+
+    def _attacked(self, method: PublicationMethod) -> Floats:
+        """The most likely file, given the numbers and how many live in each place."""
+        counting = self.equations if method.counting is None else method.counting
+        repeats = method.known.least.shape[1] // counting.rows
+        living = KnownNumbers.shown(self.subject.truth.sum(axis=1, keepdims=True))
+        rows = stacked(*([counting] * repeats), self.sizes)
+        return most_likely_within(rows, method.known.beside(living), self.expected)
+
+    def _recoded(self, method: PublicationMethod) -> list[Floats]:
+        """Where changed records were tabulated: the tabulated file, undone, and as people find themselves in it."""
+        if method.recoding is None:
+            return []
+        known = KnownNumbers.shown(
+            np.concatenate([method.printed, self.subject.truth.sum(axis=1, keepdims=True)], axis=1)
+        )
+        expected = method.recoding.tabulated(self.expected)
+        file = most_likely_within(stacked(self.equations, self.sizes), known, expected)
+        return [method.recoding.undone(file), method.recoding.looked_up(file)]
+
+    def _everybody(self, found: Floats) -> Judged:
+        truth = self.subject.truth
+        records = int(truth.sum())
+        right = Rate(min(round(float(np.minimum(found, truth).sum())), records), records)
+        proportional, modal = (each.success for each in guessers(truth, self.expected))
+        assert isinstance(proportional, Rate)
+        assert isinstance(modal, Rate)
+        return Judged(right, proportional, modal)
+
+    def _standing_out(self, found: Floats) -> Judged | None:
+        people = find_nonmodal_uniques(self.subject.workload.domain, self.subject.truth, self.subject.secret)
+        right, drawn, modal = people.named(found, self.expected), people.drawn(self.expected), people.modal()
+        return None if right is None or drawn is None or modal is None else Judged(right, drawn, modal)
+
+
+def _believed(subject: Subject) -> Floats:
+    """The guess from other places, with a little belief in whatever no other place has seen."""
+    able = subject.possible / subject.possible.sum()
+    equal = subject.truth.sum(axis=1, keepdims=True) * able
+    return np.asarray((1 - UNSEEN) * guess(subject.truth) * subject.possible + UNSEEN * equal)

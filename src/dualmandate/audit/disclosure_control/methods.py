@@ -1,0 +1,293 @@
+"""Statistical disclosure control before differential privacy, so that its risk and accuracy can be compared: swapping,
+random rounding, cell keys, top-coding, micro-aggregation, primary and complementary suppression.
+
+These methods have no ε. Each is a point with a measured accuracy and a measured risk, and nothing bounds what another
+attack finds. All draws come from a key of the audit's own.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import combinations, product
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dualmandate.audit.equations import Equations, Floats, Integers
+from dualmandate.audit.suppression.cells import LinkedTables, audit_suppression
+from dualmandate.errors import InvalidRequest
+from dualmandate.workload import Identity, Table, Workload
+
+Bools = NDArray[np.bool_]
+LARGEST_LINKED = 4096  # Tables that show an attribute differently are linked up to this many levels.
+Part = tuple[Integers, Integers]  # rows of two factors that count the same levels
+
+
+def swap(records: Integers, places: Integers, *, share: float, alike: Integers, draws: np.random.Generator) -> Integers:
+    """Data swapping: some records exchange their places with records of other places that are alike in a stated way.
+
+    `records` are cells and `places` where each record lives, shape (records,); `alike` is the class of each cell within
+    which records are swapped (whatever is counted by class stays exact). Returns the new places. About a share of the
+    records moves; a record without a partner stays.
+    """
+    _check_share(share)
+    moved = places.copy()
+    chosen = np.flatnonzero(draws.random(len(records)) < share)
+    for one_class in np.unique(alike[records[chosen]]):
+        members = draws.permutation(chosen[alike[records[chosen]] == one_class])
+        # neighbors in a random order, sorted by place and folded in the middle: partners live apart where they can
+        members = members[np.argsort(places[members], kind="stable")]
+        half = len(members) // 2
+        left, right = members[:half], members[half : 2 * half]
+        moved[left], moved[right] = places[right], places[left]
+    return moved
+
+
+def round_randomly(values: Integers, *, base: int, draws: np.random.Generator) -> Integers:
+    """Random rounding to multiples of a base, unbiased: up with the probability of the remainder; multiples stay."""
+    if base < 2:
+        raise InvalidRequest(
+            f"rounding to base {base}", why="it would change nothing", instead="state a base from 2 on"
+        )
+    low, remainder = values // base * base, values % base
+    return low + base * (draws.random(values.shape) * base < remainder)
+
+
+def cell_key_noise(counts: Integers, keys: Integers, *, deviation: float, most: int) -> Integers:
+    """Cell-key noise: looked up by the sum of the random keys of a cell's records, so the same for the same records.
+
+    `keys` are sums modulo 2³² of the keys of each cell's records; noise is normal with this deviation, rounded, cut at
+    `most` and at the count itself, and 0 where the count is 0. A cell has the same noise wherever it is published.
+    """
+    from scipy.stats import norm
+
+    share = ((keys % 2**32).astype(np.float64) + 0.5) / 2**32
+    noise = np.clip(np.rint(norm.ppf(share) * deviation), -most, most).astype(np.int64)
+    return np.where(counts > 0, np.maximum(counts + noise, 0), 0)
+
+
+def top_cap(values: Floats, *, share: float) -> float:
+    """Where the top begins: the largest number so that at least this share of the values is not below it."""
+    _check_share(share)
+    top = max(math.ceil(share * len(values) - 1e-9), 1)  # less what a share in decimals is too large by
+    return float(np.sort(values)[-top])
+
+
+def top_code(values: Floats, *, cap: float) -> Floats:
+    """Top-coding: values from the cap on are replaced by their mean."""
+    top = values >= cap
+    return np.where(top, values[top].mean() if top.any() else cap, values)
+
+
+def microaggregate(values: Floats, *, size: int) -> Floats:
+    """Micro-aggregation of one number: in sorted groups of `size` or more, each record gets the mean of its group."""
+    if not 2 <= size <= len(values):
+        raise InvalidRequest(
+            f"groups of {size} among {len(values)} records",
+            why="a group hides its members among each other",
+            instead="state a size from 2 to the number of records",
+        )
+    order = np.argsort(values, kind="stable")
+    groups = np.minimum(np.arange(len(values)) // size, len(values) // size - 1)
+    means = np.bincount(groups, weights=values[order]) / np.bincount(groups)
+    found = np.empty(len(values))
+    found[order] = means[groups]
+    return found
+
+
+class PrimaryRule(Protocol):
+    """Which cells of a magnitude table are sensitive by themselves."""
+
+    def sensitive(self, contributions: Floats) -> bool:
+        """Whether a cell with these contributions, largest first, must not be shown."""
+        ...
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """Fewer than so many contributors."""
+
+    least: int = 3
+
+    def sensitive(self, contributions: Floats) -> bool:
+        """An occupied cell with too few contributors."""
+        return 0 < len(contributions) < self.least
+
+
+@dataclass(frozen=True)
+class Dominance:
+    """The (n, k) rule: n contributors make up more than a share k of the cell."""
+
+    contributors: int = 2
+    share: float = 0.85
+
+    def sensitive(self, contributions: Floats) -> bool:
+        """Whether the largest contributors dominate."""
+        total = contributions.sum()
+        return bool(total > 0 and contributions[: self.contributors].sum() > self.share * total)
+
+
+@dataclass(frozen=True)
+class PriorPosterior:
+    """The p % rule: the second largest could tell the largest within p % of it."""
+
+    share: float = 0.10
+
+    def sensitive(self, contributions: Floats) -> bool:
+        """Whether what is left after the two largest is less than p % of the largest."""
+        if not len(contributions) or contributions[0] <= 0:
+            return False
+        return bool(contributions[2:].sum() < self.share * contributions[0])
+
+
+def suppress(
+    relations: Equations, values: Integers, primary: NDArray[np.bool_], *, share: float, rounds: int = 1000
+) -> NDArray[np.bool_]:
+    """Complementary suppression: as many further cells as it takes until no sensitive cell can be told within a share.
+
+    Greedy: where a sensitive cell is too well bounded, the smallest shown and occupied cell of its sums is hidden too.
+    Not the fewest cells, and a cell that no more suppression can protect is left as it is.
+    """
+    _check_share(share)
+    hidden, given_up = primary.copy(), np.zeros_like(primary)
+    cell_starts, cell_rows = relations.by_cell
+    for _ in range(rounds):
+        audit = audit_suppression(LinkedTables(relations, values, hidden))
+        exposed = [c for c in audit.unprotected(values, share=share) if primary[c] and not given_up[c]]
+        if not exposed:
+            break
+        for cell in exposed:
+            rows = cell_rows[cell_starts[cell] : cell_starts[cell + 1]]
+            best = _smallest_shown(relations, values, hidden, rows)
+            if best is None:
+                given_up[cell] = True
+            else:
+                hidden[best] = True
+    return hidden
+
+
+def _smallest_shown(relations: Equations, values: Integers, hidden: NDArray[np.bool_], rows: Any) -> int | None:
+    parts = [relations.cells[relations.starts[row] : relations.starts[row + 1]] for row in rows]
+    cells = np.unique(np.concatenate(parts)) if parts else np.array([], dtype=np.int64)
+    shown = cells[~hidden[cells] & (values[cells] > 0)]
+    return int(shown[np.argmin(values[shown])]) if shown.size else None
+
+
+def _check_share(share: float) -> None:
+    if not 0 <= share <= 1:
+        raise InvalidRequest(f"a share of {share:g}", why="a share lies between 0 and 1", instead="state one there")
+
+
+@dataclass(frozen=True, eq=False)
+class Recoding:
+    """How many records of each true level got each level that was tabulated; `moved` has shape (true, tabulated).
+
+    Whoever knows the method can find that out on people of their own. Levels without records stay as they are.
+    """
+
+    shape: tuple[int, ...]  # of the cells of a place
+    axis: int
+    moved: Floats = field(repr=False)
+
+    def tabulated(self, file: Floats) -> Floats:
+        """What becomes of a file on average; shape (places, cells)."""
+        return self._along(file, self._given_true())
+
+    def undone(self, file: Floats) -> Floats:
+        """The true file that is expected behind a tabulated one."""
+        return self._along(file, _shares(self.moved.T))
+
+    def looked_up(self, file: Floats) -> Floats:
+        """What somebody of a true level finds in a tabulated file: its levels, as likely as theirs became these."""
+        return self._along(file, self._given_true().T)
+
+    def _given_true(self) -> Floats:
+        return _shares(self.moved)
+
+    def _along(self, file: Floats, matrix: Floats) -> Floats:
+        cells = np.moveaxis(file.reshape(-1, *self.shape), self.axis + 1, -1)
+        return np.asarray(np.moveaxis(cells @ matrix, -1, self.axis + 1).reshape(file.shape))
+
+
+def _shares(counts: Floats) -> Floats:
+    """Rows that add up to 1; a row of nobody stays where it is."""
+    totals = counts.sum(axis=1, keepdims=True)
+    return np.where(totals > 0, counts / np.maximum(totals, 1e-300), np.eye(len(counts)))
+
+
+def linked_numbers(workload: Workload) -> Equations:
+    """Sums that two tables have in common: Σ numbers of the one − Σ numbers of the other = 0, over all numbers.
+
+    For every pair of tables the finest groups of levels that both can add up, attribute by attribute: a table by sex
+    and age and one by age and race share every age. Tables whose numbers overlap (ranges, running totals) take no part.
+    """
+    starts = np.concatenate([[0], np.cumsum([table.query_count for table in workload.tables])])
+    rows = [
+        (starts[one] + left, starts[other] + right)
+        for (one, first), (other, second) in combinations(enumerate(workload.tables), 2)
+        for left, right in _common(first, second)
+    ]
+    sizes = [len(left) + len(right) for left, right in rows]
+    cells = [np.concatenate(pair) for pair in rows]
+    signs = [np.repeat([1, -1], [len(left), len(right)]) for left, right in rows]
+    nothing = [np.array([], dtype=np.int64)]
+    return Equations(
+        np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
+        np.concatenate(cells or nothing).astype(np.int64),
+        np.concatenate(signs or nothing).astype(np.int64),
+        int(starts[-1]),
+    )
+
+
+def suppressed_numbers(relations: Equations, values: Integers, *, least: int, share: float) -> tuple[Bools, Bools]:
+    """Which numbers a threshold hides in every place, and which are hidden with them; shape (places, numbers) each.
+
+    A number is sensitive from 1 to `least` − 1. Others are hidden beside it until it cannot be told within a share.
+    """
+    primary = (values > 0) & (values < least)
+    hidden = primary.copy()
+    if relations.rows:
+        for place in np.flatnonzero(primary.any(axis=1)):
+            hidden[place] = suppress(relations, values[place], primary[place], share=share)
+    return primary, hidden
+
+
+def _common(one: Table, other: Table) -> Iterator[Part]:
+    parts = []
+    for first, second in zip(one.factors, other.factors, strict=True):
+        levels = np.arange(first.size)
+        if isinstance(first, Identity) and isinstance(second, Identity):
+            parts.append([(level, level) for level in levels.reshape(-1, 1)])
+        elif first.size > LARGEST_LINKED:
+            return
+        else:
+            parts.append(_common_groups(first.columns(levels), second.columns(levels)))
+    for chosen in product(*parts):
+        yield _numbers(one, [left for left, _ in chosen]), _numbers(other, [right for _, right in chosen])
+
+
+def _numbers(table: Table, rows: list[Integers]) -> Integers:
+    """Where numbers stand in a table, by their rows on each attribute."""
+    return np.ravel_multi_index(np.ix_(*rows), table.shape).reshape(-1)
+
+
+def _common_groups(one: Integers, other: Integers) -> list[Part]:
+    """Smallest sets of rows of two factors that count the same levels once each; factors as rows × levels."""
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import connected_components
+
+    if max(int(one.sum(axis=0).max()), int(other.sum(axis=0).max())) > 1 or min(int(one.min()), int(other.min())) < 0:
+        return []
+    touching = np.zeros((len(one) + len(other),) * 2, dtype=np.int64)
+    touching[: len(one), len(one) :] = one @ other.T
+    _, groups = connected_components(csr_array(touching), directed=False)
+    found = []
+    for group in range(groups.max() + 1):
+        left = np.flatnonzero(groups[: len(one)] == group)
+        right = np.flatnonzero(groups[len(one) :] == group)
+        if len(left) and len(right) and np.array_equal(one[left].sum(axis=0), other[right].sum(axis=0)):
+            found.append((left, right))
+    return found

@@ -1,1 +1,0 @@
-"""The methods before differential privacy beside it, on the same people: risk and accuracy."""

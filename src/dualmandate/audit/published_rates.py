@@ -1,0 +1,325 @@
+"""How many records the attack on a release gets right, published like any other number: with noise, and booked first.
+
+What is reconstructed from a release is public, f. Against the confidential counts x of the same cells, Σ min(f, x)
+changes by at most 1 when one record is added, removed or replaced by another: a cell of x gains one, or loses one, or
+both happen, and min moves by 0 or 1 in the same direction as x. A unit with m records changes it by m at most. So it is
+published with exact noise for a stated loss, half of it for the attack and half for the guesser beside it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+
+from dualmandate.audit.equations import Floats, Integers
+from dualmandate.audit.finding import Baseline, Finding, Range
+from dualmandate.audit.options import AuditOptions
+from dualmandate.audit.places import OnePlace
+from dualmandate.audit.reconstruction.noisy import most_likely, whole_records
+from dualmandate.audit.targets.of_release import noisy_tables
+from dualmandate.errors import InvalidRelease, InvalidRequest, Place, Refusal, ReleaseConflict
+from dualmandate.ledger import Approval, EventKind, Ledger, Request, State
+from dualmandate.ledger import Release as Entry
+from dualmandate.ledger.anchors import RELEASE_FILE
+from dualmandate.ledger.releases import STEPS
+from dualmandate.mechanism import GAUSSIAN, GEOMETRIC, Noise
+from dualmandate.mechanism.noise import subkey
+from dualmandate.population import Confidential, Currency, Domain, PrivacyLoss, Protection
+from dualmandate.program.program import read_program
+from dualmandate.publication import Rules, Source, source_file
+from dualmandate.publication.contents import is_complete
+from dualmandate.publication.measuring import tabulation_key
+from dualmandate.publication.release import Release
+from dualmandate.publication.rules import check_rules
+from dualmandate.publication.sources import check_source
+from dualmandate.publication.tabulated import SparseHistogram, Tabulated
+from dualmandate.publication.tabulating import tabulate
+
+QUERIES = ("the attack", "the proportional guesser")
+LEVEL = 0.975  # Each interval holds at this level, so that both hold with 95 %.
+VERSION = "records right/1"
+
+
+def publish_rate(
+    release: Release,
+    options: AuditOptions,
+    ledger: Ledger,
+    *,
+    loss: PrivacyLoss,
+    publisher: RatePublisher,
+    write: Callable[[Finding], None],
+) -> None:
+    """Publish how many records the attack on a release gets right, and a guesser beside it, with noise for a loss.
+
+    `options.confidential` is the file that they are judged by. The loss is booked in the account of the release before
+    anything is opened; `write` is handed the finding when it may be written down.
+    """
+    if options.confidential is None:
+        raise InvalidRequest(
+            "a rate is to be published, and no records to judge by",
+            why="the rate of an attack is counted against the true records",
+            instead="name them with --confidential FILE",
+        )
+    _check_known(release, ledger)
+    query = rate_query(release, options, loss)
+    book(query, source_file(options.confidential), ledger, publisher=publisher, write=write)
+
+
+def rate_query(release: Release, options: AuditOptions, loss: PrivacyLoss) -> RateQuery:
+    """What is asked of the records; everything in it comes from the public files of the release."""
+    program = read_program(release.folder / release.facts["program_file"])
+    target, _, place = noisy_tables(release, program, replace(options, confidential=None, tabulated=None))
+    found = most_likely(target.equations, target.published, scales=target.scales, expected=target.expected)
+    guess = _whole(target.expected)
+    return RateQuery(
+        release=target.name,
+        release_digest=hashlib.sha256((release.folder / RELEASE_FILE).read_bytes()).hexdigest(),
+        account=release.facts["account"],
+        loss=loss,
+        domain=program.domain,
+        protection=program.protection,
+        rules=program.rules,
+        place=place,
+        found=_whole(found),
+        guess=guess,
+        records=max(int(guess.sum()), 1),
+        coarsening=target.coarsening,
+        attacker_knows=f"the tables, how their errors were made, and {target.prior}",
+    )
+
+
+def _whole(counts: Floats) -> Integers:
+    return np.array([whole_records(own) for own in counts])
+
+
+def _check_known(release: Release, ledger: Ledger) -> None:
+    """Refuse a release that this ledger did not settle: its reconstruction is public because it was published."""
+    ledger.heed(sorted(release.folder.parent.glob(f"*/{RELEASE_FILE}")))
+    entry = ledger.release(release.facts["release"])
+    if entry.state is not State.SETTLED or not is_complete(release.folder, entry.written_digest):
+        raise InvalidRelease(
+            f"'{release.folder}' is not the release {entry.name} that the ledger knows",
+            why="only what follows from a published release is public, and this one was not published as it stands",
+            instead="name the release as it was published, or the ledger that it is booked in",
+            where=Place(file=str(release.folder / RELEASE_FILE)),
+        )
+
+
+def check_publishable(target: Path) -> None:
+    """Refuse to publish a rate of anything but a release: exact tables, and what is drawn, lead to no public rate."""
+    if not (target / RELEASE_FILE).is_file():
+        raise InvalidRequest(
+            "a rate is to be published of something that is no release",
+            why="what exact tables give away follows the records themselves, and noise on the rate would not cover it",
+            instead="audit the folder of a release, or leave --publish-rates out",
+            where=Place(file=str(target)),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class RateQuery:
+    """What is asked of the confidential records, all of it public: whole counts by place and cell, and the loss.
+
+    `found` and `guess` have shape (places, cells of one place). `records` is how many there are by the release itself.
+    """
+
+    release: str
+    release_digest: str  # SHA-256 of its release.json
+    account: str
+    loss: PrivacyLoss
+    domain: Domain
+    protection: Protection
+    rules: Rules
+    place: OnePlace = field(repr=False)
+    found: Integers = field(repr=False)
+    guess: Integers = field(repr=False)
+    records: int
+    coarsening: str
+    attacker_knows: str
+
+    @property
+    def charge(self) -> PrivacyLoss:
+        """What the account is charged: the loss for as many records as exact totals let change together."""
+        return self.loss.for_records(self.protection.records_together)
+
+    @property
+    def noise(self) -> Noise:
+        """The exact noise of each of the two numbers: sensitivity m, half of the loss."""
+        most, half = self.protection.most_records_per_unit, self.loss.amount / len(QUERIES)
+        if self.loss.currency is Currency.EPSILON:
+            return Noise(GEOMETRIC, Fraction(most) / half)
+        return Noise(GAUSSIAN, Fraction(most) ** 2 / (2 * half))
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the query: whoever approves it approves exactly this."""
+        counts = [hashlib.sha256(each.astype("<i8").tobytes()).hexdigest() for each in (self.found, self.guess)]
+        content = {
+            "version": VERSION,
+            "release": self.release_digest,
+            "account": self.account,
+            "loss": [self.loss.exact(), str(self.loss.currency)],
+            "counts": counts,
+            "places": list(self.found.shape),
+        }
+        return hashlib.sha256(json.dumps(content, sort_keys=True).encode("ascii")).hexdigest()
+
+
+@dataclass(frozen=True)
+class RatePublisher:
+    """Who publishes a rate, who approved that, and for which group and purpose."""
+
+    by: str
+    approved_by: str | None = None  # the publisher where nobody else is named
+    group: str | None = None
+    purpose: str | None = None
+
+
+@dataclass(frozen=True)
+class BookedRates:
+    """Two published numbers, with noise, and where they are booked."""
+
+    right: tuple[int, int]  # of the attack and of the guesser
+    half_width: float
+    entry: int  # of the ledger, that reserved the loss
+    name: str  # of the release that they are in the ledger
+
+    def finding(self, query: RateQuery) -> Finding:
+        """The numbers as a finding that may be shown to anybody."""
+        attack, guess = (self._share(number, query.records) for number in self.right)
+        value = min(max(self.right[0] / query.records, 0.0), 1.0)
+        return Finding(
+            attack="reconstruction from noisy tables",
+            claim=f"records right in the most likely file behind {query.release}, published with noise: about "
+            f"{value:.1%} of {query.records:,}",
+            success=attack,
+            baselines=(Baseline("proportional guesser, published with noise", guess),),
+            attacker_knows=query.attacker_knows,
+            coarsening=query.coarsening,
+            reference="booked",
+            booked=f"loss {query.charge} of each {query.protection.unit} from the account '{query.account}', "
+            f"entry {self.entry} of its ledger ({self.name})",
+        )
+
+    def _share(self, number: int, records: int) -> Range:
+        """The interval as it is: cut off at 0 and 1, it would seem surer than it is where noise goes beyond them."""
+        low, high = ((number + side * self.half_width) / records for side in (-1, 1))
+        return Range(low, high, "of the records, with 95 %")
+
+
+def book(
+    query: RateQuery, source: Source, ledger: Ledger, *, publisher: RatePublisher, write: Callable[[Finding], None]
+) -> BookedRates:
+    """Spend the loss, open the records, count, add noise, have it written, settle: in this order, each step durable.
+
+    `write` puts what is public on the disk. A publication that is cut short is taken up by asking
+    again: the same query on the same records gives the same numbers, and its loss counts once.
+    """
+    query.noise.sampler()  # refused before anything is spent
+    check_rules(query.rules, query.domain, query.protection, checking=False)
+    check_source(source)
+    entry = _reserved(query, source, ledger, publisher)
+    try:
+        _reach(ledger, entry.name, State.OPENED, by=publisher.by)
+        booked = _measured(query, source, ledger, entry, by=publisher.by)
+        _reach(ledger, entry.name, State.MEASURED, by=publisher.by)
+        finding = booked.finding(query)
+        write(finding)
+        _reach(ledger, entry.name, State.WRITTEN, by=publisher.by, digest=_digest(finding))
+        _reach(ledger, entry.name, State.SETTLED, by=publisher.by)
+        ledger.destroy_secret(entry.name, by=publisher.by)
+    except Refusal as refusal:
+        if not ledger.release(entry.name).state.is_active:
+            raise
+        raise refusal.advising(f"{refusal.instead}; then ask for the same rate again: its loss is spent") from None
+    return booked
+
+
+def _reserved(query: RateQuery, source: Source, ledger: Ledger, publisher: RatePublisher) -> Entry:
+    """The reservation of this query on this file: one that was left under way, or a new one."""
+    snapshot, unit = f"{source.name}: records right behind {query.release}", query.protection.unit
+    begun = [
+        each for each in ledger.releases(query.account) if (each.plan_digest, each.snapshot) == (query.digest, snapshot)
+    ]
+    for each in begun:
+        if each.state.is_active:
+            return each
+        if each.state is State.SETTLED:
+            raise ReleaseConflict(
+                f"this rate was published already, and is booked in entry {each.entry}",
+                why="one question to one file is one number, one secret and one loss",
+                instead="read the audit that was written then; at another loss it is another question",
+            )
+    approver = publisher.approved_by or publisher.by
+    if not _has_approved(ledger, query, approver):
+        ledger.approve(Approval(query.account, query.digest, query.charge, unit, by=approver))
+    return ledger.reserve(
+        Request(
+            query.account,
+            query.digest,
+            snapshot,
+            query.charge,
+            unit,
+            publisher.by,
+            group=publisher.group,
+            purpose=publisher.purpose,
+        )
+    )
+
+
+def _has_approved(ledger: Ledger, query: RateQuery, approver: str) -> bool:
+    approvals = [event for event in ledger.events(query.account) if event.kind is EventKind.APPROVED]
+    return any((event.by, event.document()["plan_digest"]) == (approver, query.digest) for event in approvals)
+
+
+def _measured(query: RateQuery, source: Source, ledger: Ledger, entry: Entry, *, by: str) -> BookedRates:
+    secret = ledger.secret(entry.name)
+    tabulated = tabulate(
+        source, query.domain, protection=query.protection, rules=query.rules, key=tabulation_key(secret)
+    )
+    truth = _counts(query, tabulated)
+    mac = _fingerprint(query, truth, secret)
+    ledger.bind(entry.name, mac, by=by)
+    noise, sampler = query.noise, query.noise.sampler()
+    counts = truth.open_for("counting what an attack got right")
+    numbers = []
+    for name, guessed in zip(QUERIES, (query.found, query.guess), strict=True):
+        opened = secret.open_for("drawing noise")
+        key = subkey(opened, query.digest, histogram_mac=bytes.fromhex(mac), measurement=f"{VERSION} / {name}")
+        numbers.append(int(sampler.draw(key, range(1))[0]) + int(np.minimum(guessed, counts).sum()))
+    width = noise.distribution().reach(1 - LEVEL)
+    return BookedRates((numbers[0], numbers[1]), float(width), entry.entry, entry.name)
+
+
+def _counts(query: RateQuery, tabulated: Confidential[Tabulated]) -> Confidential[Integers]:
+    """The counts of every cell of every place, boxed; shape (places, cells of one place)."""
+    histogram = tabulated.open_for("counting what an attack got right").histogram
+    dense = histogram.dense() if isinstance(histogram, SparseHistogram) else histogram
+    counts = np.asarray(dense.counts, dtype=np.int64).reshape(-1)
+    return Confidential("counts that a rate is published of", np.ascontiguousarray(query.place.counts(counts)))
+
+
+def _fingerprint(query: RateQuery, truth: Confidential[Integers], secret: Confidential[bytes]) -> str:
+    """HMAC-SHA-256 of the query and of the exact counts under the secret: the same noise never meets other data."""
+    content = hmac.new(secret.open_for("binding a rate to its data"), digestmod=hashlib.sha256)
+    content.update(query.digest.encode())
+    content.update(truth.open_for("binding a rate to its data").astype("<i8").tobytes())
+    return content.hexdigest()
+
+
+def _digest(finding: Finding) -> str:
+    """SHA-256 of what was published: the ledger can tell it from a forgery."""
+    return hashlib.sha256(json.dumps(finding.document(), sort_keys=True).encode("ascii")).hexdigest()
+
+
+def _reach(ledger: Ledger, release: str, state: State, *, by: str, digest: str | None = None) -> None:
+    """Record a step that was not recorded yet."""
+    if STEPS.index(ledger.release(release).state) < STEPS.index(state):
+        ledger.advance(release, state, by=by, digest=digest)

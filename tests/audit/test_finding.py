@@ -1,0 +1,28 @@
+"""Rates and their intervals: closed forms, published tables, coverage, and what is no rate."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dualmandate.audit.finding import Rate
+from dualmandate.errors import InvalidRequest
+
+
+def test_rates_at_the_ends() -> None:
+    assert Rate(0, 10).interval()[0] == 0.0
+    assert Rate(0, 10).interval()[1] == pytest.approx(1 - 0.025 ** (1 / 10))  # closed form
+    assert Rate(10, 10).interval() == pytest.approx((0.025 ** (1 / 10), 1.0))
+    assert Rate(8, 100).interval() == pytest.approx((0.0352, 0.1516), abs=5e-5)  # published tables
+    assert "8.0%" in str(Rate(8, 100))
+    for wrong in ((1, 0), (3, 2), (-1, 2)):
+        with pytest.raises(InvalidRequest):
+            Rate(*wrong)
+
+
+def test_intervals_cover() -> None:
+    generator = np.random.default_rng(1)
+    for truth in (0.002, 0.05, 0.5):
+        counts = generator.binomial(200, truth, 2000)
+        ends = {int(count): Rate(int(count), 200).interval() for count in np.unique(counts)}
+        assert np.mean([ends[int(c)][0] <= truth <= ends[int(c)][1] for c in counts]) >= 0.94
