@@ -133,10 +133,10 @@ def test_one_class_and_one_line(strategy: str, tmp_path: Path, monkeypatch: pyte
             assert width.probability >= 0.9
     assert order.groups[0].noises[0].sampler() == LaplaceSampler(order.groups[0].noises[0].parameter * Fraction(3, 2))
 
-    noise, loss, drawn, *_ = CheckClaim().run(claim_of(release, load(tmp_path / "program.toml")), b"key")
+    noise, lost, drawn, *_ = CheckClaim().run(claim_of(release, load(tmp_path / "program.toml")), b"key")
     assert noise.success == Rate(0, len({each.parameter for each in order.groups[0].noises}))
-    assert isinstance(loss.success, Range)
-    assert loss.success.largest == pytest.approx(float(plan.loss), rel=1e-3)
+    assert isinstance(lost.success, Range)
+    assert lost.success.largest == pytest.approx(float(plan.loss), rel=1e-3)
     assert isinstance(drawn.success, Range)
     assert 0 < drawn.success.least < float(plan.loss) / 1.5 * 1.01  # it loses less than it says: two thirds
     assert run_audit(release.folder).findings
