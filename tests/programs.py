@@ -1,4 +1,4 @@
-"""A Title I program in a folder of its own, and copies of it with something changed."""
+"""Title I in a folder of its own, as embedded and with the paper's technology, and copies with something changed."""
 
 from __future__ import annotations
 
@@ -14,12 +14,22 @@ Change = Callable[..., Path]
 
 @pytest.fixture(scope="session")
 def title_i_files() -> dict[str, str]:
-    return gallery.files("title_i")
+    """The embedded Title I program with the paper's own technology, a study: its numbers are the paper's."""
+    files = gallery.files("title_i")
+    assert files["program.toml"].count('noise = "best"   ') == 1
+    return {**files, "program.toml": files["program.toml"].replace('noise = "best"   ', 'noise = "laplace"')}
+
+
+@pytest.fixture
+def embedded(tmp_path: Path) -> Path:
+    """The program file of a fresh folder with Title I as it is embedded: with the best noise that is drawn."""
+    gallery.write("title_i", tmp_path)
+    return tmp_path / "program.toml"
 
 
 @pytest.fixture
 def title_i(tmp_path: Path, title_i_files: dict[str, str]) -> Path:
-    """The program file of a fresh Title I folder."""
+    """The program file of a fresh Title I folder, with the paper's own technology."""
     for name, text in title_i_files.items():
         (tmp_path / name).write_text(text, encoding="utf-8")
     return tmp_path / "program.toml"

@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
+from dualmandate.apps import voice
 from dualmandate.apps.cli import app
-from dualmandate.apps.leaving import run
+from dualmandate.apps.exit_status import run
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,9 @@ def _clean_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def command(capsys: pytest.CaptureFixture[str]) -> Command:
+def command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Command:
+    monkeypatch.setattr(voice, "PATIENCE", 3600.0)  # on a busy machine a command would say what it is doing
+
     def typed(*words: object) -> Outcome:
         capsys.readouterr()
         status = run(app, [str(word) for word in words])

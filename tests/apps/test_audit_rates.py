@@ -17,7 +17,7 @@ import pytest
 from tests.apps.conftest import Command
 from tests.planning.test_released import released
 
-from dualmandate.apps.account_terms import loss_of
+from dualmandate.apps.account_options import loss_of
 from dualmandate.apps.python import publish
 from dualmandate.audit import published_rates as booked_rates
 from dualmandate.audit.options import AuditOptions

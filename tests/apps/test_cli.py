@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from dualmandate.benchmarks import Row
+from dualmandate.benchmarks import BenchmarkRow
 
 if TYPE_CHECKING:
     from tests.apps.conftest import Command
@@ -89,7 +89,7 @@ def test_schemas_are_listed_and_printed(command: Command) -> None:
 
 
 def test_a_benchmark_without_rows_says_why(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    def run(_: str | None, *, progress: Callable[[str], None]) -> list[Row]:
+    def run(_: str | None, *, progress: Callable[[str], None]) -> list[BenchmarkRow]:
         progress("there is no accelerator here")
         return []
 
@@ -102,8 +102,11 @@ def test_a_benchmark_without_rows_says_why(command: Command, monkeypatch: pytest
 
 
 def test_benchmarks_print_rows_with_their_targets(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    def run(name: str | None, *, progress: object) -> list[Row]:
-        return [Row("quick", 1.5, "seconds", target=10.0), Row("slow", 2000.0, "seconds", target=10.0)]
+    def run(name: str | None, *, progress: object) -> list[BenchmarkRow]:
+        return [
+            BenchmarkRow("quick", 1.5, "seconds", target=10.0),
+            BenchmarkRow("slow", 2000.0, "seconds", target=10.0),
+        ]
 
     monkeypatch.setattr("dualmandate.benchmarks.run", run)
     document = command("benchmark", "plan", "--json").document

@@ -458,10 +458,10 @@ def test_an_account_in_rho_bounds_every_way_to_count(command: Command, changes: 
 def test_exact_numbers_decide_whether_a_plan_can_be_paid() -> None:
     plan = load("program.toml").plan()
     account = Account("residents", "person", PrivacyLoss.pure(1))
-    ledgers.Room(account, "person", left=plan.loss.amount, remaining=Fraction(9)).check(plan)
+    ledgers.AccountRoom(account, "person", left=plan.loss.amount, remaining=Fraction(9)).check(plan)
     short = plan.loss.amount - Fraction(1, 10**30)
     with pytest.raises(BudgetExceeded, match="the plan costs epsilon"):
-        ledgers.Room(account, "person", left=short, remaining=Fraction(9)).check(plan)
+        ledgers.AccountRoom(account, "person", left=short, remaining=Fraction(9)).check(plan)
 
 
 def test_an_approval_says_when_the_account_cannot_pay_it(command: Command) -> None:
@@ -488,7 +488,7 @@ def test_an_approver_without_a_name_is_asked_for_one(command: Command, monkeypat
 )
 def test_help_loads_nothing_heavy(words: list[str]) -> None:
     heavy = ("sqlalchemy", "alembic", "numpy", "pydantic", "scipy")
-    run = "from dualmandate.apps.cli import app; from dualmandate.apps.leaving import run"
+    run = "from dualmandate.apps.cli import app; from dualmandate.apps.exit_status import run"
     check = f"import sys; {run}; assert run(app, {words!r}) == 0; print([n for n in {heavy} if n in sys.modules])"
     ran = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, check=True)
     assert ran.stdout.endswith("[]\n")

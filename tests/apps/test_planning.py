@@ -66,7 +66,28 @@ def test_the_plan_of_title_i(command: Command, program: Path) -> None:
     assert outcome.status == 0, outcome.err
     document = outcome.document
     jsonschema.validate(document, schema("plan"))
+    choice, paper = document["choice"], document["saving"]["naive"]
+    assert (document["study"], document["why_study"]) == (False, None)
+    assert choice["epsilon"] == pytest.approx(2.444299, abs=1e-6)
+    assert choice["root_mean_squared_consequence"] == pytest.approx(2040.26, abs=0.01)
+    assert choice["willingness_to_accept"] == pytest.approx(3220, rel=1e-6)
+    assert (paper["noise"], paper["strategy"], paper["study"]) == ("laplace", "workload", True)
+    assert paper["epsilon"] == pytest.approx(2.527644, abs=1e-6)
+    assert paper["root_mean_squared_consequence"] == pytest.approx(2502.15, abs=0.01)
+    assert document["saving"]["welfare_gained"] == pytest.approx(choice["welfare"] - paper["welfare"])
+    assert {row["noise"] for row in document["technologies"] if row["study"]} == {"laplace", "staircase"}
+
+
+def test_the_plan_of_title_i_with_the_technology_of_the_paper(command: Command, program: Path) -> None:
+    changed(program, 'noise = "best"', 'noise = "laplace"')
+    outcome = command("plan", program, "--json")
+    assert outcome.status == 0, outcome.err
+    document = outcome.document
+    jsonschema.validate(document, schema("plan"))
     choice = document["choice"]
+    assert document["study"] is True
+    assert 'state noise = "geometric" or "best"' in document["why_study"]
+    assert document["notes"][0] == document["why_study"]
     assert choice["epsilon"] == pytest.approx(2.527644, abs=1e-6)
     assert choice["root_mean_squared_error"] == pytest.approx(0.559499, abs=1e-6)
     assert choice["root_mean_squared_consequence"] == pytest.approx(2502.15, abs=0.01)
@@ -82,7 +103,7 @@ def test_words_alone_without_json(command: Command, program: Path) -> None:
     outcome = command("plan", program)
     assert outcome.status == 0
     assert outcome.err == ""
-    assert "2.527" in outcome.out
+    assert "2.4442" in outcome.out
 
 
 def test_a_folder_stands_for_the_program_in_it(command: Command, program: Path) -> None:
@@ -156,7 +177,7 @@ CASES = {
     "epsilon of 0": Case("largest_epsilon = 10", "largest_epsilon = 0", "invalid value", "limits.largest_epsilon"),
     "NaN": Case("value = 1400", "value = nan", "invalid value", "preferences.mean_disclosure_cost.value"),
     "infinity": Case("value = 2.0e7", "value = inf", "invalid value", "workload[0].consequence.value"),
-    "no such noise": Case('noise = "laplace"', 'noise = "laplase"', "invalid value", "mechanism.noise"),
+    "no such noise": Case('noise = "best"', 'noise = "laplase"', "invalid value", "mechanism.noise"),
     "no such code list": Case('"districts.csv"', '"counties.csv"', "", "population.attributes.district"),
     "cost in the wrong unit": Case(
         "USD per child per epsilon", "USD per child", "incompatible units", "preferences.mean_disclosure_cost"

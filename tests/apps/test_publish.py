@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from dualmandate.ledger import Ledger, State, open_ledger, read_key
-from dualmandate.publication import act
+from dualmandate.publication import publish as publishing
 from dualmandate.publication.writing import Csv
 from dualmandate.report.documents.schemas import schema
 
@@ -241,7 +241,7 @@ def test_an_interrupted_publication_names_the_command_that_resumes(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(act, "measure", interrupted)
+        patched.setattr(publishing, "measure", interrupted)
         outcome = command("publish", "report/plan.json", "--by", "Eve")
     assert outcome.status == 130
     [entry] = the_ledger(project).releases()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import jsonschema
 import pytest
 
-from dualmandate.apps import tabulating
+from dualmandate.apps.tabulate import _told
 from dualmandate.report.documents.schemas import schema
 
 if TYPE_CHECKING:
@@ -142,7 +142,7 @@ def test_a_damaged_file_does_not_sing(program: Path, command: Command) -> None:
 
 def test_a_long_reading_says_how_far_it_is() -> None:
     said: list[str] = []
-    tell = tabulating._told(said.append)
+    tell = _told(said.append)
     for share in (0.0, 0.01, 0.26, 0.27, 1.0):
         tell(share)
     assert said == ["reading the records: 25 %", "reading the records: 100 %"]

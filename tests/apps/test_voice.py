@@ -1,10 +1,11 @@
 from __future__ import annotations
 
 import io
-import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from rich.table import Table
@@ -34,6 +35,37 @@ def _colors(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NO_COLOR", raising=False)
 
 
+class Clock:
+    """Time that passes when a test says so; what waits for it is called then, and not by whatever else is running."""
+
+    def __init__(self) -> None:
+        self.now, self.waiting = 0.0, list[tuple[float, Callable[[], None]]]()
+
+    def timer(self, seconds: float, function: Callable[[], None]) -> Any:
+        started = lambda: self.waiting.append((self.now + seconds, function))  # noqa: E731
+        return SimpleNamespace(start=started, cancel=lambda: self.waiting.clear(), join=lambda: None)
+
+    def passes(self, seconds: float) -> None:
+        self.now += seconds
+        due = [function for at, function in self.waiting if at <= self.now]
+        self.waiting = [each for each in self.waiting if each[0] > self.now]
+        for function in due:
+            function()
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    made = Clock()
+    monkeypatch.setattr(voice, "threading", SimpleNamespace(Timer=made.timer))
+    monkeypatch.setattr(voice, "time", SimpleNamespace(monotonic=lambda: made.now))
+    return made
+
+
+def refresh(progress: Any) -> None:
+    """Draw the bar now; by itself it does so ten times a second."""
+    progress._progress.refresh()
+
+
 def table() -> Table:
     drawn = Table("what", title="numbers", title_style="bold")
     drawn.add_row("[bold]not markup[/bold] :smile:")
@@ -42,10 +74,10 @@ def table() -> Table:
 
 def test_words_go_to_standard_output_and_under_json_to_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
     Voice().say("ε = 2.5")
-    Voice().document({"schema": "x/1"})
+    Voice().document(lambda: pytest.fail("made for nobody"))
     assert capsys.readouterr() == ("ε = 2.5\n", "")
     Voice(json=True).say("ε = 2.5")
-    Voice(json=True).document({"schema": "x/1"})
+    Voice(json=True).document(lambda: {"schema": "x/1"})
     assert capsys.readouterr() == ('{\n  "schema": "x/1"\n}\n', "ε = 2.5\n")
 
 
@@ -58,42 +90,42 @@ def test_a_table_is_plain_text_off_a_terminal(capsys: pytest.CaptureFixture[str]
 
 @pytest.mark.usefixtures("_colors")
 @pytest.mark.parametrize(("name", "value"), [("NO_COLOR", "1"), ("TERM", "dumb")])
-def test_no_escape_codes_where_they_are_not_wanted(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
+def test_no_escape_codes_where_they_are_not_wanted(
+    monkeypatch: pytest.MonkeyPatch, clock: Clock, name: str, value: str
+) -> None:
     with at_a_terminal() as colored:
         Voice().show(table())
     assert ESCAPE in colored.getvalue()
     monkeypatch.setenv(name, value)
-    monkeypatch.setattr(voice, "PATIENCE", 0.0)
     with at_a_terminal() as plain:
         Voice().show(table())
         with Voice().progress("working"):
-            time.sleep(0.1)
+            clock.passes(2.0)
     assert "working …" in plain.getvalue()
     assert ESCAPE not in plain.getvalue()
 
 
 @pytest.mark.usefixtures("_colors")
-def test_progress_is_a_bar_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(voice, "PATIENCE", 0.0)
+def test_progress_is_a_bar_on_a_terminal(clock: Clock) -> None:
     with at_a_terminal() as terminal, Voice().progress("working") as progress:
-        time.sleep(0.1)
+        clock.passes(2.0)
         progress("reading")
-        time.sleep(0.2)
+        refresh(progress)
     assert "reading" in terminal.getvalue()
     assert ESCAPE in terminal.getvalue()
 
 
 def test_progress_is_plain_lines_elsewhere_and_silent_before_two_seconds(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    capsys: pytest.CaptureFixture[str], clock: Clock
 ) -> None:
-    assert voice.PATIENCE == 2.0
     with Voice().progress("quick") as progress:
         progress("quicker")
+        clock.passes(1.9)
+    clock.passes(1.0)
     assert capsys.readouterr() == ("", "")
-    monkeypatch.setattr(voice, "PATIENCE", 0.05)
     with Voice().progress("working") as progress:
         progress("first")
-        time.sleep(0.3)
+        clock.passes(2.0)
         progress("second")
     out, err = capsys.readouterr()
     assert out == ""
@@ -101,15 +133,14 @@ def test_progress_is_plain_lines_elsewhere_and_silent_before_two_seconds(
 
 
 @pytest.mark.usefixtures("_colors")
-def test_a_bar_says_how_much_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(voice, "PATIENCE", 0.0)
+def test_a_bar_says_how_much_is_done(clock: Clock) -> None:
     with at_a_terminal() as terminal, Voice().progress("working") as progress:
-        time.sleep(0.1)
+        clock.passes(2.0)
         for done in (1, 3):
             progress.count("attacking places", done, 4)
-            time.sleep(0.15)
+            refresh(progress)
         progress("writing")
-        time.sleep(0.15)
+        refresh(progress)
     shown = terminal.getvalue()
     assert "attacking places" in shown
     assert "3 of 4" in shown
@@ -117,23 +148,21 @@ def test_a_bar_says_how_much_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_plain_lines_say_how_much_is_done_and_how_long_it_takes(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    capsys: pytest.CaptureFixture[str], clock: Clock
 ) -> None:
-    monkeypatch.setattr(voice, "PATIENCE", 0.0)
     with Voice().progress("working") as progress:
-        time.sleep(0.1)
+        clock.passes(2.0)
         for done in range(1, 101):
             progress.count("attacking places", done, 100)
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 1  # not one for every place
-    monkeypatch.setattr(voice, "NEWS", 0.0)
     with Voice().progress("working") as progress:
-        time.sleep(0.1)
+        clock.passes(2.0)
         progress.count("attacking places", 1, 3)
-        time.sleep(1.0)
+        clock.passes(6.0)
         progress.count("attacking places", 2, 3)
     last = capsys.readouterr().err.splitlines()[-1]
-    assert last.endswith("attacking places: 2 of 3, 1 s left …")
+    assert last.endswith("attacking places: 2 of 3, 3 s left …")
 
 
 def test_a_refusal_is_told_and_documented(capsys: pytest.CaptureFixture[str]) -> None:

@@ -21,7 +21,7 @@ from dualmandate.planning.program import Program, load
 from dualmandate.publication import measuring
 from dualmandate.report.audit_page import audit_page
 from dualmandate.report.documents import schemas
-from dualmandate.report.figures import risk, specification
+from dualmandate.report.figures import risk
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -142,7 +142,7 @@ def test_a_plan_in_rho(blocks: Change) -> None:
     assert plan.name.startswith("the plan: ρ = ")
     assert plan.epsilon is None
     assert plan.promised_error == pytest.approx(plan.error, rel=0.25)
-    said = " ".join(specification(risk(found.compared))["title"]["text"])
+    said = risk(found.compared).title
     assert "under the plan (ρ" in said
 
 

@@ -28,7 +28,7 @@ from dualmandate.planning.program import Program
 from dualmandate.planning.release_spec import order_of_plan
 from dualmandate.planning.released import load_release
 from dualmandate.population import PrivacyLoss
-from dualmandate.publication import act
+from dualmandate.publication import publish as publishing
 from dualmandate.publication.release import Release
 from dualmandate.report.audit_page import audit_page
 from dualmandate.report.plan_words import plan_words
@@ -139,9 +139,9 @@ def again(folder: Path, monkeypatch: pytest.MonkeyPatch, *, secret: bytes | None
     assert plan.program.source is not None
     if secret is not None:
         monkeypatch.setattr("dualmandate.ledger.keys.secrets.token_bytes", lambda size: secret[:size])
-    asked = act.Asked("Eve", plan.program.source.name, again=True)
+    asked = publishing.PublicationRequest("Eve", plan.program.source.name, again=True)
     order = order_of_plan(plan)
-    return act.publish(order, plan.program.source, ledger, out=folder / "out", asked=asked)
+    return publishing.publish(order, plan.program.source, ledger, out=folder / "out", request=asked)
 
 
 @pytest.mark.parametrize("strategy", ["optimized", "workload"])

@@ -10,8 +10,7 @@ from dualmandate.audit.equations import Equations
 from dualmandate.benchmarks import audited_people, audited_records, auditing, generated_blocks, qcew
 from dualmandate.benchmarks.audited_records import attack, generated
 from dualmandate.benchmarks.generated_blocks import BlockSizes, block_parts, blocks, people_of, tables
-from dualmandate.benchmarks.row import Row
-from dualmandate.benchmarks.telling import counter
+from dualmandate.benchmarks.harness import BenchmarkRow, counter
 
 REDUCED = auditing.Sizes(
     blocks=300,
@@ -41,12 +40,12 @@ class Listener:
 
 
 @pytest.fixture(scope="module")
-def measured() -> tuple[list[Row], Listener]:
+def measured() -> tuple[list[BenchmarkRow], Listener]:
     listener = Listener()
     return auditing.rows(listener, sizes=REDUCED), listener
 
 
-def share(rows: list[Row], case: str, unit: str) -> Row:
+def share(rows: list[BenchmarkRow], case: str, unit: str) -> BenchmarkRow:
     """The one row whose case ends so and whose unit begins so."""
     (found,) = (row for row in rows if row.case.endswith(case) and row.unit.startswith(unit))
     assert found.ours is not None
@@ -54,7 +53,7 @@ def share(rows: list[Row], case: str, unit: str) -> Row:
 
 
 @pytest.mark.slow
-def test_targets_are_met_on_reduced_sizes(measured: tuple[list[Row], Listener]) -> None:
+def test_targets_are_met_on_reduced_sizes(measured: tuple[list[BenchmarkRow], Listener]) -> None:
     rows, _ = measured
     # how fast a busy machine is, or how much memory Python takes, is for the full benchmark
     judged = [row for row in rows if "second" not in row.unit and "memory" not in row.unit]
@@ -72,7 +71,7 @@ def test_targets_are_met_on_reduced_sizes(measured: tuple[list[Row], Listener]) 
 
 
 @pytest.mark.slow
-def test_blocks_are_counted_on_the_way(measured: tuple[list[Row], Listener]) -> None:
+def test_blocks_are_counted_on_the_way(measured: tuple[list[BenchmarkRow], Listener]) -> None:
     rows, listener = measured
     assert set(listener.stages) <= {words for words, *_ in listener.counts} | set(listener.stages)
     assert [(done, of) for words, done, of in listener.counts if words.endswith("with solution variability")] == [
@@ -84,7 +83,7 @@ def test_blocks_are_counted_on_the_way(measured: tuple[list[Row], Listener]) -> 
 
 
 @pytest.mark.slow
-def test_one_picture_holds_old_methods_and_privacy(measured: tuple[list[Row], Listener]) -> None:
+def test_one_picture_holds_old_methods_and_privacy(measured: tuple[list[BenchmarkRow], Listener]) -> None:
     rows, _ = measured
     error = {name: share(rows, f"6 generated blocks, {name}", "mean absolute").ours for name in audited_people.SHOWN}
     risks = [row for row in rows if row.case.startswith("6 generated blocks, ") and "right, 95 %" in row.unit]
@@ -102,7 +101,7 @@ def test_one_picture_holds_old_methods_and_privacy(measured: tuple[list[Row], Li
 
 
 @pytest.mark.slow
-def test_names_separate_attack_from_guess(measured: tuple[list[Row], Listener]) -> None:
+def test_names_separate_attack_from_guess(measured: tuple[list[BenchmarkRow], Listener]) -> None:
     rows, _ = measured
     linked = [row for row in rows if "links right" in row.unit and row.unit.endswith(", nonmodal uniques")]
     by_release = {row.case.split(", ")[-1]: row for row in linked if row.peer == "proportional guesser"}
@@ -118,9 +117,11 @@ def test_names_separate_attack_from_guess(measured: tuple[list[Row], Listener]) 
 
 
 def test_where_more_is_better_a_ratio_says_how_much_more() -> None:
-    assert Row("attack", 0.8, "share right", peer="guesser", peer_value=0.2, is_floor=True).ratio == pytest.approx(4)
-    assert Row("attack", 0.8, "share right", peer="guesser", peer_value=0.0, is_floor=True).ratio is None
-    assert Row("attack", 0.0, "share right", peer="guesser", peer_value=0.2, is_floor=True).ratio == 0
+    assert BenchmarkRow(
+        "attack", 0.8, "share right", peer="guesser", peer_value=0.2, is_floor=True
+    ).ratio == pytest.approx(4)
+    assert BenchmarkRow("attack", 0.8, "share right", peer="guesser", peer_value=0.0, is_floor=True).ratio is None
+    assert BenchmarkRow("attack", 0.0, "share right", peer="guesser", peer_value=0.2, is_floor=True).ratio == 0
 
 
 def test_a_census_in_parts_is_the_same_census() -> None:

@@ -5,14 +5,14 @@ from pathlib import Path
 import pytest
 
 from dualmandate import benchmarks
-from dualmandate.benchmarks.measured import measure, peak_megabytes
-from dualmandate.benchmarks.row import Row
+from dualmandate.benchmarks.harness import BenchmarkRow, measure, peak_megabytes
 from dualmandate.errors import UnknownName
+from dualmandate.report.documents.commands import BenchmarkRowPart
 
 
 def test_a_row_compares_ours_with_a_peer_and_a_target() -> None:
-    row = Row("case", 2.0, "seconds", target=3.0, peer="peer 1.0", peer_value=8.0)
-    assert row.document() == {
+    row = BenchmarkRow("case", 2.0, "seconds", target=3.0, peer="peer 1.0", peer_value=8.0)
+    assert BenchmarkRowPart.made_of(row).as_json() == {
         "case": "case",
         "ours": 2.0,
         "unit": "seconds",
@@ -22,11 +22,11 @@ def test_a_row_compares_ours_with_a_peer_and_a_target() -> None:
         "target": 3.0,
         "met": True,
     }
-    assert Row("case", 4.0, "seconds", target=3.0).met is False
+    assert BenchmarkRow("case", 4.0, "seconds", target=3.0).met is False
 
 
 def test_without_a_peer_or_a_target_nothing_is_claimed() -> None:
-    row = Row("case", 2.0, "seconds")
+    row = BenchmarkRow("case", 2.0, "seconds")
     assert (row.peer, row.peer_value, row.ratio, row.met) == (None, None, None, None)
 
 
@@ -49,7 +49,7 @@ def test_memory_is_measured_in_a_process_of_its_own() -> None:
     took = measure("tests.benchmarks.work", "50 megabytes")
     assert ballast.sum() == 25_000_000
     assert 50 < took.megabytes < 150 < peak_megabytes()
-    assert took.seconds < 5
+    assert 0 < took.processor_seconds < 5  # a wall clock would judge whatever else the machine is doing
 
 
 @pytest.mark.usefixtures("_at_the_root")
@@ -73,5 +73,5 @@ def test_every_benchmark_meets_its_targets(name: str) -> None:
         assert memory.met, memory
 
 
-def batched_by_three(rows: list[Row]) -> list[tuple[Row, Row, Row]]:
+def batched_by_three(rows: list[BenchmarkRow]) -> list[tuple[BenchmarkRow, BenchmarkRow, BenchmarkRow]]:
     return list(zip(rows[::3], rows[1::3], rows[2::3], strict=True))

@@ -5,7 +5,7 @@ import pytest
 from tests.benchmarks.work import missed
 
 from dualmandate.benchmarks import noise
-from dualmandate.benchmarks.row import Row
+from dualmandate.benchmarks.harness import BenchmarkRow
 
 
 def test_what_is_measured_must_follow_its_law() -> None:
@@ -18,7 +18,7 @@ def test_what_is_measured_must_follow_its_law() -> None:
 
 def test_a_missing_peer_leaves_its_rows_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        noise, "_timed", lambda side, case, size: noise.Timed(side, 5.0, 0.1) if side == "ours" else None
+        noise, "_timed", lambda side, case, size: noise.SamplerTime(side, 5.0, 0.1) if side == "ours" else None
     )
     rows = noise.rows(lambda _: None)
     assert [row.unit for row in rows] == ["nanoseconds a draw", "processor seconds of set-up"] * 6
@@ -33,5 +33,5 @@ def test_every_kind_of_noise_is_timed_beside_the_peer() -> None:
     assert len(rows) == 3 * len(stages)
     assert missed(rows) == []
     assert all((row.ratio or 0) > 10 for row in rows if row.peer_value is not None)
-    speeds: list[Row] = [row for row in rows if row.unit == "nanoseconds a draw"]
+    speeds: list[BenchmarkRow] = [row for row in rows if row.unit == "nanoseconds a draw"]
     assert all(row.peer_value is not None and str(row.peer).startswith("opendp ") for row in speeds)

@@ -6,7 +6,7 @@ from tests.benchmarks.work import missed
 
 from dualmandate.benchmarks import preferences
 from dualmandate.benchmarks.choice_experiments import Experiment, covered
-from dualmandate.elicitation import ChoiceData, Estimates
+from dualmandate.elicitation import ChoiceData, ParameterEstimates
 
 LITTLE = Experiment(people=40, tasks=2, alternatives=3, means=(1.0, -0.5), spreads=(0.5, 0.0))
 
@@ -39,16 +39,16 @@ def test_tastes_move_choices() -> None:
 def test_coverage_counts_intervals_that_hold() -> None:
     shift = iter(range(10))
 
-    def estimate(data: ChoiceData) -> Estimates:
+    def estimate(data: ChoiceData) -> ParameterEstimates:
         names, off = tuple(LITTLE.truth), 0.1 * next(shift)
-        return Estimates(names, np.array([*LITTLE.truth.values()]) + off, np.eye(3) * 0.25**2, -1.0, 1, 1)
+        return ParameterEstimates(names, np.array([*LITTLE.truth.values()]) + off, np.eye(3) * 0.25**2, -1.0, 1, 1)
 
     shares = covered(LITTLE, estimate, replications=10, seed=1)
     assert shares == dict.fromkeys(LITTLE.truth, 0.5)  # 1.96 · 0.25 = 0.49: of 0, 0.1, …, 0.9 five are nearer
 
 
 def test_a_missing_peer_leaves_its_rows_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    fitted = preferences.Fitted("ours", [2.0, 1.0, 9.0], [0.0])
+    fitted = preferences.FitTime("ours", [2.0, 1.0, 9.0], [0.0])
     monkeypatch.setattr(preferences, "_fitted", lambda side, case, times: fitted if side == "ours" else None)
     rows = preferences.rows(lambda _: None, replications=2)
     assert [row.ours for row in rows][:1] == [2.0]

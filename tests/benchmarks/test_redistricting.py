@@ -12,11 +12,11 @@ import pytest
 from tests.benchmarks.work import missed
 
 from dualmandate.benchmarks import redistricting, rhode_island
-from dualmandate.benchmarks.redistricting import Design
+from dualmandate.benchmarks.redistricting import ReleaseDesign
 from dualmandate.benchmarks.rhode_island import RACES, SINGLE, Blocks
 from dualmandate.planning.release_spec import order_of_plan
 from dualmandate.publication import order
-from dualmandate.publication.nested import nest_of
+from dualmandate.publication.nested_tables import nested_tables_of
 from dualmandate.publication.writing import read_table
 
 SMALL = (2, 4, 8, 60)
@@ -57,21 +57,21 @@ def test_published_blocks_are_matched() -> None:
 
 
 @pytest.fixture(scope="module")
-def small(tmp_path_factory: pytest.TempPathFactory) -> tuple[Design, Path]:
+def small(tmp_path_factory: pytest.TempPathFactory) -> tuple[ReleaseDesign, Path]:
     blocks = rhode_island.generated_blocks(SMALL)
     persons = tmp_path_factory.mktemp("persons") / "persons.parquet"
     rhode_island.write_persons(rhode_island.cells(blocks), blocks, persons)
-    return Design.of(blocks), persons
+    return ReleaseDesign.of(blocks), persons
 
 
-def test_the_loss_is_spent_to_the_last_fraction(small: tuple[Design, Path]) -> None:
+def test_the_loss_is_spent_to_the_last_fraction(small: tuple[ReleaseDesign, Path]) -> None:
     design, _ = small
     spent = sum(1 / noise.parameter for noise in design.noises.values() if noise is not None)
     assert spent == redistricting.RHO  # a replaced record changes two numbers of each table by 1: ρ = 2/(2σ²)
     assert [pair for pair, noise in design.noises.items() if noise is None] == [(0, 0)]
 
 
-def test_a_small_release_under_a_key_holds_every_constraint(small: tuple[Design, Path]) -> None:
+def test_a_small_release_under_a_key_holds_every_constraint(small: tuple[ReleaseDesign, Path]) -> None:
     design, persons = small
     made = redistricting.make(design, persons, 0)
     total = int(rhode_island.cells(design.blocks).sum())
@@ -81,7 +81,7 @@ def test_a_small_release_under_a_key_holds_every_constraint(small: tuple[Design,
         redistricting.check_constraints(wrong, total)
 
 
-def test_the_program_states_what_the_design_says(small: tuple[Design, Path], tmp_path: Path) -> None:
+def test_the_program_states_what_the_design_says(small: tuple[ReleaseDesign, Path], tmp_path: Path) -> None:
     """The loss and every share of it, exactly; the order of its plan has the noise of the design."""
     design, persons = small
     program = redistricting.program_of(design, persons, tmp_path)
@@ -94,7 +94,7 @@ def test_the_program_states_what_the_design_says(small: tuple[Design, Path], tmp
     assert counties == redistricting.RHO * Fraction(447, 4099)
     noises = [noise for noise in design.noises.values() if noise is not None]
     assert [group.noises for group in ordered.groups] == [(noise,) for noise in noises]
-    nest = nest_of(ordered)
+    nest = nested_tables_of(ordered)
     assert nest is not None
     assert nest.tree.sizes == design.places.tree.sizes
     assert all(place.in_order for place in nest.places)  # so that large tables are never copied
@@ -105,7 +105,7 @@ def test_the_program_states_what_the_design_says(small: tuple[Design, Path], tmp
 
 @pytest.mark.parametrize("sparse_from", [0, 2**24])
 def test_a_small_release_is_published(
-    small: tuple[Design, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sparse_from: int
+    small: tuple[ReleaseDesign, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sparse_from: int
 ) -> None:
     monkeypatch.setattr(order, "SPARSE_FROM", sparse_from)
     design, persons = small
@@ -127,7 +127,7 @@ def test_a_small_release_is_published(
         redistricting.check_release(design, at)
 
 
-def test_errors_are_counted_by_level(small: tuple[Design, Path]) -> None:
+def test_errors_are_counted_by_level(small: tuple[ReleaseDesign, Path]) -> None:
     design, persons = small
     told = redistricting.errors(design, persons, 3)
     assert told["blocks_a_second"] > 0

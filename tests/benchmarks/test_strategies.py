@@ -12,10 +12,8 @@ import pytest
 from tests.benchmarks.work import missed
 
 from dualmandate.benchmarks import peers
-from dualmandate.benchmarks.cases import ALLOWANCE, CASES
-from dualmandate.benchmarks.measured import ONE_THREAD, told
-from dualmandate.benchmarks.row import Row
-from dualmandate.benchmarks.strategies import ERROR, PEERS_VARIABLE, SECONDS, SIDES, rows
+from dualmandate.benchmarks.harness import ONE_THREAD, BenchmarkRow, run_apart
+from dualmandate.benchmarks.strategies import ALLOWANCE, CASES, ERROR, PEERS_VARIABLE, SECONDS, SIDES, rows
 from dualmandate.errors import TooLarge
 from dualmandate.workload import prefix
 
@@ -40,7 +38,7 @@ def peer_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Interpreter:
     return named
 
 
-def only(found: list[Row], unit: str, peer: str | None) -> Row:
+def only(found: list[BenchmarkRow], unit: str, peer: str | None) -> BenchmarkRow:
     [row] = [each for each in found if (each.unit, each.peer) == (unit, peer)]
     return row
 
@@ -107,12 +105,12 @@ def test_a_refused_case_meets_no_target(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr("dualmandate.mechanism.optimize_strategy", refuse)
     found = SIDES["ours"](prefix(4), "laplace")
     assert (found.error, found.complaint) == (None, "refused: a strategy for everything")
-    row = Row("case", found.error, ERROR, target=1.0, peer="peer", peer_value=2.0)
+    row = BenchmarkRow("case", found.error, ERROR, target=1.0, peer="peer", peer_value=2.0)
     assert (row.met, row.ratio) == (False, None)
 
 
 def test_a_floor_is_met_from_above() -> None:
-    assert [Row("case", ours, "bound", target=2.0, is_floor=True).met for ours in (1.9, 2.0, 2.1)] == [
+    assert [BenchmarkRow("case", ours, "bound", target=2.0, is_floor=True).met for ours in (1.9, 2.0, 2.1)] == [
         False,
         True,
         True,
@@ -121,7 +119,7 @@ def test_a_floor_is_met_from_above() -> None:
 
 def test_a_fresh_process_has_one_thread() -> None:
     code = "import json, os; print(json.dumps(dict(os.environ)))"
-    environment = told([sys.executable, "-c", code], case="environment", environment=ONE_THREAD)
+    environment = run_apart([sys.executable, "-c", code], case="environment", environment=ONE_THREAD)
     assert environment.items() >= ONE_THREAD.items()
 
 

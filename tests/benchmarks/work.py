@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 
-from dualmandate.benchmarks.measured import check
-from dualmandate.benchmarks.row import Row
+from dualmandate.benchmarks.harness import BenchmarkRow, check, main
 
 
 def _fill() -> None:
@@ -15,10 +15,14 @@ def _fill() -> None:
 CASES: dict[str, Callable[[], None]] = {"50 megabytes": _fill, "wrong": lambda: check(1, 2)}
 
 
-def missed(rows: list[Row]) -> list[Row]:
+def missed(rows: list[BenchmarkRow]) -> list[BenchmarkRow]:
     """Rows that miss their target, other than by time: how fast a machine is, `make bench` judges."""
     return [
         row
         for row in rows
         if row.met is False and not any(word in row.unit for word in ("second", "time of", "as long as"))
     ]
+
+
+if __name__ == "__main__":
+    main(CASES, sys.argv[1])

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from dualmandate.choice import Group, InformationUtility, LinearCost, SocialWelfare, TableValue
+from dualmandate.choice import InformationUtility, LinearCost, PopulationGroup, SocialWelfare, TableValue
 from dualmandate.population import Currency
 
 TABLE = "eligible children by district"
@@ -144,7 +144,7 @@ class TitleI:
         self, utility: InformationUtility | None = None, *, weight: float = 1.0, value: TableValue | None = None
     ) -> SocialWelfare:
         """Welfare with the paper's numbers where nothing else is said."""
-        group = Group("everybody", self.children, utility or LinearCost(self.cost), weight)
+        group = PopulationGroup("everybody", self.children, utility or LinearCost(self.cost), weight)
         return SocialWelfare((group,), (value or self.value(),), protected_unit="child")
 
 

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from dualmandate.choice import (
     BoundedCost,
+    DisclosureHorizon,
     ExponentialCost,
-    Group,
-    Horizon,
     InformationUtility,
     Limits,
     LinearCost,
+    PopulationGroup,
     RootMeanSquaredLoss,
     SocialWelfare,
     TableValue,
@@ -29,13 +29,13 @@ from dualmandate.population import Currency
 from dualmandate.workload import identity
 
 DECADES = range(0, 70, 10)
-CENSUS = Horizon(disclosure_after_years=72, discount_factor=0.97)
+CENSUS = DisclosureHorizon(disclosure_after_years=72, discount_factor=0.97)
 HALF = frontier_of(laplace(), identity(1))  # 2/ε²: worth ½ a unit, errors cost 1/ε²
 
 
 def society(utility: InformationUtility | None = None, *, value: float = 0.5) -> SocialWelfare:
     table = TableValue(HALF.tables[0], value)
-    return SocialWelfare((Group("everybody", 1.0, utility or LinearCost(1.0)),), (table,))
+    return SocialWelfare((PopulationGroup("everybody", 1.0, utility or LinearCost(1.0)),), (table,))
 
 
 def test_the_reference_path() -> None:
@@ -58,14 +58,14 @@ def test_the_reference_path_under_a_cap() -> None:
 
 
 def test_records_that_are_never_opened_have_a_constant_path() -> None:
-    path = budget_path(HALF, society(), years=DECADES, horizon=Horizon(math.inf, 0.97))
+    path = budget_path(HALF, society(), years=DECADES, horizon=DisclosureHorizon(math.inf, 0.97))
     assert [release.epsilon for release in path.releases] == pytest.approx([2 ** (1 / 3)] * 7)
 
 
 def test_without_discounting_only_the_years_left_count() -> None:
-    horizon = Horizon(50, 1.0)
+    horizon = DisclosureHorizon(50, 1.0)
     assert [horizon.cost_of(year) for year in (0, 10, 40, 50)] == [1.0, 0.8, 0.2, 0.0]
-    almost = Horizon(50, 1 - 1e-9)
+    almost = DisclosureHorizon(50, 1 - 1e-9)
     assert almost.cost_of(20) == pytest.approx(horizon.cost_of(20), rel=1e-6)
 
 
@@ -78,7 +78,7 @@ def test_without_discounting_only_the_years_left_count() -> None:
     ],
 )
 def test_no_other_split_of_the_cap_is_better(frontier: Frontier, utility: InformationUtility) -> None:
-    welfare = SocialWelfare((Group("e", 1.0, utility),), (TableValue(frontier.tables[0], 1.0),))
+    welfare = SocialWelfare((PopulationGroup("e", 1.0, utility),), (TableValue(frontier.tables[0], 1.0),))
     years, cap = (0.0, 20.0, 50.0), 2.0
     path = budget_path(frontier, welfare, years=years, horizon=CENSUS, cap=cap)
     assert path.total == pytest.approx(cap)
@@ -93,7 +93,7 @@ def test_no_other_split_of_the_cap_is_better(frontier: Frontier, utility: Inform
 @given(st.floats(0.5, 9.0), st.floats(0.9, 0.999), st.floats(61.0, 200.0))
 @settings(max_examples=8, deadline=None)
 def test_a_tighter_cap_costs_more_and_makes_every_loss_smaller(cap: float, beta: float, years: float) -> None:
-    horizon = Horizon(years, beta)
+    horizon = DisclosureHorizon(years, beta)
     wide, tight = (budget_path(HALF, society(), years=DECADES, horizon=horizon, cap=c) for c in (cap, cap / 2))
     assert tight.price >= wide.price
     assert tight.welfare <= wide.welfare + 1e-12
@@ -120,7 +120,7 @@ def test_each_release_may_have_its_own_frontier_and_floor() -> None:
 def test_refusals() -> None:
     for broken in ((0.0, 0.9), (72.0, 1.5), (72.0, 0.0), (math.inf, 1.0)):
         with pytest.raises(InvalidPreferences):
-            Horizon(*broken)
+            DisclosureHorizon(*broken)
     with pytest.raises(InvalidPreferences, match="year 80"):
         budget_path(HALF, society(), years=[0, 80], horizon=CENSUS)
     with pytest.raises(InvalidPreferences, match="0 years"):

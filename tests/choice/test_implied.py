@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from dualmandate.choice import (
     BoundedCost,
     ExponentialCost,
-    Group,
     LinearCost,
+    PopulationGroup,
     SocialWelfare,
     TableValue,
     choose,
@@ -107,7 +107,7 @@ def test_budgets_that_cannot_be_compared() -> None:
 
 
 def test_groups_that_differ(title_i: TitleI) -> None:
-    groups = (Group("a", 1e6, LinearCost(1000), 2.0), Group("b", 3e6, LinearCost(2000)))
+    groups = (PopulationGroup("a", 1e6, LinearCost(1000), 2.0), PopulationGroup("b", 3e6, LinearCost(2000)))
     welfare = SocialWelfare(groups, (title_i.value(),), protected_unit="child")
     weight = implied_weight(title_i.laplace(), welfare, 1.0)
     # One weight for everybody, on 7e9 USD per epsilon.
@@ -116,7 +116,7 @@ def test_groups_that_differ(title_i: TitleI) -> None:
     cost = implied_cost(title_i.laplace(), welfare, 1.0)
     assert cost.factor == pytest.approx(4 * 13_000 * 2e7 / 8e9)
     assert cost.value == pytest.approx(cost.factor * 1750)
-    mixed = replace(welfare, groups=(groups[0], Group("c", 1e6, BoundedCost(1))))
+    mixed = replace(welfare, groups=(groups[0], PopulationGroup("c", 1e6, BoundedCost(1))))
     with pytest.raises(InvalidPreferences, match="differ in form"):
         implied_cost(title_i.laplace(), mixed, 1.0)
 

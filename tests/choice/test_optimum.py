@@ -15,24 +15,28 @@ from scipy.special import lambertw
 from dualmandate.choice import (
     BoundedCost,
     ExponentialCost,
-    Group,
     InformationUtility,
     Limits,
     LinearCost,
+    PopulationGroup,
     PosteriorCost,
     RootMeanSquaredLoss,
     SocialWelfare,
     TableValue,
     choose,
     groups_by_share,
-    local_optima,
+    regret,
+    regret_curve,
 )
-from dualmandate.errors import IncompatibleUnits, InvalidPreferences, NoOptimum
+from dualmandate.choice.optimum import local_optima
+from dualmandate.errors import IncompatibleUnits, InvalidLoss, InvalidPreferences, NoOptimum
 from dualmandate.frontier.frontier import Frontier
 from dualmandate.population import Currency
 
 if TYPE_CHECKING:
     from tests.choice.conftest import PowerFrontier, TitleI
+
+MULTIPLES = (0.25, 0.5, 0.8, 0.9, 1.1, 1.25, 2, 4)
 
 
 def exact_optimum(title_i: TitleI, slope: str, *, near: float, weight: float = 1.0) -> float:
@@ -153,7 +157,7 @@ def test_exponential_cost(title_i: TitleI) -> None:
 def test_bounded_cost_without_a_stationary_point(title_i: TitleI) -> None:
     welfare = title_i.welfare(BoundedCost(1400))
     assert not local_optima(title_i.laplace(), welfare)
-    with pytest.raises(NoOptimum, match=r"rises without limit of epsilon, to minus USD 64.4 billion") as refusal:
+    with pytest.raises(NoOptimum, match=r"rises without limit of epsilon, to −USD 64.4 billion") as refusal:
         choose(title_i.laplace(), welfare)
     assert "largest_epsilon" in refusal.value.instead
     choice = choose(title_i.laplace(), welfare, Limits(largest_epsilon=10))
@@ -170,7 +174,7 @@ def test_bounded_cost_with_two_stationary_points(title_i: TitleI) -> None:
     assert trough.epsilon == pytest.approx(-3 * lambertw(-ratio / 3, -1).real, rel=1e-12)
     assert (f"{peak.epsilon:.6f}", f"{trough.epsilon:.6f}") == ("2.092555", "4.138129")
     assert (f"{peak.welfare:.6e}", f"{trough.welfare:.6e}") == ("-9.252526e+11", "-9.356901e+11")
-    with pytest.raises(NoOptimum, match="minus USD 920 billion when nothing is protected; the best epsilon inside"):
+    with pytest.raises(NoOptimum, match="−USD 920 billion when nothing is protected; the best epsilon inside"):
         choose(frontier, welfare)
 
 
@@ -291,7 +295,7 @@ def test_existing_errors_do_not_move_squared_loss(title_i: TitleI) -> None:
 def test_existing_errors_move_typical_errors(
     power_frontier: type[PowerFrontier], existing: float, epsilon: float
 ) -> None:
-    group = Group("everybody", 1.0, LinearCost(0.1))
+    group = PopulationGroup("everybody", 1.0, LinearCost(0.1))
     welfare = SocialWelfare((group,), (), other_losses=(RootMeanSquaredLoss("t", 1.0, existing),))
     frontier = power_frontier({"t": 2.0})
     choice = choose(frontier, welfare)
@@ -409,9 +413,64 @@ def test_nothing_within_the_cap_is_better(
     utilities: list[InformationUtility] = [
         PosteriorCost(cost, 0.05) if form == "posterior" else made[form](cost) for form, cost in forms
     ]
-    groups = tuple(Group(str(i), 1.0, utility) for i, utility in enumerate(utilities))
+    groups = tuple(PopulationGroup(str(i), 1.0, utility) for i, utility in enumerate(utilities))
     frontier, welfare = power_frontier({"t": coefficient}), SocialWelfare(groups, (TableValue("t", 1.0),))
     choice = choose(frontier, welfare, Limits(largest_epsilon=cap))
     best = max(welfare.at(frontier, float(loss)) for loss in np.geomspace(cap * 1e-3, cap, 300))
     assert choice.welfare >= best - 1e-12 * abs(best)
     assert choice.epsilon <= cap
+
+
+def test_inverse_squares_and_linear_costs(title_i: TitleI) -> None:
+    # Research note, section 4.
+    rows = regret_curve(title_i.laplace(), title_i.welfare(), MULTIPLES)
+    expected = (4.5, 0.666667, 0.054167, 0.011523, 0.008815, 0.046667, 0.416667, 1.6875)
+    assert [row.relative for row in rows] == pytest.approx(expected, abs=5e-7)
+    assert [row.multiple for row in rows] == pytest.approx(MULTIPLES, rel=1e-14)
+    for row in rows:
+        assert row.relative == pytest.approx((2 * row.multiple + row.multiple**-2) / 3 - 1, rel=1e-12)
+        assert row.absolute == pytest.approx(row.relative * 2.441703638672354e11, rel=1e-12)
+
+
+def test_geometric_noise_has_its_own_curve(title_i: TitleI) -> None:
+    half, double = regret_curve(title_i.geometric(), title_i.welfare(), (0.5, 2))
+    assert (half.relative, double.relative) == pytest.approx((0.827507, 0.507143), abs=5e-7)
+
+
+@settings(deadline=None, max_examples=30)
+@given(multiple=st.floats(0.1, 10), cost=st.floats(1e-3, 1e3), coefficient=st.floats(1e-3, 1e3))
+def test_rho_regret(multiple: float, cost: float, coefficient: float, power_frontier: type[PowerFrontier]) -> None:
+    frontier = power_frontier({"t": coefficient}, power=1, currency=Currency.RHO)
+    welfare = SocialWelfare.uniform(1.0, LinearCost(cost, Currency.RHO), table_values=(TableValue("t", 1.0),))
+    (row,) = regret_curve(frontier, welfare, (multiple,))
+    assert row.relative == pytest.approx((multiple + 1 / multiple) / 2 - 1, abs=1e-12)
+
+
+def test_against_a_limit(title_i: TitleI) -> None:
+    limits = Limits(largest_epsilon=2)
+    row = regret(title_i.laplace(), title_i.welfare(), 1.0, limits=limits)
+    assert row.best_epsilon == 2
+    # 6.44e10·(1 − 2) + 5.2e11·(1 − 1/4)
+    assert row.absolute == pytest.approx(3.256e11)
+    # Standing beyond the limit would be better than standing at it: the regret is negative.
+    assert regret(title_i.laplace(), title_i.welfare(), 2.5, limits=limits).absolute < 0
+
+
+def test_two_peaks(title_i: TitleI) -> None:
+    limits, welfare = Limits(largest_epsilon=10), title_i.welfare(BoundedCost(20_000))
+    best = choose(title_i.laplace(), welfare, limits)
+    other = regret(title_i.laplace(), welfare, best.local_optima[0].epsilon, best=best)
+    assert other.absolute == pytest.approx(9.252525675312146e11 - 9.251582320646185e11, rel=1e-6)
+
+
+def test_words(title_i: TitleI) -> None:
+    far = regret(title_i.laplace(), title_i.welfare(), 0.1)
+    assert str(far) == "0.1 costs society USD 51.76 trillion more than it must (213.0 times as much)"
+    near = regret(title_i.laplace(), title_i.welfare(), 2.0)
+    assert str(near) == "2 costs society USD 14.63 billion more than it must (6.0% more)"
+
+
+@pytest.mark.parametrize("epsilon", [0.0, -1.0, math.nan, math.inf])
+def test_losses_that_cannot_be(title_i: TitleI, epsilon: float) -> None:
+    with pytest.raises(InvalidLoss):
+        regret(title_i.laplace(), title_i.welfare(), epsilon)

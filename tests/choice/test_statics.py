@@ -11,9 +11,9 @@ import pytest
 from dualmandate.choice import (
     BoundedCost,
     ExponentialCost,
-    Group,
     Limits,
     LinearCost,
+    PopulationGroup,
     PosteriorCost,
     SocialWelfare,
     TableValue,
@@ -72,7 +72,7 @@ def test_exponential_costs_move_less(title_i: TitleI) -> None:
 def test_by_moving_each_input(title_i: TitleI, power_frontier: type[PowerFrontier]) -> None:
     # A second way: solve again at inputs moved by a hundredth of a percent.
     frontier = power_frontier({"a": 3.0, "b": 5.0, "c": 7.0})
-    groups = (Group("x", 2.0, PosteriorCost(3.0, 0.1)), Group("y", 1.0, ExponentialCost(0.2), 0.5))
+    groups = (PopulationGroup("x", 2.0, PosteriorCost(3.0, 0.1)), PopulationGroup("y", 1.0, ExponentialCost(0.2), 0.5))
     values = (
         TableValue("a", 2.0, consequence=4.0, price=0.5),
         TableValue("b", 0.5),

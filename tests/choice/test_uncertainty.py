@@ -11,22 +11,29 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from scipy.integrate import quad
 
 from dualmandate.choice import (
     Beliefs,
     BoundedCost,
     ExponentialCost,
-    Group,
     InformationUtility,
     Limits,
     LinearCost,
+    PopulationGroup,
     PosteriorCost,
     RootMeanSquaredLoss,
     SocialWelfare,
     TableValue,
     Uncertain,
+    UncertainChoice,
+    best_survey,
     choose,
     choose_under_uncertainty,
+    minimax_regret,
+    signal_value,
+    survey_value,
+    survey_values,
 )
 from dualmandate.choice.uncertainty import weighted_quantile
 from dualmandate.elicitation import CommonGround, Prior, pool
@@ -80,7 +87,7 @@ def test_regret_is_a_distribution_whose_mean_is_what_knowing_is_worth(title_i: T
     assert np.all(regrets >= 0)
     assert found.weights @ regrets == pytest.approx(found.value_of_perfect_information, rel=1e-9)
     multiples = found.choice.epsilon / found.epsilons
-    assert found.relative_regrets() == pytest.approx((2 * multiples + multiples**-2) / 3 - 1, abs=1e-9)
+    assert regrets / found.least_costs == pytest.approx((2 * multiples + multiples**-2) / 3 - 1, abs=1e-9)
     assert found.regret_quantile(0.95) > found.regret_quantile(0.5) > 0
     # Any other loss has a higher expected regret.
     for factor in (0.5, 0.9, 1.1, 2):
@@ -298,8 +305,8 @@ def test_scenarios_may_differ_in_form_and_prior(title_i: TitleI) -> None:
 def test_scenarios_of_other_losses_and_sizes(power_frontier: type[PowerFrontier]) -> None:
     frontier = power_frontier({"t": 2.0})
     scenarios = [
-        SocialWelfare((Group("all", 1.0, LinearCost(0.1)),), (), (RootMeanSquaredLoss("t", 1.0, 1.0),)),
-        SocialWelfare((Group("all", 3.0, LinearCost(0.1)),), (), (RootMeanSquaredLoss("t", 2.0, 1.0),)),
+        SocialWelfare((PopulationGroup("all", 1.0, LinearCost(0.1)),), (), (RootMeanSquaredLoss("t", 1.0, 1.0),)),
+        SocialWelfare((PopulationGroup("all", 3.0, LinearCost(0.1)),), (), (RootMeanSquaredLoss("t", 2.0, 1.0),)),
     ]
     found = choose_under_uncertainty(frontier, Beliefs.scenarios(scenarios))
     for scenario, epsilon in zip(scenarios, found.epsilons, strict=True):
@@ -308,7 +315,7 @@ def test_scenarios_of_other_losses_and_sizes(power_frontier: type[PowerFrontier]
 
 
 def test_groups_and_weights(power_frontier: type[PowerFrontier]) -> None:
-    groups = (Group("old", 1.0, LinearCost(1.0), 2.0), Group("young", 3.0, LinearCost(1.0)))
+    groups = (PopulationGroup("old", 1.0, LinearCost(1.0), 2.0), PopulationGroup("young", 3.0, LinearCost(1.0)))
     welfare = SocialWelfare(groups, (TableValue("t", 1.0),))
     draws = {f"{COST} of old": [1.0, 5.0], "relative_privacy_weight of old": [2.0, 4.0], "size of young": [3.0, 6.0]}
     found = choose_under_uncertainty(power_frontier({"t": 10.0}), Beliefs.draws(welfare, draws))
@@ -360,7 +367,9 @@ def test_refusals(title_i: TitleI) -> None:
         Beliefs.scenarios([welfare, title_i.welfare(value=absolute)])
     with pytest.raises(InvalidPreferences, match="the ranges"):
         Beliefs.box(welfare, {COST: (2.0, 1.0)})
-    many = SocialWelfare((Group("all", 1.0, LinearCost(1.0)),), tuple(TableValue(f"t{i}", 1.0) for i in range(13)))
+    many = SocialWelfare(
+        (PopulationGroup("all", 1.0, LinearCost(1.0)),), tuple(TableValue(f"t{i}", 1.0) for i in range(13))
+    )
     with pytest.raises(TooLarge):
         Beliefs.box(many, {f"value_of_accuracy of t{i}": (1.0, 2.0) for i in range(13)})
     found = choose_under_uncertainty(frontier, lognormal_cost(title_i))
@@ -395,3 +404,234 @@ def test_the_density_integrates_to_what_is_away_from_limits(title_i: TitleI) -> 
     points = np.geomspace(0.5, 10, 2001)
     mass = np.trapezoid(found.density(points), np.log(points))
     assert mass == pytest.approx(1 - found.at_limits[1], abs=1e-3)
+
+
+def test_title_i(title_i: TitleI) -> None:
+    # Research note, section 4: k in [61, 1400].
+    found = minimax_regret(title_i.laplace(), title_i.welfare(), {COST: (61, 1400)})
+    assert found.epsilon == pytest.approx(3.473333, abs=5e-7)
+    assert found.regret == pytest.approx(2.261557e10, rel=3e-7)
+    assert [corner.regret for corner in found.corners] == pytest.approx([found.regret] * 2, rel=1e-9)
+    assert all(corner.binding for corner in found.corners)
+    relative = minimax_regret(title_i.laplace(), title_i.welfare(), {COST: (61, 1400)}, relative=True)
+    assert (relative.epsilon, relative.regret) == pytest.approx((4.450601, 0.281363), abs=5e-7)
+    assert str(float(found.loss)) == "3.4733"
+
+
+@settings(deadline=None, max_examples=25)
+@given(low=st.floats(0.01, 10), factor=st.floats(1.1, 1e3), coefficient=st.floats(0.01, 100))
+def test_the_formula(low: float, factor: float, coefficient: float, power_frontier: type[PowerFrontier]) -> None:
+    high = low * factor
+    welfare = SocialWelfare.uniform(1.0, LinearCost(low), table_values=(TableValue("t", 1.0),))
+    found = minimax_regret(power_frontier({"t": coefficient}), welfare, {COST: (low, high)})
+    expected = 1.5 * (2 * coefficient) ** (1 / 3) * (high ** (2 / 3) - low ** (2 / 3)) / (high - low)
+    assert found.epsilon == pytest.approx(expected, rel=1e-7)
+
+
+def test_a_box_of_three_numbers_is_worst_at_corners(power_frontier: type[PowerFrontier]) -> None:
+    """Nothing inside the box is worse than its corners: searched over a fine lattice of preferences."""
+    frontier = power_frontier({"a": 1.0, "b": 5.0})
+    groups = (PopulationGroup("x", 1.0, LinearCost(1.0)), PopulationGroup("y", 2.0, LinearCost(3.0)))
+    values = (TableValue("a", 2.0), TableValue("b", 1.0, "absolute"))
+    welfare = SocialWelfare(groups, values)
+    ranges = {f"{COST} of x": (0.1, 4.0), "relative_privacy_weight of x": (0.5, 2.0), "value_of_accuracy of a": (1, 9)}
+    inside = np.stack(np.meshgrid(*(np.linspace(*ends, 8) for ends in ranges.values())), axis=-1).reshape(-1, 3)
+    lattice = Beliefs.draws(welfare, dict(zip(ranges, inside.T, strict=True)), discrete=True)
+    for relative in (False, True):
+        corners = minimax_regret(frontier, welfare, ranges, relative=relative)
+        everywhere = minimax_regret(frontier, lattice, relative=relative)
+        assert everywhere.epsilon == pytest.approx(corners.epsilon, rel=1e-8)
+        assert everywhere.regret == pytest.approx(corners.regret, rel=1e-8)
+        # And no other loss has a smaller worst regret.
+        losses = np.geomspace(corners.epsilon / 3, corners.epsilon * 3, 301)
+        assert corners.regrets(losses).max(axis=1).min() >= corners.regret * (1 - 1e-9)
+
+
+def test_corners_by_brute_force(title_i: TitleI) -> None:
+    found = minimax_regret(title_i.geometric(), title_i.welfare(), {COST: (61, 1400), "consequence": (1e7, 4e7)})
+    assert len(found.corners) == 4
+    for corner in found.corners:
+        value = title_i.value(squared_cost=corner.values["consequence"])
+        best = choose(title_i.geometric(), title_i.welfare(LinearCost(corner.values[COST]), value=value))
+        assert corner.epsilon == pytest.approx(best.epsilon, rel=1e-7)
+        assert corner.least_cost == pytest.approx(-best.welfare, rel=1e-9)
+        at = title_i.welfare(LinearCost(corner.values[COST]), value=value).at(title_i.geometric(), found.epsilon)
+        assert corner.regret == pytest.approx(best.welfare - at, rel=1e-6)
+
+
+def test_limits(title_i: TitleI) -> None:
+    found = minimax_regret(title_i.laplace(), title_i.welfare(), {COST: (61, 1400)}, limits=Limits(largest_epsilon=3.0))
+    assert found.epsilon <= 3.0
+    assert max(corner.epsilon for corner in found.corners) == 3.0
+    free = {COST: (0.0, 1400.0)}
+    with pytest.raises(NoOptimum):
+        minimax_regret(title_i.laplace(), title_i.welfare(), free)
+    assert minimax_regret(title_i.laplace(), title_i.welfare(), free, limits=Limits(largest_epsilon=9)).epsilon < 9
+
+
+def test_words_and_refusals(title_i: TitleI) -> None:
+    words = str(minimax_regret(title_i.laplace(), title_i.welfare(), {COST: (61, 1400)}))
+    assert "epsilon = 3.47333 costs society at most USD 22.62 billion more" in words
+    assert "from 2.528 at mean_disclosure_cost 1,400 to 7.183 at mean_disclosure_cost 61" in words
+    relative = minimax_regret(title_i.laplace(), title_i.welfare(), {COST: (61, 1400)}, relative=True)
+    assert "at most 28.1% more" in relative.explain()
+    narrow = minimax_regret(title_i.laplace(), title_i.welfare(), {COST: (1399, 1401)}, relative=True)
+    assert "at most less than 0.01% more" not in narrow.explain()
+    assert "less than 0.01% more" in narrow.explain()
+    with pytest.raises(InvalidPreferences):
+        minimax_regret(title_i.laplace(), title_i.welfare())
+
+
+def test_scenarios(title_i: TitleI) -> None:
+    scenarios = Beliefs.scenarios([title_i.welfare(LinearCost(61)), title_i.welfare(LinearCost(1400))])
+    assert minimax_regret(title_i.laplace(), scenarios).epsilon == pytest.approx(3.473333, abs=5e-6)
+
+
+@pytest.fixture(scope="module")
+def known(title_i: TitleI) -> UncertainChoice:
+    beliefs = Beliefs.lognormal(title_i.welfare(), [Uncertain.lognormal(COST, math.log(1400), 0.5)])
+    return choose_under_uncertainty(title_i.laplace(), beliefs)
+
+
+def test_the_reference_case(known: UncertainChoice) -> None:
+    # Research note, section 4: 100 people, s.d. 1.5 each.
+    found = survey_value(known, 100, spread=1.5)
+    assert found.value == pytest.approx(6.677795e9, rel=1e-7)
+    assert found.value / known.expected_cost == pytest.approx(0.02516222, abs=1e-8)
+    assert found.share == pytest.approx(0.9185, abs=5e-5)
+    # The share 1 − e^{−v/9}, v = s² − s_n².
+    learned = 0.25 - 1 / (1 / 0.25 + 100 / 2.25)
+    assert found.value == pytest.approx(known.expected_cost * -math.expm1(-learned / 9), rel=1e-9)
+    words = "another survey of 100 people is worth USD 6.678 billion to this decision, 91.8% of what knowing"
+    assert str(found).startswith(words)
+
+
+def test_draws_are_updated_one_answer_at_a_time(known: UncertainChoice, title_i: TitleI) -> None:
+    """The same beliefs without their formula: every answer is laid out, and the weights of states are updated."""
+    assert known.beliefs.values is not None
+    draws = Beliefs.draws(title_i.welfare(), {COST: known.beliefs.values[:, 0]}, known.weights)
+    plain = choose_under_uncertainty(title_i.laplace(), draws)
+    for respondents in (1, 100, 5_000):
+        conjugate = survey_value(known, respondents, spread=1.5).value
+        assert survey_value(plain, respondents, spread=1.5).value == pytest.approx(conjugate, rel=1e-6)
+
+
+def test_two_unlikely_alike_states(title_i: TitleI) -> None:
+    """k = 61 with odds 1 to 3 against 1,400, one answer with error 1: the integral over answers, by quadrature."""
+    beliefs = Beliefs.draws(title_i.welfare(), {COST: [61, 1400]}, [1, 3], discrete=True)
+    known = choose_under_uncertainty(title_i.laplace(), beliefs)
+    scale = 1.5 * 1.04e12 ** (1 / 3) * 46e6 ** (2 / 3)
+
+    def expected(answer: float) -> float:
+        """Density of the answer times what society then loses: V is homogeneous of degree 2/3 in weighted costs."""
+        likely = [w * math.exp(-((answer - math.log(k)) ** 2) / 2) for w, k in ((0.25, 61), (0.75, 1400))]
+        total = sum(likely)
+        mean = (likely[0] * 61 + likely[1] * 1400) / total
+        return float(total / math.sqrt(2 * math.pi) * scale * mean ** (2 / 3))
+
+    with_survey = quad(expected, -10, 25, epsabs=1e-3, epsrel=1e-12, limit=500)[0]
+    before = scale * (0.25 * 61 + 0.75 * 1400) ** (2 / 3)
+    assert survey_value(known, 1, spread=1.0).value == pytest.approx(before - with_survey, rel=1e-7)
+
+
+def test_simulated_surveys_agree(known: UncertainChoice) -> None:
+    generator = np.random.default_rng(11)
+    truth = math.log(1400) + 0.5 * generator.standard_normal(400_000)
+    answer = truth + 1.5 / math.sqrt(100) * generator.standard_normal(len(truth))
+    precision = 1 / 0.25 + 100 / 2.25
+    mean = (math.log(1400) / 0.25 + answer * 100 / 2.25) / precision
+    believed = np.exp(mean + 0.5 / precision)
+    chosen = (1.04e12 / 46e6 / believed) ** (1 / 3)
+
+    def cost(epsilon: np.ndarray[tuple[int], np.dtype[np.float64]] | float) -> float:
+        return float(np.mean(46e6 * np.exp(truth) * epsilon + 5.2e11 / np.square(epsilon)))
+
+    assert cost(known.choice.epsilon) - cost(chosen) == pytest.approx(6.677795e9, rel=0.02)
+
+
+def test_more_people_are_worth_more_and_never_more_than_knowing(known: UncertainChoice) -> None:
+    found = survey_values(known, (1, 10, 100, 1_000, 10_000, 1_000_000), spread=1.5)
+    values = [survey.value for survey in found]
+    assert values == sorted(values)
+    assert values[0] > 0
+    assert values[-1] < known.value_of_perfect_information
+    assert values[-1] == pytest.approx(known.value_of_perfect_information, rel=1e-4)
+
+
+def test_one_of_two_numbers(title_i: TitleI) -> None:
+    numbers = [Uncertain(COST, 1400, 500), Uncertain("consequence", 2e7, 1e7)]
+    known = choose_under_uncertainty(title_i.laplace(), Beliefs.lognormal(title_i.welfare(), numbers))
+    for name, power in ((COST, 2 / 3), ("consequence", 1 / 3)):
+        number = next(number for number in numbers if number.name == name)
+        found = survey_value(known, 10**9, spread=1.0, parameter=name)
+        share = -math.expm1((power**2 - power) * number.log_deviation**2 / 2)
+        assert found.value / known.expected_cost == pytest.approx(share, rel=1e-6)
+    with pytest.raises(InvalidPreferences, match="which number"):
+        survey_value(known, 10, spread=1.0)
+    with pytest.raises(InvalidPreferences, match="not among"):
+        survey_value(known, 10, spread=1.0, parameter="population_size")
+
+
+@pytest.mark.parametrize("correlation", [-0.6, 0.5])
+def test_a_survey_of_one_number_tells_of_another(title_i: TitleI, correlation: float) -> None:
+    numbers = [Uncertain(COST, 1400, 500), Uncertain("consequence", 2e7, 1e7)]
+    stated = {(COST, "consequence"): correlation}
+    beliefs = Beliefs.lognormal(title_i.welfare(), numbers, stated)
+    known = choose_under_uncertainty(title_i.laplace(), beliefs)
+    found = survey_value(known, 40, spread=1.5, parameter=COST).value
+    # The same by updating the weight of every state, as for beliefs of any kind.
+    anything = choose_under_uncertainty(title_i.laplace(), replace(beliefs, uncertain=()))
+    assert found == pytest.approx(survey_value(anything, 40, spread=1.5, parameter=COST).value, rel=0.03)
+    alone = choose_under_uncertainty(title_i.laplace(), Beliefs.lognormal(title_i.welfare(), numbers))
+    assert abs(found / survey_value(alone, 40, spread=1.5, parameter=COST).value - 1) > 0.1
+
+
+def test_limits_take_worth_away(title_i: TitleI, known: UncertainChoice) -> None:
+    capped = choose_under_uncertainty(title_i.laplace(), known.beliefs, Limits(largest_epsilon=2.0))
+    assert survey_value(capped, 100, spread=1.5).value < survey_value(known, 100, spread=1.5).value
+
+
+def test_signals(title_i: TitleI) -> None:
+    beliefs = Beliefs.draws(title_i.welfare(), {COST: [61, 1400]}, discrete=True)
+    known = choose_under_uncertainty(title_i.laplace(), beliefs)
+    assert signal_value(known, np.eye(2)) == pytest.approx(2.105176e10, rel=3e-7)
+    assert signal_value(known, [[0.3, 0.3], [0.7, 0.7]]) == pytest.approx(0, abs=1e3)
+    # A test that is right nine times in ten, by hand: V(k) = 1.5·(2c)^{1/3}·(N·k)^{2/3}.
+    scale = 1.5 * 1.04e12 ** (1 / 3) * 46e6 ** (2 / 3)
+    means = (0.9 * 61 + 0.1 * 1400, 0.1 * 61 + 0.9 * 1400)
+    value = scale * (730.5 ** (2 / 3) - sum(mean ** (2 / 3) for mean in means) / 2)
+    assert signal_value(known, [[0.9, 0.1], [0.1, 0.9]]) == pytest.approx(value, rel=1e-8)
+    with pytest.raises(InvalidPreferences, match="one probability of each signal"):
+        signal_value(known, [[0.9, 0.1]])
+
+
+def test_the_survey_that_pays_best(known: UncertainChoice) -> None:
+    cost = 1e6
+    best = best_survey(known, cost_per_respondent=cost, spread=1.5)
+    assert best is not None
+    gains = {
+        size: survey_value(known, size, spread=1.5).value - cost * size
+        for size in (best.respondents // 2, best.respondents, 2 * best.respondents)
+    }
+    assert max(gains, key=lambda size: gains[size]) == best.respondents
+    # The share is 1 − exp(−v(n)/9): its slope in n is the cost at the best size.
+    slope = survey_value(known, best.respondents + 5, spread=1.5).value
+    slope = (slope - survey_value(known, best.respondents - 5, spread=1.5).value) / 10
+    assert slope == pytest.approx(cost, rel=0.01)
+    assert best_survey(known, cost_per_respondent=1e12, spread=1.5) is None
+
+
+def test_refusals_survey_value(known: UncertainChoice, title_i: TitleI) -> None:
+    for respondents, spread in ((0, 1.0), (10, 0.0), (10, math.nan)):
+        with pytest.raises(InvalidValue):
+            survey_value(known, respondents, spread=spread)
+    with pytest.raises(InvalidValue):
+        best_survey(known, cost_per_respondent=0.0, spread=1.0)
+    welfare: SocialWelfare = title_i.welfare()
+    zero = Beliefs.draws(welfare, {COST: [0.0, 2800.0]}, discrete=True)
+    capped = choose_under_uncertainty(title_i.laplace(), zero, Limits(largest_epsilon=5.0))
+    with pytest.raises(InvalidPreferences, match="logarithm"):
+        survey_value(capped, 10, spread=1.0)
+    scenarios = choose_under_uncertainty(title_i.laplace(), Beliefs.scenarios([welfare, welfare]))
+    with pytest.raises(InvalidPreferences, match="signal_value"):
+        survey_value(scenarios, 10, spread=1.0)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from dualmandate.errors import CannotWrite, InvalidRelease
-from dualmandate.publication.writing import Csv, Parquet, SdmxCsv, SdmxMl, Sheet, Writer
+from dualmandate.publication.writing import Csv, Parquet, ReleaseSheet, SdmxCsv, SdmxMl, Writer
 from dualmandate.publication.writing import sheet as sheets
 
 WRITERS: dict[str, Writer] = {
@@ -25,17 +25,17 @@ WRITERS: dict[str, Writer] = {
 FORGETS_FACTS = {"csv"}  # no place for them: its sheets have neither unit nor facts, and the name of the file
 
 
-def _by_sex_and_income() -> Sheet:
+def _by_sex_and_income() -> ReleaseSheet:
     numbers = {
         "value": np.array([0, 1, 2**62 + 1, 4, 5, 6]),
         "estimate": np.array([-0.1, 1 / 3, 2e20, 5e-324, 5.0, -0.0]),
         "standard_error": np.array([1.0, 1.5, 1e-7, 1 / 7, 2.0**-1074, 1.7976931348623157e308]),
     }
     labels = (("f", "m"), ("<=50K", ">50K", "unknown"))
-    return Sheet("Adults by sex & income", "person", ("sex", "income"), labels, numbers, {"plan digest": "ab12"})
+    return ReleaseSheet("Adults by sex & income", "person", ("sex", "income"), labels, numbers, {"plan digest": "ab12"})
 
 
-def _odd_labels() -> Sheet:
+def _odd_labels() -> ReleaseSheet:
     levels = (
         "a, b",
         'say "c"',
@@ -51,24 +51,24 @@ def _odd_labels() -> Sheet:
         "line\nline",
     )
     numbers = {"value": np.arange(len(levels)) - 3}
-    return Sheet("odd labels; “quoted”", "", ("value",), (levels,), numbers)
+    return ReleaseSheet("odd labels; “quoted”", "", ("value",), (levels,), numbers)
 
 
-def _codes() -> Sheet:
+def _codes() -> ReleaseSheet:
     numbers = {"estimate": np.arange(8.0) / 3, "standard_error": np.ones(8)}
-    return Sheet("codes", "USD", ("a b", "a-b"), (("NA", "null", "nan", "None"), ("-1", "1")), numbers)
+    return ReleaseSheet("codes", "USD", ("a b", "a-b"), (("NA", "null", "nan", "None"), ("-1", "1")), numbers)
 
 
-def _one_number() -> Sheet:
-    return Sheet("all", "person", (), (), {"value": np.array([123_456])})
+def _one_number() -> ReleaseSheet:
+    return ReleaseSheet("all", "person", (), (), {"value": np.array([123_456])})
 
 
-def _measurements() -> Sheet:
+def _measurements() -> ReleaseSheet:
     numbers = {"kind": np.array([0, 1, 0], dtype=np.int32), "value": np.array([-(2**63), 2**63 - 1, 0])}
-    return Sheet("group 1", "", (), (), numbers, {"noise 0": "laplace 1/2", "noise 1": "gaussian 3"})
+    return ReleaseSheet("group 1", "", (), (), numbers, {"noise 0": "laplace 1/2", "noise 1": "gaussian 3"})
 
 
-SHEETS: dict[str, Callable[[], Sheet]] = {
+SHEETS: dict[str, Callable[[], ReleaseSheet]] = {
     "by sex and income": _by_sex_and_income,
     "odd labels": _odd_labels,
     "codes that other programs take for nothing": _codes,
@@ -81,7 +81,7 @@ every_sheet = pytest.mark.parametrize("sheet", [make() for make in SHEETS.values
 
 @every_writer
 @every_sheet
-def test_what_is_written_is_read_back(name: str, sheet: Sheet, tmp_path: Path) -> None:
+def test_what_is_written_is_read_back(name: str, sheet: ReleaseSheet, tmp_path: Path) -> None:
     writer = WRITERS[name]
     paths = writer.write(sheet, tmp_path / "a.table")
     assert [path.name for path in paths] == [f"a.table{suffix}" for suffix in writer.suffixes]
@@ -101,7 +101,7 @@ def test_what_is_written_is_read_back(name: str, sheet: Sheet, tmp_path: Path) -
 @every_writer
 @every_sheet
 def test_equal_sheets_give_equal_bytes(
-    name: str, sheet: Sheet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, sheet: ReleaseSheet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "first").mkdir()
     (tmp_path / "second").mkdir()
@@ -115,7 +115,7 @@ def test_equal_sheets_give_equal_bytes(
 @every_writer
 def test_long_sheets_are_written_piece_by_piece(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     labels = (tuple(f"block {place}" for place in range(40)), ("a", "b", "c"))
-    sheet = Sheet("blocks", "person", ("block", "race"), labels, {"value": np.arange(120) % 7})
+    sheet = ReleaseSheet("blocks", "person", ("block", "race"), labels, {"value": np.arange(120) % 7})
     whole = [path.read_bytes() for path in WRITERS[name].write(sheet, tmp_path / "table")]
     monkeypatch.setattr(sheets, "ROWS_AT_ONCE", 7)
     paths = WRITERS[name].write(sheet, tmp_path / "table")

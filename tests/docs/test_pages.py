@@ -48,7 +48,7 @@ def run(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
     words = shlex.split(command)
     executable = Path(sys.executable).with_name("dualmandate")
     return subprocess.run(
-        [str(executable), *words[1:]], cwd=folder, capture_output=True, text=True, timeout=300, check=False
+        [str(executable), *words[1:]], cwd=folder, capture_output=True, text=True, timeout=900, check=False
     )
 
 
@@ -134,3 +134,15 @@ def test_the_paper_page_covers_every_section() -> None:
     sections = {heading.split(".")[0] for heading in headings}
     assert {"I", "II", "III", "IV", "V", "VI", "VII", "Appendix"} <= sections
     assert len(code_links()) >= 60
+
+
+def test_the_glossary_names_modules_that_exist() -> None:
+    page = ROOT / "docs" / "explanation" / "glossary.md"
+    rows = [line.strip("|").split("|") for line in page.read_text(encoding="utf-8").splitlines() if line[:2] == "| "]
+    terms = [row for row in rows if set(row[0].strip()) != {"-"} and row[0].strip() != "here"]
+    assert all(len(row) == 4 and all(cell.strip() for cell in row) for row in terms)
+    assert len({row[0] for row in terms}) == len(terms) > 40
+    for row in terms:
+        [named] = re.findall(r"`(dualmandate[\w.]*)`", row[3])
+        place = ROOT / "src" / Path(*named.split("."))
+        assert place.with_suffix(".py").is_file() or (place / "__init__.py").is_file(), named

@@ -1,3 +1,5 @@
+"""The kernel against the same formulas written out in plain arrays, and its gradient against differences."""
+
 from __future__ import annotations
 
 import warnings
@@ -10,15 +12,114 @@ from numpy.typing import NDArray
 from xlogit import MixedLogit
 
 from dualmandate.benchmarks.choice_experiments import MIXED, Experiment, covered
-from dualmandate.elicitation import ChoiceData, Estimates, conditional_logit, mixed_logit, taste_of
-from dualmandate.elicitation.differences import Differences
+from dualmandate.elicitation import ChoiceData, ParameterEstimates, conditional_logit, mixed_logit, taste_of
+from dualmandate.elicitation.choices import Differences
+from dualmandate.elicitation.halton import normal_draws
 from dualmandate.elicitation.maximizing import Maximum
-from dualmandate.elicitation.mixed_logit import estimates_of, highest, simulated_likelihood
-from dualmandate.elicitation.mixed_model import Distribution, MixedModel, Space
+from dualmandate.elicitation.mixed_logit import (
+    CHUNK,
+    LINEAR,
+    NEGATIVE,
+    POSITIVE,
+    CoefficientLayout,
+    Distribution,
+    MixedModel,
+    Panel,
+    Space,
+    estimates_of,
+    exponentials,
+    highest,
+    simulate,
+    simulated_likelihood,
+)
 from dualmandate.errors import InvalidSurvey, NoEstimate, TooLarge
 
+Floats = NDArray[np.float64]
+LAYOUTS = {
+    "normal": ([LINEAR] * 4, [0, 1, 2, -1], -1),
+    "lognormal": ([LINEAR, POSITIVE, NEGATIVE, LINEAR], [-1, 0, 1, 2], -1),
+    "money": ([LINEAR, POSITIVE, LINEAR, NEGATIVE], [0, 1, -1, 2], 3),
+    "money, one scale": ([NEGATIVE, LINEAR, LINEAR, NEGATIVE], [-1, 0, 1, 2], 0),
+}
 SMALL = Experiment(people=150, tasks=6, alternatives=3, means=(0.6, -0.8, 0.4, -0.5), spreads=(0.8, 0.6, 0.5, 0.0))
 LOGNORMAL: dict[str, Distribution] = {"attribute 1": "normal", "price": "negative lognormal"}
+SPACES: dict[str, tuple[dict[str, Distribution], Space]] = {
+    "preference": (dict.fromkeys(SMALL.random, "normal"), "preference"),
+    "lognormal": (
+        {"attribute 1": "lognormal", "price": "negative lognormal", "attribute 2": "triangular"},
+        "preference",
+    ),
+    "money": ({"attribute 1": "normal", "price": "lognormal", "attribute 3": "lognormal"}, "willingness to pay"),
+}
+
+
+def test_exponentials_to_the_last_digits() -> None:
+    points = np.concatenate([np.linspace(-690, 690, 200_001), np.linspace(-1, 1, 20_001), [0.0]])
+    found = points.copy()
+    exponentials(found)
+    assert found[-1] == 1
+    assert np.abs(found / np.exp(points) - 1).max() < 5e-16
+
+
+def panel(tasks: tuple[int, ...], draws: int, columns: int, attributes: int = 4) -> Panel:
+    """People with different numbers of tasks, tasks with one to three alternatives beside the chosen one."""
+    generator = np.random.default_rng(sum(tasks))
+    shown = generator.integers(1, 4, sum(tasks))
+    return Panel(
+        rows=generator.normal(size=(shown.sum(), attributes)),
+        task_starts=np.append(0, np.cumsum(shown)),
+        person_starts=np.append(0, np.cumsum(tasks)),
+        draws=normal_draws(len(tasks), draws, columns),
+    )
+
+
+def plainly(given: Panel, layout: CoefficientLayout, theta: Floats) -> Floats:
+    """Log of the mean, over draws, of the product of logit probabilities."""
+    size, found = len(layout.forms), []
+    for person, draws in enumerate(given.draws):
+        taste = np.repeat(theta[:size, None], draws.shape[1], axis=1)
+        for k, column in enumerate(layout.columns):
+            if column >= 0:
+                taste[k] += theta[size + column] * draws[column]
+            if layout.forms[k] != LINEAR:
+                taste[k] = np.exp(taste[k]) * (1 if layout.forms[k] == POSITIVE else -1)
+        if layout.price >= 0:
+            others = np.arange(size) != layout.price
+            taste[others] *= -taste[layout.price]
+        log = np.zeros(draws.shape[1])
+        for task in range(given.person_starts[person], given.person_starts[person + 1]):
+            rows = given.rows[given.task_starts[task] : given.task_starts[task + 1]]
+            log -= np.log1p(np.exp(rows @ taste).sum(axis=0))
+        found.append(np.logaddexp.reduce(log) - np.log(draws.shape[1]))
+    return np.array(found)
+
+
+@pytest.mark.parametrize("draws", [1, CHUNK, CHUNK + 1, 3 * CHUNK - 5])
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_values_and_gradients(name: str, draws: int) -> None:
+    forms, columns, price = LAYOUTS[name]
+    layout = CoefficientLayout(np.array(forms), np.array(columns), price)
+    given = panel((1, 8, 3, 20), draws, 3)
+    theta = np.random.default_rng(9).normal(size=7) / 2
+    values, scores = np.empty(4), np.empty((4, 7))
+    simulate(given, layout, theta, values, scores)
+    assert values == pytest.approx(plainly(given, layout, theta), rel=1e-12)
+    for place, unit in enumerate(1e-5 * np.eye(7)):
+        slopes = (plainly(given, layout, theta + unit) - plainly(given, layout, theta - unit)) / 2e-5
+        assert scores[:, place] == pytest.approx(slopes, abs=1e-7)
+
+
+def test_many_tasks_do_not_underflow() -> None:
+    """3,000 choices of one person have a probability of e^−2,500 and less."""
+    forms, columns, price = LAYOUTS["normal"]
+    layout = CoefficientLayout(np.array(forms), np.array(columns), price)
+    given = panel((3000,), 200, 3)
+    theta = np.full(7, 0.3)
+    values, scores = np.empty(1), np.empty((1, 7))
+    simulate(given, layout, theta, values, scores)
+    assert values[0] < -2000
+    assert values == pytest.approx(plainly(given, layout, theta), rel=1e-12)
+    assert np.isfinite(scores).all()
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +163,7 @@ def oracle(
     return dict(zip(map(str, model.coeff_names), model.coeff_, strict=True))
 
 
-def within(found: Estimates, name: str, value: float, errors: float = 0.1) -> bool:
+def within(found: ParameterEstimates, name: str, value: float, errors: float = 0.1) -> bool:
     return abs(abs(found.value(name)) - abs(value)) < errors * found.standard_error(name)
 
 
@@ -104,7 +205,7 @@ def test_xlogit_agrees_on_lognormal_and_triangular_tastes() -> None:
 
 @pytest.mark.slow
 def test_intervals_hold_as_often_as_stated(tell: Callable[[str], None]) -> None:
-    def estimate(data: ChoiceData) -> Estimates:
+    def estimate(data: ChoiceData) -> ParameterEstimates:
         return mixed_logit(data, MIXED.random, draws=100, starts=1)
 
     shares = covered(MIXED, estimate, replications=200, seed=1)
@@ -124,16 +225,6 @@ def test_lognormal_tastes_are_recovered() -> None:
         assert found.standard_error(name) < 0.15
     price = taste_of(found, "price")
     assert price.mean == pytest.approx(-np.exp(-0.5 + 0.32), abs=3 * price.mean_standard_error)
-
-
-SPACES: dict[str, tuple[dict[str, Distribution], Space]] = {
-    "preference": (dict.fromkeys(SMALL.random, "normal"), "preference"),
-    "lognormal": (
-        {"attribute 1": "lognormal", "price": "negative lognormal", "attribute 2": "triangular"},
-        "preference",
-    ),
-    "money": ({"attribute 1": "normal", "price": "lognormal", "attribute 3": "lognormal"}, "willingness to pay"),
-}
 
 
 @pytest.mark.parametrize("case", SPACES)

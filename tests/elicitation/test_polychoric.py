@@ -13,9 +13,16 @@ from scipy.optimize import minimize
 from scipy.special import ndtri
 from scipy.stats import multivariate_normal
 
-from dualmandate.elicitation.bivariate_normal import bivariate_cdf, bivariate_density, edge_density
-from dualmandate.elicitation.polychoric import Polychoric, Steps, answer_table, polychoric, polychoric_pairs
-from dualmandate.elicitation.polyserial import polyserial
+from dualmandate.elicitation.polychoric import (
+    Polychoric,
+    Steps,
+    answer_table,
+    bivariate_cdf,
+    bivariate_density,
+    edge_density,
+    polychoric,
+    polyserial,
+)
 from dualmandate.errors import InvalidSurvey, NoEstimate, UnknownName
 
 # Cornell National Social Survey 2011-13 (openICPSR E100424V2), people by two answers; 5 is the best health, the most
@@ -135,7 +142,7 @@ def test_pairs_of_items_and_missing_answers() -> None:
     latent = generator.multivariate_normal([0, 0, 0], [[1, 0.5, 0.2], [0.5, 1, 0], [0.2, 0, 1]], 4000)
     items = {name: np.searchsorted([-1, 0, 1], latent[:, i]).astype(float) for i, name in enumerate("abc")}
     items["c"][:500] = np.nan
-    found = polychoric_pairs(items)
+    found = {(a, b): polychoric(answer_table(items[a], items[b])) for a, b in ("ab", "ac", "bc")}
     assert {pair: round(each.correlation, 1) for pair, each in found.items()} == {
         ("a", "b"): 0.5,
         ("a", "c"): 0.2,

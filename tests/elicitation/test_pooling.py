@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dualmandate.elicitation.agreement import differing_pairs, random_effects
-from dualmandate.elicitation.common_ground import CommonGround, Horizon
-from dualmandate.elicitation.pooling import Pooled, Prior, pool
+from dualmandate.elicitation.common_ground import CommonGround, DiscountHorizon
+from dualmandate.elicitation.pooling import Pooled, Prior, differing_pairs, pool, random_effects
 from dualmandate.errors import IncompatibleUnits, InvalidPreferences, InvalidValue, MissingKey
 from dualmandate.population import Calibrated, Units
 
@@ -209,9 +208,9 @@ def test_holm_by_hand() -> None:
 
 
 def test_an_annuity_by_hand() -> None:
-    assert Horizon(0.0, 40, "x").present_value == 40
-    assert Horizon(0.05, 2, "x").present_value == pytest.approx(1 / 1.05 + 1 / 1.05**2, rel=1e-14)
-    assert Horizon(1e-12, 40, "x").present_value == pytest.approx(40, rel=1e-9)
+    assert DiscountHorizon(0.0, 40, "x").present_value == 40
+    assert DiscountHorizon(0.05, 2, "x").present_value == pytest.approx(1 / 1.05 + 1 / 1.05**2, rel=1e-14)
+    assert DiscountHorizon(1e-12, 40, "x").present_value == pytest.approx(40, rel=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -219,7 +218,7 @@ def test_an_annuity_by_hand() -> None:
     [("per month", 12.0), ("per year", 1.0), ("per decade", 0.1), ("per day", 365.25), ("lifetime", 1.05**2 / 2.05)],
 )
 def test_time_bases(time_base: str, value: float) -> None:
-    horizon = Horizon(0.05, 2, "a rule")
+    horizon = DiscountHorizon(0.05, 2, "a rule")
     given_once = Calibrated(1.0, COST, "s", time_base=time_base, standard_error=0.5, least=0.1, largest=2.0)
     there = CommonGround(COST, "per year", horizon=horizon).brought(given_once)
     assert (there.value, there.standard_error, there.least) == pytest.approx((value, value / 2, value / 10))
@@ -280,9 +279,9 @@ def test_other_refusals() -> None:
     with pytest.raises(MissingKey, match="source"):
         Prior(1.0, 1.0, " ", between=1.0)
     with pytest.raises(InvalidValue, match="discount"):
-        Horizon(-0.1, 10, "x")
+        DiscountHorizon(-0.1, 10, "x")
     with pytest.raises(MissingKey, match="horizon"):
-        Horizon(0.03, 0, "x")
+        DiscountHorizon(0.03, 0, "x")
     with pytest.raises(InvalidValue, match="bridge"):
         CommonGround(
             COST, None, Units("person", ("household",)), (Calibrated(0, "person per household", "x"),)

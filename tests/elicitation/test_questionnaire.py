@@ -10,14 +10,17 @@ from dataclasses import replace
 import pytest
 
 from dualmandate.elicitation.coding import BeliefScale
-from dualmandate.elicitation.form import answer_columns, answer_sheet, design_table, form_content
-from dualmandate.elicitation.power import Precision
+from dualmandate.elicitation.design import Precision
 from dualmandate.elicitation.questionnaire import (
-    Asked,
-    Columns,
+    AnswerColumns,
     Questionnaire,
+    QuestionnairePlan,
     accuracy_attribute,
     amount,
+    answer_columns,
+    answer_sheet,
+    design_table,
+    form_content,
     price_attribute,
     privacy_attribute,
     questionnaire_of,
@@ -27,12 +30,12 @@ from dualmandate.errors import InvalidSurvey
 PRIVACY = privacy_attribute("epsilon", [0.5, 1, 2, 4], scale=BeliefScale(0.01))
 ERROR = accuracy_attribute("error", [500, 1500, 2500], measure="squared", column="grant_error")
 PRICE = price_attribute("price", [0, 500, 1000, 2000], time_base="per year")
-ASKED = Asked({"epsilon": 1400.0, "error": 0.0003}, 1000.0, tasks=4, blocks=2, uncertainty=0.0)
+ASKED = QuestionnairePlan({"epsilon": 1400.0, "error": 0.0003}, 1000.0, tasks=4, blocks=2, uncertainty=0.0)
 
 
 @pytest.fixture(scope="module")
 def asked() -> Questionnaire:
-    return questionnaire_of("Grants", [PRIVACY, ERROR, PRICE], ASKED, columns=Columns(respondent="who"))
+    return questionnaire_of("Grants", [PRIVACY, ERROR, PRICE], ASKED, columns=AnswerColumns(respondent="who"))
 
 
 def test_attributes_in_words() -> None:
@@ -42,7 +45,7 @@ def test_attributes_in_words() -> None:
     assert ERROR.regressors == (250_000.0, 2_250_000.0, 6_250_000.0)
     assert ERROR.recorded == (500.0, 1500.0, 2500.0)
     assert PRIVACY.words[0] == "from 10 in 1,000 to at most 16 in 1,000"
-    assert amount(2.5, "child") == "2.50 child"
+    assert amount(2.5, "child") == "2.5 child"
 
 
 def test_the_form_of_the_cost_decides_what_enters() -> None:

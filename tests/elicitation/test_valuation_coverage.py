@@ -11,8 +11,7 @@ from scipy.special import ndtr
 from dualmandate.elicitation.bids import BidAnswers
 from dualmandate.elicitation.contingent import contingent_valuation
 from dualmandate.elicitation.interval_model import Distribution
-from dualmandate.elicitation.polychoric import Steps, answer_table, polychoric
-from dualmandate.elicitation.polyserial import polyserial
+from dualmandate.elicitation.polychoric import Steps, answer_table, polychoric, polyserial
 
 REPLICATIONS, PEOPLE = 1000, 400
 CONSTANT, STEEPNESS = 1.0, 0.5

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import math
+from dataclasses import astuple
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import ArrayLike, NDArray
+from scipy import stats
 
-from dualmandate.elicitation.estimate import Estimates, Method
+from dualmandate.elicitation import taste_of
 from dualmandate.elicitation.willingness import (
-    calibrated_willingness,
+    Method,
+    ParameterEstimates,
     critical_value,
     fieller,
     in_words,
@@ -20,14 +23,16 @@ from dualmandate.elicitation.willingness import (
     simulated_interval,
     willingness_to_pay,
 )
-from dualmandate.errors import InvalidPreferences, InvalidValue, NoEstimate, UnknownName
+from dualmandate.errors import InvalidPreferences, InvalidValue, UnknownName
 
 Z = 1.959963984540054
 METHODS: tuple[Method, ...] = ("delta", "krinsky-robb", "fieller")
 
 
-def estimates(privacy: float, price: float, covariance: ArrayLike) -> Estimates:
-    return Estimates(("time", "privacy", "price"), np.array([-0.1, privacy, price]), _padded(covariance), -1.0, 100, 50)
+def estimates(privacy: float, price: float, covariance: ArrayLike) -> ParameterEstimates:
+    return ParameterEstimates(
+        ("time", "privacy", "price"), np.array([-0.1, privacy, price]), _padded(covariance), -1.0, 100, 50
+    )
 
 
 def _padded(covariance: ArrayLike) -> NDArray[np.float64]:
@@ -118,8 +123,6 @@ def test_where_the_price_may_have_no_effect_there_is_no_number(method: Method) -
     words = in_words(found)
     assert "unbounded" in words
     assert not any(character.isdigit() for character in words.replace("95 %", ""))
-    with pytest.raises(NoEstimate, match="no number"):
-        calibrated_willingness(found, unit="USD", source="survey")
     # The same estimates are bounded at a level that the price's effect passes.
     assert willingness_to_pay(
         estimates(1.0, -0.5, np.diag([0.01, 0.07])), "privacy", "price", method=method, level=0.9
@@ -145,15 +148,6 @@ def test_krinsky_and_robb_agree_with_plain_simulation() -> None:
     assert found.interval == pytest.approx(tuple(np.quantile(-draws[:, 0] / draws[:, 1], [0.025, 0.975])), rel=0.01)
 
 
-def test_a_number_for_a_program_file() -> None:
-    found = willingness_to_pay(estimates(1.0, -0.5, np.diag([0.01, 0.0025])), "privacy", "price")
-    stated = calibrated_willingness(found, unit="USD per person", source="our survey", time_base="per year")
-    assert (stated.value, stated.standard_error) == (found.estimate, found.standard_error)
-    negative = willingness_to_pay(estimates(-1.0, -0.5, np.diag([0.01, 0.0025])), "privacy", "price")
-    with pytest.raises(InvalidPreferences, match="no cost or value"):
-        calibrated_willingness(negative, unit="USD", source="our survey")
-
-
 def test_names_levels_and_methods_that_do_not_exist() -> None:
     assert critical_value(0.95) == pytest.approx(Z, rel=1e-14)
     with pytest.raises(InvalidValue, match="level"):
@@ -162,3 +156,52 @@ def test_names_levels_and_methods_that_do_not_exist() -> None:
         critical_value(0.95, "bootstrap")
     with pytest.raises(UnknownName, match="wage"):
         willingness_to_pay(estimates(1.0, -0.5, np.eye(2)), "wage", "price")
+
+
+def tastes(**values: float) -> ParameterEstimates:
+    names = tuple(name.replace("_", " ") for name in values)
+    spread = np.full((len(names), len(names)), 0.002) + 0.008 * np.eye(len(names))
+    return ParameterEstimates(names, np.array(list(values.values())), spread, -1.0, 10, 10)
+
+
+def simulated_errors(given: ParameterEstimates, name: str) -> tuple[float, float]:
+    """Standard deviations of the mean and spread over estimates that might have been."""
+    generator = np.random.default_rng(1)
+    small = ParameterEstimates(given.names, given.values, given.covariance * 1e-4, -1.0, 10, 10)
+    points = generator.multivariate_normal(small.values, small.covariance, 4000)
+    tastes = [taste_of(ParameterEstimates(given.names, each, small.covariance, -1.0, 10, 10), name) for each in points]
+    spreads = np.std([taste.mean for taste in tastes]), np.std([taste.standard_deviation for taste in tastes])
+    return 100 * float(spreads[0]), 100 * float(spreads[1])
+
+
+def test_normal() -> None:
+    found = taste_of(tastes(epsilon=-1.0, standard_deviation_of_epsilon=2.0), "epsilon")
+    assert astuple(found) == pytest.approx((-1.0, 0.1, 2.0, 0.1, -1.0, stats.norm.cdf(-0.5)))
+
+
+def test_alike() -> None:
+    assert astuple(taste_of(tastes(price=-0.5), "price")) == pytest.approx((-0.5, 0.1, 0.0, 0.0, -0.5, 0.0))
+    assert taste_of(tastes(price=0.5, standard_deviation_of_price=0.0), "price").share_positive == 1
+    scale = taste_of(tastes(log_scale=np.log(2.0)), "scale")
+    assert astuple(scale) == pytest.approx((2.0, 0.2, 0.0, 0.0, 2.0, 1.0))
+
+
+@pytest.mark.parametrize(("minus", "sign"), [("", 1), ("minus_", -1)])
+def test_lognormal(minus: str, sign: int) -> None:
+    given = tastes(**{f"mean_of_log_{minus}price": 0.3, f"standard_deviation_of_log_{minus}price": 0.6}, epsilon=1.0)
+    found, law = taste_of(given, "price"), stats.lognorm(0.6, scale=np.exp(0.3))
+    assert found.mean == pytest.approx(sign * law.mean())
+    assert found.standard_deviation == pytest.approx(law.std())
+    assert found.median == pytest.approx(sign * law.median())
+    assert found.share_positive == (sign > 0)
+    errors = simulated_errors(given, "price")
+    assert (found.mean_standard_error, found.standard_deviation_standard_error) == pytest.approx(errors, rel=0.05)
+
+
+@pytest.mark.parametrize("mean", [-3.0, -0.5, 0.0, 1.2, 4.0])
+def test_triangular(mean: float) -> None:
+    found = taste_of(tastes(epsilon=mean, half_width_of_epsilon=2.0), "epsilon")
+    law = stats.triang(0.5, loc=mean - 2, scale=4)
+    assert found.standard_deviation == pytest.approx(law.std())
+    assert found.share_positive == pytest.approx(law.sf(0))
+    assert found.standard_deviation_standard_error == pytest.approx(0.1 / np.sqrt(6))

@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from dualmandate.frontier import CurveFrontier, Measure
-from dualmandate.frontier.difference import derivative
+from dualmandate.frontier.numerics import derivative
 from dualmandate.mechanism.mechanism import NoiseLaw
 
 LawFrontier = Callable[[NoiseLaw, Mapping[str, float]], CurveFrontier]

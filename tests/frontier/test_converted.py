@@ -8,7 +8,7 @@ import pytest
 
 from dualmandate.errors import InvalidLoss
 from dualmandate.frontier import envelope, in_epsilon, public_guess, split
-from dualmandate.frontier.difference import derivative
+from dualmandate.frontier.numerics import derivative
 from dualmandate.mechanism.gaussian import GAUSSIAN
 from dualmandate.mechanism.laplace import LAPLACE
 from dualmandate.population import Currency

@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 from dualmandate.errors import InvalidLoss, UnknownName
-from dualmandate.frontier import TableWeights
-from dualmandate.frontier.difference import derivative
-from dualmandate.frontier.inversion import loss_where
+from dualmandate.frontier.curves import TableWeights
+from dualmandate.frontier.numerics import derivative, loss_where
 from dualmandate.mechanism.gaussian import GAUSSIAN
 from dualmandate.mechanism.geometric import GEOMETRIC
 from dualmandate.mechanism.laplace import LAPLACE

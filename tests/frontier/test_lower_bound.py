@@ -13,15 +13,8 @@ from numpy.typing import NDArray
 from scipy.optimize import linprog
 
 from dualmandate.errors import InvalidLoss, InvalidMechanism, TooLarge
-from dualmandate.frontier import (
-    count_bound,
-    efficiency,
-    frontier_of,
-    matrix_bound,
-    spectrum,
-    strategy_bound,
-    unbiased_bound,
-)
+from dualmandate.frontier import count_bound, efficiency, frontier_of, matrix_bound, strategy_bound
+from dualmandate.frontier.lower_bound import spectrum
 from dualmandate.mechanism import (
     GAUSSIAN,
     GEOMETRIC,
@@ -202,20 +195,9 @@ def test_large_workloads_are_bounded_by_their_hardest_table() -> None:
         matrix_bound(prefix(5_000), LAPLACE, ADDING)
 
 
-def test_unbiased_bound_is_nearly_met_at_small_rho_and_never_beaten() -> None:
-    workload = identity(3)
-    bound = unbiased_bound(workload, ADDING)
-    frontier = frontier_of(gaussian(), workload)
-    ratios = [efficiency(frontier, bound, float(rho)) for rho in np.logspace(-4, 1.5, 40)]
-    assert ratios[0] == pytest.approx(1.0, abs=2e-4)
-    assert max(ratios) <= 1.0
-    assert bound.at(1e6) == 0.0
-
-
 def test_bounds_say_for_whom_they_are_valid_and_refuse_what_they_do_not_cover() -> None:
     workload = identity(3)
     assert "every ε-differentially private mechanism" in count_bound(workload, ADDING).valid_for
-    assert "unbiased" in unbiased_bound(workload, ADDING).valid_for
     assert matrix_bound(workload, GEOMETRIC, ADDING).valid_for.endswith("on a strategy of whole numbers")
     with pytest.raises(InvalidLoss, match="is in rho, the bound in epsilon"):
         efficiency(frontier_of(gaussian(), workload), count_bound(workload, ADDING), 1.0)

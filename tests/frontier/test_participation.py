@@ -11,28 +11,28 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from dualmandate.choice import BoundedCost, Group, Limits, LinearCost, SocialWelfare, TableValue, choose
+from dualmandate.choice import BoundedCost, Limits, LinearCost, PopulationGroup, SocialWelfare, TableValue, choose
 from dualmandate.errors import ConflictingLimits, InvalidLoss, InvalidPreferences
 from dualmandate.frontier import (
     ClosedFormCurves,
     CurveFrontier,
     ExponentialResponse,
     Measure,
-    ParticipationCurves,
     TableTotals,
     envelope,
     frontier_of,
     peak_of,
     with_participation,
 )
-from dualmandate.frontier.difference import derivative
+from dualmandate.frontier.numerics import derivative
+from dualmandate.frontier.participation import ParticipationCurves
 from dualmandate.mechanism import gaussian, geometric, laplace
 from dualmandate.population import Currency
 from dualmandate.workload import identity, stack, total
 
 DISTRICTS = frontier_of(laplace(), identity(13_000))
 TABLE = DISTRICTS.tables[0]
-TITLE_I = SocialWelfare((Group("everybody", 46e6, LinearCost(1_400)),), (TableValue(TABLE, 2.0e7),))
+TITLE_I = SocialWelfare((PopulationGroup("everybody", 46e6, LinearCost(1_400)),), (TableValue(TABLE, 2.0e7),))
 
 
 def title_i(decline: float, rate: float = 0.95) -> CurveFrontier:
@@ -106,14 +106,14 @@ def test_nothing_beyond_the_peak_is_better_and_no_plan_goes_there(
         assert noise + size * (response.weight(at) - 1) >= frontier.expected_squared_error(peak) * (1 - 1e-9)
     for limits in (Limits(), Limits(largest_epsilon=10 * peak)):
         for utility in (LinearCost(cost), LinearCost(0.0), BoundedCost(cost)):
-            welfare = SocialWelfare((Group("e", 1.0, utility),), (TableValue(table, 1.0),))
+            welfare = SocialWelfare((PopulationGroup("e", 1.0, utility),), (TableValue(table, 1.0),))
             chosen = choose(frontier, welfare, limits)
             assert chosen.epsilon <= peak
             assert float(chosen.loss) <= peak
 
 
 def test_who_could_spend_more_stands_at_the_peak_and_says_why() -> None:
-    free = SocialWelfare((Group("e", 1.0, LinearCost(0.0)),), (TableValue(TABLE, 1.0),))
+    free = SocialWelfare((PopulationGroup("e", 1.0, LinearCost(0.0)),), (TableValue(TABLE, 1.0),))
     chosen = choose(title_i(0.1), free)
     assert chosen.bound_by == "participation"
     assert chosen.epsilon == pytest.approx(0.40888)

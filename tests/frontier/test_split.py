@@ -1,8 +1,10 @@
-"""Splitting one loss: the printed reference cases, and never worse than any other split."""
+"""One loss over groups of tables: the best shares, and stated ones."""
 
 from __future__ import annotations
 
 import math
+from fractions import Fraction
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,8 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dualmandate.errors import InvalidLoss, InvalidWorkload, UnknownName
-from dualmandate.frontier import CurveFrontier, SplitCurves, power_split, split
-from dualmandate.frontier.difference import derivative
+from dualmandate.frontier import CurveFrontier, power_split, split, stated_split
+from dualmandate.frontier.numerics import derivative
+from dualmandate.frontier.split import SplitCurves
 from dualmandate.mechanism.gaussian import GAUSSIAN
 from dualmandate.mechanism.geometric import GEOMETRIC
 from dualmandate.mechanism.laplace import LAPLACE
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
     from tests.frontier.conftest import LawFrontier
 
 CUBES = {"a": 1.0, "b": 8.0, "c": 27.0}
+HALVES = {"a": Fraction(1, 2), "b": Fraction(1, 2)}
 
 
 def curves_of(frontier: CurveFrontier) -> SplitCurves:
@@ -105,6 +109,10 @@ def test_values_and_measures_decide_who_gets_how_much(of_law: LawFrontier) -> No
     assert 1 / spent["a"] ** 2 == pytest.approx(4 / spent["b"] ** 3)
 
 
+def error_of(frontier: CurveFrontier, table: str, loss: float) -> float:
+    return frontier.table_losses(loss)[table]
+
+
 def test_price_is_the_slope_of_the_combined_loss_and_tables_follow_the_split(of_law: LawFrontier) -> None:
     parts = {"counts": of_law(GEOMETRIC, {"a": 3.0, "b": 5.0}), "rates": of_law(STAIRCASE, {"c": 20.0})}
     values = {"a": 2.0, "b": 0.5, "c": 7.0}
@@ -115,9 +123,7 @@ def test_price_is_the_slope_of_the_combined_loss_and_tables_follow_the_split(of_
         slopes = frontier.table_slopes(loss)
         assert sum(values[t] * slope for t, slope in slopes.items()) == pytest.approx(-curves.best(loss).price)
         for table in frontier.tables:
-            numeric = derivative(lambda at: np.array([*frontier.table_losses(at).values()]), loss)[
-                frontier.tables.index(table)
-            ]
+            numeric = derivative(partial(error_of, frontier, table), loss)
             assert slopes[table] == pytest.approx(numeric, rel=1e-8)
     assert frontier.allocation(2.0).keys() == {"counts", "rates"}
     assert frontier.technology(2.0) == "geometric, staircase"
@@ -155,3 +161,40 @@ def test_groups_that_cannot_share_a_loss_are_refused(of_law: LawFrontier) -> Non
         split([laplace, of_law(LAPLACE, {"c": 1.0})], values={"c": 0.0})
     with pytest.raises(UnknownName, match="'d' is not a table"):
         split([laplace], values={"d": 1.0})
+
+
+def test_each_group_gets_its_share(of_law: LawFrontier) -> None:
+    """Laplace noise has 2/ε²: with ε = 6 in shares of 1/6, 1/3 and 1/2, coefficients 1, 8 and 27 lose 6 in all."""
+    groups = {name: of_law(LAPLACE, {name: c / 2}) for name, c in (("a", 1.0), ("b", 8.0), ("c", 27.0))}
+    shares = {"a": Fraction(1, 6), "b": Fraction(1, 3), "c": Fraction(1, 2)}
+    frontier = stated_split(groups, shares)
+    assert frontier.allocation(6) == pytest.approx({"a": 1, "b": 2, "c": 3})
+    assert frontier.table_losses(6) == pytest.approx({"a": 1, "b": 2, "c": 3})
+    assert frontier.table_slopes(6) == pytest.approx({"a": -2 / 6, "b": -2 / 3, "c": -1})  # −2/ε of each
+    assert frontier.table_curvatures(6) == pytest.approx({"a": 6 / 36, "b": 12 / 36, "c": 18 / 36})
+    assert frontier.expected_squared_error(6) == pytest.approx(split(groups).expected_squared_error(6))
+
+
+def test_no_shares_beat_the_best_ones(of_law: LawFrontier) -> None:
+    groups = {"a": of_law(GAUSSIAN, {"a": 1.0}), "b": of_law(GAUSSIAN, {"b": 9.0})}
+    best = split(groups)
+    for part in range(1, 10):
+        shares = {"a": Fraction(part, 10), "b": Fraction(10 - part, 10)}
+        assert stated_split(groups, shares).expected_squared_error(0.5) >= best.expected_squared_error(0.5)
+
+
+@pytest.mark.parametrize(
+    "shares",
+    [{"a": Fraction(1)}, {"a": Fraction(1, 2), "b": Fraction(1, 3)}, {"a": Fraction(3, 2), "b": Fraction(-1, 2)}],
+)
+def test_shares_that_are_not_the_whole_loss_are_refused(of_law: LawFrontier, shares: dict[str, Fraction]) -> None:
+    groups = {name: of_law(LAPLACE, {name: 1.0}) for name in ("a", "b")}
+    with pytest.raises(InvalidLoss, match="shares that add up to"):
+        stated_split(groups, shares)
+
+
+def test_groups_count_alike_and_share_no_table(of_law: LawFrontier) -> None:
+    with pytest.raises(InvalidWorkload, match="in two groups"):
+        stated_split({name: of_law(LAPLACE, {"t": 1.0}) for name in HALVES}, HALVES)
+    with pytest.raises(InvalidLoss, match="different currencies"):
+        stated_split({"a": of_law(LAPLACE, {"a": 1.0}), "b": of_law(GAUSSIAN, {"b": 1.0})}, HALVES)

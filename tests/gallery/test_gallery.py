@@ -10,7 +10,7 @@ from dualmandate import gallery
 from dualmandate.audit import audit
 from dualmandate.audit.finding import Range
 from dualmandate.errors import InvalidFile, UnknownName
-from dualmandate.gallery.title_i.districts import districts
+from dualmandate.gallery.title_i.synthetic_data import districts
 from dualmandate.planning.program import load
 
 
@@ -65,6 +65,32 @@ def test_districts_are_thirteen_thousand_and_all_different() -> None:
     assert all(code.startswith(state) and len(code) == 7 for code, state in zip(codes, states, strict=True))
 
 
-def test_title_i_gives_the_number_of_the_paper(tmp_path: Path) -> None:
+def test_title_i_can_be_published_and_tells_what_the_paper_would_give(tmp_path: Path) -> None:
     gallery.write("title_i", tmp_path)
-    assert load(tmp_path / "program.toml").plan().choice.epsilon == pytest.approx(2.527644, abs=5e-7)
+    plan = load(tmp_path / "program.toml").plan()
+    assert (plan.technology.noise, plan.study) == ("geometric", False)
+    assert plan.choice.epsilon == pytest.approx(2.444299, abs=5e-7)
+    assert plan.choice.root_mean_squared_consequence == pytest.approx(2040.26, abs=0.005)
+    alone = plan.saving.naive.choice
+    assert alone is not None
+    assert (alone.loss.exact(), plan.saving.naive.study) == ("6319/2500", True)
+    assert alone.epsilon == pytest.approx(2.527644, abs=5e-7)
+    assert alone.root_mean_squared_consequence == pytest.approx(2502.15, abs=0.005)
+    assert plan.saving.welfare_gained == pytest.approx(plan.choice.welfare - alone.welfare)
+    assert plan.saving.welfare_gained == pytest.approx(32.64e9, rel=1e-3)
+
+
+@pytest.mark.parametrize("name", ["blank", "survey", "title_i"])
+def test_every_program_to_start_from_can_be_published(name: str, tmp_path: Path) -> None:
+    gallery.write(name, tmp_path)
+    assert not load(tmp_path / "program.toml").plan().study
+
+
+def test_a_copy_of_title_i_with_laplace_noise_gives_the_number_of_the_paper(tmp_path: Path) -> None:
+    gallery.write("title_i", tmp_path)
+    file = tmp_path / "program.toml"
+    file.write_text(file.read_text(encoding="utf-8").replace('noise = "best"', 'noise = "laplace"'), encoding="utf-8")
+    plan = load(file).plan()
+    assert plan.study
+    assert plan.choice.epsilon == pytest.approx(2.527644, abs=5e-7)
+    assert plan.choice.loss.exact() == "6319/2500"

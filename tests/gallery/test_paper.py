@@ -11,15 +11,16 @@ import re
 
 import pytest
 
-from dualmandate.gallery.paper import Row, rows
+from dualmandate.gallery.paper import PaperRow, rows
+from dualmandate.report.documents.commands import ReplicationRowPart
 
 
 @pytest.fixture(scope="module")
-def by_id() -> dict[str, Row]:
+def by_id() -> dict[str, PaperRow]:
     return {row.id: row for row in rows()}
 
 
-def test_ids_are_unique_and_every_erratum_is_there(by_id: dict[str, Row]) -> None:
+def test_ids_are_unique_and_every_erratum_is_there(by_id: dict[str, PaperRow]) -> None:
     assert len(by_id) == len(rows()) >= 100
     errata = {int(number) for row in by_id.values() for number in re.findall(r"\bE(\d+):", row.why)}
     assert errata == set(range(1, 28))
@@ -74,7 +75,7 @@ def test_ids_are_unique_and_every_erratum_is_there(by_id: dict[str, Row]) -> Non
     ],
 )
 def test_numbers(
-    by_id: dict[str, Row], key: str, paper: float | None, from_its_inputs: float, corrected: float
+    by_id: dict[str, PaperRow], key: str, paper: float | None, from_its_inputs: float, corrected: float
 ) -> None:
     row = by_id[key]
     assert row.paper == paper
@@ -84,22 +85,22 @@ def test_numbers(
         assert found == pytest.approx(expected, rel=10.0 ** (1 - min(digits, 7)))
 
 
-def test_what_the_paper_confirms_is_confirmed_to_its_own_digits(by_id: dict[str, Row]) -> None:
+def test_what_the_paper_confirms_is_confirmed_to_its_own_digits(by_id: dict[str, PaperRow]) -> None:
     for row in by_id.values():
         if row.why.startswith(("confirmed", "as announced")) and isinstance(row.paper, int | float):
             assert isinstance(row.corrected, float)
             assert math.isclose(row.corrected, row.paper, rel_tol=0.01), row.id
 
 
-def test_where_the_paper_errs_the_numbers_differ(by_id: dict[str, Row]) -> None:
+def test_where_the_paper_errs_the_numbers_differ(by_id: dict[str, PaperRow]) -> None:
     for row in by_id.values():
         if re.match(r"E\d+:", row.why) and row.paper is not None:
             assert row.corrected != row.paper, row.id
 
 
-def test_documents_are_finite(by_id: dict[str, Row]) -> None:
+def test_documents_are_finite(by_id: dict[str, PaperRow]) -> None:
     for row in by_id.values():
-        document = row.document()
+        document = ReplicationRowPart.made_of(row).as_json()
         assert list(document) == ["id", "section", "what", "unit", "paper", "from_its_inputs", "corrected", "why"]
         numbers = [value for value in document.values() if isinstance(value, float)]
         assert all(math.isfinite(number) for number in numbers)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -22,6 +23,14 @@ def package(root: Path) -> Path:
 @pytest.fixture(scope="session")
 def rooms(package: Path) -> tuple[str, ...]:
     return tuple(sorted(init.parent.name for init in package.glob("*/__init__.py")))
+
+
+@pytest.fixture(scope="session")
+def layers(root: Path) -> tuple[str, ...]:
+    """The rooms as the contract orders them, each after those it may import; in brackets: not built yet."""
+    [contract] = tomllib.loads((root / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    assert contract["exhaustive"] is True
+    return tuple(reversed(contract["layers"]))
 
 
 @pytest.fixture(scope="session")

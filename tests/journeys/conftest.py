@@ -35,7 +35,7 @@ def typed(tmp_path: Path, installed: Path, environment: dict[str, str]) -> Typed
             capture_output=True,
             text=True,
             encoding="utf-8",
-            timeout=120,
+            timeout=600,
             check=False,
         )
 

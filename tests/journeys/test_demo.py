@@ -16,17 +16,17 @@ if TYPE_CHECKING:
 def test_the_demo_writes_a_report_and_runs_again_without_losing_anything(typed: Typed, tmp_path: Path) -> None:
     first = typed("demo")
     assert first.returncode == 0, first.stderr
-    assert "published: release r000003, at a loss of epsilon 2.5276 of each child" in first.stdout
+    assert "published: release r000003, at a loss of epsilon 2.4442 of each child" in first.stdout
     assert "approved, here by the demo itself" in first.stdout
     report = tmp_path / "demo" / "report"
     choice = json.loads((report / "plan.json").read_text(encoding="utf-8"))["choice"]
-    assert choice["epsilon"] == pytest.approx(2.527644, abs=1e-6)
+    assert choice["epsilon"] == pytest.approx(2.444299, abs=1e-6)
     opened = next(line.strip() for line in first.stdout.splitlines() if line.strip().endswith("dossier.html"))
     page = next(line.split()[-1] for line in first.stdout.splitlines() if line.startswith("to open:"))
     assert (tmp_path / page).is_file()
     block, release = first.stdout.split("Last, it was attacked.")[1].split("the loss was computed again")
     assert "seven people: 1 a place" in block
-    assert "not above the claimed epsilon = 2.5276: 2.528 epsilon" in " ".join(release.split())
+    assert "not above the claimed epsilon = 2.4442: 2.444 epsilon" in " ".join(release.split())
     assert "proportional guesser" in release
     attacked = next(line.strip() for line in first.stdout.splitlines() if line.strip().endswith("audit.html"))
     assert "lower bound on risk" in (tmp_path / attacked).read_text(encoding="utf-8")
@@ -42,7 +42,7 @@ def test_the_demo_writes_a_report_and_runs_again_without_losing_anything(typed: 
     document = json.loads(second.stdout)
     assert (document["schema"], document["open"], document["choice"]) == ("demo/1", page, choice)
     assert (document["report"], document["audit"]) == (opened, attacked)
-    assert document["publication"]["remaining"]["exact"] == "18681/2500"  # the same release, spent once
+    assert document["publication"]["remaining"]["exact"] == "37779/5000"  # the same release, spent once
     assert program.read_text(encoding="utf-8") == original
     (kept,) = document["kept"]
     assert (tmp_path / kept).read_text(encoding="utf-8") == original + "# my remark\n"

@@ -30,7 +30,7 @@ def test_begin_with_title_i_and_plan_it(typed: Typed, tmp_path: Path) -> None:
     planned = typed(*following[1:], "--out", "report", "--json")
     assert planned.returncode == 0, planned.stderr
     document = json.loads(planned.stdout)
-    assert document["choice"]["epsilon"] == pytest.approx(2.527644, abs=1e-6)
+    assert document["choice"]["epsilon"] == pytest.approx(2.444299, abs=1e-6)
     assert json.loads((tmp_path / "report" / "plan.json").read_text(encoding="utf-8")) == document
     assert (tmp_path / "report" / "dossier.html").stat().st_size > 10_000
     assert ESCAPE not in planned.stdout + planned.stderr
@@ -92,7 +92,7 @@ def test_tab_completion_knows_commands_and_programs(typed: Typed) -> None:
 def test_a_reader_who_leaves_early(installed: Path, tmp_path: Path, environment: dict[str, str]) -> None:
     piped = f"set -o pipefail; {installed} replicate | head -1"
     ran = subprocess.run(
-        ["bash", "-c", piped], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120, check=False
+        ["bash", "-c", piped], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=600, check=False
     )
     assert ran.returncode == 0
     assert all(line.endswith("replicating the paper …") for line in ran.stderr.splitlines())  # on a slow machine
@@ -102,7 +102,7 @@ def test_a_full_disk_under_standard_output(installed: Path, tmp_path: Path, envi
     with Path("/dev/full").open("w", encoding="utf-8") as full:
         ran = subprocess.run(
             [installed, "doctor"], stdout=full, stderr=subprocess.PIPE, cwd=tmp_path, env=environment,
-            text=True, timeout=60, check=False,
+            text=True, timeout=600, check=False,
         )  # fmt: skip
     assert ran.returncode == 2
     assert "no space left on device" in ran.stderr
@@ -153,11 +153,11 @@ def test_an_interruption_says_how_to_run_it_again(installed: Path, tmp_path: Pat
         text=True,
     )
     with process:
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 300
         while not (tmp_path / "begun").exists() and time.monotonic() < deadline:
             time.sleep(0.02)
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=30)
+        out, err = process.communicate(timeout=300)
     assert (process.returncode, out) == (130, "")
     assert err.endswith("  dualmandate doctor --json\n")
     assert "Traceback" not in err

@@ -26,8 +26,8 @@ from dualmandate.planning.plan import Plan
 from dualmandate.planning.release_spec import order_of_plan
 from dualmandate.population import Confidential, Histogram, PrivacyLoss
 from dualmandate.publication import measuring
-from dualmandate.publication.adjusting import estimated_tables
 from dualmandate.publication.order import Order
+from dualmandate.publication.post_processing import estimated_tables
 from dualmandate.publication.release import Release
 from dualmandate.publication.tabulated import Tabulated
 

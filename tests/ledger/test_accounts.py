@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from dualmandate.errors import InvalidAccount, InvalidLoss
 from dualmandate.ledger import Account, Earmark, Limit, Scope, UnitBound
 from dualmandate.ledger.accounts import exact_amount, read_account
+from dualmandate.ledger.composition import cost
 from dualmandate.population import PrivacyLoss
 
 EPSILON, RHO = PrivacyLoss.pure, PrivacyLoss.concentrated
@@ -19,27 +20,27 @@ EPSILON, RHO = PrivacyLoss.pure, PrivacyLoss.concentrated
 
 def test_a_pure_epsilon_costs_half_its_square_in_rho() -> None:
     account = Account("people", "person", RHO(10))
-    assert account.cost(EPSILON("1/3"), "person") == Fraction(1, 18)
-    assert account.cost(RHO("2.5562"), "person") == Fraction(12781, 5000)
-    assert Account("people", "person", EPSILON(10)).cost(EPSILON("1/3"), "person") == Fraction(1, 3)
+    assert cost(EPSILON("1/3"), "person", account) == Fraction(1, 18)
+    assert cost(RHO("2.5562"), "person", account) == Fraction(12781, 5000)
+    assert cost(EPSILON("1/3"), "person", Account("people", "person", EPSILON(10))) == Fraction(1, 3)
 
 
 @pytest.mark.parametrize("loss", [RHO(1), PrivacyLoss(Fraction(1), failure_probability=Fraction(1, 10**6))])
 def test_an_account_in_epsilon_refuses_gaussian_and_approximate_losses(loss: PrivacyLoss) -> None:
     with pytest.raises(InvalidAccount, match="which counts in epsilon"):
-        Account("people", "person", EPSILON(10)).cost(loss, "person")
+        cost(loss, "person", Account("people", "person", EPSILON(10)))
 
 
 def test_units_are_converted_by_the_declared_bound() -> None:
     bounds = (UnitBound("person", 6),)
     pure = Account("homes", "household", EPSILON(10), unit_bounds=bounds)
     concentrated = Account("homes", "household", RHO(10), unit_bounds=bounds)
-    assert pure.cost(EPSILON("1/3"), "person") == 2
-    assert concentrated.cost(RHO("1/9"), "person") == 4
+    assert cost(EPSILON("1/3"), "person", pure) == 2
+    assert cost(RHO("1/9"), "person", concentrated) == 4
     # A household of six loses 6ε, and so ρ = (6ε)²/2.
-    assert concentrated.cost(EPSILON("1/3"), "person") == Fraction(2)
+    assert cost(EPSILON("1/3"), "person", concentrated) == Fraction(2)
     with pytest.raises(InvalidAccount, match="protects one establishment"):
-        pure.cost(EPSILON("1/3"), "establishment")
+        cost(EPSILON("1/3"), "establishment", pure)
 
 
 def test_what_is_recorded_is_read_back() -> None:
@@ -93,4 +94,4 @@ def test_amounts_are_positive_and_writable(amount: Any) -> None:
 @given(st.fractions(min_value=Fraction(1, 10**6), max_value=100, max_denominator=10**9), st.integers(1, 9))
 def test_conversion_of_units_and_currency_commute(epsilon: Fraction, most: int) -> None:
     account = Account("homes", "household", RHO(10), unit_bounds=(UnitBound("person", most),))
-    assert account.cost(EPSILON(epsilon), "person") == (most * epsilon) ** 2 / 2
+    assert cost(EPSILON(epsilon), "person", account) == (most * epsilon) ** 2 / 2

@@ -15,7 +15,7 @@ import pytest
 from alembic.script import ScriptDirectory
 
 from dualmandate.errors import LedgerTampered, LedgerUnavailable
-from dualmandate.ledger import Ledger, LedgerKey, Request, anchors, entries, make_key, open_ledger, opening, storage
+from dualmandate.ledger import Ledger, LedgerKey, Request, anchors, entries, make_key, open_ledger, storage
 from dualmandate.ledger import ledger as module
 from dualmandate.population import PrivacyLoss
 
@@ -222,7 +222,7 @@ def test_a_crash_while_a_ledger_is_made_is_recovered(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(opening, "start_head", crash)
+        patch.setattr("dualmandate.ledger.ledger.start_head", crash)
         with pytest.raises(KeyboardInterrupt):
             open_ledger(place, key, create=True)
     assert open_ledger(place, key, create=True).verify().head.sequence == 0

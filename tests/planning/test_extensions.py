@@ -10,20 +10,20 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from dualmandate.choice.markets import QUALITY
+from dualmandate.choice.markets.auctions import QUALITY
 from dualmandate.errors import ConflictingLimits, IncompatibleUnits, InvalidValue, MissingKey, Refusal, UnknownKey
 from dualmandate.frontier import ExponentialResponse, TableTotals, peak_of
 from dualmandate.planning.participation import Participation
 from dualmandate.planning.plan import Plan
 from dualmandate.planning.program import load
+from dualmandate.report.documents.plan import plan_document
 from dualmandate.report.documents.schemas import schema
 from dualmandate.report.dossier import write_dossier
-from dualmandate.report.extension_exhibits import extension_exhibits
-from dualmandate.report.plan_document import plan_document
+from dualmandate.report.figures import what_if_choices
+from dualmandate.report.plan_figures import plan_figures
 from dualmandate.report.plan_words import plan_words
 
 Change = Callable[..., Path]
-
 MECHANISM = "[mechanism]\n"
 PARTICIPATION = """
 [participation]
@@ -77,8 +77,11 @@ def refused(path: Path, *tables: str, in_workload: str = "") -> Refusal:
 
 def test_a_plan_that_asks_for_nothing_more_says_nothing_more(title_i: Path) -> None:
     plan = load(title_i).plan()
-    assert plan.extensions.document() == {}
-    assert not list(extension_exhibits(plan))
+    assert not set(plan_document(plan)) & {"participation", "offering", "path", "markets", "existing_errors"}
+    names = [figure.name for figure in plan_figures(plan, what_if_choices(plan.frontier, plan.welfare, steps=3))]
+    assert names == [
+        *["tangency", "rates", "welfare", "regret", "tornado", "consequences", "what-if", "strategies", "technologies"]
+    ]
     assert plan.choice.epsilon == pytest.approx(2.527644, abs=1e-6)
 
 
@@ -112,7 +115,7 @@ def test_participation_with_best_noise_and_no_total(title_i: Path, changed: Chan
     plan = planned(title_i, PARTICIPATION)
     part = plan.extensions.participation
     assert part is not None
-    assert part.assumed == ("eligible children by district",)
+    assert part.assumed_totals == ("eligible children by district",)
     assert part.peak is not None
     assert plan.choice.epsilon <= part.peak
     assert plan.technology.noise == "geometric"

@@ -13,6 +13,7 @@ import pytest
 
 from dualmandate import load, load_release
 from dualmandate.apps.python import publish
+from dualmandate.audit import audit
 from dualmandate.errors import InvalidRelease, Refusal
 from dualmandate.ledger import Account, Approval, make_key, open_ledger
 from dualmandate.population import PrivacyLoss
@@ -94,6 +95,25 @@ def test_every_kind_of_release_is_read_back_with_intervals(
     if strategy == "identity":  # one cell a person: the loss is pure but for the tails
         shares = [math.exp(float(privacy.by_conversion)), math.exp(float(privacy.by_distribution))]
         assert (shares[0] - shares[1]) / (1 + shares[0]) == pytest.approx(0.001, rel=0.01)
+
+
+def test_a_release_of_a_laplace_plan_of_an_earlier_version_is_read_and_audited(tmp_path: Path) -> None:
+    """Its noise was the same as geometric noise; what it is called now is a study, and is no longer published."""
+    folder = released(tmp_path)
+    now = load_release(folder).interval("wards", ward="north")
+    program = folder / json.loads((folder / "release.json").read_text(encoding="utf-8"))["program_file"]
+    program.write_text(program.read_text(encoding="utf-8").replace('"geometric"', '"laplace"'), encoding="utf-8")
+    digest = hashlib.sha256(program.read_bytes()).hexdigest()
+
+    def earlier(facts: dict[str, Any]) -> None:
+        facts["mechanism"]["noise"] = "laplace"
+        facts["files"][facts["program_file"]] = digest
+
+    change(folder, earlier)
+    release = load_release(folder)
+    assert release.facts["mechanism"]["noise"] == "laplace"
+    assert release.interval("wards", ward="north") == now
+    assert any("computed again" in finding.claim for finding in audit(folder).findings)
 
 
 def test_a_release_that_points_elsewhere_or_lies_is_refused(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from dualmandate.mechanism.strategy.strategy_file import strategy_digest
 from dualmandate.planning.digest import digest_of
 from dualmandate.planning.program import load
 from dualmandate.planning.saved_plan import load_plan
-from dualmandate.report.plan_document import plan_document
+from dualmandate.report.documents.plan import plan_document
 
 
 @pytest.fixture

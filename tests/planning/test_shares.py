@@ -17,8 +17,8 @@ from dualmandate.ledger import Account, Approval, make_key, open_ledger
 from dualmandate.planning.plan import Plan
 from dualmandate.planning.release_spec import order_of_plan
 from dualmandate.population import PrivacyLoss
+from dualmandate.report.documents.plan import plan_document
 from dualmandate.report.documents.schemas import schema
-from dualmandate.report.plan_document import plan_document
 
 
 @pytest.fixture

@@ -12,9 +12,9 @@ import pytest
 
 from dualmandate.errors import InvalidPreferences, InvalidProgram, InvalidValue, MissingKey, Refusal
 from dualmandate.planning.program import load
+from dualmandate.report.documents.plan import plan_document
 from dualmandate.report.documents.schemas import schema
 from dualmandate.report.dossier import write_dossier
-from dualmandate.report.plan_document import plan_document
 from dualmandate.report.plan_words import plan_words
 
 if TYPE_CHECKING:

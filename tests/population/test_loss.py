@@ -24,12 +24,6 @@ def test_exact_amounts() -> None:
     assert PrivacyLoss(Fraction(1), "rho").currency is Currency.RHO  # type: ignore[arg-type]
 
 
-def test_three_tenths_are_spent_exactly() -> None:
-    total = PrivacyLoss.pure(0.1) + PrivacyLoss.pure(0.2)
-    assert total == PrivacyLoss.pure(0.3)
-    assert PrivacyLoss.concentrated(1) + PrivacyLoss.concentrated(2) == PrivacyLoss.concentrated(3)
-
-
 def test_groups_of_records() -> None:
     assert PrivacyLoss.pure(2).for_records(3).amount == 6
     assert PrivacyLoss.concentrated(2).for_records(3).amount == 18
@@ -81,8 +75,6 @@ def test_losses_in_words_are_never_too_small() -> None:
         lambda: PrivacyLoss(Fraction(1), Currency.RHO, Fraction(1, 10)),
         lambda: PrivacyLoss(Fraction(1), failure_probability=Fraction(1)),
         lambda: PrivacyLoss(Fraction(1), failure_probability=Fraction(-1)),
-        lambda: PrivacyLoss.pure(1) + PrivacyLoss.concentrated(1),
-        lambda: PrivacyLoss.pure(1) + PrivacyLoss.reported(1.0, "1e-6"),
         lambda: PrivacyLoss.pure(1).for_records(0),
         lambda: PrivacyLoss.reported(1.0, "1e-6").for_records(2),
         lambda: PrivacyLoss.reported(1.0, "1e-6").in_rho(),

@@ -99,9 +99,10 @@ def test_errors_of_a_sum_are_in_its_unit(survey: Any) -> None:
     counts, _, income = plan.tables
     assert income.root_mean_squared_error == pytest.approx(10 * counts.root_mean_squared_error)
     # one record: 1 count by county and sex, 1 by age, 20 steps of income
-    assert counts.root_mean_squared_error == pytest.approx(math.sqrt(2) * 22 / plan.choice.epsilon)
+    # (at the exact loss of a release)
+    assert counts.root_mean_squared_error == pytest.approx(math.sqrt(2) * 22 / float(plan.loss))
     assert income.root_mean_squared_consequence == pytest.approx(math.sqrt(0.001) * income.root_mean_squared_error)
-    assert counts.half_width == pytest.approx(22 / plan.choice.epsilon * math.log(20))
+    assert counts.half_width == pytest.approx(22 / float(plan.loss) * math.log(20))
 
 
 def test_weighted_tables(survey: Any) -> None:

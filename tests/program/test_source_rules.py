@@ -14,9 +14,9 @@ from dualmandate.publication import (
     CsvFile,
     DatabaseTable,
     ParquetFile,
-    Rule,
     SparkTable,
     StatisticalFile,
+    ValueRule,
 )
 
 SIZE = "household_size = 3\n"
@@ -32,7 +32,7 @@ def test_a_program_without_a_source_has_default_rules(survey: Change) -> None:
     program = load(survey())
     assert program.source is None
     assert program.rules.attributes == {}
-    assert program.rules.of(program.domain.attribute("income")) == AttributeRule(Rule.CLAMP, Rule.DROP)
+    assert program.rules.of(program.domain.attribute("income")) == AttributeRule(ValueRule.CLAMP, ValueRule.DROP)
 
 
 @pytest.mark.parametrize(
@@ -133,9 +133,9 @@ def test_rules_are_keys_of_attributes_and_population(survey: Change) -> None:
     )
     rules = load(path).rules
     assert rules.attributes == {
-        "sex": AttributeRule(Rule.MISSING, Rule.MISSING),
-        "income": AttributeRule(Rule.DROP, Rule.DROP),
-        "age": AttributeRule(Rule.CLAMP, Rule.DROP),
+        "sex": AttributeRule(ValueRule.MISSING, ValueRule.MISSING),
+        "income": AttributeRule(ValueRule.DROP, ValueRule.DROP),
+        "age": AttributeRule(ValueRule.CLAMP, ValueRule.DROP),
     }
     assert rules.unknown_where_impossible == "sex"
     assert rules.dropping_is_public

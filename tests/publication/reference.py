@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
 from dualmandate.population import Attribute, Domain, GridLevels, Protection
-from dualmandate.publication import AttributeRule, Rule, Rules
+from dualmandate.publication import AttributeRule, Rules, ValueRule
 
 Value = str | int | float | None
 Record = Mapping[str, Value]
@@ -54,11 +54,11 @@ def level(attribute: Attribute, value: Value, rule: AttributeRule) -> int | None
     if what == "found":
         return position
     applied = rule.null if what == "null" else rule.outside
-    if applied is Rule.CLAMP:
+    if applied is ValueRule.CLAMP:
         if position is not None:
             return position
         applied = rule.null
-    return attribute.size - 1 if applied is Rule.MISSING else DROPPED
+    return attribute.size - 1 if applied is ValueRule.MISSING else DROPPED
 
 
 def impossible(domain: Domain, levels: Sequence[int]) -> bool:

@@ -16,10 +16,9 @@ from dualmandate.errors import InvalidMechanism, InvalidRequest, TooLarge
 from dualmandate.mechanism import GAUSSIAN, GEOMETRIC, ExactStrategy, Noise, optimize_strategy
 from dualmandate.mechanism.noise import NoiseKey
 from dualmandate.population import Protection
-from dualmandate.publication import error_laws, intervals, public_draws, simultaneous
-from dualmandate.publication.error_laws import error_of
-from dualmandate.publication.intervals import Interval, interval_of
-from dualmandate.publication.simultaneous import simultaneous_of, simultaneous_of_cells
+from dualmandate.publication import error_distribution, intervals
+from dualmandate.publication.error_distribution import error_of
+from dualmandate.publication.intervals import Interval, interval_of, simultaneous_of, simultaneous_of_cells
 from dualmandate.workload import all_range, identity, prefix, stack, total
 
 EPSILONS = (Fraction(1, 10), Fraction(1), Fraction(5))
@@ -179,7 +178,7 @@ def test_few_draws_are_taken_value_by_value() -> None:
 def test_sums_over_frequencies_are_accurate(noise: Noise, count: int) -> None:
     """Between two points of a lattice, a little Gaussian noise changes nothing: tails are those of the lattice."""
     error = error_of(np.ones(count), np.zeros(count, dtype=np.int64), (noise,))
-    split = error_laws.Split(np.zeros(1), np.ones(1), 0.0, error)
+    split = error_distribution.Split(np.zeros(1), np.ones(1), 0.0, error)
     for place in range(0, 60, 3):
         tail = error.tail(float(place))
         if tail > 1e-8:
@@ -203,8 +202,8 @@ def test_sums_without_an_end_are_simulated(monkeypatch: pytest.MonkeyPatch) -> N
     weights, kinds = rows_of(exact, "all range", [700])
     noises = noises_of(exact, Fraction(1))
     computed = interval_of(7.0, weights[0], kinds, noises)
-    monkeypatch.setattr(error_laws, "BEYOND", 1.0)
-    error_laws._known_reach.cache_clear()
+    monkeypatch.setattr(error_distribution, "BEYOND", 1.0)
+    error_distribution._known_reach.cache_clear()
     found = interval_of(7.0, weights[0], kinds, noises)
     assert found.method == "131,072 draws from a public key"
     assert 0 < found.standard_error < 1e-3
@@ -213,7 +212,7 @@ def test_sums_without_an_end_are_simulated(monkeypatch: pytest.MonkeyPatch) -> N
     with pytest.raises(InvalidRequest, match="a simulated interval") as refused:
         interval_of(7.0, weights[0], kinds, noises, probability=0.999999)
     assert "131,072 draws cannot tell it from 1" in refused.value.why
-    monkeypatch.setattr(simultaneous, "MOST_WORK", 1)
+    monkeypatch.setattr(intervals, "MOST_WORK", 1)
     both = np.concatenate([weights, 2 * weights])
     with pytest.raises(TooLarge, match="rare noise"):
         simultaneous_of(np.zeros(2), both, kinds, noises)
@@ -276,7 +275,7 @@ class TestSimultaneous:
         weights, kinds = rows_of(exact, "identity", list(range(40)))
         noises = noises_of(exact, Fraction(1))
         drawn = simultaneous_of(np.zeros(40), weights, kinds, noises)
-        monkeypatch.setattr(simultaneous, "MOST_WORK", 1)
+        monkeypatch.setattr(intervals, "MOST_WORK", 1)
         added = simultaneous_of(np.zeros(40), weights, kinds, noises)
         assert "added up" in added.method
         assert np.all(added.upper >= drawn.upper * 0.97)
@@ -286,14 +285,14 @@ class TestSimultaneous:
 def test_public_draws_are_repeated_and_of_the_right_law() -> None:
     noises = (Noise(GEOMETRIC, Fraction(2)), Noise(GAUSSIAN, Fraction(9)))
     kinds = np.array([0, 1, 0])
-    first, second = (np.concatenate(list(public_draws.public_errors(np.eye(3), kinds, noises))) for _ in range(2))
+    first, second = (np.concatenate(list(intervals.public_errors(np.eye(3), kinds, noises))) for _ in range(2))
     np.testing.assert_array_equal(first, second)
-    assert first.shape == (public_draws.DRAWS, 3)
+    assert first.shape == (intervals.DRAWS, 3)
     variances = [noises[kind].distribution().variance for kind in kinds]
     np.testing.assert_allclose(first.var(axis=0), variances, rtol=0.03)
     assert abs(np.corrcoef(first.T)[np.triu_indices(3, 1)]).max() < 0.02
-    assert public_draws.order_statistic(Fraction(19, 20)) == pytest.approx(0.95 * public_draws.DRAWS + 293, abs=5)
-    assert public_draws.order_statistic(Fraction(99_999, 100_000)) is None
+    assert intervals.order_statistic(Fraction(19, 20)) == pytest.approx(0.95 * intervals.DRAWS + 293, abs=5)
+    assert intervals.order_statistic(Fraction(99_999, 100_000)) is None
 
 
 def test_equal_weights_are_gathered() -> None:
@@ -315,39 +314,39 @@ class TestExactlyWhichNumber:
 
     def test_the_order_statistic_is_the_lowest_that_is_hardly_ever_below(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Of 20 draws by exact fractions, and of all draws by the binomial law's own sums."""
-        monkeypatch.setattr(public_draws, "DRAWS", 20)
+        monkeypatch.setattr(intervals, "DRAWS", 20)
         for nominal in (Fraction(1, 2), Fraction(1, 5), Fraction(3, 5)):
             chances = [math.comb(20, k) * nominal**k * (1 - nominal) ** (20 - k) for k in range(21)]
             seen = [sum(chances[place:], Fraction(0)) for place in range(21)]
             lowest = next(place for place in range(1, 21) if seen[place] <= Fraction(1, 10_000))
-            assert public_draws.order_statistic(nominal) == lowest
-        assert public_draws.order_statistic(Fraction(9, 10)) is None
+            assert intervals.order_statistic(nominal) == lowest
+        assert intervals.order_statistic(Fraction(9, 10)) is None
         monkeypatch.undo()
-        place = public_draws.order_statistic(Fraction(19, 20))
+        place = intervals.order_statistic(Fraction(19, 20))
         assert place is not None
-        law = stats.binom(public_draws.DRAWS, 0.95)
+        law = stats.binom(intervals.DRAWS, 0.95)
         assert law.sf(place - 1) <= 1e-4 < law.sf(place - 2)
 
     def test_a_simulated_interval_ends_at_its_order_statistic(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(error_laws, "BEYOND", 0.0)
-        error_laws._known_reach.cache_clear()
+        monkeypatch.setattr(error_distribution, "BEYOND", 0.0)
+        error_distribution._known_reach.cache_clear()
         drawn = np.random.default_rng(3).permutation(np.arange(DRAWS, dtype=np.float64) + 1)
         monkeypatch.setattr(intervals, "public_errors", lambda *given: iter([drawn[:, None]]))
         weights = 1 + np.random.default_rng(1).random(100)
         found = interval_of(0.0, weights, np.zeros(100, dtype=np.int64), [Noise(GEOMETRIC, Fraction(10))])
-        place = public_draws.order_statistic(Fraction(19, 20))
+        place = intervals.order_statistic(Fraction(19, 20))
         assert place is not None
         assert found.upper == pytest.approx(place, rel=1e-8)
         assert found.probability == place / DRAWS
-        error_laws._known_reach.cache_clear()
+        error_distribution._known_reach.cache_clear()
 
     def test_simulated_intervals_of_a_table_end_there_too(self, monkeypatch: pytest.MonkeyPatch) -> None:
         drawn = np.random.default_rng(3).permutation(np.arange(DRAWS, dtype=np.float64) + 1)
         both = np.stack([drawn, -drawn / 2], axis=1)
-        monkeypatch.setattr(simultaneous, "public_errors", lambda *given: iter([both[:1000], both[1000:]]))
+        monkeypatch.setattr(intervals, "public_errors", lambda *given: iter([both[:1000], both[1000:]]))
         weights, noise = np.array([[1.0, 1.0], [1.0, -1.0]]), Noise(GEOMETRIC, Fraction(1))
         found = simultaneous_of(np.zeros(2), weights, np.zeros(2, dtype=np.int64), [noise])
-        place = public_draws.order_statistic(Fraction(19, 20))
+        place = intervals.order_statistic(Fraction(19, 20))
         assert place is not None
         spread = math.sqrt(2 * noise.distribution().variance)
         np.testing.assert_allclose(found.upper, place * spread, rtol=1e-8)
@@ -357,10 +356,10 @@ class TestExactlyWhichNumber:
         """0.9495 is not 0.95, and 0.95 is."""
         none = error_of(np.zeros(1), np.zeros(1, dtype=np.int64), [Noise(GEOMETRIC, Fraction(1))])
         values = np.array([0.0, -1.0, 2.0, -3.0])
-        short = error_laws.Split(values, np.array([0.5, 0.3, 0.1495, 0.0505]), 0.0, none).by_values(0.05)
+        short = error_distribution.Split(values, np.array([0.5, 0.3, 0.1495, 0.0505]), 0.0, none).by_values(0.05)
         assert short.distance == pytest.approx(3.0)
         assert short.probability == pytest.approx(1.0)
-        enough = error_laws.Split(values, np.array([0.5, 0.25, 0.2031, 0.0469]), 0.0, none).by_values(0.05)
+        enough = error_distribution.Split(values, np.array([0.5, 0.25, 0.2031, 0.0469]), 0.0, none).by_values(0.05)
         assert enough.distance == pytest.approx(2.0)
         assert enough.probability == pytest.approx(0.9531)
 
@@ -368,7 +367,7 @@ class TestExactlyWhichNumber:
     def test_noise_that_was_added_is_paid_for(self, noise: Noise) -> None:
         """Nine tenths of two points may be missed, so that both belong to the interval; blurred, they seem not to."""
         error = error_of(np.ones(12), np.zeros(12, dtype=np.int64), (noise,))
-        split = error_laws.Split(np.zeros(1), np.ones(1), 0.0, error)
+        split = error_distribution.Split(np.zeros(1), np.ones(1), 0.0, error)
         for place in range(2, 20, 3):
             beyond, at_least = error.tail(float(place)), error.tail(float(place - 1))
             reach = split.by_both(beyond + 0.9 * (at_least - beyond))
@@ -376,7 +375,7 @@ class TestExactlyWhichNumber:
 
     def test_tails_between_two_points_of_a_grid_are_those_of_the_one_before(self) -> None:
         none = error_of(np.zeros(1), np.zeros(1, dtype=np.int64), [Noise(GEOMETRIC, Fraction(1))])
-        split = error_laws.Split(np.array([0.0, 3.0]), np.array([0.75, 0.25]), 0.0, none)
+        split = error_distribution.Split(np.array([0.0, 3.0]), np.array([0.75, 0.25]), 0.0, none)
         vars(split)["_grid"] = (1.0, np.array([0.5, 0.25, 0.125, 0.0625]))
         # P(R > 1.5) ≤ P(R > 1), and P(R > −1.5) = 1 − P(R > 1.5) ≤ 1 − P(R > 2).
         assert split._beyond(1.5) == 2 * (0.75 * 0.25 + 0.25 * (1 - 0.125))

@@ -159,12 +159,12 @@ def test_a_database_that_goes_away_while_it_is_read(
         connection.execute(
             f"CREATE TABLE people AS SELECT '{CANARY}' || n AS id, 'f' AS sex FROM generate_series(1, 3000000) AS n"
         )
-        reading: list[str] = []
+        reading, done = list[str](), threading.Event()
 
         def end_it() -> None:
             """Ends the server's process for the reader once it is handing out records, some at a time."""
             query = "SELECT pid, query FROM pg_stat_activity WHERE query LIKE 'FETCH%' AND datname = current_database()"
-            for _ in range(2000):
+            while not done.is_set():
                 for pid, words in connection.execute(query).fetchall():
                     reading.append(words)
                     connection.execute("SELECT pg_terminate_backend(%s)", (pid,))
@@ -173,15 +173,18 @@ def test_a_database_that_goes_away_while_it_is_read(
 
         killer = threading.Thread(target=end_it)
         killer.start()
-        with pytest.raises(UnreadableSource, match="'people' cannot be read to its end") as caught:
-            tabulate(
-                DatabaseTable("people", postgres_url),
-                Domain((Attribute.categories("sex", ["f", "m"]),)),
-                protection=Protection(identifier="id"),
-                rules=Rules(),
-                key=KEY,
-            )
-        killer.join()
+        try:
+            with pytest.raises(UnreadableSource, match="'people' cannot be read to its end") as caught:
+                tabulate(
+                    DatabaseTable("people", postgres_url),
+                    Domain((Attribute.categories("sex", ["f", "m"]),)),
+                    protection=Protection(identifier="id"),
+                    rules=Rules(),
+                    key=KEY,
+                )
+        finally:
+            done.set()
+            killer.join()
     assert reading
     refusal = caught.value.with_traceback(caught.tb.tb_next)
     assert CANARY not in everything_said(refusal) + caplog.text + "".join(capfd.readouterr())

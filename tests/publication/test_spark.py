@@ -19,9 +19,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from numpy.typing import NDArray
-from tests.publication.consistency.test_descending import added, grown
+from tests.publication.consistency.test_top_down_rounding import added, grown
 from tests.publication.reference import Record, Value, tabulated
-from tests.publication.test_act import order_of
+from tests.publication.test_publish import order_of
 from tests.publication.test_tabulating import DOMAIN, KEY, TYPES, counts
 from tests.publication.test_wall import CANARY, everything_said
 
@@ -32,22 +32,22 @@ from dualmandate.population import Attribute, Confidential, Domain, Histogram, P
 from dualmandate.publication import (
     AttributeRule,
     ParquetFile,
-    Rule,
     Rules,
     SparkTable,
     Tabulated,
-    act,
+    ValueRule,
     check,
     measuring,
 )
-from dualmandate.publication.consistency import Chain, Tree, estimate, top_down
-from dualmandate.publication.contents import is_complete
-from dualmandate.publication.spark import engine as spark_engine
-from dualmandate.publication.spark.consistency import LEAVES, Cut, Placed, in_subtrees
-from dualmandate.publication.spark.engine import Kernel, measured, measured_here, noisy_blocks
+from dualmandate.publication import publish as publishing
+from dualmandate.publication.consistency import PartitionChain, Tree, estimate, top_down
+from dualmandate.publication.release_folder import is_complete
+from dualmandate.publication.spark import noise_blocks as spark_engine
+from dualmandate.publication.spark.noise_blocks import Kernel, measured, measured_here, noisy_blocks
 from dualmandate.publication.spark.session import check_sealed, gathered
+from dualmandate.publication.spark.subtrees import LEAVES, KernelPlace, SubtreeCut, in_subtrees
 from dualmandate.publication.spark.tabulating import READ, counted_cells
-from dualmandate.publication.tabulating import Question
+from dualmandate.publication.tabulation_sql import TabulationSpec
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -59,7 +59,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:.*<socket:pytest.PytestUnraisableExceptionWarning"),
 ]
 BOUNDED = Protection(most_records_per_unit=3, identifier="id")
-RULES = Rules({"sex": AttributeRule(Rule.MISSING, Rule.DROP)}, unknown_where_impossible="hours")
+RULES = Rules({"sex": AttributeRule(ValueRule.MISSING, ValueRule.DROP)}, unknown_where_impossible="hours")
 NOISE_KEY = NoiseKey(b"the key of a test, thirty-two by")
 
 
@@ -122,7 +122,7 @@ def test_the_histogram_is_that_of_one_machine(
 
 def test_measuring_is_that_of_one_machine(spark: SparkSession, table: SparkTable, records: list[Record]) -> None:
     """From the records to noisy counts without leaving the cluster, beside other counts; one of them exact."""
-    frame = counted_cells(spark, spark.table(table.table), Question(DOMAIN, BOUNDED, RULES), key=KEY)
+    frame = counted_cells(spark, spark.table(table.table), TabulationSpec(DOMAIN, BOUNDED, RULES), key=KEY)
     cells = frame.where(f"cell <> {READ}").selectExpr("0 AS kernel", "cell AS row", "records")
     totals = spark.range(5000).selectExpr("1 AS kernel", "id AS row", "id % 3 AS records").where("records > 0")
     kernels = [
@@ -166,7 +166,9 @@ def test_a_program_is_published_from_the_cluster(spark: SparkSession, tmp_path: 
     ledger.open_account(Account("people", "person", PrivacyLoss.pure(4)), by="Ann")
     ledger.approve(Approval("people", order.plan_digest, order.loss, "person", by="Ben"))
     source = SparkTable(f"parquet.`{tmp_path / 'p.parquet'}`")
-    folder = act.publish(order, source, ledger, out=tmp_path / "out", asked=act.Asked("Eve", "people"))
+    folder = publishing.publish(
+        order, source, ledger, out=tmp_path / "out", request=publishing.PublicationRequest("Eve", "people")
+    )
     assert is_complete(folder, ledger.release(folder.name).written_digest)
     assert ledger.spent("people") == order.loss.amount
     words = json.loads((folder / "release.json").read_text(encoding="utf-8"))["engine"]
@@ -211,7 +213,10 @@ def test_what_is_drawn_twice_is_drawn_the_same(spark: SparkSession, cluster: Clu
 def test_subtrees_give_the_tables_of_the_whole_tree(spark: SparkSession) -> None:
     """Made consistent on the cluster, a subtree a piece of work: the bytes are those of one machine."""
     generator = np.random.default_rng(8)
-    tree, chain = Tree(grown(generator, 3, 6)), Chain((np.zeros(3, dtype=np.int64), np.repeat(np.arange(3), 4)))
+    tree, chain = (
+        Tree(grown(generator, 3, 6)),
+        PartitionChain((np.zeros(3, dtype=np.int64), np.repeat(np.arange(3), 4))),
+    )
     truth = generator.poisson(1.5, (tree.sizes[-1], chain.sizes[-1]))
     pairs = [(level, step) for level in range(4) for step in range(3)]
     variances = {pair: 3.0 * 2.0 ** pair[0] + pair[1] for pair in pairs}
@@ -223,8 +228,8 @@ def test_subtrees_give_the_tables_of_the_whole_tree(spark: SparkSession) -> None
     whole = estimate(tree, chain, values, variances)
 
     own = {number: generator.permutation(chain.sizes[pair[1]]) for number, pair in enumerate(pairs)}
-    placed = {number: Placed(pair, own[number]) for number, pair in enumerate(pairs) if pair[0] >= 1}
-    cut = Cut(tree, whole.risen.weights, 1, placed)
+    placed = {number: KernelPlace(pair, own[number]) for number, pair in enumerate(pairs) if pair[0] >= 1}
+    cut = SubtreeCut(tree, whole.upward.weights, 1, placed)
     kernels = [
         Kernel(exact[pair].size, None, edges=None if pair[0] < 1 else cut.edges(pair))
         for number, pair in enumerate(pairs)

@@ -22,11 +22,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from tests.publication.test_act import order_of
+from tests.publication.test_publish import order_of
 from tests.publication.towns import CODES, RHO, SHARES, write_towns
 
 from dualmandate.apps.cli import app
-from dualmandate.apps.leaving import run
+from dualmandate.apps.exit_status import run
 from dualmandate.errors import CannotWrite, ReleaseConflict
 from dualmandate.ledger import Account, Approval, Ledger, State, keys, make_key, open_ledger, read_key
 from dualmandate.mechanism import Noise
@@ -39,23 +39,24 @@ from dualmandate.publication import (
     AttributeRule,
     CsvFile,
     ParquetFile,
-    Rule,
     Rules,
     Source,
     SparseHistogram,
     StatisticalFile,
-    act,
+    ValueRule,
 )
-from dualmandate.publication.consistency import Chain, Tree, estimate
-from dualmandate.publication.contents import is_complete
+from dualmandate.publication import publish as publishing
+from dualmandate.publication.consistency import PartitionChain, Tree, estimate
 from dualmandate.publication.measuring import fingerprint, fingerprint_of
 from dualmandate.publication.order import Order
+from dualmandate.publication.release_folder import is_complete
 from dualmandate.publication.spark import histogram as spark_histogram
-from dualmandate.publication.spark import nest as spark_nest
-from dualmandate.publication.spark.consistency import Cut, Placed
-from dualmandate.publication.spark.nest import Division, divided, in_file
+from dualmandate.publication.spark import nested_tables as spark_nest
+from dualmandate.publication.spark.nested_tables import SubtreeDivision, divided, in_file
+from dualmandate.publication.spark.subtrees import KernelPlace, SubtreeCut
 from dualmandate.publication.spark.tabulating import as_readable, tabulate_table
-from dualmandate.publication.tabulating import Question, tabulate
+from dualmandate.publication.tabulating import tabulate
+from dualmandate.publication.tabulation_sql import TabulationSpec
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -124,8 +125,8 @@ def published_here(folder: Path, out: Path, secret: bytes) -> dict[str, bytes]:
     ledger = open_ledger(out / "ledger.sqlite", make_key(out / "key"), create=True)
     approve(ledger, order)
     with secret_is(secret):
-        asked = act.Asked("Eve", "people.parquet")
-        found = act.publish(order, ParquetFile(folder / "people.parquet"), ledger, out=out, asked=asked)
+        asked = publishing.PublicationRequest("Eve", "people.parquet")
+        found = publishing.publish(order, ParquetFile(folder / "people.parquet"), ledger, out=out, request=asked)
     assert "on the machine that published" in json.loads((found / "release.json").read_text("utf-8"))["engine"]
     return numbers_of(found)
 
@@ -176,14 +177,14 @@ ODD = ['a,"b', "", "two\nlines", " space ", "é", "plain", "07", "7"]
 def test_files_that_workers_see_are_tabulated_by_them(spark: SparkSession, tmp_path: Path) -> None:
     """CSV with quotes, ends of lines within them, and empty values, as one machine reads it."""
     domain = Domain((Attribute("word", tuple(word for word in ODD if word), missing="?"), Attribute("sex", ("f", "m"))))
-    rules = Rules({name: AttributeRule(Rule.DROP, Rule.DROP) for name in ("word", "sex")})
+    rules = Rules({name: AttributeRule(ValueRule.DROP, ValueRule.DROP) for name in ("word", "sex")})
     quoted = ['"' + word.replace('"', '""') + '"' for word in ODD]
     rows = [f"{word};{sex};x" for word in (*quoted, "", "07", " space ") for sex in ("f", "m", '""', "m")]
     path = tmp_path / "odd file.csv"
     path.write_bytes("\r\n".join(["\ufeffword;sex;other", *rows, ""]).encode())
-    source, question = CsvFile(path, ";"), Question(domain, Protection(), rules)
+    source, spec = CsvFile(path, ";"), TabulationSpec(domain, Protection(), rules)
     assert as_readable(spark, source) == source
-    cells, counts, read = tabulate_table(source, question, key=bytes(32))
+    cells, counts, read = tabulate_table(source, spec, key=bytes(32))
     box = tabulate(source, domain, protection=Protection(), rules=rules, key=bytes(32), sparse=True).open_for("a test")
     assert isinstance(box.histogram, SparseHistogram)
     assert (cells.tolist(), counts.tolist()) == (box.histogram.cells.tolist(), box.histogram.counts.tolist())
@@ -284,13 +285,19 @@ def test_records_that_changed_while_they_were_read_are_refused(towns: Path, monk
     monkeypatch.setattr(spark_nest, "measured_on_cluster", measured)
     order, source = order_for(towns), ParquetFile(towns / "people.parquet")
     with pytest.raises(ReleaseConflict, match="begun on other data"):
-        act.publish(order, source, ledger_of(towns), out=towns / "releases", asked=act.Asked("Eve", "people.parquet"))
+        publishing.publish(
+            order,
+            source,
+            ledger_of(towns),
+            out=towns / "releases",
+            request=publishing.PublicationRequest("Eve", "people.parquet"),
+        )
 
 
 def test_an_order_is_divided_where_its_tables_allow_it(towns: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     order = order_for(towns)
     division = divided(order)
-    assert isinstance(division, Division)
+    assert isinstance(division, SubtreeDivision)
     assert (division.level, "6 subtrees" in division.words) == (1, True)
     assert division.largest_subtree(1) == 2 + 8 + 3 * (2 + 8) + 12 * (2 + 8) + 1  # a county, its tracts, its blocks
     monkeypatch.setattr(spark_nest, "LARGEST_SUBTREE", division.largest_subtree(1) - 1)
@@ -341,10 +348,10 @@ def test_numbers_in_a_file_take_their_room_at_once(tmp_path: Path) -> None:
 
 def test_blocks_other_than_those_published_are_refused() -> None:
     """A worker that died and read other records again would give other blocks with the same noise."""
-    tree, chain = Tree((np.zeros(1, dtype=np.int64),)), Chain((np.zeros(2, dtype=np.int64),))
-    weights = estimate(tree, chain, {(1, 1): np.ones((1, 2), dtype=np.int64)}, {(1, 1): 1.0}).risen.weights
+    tree, chain = Tree((np.zeros(1, dtype=np.int64),)), PartitionChain((np.zeros(2, dtype=np.int64),))
+    weights = estimate(tree, chain, {(1, 1): np.ones((1, 2), dtype=np.int64)}, {(1, 1): 1.0}).upward.weights
     values = np.array([3, 4], dtype="<i8").tobytes()
-    cut = Cut(tree, weights, 0, {0: Placed((1, 1), np.array([1, 0]))}, {(0, 0): sha256(values).digest()})
+    cut = SubtreeCut(tree, weights, 0, {0: KernelPlace((1, 1), np.array([1, 0]))}, {(0, 0): sha256(values).digest()})
     block = {"kernel": 0, "block": 0, "values": values}
     assert cut.of_subtree([block])[1, 1].tolist() == [[4, 3]]
     with pytest.raises(ReleaseConflict, match="changed while"):

@@ -28,12 +28,12 @@ from dualmandate.population import (
     PrivacyLoss,
     Protection,
 )
-from dualmandate.publication import CsvFile, Rules, SparseHistogram, Tabulated, measuring, nested
+from dualmandate.publication import CsvFile, Rules, SparseHistogram, Tabulated, measuring, post_processing
 from dualmandate.publication import order as ordering
-from dualmandate.publication.act import Asked, publish
 from dualmandate.publication.measuring import exact_totals, fingerprint, measure
-from dualmandate.publication.nested import nest_of
+from dualmandate.publication.nested_tables import nested_tables_of
 from dualmandate.publication.order import Group, Order
+from dualmandate.publication.publish import PublicationRequest, publish
 from dualmandate.publication.sparse_counting import add_counts, countable
 from dualmandate.workload import Tabulation, Workload, prefix
 
@@ -140,7 +140,7 @@ def test_a_domain_that_is_never_written_out_may_be_large() -> None:
     assert order.sparse
     found = over(domain, Tabulation.of("places", ("place",)), Tabulation.of("counties", ("county",)))
     found.check()
-    assert nest_of(found) is not None
+    assert nested_tables_of(found) is not None
 
 
 @pytest.mark.parametrize("every_cell", [False, True])
@@ -154,13 +154,13 @@ def test_one_table_is_held_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyP
     tables = TABLES[0], TABLES[1], Tabulation.of("places by sex", ("place", "sex")), TABLES[6]
     order = order_of(Protection(), tables)
     monkeypatch.setattr(ordering, "SPARSE_FROM", 0)
-    monkeypatch.setattr(nested, "NUMBERS_AT_ONCE", 10)  # fewer than a table has
+    monkeypatch.setattr(post_processing, "NUMBERS_AT_ONCE", 10)  # fewer than a table has
     ledger = open_ledger(tmp_path / "ledger.sqlite", make_key(tmp_path / "key"), create=True)
     ledger.open_account(Account("people", "person", order.loss), by="Ann")
     ledger.approve(Approval("people", order.plan_digest, order.loss, "person", by="Ben"))
     source = tmp_path / "people.csv"
     source.write_text("place,sex,wage\n" + "1,f,10\n" * 5 + "3,m,20\n" * 9)
-    made: Any = nested.published_place
+    made: Any = post_processing.published_place
     held: list[weakref.ref[Any]] = []
 
     def published(*given: Any, **named: Any) -> Any:
@@ -169,6 +169,6 @@ def test_one_table_is_held_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyP
         held.append(weakref.ref(table))
         return table
 
-    monkeypatch.setattr(nested, "published_place", published)
-    publish(order, CsvFile(source), ledger, out=tmp_path / "out", asked=Asked("Ann", "people.csv"))
+    monkeypatch.setattr(post_processing, "published_place", published)
+    publish(order, CsvFile(source), ledger, out=tmp_path / "out", request=PublicationRequest("Ann", "people.csv"))
     assert len(held) == len(tables)

@@ -21,12 +21,12 @@ from dualmandate.publication import (
     AttributeRule,
     CsvFile,
     ParquetFile,
-    Rule,
     Rules,
     Source,
     SparseHistogram,
-    bounding,
+    ValueRule,
     check,
+    clipping,
     tabulate,
 )
 
@@ -52,8 +52,14 @@ VALUES: Mapping[str, st.SearchStrategy[Value]] = {
     "id": st.sampled_from(["a", "b", 'é,"', None]),
 }
 RECORDS = st.lists(st.fixed_dictionaries(dict(VALUES)), max_size=40)
-RULE = st.builds(AttributeRule, st.sampled_from([Rule.DROP, Rule.MISSING]), st.sampled_from([Rule.DROP, Rule.MISSING]))
-NUMBER_RULE = st.builds(AttributeRule, st.sampled_from(list(Rule)[:3]), st.sampled_from([Rule.DROP, Rule.MISSING]))
+RULE = st.builds(
+    AttributeRule,
+    st.sampled_from([ValueRule.DROP, ValueRule.MISSING]),
+    st.sampled_from([ValueRule.DROP, ValueRule.MISSING]),
+)
+NUMBER_RULE = st.builds(
+    AttributeRule, st.sampled_from(list(ValueRule)[:3]), st.sampled_from([ValueRule.DROP, ValueRule.MISSING])
+)
 RULES = st.builds(
     Rules,
     st.fixed_dictionaries({}, optional={"sex": RULE, "age": NUMBER_RULE, "hours": NUMBER_RULE}),
@@ -190,7 +196,12 @@ def test_each_record_of_a_unit_is_as_likely_to_stay(tmp_path: Path) -> None:
 @given(records=RECORDS)
 def test_the_check_counts_what_does_not_fit(records: list[Record]) -> None:
     protection = Protection(most_records_per_unit=2, identifier="id")
-    rules = Rules({"sex": AttributeRule(Rule.REFUSE, Rule.MISSING), "pay": AttributeRule(Rule.CLAMP, Rule.DROP)})
+    rules = Rules(
+        {
+            "sex": AttributeRule(ValueRule.REFUSE, ValueRule.MISSING),
+            "pay": AttributeRule(ValueRule.CLAMP, ValueRule.DROP),
+        }
+    )
     with tempfile.TemporaryDirectory() as folder:
         source = as_parquet(Path(folder), records)
         box = check(source, DOMAIN, protection=protection, rules=rules)
@@ -199,7 +210,7 @@ def test_the_check_counts_what_does_not_fit(records: list[Record]) -> None:
         seen = [reading(attribute, record[attribute.name])[0] for record in records]
         assert found.outside[attribute.name] == seen.count("outside")
         assert found.null[attribute.name] == seen.count("null")
-    dropping = Rules({**rules.attributes, "sex": AttributeRule(Rule.DROP, Rule.MISSING)})
+    dropping = Rules({**rules.attributes, "sex": AttributeRule(ValueRule.DROP, ValueRule.MISSING)})
     free = Domain(DOMAIN.attributes)
     kept = sum(tabulated(records, free, Protection(), dropping, KEY).values())
     possible = sum(tabulated(records, DOMAIN, Protection(), dropping, KEY).values())
@@ -211,7 +222,7 @@ def test_the_check_counts_what_does_not_fit(records: list[Record]) -> None:
     assert found.unidentified == possible - sum(tabulated(named, DOMAIN, Protection(), dropping, KEY).values())
     assert found.refused == (("sex",) if found.outside["sex"] else ())
     assert repr(box) == "Confidential('findings of a check')"
-    assert repr(found) == "Findings()"
+    assert repr(found) == "CheckFindings()"
 
 
 def test_units_taken_a_few_at_a_time_keep_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -221,8 +232,8 @@ def test_units_taken_a_few_at_a_time_keep_the_same(tmp_path: Path, monkeypatch: 
     wanted = tabulated(records, domain, protection, Rules(), KEY)
     assert sum(wanted.values()) == 44
     for rows, sorted_from in ((1, 10**6), (20, 1), (10**6, 10**6)):
-        monkeypatch.setattr(bounding, "ROWS_AT_A_TIME", rows)
-        monkeypatch.setattr(bounding, "LARGEST_LEAST", sorted_from)
+        monkeypatch.setattr(clipping, "ROWS_AT_A_TIME", rows)
+        monkeypatch.setattr(clipping, "LARGEST_LEAST", sorted_from)
         assert counts(ParquetFile(tmp_path / "r.parquet"), domain, protection=protection) == wanted
 
 
@@ -257,10 +268,10 @@ def test_a_domain_too_large_to_write_out_is_sparse(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "rules",
     [
-        Rules({"sex": AttributeRule(Rule.CLAMP)}),
-        Rules({"pay": AttributeRule(Rule.MISSING)}),
-        Rules({"age": AttributeRule(null=Rule.CLAMP)}),
-        Rules({"age": AttributeRule(Rule.REFUSE)}),
+        Rules({"sex": AttributeRule(ValueRule.CLAMP)}),
+        Rules({"pay": AttributeRule(ValueRule.MISSING)}),
+        Rules({"age": AttributeRule(null=ValueRule.CLAMP)}),
+        Rules({"age": AttributeRule(ValueRule.REFUSE)}),
         Rules(unknown_where_impossible="region"),
     ],
 )
@@ -281,8 +292,8 @@ def test_dropping_under_replace_one_is_said(tmp_path: Path) -> None:
     protection = Protection(neighbors=Neighbors.REPLACE_ONE)
     source = as_parquet(tmp_path, [])
     total = {
-        "sex": AttributeRule(Rule.MISSING, Rule.MISSING),
-        "age": AttributeRule(Rule.CLAMP, Rule.MISSING),
+        "sex": AttributeRule(ValueRule.MISSING, ValueRule.MISSING),
+        "age": AttributeRule(ValueRule.CLAMP, ValueRule.MISSING),
     }
     domain = Domain((SEX, AGE), structural_zeros=ZEROS[:1])
     for wanted, rules in [(DOMAIN, Rules()), (domain, Rules(total)), (domain, Rules(unknown_where_impossible="sex"))]:

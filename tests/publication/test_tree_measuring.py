@@ -12,8 +12,9 @@ from dualmandate.mechanism import GAUSSIAN, Noise
 from dualmandate.mechanism.noise import NoiseKey, subkey
 from dualmandate.population import Confidential, Domain, Histogram
 from dualmandate.publication import SparseHistogram, Tabulated, tree_measuring
-from dualmandate.publication.consistency.nesting import Chain, Tree
-from dualmandate.publication.tree_measuring import Pair, Places, measure_tree
+from dualmandate.publication.consistency.gls_weights import Pair
+from dualmandate.publication.consistency.partitions import PartitionChain, Tree
+from dualmandate.publication.tree_measuring import TreePlaces, measure_tree
 
 AREAS, GROUPS = np.array([1, 0, 1, 0, 1]), np.array([0, 1, 0, 1])
 NOISE = Noise(GAUSSIAN, Fraction(9))
@@ -24,10 +25,10 @@ def key(pair: Pair) -> NoiseKey:
 
 
 @pytest.fixture
-def places() -> Places:
+def places() -> TreePlaces:
     tree, leaves = Tree.of([AREAS])
-    chain, cells = Chain.of([GROUPS])
-    return Places(tree, chain, leaves[-1], cells[-1])
+    chain, cells = PartitionChain.of([GROUPS])
+    return TreePlaces(tree, chain, leaves[-1], cells[-1])
 
 
 def boxed(counts: NDArray[np.int64], *, sparse: bool) -> Confidential[Tabulated]:
@@ -40,7 +41,7 @@ def boxed(counts: NDArray[np.int64], *, sparse: bool) -> Confidential[Tabulated]
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("large", [2**24, 3])
 def test_each_number_has_its_count_and_its_own_noise(
-    places: Places, monkeypatch: pytest.MonkeyPatch, sparse: bool, large: int
+    places: TreePlaces, monkeypatch: pytest.MonkeyPatch, sparse: bool, large: int
 ) -> None:
     monkeypatch.setattr(tree_measuring, "LARGE", large)
     monkeypatch.setattr(tree_measuring, "BLOCK", 8)

@@ -16,13 +16,13 @@ from dualmandate.errors import Refusal, UnreadableSource
 from dualmandate.population import Attribute, Confidential, Domain, Protection
 from dualmandate.publication import (
     AttributeRule,
+    CheckFindings,
     CsvFile,
-    Findings,
     ParquetFile,
-    Rule,
     Rules,
     Source,
     Tabulated,
+    ValueRule,
     check,
     tabulate,
 )
@@ -126,7 +126,7 @@ def tabulated(source: Source) -> Confidential[Tabulated]:
     return tabulate(source, DOMAIN, protection=PROTECTION, rules=Rules(), key=bytes(32))
 
 
-def checked(source: Source) -> Confidential[Findings]:
+def checked(source: Source) -> Confidential[CheckFindings]:
     return check(source, DOMAIN, protection=PROTECTION, rules=Rules())
 
 
@@ -164,7 +164,7 @@ def test_text_in_a_number_column_follows_its_rule(kind: str, tmp_path: Path) -> 
         source: Source = ParquetFile(parquet(tmp_path, pa.array(["f", "m"])))
     else:
         source = CsvFile(written(tmp_path, f"sex,age,id\nf,{CANARY},a\nm,{CANARY},b\n"))
-    rules = Rules({"age": AttributeRule(Rule.CLAMP, Rule.DROP)})
+    rules = Rules({"age": AttributeRule(ValueRule.CLAMP, ValueRule.DROP)})
     box = tabulate(source, DOMAIN, protection=Protection(), rules=rules, key=bytes(32))
     found = box.open_for("a test")
     assert (found.records_read, found.histogram.total) == (2, 0)

@@ -124,9 +124,9 @@ def test_it_loads_nothing(dossier: Path, page: str) -> None:
 def test_it_says_first_what_was_chosen_and_what_it_buys(page: str, plan: Plan) -> None:
     words = re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", page.split("<main>")[1]))
     assert (
-        words.index("The choice is epsilon = 2.5276") < words.index("What is promised") < words.index("Why this number")
+        words.index("The choice is epsilon = 2.4442") < words.index("What is promised") < words.index("Why this number")
     )
-    for said in ("0.559 children", "$2,502", "$163 billion", "$81.4 billion", "13,000", "add or remove one child"):
+    for said in ("0.456 children", "$2,040", "USD 2,040", "13,000", "add or remove one child"):
         assert said in words, said
     for note in plan.notes:
         assert note.split('"')[0] in words
@@ -165,16 +165,31 @@ def test_what_decides_is_listed_and_empty_sections_are_left_out(survey: Any, tmp
 
 
 def test_it_says_what_is_measured_and_what_that_saves(page: str, tmp_path: Path) -> None:
-    assert "Measured: the tables themselves. No matrix mechanism with laplace noise errs less." in page
-    assert "saved against plain noise" not in page
+    assert "Measured: the tables themselves. No matrix mechanism with geometric noise errs less." in page
+    assert "<dt>Laplace noise on the tables (study) would give</dt><dd>ε = 2.5276 and $2,502</dd>" in page
+    assert "<dt>what the better technology is worth</dt><dd>$32.6 billion</dd>" in page
     plan = plan_of(tmp_path / "program", *OPTIMIZED)
     assert plan.technology.strategy == "optimized"
     write_dossier(plan, tmp_path / "out")
     other = (tmp_path / "out" / "dossier.html").read_text(encoding="utf-8")
-    assert plan.saving.dollars is not None
-    assert f"<dt>saved against plain noise</dt><dd>{money(plan.saving.dollars)}</dd>" in other
+    assert plan.saving.welfare_gained is not None
+    assert (
+        f"<dt>what the better technology is worth</dt><dd>{money(plan.saving.welfare_gained, short=True)}</dd>" in other
+    )
     assert "the better technology saves" in other
     assert f"{plan.technology.found['all'].exact.rows:,} measurements." in other
+
+
+def test_a_study_says_so_first_and_in_its_notes_and_names_what_to_use(page: str, tmp_path: Path) -> None:
+    assert "This plan is a study" not in page
+    plan = plan_of(tmp_path / "program", ('noise = "best"', 'noise = "laplace"'))
+    write_dossier(plan, tmp_path / "out")
+    other = (tmp_path / "out" / "dossier.html").read_text(encoding="utf-8")
+    assert other.count("This plan is a study: laplace noise is not drawn exactly") == 2
+    assert other.index("This plan is a study") < other.index("<main>") < other.rindex("This plan is a study")
+    said = other.replace("\u00a0", " ")
+    assert "would save $32.4 billion: errors would cost 39.7 % less" in said  # geometric noise, at the same loss
+    assert "nothing found does better" not in other
 
 
 def test_it_is_labeled_public(page: str) -> None:
@@ -322,7 +337,7 @@ BOUNDED = (
 )
 FIT = (('loss        = "squared"', 'loss = "squared"\nfitness_for_use = { largest_root_mean_squared_error = 0.4 }'),)
 IN_RHO = (
-    ('noise = "laplace"', 'noise = "gaussian"'),
+    ('noise = "best"', 'noise = "gaussian"'),
     ("USD per child per epsilon", "USD per child per rho"),
     ("largest_epsilon = 10", "largest_rho = 10"),
 )

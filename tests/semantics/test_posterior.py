@@ -15,7 +15,14 @@ from numpy.typing import NDArray
 from dualmandate.errors import InvalidLoss, InvalidPreferences
 from dualmandate.population import Neighbors, PrivacyLoss
 from dualmandate.population.conversion import epsilon_at
-from dualmandate.semantics import OddsBound, Secret, odds_bound, participation_bound, posterior
+from dualmandate.semantics import (
+    OddsBound,
+    Secret,
+    epsilon_for_relative_risk,
+    odds_bound,
+    participation_bound,
+    posterior,
+)
 
 TITLE_I = PrivacyLoss.pure("2.527644")
 OUTPUTS = np.arange(-60, 61)
@@ -180,3 +187,25 @@ def test_certainty_never_moves_and_nonsense_is_refused() -> None:
             posterior(prior, 1.0)
     with pytest.raises(InvalidLoss, match="group of 0"):
         odds_bound(TITLE_I, records=0)
+
+
+def test_kazan_reiter_at_five_and_a_tenth_is_log_nine() -> None:
+    assert epsilon_for_relative_risk(5, 0.1) == pytest.approx(math.log(9))
+    assert epsilon_for_relative_risk(5, 0.1, steps=2) == pytest.approx(math.log(9) / 2)
+    assert epsilon_for_relative_risk(5, 0.2) == math.inf
+
+
+@given(ratio=st.floats(1.01, 50), prior=st.floats(1e-4, 0.99))
+def test_the_epsilon_found_lets_the_belief_rise_exactly_so_far(ratio: float, prior: float) -> None:
+    epsilon = epsilon_for_relative_risk(ratio, prior)
+    if math.isfinite(epsilon):
+        assert posterior(prior, epsilon) == pytest.approx(ratio * prior)
+    else:
+        assert ratio * prior >= 1
+
+
+def test_impossible_risks_are_refused() -> None:
+    with pytest.raises(InvalidPreferences, match="relative risk"):
+        epsilon_for_relative_risk(1.0, 0.1)
+    with pytest.raises(InvalidPreferences, match="a prior of 1"):
+        epsilon_for_relative_risk(2.0, 1.0)

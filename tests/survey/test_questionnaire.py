@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from dualmandate.errors import InvalidSurvey, InvalidValue, MissingKey
+from dualmandate.report.documents.survey import questionnaire_document
 from dualmandate.report.questionnaire_page import questionnaire_files
-from dualmandate.survey.questionnaire import asking_of, belief_scale
+from dualmandate.survey.questionnaire import belief_scale, survey_questionnaire
 from dualmandate.survey.survey_file import load_survey
 
 ASKING = """\
@@ -67,7 +68,7 @@ def survey_of(folder: Path, *pieces: tuple[str, str]) -> Path:
 
 
 def test_words_units_and_columns_are_the_files(tmp_path: Path) -> None:
-    asking = asking_of(load_survey(survey_of(tmp_path)))
+    asking = survey_questionnaire(load_survey(survey_of(tmp_path)))
     loss, fee, letters = asking.questionnaire.attributes
     assert loss.words[1] == "from 10 in 100 to at most 23 in 100"
     assert fee.words == ("nothing", "5 EUR per year", "20 EUR per year")
@@ -77,11 +78,11 @@ def test_words_units_and_columns_are_the_files(tmp_path: Path) -> None:
     header = next(csv.reader(io.StringIO(files["answer-sheet.csv"])))
     assert header == ["who", "block", "question", "plan", "position", "epsilon", "fee", "letters", "picked"]
     assert "a letter <each> year" in files["design.csv"]
-    assert asking.document()["respondents"] == asking.respondents
+    assert questionnaire_document(asking)["respondents"] == asking.respondents
 
 
 def test_nothing_in_the_file_can_write_the_page(tmp_path: Path) -> None:
-    page = questionnaire_files(asking_of(load_survey(survey_of(tmp_path))))["form.html"]
+    page = questionnaire_files(survey_questionnaire(load_survey(survey_of(tmp_path))))["form.html"]
     assert "Rents &amp; &lt;privacy&gt;" in page
     assert "<b>" not in page
     assert "<each>" not in page
@@ -94,21 +95,21 @@ def test_nothing_in_the_file_can_write_the_page(tmp_path: Path) -> None:
 def test_two_records_are_two_steps_apart(tmp_path: Path) -> None:
     """Told of an attribute under add-or-remove neighbors, ε = 1 moves odds by e²: from 10 to at most 45 in 100."""
     path = survey_of(tmp_path, ("prior = 0.1", 'prior = 0.1\nsecret = "one attribute or another"'))
-    words = asking_of(load_survey(path)).questionnaire.privacy.words
+    words = survey_questionnaire(load_survey(path)).questionnaire.privacy.words
     assert words[1] == "from 10 in 100 to at most 45 in 100"
 
 
 def test_a_loss_may_be_told_as_a_number(tmp_path: Path) -> None:
     path = survey_of(tmp_path, ("prior = 0.1", 'stated_as = "epsilon"'))
-    privacy = asking_of(load_survey(path)).questionnaire.privacy
+    privacy = survey_questionnaire(load_survey(path)).questionnaire.privacy
     assert privacy.words == ("epsilon = 0.5", "epsilon = 1", "epsilon = 2")
     assert privacy.recorded == (0.5, 1.0, 2.0)
 
 
 def test_a_belief_that_is_recorded_reads_back_as_the_loss_that_was_said(tmp_path: Path) -> None:
-    said = asking_of(load_survey(survey_of(tmp_path))).questionnaire.privacy
+    said = survey_questionnaire(load_survey(survey_of(tmp_path))).questionnaire.privacy
     survey = load_survey(survey_of(tmp_path, ("prior = 0.1", 'prior = 0.1\nrecorded_as = "posterior"')))
-    privacy = asking_of(survey).questionnaire.privacy
+    privacy = survey_questionnaire(survey).questionnaire.privacy
     assert privacy.words == said.words
     assert privacy.regressors == said.regressors
     assert privacy.words[1] == "from 10 in 100 to at most 23 in 100"
@@ -118,8 +119,10 @@ def test_a_belief_that_is_recorded_reads_back_as_the_loss_that_was_said(tmp_path
 
 
 def test_what_epsilon_hangs_on_decides_how_many(tmp_path: Path) -> None:
-    few = asking_of(load_survey(survey_of(tmp_path))).respondents
-    many = asking_of(load_survey(survey_of(tmp_path, ("tasks = 3", "tasks = 3\nelasticity = 1")))).respondents
+    few = survey_questionnaire(load_survey(survey_of(tmp_path))).respondents
+    many = survey_questionnaire(
+        load_survey(survey_of(tmp_path, ("tasks = 3", "tasks = 3\nelasticity = 1")))
+    ).respondents
     assert many == pytest.approx(9 * few, rel=0.15)
 
 
@@ -151,7 +154,7 @@ def test_what_cannot_be_asked(
 ) -> None:
     path = survey_of(tmp_path, *pieces)
     with pytest.raises(refusal) as caught:
-        asking_of(load_survey(path))
+        survey_questionnaire(load_survey(path))
     where = caught.value.where  # type: ignore[attr-defined]
     assert where.file == str(path)
     assert where.line >= 1

@@ -24,8 +24,7 @@ from tests.survey.surveys import (
     write,
 )
 
-from dualmandate.elicitation.estimate import Estimates
-from dualmandate.elicitation.willingness import willingness_correlation
+from dualmandate.elicitation.willingness import ParameterEstimates, willingness_correlation
 from dualmandate.errors import (
     IncompatibleUnits,
     InvalidFile,
@@ -37,9 +36,10 @@ from dualmandate.errors import (
     Refusal,
     UnknownKey,
 )
-from dualmandate.report.survey_words import document, words
-from dualmandate.survey.choice_findings import _worth as worth_of
-from dualmandate.survey.estimates import Measured, Opinions, measure
+from dualmandate.report.documents.survey import preferences_document
+from dualmandate.report.survey_words import words
+from dualmandate.survey.estimates import Opinions, SurveyEstimates, measure
+from dualmandate.survey.findings import _worth as worth_of
 from dualmandate.survey.survey_file import load_survey
 
 BID_HEADER = ("id", "bid", "yes")
@@ -53,9 +53,9 @@ def changed(text: str, *pieces: tuple[str, str]) -> str:
     return text
 
 
-def measured(path: Path) -> Measured:
+def measured(path: Path) -> SurveyEstimates:
     found = measure(load_survey(path))
-    assert isinstance(found, Measured)
+    assert isinstance(found, SurveyEstimates)
     return found
 
 
@@ -135,7 +135,7 @@ def test_numbers_that_share_a_price_are_said_to_go_together(tmp_path: Path, rows
     assert willingness_correlation(estimates, "epsilon", "error", "price") == pytest.approx(correlation, abs=0.02)
     said = f"(correlation {willingness_correlation(estimates, 'epsilon', 'error', 'price'):.2f}"
     assert said in words(found)
-    assert said in " ".join(document(found)["notes"])  # type: ignore[arg-type]
+    assert said in " ".join(preferences_document(found)["notes"])
     assert "A plan takes that into account." in words(found)
     block = tomllib.loads(found.block() or "")["preferences"]
     assert block["price_of_misallocation"]["unit"] == "USD per USD"
@@ -250,7 +250,7 @@ def test_opinions_are_correlated_and_priced_by_nobody(tmp_path: Path) -> None:
     for pair in found.correlations.values():
         assert abs(pair.correlation - 0.5) < 3 * pair.standard_error
     assert "prices nothing" in words(found)
-    assert "found" not in document(found)
+    assert "found" not in preferences_document(found)
 
 
 POOLED = """
@@ -602,7 +602,7 @@ def test_a_scale_that_may_be_zero_has_no_price_in_money_space(
     survey = load_survey(write(tmp_path, text, HEADER, []))
     scale = "mean of log scale" if "price" in random else "log scale"
     names, errors = (scale, "willingness to pay for epsilon"), np.array([error, 100.0])
-    found = Estimates(names, np.array([-7.0, -1400.0]), np.diag(errors**2), -1.0, 900, 150)
+    found = ParameterEstimates(names, np.array([-7.0, -1400.0]), np.diag(errors**2), -1.0, 900, 150)
     if bounded:
         assert worth_of(survey, found, "epsilon", "price").interval == pytest.approx((-1596.0, -1204.0), abs=0.01)
         return

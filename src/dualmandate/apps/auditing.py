@@ -75,12 +75,12 @@ def carry_out(typed: AuditFlags, voice: Voice) -> None:
         voice.say(f"\n{inside} internal findings, and single cells that follow: {typed.internal / AUDIT_PAGE}")
     if typed.out is not None:
         voice.say(f"\nwritten: {typed.out / AUDIT_FILE}\nto open: {typed.out / AUDIT_PAGE}")
-    voice.document(found.document())
+    voice.document(found.document)
 
 
 def _with_rates(found: Audit, typed: AuditFlags, options: AuditOptions) -> Audit:
     """Book and publish what the attack gets right; the audit with that number, as it was written to --out."""
-    from dualmandate.apps.account_terms import spender_of
+    from dualmandate.apps.account_options import spender_of
     from dualmandate.apps.ledgers import find_ledger, person
     from dualmandate.audit.published_rates import RatePublisher, publish_rate
     from dualmandate.planning.released import load_release
@@ -102,7 +102,7 @@ def _with_rates(found: Audit, typed: AuditFlags, options: AuditOptions) -> Audit
 
 
 def _rate_loss(typed: AuditFlags) -> PrivacyLoss:
-    from dualmandate.apps.account_terms import loss_of
+    from dualmandate.apps.account_options import loss_of
 
     return loss_of(typed.publish_rates or "", "a loss for a rate")
 

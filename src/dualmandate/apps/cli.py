@@ -97,12 +97,10 @@ def init(
 
     NAME is one of the worked programs, `blank`, or `block`, a folder of published tables. Nothing is overwritten.
     """
-    from dualmandate.apps.starting import start
+    from dualmandate.apps.init import start
 
     started = start(name, Path(name) if directory is None else directory)
-    voice = Voice(json)
-    voice.say(started.words())
-    voice.document(started.document())
+    Voice(json).tell(started)
 
 
 @app.command()
@@ -147,9 +145,7 @@ def approve(
     from dualmandate.apps import ledgers
 
     approved = ledgers.approve(plan, ledger, by=ledgers.person(by))
-    voice = Voice(json)
-    voice.say(approved.words())
-    voice.document(approved.document())
+    Voice(json).tell(approved)
 
 
 @app.command()
@@ -173,7 +169,7 @@ def tabulate(
     For the curator inside the wall: counts the records that do not fit the domain. What it prints is confidential.
     Publishes nothing, spends nothing, and exits with 0 whatever it finds.
     """
-    from dualmandate.apps.tabulating import carry_out
+    from dualmandate.apps.tabulate import carry_out
 
     carry_out(program, Voice(json), checking=check, refuse=refuse or ())
 
@@ -208,7 +204,7 @@ def publish(
     Spends exactly its loss, opens the confidential data, and writes the release: measurements, estimates, tables, and a
     page. Killed at any instant it can be resumed, and its loss counts once.
     """
-    from dualmandate.apps.account_terms import spender_of
+    from dualmandate.apps.account_options import spender_of
     from dualmandate.apps.publishing import Publishing
     from dualmandate.apps.publishing import publish as carry_out
 
@@ -265,15 +261,15 @@ def preferences(
 @app.command()
 def replicate(json: Json = False) -> None:
     """Every number of the paper, beside what it should have been."""
-    from dualmandate.apps import replication
+    from dualmandate.apps.replicate import document, tables
     from dualmandate.gallery import paper
 
     voice = Voice(json)
     with voice.progress("replicating the paper"):
         rows = paper.rows()
-    for table in replication.tables(rows):
+    for table in tables(rows):
         voice.show(table)
-    voice.document(replication.document(rows))
+    voice.document(lambda: document(rows))
 
 
 @app.command()
@@ -289,17 +285,17 @@ def benchmark(
     Seconds, memory and errors against targets, side by side with peers that are installed.
     """
     from dualmandate import benchmarks
-    from dualmandate.apps import measuring
+    from dualmandate.apps.benchmark import StageLog, document, nothing, table
 
     voice = Voice(json)
     with voice.progress("measuring") as progress:
-        heard = measuring.Heard(progress)
-        rows = benchmarks.run(name, progress=heard)
+        log = StageLog(progress)
+        rows = benchmarks.run(name, progress=log)
     if rows:
-        voice.show(measuring.table(rows))
+        voice.show(table(rows))
     else:
-        voice.say(measuring.nothing(heard.stages))
-    voice.document(measuring.document(name, rows))
+        voice.say(nothing(log.stages))
+    voice.document(lambda: document(name, rows))
 
 
 @app.command()
@@ -314,7 +310,7 @@ def doctor(json: Json = False) -> None:
     with voice.progress("examining"):
         examination = examine(Path.cwd())
     voice.say(words(examination))
-    voice.document(examination.document())
+    voice.document(examination.document)
 
 
 @app.command()
@@ -331,13 +327,14 @@ def schema(
     """
     from dualmandate.apps.voice import write_json
     from dualmandate.report.documents import schemas
+    from dualmandate.report.documents.commands import SchemasDocument
 
     if name is not None:
         write_json(schemas.schema(name))
         return
     voice = Voice(json)
     voice.say("\n".join(schemas.names()))
-    voice.document({"schema": "schemas/1", "names": list(schemas.names())})
+    voice.document(SchemasDocument.made_of(names=schemas.names()).as_json)
 
 
 def main() -> None:
@@ -345,6 +342,6 @@ def main() -> None:
     # Before numpy is loaded: threads of small products wait for each other, tenfold on a busy machine.
     for library in ("OPENBLAS", "MKL", "OMP"):
         os.environ.setdefault(f"{library}_NUM_THREADS", "1")
-    from dualmandate.apps.leaving import run
+    from dualmandate.apps.exit_status import run
 
     sys.exit(run(app, sys.argv[1:]))

@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING
 
 from dualmandate.apps import auditing, planning
 from dualmandate.apps.folder import check_writable, written_whole
+from dualmandate.apps.init import IGNORE_FILE, PROJECT, ignoring, write_files
 from dualmandate.apps.ledgers import KEY_FILE, LedgerFiles
 from dualmandate.apps.publishing import RELEASES, Published, Publishing, carry_out
 from dualmandate.apps.settings import LEDGER_FILE, PROJECT_FILE, STATE_FOLDER
-from dualmandate.apps.starting import IGNORE_FILE, PROJECT, ignoring, write_files
 from dualmandate.apps.voice import Progress, Voice
 from dualmandate.audit.solvers import check_solvers
 from dualmandate.ledger import Account, Approval, EventKind, Ledger, State
 from dualmandate.population import PrivacyLoss
-from dualmandate.report.plan_document import plan_document
+from dualmandate.report.documents.commands import DemoDocument
+from dualmandate.report.documents.plan import plan_document
 from dualmandate.report.plan_words import plan_words
 
 if TYPE_CHECKING:
@@ -49,18 +50,16 @@ def demonstrate(directory: Path, voice: Voice) -> None:
         voice.say(f"(you had changed files of an earlier demo; they are kept as {', '.join(kept)})\n")
     voice.say(_story(directory, plan_words(plan), published))
     voice.say(_attacked(directory, *attacks))
-    voice.document(
-        {
-            "schema": "demo/1",
-            "directory": str(directory),
-            "open": str(published.folder / "index.html"),
-            "report": str(report / planning.page_name()),
-            "kept": kept,
-            "choice": document["choice"],
-            "publication": published.document(),
-            "audit": str(directory / AUDIT / auditing.AUDIT_PAGE),
-        }
+    written = DemoDocument.made_of(
+        directory=str(directory),
+        open=str(published.folder / "index.html"),
+        report=str(report / planning.page_name()),
+        kept=kept,
+        choice=document["choice"],
+        publication=published.document(),
+        audit=str(directory / AUDIT / auditing.AUDIT_PAGE),
     )
+    voice.document(written.as_json)
 
 
 def _publish(plan: Plan, directory: Path, progress: Progress) -> Published:

@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from importlib import metadata
 from pathlib import Path
 
@@ -29,7 +29,7 @@ class Package:
 
 
 @dataclass(frozen=True)
-class Installed:
+class SystemProgram:
     """A program of the operating system."""
 
     name: str
@@ -46,14 +46,15 @@ class Examination:
     python: str
     system: str
     packages: tuple[Package, ...]
-    programs: tuple[Installed, ...]
+    programs: tuple[SystemProgram, ...]
     project: str | None
     settings: tuple[Setting, ...]
     findings: tuple[str, ...]  # what should be mended, in words; empty where all is well
 
     def document(self) -> dict[str, object]:
-        """The examination as the JSON document `doctor/1`."""
-        return {"schema": "doctor/1", **asdict(self)}
+        from dualmandate.report.documents.commands import DoctorDocument
+
+        return DoctorDocument.made_of(self).as_json()
 
 
 def examine(start: Path) -> Examination:
@@ -111,7 +112,7 @@ def _version(name: str) -> str | None:
         return None
 
 
-def _programs() -> list[Installed]:
+def _programs() -> list[SystemProgram]:
     debian = [str(folder) for folder in sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)]
     return [
         _program("Java", ["java"], "tables of Spark (extra 'spark')", words=["-version"]),
@@ -127,22 +128,22 @@ def _program(
     *,
     words: Sequence[str] = ("--version",),
     beside: Sequence[str] = (),
-) -> Installed:
+) -> SystemProgram:
     search = os.pathsep.join([os.environ.get("PATH", os.defpath), *beside])
     path = next((found for command in commands if (found := shutil.which(command, path=search))), None)
     if path is None:
-        return Installed(name, None, None, used_for)
+        return SystemProgram(name, None, None, used_for)
     try:
         ran = subprocess.run(
             [path, *words], capture_output=True, text=True, errors="replace", timeout=PATIENCE, check=False
         )
     except (OSError, subprocess.TimeoutExpired):
-        return Installed(name, path, None, used_for)
+        return SystemProgram(name, path, None, used_for)
     number = re.search(r"\d+(?:\.\d+)*", ran.stdout + ran.stderr)  # Java speaks on standard error
-    return Installed(name, path, number.group() if number else None, used_for)
+    return SystemProgram(name, path, number.group() if number else None, used_for)
 
 
-def _findings(packages: Sequence[Package], programs: Sequence[Installed]) -> list[str]:
+def _findings(packages: Sequence[Package], programs: Sequence[SystemProgram]) -> list[str]:
     findings = [f"{p.name} is needed and not installed" for p in packages if p.version is None and p.extra is None]
     java = next(program for program in programs if program.name == "Java")
     if java.version and int(java.version.split(".")[0]) < SMALLEST_JAVA:

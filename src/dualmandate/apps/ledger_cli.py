@@ -66,13 +66,11 @@ def open_(
     overwritten, and a cap is never raised.
     """
     from dualmandate.apps import ledgers
-    from dualmandate.apps.account_terms import Terms
+    from dualmandate.apps.account_options import AccountOptions
 
-    account = Terms(unit, cap, approver_differs).account(population)
+    account = AccountOptions(unit, cap, approver_differs).account(population)
     opened = ledgers.open_account(account, ledgers.find_ledger(Path.cwd(), ledger), by=ledgers.person(by))
-    voice = Voice(json)
-    voice.say(opened.words())
-    voice.document(opened.document())
+    Voice(json).tell(opened)
 
 
 @app.command()
@@ -84,9 +82,7 @@ def show(account: MaybeAccountName = None, ledger: LedgerPlace = None, json: Jso
     from dualmandate.apps import ledgers, statements
 
     statement = statements.statement(ledgers.find_ledger(Path.cwd(), ledger).open(), account)
-    voice = Voice(json)
-    voice.say(statement.words())
-    voice.document(statement.document())
+    Voice(json).tell(statement)
 
 
 @app.command()
@@ -97,7 +93,7 @@ def accounts(ledger: LedgerPlace = None, json: Json = False) -> None:
     balances = statements.balances(ledgers.find_ledger(Path.cwd(), ledger).open())
     voice = Voice(json)
     voice.say("\n".join(balance.line() for balance in balances))
-    voice.document({"schema": "ledger-accounts/1", "label": "internal", "accounts": [b.document() for b in balances]})
+    voice.document(lambda: statements.accounts_document(balances))
 
 
 @app.command()
@@ -112,8 +108,7 @@ def events(account: MaybeAccountName = None, ledger: LedgerPlace = None, json: J
     found, counted_in = statements.events(books, account), statements.currencies(books)
     voice = Voice(json)
     voice.say("\n".join(statements.event_line(event, counted_in) for event in found))
-    documents = [statements.event_document(event) for event in found]
-    voice.document({"schema": "ledger-events/1", "label": "internal", "events": documents})
+    voice.document(lambda: statements.events_document(found))
 
 
 @app.command()
@@ -144,7 +139,7 @@ def verify(
         verification = books.verify()
         releases = ledgers.check_releases(books, files) if files else ()
     voice.say(statements.verification_words(verification, releases))
-    voice.document(statements.verification_document(verification, releases))
+    voice.document(lambda: statements.verification_document(verification, releases))
 
 
 @app.command()
@@ -157,9 +152,7 @@ def cancel(release: ReleaseName, by: By = None, ledger: LedgerPlace = None, json
 
     books = ledgers.find_ledger(Path.cwd(), ledger).open()
     canceled = statements.canceled(books, books.cancel(release, by=ledgers.person(by)))
-    voice = Voice(json)
-    voice.say(canceled.words())
-    voice.document(canceled.document())
+    Voice(json).tell(canceled)
 
 
 @app.command()
@@ -178,10 +171,8 @@ def export(
 
     books = ledgers.find_ledger(Path.cwd(), ledger).open()
     books.record_export(release, to, by=ledgers.person(by))
-    exported = statements.Exported(books.release(release), to, ledgers.person(by))
-    voice = Voice(json)
-    voice.say(exported.words())
-    voice.document(exported.document())
+    exported = statements.ExportNotice(books.release(release), to, ledgers.person(by))
+    Voice(json).tell(exported)
 
 
 @app.command()
@@ -216,5 +207,4 @@ def report(
         files = ledgers.anchor_files(release or ())
         ledgers.check_releases(books, files)
         reported = statements.report(books, account, probability, [file.parent for file in files])
-    voice.say(reported.words())
-    voice.document(reported.document())
+    voice.tell(reported)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import getpass
 import json
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dualmandate.apps.account_terms import account_document, amount_document, number, term_lines
+from dualmandate.apps.account_options import number, term_lines
 from dualmandate.apps.settings import STATE_FOLDER, project_folder, settings
 from dualmandate.errors import (
     BudgetExceeded,
@@ -27,10 +26,10 @@ from dualmandate.errors import (
 from dualmandate.ledger import Account, Approval, EventKind, Ledger, make_key, open_ledger, read_key
 from dualmandate.ledger.accounts import checked_name
 from dualmandate.ledger.anchors import RELEASE_FILE
+from dualmandate.ledger.composition import LossKind, affordable, cost
 from dualmandate.ledger.durable import alone_in, make_folder
 from dualmandate.ledger.storage import find_store
 from dualmandate.population import Currency, PrivacyLoss
-from dualmandate.population.conversion import epsilon_at
 from dualmandate.population.rational import written
 
 if TYPE_CHECKING:
@@ -38,7 +37,6 @@ if TYPE_CHECKING:
     from dualmandate.planning.program import Program
 
 KEY_FILE = "key"
-_FINENESS = 10**12  # a square root is rounded down to a multiple of its inverse
 
 
 @dataclass(frozen=True)
@@ -52,7 +50,6 @@ class LedgerFiles:
 
     @property
     def words(self) -> str:
-        """The ledger's place without the password that a URL may hold."""
         return "a PostgreSQL database" if self.file is None else str(self.file)
 
     def open(self, *, anchors: tuple[Path, ...] = ()) -> Ledger:
@@ -125,7 +122,7 @@ def anchor_files(paths: Sequence[Path]) -> tuple[Path, ...]:
 
 def check_releases(ledger: Ledger, files: Sequence[Path]) -> tuple[str, ...]:
     """Which of these files are releases of the ledger, each whole and as it was written; refused where one is not."""
-    from dualmandate.publication.contents import is_complete
+    from dualmandate.publication.release_folder import is_complete
 
     known = {release.name: release for release in ledger.releases()}
     found: list[str] = []
@@ -179,7 +176,6 @@ class OpenedAccount:
     files: LedgerFiles
 
     def words(self) -> str:
-        """What was opened, and where what must be kept safe lies."""
         account = self.account
         return "\n".join(
             [
@@ -192,15 +188,10 @@ class OpenedAccount:
         )
 
     def document(self) -> dict[str, object]:
-        """The account as the JSON document `ledger-account/1`."""
-        return {
-            "schema": "ledger-account/1",
-            "label": "internal",
-            **account_document(self.account),
-            "by": self.by,
-            "ledger": self.files.words,
-            "key_file": str(self.files.key),
-        }
+        from dualmandate.report.documents.ledger import LedgerAccountDocument, account_keys
+
+        files = {"ledger": self.files.words, "key_file": str(self.files.key)}
+        return LedgerAccountDocument.made_of(self, self.account, **account_keys(self.account), **files).as_json()
 
 
 def open_account(account: Account, files: LedgerFiles, *, by: str) -> OpenedAccount:
@@ -210,7 +201,7 @@ def open_account(account: Account, files: LedgerFiles, *, by: str) -> OpenedAcco
 
 
 @dataclass(frozen=True)
-class Approved:
+class ApprovalNotice:
     """An approval that was just recorded."""
 
     approval: Approval
@@ -220,7 +211,6 @@ class Approved:
     remaining: Fraction
 
     def words(self) -> str:
-        """What was approved, what it will cost, and what the account has."""
         approval = self.approval
         lines = [
             f"approved by {approval.by}: the plan of '{self.program}', digest {approval.plan_digest}",
@@ -232,35 +222,24 @@ class Approved:
         return "\n".join(lines)
 
     def document(self) -> dict[str, object]:
-        """The approval as the JSON document `approval/1`."""
-        approval = self.approval
-        return {
-            "schema": "approval/1",
-            "label": "internal",
-            "account": approval.account,
-            "program": self.program,
-            "plan_digest": approval.plan_digest,
-            "loss": {**amount_document(approval.loss.amount), "currency": str(approval.loss.currency)},
-            "unit": approval.unit,
-            "by": approval.by,
-            "currency": str(self.currency),
-            "cost": amount_document(self.cost),
-            "remaining": amount_document(self.remaining),
-        }
+        from dualmandate.report.documents.ledger import ApprovalDocument
+
+        return ApprovalDocument.made_of(self, self.approval).as_json()
 
 
-def approve(plan_file: Path, ledger: str | None, *, by: str) -> Approved:
+def approve(plan_file: Path, ledger: str | None, *, by: str) -> ApprovalNotice:
     """`dualmandate approve`: record one person's word for a plan, by its digest, at exactly its loss."""
     from dualmandate.planning.saved_plan import load_plan
 
     plan = load_plan(plan_file)
+    plan.check_publishable(Place(file=str(plan_file), key="mechanism.noise"))
     unit = plan.document["exact"]["program"]["population"].get("unit")
     approval = Approval(plan.account, plan.digest, plan.charge, unit, by=by)
     # The project of the plan, where it lies in one: it need not be approved from there.
     start = plan_file.parent if project_folder(plan_file.parent) else Path.cwd()
     books = find_ledger(start, ledger).open()
     account = named_account(books, plan.account)
-    cost = account.cost(approval.loss, approval.unit)
+    asked = cost(approval.loss, approval.unit, account)
     for event in books.events(account.name):
         said = event.document()
         if event.kind is EventKind.APPROVED and (event.by, said["plan_digest"]) == (by, plan.digest):
@@ -271,7 +250,7 @@ def approve(plan_file: Path, ledger: str | None, *, by: str) -> Approved:
                 where=Place(file=str(plan_file)),
             )
     books.approve(approval)
-    return Approved(approval, plan.program, account.currency, cost, books.remaining(account.name))
+    return ApprovalNotice(approval, plan.program, account.currency, asked, books.remaining(account.name))
 
 
 def named_account(ledger: Ledger, name: str) -> Account:
@@ -289,7 +268,7 @@ def named_account(ledger: Ledger, name: str) -> Account:
 
 
 @dataclass(frozen=True)
-class Room:
+class AccountRoom:
     """What the account of a program has left: in the account's currency, and as the program counts its loss."""
 
     account: Account
@@ -298,46 +277,32 @@ class Room:
     remaining: Fraction
 
     def words(self) -> str:
-        """The account's balance."""
         return f"counted: the account '{self.account.name}' has {self.account.currency} {written(self.left)} left"
 
     def check(self, plan: Plan) -> None:
         """Refuse a plan that would cost more than is left: floats chose it, exact numbers decide."""
-        cost = self.account.cost(plan.charge, self.unit)
-        if cost > self.left:
+        asked = cost(plan.charge, self.unit, self.account)
+        if asked > self.left:
             raise BudgetExceeded(
-                f"the plan costs {self.account.currency} {written(cost)}, and '{self.account.name}' has "
+                f"the plan costs {self.account.currency} {written(asked)}, and '{self.account.name}' has "
                 f"{written(self.left)} left",
                 why="caps belong to the people in the data, and what was spent stays spent",
                 instead="state a smaller largest_epsilon, or a noise that counts in the account's currency",
             )
 
 
-def room_for(program: Program, ledger: Ledger) -> Room:
+def room_for(program: Program, ledger: Ledger) -> AccountRoom:
     """What a release of the program may spend, by its account: in the program's currency, rounded down."""
     population, mechanism = program.file.population, program.file.mechanism
-    account, currency = named_account(ledger, population.account), program.welfare.currency
-    gaussian, together = mechanism.noise == "gaussian", program.protection.records_together
-
-    def cost_of_one(kind: Currency) -> Fraction:
-        return account.cost(PrivacyLoss(Fraction(1), kind).for_records(together), population.unit)
-
-    one = cost_of_one(Currency.RHO if gaussian else currency)
+    account = named_account(ledger, population.account)
+    kind = LossKind(
+        program.welfare.currency,
+        records=program.protection.records_together,
+        gaussian=mechanism.noise == "gaussian",
+        failure_probability=mechanism.failure_probability,
+    )
     left = ledger.remaining(account.name)
-    share = max(left, Fraction(0)) / one
-    if account.currency is currency or not share:
-        return Room(account, population.unit, left, share)
-    # The account counts in ρ and the program in ε: a pure ε costs ε²/2, and one at δ its tight ρ.
-    pure = _root(max(left, Fraction(0)) / cost_of_one(Currency.EPSILON))
-    if mechanism.failure_probability is None:
-        return Room(account, population.unit, left, pure)
-    tight = Fraction(epsilon_at(left / cost_of_one(Currency.RHO), mechanism.failure_probability))
-    return Room(account, population.unit, left, tight if gaussian else min(pure, tight))
-
-
-def _root(number: Fraction) -> Fraction:
-    """The square root, rounded down."""
-    return Fraction(math.isqrt(math.floor(number * _FINENESS**2)), _FINENESS)
+    return AccountRoom(account, population.unit, left, affordable(left, population.unit, account, kind))
 
 
 def _loss(loss: PrivacyLoss) -> str:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dualmandate.apps.folder import check_writable, file_meant, written_whole
 from dualmandate.apps.settings import settings
 from dualmandate.apps.voice import Progress, Voice
 
 if TYPE_CHECKING:
-    from dualmandate.apps.ledgers import Room
+    from dualmandate.apps.ledgers import AccountRoom
     from dualmandate.planning.plan import Plan
     from dualmandate.planning.program import Program
 
@@ -30,7 +30,7 @@ def carry_out(program: Path, out: Path | None, voice: Voice, *, ledger: str | No
         check_writable(folder)
     with voice.progress(f"planning {file.name}") as progress:
         from dualmandate.planning.program import load
-        from dualmandate.report.plan_document import plan_document
+        from dualmandate.report.documents.plan import plan_document
         from dualmandate.report.plan_words import plan_words
 
         loaded = load(file)
@@ -46,10 +46,10 @@ def carry_out(program: Path, out: Path | None, voice: Voice, *, ledger: str | No
         voice.say(f"\n{room.words()}")
     if folder is not None:
         voice.say(f"\nwritten: {folder / PLAN_FILE}\nto open: {folder / page_name()}")
-    voice.document(document)
+    voice.document(lambda: document)
 
 
-def _room(program: Program, file: Path, ledger: str) -> Room:
+def _room(program: Program, file: Path, ledger: str) -> AccountRoom:
     from dualmandate.apps.ledgers import find_ledger, room_for
 
     return room_for(program, find_ledger(file.parent, ledger).open())
@@ -67,7 +67,7 @@ def page_name() -> str:
     return PAGE
 
 
-def write(plan: Plan, document: dict[str, object], folder: Path, progress: Progress) -> None:
+def write(plan: Plan, document: dict[str, Any], folder: Path, progress: Progress) -> None:
     """Write plan.json, what it measures and the dossier, all or nothing."""
     from dualmandate.planning.release_spec import strategy_files
     from dualmandate.report.dossier import write_dossier

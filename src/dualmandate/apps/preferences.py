@@ -11,7 +11,7 @@ from dualmandate.apps.folder import check_writable, file_meant, written_whole
 from dualmandate.apps.voice import Progress, Voice
 
 if TYPE_CHECKING:
-    from dualmandate.survey.questionnaire import Asking
+    from dualmandate.survey.questionnaire import SurveyQuestionnaire
     from dualmandate.survey.survey_file import Survey
 
 SURVEY_FILE = "survey.toml"
@@ -36,31 +36,32 @@ def survey_file(survey: Path) -> Path:
 
 def _measure(file: Path, out: Path | None, voice: Voice) -> None:
     with voice.progress(f"reading {file.name}") as progress:
-        from dualmandate.report import survey_words as measured_words
-        from dualmandate.survey.estimates import Measured, measure
-        from dualmandate.survey.preferences_block import PREFERENCES_FILE
+        from dualmandate.report.documents.survey import preferences_document
+        from dualmandate.report.survey_words import words
+        from dualmandate.survey.estimates import PREFERENCES_FILE, SurveyEstimates, measure
 
         found = measure(_loaded(file), progress)
-        document = measured_words.document(found)
-        block = found.block() if isinstance(found, Measured) else None
+        document = preferences_document(found)
+        block = found.block() if isinstance(found, SurveyEstimates) else None
         if out is not None:
             with written_whole(out) as draft:
                 text = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)
                 (draft / REPORT_FILE).write_text(text + "\n", encoding="utf-8")
                 if block is not None:
                     (draft / PREFERENCES_FILE).write_text(block, encoding="utf-8", newline="\n")
-    voice.say(measured_words.words(found))
+    voice.say(words(found))
     if out is None and block is not None:
         voice.say(f"\n{block}")
     elif out is not None:
         voice.say(f"\nwritten: {out / (REPORT_FILE if block is None else PREFERENCES_FILE)}")
     if block is not None:
         voice.say("next: a program with this table, or with from in its [preferences], and `dualmandate plan`")
-    voice.document(document)
+    voice.document(lambda: document)
 
 
 def _ask(file: Path, out: Path | None, voice: Voice) -> None:
     with voice.progress(f"reading {file.name}") as progress:
+        from dualmandate.report.documents.survey import questionnaire_document
         from dualmandate.report.questionnaire_page import FORM, questionnaire_files
 
         made = _designed(_loaded(file), progress)
@@ -76,7 +77,7 @@ def _ask(file: Path, out: Path | None, voice: Voice) -> None:
     else:
         said = f"dualmandate preferences {shlex.quote(str(file))} --questionnaire --out DIR"
         voice.say(f"\nto write the web form, the answer sheet and the design:\n  {said}")
-    voice.document(made.document())
+    voice.document(lambda: questionnaire_document(made))
 
 
 def _loaded(file: Path) -> Survey:
@@ -85,8 +86,8 @@ def _loaded(file: Path) -> Survey:
     return load_survey(file)
 
 
-def _designed(survey: Survey, progress: Progress) -> Asking:
-    from dualmandate.survey.questionnaire import asking_of
+def _designed(survey: Survey, progress: Progress) -> SurveyQuestionnaire:
+    from dualmandate.survey.questionnaire import survey_questionnaire
 
     progress("looking for the tasks that tell most")
-    return asking_of(survey)
+    return survey_questionnaire(survey)

@@ -10,8 +10,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dualmandate.apps.account_terms import amount_document
-from dualmandate.apps.leaving import Interruption
+from dualmandate.apps.exit_status import Interruption
 from dualmandate.apps.ledgers import find_ledger, person
 from dualmandate.apps.planning import PROGRAM_FILE, program_file
 from dualmandate.apps.voice import Progress, Voice
@@ -66,21 +65,10 @@ class Published:
 
     def document(self) -> dict[str, object]:
         """The publication as the JSON document `publication/1`."""
-        entry = self.entry
-        return {
-            "schema": "publication/1",
-            "label": "internal",
-            "release": entry.name,
-            "directory": str(self.folder),
-            "plan_digest": entry.plan_digest,
-            "account": entry.account,
-            "snapshot": entry.snapshot,
-            "loss": {**amount_document(entry.loss.amount), "currency": str(entry.loss.currency)},
-            "unit": entry.unit,
-            "currency": str(self.currency),
-            "cost": amount_document(entry.cost),
-            "remaining": amount_document(self.remaining),
-        }
+        from dualmandate.report.documents.release import PublicationDocument
+
+        stated = {"release": self.entry.name, "directory": str(self.folder)}
+        return PublicationDocument.made_of(self, self.entry, **stated).as_json()
 
 
 def publish(asked: Publishing, voice: Voice) -> None:
@@ -91,15 +79,14 @@ def publish(asked: Publishing, voice: Voice) -> None:
         ledger = find_ledger(folder, asked.ledger).open()
         with _resumable(asked, ledger, order):
             published = carry_out(asked, program, order, ledger=ledger, progress=progress)
-    voice.say(published.words())
-    voice.document(published.document())
+    voice.tell(published)
 
 
 def carry_out(
     asked: Publishing, program: ProgramFile, order: Order, *, ledger: Ledger, progress: Progress
 ) -> Published:
     """Carry the order out, or the rest of it, and count what is left."""
-    from dualmandate.publication import act
+    from dualmandate.publication import publish as publishing
 
     by, source = person(asked.by), program.source
     if source is None:
@@ -111,10 +98,12 @@ def carry_out(
         )
     out = asked.out or program.document.path.parent / RELEASES
     if asked.resume is not None:
-        made = act.resume(order, source, ledger, release=asked.resume, out=out, by=by, progress=progress)
+        made = publishing.resume(order, source, ledger, release=asked.resume, out=out, by=by, progress=progress)
     else:
-        request = act.Asked(by, source.name, group=asked.group, purpose=asked.purpose, again=asked.again)
-        made = act.publish(order, source, ledger, out=out, asked=request, progress=progress)
+        request = publishing.PublicationRequest(
+            by, source.name, group=asked.group, purpose=asked.purpose, again=asked.again
+        )
+        made = publishing.publish(order, source, ledger, out=out, request=request, progress=progress)
     entry = ledger.release(made.name)
     account = next(account for account in ledger.accounts() if account.name == entry.account)
     return Published(entry, made, account.currency, ledger.remaining(account.name))
@@ -132,6 +121,7 @@ def _ordered(asked: Publishing, progress: Progress) -> tuple[ProgramFile, Order]
         loaded = load(program_file(asked.plan))
         return loaded, order_of_plan(loaded.plan(progress=progress), release_page)
     plan = load_plan(asked.plan)
+    plan.check_publishable(Place(file=str(asked.plan), key="mechanism.noise"))
     program = _program_of(asked.plan, plan.program_digest)
     return program, order_of(plan, program, asked.plan.parent, release_page)
 

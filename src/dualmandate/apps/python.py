@@ -22,12 +22,14 @@ def publish(
     """
     from dualmandate.planning.release_spec import order_of_plan
     from dualmandate.planning.released import load_release
-    from dualmandate.publication import act
+    from dualmandate.publication import publish as publishing
     from dualmandate.report.release_page import release_page
 
     order, place = order_of_plan(plan, release_page), Path(out)
     if resume is not None:
-        folder = act.resume(order, source, ledger, release=resume, out=place, by=by)
+        folder = publishing.resume(order, source, ledger, release=resume, out=place, by=by)
     else:
-        folder = act.publish(order, source, ledger, out=place, asked=act.Asked(by, source.name))
+        folder = publishing.publish(
+            order, source, ledger, out=place, request=publishing.PublicationRequest(by, source.name)
+        )
     return load_release(folder)

@@ -25,7 +25,7 @@ Source = Literal["flag", "variable", "project file", "default"]
 
 
 @dataclass(frozen=True)
-class Known:
+class SettingKey:
     """A setting that some command reads."""
 
     name: str
@@ -40,12 +40,16 @@ class Known:
 
 
 KNOWN = (
-    Known("out", "the folder where `plan` writes plan.json and the dossier", flag="--out"),
-    Known("data", "the folder with real data, for tests and benchmarks"),
-    Known("ledger", "the account of every loss: a SQLite file, or the URL of a PostgreSQL database", flag="--ledger"),
-    Known("key_file", "the ledger's key; else `key` beside the ledger, made by `ledger open`", in_project_file=False),
-    Known("peers", "a Python with packages to compare with in benchmarks; else this one", in_project_file=False),
-    Known("debug", "1 prints the traceback of a bug", in_project_file=False),
+    SettingKey("out", "the folder where `plan` writes plan.json and the dossier", flag="--out"),
+    SettingKey("data", "the folder with real data, for tests and benchmarks"),
+    SettingKey(
+        "ledger", "the account of every loss: a SQLite file, or the URL of a PostgreSQL database", flag="--ledger"
+    ),
+    SettingKey(
+        "key_file", "the ledger's key; else `key` beside the ledger, made by `ledger open`", in_project_file=False
+    ),
+    SettingKey("peers", "a Python with packages to compare with in benchmarks; else this one", in_project_file=False),
+    SettingKey("debug", "1 prints the traceback of a bug", in_project_file=False),
 )
 
 
@@ -100,7 +104,7 @@ def _can_see(path: Path) -> bool:
         return False
 
 
-def _resolve(known: Known, flag: str | None, project: Mapping[str, Setting]) -> Setting:
+def _resolve(known: SettingKey, flag: str | None, project: Mapping[str, Setting]) -> Setting:
     if flag is not None:
         return Setting(known.name, flag, "flag", known.flag or known.name)
     variable = os.environ.get(known.variable)

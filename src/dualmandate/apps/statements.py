@@ -8,7 +8,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dualmandate.apps.account_terms import account_document, amount_document, term_lines
+from dualmandate.apps.account_options import term_lines
 from dualmandate.apps.ledgers import named_account
 from dualmandate.errors import InvalidRequest
 from dualmandate.ledger import Account, Event, EventKind, Head, Ledger, Release, Verification
@@ -17,6 +17,7 @@ from dualmandate.population.rational import written
 
 if TYPE_CHECKING:
     from dualmandate.publication.loss_distribution import ReleasePrivacy
+    from dualmandate.report.documents.ledger import ApprovalPart
 
 SHORT = 12  # digits of a digest that a line shows
 
@@ -36,14 +37,6 @@ class Balance:
             f"{account.name} ({account.unit}): {account.currency} {written(account.cap.amount)} in all, "
             f"{written(self.spent)} spent, {written(self.remaining)} left"
         )
-
-    def document(self) -> dict[str, object]:
-        """The balance as a part of a JSON document."""
-        return {
-            **account_document(self.account),
-            "spent": amount_document(self.spent),
-            "remaining": amount_document(self.remaining),
-        }
 
 
 def balances(ledger: Ledger) -> tuple[Balance, ...]:
@@ -66,7 +59,6 @@ class Statement:
     releases: tuple[Release, ...]
 
     def words(self) -> str:
-        """The statement for people."""
         lines: list[str] = []
         for each in self.balances:
             lines.append(each.line())
@@ -76,14 +68,27 @@ class Statement:
         return "\n".join([*lines, f"{_entries(self.head)}, head {self.head.digest[:SHORT]}…"])
 
     def document(self) -> dict[str, object]:
-        """The statement as the JSON document `ledger/1`."""
-        accounts = []
-        for each in self.balances:
-            name = each.account.name
-            approvals = [_approval_document(event) for event in self.approvals if event.account == name]
-            releases = [_release_document(found) for found in self.releases if found.account == name]
-            accounts.append({**each.document(), "approvals": approvals, "releases": releases})
-        return {"schema": "ledger/1", "label": "internal", "ledger_head": self.head.document(), "accounts": accounts}
+        from dualmandate.report.documents.ledger import LedgerDocument, StatementPart, account_keys
+
+        accounts = [
+            StatementPart.made_of(
+                each,
+                each.account,
+                **account_keys(each.account),
+                approvals=[_approval(event) for event in self.approvals if event.account == each.account.name],
+                releases=[found for found in self.releases if found.account == each.account.name],
+            )
+            for each in self.balances
+        ]
+        return LedgerDocument.made_of(ledger_head=self.head, accounts=accounts).as_json()
+
+
+def accounts_document(found: Sequence[Balance]) -> dict[str, object]:
+    """Balances as the JSON document `ledger-accounts/1`."""
+    from dualmandate.report.documents.ledger import BalancePart, LedgerAccountsDocument, account_keys
+
+    balances = [BalancePart.made_of(each, each.account, **account_keys(each.account)) for each in found]
+    return LedgerAccountsDocument.made_of(accounts=balances).as_json()
 
 
 def statement(ledger: Ledger, account: str | None) -> Statement:
@@ -103,15 +108,12 @@ def _approval_line(event: Event) -> str:
     return f"plan {str(said['plan_digest'])[:SHORT]}… approved by {event.by}: {said['currency']} {loss}"
 
 
-def _approval_document(event: Event) -> dict[str, object]:
+def _approval(event: Event) -> ApprovalPart:
+    from dualmandate.report.documents.ledger import ApprovalPart
+
     said = event.document()
-    return {
-        "plan_digest": said["plan_digest"],
-        "loss": {**amount_document(Fraction(str(said["loss"]))), "currency": said["currency"]},
-        "unit": said["unit"],
-        "by": event.by,
-        "recorded_at": event.recorded_at,
-    }
+    loss = PrivacyLoss(Fraction(str(said["loss"])), Currency(str(said["currency"])))
+    return ApprovalPart.made_of(event, plan_digest=said["plan_digest"], loss=loss, unit=said["unit"])
 
 
 def _release_line(release: Release) -> str:
@@ -119,23 +121,6 @@ def _release_line(release: Release) -> str:
         f"release {release.name} of plan {release.plan_digest[:SHORT]}… on '{release.snapshot}' by {release.user}: "
         f"{release.state}, {written(release.cost)}"
     )
-
-
-def _release_document(release: Release) -> dict[str, object]:
-    return {
-        "name": release.name,
-        "plan_digest": release.plan_digest,
-        "snapshot": release.snapshot,
-        "state": str(release.state),
-        "loss": {**amount_document(release.loss.amount), "currency": str(release.loss.currency)},
-        "unit": release.unit,
-        "cost": amount_document(release.cost),
-        "user": release.user,
-        "group": release.group,
-        "purpose": release.purpose,
-        "reserved_at": release.reserved_at,
-        "secret_destroyed": release.secret_destroyed,
-    }
 
 
 def events(ledger: Ledger, account: str | None) -> tuple[Event, ...]:
@@ -160,50 +145,37 @@ def event_line(event: Event, counted_in: Mapping[str | None, Currency]) -> str:
     return ", ".join(parts)
 
 
-def event_document(event: Event) -> dict[str, object]:
-    """One entry as a part of a JSON document."""
-    return {
-        "sequence": event.sequence,
-        "kind": str(event.kind),
-        "recorded_at": event.recorded_at,
-        "by": event.by,
-        "account": event.account,
-        "release": event.release,
-        "amount": None if event.amount is None else amount_document(event.amount),
-        "details": event.document(),
-        "digest": event.digest,
-    }
+def events_document(found: Sequence[Event]) -> dict[str, object]:
+    """Entries as the JSON document `ledger-events/1`."""
+    from dualmandate.report.documents.ledger import EventPart, LedgerEventsDocument
+
+    entries = [EventPart.made_of(event, details=event.document()) for event in found]
+    return LedgerEventsDocument.made_of(events=entries).as_json()
 
 
 @dataclass(frozen=True)
-class Canceled:
+class CancellationNotice:
     """A reservation that was given back."""
 
     release: Release
     balance: Balance
 
     def words(self) -> str:
-        """What was given back, and what the account has now."""
         return f"canceled: release {self.release.name}, before any data were opened\n{self.balance.line()}"
 
     def document(self) -> dict[str, object]:
-        """The act as the JSON document `ledger-cancellation/1`."""
-        return {
-            "schema": "ledger-cancellation/1",
-            "label": "internal",
-            "release": _release_document(self.release),
-            "account": self.release.account,
-            "remaining": amount_document(self.balance.remaining),
-        }
+        from dualmandate.report.documents.ledger import LedgerCancellationDocument
+
+        return LedgerCancellationDocument.made_of(self, self.release, self.balance).as_json()
 
 
-def canceled(ledger: Ledger, release: Release) -> Canceled:
+def canceled(ledger: Ledger, release: Release) -> CancellationNotice:
     """A release that was just canceled, with the balance of its account."""
-    return Canceled(release, balance(ledger, named_account(ledger, release.account)))
+    return CancellationNotice(release, balance(ledger, named_account(ledger, release.account)))
 
 
 @dataclass(frozen=True)
-class Exported:
+class ExportNotice:
     """A release that was handed out."""
 
     release: Release
@@ -211,19 +183,12 @@ class Exported:
     by: str
 
     def words(self) -> str:
-        """Who received what."""
         return f"recorded: release {self.release.name} was handed to '{self.to}' by {self.by}"
 
     def document(self) -> dict[str, object]:
-        """The act as the JSON document `ledger-export/1`."""
-        return {
-            "schema": "ledger-export/1",
-            "label": "internal",
-            "release": self.release.name,
-            "account": self.release.account,
-            "to": self.to,
-            "by": self.by,
-        }
+        from dualmandate.report.documents.ledger import LedgerExportDocument
+
+        return LedgerExportDocument.made_of(self, self.release, release=self.release.name).as_json()
 
 
 def verification_words(verification: Verification, releases: Sequence[str]) -> str:
@@ -242,14 +207,11 @@ def verification_words(verification: Verification, releases: Sequence[str]) -> s
 
 def verification_document(verification: Verification, releases: Sequence[str]) -> dict[str, object]:
     """The check as the JSON document `ledger-verification/1`."""
-    return {
-        "schema": "ledger-verification/1",
-        "label": "internal",
-        "ledger_head": verification.head.document(),
-        "anchors": [str(path) for path in verification.anchors],
-        "releases": list(releases),
-        "clock_set_back": list(verification.clock_set_back),
-    }
+    from dualmandate.report.documents.ledger import LedgerVerificationDocument
+
+    anchors = [str(path) for path in verification.anchors]
+    found = {"ledger_head": verification.head, "anchors": anchors, "releases": releases}
+    return LedgerVerificationDocument.made_of(verification, **found).as_json()
 
 
 @dataclass(frozen=True)
@@ -265,16 +227,6 @@ class OneRelease:
         exact = self.privacy.by_distribution
         return f"{stated}; {self.privacy.words}" if exact is None else f"{stated}, {exact} by its exact noise"
 
-    def document(self) -> dict[str, object]:
-        """The same as a part of a JSON document."""
-        exact = self.privacy.by_distribution
-        return {
-            "release": self.name,
-            "by_conversion": amount_document(self.privacy.by_conversion.amount),
-            "by_distribution": None if exact is None else amount_document(exact.amount),
-            "words": self.privacy.words,
-        }
-
 
 @dataclass(frozen=True)
 class Report:
@@ -286,7 +238,6 @@ class Report:
     releases: tuple[OneRelease, ...] = ()
 
     def words(self) -> str:
-        """The report in a sentence."""
         account = self.balance.account
         if self.loss is None:
             return f"each {account.unit} of '{account.name}' has lost nothing so far"
@@ -295,19 +246,25 @@ class Report:
         return "\n".join([all_of_it, *(release.line() for release in self.releases)])
 
     def document(self) -> dict[str, object]:
-        """The report as the JSON document `ledger-report/1`."""
-        loss = self.loss
-        return {
-            "schema": "ledger-report/1",
-            "label": "public",
-            "account": self.balance.account.name,
-            "unit": self.balance.account.unit,
-            "currency": str(self.balance.account.currency),
-            "spent": amount_document(self.balance.spent),
-            "epsilon": amount_document(Fraction(0) if loss is None else loss.amount),
-            "failure_probability": amount_document(Fraction(0) if loss is None else loss.failure_probability),
-            "releases": [release.document() for release in self.releases],
-        }
+        from dualmandate.report.documents.ledger import AlonePart, LedgerReportDocument
+
+        account, loss, nothing = self.balance.account, self.loss, Fraction(0)
+        return LedgerReportDocument.made_of(
+            self.balance,
+            account,
+            account=account.name,
+            epsilon=nothing if loss is None else loss.amount,
+            failure_probability=nothing if loss is None else loss.failure_probability,
+            releases=[
+                AlonePart.made_of(
+                    each.privacy,
+                    release=each.name,
+                    by_conversion=each.privacy.by_conversion.amount,
+                    by_distribution=None if (exact := each.privacy.by_distribution) is None else exact.amount,
+                )
+                for each in self.releases
+            ],
+        ).as_json()
 
 
 def report(ledger: Ledger, account: str, failure_probability: Fraction, releases: Sequence[Path] = ()) -> Report:

@@ -11,7 +11,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TextIO
@@ -39,6 +39,18 @@ class Progress(Protocol):
         ...
 
 
+class CommandResult(Protocol):
+    """What a command did or found, for people and for programs."""
+
+    def words(self) -> str:
+        """For people."""
+        ...
+
+    def document(self) -> dict[str, object]:
+        """The JSON document of the command."""
+        ...
+
+
 @dataclass(frozen=True)
 class Voice:
     """Where the words and the document of one command go."""
@@ -57,15 +69,20 @@ class Voice:
             console.print(renderable)
         write("\n".join(line.rstrip() for line in captured.get().split("\n")), stream)
 
-    def document(self, document: Mapping[str, object]) -> None:
-        """The one JSON document of this command, where `--json` asked for it."""
+    def document(self, made: Callable[[], Mapping[str, object]]) -> None:
+        """The one JSON document of this command, made and written where `--json` asked for it."""
         if self.json:
-            write_json(document)
+            write_json(made())
+
+    def tell(self, result: CommandResult) -> None:
+        """A result: its words, and its document where `--json` asked for it."""
+        self.say(result.words())
+        self.document(result.document)
 
     def refuse(self, refusal: Refusal) -> None:
         """A refusal: its words on standard error, and its document where `--json` asked for one."""
         write(f"{refusal}\n", sys.stderr)
-        self.document(refusal.document())
+        self.document(refusal.document)
 
     @contextmanager
     def progress(self, task: str) -> Iterator[Progress]:

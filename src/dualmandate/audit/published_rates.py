@@ -34,11 +34,11 @@ from dualmandate.mechanism.noise import subkey
 from dualmandate.population import Confidential, Currency, Domain, PrivacyLoss, Protection
 from dualmandate.program.program import read_program
 from dualmandate.publication import Rules, Source, source_file
-from dualmandate.publication.contents import is_complete
 from dualmandate.publication.measuring import tabulation_key
+from dualmandate.publication.records import check_source
 from dualmandate.publication.release import Release
+from dualmandate.publication.release_folder import is_complete
 from dualmandate.publication.rules import check_rules
-from dualmandate.publication.sources import check_source
 from dualmandate.publication.tabulated import SparseHistogram, Tabulated
 from dualmandate.publication.tabulating import tabulate
 

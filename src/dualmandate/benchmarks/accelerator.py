@@ -10,12 +10,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from importlib import import_module
 
 import numpy as np
 
-from dualmandate.benchmarks.measured import check
-from dualmandate.benchmarks.row import Row
+from dualmandate.benchmarks.harness import BenchmarkRow, check
 from dualmandate.errors import InvalidRequest
 from dualmandate.mechanism.strategy.arrays import Array, Arrays, arrays_of, namespace
 from dualmandate.mechanism.strategy.dual import SymmetryBlock, solve
@@ -33,21 +31,22 @@ AGREEMENT = 1e-6  # relative: the error by running sums, and by the whole Gram m
 
 
 @dataclass(frozen=True)
-class Optimized:
+class AcceleratorResult:
     """What an optimizer reached, and its arithmetic by formula."""
 
     error: float
     operations: int  # floating-point operations in products and factorizations of matrices
 
 
-def rows(progress: Callable[[str], None]) -> list[Row]:
+def rows(progress: Callable[[str], None]) -> list[BenchmarkRow]:
     """Seconds, distance to the floor and error of each workload and noise; none where there is no accelerator."""
     arrays = accelerator(progress)
     if arrays is None:
         return []
-    import_module("dualmandate.mechanism.strategy.ordered_sums")  # loops of the small problems on the processor
+    import dualmandate.mechanism.strategy.ordered_kernel  # noqa: F401  # loops of the small problems on the processor
+
     rate = product_rate(arrays, LARGE_PRODUCT)
-    found: list[Row] = []
+    found: list[BenchmarkRow] = []
     for noise, optimize in OPTIMIZERS.items():
         optimize(gram_of(Prefix(CELLS // 16), arrays))  # loads what loads late
         for name, factor in FACTORS.items():
@@ -80,36 +79,38 @@ def product_rate(arrays: Arrays, size: int) -> float:
     return 2.0 * size**3 / fastest
 
 
-def measured(case: str, gram: Array, *, optimize: Callable[[Array], Optimized], rate: float) -> list[Row]:
+def measured(
+    case: str, gram: Array, *, optimize: Callable[[Array], AcceleratorResult], rate: float
+) -> list[BenchmarkRow]:
     """Three rows of one case; wall clock, from a Gram matrix that lies on the device."""
-    reached: list[Optimized] = []
+    reached: list[AcceleratorResult] = []
     seconds = _seconds(arrays_of(gram), lambda: reached.append(optimize(gram)))
     floor = reached[0].operations / rate
     peer = f"arithmetic floor, at {rate / 1e12:.3g} · 10¹² operations a second"
     return [
-        Row(case, seconds, "seconds", peer=peer, peer_value=floor),
-        Row(case, seconds / floor, "times the arithmetic floor"),
-        Row(case, reached[0].error, "error coefficient"),
+        BenchmarkRow(case, seconds, "seconds", peer=peer, peer_value=floor),
+        BenchmarkRow(case, seconds / floor, "times the arithmetic floor"),
+        BenchmarkRow(case, reached[0].error, "error coefficient"),
     ]
 
 
-def laplace(gram: Array) -> Optimized:
+def laplace(gram: Array) -> AcceleratorResult:
     """p-identity; its error must be that of the whole Gram matrix."""
     found = search_p_identity(gram)
     whole, _ = p_identity_error(gram, found.sums)
     check(abs(whole - found.error) <= AGREEMENT * whole, True)
-    return Optimized(found.error, found.operations)
+    return AcceleratorResult(found.error, found.operations)
 
 
-def gaussian(gram: Array) -> Optimized:
+def gaussian(gram: Array) -> AcceleratorResult:
     """The dual problem; its certificate must close."""
     cells = np.arange(len(gram))
     found = solve([SymmetryBlock(1.0, gram, False, cells)], np.full(len(gram), 1.0 / len(gram)), TOLERANCE)
     check(found.upper <= found.lower * (1 + TOLERANCE), True)
-    return Optimized(found.upper, found.operations)
+    return AcceleratorResult(found.upper, found.operations)
 
 
-OPTIMIZERS: Mapping[str, Callable[[Array], Optimized]] = {"laplace": laplace, "gaussian": gaussian}
+OPTIMIZERS: Mapping[str, Callable[[Array], AcceleratorResult]] = {"laplace": laplace, "gaussian": gaussian}
 
 
 def _seconds(arrays: Arrays, work: Callable[[], object]) -> float:

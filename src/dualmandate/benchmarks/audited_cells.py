@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from dualmandate.audit.suppression.cells import LinkedTables, additive_relations, audit_suppression
 from dualmandate.audit.suppression.series import by_size, estimate_series
 from dualmandate.benchmarks import qcew
-from dualmandate.benchmarks.row import Row
+from dualmandate.benchmarks.harness import BenchmarkRow
 
 BOUNDS, MOST_SECONDS = 1_000, 60.0
 CUBE, SMALL_CUBE = 20, 6  # lines a dimension, before totals
@@ -47,7 +47,7 @@ def _lonely(hidden: NDArray[np.bool_], table: NDArray[np.int64]) -> tuple[NDArra
     return None
 
 
-def three_dimensions(progress: Callable[[str], None], bounds: int) -> list[Row]:
+def three_dimensions(progress: Callable[[str], None], bounds: int) -> list[BenchmarkRow]:
     """Both bounds of every suppressed cell of a table in three dimensions."""
     tables = cube(CUBE if bounds >= BOUNDS else SMALL_CUBE)
     cells = int(tables.suppressed.sum())
@@ -58,13 +58,13 @@ def three_dimensions(progress: Callable[[str], None], bounds: int) -> list[Row]:
     found = audit_suppression(tables)
     seconds = time.process_time() - started
     return [
-        Row(case, seconds * bounds / cells, f"processor seconds for {bounds:,} of them", target=MOST_SECONDS),
-        Row(case, seconds, "processor seconds, both bounds of all of them"),
-        Row(case, float(len(found.disclosed)), "cells disclosed exactly"),
+        BenchmarkRow(case, seconds * bounds / cells, f"processor seconds for {bounds:,} of them", target=MOST_SECONDS),
+        BenchmarkRow(case, seconds, "processor seconds, both bounds of all of them"),
+        BenchmarkRow(case, float(len(found.disclosed)), "cells disclosed exactly"),
     ]
 
 
-def employment(progress: Callable[[str], None], counties: int | None) -> list[Row]:
+def employment(progress: Callable[[str], None], counties: int | None) -> list[BenchmarkRow]:
     """Every suppressed number of some counties (all where not stated), then what four quarters give away of them."""
     tables, where = qcew.at_hand(counties)
     case = f"{where}, {int(tables.suppressed.sum()):,} suppressed rows"
@@ -76,14 +76,14 @@ def employment(progress: Callable[[str], None], counties: int | None) -> list[Ro
             disclosed += len(found.disclosed)
             told += int(found.surely_unprotected(share=PROTECTED).sum())
     rows = [
-        Row(case, time.process_time() - started, f"processor seconds, {len(qcew.VARIABLES)} variables"),
-        Row(case, float(disclosed), "numbers disclosed exactly"),
-        Row(case, float(told), f"numbers told within {PROTECTED:.0%}, whatever they are"),
+        BenchmarkRow(case, time.process_time() - started, f"processor seconds, {len(qcew.VARIABLES)} variables"),
+        BenchmarkRow(case, float(disclosed), "numbers disclosed exactly"),
+        BenchmarkRow(case, float(told), f"numbers told within {PROTECTED:.0%}, whatever they are"),
     ]
     return [*rows, *_over_time(tables, case)]
 
 
-def _over_time(tables: qcew.Quarterly, case: str) -> list[Row]:
+def _over_time(tables: qcew.Quarterly, case: str) -> list[BenchmarkRow]:
     variable = qcew.VARIABLES[2]
     hidden, chosen = qcew.held_out(tables, count=HELD_OUT, seed=SEED)
     least, largest = (np.zeros_like(hidden.values[variable]) for _ in range(2))
@@ -97,4 +97,4 @@ def _over_time(tables: qcew.Quarterly, case: str) -> list[Row]:
         for guess in (estimate_series, by_size)
     )
     words = f"share of {len(chosen)} held-out cells estimated within {WITHIN:.0%}"
-    return [Row(f"{case}, over time", over_time, words, None, "by size alone", alone, is_floor=True)]
+    return [BenchmarkRow(f"{case}, over time", over_time, words, None, "by size alone", alone, is_floor=True)]

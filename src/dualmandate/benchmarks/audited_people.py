@@ -27,7 +27,7 @@ from dualmandate.audit.reconstruction.decoding import decode
 from dualmandate.audit.reconstruction.exact import reconstruct
 from dualmandate.audit.reconstruction.noisy import least_absolute, most_likely, whole_records
 from dualmandate.benchmarks import generated_blocks
-from dualmandate.benchmarks.row import Row
+from dualmandate.benchmarks.harness import BenchmarkRow
 from dualmandate.mechanism import GEOMETRIC
 
 Integers = NDArray[np.int64]
@@ -86,10 +86,12 @@ class People:
         return Rate(round(float(np.minimum(found, self.truth).sum())), int(self.truth.sum()))
 
 
-def beside_guesser(case: str, right: Rate, what: str, guessed: Rate, *, promised: bool = False) -> Row:
+def beside_guesser(case: str, right: Rate, what: str, guessed: Rate, *, promised: bool = False) -> BenchmarkRow:
     """What an attack gets right, beside a guesser who draws in proportion without tables."""
     least = guessed.value if promised else None
-    return Row(case, right.value, in_words(right, what), least, "proportional guesser", guessed.value, is_floor=True)
+    return BenchmarkRow(
+        case, right.value, in_words(right, what), least, "proportional guesser", guessed.value, is_floor=True
+    )
 
 
 def in_words(right: Rate, what: str) -> str:
@@ -98,9 +100,9 @@ def in_words(right: Rate, what: str) -> str:
     return f"share of {right.trials:,} {what} right, 95 % from {low:.3f} to {high:.3f}"
 
 
-def noisy_tables(progress: Callable[[str], None], blocks: int) -> list[Row]:
+def noisy_tables(progress: Callable[[str], None], blocks: int) -> list[BenchmarkRow]:
     """Records from noisy tables: the most likely file, and the linear program without a prior."""
-    people, found = People.of(blocks), list[Row]()
+    people, found = People.of(blocks), list[BenchmarkRow]()
     guessed = people.right(people.expected)
     for epsilon in EPSILONS:
         case = f"{blocks} generated blocks with noise at ε = {epsilon:g}"
@@ -113,7 +115,7 @@ def noisy_tables(progress: Callable[[str], None], blocks: int) -> list[Row]:
     return found
 
 
-def decoding(progress: Callable[[str], None], persons: Sequence[int]) -> list[Row]:
+def decoding(progress: Callable[[str], None], persons: Sequence[int]) -> list[BenchmarkRow]:
     """One secret bit a person from noisy sums over random halves, beside what least squares lets one expect."""
     found = []
     for count in persons:
@@ -131,12 +133,14 @@ def decoding(progress: Callable[[str], None], persons: Sequence[int]) -> list[Ro
             theory = decoded.expected
             least = theory - STANDARD_ERRORS * math.sqrt(theory * (1 - theory) / count)
             right = Rate(int((decoded.bits == bits).sum()), count)
-            found.append(Row(case, right.value, in_words(right, "bits"), least, "theory", theory, is_floor=True))
-            found.append(Row(case, seconds, "processor seconds"))
+            found.append(
+                BenchmarkRow(case, right.value, in_words(right, "bits"), least, "theory", theory, is_floor=True)
+            )
+            found.append(BenchmarkRow(case, seconds, "processor seconds"))
     return found
 
 
-def membership(progress: Callable[[str], None], draws: int) -> list[Row]:
+def membership(progress: Callable[[str], None], draws: int) -> list[BenchmarkRow]:
     """Whether a true-positive rate is ever above what ε and δ allow, and whether too little noise is caught."""
     case = f"membership, {draws:,} draws with and without the member for each mechanism"
     progress(case)
@@ -144,9 +148,9 @@ def membership(progress: Callable[[str], None], draws: int) -> list[Row]:
     halved = bound_trial(draws=draws, noise_share=0.5)
     of = f"of {len(trial.comparisons)} comparisons with e^ε·FPR + δ"
     return [
-        Row(case, float(len(trial.exceedances)), f"exceedances {of}", target=0.0),
-        Row(case, trial.closest, "times the bound, at most, that a test certainly reached", target=1.0),
-        Row(
+        BenchmarkRow(case, float(len(trial.exceedances)), f"exceedances {of}", target=0.0),
+        BenchmarkRow(case, trial.closest, "times the bound, at most, that a test certainly reached", target=1.0),
+        BenchmarkRow(
             f"{case}, half of the noise",
             float(len(halved.exceedances)),
             f"exceedances {of}",
@@ -156,9 +160,9 @@ def membership(progress: Callable[[str], None], draws: int) -> list[Row]:
     ]
 
 
-def names(progress: Callable[[str], None], blocks: int) -> list[Row]:
+def names(progress: Callable[[str], None], blocks: int) -> list[BenchmarkRow]:
     """Race and origin put to names by block, sex and age: from exact tables, after swapping, and under DP."""
-    people, found = People.of(blocks), list[Row]()
+    people, found = People.of(blocks), list[BenchmarkRow]()
     case = f"{blocks:,} generated blocks, race and origin by block, sex and age"
     for release, tabulated in (("exact tables", people.truth), (f"{SWAPPED:.0%} swapped", _swapped(people.truth))):
         progress(f"{case}, {release}")
@@ -167,7 +171,7 @@ def names(progress: Callable[[str], None], blocks: int) -> list[Row]:
         for file, truth in (("tabulated", tabulated), ("confidential", people.truth)):
             agreed = Rate(int(np.minimum(counts, truth).sum()), int(truth.sum()))
             words = f"{in_words(agreed, 'records')}, against the {file} file"
-            found.append(Row(f"{case}, {release}", agreed.value, words))
+            found.append(BenchmarkRow(f"{case}, {release}", agreed.value, words))
         unique = np.array([each.unique for each in solved])
         links = reidentify_counts(counts, people.truth, generated_blocks.domain(), secret=SECRET, proved=unique)
         groups = {
@@ -179,7 +183,7 @@ def names(progress: Callable[[str], None], blocks: int) -> list[Row]:
     return [*found, *_private_names(progress, people, case)]
 
 
-def _private_names(progress: Callable[[str], None], people: People, case: str) -> list[Row]:
+def _private_names(progress: Callable[[str], None], people: People, case: str) -> list[BenchmarkRow]:
     words = f"{case}, ε = {LINKED_EPSILON:g}"
     progress(words)
     likely = people.most_likely(LINKED_EPSILON)
@@ -189,7 +193,9 @@ def _private_names(progress: Callable[[str], None], people: People, case: str) -
     last = found[-1]
     assert last.ours is not None
     assert last.peer_value is not None
-    above = Row(words, last.ours - last.peer_value, "above the guesser, nonmodal uniques", target=MOST_ABOVE_GUESS)
+    above = BenchmarkRow(
+        words, last.ours - last.peer_value, "above the guesser, nonmodal uniques", target=MOST_ABOVE_GUESS
+    )
     return [*found, above]
 
 
@@ -202,18 +208,18 @@ def _swapped(truth: Integers) -> Integers:
     return found
 
 
-def _linked(case: str, groups: dict[str, LinkageCounts]) -> list[Row]:
+def _linked(case: str, groups: dict[str, LinkageCounts]) -> list[BenchmarkRow]:
     found = []
     for who, group in groups.items():
         precision, guesses = group.precision, group.guesses_on_links
         if precision is not None and guesses is not None:
             unit = f"{in_words(precision, 'links')}, {who}"
             for guesser, rate in zip(("modal guesser", "proportional guesser"), guesses, strict=True):
-                found.append(Row(case, precision.value, unit, None, guesser, rate.value, is_floor=True))
+                found.append(BenchmarkRow(case, precision.value, unit, None, guesser, rate.value, is_floor=True))
     return found
 
 
-def methods(progress: Callable[[str], None], blocks: int) -> list[Row]:
+def methods(progress: Callable[[str], None], blocks: int) -> list[BenchmarkRow]:
     """The picture of risk beside accuracy as numbers: error and records right of disclosure control and of DP."""
     people = People.of(blocks)
     case = f"{blocks} generated blocks"
@@ -225,7 +231,7 @@ def methods(progress: Callable[[str], None], blocks: int) -> list[Row]:
     return [row for each in compared if each.name in SHOWN for row in _compared(f"{case}, {each.name}", each)]
 
 
-def _compared(case: str, each: Compared) -> list[Row]:
+def _compared(case: str, each: Compared) -> list[BenchmarkRow]:
     judged: list[tuple[str, Judged | None]] = [("records", each.records), ("nonmodal uniques", each.standing_out)]
     risks = [beside_guesser(case, own.attack, who, own.proportional) for who, own in judged if own is not None]
-    return [Row(case, each.error, "mean absolute error of a number"), *risks]
+    return [BenchmarkRow(case, each.error, "mean absolute error of a number"), *risks]

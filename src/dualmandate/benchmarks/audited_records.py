@@ -21,9 +21,7 @@ from dualmandate.audit.reconstruction.exact import Reconstruction, reconstruct
 from dualmandate.audit.reconstruction.persons import Implication, Statistic, Variables, reconstruct_persons
 from dualmandate.benchmarks import generated_blocks, rhode_island
 from dualmandate.benchmarks.generated_blocks import BlockSizes, block_parts, people_of
-from dualmandate.benchmarks.measured import ONE_THREAD, peak_megabytes, told
-from dualmandate.benchmarks.row import Row
-from dualmandate.benchmarks.telling import counter
+from dualmandate.benchmarks.harness import ONE_THREAD, BenchmarkRow, counter, peak_megabytes, run_apart
 
 Integers = NDArray[np.int64]
 SEED, WARM = 2010, 64
@@ -54,7 +52,7 @@ STATISTICS = tuple(
 )
 
 
-def article(progress: Callable[[str], None]) -> list[Row]:
+def article(progress: Callable[[str], None]) -> list[BenchmarkRow]:
     """How many lists of seven persons there are, against what the article proved."""
     found = []
     for dropped, expected in ARTICLE.items():
@@ -64,8 +62,8 @@ def article(progress: Callable[[str], None]) -> list[Row]:
         solved = reconstruct_persons(SEVEN, [each for each in STATISTICS if each.name not in dropped])
         seconds = time.process_time() - started
         wrong = abs(len(solved.solutions) - expected) + (not solved.complete)
-        found += [Row(case, float(wrong), f"solutions off the {expected} proved in the article", target=0.0)]
-        found += [Row(case, seconds, "processor seconds", target=None if dropped else 5.0)]
+        found += [BenchmarkRow(case, float(wrong), f"solutions off the {expected} proved in the article", target=0.0)]
+        found += [BenchmarkRow(case, seconds, "processor seconds", target=None if dropped else 5.0)]
     return found
 
 
@@ -158,9 +156,9 @@ def generated(blocks: int, sizes: BlockSizes | None = None) -> Iterator[Integers
     return block_parts(blocks, seed=SEED, sizes=sizes)
 
 
-def census(progress: Callable[[str], None], blocks: int) -> list[Row]:
+def census(progress: Callable[[str], None], blocks: int) -> list[BenchmarkRow]:
     """Blocks a second, what was found, memory, and how much two threads help."""
-    equations, found = _everything(), list[Row]()
+    equations, found = _everything(), list[BenchmarkRow]()
     attack(equations, generated(WARM))  # compiles
     case = f"{blocks:,} generated blocks, 38 age bins"
     for variability, least in ((False, LEAST_BLOCKS), (True, LEAST_BLOCKS_WITH_VARIABILITY)):
@@ -168,39 +166,39 @@ def census(progress: Callable[[str], None], blocks: int) -> list[Row]:
         tell = counter(progress, words, blocks)
         done = attack(equations, generated(blocks), variability=variability, tell=tell)
         rate = blocks / done.processor
-        found.append(Row(words, rate, "blocks a second of one processor", target=least, is_floor=True))
-        found.append(Row(words, done.elapsed, "seconds, two threads"))
+        found.append(BenchmarkRow(words, rate, "blocks a second of one processor", target=least, is_floor=True))
+        found.append(BenchmarkRow(words, done.elapsed, "seconds, two threads"))
     found += _found(case, done.tally)
     return [*found, *_threads(progress, blocks), *_memory(progress, blocks)]
 
 
-def _threads(progress: Callable[[str], None], blocks: int) -> list[Row]:
+def _threads(progress: Callable[[str], None], blocks: int) -> list[BenchmarkRow]:
     fewer, equations = min(blocks, ON_ONE_THREAD), _everything()
     case = f"{fewer:,} generated blocks, on two threads and on one"
     progress(case)
     both, alone = (attack(equations, generated(fewer), workers=workers).elapsed for workers in (2, 1))
-    return [Row(case, alone / both, "times as fast", is_floor=True)]
+    return [BenchmarkRow(case, alone / both, "times as fast", is_floor=True)]
 
 
-def _memory(progress: Callable[[str], None], blocks: int) -> list[Row]:
+def _memory(progress: Callable[[str], None], blocks: int) -> list[BenchmarkRow]:
     """Peak memory of a fresh process that attacks all blocks, beside one that attacks a tenth of them."""
-    found, peaks = list[Row](), list[float]()
+    found, peaks = list[BenchmarkRow](), list[float]()
     for count in (blocks // 10, blocks):
         case = f"{count:,} generated blocks in a fresh process"
         progress(case)
         words = [sys.executable, "-m", "dualmandate.benchmarks.audited_records", str(count)]
-        said = told(words, case=case, environment=ONE_THREAD)
+        said = run_apart(words, case=case, environment=ONE_THREAD)
         peaks.append(said["megabytes"])
-        found.append(Row(case, said["first"], f"seconds for its first {WARM} blocks, cold"))
-        found.append(Row(case, said["again"], f"seconds for the same {WARM} blocks, warm"))
-        found.append(Row(case, said["megabytes"], "megabytes"))
-    growth = Row(case, peaks[1] / peaks[0], "times the memory of a tenth of them", target=MOST_GROWTH)
+        found.append(BenchmarkRow(case, said["first"], f"seconds for its first {WARM} blocks, cold"))
+        found.append(BenchmarkRow(case, said["again"], f"seconds for the same {WARM} blocks, warm"))
+        found.append(BenchmarkRow(case, said["megabytes"], "megabytes"))
+    growth = BenchmarkRow(case, peaks[1] / peaks[0], "times the memory of a tenth of them", target=MOST_GROWTH)
     return [*found, growth]
 
 
-def by_size(progress: Callable[[str], None], blocks: int) -> list[Row]:
+def by_size(progress: Callable[[str], None], blocks: int) -> list[BenchmarkRow]:
     """The same tables of smaller and of larger blocks."""
-    equations, found = _everything(), list[Row]()
+    equations, found = _everything(), list[BenchmarkRow]()
     for sizes in BY_SIZE:
         case = f"{blocks:,} generated blocks of {sizes.least} to {sizes.most} persons"
         tally = attack(equations, generated(blocks, sizes), tell=counter(progress, case, blocks)).tally
@@ -208,7 +206,7 @@ def by_size(progress: Callable[[str], None], blocks: int) -> list[Row]:
     return found
 
 
-def like_rhode_island(progress: Callable[[str], None], blocks: int) -> list[Row]:
+def like_rhode_island(progress: Callable[[str], None], blocks: int) -> list[BenchmarkRow]:
     """Blocks as large and as mixed as Rhode Island's were in 2010, where its published counts are at hand."""
     file = rhode_island.block_file()
     published = rhode_island.generated_blocks() if file is None else rhode_island.published_blocks(file)
@@ -220,19 +218,19 @@ def like_rhode_island(progress: Callable[[str], None], blocks: int) -> list[Row]
     return _found(case, attack(_everything(), [people], tell=counter(progress, case, blocks)).tally)
 
 
-def _found(case: str, tally: Tally) -> list[Row]:
+def _found(case: str, tally: Tally) -> list[BenchmarkRow]:
     """What was found, in shares; everything must be proved, and right where it is."""
     proved, wrong = tally.proved / tally.blocks, tally.records_if_unique - tally.right_if_unique
     return [
-        *(Row(case, value, words) for words, value in tally.shares().items()),
-        Row(case, proved, "share of blocks with all bounds proved", target=1.0, is_floor=True),
-        Row(case, float(wrong), "records wrong in blocks proved unique", target=0.0),
+        *(BenchmarkRow(case, value, words) for words, value in tally.shares().items()),
+        BenchmarkRow(case, proved, "share of blocks with all bounds proved", target=1.0, is_floor=True),
+        BenchmarkRow(case, float(wrong), "records wrong in blocks proved unique", target=0.0),
     ]
 
 
-def by_tables(progress: Callable[[str], None], blocks: int) -> list[Row]:
+def by_tables(progress: Callable[[str], None], blocks: int) -> list[BenchmarkRow]:
     """Fewer tables of the same blocks: redistricting data alone, with sex by age of everybody, without origin."""
-    whole, found = _everything(), list[Row]()
+    whole, found = _everything(), list[BenchmarkRow]()
     races, origins = {f"P12{letter}" for letter in "ABCDEF"}, {"P12H", "P12I"}
     fewer = {
         "PL 94-171 alone": {"P12", "P14"} | races | origins,
@@ -243,7 +241,7 @@ def by_tables(progress: Callable[[str], None], blocks: int) -> list[Row]:
         case = f"{blocks:,} generated blocks, {words}"
         tell = counter(progress, case, blocks)
         shares = attack(whole.without(dropped), generated(blocks), variability=False, tell=tell).tally.shares()
-        found += [Row(case, shares[name], name) for name in (RIGHT, UNIQUE)]
+        found += [BenchmarkRow(case, shares[name], name) for name in (RIGHT, UNIQUE)]
     return found
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from dualmandate.benchmarks import audited_cells, audited_people, audited_records
-from dualmandate.benchmarks.row import Row
+from dualmandate.benchmarks.harness import BenchmarkRow
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Sizes:
     compared_blocks: int = 100
 
 
-def rows(progress: Callable[[str], None], *, sizes: Sizes | None = None) -> list[Row]:
+def rows(progress: Callable[[str], None], *, sizes: Sizes | None = None) -> list[BenchmarkRow]:
     """Every attack, one after the other."""
     size = sizes or Sizes()
     return [

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dualmandate.elicitation import ChoiceData, Estimates
+from dualmandate.elicitation import ChoiceData, ParameterEstimates
 
 Floats = NDArray[np.float64]
 QUANTILE = 1.959963984540054  # of the normal distribution, for intervals that hold in 95 of 100 cases
@@ -63,7 +63,7 @@ class Experiment:
 
 
 def covered(
-    experiment: Experiment, estimate: Callable[[ChoiceData], Estimates], *, replications: int, seed: int
+    experiment: Experiment, estimate: Callable[[ChoiceData], ParameterEstimates], *, replications: int, seed: int
 ) -> dict[str, float]:
     """In which share of surveys the 95 % interval of each parameter holds what is true."""
     generator = np.random.default_rng(seed)

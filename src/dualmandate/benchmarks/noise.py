@@ -17,8 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from dualmandate.benchmarks.measured import ONE_THREAD, check, told
-from dualmandate.benchmarks.row import Row
+from dualmandate.benchmarks.harness import ONE_THREAD, BenchmarkRow, check, run_apart
 from dualmandate.mechanism import GAUSSIAN, GEOMETRIC
 from dualmandate.mechanism.noise import GaussianSampler, LaplaceSampler, Sampler, subkey
 
@@ -31,7 +30,7 @@ TOLERANCE = 0.1  # relative, of the variance of what was drawn
 
 
 @dataclass(frozen=True)
-class Case:
+class NoiseCase:
     """One law of noise; the standard deviation of Gaussian noise is its scale."""
 
     law: str
@@ -54,11 +53,11 @@ class Case:
         return GEOMETRIC.variance(1 / self.scale) if self.law == "laplace" else GAUSSIAN.variance(0.5 / self.scale**2)
 
 
-CASES = tuple(Case(law, scale) for law in ("laplace", "gaussian") for scale in (1, 10, 1000))
+CASES = tuple(NoiseCase(law, scale) for law in ("laplace", "gaussian") for scale in (1, 10, 1000))
 
 
 @dataclass(frozen=True)
-class Timed:
+class SamplerTime:
     """What one side took, and who it was."""
 
     name: str
@@ -66,30 +65,30 @@ class Timed:
     set_up: float  # processor seconds until the first draw
 
 
-def rows(progress: Callable[[str], None], *, calls: int = CALLS, peer_draws: int = PEER_DRAWS) -> list[Row]:
+def rows(progress: Callable[[str], None], *, calls: int = CALLS, peer_draws: int = PEER_DRAWS) -> list[BenchmarkRow]:
     """Time a draw, how many draws that is in the time of one of the peer's, and the seconds of set-up."""
-    found: list[Row] = []
+    found: list[BenchmarkRow] = []
     for case in CASES:
         progress(case.name)
         ours, theirs = _timed("ours", case, calls), _timed("opendp", case, peer_draws)
         assert ours is not None
-        row = Row(case.name, ours.nanoseconds, "nanoseconds a draw", target=LARGEST_NANOSECONDS)
+        row = BenchmarkRow(case.name, ours.nanoseconds, "nanoseconds a draw", target=LARGEST_NANOSECONDS)
         found.append(replace(row, peer=theirs.name, peer_value=theirs.nanoseconds) if theirs else row)
         if theirs:
             ratio, unit = theirs.nanoseconds / ours.nanoseconds, "draws in the time of one of the peer"
-            found.append(Row(case.name, ratio, unit, target=LEAST_RATIO, peer=theirs.name, is_floor=True))
-        found.append(Row(case.name, ours.set_up, "processor seconds of set-up"))
+            found.append(BenchmarkRow(case.name, ratio, unit, target=LEAST_RATIO, peer=theirs.name, is_floor=True))
+        found.append(BenchmarkRow(case.name, ours.set_up, "processor seconds of set-up"))
     return found
 
 
-def _timed(side: str, case: Case, size: int) -> Timed | None:
+def _timed(side: str, case: NoiseCase, size: int) -> SamplerTime | None:
     """One side in a fresh process; None where its package is not installed."""
     words = [sys.executable, "-m", "dualmandate.benchmarks.noise", side, str(CASES.index(case)), str(size)]
-    answer = told(words, case=case.name, environment=ONE_THREAD)
-    return None if answer is None else Timed(**answer)
+    answer = run_apart(words, case=case.name, environment=ONE_THREAD)
+    return None if answer is None else SamplerTime(**answer)
 
 
-def draw_ours(case: Case, calls: int) -> Timed:
+def draw_ours(case: NoiseCase, calls: int) -> SamplerTime:
     """In blocks, into one array, under a key that protects nobody."""
     key = subkey(bytes(32), "benchmark", histogram_mac=b"", measurement=case.name)
     room = np.empty(CALL_CELLS, dtype=np.int64)
@@ -101,10 +100,10 @@ def draw_ours(case: Case, calls: int) -> Timed:
         sampler.draw(key, range(call * CALL_CELLS, (call + 1) * CALL_CELLS), out=room)
     spent = time.process_time() - ready
     check_variance(room, case)
-    return Timed("ours", spent / (calls * CALL_CELLS) * 1e9, ready - started)
+    return SamplerTime("ours", spent / (calls * CALL_CELLS) * 1e9, ready - started)
 
 
-def draw_opendp(case: Case, draws: int) -> Timed | None:
+def draw_opendp(case: NoiseCase, draws: int) -> SamplerTime | None:
     """A vector of zeros through its measurement."""
     try:
         version = metadata.version("opendp")
@@ -122,16 +121,16 @@ def draw_opendp(case: Case, draws: int) -> Timed | None:
     noise = measurement(zeros)
     spent = time.process_time() - ready
     check_variance(np.array(noise), case)
-    return Timed(f"opendp {version}", spent / draws * 1e9, ready - started)
+    return SamplerTime(f"opendp {version}", spent / draws * 1e9, ready - started)
 
 
-def check_variance(noise: Any, case: Case) -> None:
+def check_variance(noise: Any, case: NoiseCase) -> None:
     """Refuse to measure noise of another spread."""
     found = float(np.mean(np.square(noise.astype(np.float64)))) / case.variance
     check(abs(found - 1) < TOLERANCE, True)
 
 
-SIDES: dict[str, Callable[[Case, int], Timed | None]] = {"ours": draw_ours, "opendp": draw_opendp}
+SIDES: dict[str, Callable[[NoiseCase, int], SamplerTime | None]] = {"ours": draw_ours, "opendp": draw_opendp}
 
 
 def main(side: str, case: str, size: str) -> None:

@@ -18,12 +18,10 @@ from typing import Any
 import numpy as np
 
 from dualmandate.benchmarks.choice_experiments import MIXED, Experiment, covered
-from dualmandate.benchmarks.measured import ONE_THREAD, told
-from dualmandate.benchmarks.row import Row
+from dualmandate.benchmarks.harness import ONE_THREAD, BenchmarkRow, run_apart
 from dualmandate.elicitation import ChoiceData, mixed_logit
-from dualmandate.elicitation.differences import Differences
-from dualmandate.elicitation.mixed_logit import simulated_likelihood
-from dualmandate.elicitation.mixed_model import MixedModel
+from dualmandate.elicitation.choices import Differences
+from dualmandate.elicitation.mixed_logit import MixedModel, simulated_likelihood
 
 SPREADS = (1.1, 0.9, 0.9, 0.6, 1.0, 0.4, 0.9, 0.6, 1.0, 0.6, 1.0, 0.7)
 LARGE = Experiment(
@@ -42,7 +40,7 @@ LEAST_COVERAGE, MOST_COVERAGE = 0.93, 0.97
 
 
 @dataclass(frozen=True)
-class Fitted:
+class FitTime:
     """What one side found, and what it took."""
 
     name: str
@@ -50,14 +48,16 @@ class Fitted:
     values: list[float]  # locations by attribute, then spreads
 
 
-def rows(progress: Callable[[str], None], *, replications: int = REPLICATIONS, times: int = TIMES) -> list[Row]:
+def rows(
+    progress: Callable[[str], None], *, replications: int = REPLICATIONS, times: int = TIMES
+) -> list[BenchmarkRow]:
     """Seconds, how many fits that is in the time of one of the peer's, both answers judged, and coverage."""
     case = "panel mixed logit, 12 random coefficients, 500 draws, 394 people × 8 choices of 4"
     progress(case)
     ours, theirs = _fitted("ours", case, times), _fitted("xlogit", case, times)
     assert ours is not None
     seconds = statistics.median(ours.seconds)
-    row = Row(case, seconds, "processor seconds, median")
+    row = BenchmarkRow(case, seconds, "processor seconds, median")
     if theirs is None:
         found = [row]
     else:
@@ -65,7 +65,7 @@ def rows(progress: Callable[[str], None], *, replications: int = REPLICATIONS, t
         short = judged(theirs.values) - judged(ours.values)
         found = [
             replace(row, peer=theirs.name, peer_value=peer_seconds),
-            Row(
+            BenchmarkRow(
                 case,
                 peer_seconds / seconds,
                 "fits in the time of one of the peer",
@@ -73,12 +73,14 @@ def rows(progress: Callable[[str], None], *, replications: int = REPLICATIONS, t
                 peer=theirs.name,
                 is_floor=True,
             ),
-            Row(case, short, f"log likelihood below the peer's, on {JUDGING_DRAWS:,} draws", MOST_SHORT, theirs.name),
+            BenchmarkRow(
+                case, short, f"log likelihood below the peer's, on {JUDGING_DRAWS:,} draws", MOST_SHORT, theirs.name
+            ),
         ]
     return found + _coverage_rows(progress, replications)
 
 
-def _coverage_rows(progress: Callable[[str], None], replications: int) -> list[Row]:
+def _coverage_rows(progress: Callable[[str], None], replications: int) -> list[BenchmarkRow]:
     case = f"coverage of 95 % intervals, mixed logit, {replications:,} surveys of 300 people × 8 choices of 3"
     progress(case)
 
@@ -87,8 +89,8 @@ def _coverage_rows(progress: Callable[[str], None], replications: int) -> list[R
 
     shares = covered(MIXED, estimate, replications=replications, seed=SEED).values()
     return [
-        Row(case, min(shares), "least share of five parameters", target=LEAST_COVERAGE, is_floor=True),
-        Row(case, max(shares), "largest share of five parameters", target=MOST_COVERAGE),
+        BenchmarkRow(case, min(shares), "least share of five parameters", target=LEAST_COVERAGE, is_floor=True),
+        BenchmarkRow(case, max(shares), "largest share of five parameters", target=MOST_COVERAGE),
     ]
 
 
@@ -102,24 +104,24 @@ def judged(values: list[float]) -> float:
     return float(likelihood((np.array(values) - shift) / factor)[0].sum())
 
 
-def _fitted(side: str, case: str, times: int) -> Fitted | None:
+def _fitted(side: str, case: str, times: int) -> FitTime | None:
     """One side in a fresh process; None where its package is not installed."""
     words = [sys.executable, "-m", "dualmandate.benchmarks.preferences", side, str(times)]
-    answer = told(words, case=case, environment=ONE_THREAD)
-    return None if answer is None else Fitted(**answer)
+    answer = run_apart(words, case=case, environment=ONE_THREAD)
+    return None if answer is None else FitTime(**answer)
 
 
-def _timed(name: str, times: int, fit: Callable[[Experiment, int], list[float]]) -> Fitted:
+def _timed(name: str, times: int, fit: Callable[[Experiment, int], list[float]]) -> FitTime:
     fit(WARM_UP, 20)
     seconds, values = [], list[float]()
     for _ in range(times):
         started = time.process_time()
         values = fit(LARGE, DRAWS)
         seconds.append(time.process_time() - started)
-    return Fitted(name, seconds, values)
+    return FitTime(name, seconds, values)
 
 
-def fit_ours(times: int) -> Fitted:
+def fit_ours(times: int) -> FitTime:
     """From the conditional logit, as the peer does; standard errors included."""
     answers = {each: each.answers(np.random.default_rng(SEED)) for each in (WARM_UP, LARGE)}
 
@@ -129,7 +131,7 @@ def fit_ours(times: int) -> Fitted:
     return _timed("ours", times, fit)
 
 
-def fit_xlogit(times: int) -> Fitted | None:
+def fit_xlogit(times: int) -> FitTime | None:
     """Its own defaults: Halton draws, BFGS from the conditional logit, standard errors included."""
     try:
         version = metadata.version("xlogit")
@@ -156,7 +158,7 @@ def fit_xlogit(times: int) -> Fitted | None:
     return _timed(f"xlogit {version}", times, fit)
 
 
-SIDES: dict[str, Callable[[int], Fitted | None]] = {"ours": fit_ours, "xlogit": fit_xlogit}
+SIDES: dict[str, Callable[[int], FitTime | None]] = {"ours": fit_ours, "xlogit": fit_xlogit}
 
 
 def main(side: str, times: str) -> None:

@@ -25,10 +25,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualmandate.benchmarks import rhode_island
-from dualmandate.benchmarks.measured import ONE_THREAD, check, peak_megabytes, told
+from dualmandate.benchmarks.harness import ONE_THREAD, BenchmarkRow, check, peak_megabytes, run_apart
 from dualmandate.benchmarks.redistricting_program import CHAIN, table_name, write_program
 from dualmandate.benchmarks.rhode_island import LEVELS, Blocks
-from dualmandate.benchmarks.row import Row
 from dualmandate.ledger import Account, Approval, State, make_key, open_ledger
 from dualmandate.ledger.anchors import RELEASE_FILE
 from dualmandate.mechanism import GAUSSIAN, Noise
@@ -38,13 +37,14 @@ from dualmandate.planning.release_spec import order_of_plan
 from dualmandate.planning.released import load_release
 from dualmandate.population import PrivacyLoss, Protection
 from dualmandate.publication import ParquetFile, Rules, tabulate
-from dualmandate.publication.act import Asked, publish
-from dualmandate.publication.consistency.descending import Counts, top_down
-from dualmandate.publication.consistency.estimating import Estimates, estimate
-from dualmandate.publication.consistency.sharing import Sharing, shared
-from dualmandate.publication.contents import is_complete
+from dualmandate.publication.consistency.budget_allocation import BudgetAllocation, allocate_budget
+from dualmandate.publication.consistency.estimates import TreeEstimates, estimate
+from dualmandate.publication.consistency.gls_weights import Pair
+from dualmandate.publication.consistency.top_down_rounding import Counts, top_down
 from dualmandate.publication.order import NUMBER_OF_RECORDS
-from dualmandate.publication.tree_measuring import Pair, Places, measure_tree
+from dualmandate.publication.publish import PublicationRequest, publish
+from dualmandate.publication.release_folder import is_complete
+from dualmandate.publication.tree_measuring import TreePlaces, measure_tree
 from dualmandate.report.release_page import release_page
 
 KEYS = 20
@@ -60,42 +60,42 @@ LARGEST_ERRORS = {"tract": (1.6, 2.5, 2.6), "block group": (1.4, 1.9, 1.9), "blo
 
 
 @dataclass(frozen=True, eq=False)
-class Design:
+class ReleaseDesign:
     """What is measured, where, and with which noise."""
 
     blocks: Blocks
-    places: Places
-    sharing: Sharing
+    places: TreePlaces
+    sharing: BudgetAllocation
     noises: dict[Pair, Noise | None]
     variances: dict[Pair, float]
 
     @classmethod
-    def of(cls, blocks: Blocks) -> Design:
+    def of(cls, blocks: Blocks) -> ReleaseDesign:
         """The best shares along the chain; σ² = 1/(ρ·share), as a replaced record changes two numbers of a table."""
         chain, tree = rhode_island.chain(), blocks.tree
         values = {(level, k): value for level in range(1, tree.last + 1) for k, value in enumerate(VALUES)}
-        sharing = shared(tree, chain, LEVEL_SHARES, values, known=[KNOWN])
+        sharing = allocate_budget(tree, chain, LEVEL_SHARES, values, known=[KNOWN])
         noises: dict[Pair, Noise | None] = {KNOWN: None}
         noises |= {pair: Noise(GAUSSIAN, 1 / (RHO * share)) for pair, share in sharing.shares().items()}
         variances = {
             pair: 0.0 if noise is None else GAUSSIAN.variance(float(1 / (2 * noise.parameter)))
             for pair, noise in noises.items()
         }
-        places = Places(tree, chain, np.arange(tree.sizes[-1]), np.arange(chain.sizes[-1]))
+        places = TreePlaces(tree, chain, np.arange(tree.sizes[-1]), np.arange(chain.sizes[-1]))
         return cls(blocks, places, sharing, noises, variances)
 
 
 @dataclass(frozen=True, eq=False)
-class Made:
+class ReleaseInMemory:
     """One release in memory, and the processor seconds of estimating and of whole tables."""
 
     measured: dict[Pair, Any]
-    estimates: Estimates
+    estimates: TreeEstimates
     tables: tuple[Counts, ...]
     consistency_seconds: float
 
 
-def rows(progress: Callable[[str], None], *, keys: int = KEYS) -> list[Row]:
+def rows(progress: Callable[[str], None], *, keys: int = KEYS) -> list[BenchmarkRow]:
     """Seconds, memory and speed of a release; then the error of its tables by level."""
     given = blocks_at_hand()
     case = f"{'Rhode Island' if given.real else 'generated blocks (no block file here)'}: {len(given.codes):,} blocks"
@@ -107,25 +107,28 @@ def rows(progress: Callable[[str], None], *, keys: int = KEYS) -> list[Row]:
         timed = _told("release", persons, folder, environment={"NUMBA_CACHE_DIR": str(Path(folder, "compiled"))})
         progress(f"{case}, {keys} keys")
         told_of_keys = _told("errors", persons, str(keys), environment={})
-    found = [Row(case, timed[kind], f"seconds, {kind}", target=most) for kind, most in MOST_SECONDS.items()]
-    found += [Row(case, timed[f"processor, {kind}"], f"processor seconds, {kind}") for kind in MOST_SECONDS]
-    found.append(Row(case, timed["megabytes"], "megabytes", target=MOST_MEGABYTES))
-    found.append(Row(case, timed["on disk"], "megabytes on disk"))
-    found.append(Row(case, timed["interval"], "seconds, read back, with one interval"))
+    found = [BenchmarkRow(case, timed[kind], f"seconds, {kind}", target=most) for kind, most in MOST_SECONDS.items()]
+    found += [BenchmarkRow(case, timed[f"processor, {kind}"], f"processor seconds, {kind}") for kind in MOST_SECONDS]
+    found.append(BenchmarkRow(case, timed["megabytes"], "megabytes", target=MOST_MEGABYTES))
+    found.append(BenchmarkRow(case, timed["on disk"], "megabytes on disk"))
+    found.append(BenchmarkRow(case, timed["interval"], "seconds, read back, with one interval"))
     unit = "blocks a second and core, consistency"
-    found.append(Row(case, told_of_keys["blocks_a_second"], unit, target=LEAST_BLOCKS, is_floor=True))
+    found.append(BenchmarkRow(case, told_of_keys["blocks_a_second"], unit, target=LEAST_BLOCKS, is_floor=True))
     found += [
-        Row(f"share of the loss: {name}", share, "of 1") for name, share in zip(CHAIN, timed["shares"], strict=True)
+        BenchmarkRow(f"share of the loss: {name}", share, "of 1")
+        for name, share in zip(CHAIN, timed["shares"], strict=True)
     ]
     return found + list(_error_rows(told_of_keys["errors"], keys, promised=LARGEST_ERRORS if given.real else {}))
 
 
-def _error_rows(errors: dict[str, Any], keys: int, *, promised: Mapping[str, tuple[float, ...]]) -> Iterator[Row]:
+def _error_rows(
+    errors: dict[str, Any], keys: int, *, promised: Mapping[str, tuple[float, ...]]
+) -> Iterator[BenchmarkRow]:
     """Errors are promised for Rhode Island; for generated blocks they are told."""
     for level, found in errors.items():
         targets = promised.get(level, (None,) * len(TABLES))
         for i, (table, target) in enumerate(zip(TABLES, targets, strict=True)):
-            row = Row(
+            row = BenchmarkRow(
                 f"{level}, {table}, {keys} keys", found["final"][i], "mean absolute error, persons", target=target
             )
             yield replace(row, peer="unbiased estimates", peer_value=found["unbiased"][i])
@@ -139,10 +142,10 @@ def blocks_at_hand() -> Blocks:
 
 def _told(work: str, *words: object, environment: dict[str, str]) -> Any:
     command = [sys.executable, "-m", "dualmandate.benchmarks.redistricting", work, *map(str, words)]
-    return told(command, case=work, environment=ONE_THREAD | environment)
+    return run_apart(command, case=work, environment=ONE_THREAD | environment)
 
 
-def make(design: Design, persons: Path, key: int) -> Made:
+def make(design: ReleaseDesign, persons: Path, key: int) -> ReleaseInMemory:
     """From microdata to whole tables, under a secret that protects nobody."""
     domain = design.blocks.domain
     box = tabulate(ParquetFile(persons), domain, protection=Protection(), rules=Rules(), key=bytes(32), sparse=True)
@@ -156,16 +159,16 @@ def make(design: Design, persons: Path, key: int) -> Made:
     started = time.process_time()
     estimates = estimate(design.places.tree, design.places.chain, measured, design.variances)
     tables = top_down(estimates)
-    return Made(measured, estimates, tables, time.process_time() - started)
+    return ReleaseInMemory(measured, estimates, tables, time.process_time() - started)
 
 
-def program_of(design: Design, persons: Path, folder: Path) -> Program:
+def program_of(design: ReleaseDesign, persons: Path, folder: Path) -> Program:
     """The program that asks for the tables of every level and grouping, each at its share of the loss."""
     terms = RHO, VALUES
     return load(write_program(design.blocks, design.sharing, folder, persons=persons, terms=terms))
 
 
-def release(design: Design, persons: Path, folder: Path) -> Path:
+def release(design: ReleaseDesign, persons: Path, folder: Path) -> Path:
     """One release and its ledger: planned, approved, published and settled; where the release lies."""
     folder.mkdir(parents=True, exist_ok=True)
     plan = program_of(design, persons, folder).plan()
@@ -175,7 +178,9 @@ def release(design: Design, persons: Path, folder: Path) -> Path:
     ledger = open_ledger(folder / "ledger.sqlite", make_key(folder / "key"), create=True)
     ledger.open_account(Account(order.account, order.protection.unit, order.loss), by="benchmark")
     ledger.approve(Approval(order.account, plan.digest, plan.charge, order.protection.unit, by="benchmark"))
-    found = publish(order, source, ledger, out=folder / "releases", asked=Asked("benchmark", persons.name))
+    found = publish(
+        order, source, ledger, out=folder / "releases", request=PublicationRequest("benchmark", persons.name)
+    )
     entry = ledger.release(found.name)
     check((entry.state, ledger.spent(order.account)), (State.SETTLED, RHO))
     return found
@@ -186,7 +191,7 @@ def releases(persons: Path, folder: Path) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for kind in ("cold", "warm"):
         started, used = time.perf_counter(), time.process_time()
-        design = Design.of(blocks_at_hand())
+        design = ReleaseDesign.of(blocks_at_hand())
         at = release(design, persons, folder / kind)
         found[kind], found[f"processor, {kind}"] = time.perf_counter() - started, time.process_time() - used
         found["megabytes"] = max(peak_megabytes(), found.get("megabytes", 0.0))
@@ -200,7 +205,7 @@ def releases(persons: Path, folder: Path) -> dict[str, Any]:
     return found | {"shares": [float(share) for share in design.sharing.tables]}
 
 
-def check_release(design: Design, at: Path) -> None:
+def check_release(design: ReleaseDesign, at: Path) -> None:
     """A release is as it was written, and each table of it is that of the same whole persons in blocks."""
     from pyarrow import parquet
 
@@ -222,7 +227,7 @@ def check_release(design: Design, at: Path) -> None:
         cells = np.add.reduceat(cells, tree.starts[level - 1][:-1], axis=0) if level else cells
 
 
-def check_interval(design: Design, at: Path) -> None:
+def check_interval(design: ReleaseDesign, at: Path) -> None:
     """A user reads the release back, and asks how wrong the estimate of the first tract may be."""
     found, table = load_release(at), table_name(LEVELS.index("tract"), 0)
     tract = found.published(table).labels[0][0]
@@ -231,7 +236,7 @@ def check_interval(design: Design, at: Path) -> None:
     check(interval.probability >= 0.95 and 0 < interval.upper - interval.lower < len(design.blocks.codes), True)
 
 
-def errors(design: Design, persons: Path, keys: int) -> dict[str, Any]:
+def errors(design: ReleaseDesign, persons: Path, keys: int) -> dict[str, Any]:
     """Mean absolute errors of total, voting age and Hispanic by level, of final tables and of unbiased estimates.
 
     And how many blocks a second of one processor were estimated and made whole, under the median key.
@@ -260,7 +265,7 @@ def mean_errors(difference: NDArray[Any]) -> NDArray[np.float64]:
     return np.array([np.abs(each).mean() for each in sums])
 
 
-def check_constraints(made: Made, total: int) -> None:
+def check_constraints(made: ReleaseInMemory, total: int) -> None:
     """Every count is at least 0, children add up to their parent, and the state to its exact total."""
     tree, tables = made.estimates.tree, made.tables
     check(int(tables[0].sum()), total)
@@ -273,7 +278,7 @@ def check_constraints(made: Made, total: int) -> None:
 
 WORK: dict[str, Callable[[Path, Any], dict[str, Any]]] = {
     "release": lambda persons, folder: releases(persons, Path(folder)),
-    "errors": lambda persons, keys: errors(Design.of(blocks_at_hand()), persons, int(keys)),
+    "errors": lambda persons, keys: errors(ReleaseDesign.of(blocks_at_hand()), persons, int(keys)),
 }
 
 

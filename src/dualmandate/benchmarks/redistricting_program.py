@@ -7,7 +7,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from dualmandate.benchmarks.rhode_island import DIGITS, LEVELS, QUARTERS, RACES, Blocks
-from dualmandate.publication.consistency.sharing import Sharing
+from dualmandate.publication.consistency.budget_allocation import BudgetAllocation
 
 BY = ((), ("voting_age", "hispanic"), ("race",), ("quarters",))  # what each table of the chain adds to the one before
 CHAIN = ("total", "voting age × Hispanic", "× race", "× quarters")
@@ -63,7 +63,7 @@ value_of_accuracy = {{ value = {value}, unit = "USD per person^2", source = "ass
 """
 
 
-def write_program(blocks: Blocks, sharing: Sharing, folder: Path, *, persons: Path, terms: Terms) -> Path:
+def write_program(blocks: Blocks, sharing: BudgetAllocation, folder: Path, *, persons: Path, terms: Terms) -> Path:
     """The program file and its list of blocks, in an existing folder; where the program lies."""
     rho, values = terms
     text = _HEADER.format(
@@ -81,7 +81,7 @@ def write_program(blocks: Blocks, sharing: Sharing, folder: Path, *, persons: Pa
     return program
 
 
-def _tables(sharing: Sharing, values: Sequence[float]) -> Iterator[str]:
+def _tables(sharing: BudgetAllocation, values: Sequence[float]) -> Iterator[str]:
     for level, k in sharing.shares():
         yield _TABLE.format(
             name=table_name(level, k),

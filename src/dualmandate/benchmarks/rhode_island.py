@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualmandate.population import Attribute, Domain, Grouping, Hierarchy
-from dualmandate.publication.consistency.nesting import Chain, Tree
+from dualmandate.publication.consistency.partitions import PartitionChain, Tree
 
 SEED = 2010
 FILE = Path("census_blocks", "ri_2010_block.csv.gz")
@@ -70,9 +70,9 @@ class Blocks:
         )
 
 
-def chain() -> Chain:
+def chain() -> PartitionChain:
     """Total ⊂ voting age × Hispanic ⊂ × race ⊂ × quarters."""
-    return Chain(
+    return PartitionChain(
         (np.zeros(4, dtype=np.int64), np.repeat(np.arange(4), RACES), np.repeat(np.arange(4 * RACES), QUARTERS))
     )
 

@@ -18,8 +18,7 @@ from statistics import median
 import numpy as np
 from numpy.typing import NDArray
 
-from dualmandate.benchmarks.measured import ONE_THREAD, peak_megabytes, told
-from dualmandate.benchmarks.row import Row
+from dualmandate.benchmarks.harness import ONE_THREAD, BenchmarkRow, peak_megabytes, run_apart
 from dualmandate.population import Attribute, Confidential, Domain, Protection
 from dualmandate.publication import ParquetFile, Rules, Tabulated, tabulate
 
@@ -34,7 +33,7 @@ CHUNK = 10**6
 
 
 @dataclass(frozen=True)
-class Timed:
+class TabulationTime:
     """What one side took."""
 
     processor_seconds: float
@@ -61,7 +60,7 @@ def generate(path: Path, rows: int) -> None:
             writer.write_table(pyarrow.table(dict(zip(NAMES, columns, strict=True))))
 
 
-def rows(progress: Callable[[str], None], *, records: int = ROWS) -> list[Row]:
+def rows(progress: Callable[[str], None], *, records: int = ROWS) -> list[BenchmarkRow]:
     """Seconds of both sides and how many times as long ours takes; peak memory of both sizes and its growth."""
     from importlib import metadata
 
@@ -71,7 +70,7 @@ def rows(progress: Callable[[str], None], *, records: int = ROWS) -> list[Row]:
         small, large = Path(folder, "small.parquet"), Path(folder, "large.parquet")
         progress(case)
         generate(small, records)
-        sides: dict[str, list[Timed]] = {"ours": [], "raw": []}
+        sides: dict[str, list[TabulationTime]] = {"ours": [], "raw": []}
         for _ in range(REPEATS):
             for side, found in sides.items():
                 found.append(_timed(side, small))
@@ -81,16 +80,16 @@ def rows(progress: Callable[[str], None], *, records: int = ROWS) -> list[Row]:
         before = median(one.megabytes for one in sides["ours"])
         after = _timed("ours", large).megabytes
     return [
-        Row(case, ours, "processor seconds", target=MOST_TIMES_RAW * raw, peer=peer, peer_value=raw),
-        Row(case, ours / raw, "times as long as the peer", target=MOST_TIMES_RAW),
-        Row(case, before, "megabytes"),
-        Row(f"{GROWN * records:,} records", after, "megabytes", target=MOST_GROWTH * before),
+        BenchmarkRow(case, ours, "processor seconds", target=MOST_TIMES_RAW * raw, peer=peer, peer_value=raw),
+        BenchmarkRow(case, ours / raw, "times as long as the peer", target=MOST_TIMES_RAW),
+        BenchmarkRow(case, before, "megabytes"),
+        BenchmarkRow(f"{GROWN * records:,} records", after, "megabytes", target=MOST_GROWTH * before),
     ]
 
 
-def _timed(side: str, path: Path) -> Timed:
+def _timed(side: str, path: Path) -> TabulationTime:
     words = [sys.executable, "-m", "dualmandate.benchmarks.tabulation", side, str(path)]
-    return Timed(**told(words, case=side, environment=ONE_THREAD))
+    return TabulationTime(**run_apart(words, case=side, environment=ONE_THREAD))
 
 
 def tabulate_ours(path: Path) -> Confidential[Tabulated]:
@@ -116,7 +115,7 @@ def main(side: str, path: str) -> None:
     SIDES[side](Path(path))
     started = time.process_time()
     SIDES[side](Path(path))
-    print(json.dumps(asdict(Timed(time.process_time() - started, peak_megabytes()))))
+    print(json.dumps(asdict(TabulationTime(time.process_time() - started, peak_megabytes()))))
 
 
 if __name__ == "__main__":

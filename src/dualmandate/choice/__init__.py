@@ -1,44 +1,42 @@
 """What society prefers, and the choice: welfare in dollars and the privacy loss where it is highest."""
 
 from dualmandate.choice.beliefs import Beliefs, Uncertain
-from dualmandate.choice.calibration import (
-    information_utility,
-    population_size,
-    relative_weight,
-    table_value,
-)
-from dualmandate.choice.charges import ClarkeTax, Lindahl, LindahlPrice, clarke_taxes, lindahl
-from dualmandate.choice.fairness import Bargain, nash_bargain, rawlsian
-from dualmandate.choice.horizon import Horizon, Path, PlannedRelease, budget_path
-from dualmandate.choice.implied import Implied, implied_coefficient_ratio, implied_cost, implied_price, implied_weight
-from dualmandate.choice.information import (
-    FORMS,
-    BoundedCost,
-    ExponentialCost,
-    InformationUtility,
-    LinearCost,
-    PosteriorCost,
-)
+from dualmandate.choice.horizon import BudgetPath, DisclosureHorizon, budget_path
+from dualmandate.choice.implied import implied_coefficient_ratio, implied_cost, implied_price, implied_weight
+from dualmandate.choice.information import BoundedCost, ExponentialCost, InformationUtility, LinearCost, PosteriorCost
 from dualmandate.choice.limits import Bounds, Limits
-from dualmandate.choice.offering import Candidate, Offering, Verdict, choose_tables
-from dualmandate.choice.optimum import choose, local_optima
-from dualmandate.choice.outcome import Choice, GroupOutcome, LocalOptimum, TableOutcome, dollars, quantity
-from dualmandate.choice.regret import Regret, regret, regret_curve
-from dualmandate.choice.robust import Corner, RobustChoice, minimax_regret
-from dualmandate.choice.social_choice import RULES, SocialChoiceRow, SocialChoices, Terms, social_choices
-from dualmandate.choice.society import Citizens, Peak, Profile, Society, profile
-from dualmandate.choice.statics import (
-    Elasticity,
-    Input,
-    TornadoEnd,
-    TornadoRow,
-    comparative_statics,
-    inputs,
-    tornado,
+from dualmandate.choice.optimum import Regret, choose, regret, regret_curve
+from dualmandate.choice.outcome import Choice
+from dualmandate.choice.social_choice import (
+    Lindahl,
+    SocialChoiceRow,
+    SocialChoices,
+    SocialChoiceTerms,
+    clarke_taxes,
+    lindahl,
+    majority,
+    median_vote,
+    nash_bargain,
+    phantom_vote,
+    rawlsian,
+    social_choices,
 )
-from dualmandate.choice.survey_value import SurveyValue, best_survey, signal_value, survey_value, survey_values
-from dualmandate.choice.uncertainty import UncertainChoice, choose_under_uncertainty, share_in_words
-from dualmandate.choice.voting import Majority, generalized_median, majority, median_vote, phantom_vote
+from dualmandate.choice.society import Peak, Society, profile
+from dualmandate.choice.statics import TornadoRow, comparative_statics, inputs, tornado
+from dualmandate.choice.table_selection import Candidate, TableSelection, choose_tables
+from dualmandate.choice.uncertainty import (
+    Corner,
+    RobustChoice,
+    SurveyValue,
+    UncertainChoice,
+    best_survey,
+    choose_under_uncertainty,
+    minimax_regret,
+    share_in_words,
+    signal_value,
+    survey_value,
+    survey_values,
+)
 from dualmandate.choice.wealth import (
     Exposures,
     TaylorDiagnostic,
@@ -47,65 +45,50 @@ from dualmandate.choice.wealth import (
     taylor_coefficient,
 )
 from dualmandate.choice.welfare import (
-    DataLoss,
-    Group,
+    PopulationGroup,
     RootMeanSquaredLoss,
     SocialWelfare,
     TableValue,
     groups_by_share,
+    information_utility,
+    population_size,
+    relative_weight,
+    table_value,
 )
 
 __all__ = [
-    "FORMS",
-    "RULES",
-    "Bargain",
     "Beliefs",
     "BoundedCost",
     "Bounds",
+    "BudgetPath",
     "Candidate",
     "Choice",
-    "Citizens",
-    "ClarkeTax",
     "Corner",
-    "DataLoss",
-    "Elasticity",
+    "DisclosureHorizon",
     "ExponentialCost",
     "Exposures",
-    "Group",
-    "GroupOutcome",
-    "Horizon",
-    "Implied",
     "InformationUtility",
-    "Input",
     "Limits",
     "Lindahl",
-    "LindahlPrice",
     "LinearCost",
-    "LocalOptimum",
-    "Majority",
-    "Offering",
-    "Path",
     "Peak",
-    "PlannedRelease",
+    "PopulationGroup",
     "PosteriorCost",
-    "Profile",
     "Regret",
     "RobustChoice",
     "RootMeanSquaredLoss",
     "SocialChoiceRow",
+    "SocialChoiceTerms",
     "SocialChoices",
     "SocialWelfare",
     "Society",
     "SurveyValue",
-    "TableOutcome",
+    "TableSelection",
     "TableValue",
     "TaylorDiagnostic",
-    "Terms",
-    "TornadoEnd",
     "TornadoRow",
     "Uncertain",
     "UncertainChoice",
-    "Verdict",
     "WealthRisk",
     "best_survey",
     "budget_path",
@@ -114,9 +97,7 @@ __all__ = [
     "choose_under_uncertainty",
     "clarke_taxes",
     "comparative_statics",
-    "dollars",
     "expected_second_derivative",
-    "generalized_median",
     "groups_by_share",
     "implied_coefficient_ratio",
     "implied_cost",
@@ -125,7 +106,6 @@ __all__ = [
     "information_utility",
     "inputs",
     "lindahl",
-    "local_optima",
     "majority",
     "median_vote",
     "minimax_regret",
@@ -133,7 +113,6 @@ __all__ = [
     "phantom_vote",
     "population_size",
     "profile",
-    "quantity",
     "rawlsian",
     "regret",
     "regret_curve",

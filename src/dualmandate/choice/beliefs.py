@@ -15,22 +15,21 @@ from itertools import product
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dualmandate.choice.cost_grid import CostGrid, CostPart, Floats, SharedLoss, cost_grid_of, costs_of, joined
 from dualmandate.choice.information import InformationUtility
-from dualmandate.choice.landscape import Floats, Landscape, landscape
 from dualmandate.choice.limits import Limits
 from dualmandate.choice.optimum import choose
 from dualmandate.choice.outcome import Choice
-from dualmandate.choice.parts import Part, SharedLoss, costs_of, joined
 from dualmandate.choice.statics import Input, inputs
-from dualmandate.choice.welfare import Group, SocialWelfare, TableValue
+from dualmandate.choice.welfare import PopulationGroup, SocialWelfare, TableValue
 from dualmandate.errors import InvalidPreferences, InvalidValue, TooLarge
 from dualmandate.frontier.frontier import Frontier
 from dualmandate.population import Calibrated
 
-STRATUM, WIDEST = 0.005, 8.0  # of a standard normal: width of a stratum, and where the last one lies
-STRATA = 499  # of a number whose distribution is known by its quantiles
-LATTICE_POINTS = 8192  # states where several numbers are uncertain
-MOST_VERTICES = 12  # ranges at once: 4,096 corners
+STRATUM, WIDEST = 0.005, 8.0  # A stratum of a standard normal is this wide, and the last one lies here.
+STRATA = 499  # A number known by its quantiles is cut into this many strata.
+LATTICE_POINTS = 8192  # Where several numbers are uncertain there are this many states.
+MOST_VERTICES = 12  # At most this many ranges are searched at once: 4,096 corners.
 
 
 @dataclass(frozen=True)
@@ -89,7 +88,7 @@ class Beliefs:
     the numbers behind it, by `names`. `discrete` says that the states are all there is, not points of a continuum.
     """
 
-    parts: tuple[Part, ...]
+    parts: tuple[CostPart, ...]
     multiples: Floats  # (states, parts), ≥ 0
     weights: Floats  # (states,), sum to 1
     like: SocialWelfare  # whose groups, tables and unit the parts belong to
@@ -192,7 +191,7 @@ class Beliefs:
         if not welfares:
             raise InvalidPreferences("no scenario is stated", why="nothing is believed", instead="state at least one")
         shares = _shares(np.ones(len(welfares)) if weights is None else weights, len(welfares))
-        parts = tuple(Part.of(welfare) for welfare in welfares)
+        parts = tuple(CostPart.of(welfare) for welfare in welfares)
         mixed = _mixture(welfares, shares)
         return cls(parts, np.eye(len(parts)), shares, mixed, discrete=True)
 
@@ -221,14 +220,14 @@ class Beliefs:
             )
         return self.names.index(name)
 
-    def explore(self, frontier: Frontier, limits: Limits | None = None) -> tuple[Choice, Landscape]:
+    def explore(self, frontier: Frontier, limits: Limits | None = None) -> tuple[Choice, CostGrid]:
         """The choice that maximizes expected welfare, and the landscape on which every state finds its own."""
         limits = limits or Limits()
         best = choose(frontier, self.mean, limits)
         bounds = limits.bounds(frontier, self.mean)
         endless = np.array([part.endless for part in self.parts])
         costs = costs_of(self.parts, frontier)
-        return best, landscape(costs, self.multiples, start=best.epsilon, bounds=bounds, endless=endless)
+        return best, cost_grid_of(costs, self.multiples, start=best.epsilon, bounds=bounds, endless=endless)
 
 
 def _shares(weights: ArrayLike, count: int) -> Floats:
@@ -243,7 +242,7 @@ def _shares(weights: ArrayLike, count: int) -> Floats:
     return normalized
 
 
-def _parts(welfare: SocialWelfare, names: Sequence[str]) -> tuple[tuple[Part, ...], NDArray[np.bool_], Floats]:
+def _parts(welfare: SocialWelfare, names: Sequence[str]) -> tuple[tuple[CostPart, ...], NDArray[np.bool_], Floats]:
     """Parts of welfare that the same numbers scale, which numbers those are, and the stated values.
 
     Shapes: (parts, names) of truth values, and (names,).
@@ -259,15 +258,15 @@ def _parts(welfare: SocialWelfare, names: Sequence[str]) -> tuple[tuple[Part, ..
             )
         rows.append(known[name])
     touched = [_touched(welfare, row) for row in rows]
-    groups: dict[tuple[bool, ...], Part] = {}
+    groups: dict[tuple[bool, ...], CostPart] = {}
     for kind, members in (("groups", welfare.groups), ("table_values", welfare.table_values)):
         for i, member in enumerate(members):
             key = tuple((kind, i) in places for places in touched)
-            part = groups.get(key, Part())
+            part = groups.get(key, CostPart())
             groups[key] = replace(part, **{kind: (*getattr(part, kind), member)})
     if welfare.other_losses:
         key = tuple(False for _ in names)
-        groups[key] = replace(groups.get(key, Part()), other_losses=welfare.other_losses)
+        groups[key] = replace(groups.get(key, CostPart()), other_losses=welfare.other_losses)
     kept = {key: part for key, part in groups.items() if not part.empty}
     return tuple(kept.values()), np.array(list(kept), dtype=bool), np.array([row.value for row in rows])
 
@@ -288,7 +287,7 @@ def _touched(welfare: SocialWelfare, row: Input) -> frozenset[tuple[str, int]]:
     return frozenset(place for place, (before, after) in {**costs, **worth}.items() if after > 1.5 * before > 0)
 
 
-def _cost(group: Group) -> float:
+def _cost(group: PopulationGroup) -> float:
     return group.weighted_size * group.information_utility.parameter
 
 
@@ -347,7 +346,7 @@ def _mixture(welfares: Sequence[SocialWelfare], shares: Floats) -> SocialWelfare
             values.setdefault(value.table, []).append(value.scaled(share))
     several = {name for name, _ in groups if sum(other == name for other, _ in groups) > 1}
     people = tuple(
-        Group(
+        PopulationGroup(
             f"{name}, {unit.form} cost {i + 1}" if name in several else name,
             sizes[name],
             unit.scaled(cost / sizes[name]),

@@ -20,16 +20,18 @@ from dataclasses import dataclass, replace
 from dualmandate.choice.information import LinearCost
 from dualmandate.choice.limits import Limits
 from dualmandate.choice.optimum import advantage, choose
-from dualmandate.choice.welfare import Group, SocialWelfare
+from dualmandate.choice.welfare import PopulationGroup, SocialWelfare
 from dualmandate.errors import InvalidPreferences, NoOptimum
 from dualmandate.frontier.frontier import Frontier
+from dualmandate.frontier.numerics import root
+from dualmandate.population.wording import number
 
 SHADOW = "the budget for all releases"
-SMALLEST_SHARE = 1e-12  # of a release's own choice, below which it gets nothing
+SMALLEST_SHARE = 1e-12  # A release that gets less than this share of its own choice gets nothing.
 
 
 @dataclass(frozen=True)
-class Horizon:
+class DisclosureHorizon:
     """When records become public, and how the future is discounted."""
 
     disclosure_after_years: float = math.inf  # H > 0
@@ -85,7 +87,7 @@ class PlannedRelease:
 
 
 @dataclass(frozen=True)
-class Path:
+class BudgetPath:
     """Losses of all releases, and the shadow price that one more unit of the cap is worth."""
 
     releases: tuple[PlannedRelease, ...]
@@ -108,10 +110,10 @@ def budget_path(
     welfare: SocialWelfare,
     *,
     years: Sequence[float],
-    horizon: Horizon,
+    horizon: DisclosureHorizon,
     cap: float | None = None,
     limits: Limits | None = None,
-) -> Path:
+) -> BudgetPath:
     """The best privacy loss of every release, one a year stated, under a cap on their sum (None: no cap).
 
     One frontier serves all releases, or each has its own. Limits hold for each release. A cap needs costs that rise
@@ -132,7 +134,7 @@ def budget_path(
         PlannedRelease(year, loss, own, each.privacy_cost(loss), each.data_loss(frontier, loss))
         for year, loss, own, each, frontier in zip(moments, losses, alone, seen, technologies, strict=True)
     )
-    return Path(rows, cap, price)
+    return BudgetPath(rows, cap, price)
 
 
 @dataclass(frozen=True)
@@ -146,31 +148,20 @@ class _Turn:
 
     def at(self, price: float) -> float:
         """The loss at which gain less cost is the price; it falls with the price, and never below the floor."""
-        from scipy.optimize import brentq
-
-        shadow = Group(SHADOW, 1.0, LinearCost(price, self.frontier.currency))
+        shadow = PopulationGroup(SHADOW, 1.0, LinearCost(price, self.frontier.currency))
         dearer = replace(self.welfare, groups=(*self.welfare.groups, shadow))
-        low, high = self.alone * SMALLEST_SHARE, self.alone
-        if self.floor > 0:
-            low = self.floor
-        if low >= high or advantage(self.frontier, dearer, high) >= 0:
-            return high
-        if advantage(self.frontier, dearer, low) <= 0:
-            return low
-        logs = brentq(
-            lambda log: advantage(self.frontier, dearer, math.exp(log)), math.log(low), math.log(high), xtol=1e-13
-        )
-        return math.exp(logs)
+        low, high = math.log(self.floor or self.alone * SMALLEST_SHARE), math.log(self.alone)
+        if low >= high:
+            return self.alone
+        return math.exp(root(lambda log: advantage(self.frontier, dearer, math.exp(log)), low, high))
 
 
 def _shadow_price(turns: Sequence[_Turn], cap: float) -> float:
     """μ at which the releases together spend the cap."""
-    from scipy.optimize import brentq
-
     least = math.fsum(turn.floor for turn in turns)
     if least >= cap:
         raise NoOptimum(
-            f"releases that must be fit for use need {least:.6g} together, and {cap:.6g} is allowed",
+            f"releases that must be fit for use need {number(least, 6)} together, and {number(cap, 6)} is allowed",
             why="each of them has a least accuracy",
             instead="raise the cap by decision, release less often, or allow larger errors",
         )
@@ -180,12 +171,8 @@ def _shadow_price(turns: Sequence[_Turn], cap: float) -> float:
         return math.fsum(turn.at(price) for turn in turns) - cap
 
     scale = max(turn.welfare.marginal_privacy_cost(turn.alone) for turn in turns)
-    low = high = math.log(scale) if scale > 0 else 0.0
-    while excess(low) < 0:
-        low -= 2.0
-    while excess(high) > 0:
-        high += 2.0
-    return math.exp(brentq(excess, low, high, xtol=1e-13))
+    start = math.log(scale) if scale > 0 else 0.0
+    return math.exp(root(excess, start, start, step=2.0))
 
 
 def _check(
@@ -193,7 +180,7 @@ def _check(
     frontiers: tuple[Frontier, ...],
     welfare: SocialWelfare,
     *,
-    horizon: Horizon,
+    horizon: DisclosureHorizon,
     cap: float | None,
 ) -> None:
     late = [year for year in years if not 0 <= year < horizon.disclosure_after_years]

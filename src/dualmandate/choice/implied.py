@@ -11,8 +11,9 @@ from dualmandate.choice.welfare import SocialWelfare
 from dualmandate.errors import InvalidLoss, InvalidPreferences, NoOptimum
 from dualmandate.frontier.frontier import Frontier
 from dualmandate.population import Currency, PrivacyLoss
+from dualmandate.population.wording import number
 
-SAME_LOSS = 1e-6  # relative difference at which two losses are one
+SAME_LOSS = 1e-6  # Two losses that differ by less than this share are one.
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,7 @@ class Implied:
 
     def __str__(self) -> str:
         verdict = "" if self.rationalizes else "; but even then another loss would be better"
-        return f"{self.name} = {self.value:,.7g} {self.unit}{verdict}".replace(" ;", ";").rstrip()
+        return f"{self.name} = {number(self.value, 7)} {self.unit}{verdict}".replace(" ;", ";").rstrip()
 
 
 def implied_weight(frontier: Frontier, welfare: SocialWelfare, epsilon: float) -> Implied:

@@ -16,7 +16,7 @@ from dualmandate.errors import InvalidPreferences
 from dualmandate.population import Currency
 
 FORMS = ("linear", "exponential", "bounded", "posterior")
-LARGEST_EXPONENT = 709.0  # e^709 is still a float
+LARGEST_EXPONENT = 709.0  # e^709 is still a float.
 
 
 class InformationUtility(Protocol):
@@ -82,11 +82,9 @@ class LinearCost:
 
     @property
     def most(self) -> float:
-        """No bound, unless the cost is 0."""
         return math.inf if self.parameter > 0 else 0.0
 
     def cost(self, loss: float) -> float:
-        """k·ε, USD."""
         return self.parameter * loss
 
     def marginal_cost(self, loss: float) -> float:  # noqa: ARG002 - the same at every loss
@@ -94,15 +92,12 @@ class LinearCost:
         return self.parameter
 
     def log_marginal_cost(self, loss: float) -> float:  # noqa: ARG002 - the same at every loss
-        """ln k."""
         return _log(self.parameter)
 
     def scaled(self, factor: float) -> LinearCost:
-        """k multiplied."""
         return replace(self, parameter=self.parameter * factor)
 
     def unit(self, protected_unit: str) -> str:
-        """USD per protected unit per unit of loss."""
         return f"USD per {protected_unit} per {self.currency}"
 
 
@@ -120,11 +115,9 @@ class ExponentialCost:
 
     @property
     def most(self) -> float:
-        """No bound, unless the cost is 0."""
         return math.inf if self.parameter > 0 else 0.0
 
     def cost(self, loss: float) -> float:
-        """k·(e^ε − 1), USD."""
         return _times(self.parameter, math.expm1(loss) if loss <= LARGEST_EXPONENT else math.inf)
 
     def marginal_cost(self, loss: float) -> float:
@@ -132,15 +125,12 @@ class ExponentialCost:
         return _exp(self.log_marginal_cost(loss))
 
     def log_marginal_cost(self, loss: float) -> float:
-        """ln k + ε."""
         return _log(self.parameter) + loss
 
     def scaled(self, factor: float) -> ExponentialCost:
-        """k multiplied."""
         return replace(self, parameter=self.parameter * factor)
 
     def unit(self, protected_unit: str) -> str:
-        """USD per protected unit."""
         return f"USD per {protected_unit}"
 
 
@@ -158,11 +148,9 @@ class BoundedCost:
 
     @property
     def most(self) -> float:
-        """k, USD."""
         return self.parameter
 
     def cost(self, loss: float) -> float:
-        """k·(1 − e^−ε), USD."""
         return -self.parameter * math.expm1(-loss)
 
     def marginal_cost(self, loss: float) -> float:
@@ -170,15 +158,12 @@ class BoundedCost:
         return _exp(self.log_marginal_cost(loss))
 
     def log_marginal_cost(self, loss: float) -> float:
-        """ln k − ε."""
         return _log(self.parameter) - loss
 
     def scaled(self, factor: float) -> BoundedCost:
-        """k multiplied."""
         return replace(self, parameter=self.parameter * factor)
 
     def unit(self, protected_unit: str) -> str:
-        """USD per protected unit."""
         return f"USD per {protected_unit}"
 
 
@@ -206,7 +191,6 @@ class PosteriorCost:
 
     @property
     def most(self) -> float:
-        """h·(1 − p), USD."""
         return self.parameter * (1 - self.prior)
 
     def belief(self, loss: float) -> float:
@@ -214,7 +198,6 @@ class PosteriorCost:
         return self.prior / (self.prior + (1 - self.prior) * math.exp(-loss))
 
     def cost(self, loss: float) -> float:
-        """h·(q − p), USD."""
         # q − p = p·(1 − p)·(1 − e^−ε)/(p + (1 − p)·e^−ε): no cancellation at small losses.
         odds = self.prior + (1 - self.prior) * math.exp(-loss)
         return self.parameter * self.prior * (1 - self.prior) * -math.expm1(-loss) / odds
@@ -224,16 +207,13 @@ class PosteriorCost:
         return _exp(self.log_marginal_cost(loss))
 
     def log_marginal_cost(self, loss: float) -> float:
-        """ln h + ln q + ln(1 − q)."""
         logit = math.log(self.prior) - math.log1p(-self.prior) + loss
         return _log(self.parameter) - abs(logit) - 2 * math.log1p(math.exp(-abs(logit)))
 
     def scaled(self, factor: float) -> PosteriorCost:
-        """h multiplied."""
         return replace(self, parameter=self.parameter * factor)
 
     def unit(self, protected_unit: str) -> str:
-        """USD per protected unit per certain disclosure."""
         return f"USD per {protected_unit} per disclosure"
 
 

@@ -11,14 +11,16 @@ from typing import Literal
 from dualmandate.choice.welfare import SocialWelfare
 from dualmandate.errors import ConflictingLimits, InvalidPreferences, InvalidValue
 from dualmandate.frontier.frontier import Frontier
+from dualmandate.frontier.numerics import root
 from dualmandate.frontier.participation import peak_of
 from dualmandate.population import Currency, PrivacyLoss
 from dualmandate.population.units import plural
+from dualmandate.population.wording import number
 
 BoundBy = Literal["preferences", "largest epsilon", "largest rho", "fitness for use", "ledger", "participation"]
 
-SMALLEST_LOSS, LARGEST_LOSS = 1e-30, 1e9  # no search goes beyond these
-SLACK = 1e-12  # relative room for a cap and a floor that are meant to be equal
+SMALLEST_LOSS, LARGEST_LOSS = 1e-30, 1e9  # No search goes beyond these.
+SLACK = 1e-12  # A cap and a floor that differ by less than this share are meant to be equal.
 
 
 @dataclass(frozen=True)
@@ -48,10 +50,10 @@ class Limits:
 
     def __post_init__(self) -> None:
         errors = [*self.floors.values(), *self.consequence_floors.values()]
-        for number in (self.largest_epsilon, self.largest_rho, *errors):
-            if number is not None and not (math.isfinite(number) and number > 0):
+        for limit in (self.largest_epsilon, self.largest_rho, *errors):
+            if limit is not None and not (math.isfinite(limit) and limit > 0):
                 raise InvalidValue(
-                    f"a limit of {float(number):g}",
+                    f"a limit of {number(float(limit), 6)}",
                     why="no release has a privacy loss or an error of 0 or less",
                     instead="state a finite limit above 0, or leave it out",
                 )
@@ -127,28 +129,21 @@ def exact(limit: float | Fraction) -> Fraction:
 
 def _smallest_loss(frontier: Frontier, table: str, *, mean_squared_error: float) -> float | None:
     """The loss at which a table's mean squared error falls to a limit; None where every loss satisfies it."""
-    from scipy.optimize import brentq
-
     count = frontier.query_counts[table]
 
     def excess(log_loss: float) -> float:
         error = frontier.table_losses(math.exp(log_loss))[table] / count
         return math.log(error) - math.log(mean_squared_error) if error > 0 else -1e3
 
-    low, high = math.log(1e-4), math.log(1e3)
-    while excess(low) <= 0:
-        if low < math.log(SMALLEST_LOSS):
-            return None
-        low -= math.log(10)
-    while excess(high) > 0:
-        if high > math.log(LARGEST_LOSS):
-            raise ConflictingLimits(
-                f"no privacy loss makes table '{table}' fit for use",
-                why=f"its root mean squared error stays above {math.sqrt(mean_squared_error):g}",
-                instead="allow larger errors in this table, or choose another mechanism",
-            )
-        high += math.log(10)
-    return math.exp(brentq(excess, low, high, xtol=1e-14, rtol=1e-14))
+    ends = math.log(SMALLEST_LOSS), math.log(LARGEST_LOSS)
+    needed = root(excess, math.log(1e-4), math.log(1e3), step=math.log(10), within=ends)
+    if needed >= ends[1]:
+        raise ConflictingLimits(
+            f"no privacy loss makes table '{table}' fit for use",
+            why=f"its root mean squared error stays above {math.sqrt(mean_squared_error):g}",
+            instead="allow larger errors in this table, or choose another mechanism",
+        )
+    return None if needed <= ends[0] else math.exp(needed)
 
 
 def _conflict(
@@ -157,7 +152,8 @@ def _conflict(
     others = {"ledger": "the ledger has left", "participation": "accuracy peaks, because people stop taking part, at"}
     limit = others.get(highest_by, f"largest_{currency} is")
     return ConflictingLimits(
-        f"no {currency} satisfies all limits: fitness for use asks for at least {lowest:.6g}, {limit} {highest:.6g}",
-        why=f"{reason} needs {currency} ≥ {lowest:.6g}",
+        f"no {currency} satisfies all limits: fitness for use asks for at least {number(lowest, 6)}, {limit} "
+        f"{number(highest, 6)}",
+        why=f"{reason} needs {currency} ≥ {number(lowest, 6)}",
         instead="allow larger errors, raise the cap by decision, publish fewer numbers, or choose a better mechanism",
     )

@@ -1,34 +1,38 @@
-"""The choice: the privacy loss at which welfare is highest, inside the limits or at one of them.
+"""The choice: the privacy loss at which welfare is highest, within the limits; and the price of any other.
 
 Welfare need not be concave (bounded and posterior costs, envelopes of technologies), so every point where W' changes
 sign is found on a logarithmic grid, polished, and compared with the ends. What changes sign is the logarithm of gain
-over cost, ln(−D') − ln P': free of the scale of dollars, and finite where P' itself is not.
+over cost, ln(−D') − ln P': free of the scale of dollars, and finite where P' itself is not. The grid of costs that
+serves thousands of preferences (`cost_grid`) is read off cubics; one choice is polished on the frontier itself.
+
+Regret is how much welfare is lost by standing somewhere else than at the optimum.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 
 from dualmandate.choice.limits import LARGEST_LOSS, SMALLEST_LOSS, Bounds, Limits
-from dualmandate.choice.outcome import Choice, LocalOptimum, dollars, outcome
+from dualmandate.choice.outcome import Choice, LocalOptimum, outcome
 from dualmandate.choice.welfare import SocialWelfare
 from dualmandate.errors import InvalidLoss, NoOptimum
 from dualmandate.frontier.frontier import Frontier
+from dualmandate.population.wording import money, number
 
-LEAST_POINTS = 400  # of the grid
+LEAST_POINTS = 400  # The grid has at least this many points.
 POINTS_PER_DECADE = 60
 LOWEST_START, HIGHEST_START = 1e-4, 1e3
-STEEPEST = 1e4  # |ln gain − ln cost| is cut off here, so that a root finder never meets an infinity
-UNDERFLOW = 1e-290  # USD per unit of loss; below this a slope has lost its digits
-BENT = 1e-9  # second difference of the curve on the grid above which it is not just rounding
-CLOSE = 1e-6  # an optimum this near to an end of the grid is not yet bracketed
-TIE = 1e-13  # relative difference of welfare that is no difference
-FLAT = 0.01  # elasticity of the data loss below which it has reached its floor
+STEEPEST = 1e4  # Beyond this ln gain − ln cost is cut off, so that a root finder never meets an infinity.
+UNDERFLOW = 1e-290  # A slope below this, USD per unit of loss, has lost its digits.
+BENT = 1e-9  # A second difference on the grid above this is not just rounding.
+CLOSE = 1e-6  # An optimum this near to an end of the grid is not yet bracketed.
+TIE = 1e-13  # A relative difference of welfare below this is no difference.
+FLAT = 0.01  # A data loss whose elasticity is below this has reached its floor.
 
 
 def choose(frontier: Frontier, welfare: SocialWelfare, limits: Limits | None = None) -> Choice:
@@ -157,7 +161,7 @@ def _refuse_unbounded(frontier: Frontier, welfare: SocialWelfare, *, bounds: Bou
     gain = _Advantage(frontier, welfare)
     lowest, highest = gain.range(bounds)
     currency = frontier.currency
-    inside = f"; the best {currency} inside, {best.epsilon:.6g}, gives {dollars(reached)}" if best else ""
+    inside = f"; the best {currency} inside, {number(best.epsilon, 6)}, gives {money(reached)}" if best else ""
     if bounds.lowest is None and gain(lowest) <= 0:
         nothing = welfare.at(frontier, math.exp(lowest))
         if nothing > reached:
@@ -172,13 +176,13 @@ def _refuse_unbounded(frontier: Frontier, welfare: SocialWelfare, *, bounds: Bou
         limit = -welfare.most_privacy_cost - _least_data_loss(frontier, welfare, math.exp(highest))
         if best is None or limit - reached > TIE * abs(limit):
             raise NoOptimum(
-                f"welfare rises without limit of {currency}, to {dollars(limit)} when nothing is protected{inside}",
+                f"welfare rises without limit of {currency}, to {money(limit)} when nothing is protected{inside}",
                 why="the cost of privacy loss is bounded, and exact tables are worth more than all of it",
                 instead=f"state a legal cap (largest_{currency}), or a cost that grows with every unit of loss",
             )
     elif best is None:
         raise NoOptimum(
-            f"welfare still rises at {currency} = {math.exp(highest):.3g}",
+            f"welfare still rises at {currency} = {number(math.exp(highest), 3)}",
             why="privacy loss costs next to nothing beside the errors it removes",
             instead=f"state a legal cap (largest_{currency}), and check the units of the costs and values",
         )
@@ -189,3 +193,67 @@ def _least_data_loss(frontier: Frontier, welfare: SocialWelfare, loss: float) ->
     data_loss, floor = welfare.data_loss(frontier, loss), welfare.least_data_loss
     falling = -welfare.marginal_data_loss(frontier, loss) * loss
     return floor if falling > FLAT * (data_loss - floor) else data_loss
+
+
+@dataclass(frozen=True)
+class Regret:
+    """What society loses by one loss instead of the best one."""
+
+    epsilon: float
+    best_epsilon: float
+    welfare: float  # USD
+    best_welfare: float  # USD
+
+    @property
+    def multiple(self) -> float:
+        """The loss as a multiple t of the best one."""
+        return self.epsilon / self.best_epsilon
+
+    @property
+    def absolute(self) -> float:
+        """Welfare lost, USD; ≥ 0 within the limits."""
+        return self.best_welfare - self.welfare
+
+    @property
+    def relative(self) -> float:
+        """Welfare lost as a share of what society loses at best."""
+        return self.absolute / -self.best_welfare if self.best_welfare < 0 else math.inf
+
+    def __str__(self) -> str:
+        share = f"{self.relative:.1%} more" if self.relative < 1 else f"{1 + self.relative:,.1f} times as much"
+        return f"{number(self.epsilon, 6)} costs society {money(self.absolute)} more than it must ({share})"
+
+
+def regret(
+    frontier: Frontier,
+    welfare: SocialWelfare,
+    epsilon: float,
+    *,
+    limits: Limits | None = None,
+    best: Choice | None = None,
+) -> Regret:
+    """What choosing `epsilon` loses against the optimum within the limits (`best`, where it is already known).
+
+    With loss c/ε² and a linear cost, ε = t·ε* loses the share (2t + t⁻²)/3 − 1, whatever the parameters.
+    """
+    if not (math.isfinite(epsilon) and epsilon > 0):
+        raise InvalidLoss(
+            f"the regret of {frontier.currency} = {epsilon}",
+            why="a release has a positive, finite loss",
+            instead="ask for a positive loss",
+        )
+    chosen = best or choose(frontier, welfare, limits)
+    return Regret(epsilon, chosen.epsilon, welfare.at(frontier, epsilon), chosen.welfare)
+
+
+def regret_curve(
+    frontier: Frontier,
+    welfare: SocialWelfare,
+    multiples: Iterable[float],
+    *,
+    limits: Limits | None = None,
+    best: Choice | None = None,
+) -> tuple[Regret, ...]:
+    """Regret at multiples t of the optimum."""
+    chosen = best or choose(frontier, welfare, limits)
+    return tuple(regret(frontier, welfare, multiple * chosen.epsilon, best=chosen) for multiple in multiples)

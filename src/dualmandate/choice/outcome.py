@@ -13,10 +13,10 @@ from dualmandate.choice.welfare import SocialWelfare, TableValue
 from dualmandate.frontier.frontier import Frontier
 from dualmandate.population import Currency, PrivacyLoss
 from dualmandate.population.loss import SIGNIFICANT_DIGITS
-from dualmandate.population.units import counted, is_money, plural, singular
+from dualmandate.population.units import singular
+from dualmandate.population.wording import counted, money, number, quantity
 
-MOST_NAMED = 8  # tables in the words, the costliest; the others in one sentence
-LEAST_MILLION = 999_999.5  # USD; what rounds to a million is one
+MOST_NAMED = 8  # The words name at most this many tables, the costliest; the others stand in one sentence.
 
 
 @dataclass(frozen=True)
@@ -88,29 +88,8 @@ class Choice:
         parts = [self._headline(), self._margin(), *self._bought(), self._paid(), *self._borne(), *self._alternatives()]
         return "\n".join(part for part in parts if part)
 
-    def document(self) -> dict[str, object]:
-        """The choice as it stands in a plan's JSON."""
-        return {
-            "epsilon": self.epsilon,
-            "currency": str(self.currency),
-            "loss": self.loss.exact(),
-            "accuracy": self.accuracy,
-            "root_mean_squared_error": self.root_mean_squared_error,
-            "root_mean_squared_consequence": self.root_mean_squared_consequence,
-            "welfare": self.welfare,
-            "privacy_cost": self.privacy_cost,
-            "data_loss": self.data_loss,
-            "marginal_rate_of_transformation": self.marginal_rate_of_transformation,
-            "willingness_to_accept": self.willingness_to_accept,
-            "local_optima": [
-                {"epsilon": point.epsilon, "welfare": point.welfare, "kind": point.kind, "bound_by": point.bound_by}
-                for point in self.local_optima
-            ],
-            "bound_by": self.bound_by,
-        }
-
     def _headline(self) -> str:
-        amount = f"{self.currency} = {float(self.loss):.6g}"
+        amount = f"{self.currency} = {number(float(self.loss), 6)}"
         if self.bound_by == "preferences":
             return f"The choice is {amount}, where accuracy is worth exactly what it costs in privacy."
         if self.bound_by == "fitness for use":
@@ -122,10 +101,10 @@ class Choice:
 
     def _margin(self) -> str:
         cost, gain = self.marginal_privacy_cost, -self.marginal_data_loss
-        text = f"At the margin one more {self.currency} would cost {dollars(cost)} of privacy and save {dollars(gain)}"
+        text = f"At the margin one more {self.currency} would cost {money(cost)} of privacy and save {money(gain)}"
         if self.bound_by == "preferences":
             # Squared people and squared dollars have no sum to speak of; in dollars the balance holds all the same.
-            rate = f"{self.marginal_rate_of_transformation:,.6g} squared units per {self.currency}"
+            rate = f"{number(self.marginal_rate_of_transformation, 6)} squared units per {self.currency}"
             rates = "" if self.root_mean_squared_error is None else f" (MRT = WTA = {rate})"
             return f"{text} of errors: the two are in balance{rates}."
         if gain >= cost:
@@ -141,22 +120,22 @@ class Choice:
             numbers = "its one number" if alone else f"each of {table.query_count:,} numbers"
             line = f"It buys '{table.table}' with a typical error (root mean squared) of {error} in {numbers}"
             if table.root_mean_squared_consequence is not None:
-                line += f", worth {dollars(table.root_mean_squared_consequence)}" + ("" if alone else " each")
+                line += f", worth {money(table.root_mean_squared_consequence)}" + ("" if alone else " each")
             if table.data_loss is not None:
                 line += "; it costs " if alone else "; they cost "
-                line += dollars(table.data_loss) + ("" if alone else " in all")
+                line += money(table.data_loss) + ("" if alone else " in all")
             lines.append(line + ".")
         rest = ranked[len(named) :]
         if rest:
-            cost = dollars(math.fsum(table.data_loss or 0.0 for table in rest))
+            cost = money(math.fsum(table.data_loss or 0.0 for table in rest))
             numbers = f"{sum(table.query_count for table in rest):,} numbers"
             lines.append(f"It buys {len(rest):,} more tables, {numbers}, whose errors cost {cost} in all.")
         return lines
 
     def _paid(self) -> str:
         return (
-            f"Society loses {dollars(self.privacy_cost)} of privacy and {dollars(self.data_loss)} to errors, "
-            f"{dollars(-self.welfare)} together."
+            f"Society loses {money(self.privacy_cost)} of privacy and {money(self.data_loss)} to errors, "
+            f"{money(-self.welfare)} together."
         )
 
     def _borne(self) -> list[str]:
@@ -167,8 +146,8 @@ class Choice:
             weight = group.relative_privacy_weight
             weighed = "" if weight == 1 else f", counted {weight:g} times in the sum"
             lines.append(
-                f"The privacy loss is borne by {members}: {dollars(group.cost_per_member)} each, and "
-                f"{dollars(group.marginal_cost_per_member)} each for one more {self.currency}{weighed}."
+                f"The privacy loss is borne by {members}: {money(group.cost_per_member)} each, and "
+                f"{money(group.marginal_cost_per_member)} each for one more {self.currency}{weighed}."
             )
         lines.append("The errors are borne by those whom the tables serve.")
         return lines
@@ -178,7 +157,9 @@ class Choice:
         lines = []
         for point in peaks:
             what = "another peak of welfare" if point.kind == "maximum" else f"the limit set by {point.bound_by}"
-            lines.append(f"Considered too: {self.currency} = {point.epsilon:.6g}, {what}, at {dollars(point.welfare)}.")
+            lines.append(
+                f"Considered too: {self.currency} = {number(point.epsilon, 6)}, {what}, at {money(point.welfare)}."
+            )
         return lines
 
 
@@ -286,23 +267,3 @@ def _exact_loss(loss: float, bounds: Bounds, *, currency: Currency) -> PrivacyLo
     if bounds.highest_exact is not None and up > bounds.highest_exact:
         up = bounds.highest_exact
     return PrivacyLoss(up, currency)
-
-
-def quantity(amount: float, unit: str) -> str:
-    """An amount in the unit of a table: "0.5595 children", "USD 5.536 million"."""
-    return dollars(amount) if is_money(unit) else f"{amount:.4g} {plural(unit)}"
-
-
-def dollars(amount: float) -> str:
-    """An amount of money in words: "USD 2,502", "USD 64.4 billion", "minus USD 3.2 million"."""
-    sign = "minus " if amount < 0 else ""
-    size = abs(amount)
-    if size >= LEAST_MILLION and math.isfinite(size):
-        size = float(f"{size:.4g}")  # first, so that 999.99 million is 1 billion and never 1,000 million
-    for scale, word in ((1e12, "trillion"), (1e9, "billion"), (1e6, "million")):
-        if size >= scale and math.isfinite(size):
-            scaled = size / scale
-            return f"{sign}USD {scaled:,.4g} {word}" if scaled < 1e4 else f"{sign}USD {size:.4g}"
-    if size >= 100 or size == 0 or not math.isfinite(size):
-        return f"{sign}USD {size:,.0f}"
-    return f"{sign}USD {size:.2f}" if size >= 0.01 else f"{sign}USD {size:.3g}"

@@ -14,25 +14,25 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from dualmandate.choice.landscape import Floats, Landscape, landscape
+from dualmandate.choice.cost_grid import CostGrid, CostPart, Floats, SharedLoss, cost_grid_of, costs_of
 from dualmandate.choice.limits import LARGEST_LOSS, Bounds, Limits
 from dualmandate.choice.optimum import best_within, local_optima
 from dualmandate.choice.outcome import LocalOptimum
-from dualmandate.choice.parts import Part, SharedLoss, costs_of
-from dualmandate.choice.welfare import PRIVACY_SHARES, DataLoss, Group, SocialWelfare, TableValue
+from dualmandate.choice.welfare import PRIVACY_SHARES, DataLoss, PopulationGroup, SocialWelfare, TableValue
 from dualmandate.errors import InvalidLoss, InvalidPreferences, NoOptimum
 from dualmandate.frontier.frontier import Frontier
+from dualmandate.population.wording import number
 
-HALF_DECADES = 6  # beyond the outermost peaks, of what is looked at
-NEXT_TO_NOTHING = 1e-9  # a loss
-ROUNDING = 1e-12  # relative difference of what a loss is worth that is none
+HALF_DECADES = 6  # What is looked at reaches this many half decades beyond the outermost peaks.
+NEXT_TO_NOTHING = 1e-9  # This loss stands for none at all.
+ROUNDING = 1e-12  # A relative difference below this in what a loss is worth is none.
 
 
 @dataclass(frozen=True)
 class Citizens:
     """One group of like-minded people: their cost of privacy loss, and what errors cost all of them together."""
 
-    group: Group
+    group: PopulationGroup
     table_values: tuple[TableValue, ...]  # b_gt = s_gt·b_t, for the group as a whole
     other_losses: tuple[DataLoss, ...] = ()
     weight: float = 1.0  # of all they lose, in a weighted sum
@@ -40,18 +40,16 @@ class Citizens:
 
     @property
     def name(self) -> str:
-        """The group's name."""
         return self.group.name
 
     @property
     def size(self) -> float:
-        """N_g, people."""
         return self.group.size
 
     @property
-    def part(self) -> Part:
+    def part(self) -> CostPart:
         """All that the group loses."""
-        return Part((self.group,), self.table_values, self.other_losses)
+        return CostPart((self.group,), self.table_values, self.other_losses)
 
     @property
     def welfare(self) -> SocialWelfare:
@@ -122,7 +120,6 @@ class Society:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The groups, in order."""
         return tuple(citizens.name for citizens in self.citizens)
 
     @property
@@ -170,7 +167,7 @@ def _shares_of(
     unknown = sorted(set(chosen) - set(heads))
     total = math.fsum(chosen.values())
     if unknown or abs(total - 1) > PRIVACY_SHARES or any(share < 0 for share in chosen.values()):
-        what = f"'{unknown[0]}' is no group" if unknown else f"the shares of the groups add up to {total:.6g}"
+        what = f"'{unknown[0]}' is no group" if unknown else f"the shares of the groups add up to {number(total, 6)}"
         raise InvalidPreferences(
             f"{what}, in the shares of the value of accuracy",
             why="what accuracy is worth belongs to somebody, and to nobody twice",
@@ -230,7 +227,7 @@ class Profile:
         return low, self.bounds.highest or max(places) * reach
 
     @cached_property
-    def land(self) -> Landscape:
+    def land(self) -> CostGrid:
         """What a member of each group loses at every loss; its parts are the groups."""
         low, high = self.span
         bounds = replace(self.bounds, lowest=low, highest=high)
@@ -244,7 +241,7 @@ class Profile:
             return costs / sizes, slopes / sizes
 
         endless = np.array([part.endless for part in parts]) / sizes
-        return landscape(members, np.eye(len(parts)), start=math.sqrt(low * high), bounds=bounds, endless=endless)
+        return cost_grid_of(members, np.eye(len(parts)), start=math.sqrt(low * high), bounds=bounds, endless=endless)
 
     @cached_property
     def pareto_set(self) -> tuple[tuple[float, float], ...]:
@@ -317,4 +314,4 @@ def _dominates(values: Floats, row: Floats) -> NDArray[np.bool_]:
 
 
 def _loss(loss: float) -> str:
-    return "ever more" if math.isinf(loss) else "none at all" if loss == 0 else f"{loss:.4g}"
+    return "ever more" if math.isinf(loss) else "none at all" if loss == 0 else f"{number(loss)}"

@@ -10,7 +10,7 @@ from functools import partial
 from dualmandate.choice.information import PosteriorCost
 from dualmandate.choice.limits import Limits
 from dualmandate.choice.optimum import advantage, choose
-from dualmandate.choice.welfare import Group, SocialWelfare, TableValue
+from dualmandate.choice.welfare import PopulationGroup, SocialWelfare, TableValue
 from dualmandate.errors import InvalidValue, Refusal
 from dualmandate.frontier.frontier import Frontier
 from dualmandate.population.units import plural
@@ -18,7 +18,7 @@ from dualmandate.population.units import plural
 Problem = tuple[SocialWelfare, Limits]
 Rebuild = Callable[[SocialWelfare], Frontier]
 
-STEP = 1e-3  # of a logarithm, for five-point differences: errors of order 1e-12
+STEP = 1e-3  # Five-point differences take this step of a logarithm: their errors are of order 1e-12.
 
 
 @dataclass(frozen=True)
@@ -160,8 +160,8 @@ def _derivative(function: Callable[[float], float]) -> float:
     return (8 * near - far) / (12 * STEP)
 
 
-def _group_inputs(welfare: SocialWelfare, limits: Limits, group: Group) -> tuple[Input, ...]:
-    def put(changed: Group) -> Problem:
+def _group_inputs(welfare: SocialWelfare, limits: Limits, group: PopulationGroup) -> tuple[Input, ...]:
+    def put(changed: PopulationGroup) -> Problem:
         groups = tuple(changed if member is group else member for member in welfare.groups)
         return replace(welfare, groups=groups), limits
 
@@ -237,28 +237,21 @@ def _price_inputs(welfare: SocialWelfare, limits: Limits) -> tuple[Input, ...]:
 
 
 def _limit_inputs(welfare: SocialWelfare, limits: Limits) -> tuple[Input, ...]:
+    def put(key: str, amount: float) -> Problem:
+        return welfare, replace(limits, **{key: amount})  # type: ignore[arg-type]
+
+    def put_floor(key: str, table: str, amount: float) -> Problem:
+        return welfare, replace(limits, **{key: {**getattr(limits, key), table: amount}})  # type: ignore[arg-type]
+
     rows = []
-    if limits.largest_epsilon is not None:
-        cap = float(limits.largest_epsilon)
-        rows.append(Input("largest_epsilon", cap, "epsilon", lambda v: (welfare, replace(limits, largest_epsilon=v))))
-    if limits.largest_rho is not None:
-        cap = float(limits.largest_rho)
-        rows.append(Input("largest_rho", cap, "rho", lambda v: (welfare, replace(limits, largest_rho=v))))
-    if limits.remaining is not None:
-        left = float(limits.remaining)
-        unit = str(welfare.currency)
-        rows.append(Input("remaining", left, unit, lambda v: (welfare, replace(limits, remaining=v))))
+    for key, unit in (("largest_epsilon", "epsilon"), ("largest_rho", "rho"), ("remaining", str(welfare.currency))):
+        stated = getattr(limits, key)
+        if stated is not None:
+            rows.append(Input(key, float(stated), unit, partial(put, key)))
     units = {value.table: plural(value.unit) for value in welfare.table_values}
-    for table, largest in limits.floors.items():
-
-        def put(amount: float, table: str = table) -> Problem:
-            return welfare, replace(limits, floors={**limits.floors, table: amount})
-
-        rows.append(Input(f"largest_root_mean_squared_error of {table}", largest, units.get(table, ""), put))
-    for table, largest in limits.consequence_floors.items():
-
-        def put_usd(amount: float, table: str = table) -> Problem:
-            return welfare, replace(limits, consequence_floors={**limits.consequence_floors, table: amount})
-
-        rows.append(Input(f"largest_root_mean_squared_consequence of {table}", largest, "USD", put_usd))
+    for key, name in (("floors", "error"), ("consequence_floors", "consequence")):
+        for table, largest in getattr(limits, key).items():
+            unit = units.get(table, "") if name == "error" else "USD"
+            words = f"largest_root_mean_squared_{name} of {table}"
+            rows.append(Input(words, largest, unit, partial(put_floor, key, table)))
     return tuple(rows)

@@ -1,26 +1,45 @@
-"""The best privacy loss as a distribution: what is believed about preferences, carried through the frontier.
+"""Preferences that are not known: the best loss as a distribution, robust choices, and what a survey is worth.
 
 Costs and values enter welfare linearly, so the loss that maximizes expected welfare is the best one at the mean of what
 is believed. The best loss itself differs from state to state, and so does what the choice then costs.
+
+A robust choice needs no probabilities: it is the loss whose worst regret over a set of preferences is least. Regret
+max W(ε'; θ) − W(ε; θ) is convex in the preferences θ, because W is linear in them and a maximum of linear functions is
+convex. Relative regret is quasiconvex: it is at most r where cost(ε; θ) ≤ (1 + r)·least(θ), linear below concave. Where
+two numbers multiply (a cost and its weight), both hold for each of them alone. Either way the worst of a box of
+preferences is at one of its corners, so only corners are searched. Source: Savage 1951 [Sav51].
+
+A survey is worth what the choice gains from it in expectation: E[V(what will be believed)] − V(what is believed), with
+V the highest expected welfare. Source: Raiffa and Schlaifer 1961, part 2 [RS61].
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from dualmandate.choice.beliefs import Beliefs
-from dualmandate.choice.landscape import Floats, Landscape
+from dualmandate.choice.beliefs import WIDEST, Beliefs
+from dualmandate.choice.cost_grid import CostGrid, Floats
 from dualmandate.choice.limits import Limits
-from dualmandate.choice.outcome import Choice, dollars
-from dualmandate.errors import InvalidLoss, InvalidValue
+from dualmandate.choice.outcome import Choice
+from dualmandate.choice.welfare import SocialWelfare
+from dualmandate.errors import InvalidLoss, InvalidPreferences, InvalidValue
 from dualmandate.frontier.frontier import Frontier
+from dualmandate.population import Currency, PrivacyLoss
+from dualmandate.population.wording import money, number
 
-SMALLEST_SHARE = 1e-4  # that is written out
+SMALLEST_SHARE = 1e-4  # A share below this is said to be small, and not written out.
 LEVEL = 0.95
+BINDING = 1e-6  # A corner binds whose regret is within this share of the worst.
+SCORE_STEP = 0.02  # What may come to be believed is laid out in this step of a standard normal.
+SIGNALS = 801  # A survey may give at least this many answers, spread over what can be expected.
+FARTHEST = 8.0  # Answers lie at most this many standard errors beyond the outermost state.
+MOST_RESPONDENTS = 1e9
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +51,7 @@ class UncertainChoice:
 
     choice: Choice  # the one that maximizes expected welfare
     beliefs: Beliefs
-    landscape: Landscape
+    landscape: CostGrid
     epsilons: Floats  # the best loss in each state
     least_costs: Floats  # what society loses there, USD
 
@@ -76,11 +95,6 @@ class UncertainChoice:
         at = self.choice.epsilon if epsilon is None else self._inside(epsilon)
         return np.maximum(self._cost_at(at) - self.least_costs, 0.0)
 
-    def relative_regrets(self, epsilon: float | None = None) -> Floats:
-        """Regrets as shares of what society loses at best in the same state."""
-        shares: Floats = self.regrets(epsilon) / self.least_costs
-        return shares
-
     def regret_quantile(self, probability: float, epsilon: float | None = None) -> float:
         """What regret stays below with a probability, USD."""
         return weighted_quantile(self.regrets(epsilon), self.weights, probability, discrete=self.beliefs.discrete)
@@ -123,9 +137,9 @@ class UncertainChoice:
         name, chosen = self.choice.currency, float(self.choice.loss)
         low, high = self.interval()
         lines = [
-            f"Preferences are not known exactly. Expected welfare is highest at {name} = {chosen:.6g}.",
-            f"If preferences were known, the best {name} would lie between {low:.4g} and {high:.4g} with probability "
-            f"{LEVEL:.0%}, and as likely above {self.median:.4g} as below.",
+            f"Preferences are not known exactly. Expected welfare is highest at {name} = {number(chosen, 6)}.",
+            f"If preferences were known, the best {name} would lie between {number(low)} and {number(high)} with "
+            f"probability {LEVEL:.0%}, and as likely above {number(self.median)} as below.",
         ]
         below, above = self.at_limits
         if above > 0:
@@ -136,11 +150,11 @@ class UncertainChoice:
             )
         share = self.value_of_perfect_information / self.expected_cost if self.expected_cost > 0 else 0.0
         lines.append(
-            f"Not knowing costs {dollars(self.value_of_perfect_information)} in expectation, "
+            f"Not knowing costs {money(self.value_of_perfect_information)} in expectation, "
             f"{share_in_words(share)} of what society loses: no survey is worth more to this decision."
         )
         lines.append(
-            f"With probability 5% the choice costs more than {dollars(self.regret_quantile(0.95))} against the best."
+            f"With probability 5% the choice costs more than {money(self.regret_quantile(0.95))} against the best."
         )
         return "\n".join(lines)
 
@@ -156,8 +170,8 @@ class UncertainChoice:
         if not low * (1 - 1e-9) <= epsilon <= high * (1 + 1e-9):
             raise InvalidLoss(
                 f"the regret of {self.choice.currency} = {epsilon:g}",
-                why=f"losses between {low:.4g} and {high:.4g} were looked at: others are outside the limits, or far "
-                "from every best one",
+                why=f"losses between {number(low)} and {number(high)} were looked at: others are outside the limits, "
+                "or far from every best one",
                 instead="ask for a loss between these",
             )
         return epsilon
@@ -207,3 +221,270 @@ def share_in_words(share: float) -> str:
     if 0 < share < SMALLEST_SHARE:
         return f"less than {SMALLEST_SHARE:.2%}"
     return f"{share:.2%}" if share < 0.1 else f"{share:.1%}"
+
+
+@dataclass(frozen=True)
+class Corner:
+    """One extreme state of preferences: the best loss in it, and the regret of the robust choice."""
+
+    values: Mapping[str, float]  # of the numbers that are not agreed on; empty for a scenario
+    epsilon: float
+    least_cost: float  # what society loses at best, USD
+    regret: float  # USD, or a share where the criterion is relative
+    binding: bool  # whether it is the worst, or as bad as the worst
+
+
+@dataclass(frozen=True, eq=False)
+class RobustChoice:
+    """The loss whose worst regret over a set of preferences is least."""
+
+    epsilon: float
+    currency: Currency
+    relative: bool
+    regret: float  # the worst, USD; a share of the least cost where relative
+    corners: tuple[Corner, ...]
+    landscape: CostGrid
+    multiples: Floats  # (corners, parts)
+
+    @property
+    def loss(self) -> PrivacyLoss:
+        """The choice as an exact number, rounded down to five digits."""
+        return PrivacyLoss.chosen(self.epsilon, self.currency)
+
+    def regrets(self, losses: Floats) -> Floats:
+        """Regret of each loss at each corner, in the unit of the criterion; shape (losses, corners)."""
+        least = np.array([corner.least_cost for corner in self.corners])
+        gap = self.landscape.costs(losses) @ self.multiples.T - least
+        found: Floats = gap / least if self.relative else gap
+        return found
+
+    def explain(self) -> str:
+        """The choice and the corners that decide it, in sentences."""
+        share = share_in_words(self.regret)
+        most = f"at most {share}" if share[0].isdigit() else share
+        size = most if self.relative else f"at most {money(self.regret)}"
+        low = min(self.corners, key=lambda corner: corner.epsilon)
+        high = max(self.corners, key=lambda corner: corner.epsilon)
+        lines = [
+            f"Whatever the preferences in the set, {self.currency} = {number(self.epsilon, 6)} costs society {size} "
+            f"more than the best choice for them; every other {self.currency} may cost more.",
+            f"The best choice ranges from {number(low.epsilon)}{_where(low)} to {number(high.epsilon)}{_where(high)}.",
+        ]
+        worst = [_where(corner).removeprefix(" at ") for corner in self.corners if corner.binding and corner.values]
+        if worst:
+            lines.append(f"The regret is largest at {' and at '.join(worst[:3])}.")
+        return "\n".join(lines)
+
+    def __str__(self) -> str:
+        return self.explain()
+
+
+def minimax_regret(
+    frontier: Frontier,
+    preferences: Beliefs | SocialWelfare,
+    ranges: Mapping[str, tuple[float, float]] | None = None,
+    *,
+    limits: Limits | None = None,
+    relative: bool = False,
+) -> RobustChoice:
+    """The loss whose worst regret is least, over the corners of `ranges` by names in `inputs`, or over given states.
+
+    c/ε² and a linear cost between k_L and k_H: 1.5·(2c/N)^{1/3}·(k_H^{2/3} − k_L^{2/3})/(k_H − k_L).
+    """
+    beliefs = preferences if isinstance(preferences, Beliefs) else Beliefs.box(preferences, ranges or {})
+    _, land = beliefs.explore(frontier, limits)
+    epsilons, least = land.cheapest(beliefs.multiples)
+    scale = least if relative else np.ones_like(least)
+
+    def worst(costs: Floats) -> Floats:
+        largest: Floats = np.max((costs @ beliefs.multiples.T - least) / scale, axis=1)
+        return largest
+
+    chosen = land.lowest_worst(worst)
+    regrets = (land.costs(np.array([chosen]))[0] @ beliefs.multiples.T - least) / scale
+    most = float(regrets.max())
+    corners = tuple(
+        Corner(
+            dict(zip(beliefs.names, beliefs.values[i].tolist(), strict=True)) if beliefs.values is not None else {},
+            float(epsilons[i]),
+            float(least[i]),
+            float(regrets[i]),
+            bool(regrets[i] >= most * (1 - BINDING)),
+        )
+        for i in range(len(least))
+    )
+    return RobustChoice(chosen, frontier.currency, relative, most, corners, land, beliefs.multiples)
+
+
+def _where(corner: Corner) -> str:
+    values = ", ".join(f"{name} {number(value, 6)}" for name, value in corner.values.items())
+    return f" at {values}" if values else ""
+
+
+@dataclass(frozen=True)
+class SurveyValue:
+    """What a survey of so many people is worth to this decision."""
+
+    respondents: int
+    spread: float  # standard deviation of ln of the number in one answer
+    parameter: str  # the number that is asked for
+    value: float  # USD, ≥ 0
+    perfect: float  # what knowing everything exactly would be worth, USD
+
+    @property
+    def share(self) -> float:
+        """Of what perfect information is worth."""
+        return self.value / self.perfect if self.perfect > 0 else 0.0
+
+    def __str__(self) -> str:
+        return (
+            f"another survey of {self.respondents:,} people is worth {money(self.value)} to this decision, "
+            f"{self.share:.1%} of what knowing preferences exactly is worth"
+        )
+
+
+def survey_value(
+    known: UncertainChoice, respondents: int, *, spread: float, parameter: str | None = None
+) -> SurveyValue:
+    """What asking so many people about one number is worth, USD.
+
+    Each answer measures ln of the number with standard deviation `spread`, so n of them with spread/√n. For lognormal
+    beliefs the updated mean is lognormal with log variance v = s² − 1/(1/s² + n/spread²), and since welfare is linear
+    the value is that of perfect information about such a number (c/ε², linear cost: the share 1 − e^{−v/9} of what
+    society loses). For any other beliefs, answers are laid out on a line and each updates the weights of the states.
+    """
+    name = _parameter(known, parameter)
+    if not (isinstance(respondents, int) and respondents > 0 and math.isfinite(spread) and spread > 0):
+        raise InvalidValue(
+            f"a survey of {respondents} people whose answers have the spread {spread}",
+            why="a survey asks somebody, and answers differ",
+            instead="state a whole number of people and a spread above 0",
+        )
+    lognormal = known.beliefs.uncertain
+    worth = (
+        _conjugate(known, name, respondents=respondents, spread=spread)
+        if lognormal
+        else _updated(known, name, error=spread / math.sqrt(respondents))
+    )
+    return SurveyValue(respondents, spread, name, worth, known.value_of_perfect_information)
+
+
+def survey_values(
+    known: UncertainChoice, respondents: Iterable[int], *, spread: float, parameter: str | None = None
+) -> tuple[SurveyValue, ...]:
+    """What surveys of several sizes are worth."""
+    return tuple(survey_value(known, size, spread=spread, parameter=parameter) for size in respondents)
+
+
+def best_survey(
+    known: UncertainChoice, *, cost_per_respondent: float, spread: float, parameter: str | None = None
+) -> SurveyValue | None:
+    """The survey whose worth exceeds its cost by most; None where not even the best one pays.
+
+    Sizes are searched over powers of 2 first, then by thirds around the best of them, to a thousandth.
+    """
+    if not (math.isfinite(cost_per_respondent) and cost_per_respondent > 0):
+        raise InvalidValue(
+            f"a cost of {cost_per_respondent} USD a respondent",
+            why="people who are asked cost time and money",
+            instead="state a cost above 0",
+        )
+    most = min(known.value_of_perfect_information / cost_per_respondent, MOST_RESPONDENTS)
+    if most < 1:
+        return None
+
+    def gain(size: int) -> float:
+        return survey_value(known, size, spread=spread, parameter=parameter).value - cost_per_respondent * size
+
+    steps = math.ceil(math.log(most) / math.log(2)) + 1
+    sizes = sorted({max(1, round(min(2.0**i, most))) for i in range(steps + 1)})
+    best = max(range(len(sizes)), key=lambda i: gain(sizes[i]))
+    low, high = sizes[max(best - 1, 0)], sizes[min(best + 1, len(sizes) - 1)]
+    while high - low > max(2, low // 1000):
+        left, right = low + (high - low) // 3, high - (high - low) // 3
+        low, high = (low, right) if gain(left) >= gain(right) else (left, high)
+    size = max((low, (low + high) // 2, high), key=gain)
+    return survey_value(known, size, spread=spread, parameter=parameter) if gain(size) > 0 else None
+
+
+def signal_value(known: UncertainChoice, likelihoods: ArrayLike) -> float:
+    """What any evidence is worth, USD: `likelihoods[y, i]` is the probability of signal y in state i.
+
+    Σ_y min over losses of Σ_i w_i·p(y | i)·cost_i is what society loses with the signal. Columns sum to 1.
+    """
+    table = np.asarray(likelihoods, dtype=np.float64)
+    count = len(known.weights)
+    if table.ndim != 2 or table.shape[1] != count or np.any(table < 0) or not np.allclose(table.sum(axis=0), 1):
+        raise InvalidPreferences(
+            "the likelihoods are not one probability of each signal in each state",
+            why="in every state some signal is received",
+            instead=f"state an array of shape (signals, {count}) whose columns sum to 1",
+        )
+    return _gained(known, (table * known.weights) @ known.beliefs.multiples)
+
+
+def _parameter(known: UncertainChoice, parameter: str | None) -> str:
+    names = known.beliefs.names
+    if parameter is None and len(names) != 1:
+        raise InvalidPreferences(
+            "the survey does not say which number it asks for",
+            why=f"uncertain are {', '.join(names) or 'whole scenarios'}",
+            instead="name one of them; for scenarios, use signal_value",
+        )
+    name = names[0] if parameter is None else parameter
+    known.beliefs.known(name)
+    return name
+
+
+def _conjugate(known: UncertainChoice, name: str, *, respondents: int, spread: float) -> float:
+    beliefs = known.beliefs
+    place = beliefs.known(name)
+    prior = beliefs.uncertain[place].log_deviation
+    # s² − 1/(1/s² + n/σ²), without the difference of two near numbers.
+    learned = prior * math.sqrt(respondents * prior**2 / (respondents * prior**2 + spread**2))
+    scores = np.arange(-WIDEST, WIDEST + SCORE_STEP / 2, SCORE_STEP)
+    weights = np.exp(-(scores**2) / 2)
+    weights /= weights.sum()
+    assert beliefs.scaling is not None
+    assert beliefs.log_covariance is not None
+    # What is learned of one number is learned of others as far as their errors go together.
+    each = learned * beliefs.log_covariance[place] / prior**2
+    reach = beliefs.scaling.astype(np.float64) @ each  # (parts,)
+    factors = np.exp(scores[:, None] * reach - reach**2 / 2)
+    factors /= weights @ factors
+    means = beliefs.weights @ beliefs.multiples
+    return _gained(known, weights[:, None] * means * factors)
+
+
+def _updated(known: UncertainChoice, name: str, *, error: float) -> float:
+    beliefs = known.beliefs
+    assert beliefs.values is not None
+    column = beliefs.values[:, beliefs.known(name)]
+    if np.any(column <= 0):
+        raise InvalidPreferences(
+            f"some state has {name} = 0",
+            why="answers are about the logarithm of the number",
+            instead="leave such states out, or use signal_value",
+        )
+    logs = np.log(column)
+    answers = np.linspace(logs.min() - FARTHEST * error, logs.max() + FARTHEST * error, _count(logs, error))
+    gained = np.zeros((len(answers), beliefs.multiples.shape[1]))
+    for start in range(0, len(answers), 256):
+        gaps = (answers[start : start + 256, None] - logs[None, :]) / error
+        gained[start : start + 256] = (np.exp(-(gaps**2) / 2) * beliefs.weights) @ beliefs.multiples
+    step = (answers[1] - answers[0]) / (error * math.sqrt(2 * math.pi))
+    return _gained(known, gained * step)
+
+
+def _count(logs: Floats, error: float) -> int:
+    """Answers to lay out: at least three to a standard error, so that the trapezoids add up to all digits."""
+    return max(SIGNALS, math.ceil(3 * (float(np.ptp(logs)) + 2 * FARTHEST * error) / error) + 1)
+
+
+def _gained(known: UncertainChoice, multiples: Floats) -> float:
+    """What is gained by choosing anew for each row: rows are weighted, and add up to the mean multiples."""
+    totals = multiples.sum(axis=1)
+    rows = multiples[totals > totals.max() * 1e-18]
+    _, least = known.landscape.cheapest(rows)
+    costs = multiples.sum(axis=0) @ known.landscape.costs(np.array([known.choice.epsilon]))[0]
+    return max(float(costs - least.sum()), 0.0)

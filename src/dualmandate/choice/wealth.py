@@ -20,8 +20,9 @@ from numpy.typing import NDArray
 from dualmandate.errors import InvalidPreferences, UnsupportedWorkload
 from dualmandate.frontier.frontier import Frontier
 from dualmandate.population import Currency
+from dualmandate.population.wording import number
 
-TAYLOR_TOLERANCE = 0.05  # relative error of the Taylor cost that still counts as close
+TAYLOR_TOLERANCE = 0.05  # A Taylor cost within this share of the exact one counts as close.
 SUPPORT_TOLERANCE = 1e-8
 
 
@@ -110,9 +111,10 @@ class TaylorDiagnostic:
 
     def __str__(self) -> str:
         if math.isinf(self.exact):
-            return f"s = {self.largest_s:.3g} ≥ 1: expected utility is minus infinity, and Taylor says nothing"
+            return f"s = {number(self.largest_s, 3)} ≥ 1: expected utility is minus infinity, and Taylor says nothing"
         verdict = "close" if self.trustworthy else "too low"
-        return f"s = {self.largest_s:.3g}: the exact cost is {self.ratio:.6g} times the Taylor cost, which is {verdict}"
+        times = f"{number(self.ratio, 6)} times the Taylor cost"
+        return f"s = {number(self.largest_s, 3)}: the exact cost is {times}, which is {verdict}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,37 +143,21 @@ class WealthRisk:
 
     @property
     def table(self) -> None:
-        """It rests on what is measured, not on one table."""
         return
 
     @property
     def currency(self) -> Currency:
-        """What the noise counts its loss in."""
         return Currency.RHO if self.noise == "gaussian" else Currency.EPSILON
 
     @property
     def least(self) -> float:
-        """Exact tables carry no risk."""
         return 0.0
 
     def at(self, _frontier: Frontier, loss: float, /) -> float:
-        """The cost, USD; infinite where s ≥ 1."""
         return self.cost(loss)
 
     def slope(self, _frontier: Frontier, loss: float, /) -> float:
-        """Its derivative, USD per unit of loss; −∞ where s ≥ 1."""
         return self.marginal_cost(loss)
-
-    def certainty_equivalent(self, loss: float) -> float:
-        """The cost, USD; refused where expected utility does not exist."""
-        cost = self.cost(loss)
-        if math.isinf(cost):
-            raise InvalidPreferences(
-                f"at {self.currency} = {loss:g} the noise ruins: s = {self.largest_s(loss):.3g}",
-                why="with s ≥ 1 expected utility is minus infinity under constant absolute risk aversion",
-                instead=f"choose {self.currency} above {self._ruin():g}, or state a smaller risk aversion",
-            )
-        return cost
 
     def cost(self, loss: float) -> float:
         """The cost, USD; infinite where s ≥ 1."""
@@ -216,9 +202,6 @@ class WealthRisk:
 
     def _s(self, loss: float) -> NDArray[np.float64]:
         return self.risk_aversion * np.abs(self.exposures) * (self.sensitivity / loss)
-
-    def _ruin(self) -> float:
-        return self.largest_s(1.0)
 
     def _odds(self, loss: float) -> NDArray[np.float64]:
         """E[exp(t·X)] − 1 = sinh²(t/2)/(sinh((λ + t)/2)·sinh((λ − t)/2)), λ = ε/Δ, t = r·|a|, without overflow."""

@@ -1,87 +1,46 @@
 """Preferences measured: choices, bids and opinions of people turned into costs and values with their uncertainty."""
 
-from dualmandate.elicitation.agreement import Agreement, Pair, random_effects
 from dualmandate.elicitation.bids import BidAnswers
 from dualmandate.elicitation.choices import ChoiceData
-from dualmandate.elicitation.coding import BeliefScale, cost_per_parameter
-from dualmandate.elicitation.common_ground import CommonGround, Horizon
+from dualmandate.elicitation.common_ground import CommonGround, DiscountHorizon
 from dualmandate.elicitation.conditional_logit import conditional_logit
-from dualmandate.elicitation.contingent import ContingentValuation, Share, contingent_valuation
-from dualmandate.elicitation.design import Design, DesignAttribute, efficient_design
-from dualmandate.elicitation.estimate import Estimates, Willingness
-from dualmandate.elicitation.form import answer_sheet, design_table, form_content
-from dualmandate.elicitation.interdependent import InterdependentChoice, InterdependentPreferences
+from dualmandate.elicitation.contingent import Turnbull, contingent_valuation, turnbull
+from dualmandate.elicitation.design import Precision
+from dualmandate.elicitation.interdependent import InterdependentPreferences
 from dualmandate.elicitation.mixed_logit import mixed_logit
-from dualmandate.elicitation.polychoric import Polychoric, answer_table, polychoric, polychoric_pairs
-from dualmandate.elicitation.polyserial import Polyserial, polyserial
-from dualmandate.elicitation.pooling import Pooled, Prior, pool
-from dualmandate.elicitation.power import Precision, coefficient_of_variation
-from dualmandate.elicitation.questionnaire import (
-    Asked,
-    Questionnaire,
-    accuracy_attribute,
-    price_attribute,
-    privacy_attribute,
-    questionnaire_of,
-)
-from dualmandate.elicitation.tastes import Taste, taste_of
-from dualmandate.elicitation.turnbull import Turnbull, turnbull
+from dualmandate.elicitation.polychoric import Polychoric, Polyserial, polychoric, polyserial
+from dualmandate.elicitation.pooling import Agreement, Prior, pool
 from dualmandate.elicitation.willingness import (
-    ConfidenceSet,
-    calibrated_willingness,
+    ParameterEstimates,
+    Willingness,
     fieller,
     in_words,
+    taste_of,
     willingness_to_pay,
 )
 
 __all__ = [
     "Agreement",
-    "Asked",
-    "BeliefScale",
     "BidAnswers",
     "ChoiceData",
     "CommonGround",
-    "ConfidenceSet",
-    "ContingentValuation",
-    "Design",
-    "DesignAttribute",
-    "Estimates",
-    "Horizon",
-    "InterdependentChoice",
+    "DiscountHorizon",
     "InterdependentPreferences",
-    "Pair",
+    "ParameterEstimates",
     "Polychoric",
     "Polyserial",
-    "Pooled",
     "Precision",
     "Prior",
-    "Questionnaire",
-    "Share",
-    "Taste",
     "Turnbull",
     "Willingness",
-    "accuracy_attribute",
-    "answer_sheet",
-    "answer_table",
-    "calibrated_willingness",
-    "coefficient_of_variation",
     "conditional_logit",
     "contingent_valuation",
-    "cost_per_parameter",
-    "design_table",
-    "efficient_design",
     "fieller",
-    "form_content",
     "in_words",
     "mixed_logit",
     "polychoric",
-    "polychoric_pairs",
     "polyserial",
     "pool",
-    "price_attribute",
-    "privacy_attribute",
-    "questionnaire_of",
-    "random_effects",
     "taste_of",
     "turnbull",
     "willingness_to_pay",

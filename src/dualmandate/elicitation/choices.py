@@ -1,4 +1,7 @@
-"""Answers of a choice experiment, one row an alternative that was shown: attributes, and which one was chosen."""
+"""Answers of a choice experiment, one row an alternative that was shown: attributes, and which one was chosen.
+
+Estimators read them as differences: each alternative not chosen less the chosen one, in standardized attributes.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +11,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dualmandate.errors import InvalidSurvey
+from dualmandate.errors import InvalidSurvey, NoEstimate
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
 CONSTANT = "constant"
+SINGULAR = 1e-10  # Below this least eigenvalue of their correlations within tasks attributes repeat each other.
 
 
 @dataclass(frozen=True, eq=False)
@@ -279,4 +283,42 @@ def _check_variation(data: ChoiceData, price: str | None) -> None:
             f"the {'price' if name == price else 'attribute'} '{name}' {where}",
             why="no choice tells how much it matters" + (", so nothing has a price" if name == price else ""),
             instead="show alternatives that differ in it, or leave it out",
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Differences:
+    """P(chosen) = 1/(1 + Σ exp(rows·β)) over the rows of a task; β over `scale` is in the attributes' own units."""
+
+    names: tuple[str, ...]
+    rows: Floats  # (alternatives not chosen, attributes), less the chosen alternative, over `scale`
+    scale: Floats  # (attributes,): root mean square of the differences
+    task_starts: NDArray[np.int64]  # (tasks + 1,), places in `rows`
+    first_tasks: NDArray[np.int64]  # (people,), the first task of each respondent
+
+    @classmethod
+    def of(cls, data: ChoiceData) -> Differences:
+        """The differences, task by task in the order of the data."""
+        others = ~data.chosen
+        chosen = data.attributes[data.chosen][data.task]
+        rows = (data.attributes - chosen)[others]
+        scale = np.sqrt(np.mean(np.square(rows), axis=0))
+        return cls(
+            names=data.names,
+            rows=np.ascontiguousarray(rows / scale),
+            scale=scale,
+            task_starts=np.searchsorted(data.task[others], np.arange(data.tasks + 1)).astype(np.int64),
+            first_tasks=np.searchsorted(data.task_respondent, np.arange(data.people)).astype(np.int64),
+        )
+
+    def check_rank(self) -> None:
+        """Refuse attributes of which one repeats others."""
+        eigenvalues, vectors = np.linalg.eigh(self.rows.T @ self.rows / len(self.rows))
+        if eigenvalues[0] > SINGULAR:
+            return
+        involved = [name for name, part in zip(self.names, vectors[:, 0], strict=True) if abs(part) > 1e-4]
+        raise NoEstimate(
+            f"{', '.join(involved[:-1])} and {involved[-1]} repeat each other within tasks",
+            why="a change of one can be undone by the others, so that no choice tells their coefficients apart",
+            instead=f"leave out one of them, or show alternatives that vary {involved[-1]} on its own",
         )

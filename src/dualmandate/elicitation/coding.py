@@ -16,7 +16,7 @@ from dualmandate.semantics.posterior import Secret, neighbor_steps, odds_bound
 
 Form = Literal["linear", "exponential", "bounded", "posterior"]
 
-LARGEST_ROUNDING = 0.1  # share of a loss by which the words may differ from it
+LARGEST_ROUNDING = 0.1  # The words differ from a loss by at most this share of it.
 _UNITS = (100, 1_000, 10_000, 100_000, 1_000_000)
 
 

@@ -13,11 +13,11 @@ from dualmandate.errors import IncompatibleUnits, InvalidValue, MissingKey
 from dualmandate.population import Calibrated, Units
 
 A_YEAR = {"per year": 1.0, "per month": 12.0, "per week": 365.25 / 7, "per day": 365.25, "per decade": 0.1}
-AT_ONCE = ("lifetime", "once")  # one amount, today, for all of the time
+AT_ONCE = ("lifetime", "once")  # These are one amount, today, for all of the time.
 
 
 @dataclass(frozen=True)
-class Horizon:
+class DiscountHorizon:
     """How yearly amounts add up to one amount today: a discount rate a year, over so many years."""
 
     discount_rate: float  # a year, ≥ 0: 0.03
@@ -58,7 +58,7 @@ class CommonGround:
     time_base: str | None = None  # "per year", "lifetime", …
     units: Units = field(default_factory=Units)
     bridges: tuple[Calibrated, ...] = ()
-    horizon: Horizon | None = None
+    horizon: DiscountHorizon | None = None
 
     def brought(self, quantity: Calibrated) -> Calibrated:
         """The quantity in this unit and on this time base, its errors and ranges with it."""

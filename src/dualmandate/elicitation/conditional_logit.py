@@ -7,21 +7,20 @@ from numba import njit
 from numpy.typing import NDArray
 from scipy.optimize import linprog
 
-from dualmandate.elicitation.choices import ChoiceData
-from dualmandate.elicitation.differences import Differences
-from dualmandate.elicitation.estimate import Estimates
+from dualmandate.elicitation.choices import ChoiceData, Differences
 from dualmandate.elicitation.maximizing import Maximum
+from dualmandate.elicitation.willingness import ParameterEstimates
 from dualmandate.errors import NoEstimate
 
 Floats = NDArray[np.float64]
 MOST_STEPS = 50
-TOLERANCE = 1e-16  # of gᵀ(−H)⁻¹g, twice the log likelihood that is still to gain
-ROUNDING = 1e-12  # relative, of a log likelihood
-SUSPICIOUS_INDEX = 12.0  # odds of 160,000 to 1 against a choice: look whether anything bounds the coefficients
-SUSPICIOUS_CURVATURE = 1e-7  # least over largest eigenvalue of −H in standardized attributes
+TOLERANCE = 1e-16  # Newton's method ends where gᵀ(−H)⁻¹g, twice the log likelihood still to gain, is below this.
+ROUNDING = 1e-12  # A log likelihood is rounded by less than this share.
+SUSPICIOUS_INDEX = 12.0  # At odds of 160,000 to 1 against a choice it is asked whether anything bounds coefficients.
+SUSPICIOUS_CURVATURE = 1e-7  # The same, where the least over the largest eigenvalue of −H is below this.
 
 
-def conditional_logit(data: ChoiceData, *, cluster: bool = True, most_steps: int = MOST_STEPS) -> Estimates:
+def conditional_logit(data: ChoiceData, *, cluster: bool = True, most_steps: int = MOST_STEPS) -> ParameterEstimates:
     """Coefficients of the attributes, one for all respondents, in utility per unit of the attribute.
 
     P(j | task) = exp(x_j·β)/Σ_i exp(x_i·β); β maximizes Σ log P(chosen) by Newton's method. Errors are clustered by
@@ -42,7 +41,7 @@ def conditional_logit(data: ChoiceData, *, cluster: bool = True, most_steps: int
         by_person = np.add.reduceat(top.scores, differences.first_tasks, axis=0)
         covariance = bread @ (by_person.T @ by_person) @ bread
     scale = differences.scale
-    return Estimates(
+    return ParameterEstimates(
         names=data.names,
         values=top.point / scale,
         covariance=covariance / np.outer(scale, scale),

@@ -1,14 +1,22 @@
-"""D-efficient designs: which tasks to show so that few respondents tell much.
+"""D-efficient designs: which tasks to show so that few respondents tell much, and how many people to ask.
 
 A design is judged by the information that its answers are expected to carry about the coefficients of a conditional
 logit, I(β) = Σ_tasks Σ_j p_j·(x_j − x̄)(x_j − x̄)ᵀ with x̄ = Σ_j p_j·x_j and p_j the logit probabilities at β. Its
 D-error is det(I)^{−1/K} [HZ96], averaged over what is believed of β beforehand (a Bayesian design [SW01]; a point prior
 is one draw). Tasks are improved one level of one alternative at a time (coordinate exchange [MN95]) from several seeded
 starts.
+
+The precision of a survey is that of the privacy loss which it decides. At an optimum whose privacy loss goes with the
+cost to the power −e (e = 1/3 for a linear cost and errors of c/ε², because ε* = (2c/K)^{1/3}), an estimate of the mean
+disclosure cost k from n people with coefficient of variation CV/√n leaves ln ε* a standard error of e·CV/√n. ε* is then
+known within a factor of 1 + w with the confidence z for
+
+    n = (z·e·CV / ln(1 + w))²
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -21,13 +29,13 @@ from dualmandate.errors import InvalidSurvey
 
 Floats = NDArray[np.float64]
 Levels = NDArray[np.int64]
-
 STARTS = 6
-DRAWS = 32  # of the coefficients, where they are uncertain
+DRAWS = 32  # Uncertain coefficients are drawn this often.
 MOST_SWEEPS = 50
-MOST_TRIES = 20_000  # tasks drawn in search of one that is not dominated
-LEAST_SHARE = 0.5  # of its fair share that each level keeps: extremes are efficient, but show no bend
-SMALLEST_GAIN = 1e-9  # relative, of an exchange
+MOST_TRIES = 20_000  # At most this many tasks are drawn in search of one that is not dominated.
+LEAST_SHARE = 0.5  # Each level keeps this part of its fair share: extremes are efficient, but show no bend.
+SMALLEST_GAIN = 1e-9  # An exchange that gains less than this share gains nothing.
+CUBE_ROOT = 1 / 3  # Elasticity of the optimum in the cost, for a linear cost and errors of c/ε².
 
 
 @dataclass(frozen=True)
@@ -48,7 +56,7 @@ class DesignAttribute:
 
 
 @dataclass(frozen=True, eq=False)
-class Design:
+class ChoiceDesign:
     """Tasks to show, in blocks of as many as one respondent answers."""
 
     attributes: tuple[DesignAttribute, ...]
@@ -89,7 +97,7 @@ def efficient_design(
     blocks: int = 1,
     uncertainty: float = 0.0,
     seed: int = 1,
-) -> Design:
+) -> ChoiceDesign:
     """The best design found: `blocks` blocks of `tasks` tasks with so many `alternatives` each.
 
     `expected` are coefficients of the utility, one an attribute; `uncertainty` is the standard deviation of their
@@ -102,7 +110,7 @@ def efficient_design(
     search = _Search(tuple(attributes), _draws(np.asarray(expected, float) * scales, uncertainty), alternatives)
     found = [search.improved(search.start(tasks * blocks, generator)) for _ in range(STARTS)]
     levels, error = min(found, key=lambda design: design[1])
-    return Design(tuple(attributes), levels, _blocked(levels, blocks), error * blocks)
+    return ChoiceDesign(tuple(attributes), levels, _blocked(levels, blocks), error * blocks)
 
 
 def fair(shown: Floats, directions: NDArray[np.int64]) -> NDArray[np.bool_]:
@@ -271,3 +279,60 @@ def _blocked(levels: Levels, blocks: int) -> Levels:
                     counts[b] -= moved
                     improving = True
     return block
+
+
+@dataclass(frozen=True)
+class Precision:
+    """What is asked of a survey: ε* within ±`within` (a share) with this `confidence`.
+
+    `elasticity` says by how many percent ε* falls when the cost rises by one.
+    """
+
+    within: float = 0.2
+    confidence: float = 0.95
+    elasticity: float = CUBE_ROOT
+
+    def __post_init__(self) -> None:
+        if not (self.within > 0 and 0 < self.confidence < 1 and self.elasticity > 0):
+            raise InvalidSurvey(
+                f"a precision of ±{self.within:.0%} with confidence {self.confidence:g}",
+                why="a precision is a share above 0, a confidence lies between 0 and 1, an elasticity is positive",
+                instead="state within = 0.2 and confidence = 0.95, or the like",
+            )
+
+    @property
+    def _deviations(self) -> float:
+        from scipy.special import ndtri
+
+        return float(ndtri((1 + self.confidence) / 2))
+
+    def respondents(self, coefficient_of_variation: float) -> int:
+        """The fewest respondents that reach it; CV = 2.4149 asks for 75 at ±20 %."""
+        share = self._deviations * self.elasticity * coefficient_of_variation / math.log1p(self.within)
+        return max(1, math.ceil(share**2))
+
+    def reached(self, coefficient_of_variation: float, respondents: int) -> float:
+        """The share within which so many respondents bring ε*."""
+        error = self.elasticity * coefficient_of_variation / math.sqrt(respondents)
+        return math.expm1(self._deviations * error)
+
+
+def coefficient_of_variation(
+    design: ChoiceDesign, coefficients: Sequence[float], attribute: str, price: str, *, spread: float = 0.0
+) -> float:
+    """Standard error of the mean cost from one respondent of a design, over the cost; divide by √n for n respondents.
+
+    The cost is a ratio of coefficients, k = β/β_price, so by the delta method var(ln k) = gᵀI⁻¹g with g = 1/β at the
+    attribute and −1/β_price at the price, I the information of one respondent. `spread` is the coefficient of
+    variation of k among people: its square is added, as people are a sample of everybody.
+    """
+    names = [each.name for each in design.attributes]
+    gradient = np.zeros(len(names))
+    for name, sign in ((attribute, 1.0), (price, -1.0)):
+        gradient[names.index(name)] = sign / coefficients[names.index(name)]
+    information = design.information(coefficients)
+    # in units in which each coefficient is 1, or the inverse would mix dollars with epsilons
+    scale = np.abs(np.asarray(coefficients, dtype=np.float64))
+    scale[scale == 0] = 1.0
+    covariance = np.linalg.inv(information * np.outer(scale, scale))
+    return math.sqrt(float((gradient * scale) @ covariance @ (gradient * scale)) + spread**2)

@@ -18,6 +18,7 @@ from dualmandate.elicitation.polychoric import Polychoric, Steps, answer_table, 
 from dualmandate.elicitation.willingness import critical_value
 from dualmandate.errors import InvalidPreferences, NoOptimum
 from dualmandate.frontier.worst_case import PowerLawTechnology
+from dualmandate.population.wording import exact, number
 
 
 @dataclass(frozen=True)
@@ -32,13 +33,12 @@ class InterdependentChoice:
     level: float = 0.95
 
     def __str__(self) -> str:
-        words = (
-            f"ε = {self.epsilon:.4g} and I = {self.accuracy:.4g}, where MRT = WTA = {self.willingness_to_accept:.4g}"
-        )
+        rate = number(self.willingness_to_accept)
+        words = f"ε = {number(self.epsilon)} and I = {number(self.accuracy)}, where MRT = WTA = {rate}"
         if self.epsilon_interval is None:
             return words
         low, high = self.epsilon_interval
-        return f"{words} ({100 * self.level:g} % interval of ε {low:.4g} to {high:.4g})"
+        return f"{words} ({100 * self.level:g} % interval of ε {number(low)} to {number(high)})"
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,13 +50,13 @@ class InterdependentPreferences:
     covariance: NDArray[np.float64] | None = None  # (2, 2), of the two estimates; None where they are only stated
 
     def __post_init__(self) -> None:
-        for name, number in (
+        for name, stated in (
             ("privacy", self.privacy_income_covariance),
             ("accuracy", self.accuracy_income_covariance),
         ):
-            if not (math.isfinite(number) and number > -1.0):
+            if not (math.isfinite(stated) and stated > -1.0):
                 raise InvalidPreferences(
-                    f"a covariance of {number:g} between the taste for {name} and income",
+                    f"a covariance of {exact(stated)} between the taste for {name} and income",
                     why="at −1 and below society would want less of it for nothing",
                     instead="state a covariance above −1; income and tastes are measured in standard deviations",
                 )
@@ -100,7 +100,7 @@ class InterdependentPreferences:
         accuracy = technology.accuracy(epsilon)
         if accuracy <= 0.0:
             raise NoOptimum(
-                f"at ε = {epsilon:.4g} the technology guarantees no accuracy",
+                f"at ε = {number(epsilon)} the technology guarantees no accuracy",
                 why="its worst error is at least the whole population",
                 instead="count more people, ask fewer queries, or publish nothing",
             )

@@ -18,8 +18,8 @@ from dualmandate.errors import NoEstimate
 
 Floats = NDArray[np.float64]
 Distribution = Literal["logistic", "normal"]
-MOST_STEPS = 60  # of Newton's method; ten are usual
-STILL = 1e-9  # a step, beside parameters whose columns have unit size, that is no step
+MOST_STEPS = 60  # Newton's method takes at most this many steps; ten are usual.
+STILL = 1e-9  # Beside parameters whose columns have unit size, a step below this is none.
 HALVINGS = 40
 LOG_ROOT = 0.5 * math.log(2 * math.pi)
 
@@ -132,12 +132,13 @@ def _normal_terms(above: Floats, below: Floats) -> tuple[Floats, ...]:
     high, low = np.where(mirrored, -below, above), np.where(mirrored, -above, below)
     larger = log_ndtr(high)
     level = larger + np.log1p(-np.exp(log_ndtr(low) - larger))
-    up = np.exp(_log_density(above) - level)
-    down = -np.exp(_log_density(below) - level)
+    up = np.exp(log_density(above) - level)
+    down = -np.exp(log_density(below) - level)
     finite_above, finite_below = (np.where(np.isfinite(index), index, 0.0) for index in (above, below))
     return level, up, down, -finite_above * up - up**2, -finite_below * down - down**2, -up * down
 
 
-def _log_density(index: Floats) -> Floats:
+def log_density(index: Floats) -> Floats:
+    """Logarithm of the standard normal density."""
     density: Floats = -0.5 * index**2 - LOG_ROOT
     return density

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Likelihood = Callable[[Floats], tuple[Floats, Floats]]  # parameters → (people,), (people, parameters)
 NEAR, CLOSE, THERE = 2.0, 1e-4, 1e-6  # gᵀM⁻¹g, twice the log likelihood in sight: BFGS from, Newton from, good enough
-DIFFERENCE = 1e-5  # of a parameter, for second derivatives; parameters are of the order of one
+DIFFERENCE = 1e-5  # Second derivatives take this step; parameters are of the order of one.
 LEAST_STEP = 1e-7
-FAR = 1e4  # parameters of the order of one never get there, unless nothing bounds them
+FAR = 1e4  # Parameters of the order of one never get there, unless nothing bounds them.
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,21 +1,35 @@
-"""Choice tasks in words: privacy as what somebody may come to believe, accuracy as its consequences, and money."""
+"""Choice tasks in words: privacy as what somebody may come to believe, accuracy as its consequences, and money.
+
+A questionnaire goes out on paper and on the web: the design and an answer sheet as CSV, and what a web form needs to
+know. The answers that the form writes have the columns of the answer sheet, one row an alternative that was shown, so
+that both are read alike.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import csv
+import io
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from dualmandate.elicitation.coding import BeliefScale, Form, cost_per_parameter
-from dualmandate.elicitation.design import Design, DesignAttribute, efficient_design
-from dualmandate.elicitation.power import Precision, coefficient_of_variation
+from dualmandate.elicitation.design import (
+    ChoiceDesign,
+    DesignAttribute,
+    Precision,
+    coefficient_of_variation,
+    efficient_design,
+)
 from dualmandate.errors import InvalidSurvey
+from dualmandate.population.units import is_money
+from dualmandate.population.wording import exact, money
 
 Role = Literal["price", "privacy loss", "accuracy", "other"]
 Measure = Literal["absolute", "squared"]
-
-LABELS = "abcdefghij"  # of alternatives
-LARGEST_ODDS = 15.0  # logarithm: beyond it the expected better alternative is chosen by everybody
+LABELS = "abcdefghij"  # Alternatives are called by these letters.
+LARGEST_ODDS = 15.0  # Beyond this logarithm of odds everybody chooses the alternative that is expected to be better.
+BLOCK, POSITION = "block", "position"
 
 
 @dataclass(frozen=True)
@@ -42,7 +56,7 @@ class ShownAttribute:
 
 
 @dataclass(frozen=True)
-class Columns:
+class AnswerColumns:
     """Names of the columns of the answers, one row an alternative that was shown."""
 
     respondent: str = "id"
@@ -52,7 +66,7 @@ class Columns:
 
 
 @dataclass(frozen=True)
-class Asked:
+class QuestionnairePlan:
     """How many tasks are shown to whom, and what is expected beforehand.
 
     `expected` is what people are thought to pay to avoid one unit of each attribute, in the price's unit (for a
@@ -77,8 +91,8 @@ class Questionnaire:
 
     title: str
     attributes: tuple[ShownAttribute, ...]
-    columns: Columns
-    design: Design
+    columns: AnswerColumns
+    design: ChoiceDesign
     coefficients: tuple[float, ...]  # expected, one an attribute
     spread: float = 0.0
 
@@ -124,7 +138,7 @@ class Task:
 
 
 def questionnaire_of(
-    title: str, attributes: Sequence[ShownAttribute], asked: Asked, *, columns: Columns | None = None
+    title: str, attributes: Sequence[ShownAttribute], asked: QuestionnairePlan, *, columns: AnswerColumns | None = None
 ) -> Questionnaire:
     """The most telling tasks found for these attributes, with at most `asked.tasks` for one respondent."""
     shown = tuple(attributes)
@@ -161,7 +175,7 @@ def questionnaire_of(
         uncertainty=asked.uncertainty,
         seed=asked.seed,
     )
-    return Questionnaire(title, shown, columns or Columns(), design, coefficients, asked.spread)
+    return Questionnaire(title, shown, columns or AnswerColumns(), design, coefficients, asked.spread)
 
 
 def privacy_attribute(
@@ -223,8 +237,7 @@ def price_attribute(
 
 def amount(number: float, unit: str) -> str:
     """So much of something: "$2,500", "3 children" as the unit was written."""
-    digits = f"{number:,.0f}" if float(number).is_integer() else f"{number:,.2f}"
-    return f"${digits}" if unit.casefold() == "usd" else f"{digits} {unit}"
+    return money(number, short=True) if is_money(unit) else f"{exact(number)} {unit}"
 
 
 def _only(attributes: Sequence[ShownAttribute], role: Role) -> ShownAttribute:
@@ -236,3 +249,85 @@ def _only(attributes: Sequence[ShownAttribute], role: Role) -> ShownAttribute:
             instead=f'give exactly one attribute role = "{role}"',
         )
     return found[0]
+
+
+def answer_columns(questionnaire: Questionnaire) -> tuple[str, ...]:
+    """The columns of the answers: who, which task, which alternative, where it stood, what it was like, and chosen."""
+    columns = questionnaire.columns
+    attributes = (attribute.column for attribute in questionnaire.attributes)
+    return (columns.respondent, BLOCK, columns.task, columns.alternative, POSITION, *attributes, columns.chosen)
+
+
+def answer_sheet(questionnaire: Questionnaire) -> str:
+    """A CSV file to fill in: copy the rows of one block for each respondent, write who, and 1 or 0 into `chosen`."""
+    rows = (
+        ("", task.block, task.number, LABELS[place], place + 1, *recorded, "")
+        for task in questionnaire.tasks()
+        for place, recorded in enumerate(_recorded(questionnaire, task))
+    )
+    return _csv(answer_columns(questionnaire), rows)
+
+
+def design_table(questionnaire: Questionnaire) -> str:
+    """The tasks in words as a CSV file, one row an alternative: what was shown, for the record and for printing."""
+    columns = questionnaire.columns
+    headings = (f"{attribute.column} in words" for attribute in questionnaire.attributes)
+    recorded = (attribute.column for attribute in questionnaire.attributes)
+    rows = (
+        (task.block, task.number, LABELS[place], *values, *_words(questionnaire, task)[place])
+        for task in questionnaire.tasks()
+        for place, values in enumerate(_recorded(questionnaire, task))
+    )
+    return _csv((BLOCK, columns.task, columns.alternative, *recorded, *headings), rows)
+
+
+def form_content(questionnaire: Questionnaire) -> dict[str, object]:
+    """What the web form shows and records, as JSON: numbers are texts, written just as the answer sheet writes them."""
+    tasks = [
+        {
+            "task": str(task.number),
+            "block": str(task.block),
+            "alternatives": [
+                {
+                    "label": LABELS[place],
+                    "words": list(_words(questionnaire, task)[place]),
+                    "recorded": [_text(value) for value in recorded],
+                }
+                for place, recorded in enumerate(_recorded(questionnaire, task))
+            ],
+        }
+        for task in questionnaire.tasks()
+    ]
+    return {
+        "columns": list(answer_columns(questionnaire)),
+        "headings": [attribute.heading for attribute in questionnaire.attributes],
+        "blocks": questionnaire.design.blocks,
+        "tasks": tasks,
+    }
+
+
+def _recorded(questionnaire: Questionnaire, task: Task) -> list[tuple[float, ...]]:
+    return [
+        tuple(attribute.recorded[level] for attribute, level in zip(questionnaire.attributes, levels, strict=True))
+        for levels in task.levels
+    ]
+
+
+def _words(questionnaire: Questionnaire, task: Task) -> list[tuple[str, ...]]:
+    return [
+        tuple(attribute.words[level] for attribute, level in zip(questionnaire.attributes, levels, strict=True))
+        for levels in task.levels
+    ]
+
+
+def _csv(header: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows([_text(value) if isinstance(value, float) else value for value in row] for row in rows)
+    return text.getvalue()
+
+
+def _text(value: float) -> str:
+    """The shortest text that reads back as the same number."""
+    return str(int(value)) if value.is_integer() else repr(value)

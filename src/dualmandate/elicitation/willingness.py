@@ -1,8 +1,9 @@
-"""Willingness to pay from estimated tastes, with an interval by the delta method, simulation or Fieller's theorem.
+"""What an estimator found, and what follows in money: willingness to pay with its interval, tastes among people.
 
-An attribute is worth what a person would pay for one more unit of it: −β_attribute/β_price. A ratio of estimates can
-be anything where its denominator may be zero. So where the confidence set of the price's coefficient contains zero,
-no number is given: willingness to pay is unbounded, and the result says so.
+An attribute is worth what a person would pay for one more unit of it: −β_attribute/β_price, with an interval by the
+delta method, simulation or Fieller's theorem. A ratio of estimates can be anything where its denominator may be zero.
+So where the confidence set of the price's coefficient contains zero, no number is given: willingness to pay is
+unbounded, and the result says so.
 """
 
 from __future__ import annotations
@@ -15,16 +16,65 @@ from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
+from scipy.special import ndtr, ndtri
 
-from dualmandate.elicitation.estimate import Estimates, Method, Willingness
-from dualmandate.errors import InvalidPreferences, InvalidValue, NoEstimate, UnknownName
-from dualmandate.population import Calibrated
+from dualmandate.errors import InvalidPreferences, InvalidValue, UnknownName
+from dualmandate.population.wording import number
 
-SEED = 20190101  # public: everybody gets the same simulated interval
+Method = Literal["delta", "krinsky-robb", "fieller"]
+SEED = 20190101  # The seed is public: everybody gets the same simulated interval.
 DRAWS = 2**14  # scrambled Sobol points, so that the ends of an interval are good to about a thousandth of its width
-
 Shape = Literal["interval", "outside an interval", "whole line"]
+
+
+@dataclass(frozen=True, eq=False)
+class ParameterEstimates:
+    """What an estimator found.
+
+    `covariance` is the sandwich H⁻¹(Σ g_c g_cᵀ)H⁻¹ of the log likelihood's Hessian H and its gradients g_c summed in
+    each cluster (no small-sample factor), or −H⁻¹ where the errors are plain.
+    """
+
+    names: tuple[str, ...]  # parameters
+    values: NDArray[np.float64]  # (parameters,)
+    covariance: NDArray[np.float64]  # (parameters, parameters)
+    log_likelihood: float  # natural logarithm, ≤ 0
+    observations: int  # answers
+    clusters: int  # people whose answers may hang together
+
+    def value(self, name: str) -> float:
+        """The estimate of one parameter."""
+        return float(self.values[self._position(name)])
+
+    def standard_error(self, name: str) -> float:
+        """The standard error of one parameter."""
+        position = self._position(name)
+        return math.sqrt(self.covariance[position, position])
+
+    def joint(self, names: tuple[str, ...]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Estimates and covariance of some parameters, in the order asked for."""
+        positions = [self._position(name) for name in names]
+        return self.values[positions], self.covariance[np.ix_(positions, positions)]
+
+    def _position(self, name: str) -> int:
+        if name not in self.names:
+            raise UnknownName(
+                f"there is no parameter '{name}' in these estimates",
+                why="an estimate exists for each parameter of the model, and for nothing else",
+                instead=f"choose one of {', '.join(self.names)}",
+            )
+        return self.names.index(name)
+
+
+@dataclass(frozen=True)
+class Willingness:
+    """Willingness to pay or to accept, in the price's unit per unit of the attribute."""
+
+    estimate: float | None  # None where unbounded: the price coefficient's confidence set contains zero
+    standard_error: float | None
+    interval: tuple[float, float] | None
+    level: float = 0.95  # of the interval
+    method: Method = "delta"
 
 
 @dataclass(frozen=True)
@@ -42,7 +92,7 @@ class ConfidenceSet:
 
 
 def willingness_to_pay(
-    estimates: Estimates, attribute: str, price: str, *, method: Method = "delta", level: float = 0.95
+    estimates: ParameterEstimates, attribute: str, price: str, *, method: Method = "delta", level: float = 0.95
 ) -> Willingness:
     """What one more unit of an attribute is worth, in the price's unit: −β_attribute/β_price.
 
@@ -117,7 +167,7 @@ def simulated_interval(
     return float(low), float(high)
 
 
-def willingness_correlation(estimates: Estimates, first: str, second: str, price: str) -> float:
+def willingness_correlation(estimates: ParameterEstimates, first: str, second: str, price: str) -> float:
     """How far the errors of two willingnesses to pay go together, from −1 to 1, by the delta method.
 
     Both are divided by the same coefficient: for w_j = −β_j/β_p the gradient is −1/β_p at β_j and −w_j/β_p at β_p.
@@ -149,29 +199,8 @@ def in_words(willingness: Willingness, unit: str = "USD") -> str:
         )
     low, high = willingness.interval
     return (
-        f"{willingness.estimate:.4g} {unit} ({100 * willingness.level:g} % interval {low:.4g} to {high:.4g}, "
-        f"{willingness.method})"
-    )
-
-
-def calibrated_willingness(
-    willingness: Willingness, *, unit: str, source: str, time_base: str | None = None
-) -> Calibrated:
-    """A willingness to pay as a number that a program file can state; refused where there is none."""
-    if willingness.estimate is None or willingness.standard_error is None:
-        raise NoEstimate(
-            "willingness to pay has no number",
-            why=in_words(willingness),
-            instead="ask more people, or offer prices that differ more",
-        )
-    if willingness.estimate <= 0:
-        raise InvalidPreferences(
-            f"a willingness to pay of {willingness.estimate:.4g} {unit} is no cost or value",
-            why="costs and values are positive; people would pay to be rid of this attribute",
-            instead="turn the attribute around: privacy loss is a bad, accuracy a good",
-        )
-    return Calibrated(
-        willingness.estimate, unit, source, time_base=time_base, standard_error=willingness.standard_error
+        f"{number(willingness.estimate)} {unit} ({100 * willingness.level:g} % interval {number(low)} to "
+        f"{number(high)}, {willingness.method})"
     )
 
 
@@ -208,3 +237,54 @@ def _normal_points(dimensions: int) -> NDArray[np.float64]:
     drawn: NDArray[np.float64] = ndtri(np.clip(points, 1e-12, 1 - 1e-12))
     drawn.setflags(write=False)
     return drawn
+
+
+@dataclass(frozen=True)
+class Taste:
+    """A coefficient among people, in its own unit: utility, or money in willingness-to-pay space."""
+
+    mean: float
+    mean_standard_error: float
+    standard_deviation: float  # among people; 0 where all are alike
+    standard_deviation_standard_error: float
+    median: float
+    share_positive: float  # of people
+
+
+def taste_of(estimates: ParameterEstimates, name: str) -> Taste:
+    """The distribution of a coefficient ("epsilon", "willingness to pay for epsilon", "scale"), errors by delta method.
+
+    Normal with mean m and standard deviation s: just that. Lognormal with m and s of the logarithm: mean e^(m + s²/2),
+    standard deviation mean·√(e^(s²) − 1). Triangular with half width h: standard deviation h/√6.
+    """
+    for sign, subject in ((1.0, name), (-1.0, f"minus {name}")):
+        if f"mean of log {subject}" in estimates.names:
+            return _lognormal(estimates, subject, sign)
+    if f"log {name}" in estimates.names:
+        middle = math.exp(estimates.value(f"log {name}"))
+        return Taste(middle, middle * estimates.standard_error(f"log {name}"), 0.0, 0.0, middle, 1.0)
+    mean, error = estimates.value(name), estimates.standard_error(name)
+    if f"half width of {name}" in estimates.names:
+        half, root = f"half width of {name}", math.sqrt(6)
+        width = estimates.value(half)
+        inside = min(max(mean / width, -1.0), 1.0)
+        tail = (1 - abs(inside)) ** 2 / 2
+        positive = 1 - tail if inside > 0 else tail
+        return Taste(mean, error, width / root, estimates.standard_error(half) / root, mean, positive)
+    spread = f"standard deviation of {name}"
+    if spread not in estimates.names:
+        return Taste(mean, error, 0.0, 0.0, mean, float(mean > 0))
+    wide = estimates.value(spread)
+    share = float(ndtr(mean / wide)) if wide > 0 else float(mean > 0)
+    return Taste(mean, error, wide, estimates.standard_error(spread), mean, share)
+
+
+def _lognormal(estimates: ParameterEstimates, subject: str, sign: float) -> Taste:
+    (m, s), covariance = estimates.joint((f"mean of log {subject}", f"standard deviation of log {subject}"))
+    mean, ratio = math.exp(m + s**2 / 2), math.sqrt(math.expm1(s**2))
+    of_mean = np.array([mean, s * mean])
+    deviation = mean * ratio
+    of_deviation = np.array([deviation, s * deviation + (s * mean * math.exp(s**2) / ratio if ratio else mean)])
+    errors = (math.sqrt(slope @ covariance @ slope) for slope in (of_mean, of_deviation))
+    mean_error, deviation_error = errors
+    return Taste(sign * mean, mean_error, deviation, deviation_error, sign * math.exp(m), float(sign > 0))

@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 
 from dualmandate.frontier.converted import in_epsilon
 from dualmandate.frontier.curves import CurveFrontier
-from dualmandate.frontier.difference import derivative
 from dualmandate.frontier.frontier import Measure
-from dualmandate.frontier.smooth import SmoothCurve
+from dualmandate.frontier.numerics import SmoothCurve, derivative
 from dualmandate.mechanism import Mechanism, Production
 from dualmandate.population import Currency, Protection
 from dualmandate.workload import Workload

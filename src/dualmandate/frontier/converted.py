@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from dualmandate.errors import InvalidLoss
 from dualmandate.frontier.curves import CurveFrontier
-from dualmandate.frontier.difference import derivative
 from dualmandate.frontier.frontier import Frontier, Measure
+from dualmandate.frontier.numerics import derivative
 from dualmandate.population import Currency
 from dualmandate.population.conversion import epsilon_at, rho_at, rho_curvature_at, rho_slope_at
 
@@ -23,7 +23,6 @@ class ConvertedCurves:
     failure_probability: float  # δ
 
     def values(self, loss: float, measure: Measure) -> NDArray[np.float64]:
-        """Errors of each table at the ρ that this ε stands for."""
         return _listed(self.frontier.table_losses(rho_at(loss, self.failure_probability), measure))
 
     def slopes(self, loss: float, measure: Measure) -> NDArray[np.float64]:
@@ -47,7 +46,6 @@ class ConvertedCurves:
         return epsilon_at(rho, self.failure_probability) if rho > 0.0 else 0.0
 
     def technology(self, loss: float) -> str:
-        """The technology at the ρ that this ε stands for."""
         return self.frontier.technology(rho_at(loss, self.failure_probability))
 
     def allocation(self, loss: float) -> dict[str, float]:

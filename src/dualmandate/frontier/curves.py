@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from dualmandate.errors import InvalidLoss, UnknownName
 from dualmandate.frontier.frontier import Frontier, Measure
-from dualmandate.frontier.inversion import loss_where
+from dualmandate.frontier.numerics import loss_where
 from dualmandate.mechanism.mechanism import known_measure, positive_loss
 from dualmandate.population import Currency
 

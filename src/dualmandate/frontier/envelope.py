@@ -1,4 +1,7 @@
-"""The best technology at each privacy loss: the upper envelope of production activities."""
+"""The best technology at each privacy loss: the upper envelope of production activities.
+
+Publishing nothing new is one of them: a public guess has a finite error at no privacy loss at all.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +16,8 @@ from numpy.typing import NDArray
 
 from dualmandate.errors import InvalidLoss, InvalidMechanism
 from dualmandate.frontier.curves import CurveFrontier, TableWeights
-from dualmandate.frontier.difference import derivative
 from dualmandate.frontier.frontier import Frontier, Measure
+from dualmandate.frontier.numerics import derivative
 
 _SEARCHED: list[float] = np.logspace(-5, 3, 641).tolist()  # losses between which switches are looked for
 
@@ -40,15 +43,12 @@ class EnvelopeCurves:
         return self.members[self._index(loss)]
 
     def values(self, loss: float, measure: Measure) -> NDArray[np.float64]:
-        """Errors of the best member."""
         return np.array(list(self.best(loss).table_losses(loss, measure).values()))
 
     def slopes(self, loss: float, measure: Measure) -> NDArray[np.float64]:
-        """Slopes of the best member."""
         return np.array(list(self.best(loss).table_slopes(loss, measure).values()))
 
     def curvatures(self, loss: float, measure: Measure) -> NDArray[np.float64]:
-        """Curvatures of the best member."""
         best = self.best(loss)
         if isinstance(best, CurveFrontier):
             return np.array(list(best.table_curvatures(loss, measure).values()))
@@ -70,11 +70,9 @@ class EnvelopeCurves:
         )
 
     def technology(self, loss: float) -> str:
-        """The technology of the best member."""
         return self.best(loss).technology(loss)
 
     def allocation(self, loss: float) -> dict[str, float]:
-        """The allocation of the best member."""
         return self.best(loss).allocation(loss)
 
     @cached_property
@@ -129,3 +127,75 @@ def envelope(
     weights = TableWeights.of(first.tables, values, measures)
     name = f"best of {', '.join(dict.fromkeys(member.name for member in members))}"
     return CurveFrontier(name, first.currency, first.query_counts, EnvelopeCurves(members, weights))
+
+
+@dataclass(frozen=True, eq=False)
+class GuessCurves:
+    """Errors of a guess that was made without the data: the same at every loss."""
+
+    errors: Mapping[Measure, NDArray[np.float64]]
+
+    def values(self, loss: float, measure: Measure) -> NDArray[np.float64]:
+        del loss
+        return self.errors[measure]
+
+    def slopes(self, loss: float, measure: Measure) -> NDArray[np.float64]:
+        del loss
+        return np.zeros_like(self.errors[measure])
+
+    def curvatures(self, loss: float, measure: Measure) -> NDArray[np.float64]:
+        return self.slopes(loss, measure)
+
+    def inverse(self, expected_squared_error: float) -> float | None:
+        reached = math.fsum(self.errors["squared"])
+        if expected_squared_error < reached:
+            raise InvalidLoss(
+                f"an expected squared error of {expected_squared_error:.6g} is out of reach of a guess",
+                why=f"publishing nothing new leaves {reached:.6g} at every loss",
+                instead="measure the tables",
+            )
+        return 0.0
+
+    def technology(self, loss: float) -> str:
+        del loss
+        return "public guess"
+
+    def allocation(self, loss: float) -> dict[str, float]:
+        del loss
+        return {"all": 0.0}
+
+
+def public_guess(
+    frontier: Frontier,
+    squared_errors: Mapping[str, float],
+    *,
+    absolute_errors: Mapping[str, float] | None = None,
+    largest_variances: Mapping[str, float] | None = None,
+) -> CurveFrontier:
+    """Publishing nothing new, as a member of an envelope: last year's tables, or a model's, serve without any loss.
+
+    Its expected errors come from public sources, by table. It stands on the frontier at small losses, where measuring
+    adds more noise than the guess is wrong by; a frontier of noise alone would have infinite error at ε = 0.
+    """
+    tables = frontier.tables
+    errors: dict[Measure, NDArray[np.float64]] = {"squared": _stated_errors(squared_errors, tables)}
+    counts = np.array([frontier.query_counts[table] for table in tables], dtype=np.float64)
+    # By Cauchy and Schwarz, Σ|e| ≤ √(k·Σe²); and the largest of k squares is at most their sum.
+    errors["absolute"] = (
+        np.sqrt(counts * errors["squared"]) if absolute_errors is None else _stated_errors(absolute_errors, tables)
+    )
+    errors["largest variance"] = (
+        errors["squared"] if largest_variances is None else _stated_errors(largest_variances, tables)
+    )
+    return CurveFrontier("public guess", frontier.currency, frontier.query_counts, GuessCurves(errors))
+
+
+def _stated_errors(errors: Mapping[str, float], tables: tuple[str, ...]) -> NDArray[np.float64]:
+    missing = [table for table in tables if not (math.isfinite(errors.get(table, math.nan)) and errors[table] >= 0.0)]
+    if missing:
+        raise InvalidMechanism(
+            f"the error of a guess at '{missing[0]}' is not stated",
+            why="a guess joins the frontier by its expected error",
+            instead="state a finite error of at least 0 for every table",
+        )
+    return np.array([errors[table] for table in tables], dtype=np.float64)

@@ -24,16 +24,16 @@ from numpy.typing import NDArray
 
 from dualmandate.errors import InvalidLoss, InvalidPreferences
 from dualmandate.frontier.curves import CurveFrontier, TableWeights
-from dualmandate.frontier.difference import derivative
 from dualmandate.frontier.envelope import EnvelopeCurves
 from dualmandate.frontier.frontier import Frontier, Measure
+from dualmandate.frontier.numerics import derivative, root
 
 _SEARCHED: list[float] = np.geomspace(1e-8, 1e6, 281).tolist()  # losses between which a peak is looked for
-LARGEST_EXPONENT = 300.0  # e^600 is still a float
-_FOLDED = 2 / math.pi  # (E|z|)² of a standard normal
+LARGEST_EXPONENT = 300.0  # e^600 is still a float, so that squares of e^300 are.
+_FOLDED = 2 / math.pi  # This is (E|z|)² of a standard normal.
 
 
-class Response(Protocol):
+class ParticipationResponse(Protocol):
     """How many people take part at a privacy loss: weights 1/r ≥ 1, which grow with the loss."""
 
     def weight(self, loss: float) -> float:
@@ -73,11 +73,9 @@ class ExponentialResponse:
         return math.exp(min(self.decline * loss, LARGEST_EXPONENT)) / self.rate_without_loss
 
     def slope(self, loss: float) -> float:
-        """γ/r."""
         return self.decline * self.weight(loss)
 
     def curvature(self, loss: float) -> float:
-        """γ²/r."""
         return self.decline**2 * self.weight(loss)
 
 
@@ -94,7 +92,7 @@ class ParticipationCurves:
     """Curves of a frontier whose data come from those who still take part; level beyond the peak."""
 
     frontier: Frontier
-    response: Response
+    response: ParticipationResponse
     totals: tuple[TableTotals, ...]  # in the order of the tables
     weights: TableWeights
 
@@ -103,13 +101,11 @@ class ParticipationCurves:
         return self._unbounded(self._used(loss), measure)
 
     def slopes(self, loss: float, measure: Measure) -> NDArray[np.float64]:
-        """Slopes of each table; 0 beyond the peak."""
         if loss > self._end:
             return np.zeros(len(self.totals))
         return self._unbounded_slopes(loss, measure)
 
     def curvatures(self, loss: float, measure: Measure) -> NDArray[np.float64]:
-        """Curvatures of each table; 0 beyond the peak."""
         if loss > self._end:
             return np.zeros(len(self.totals))
         if measure == "absolute":
@@ -134,20 +130,17 @@ class ParticipationCurves:
         return None
 
     def technology(self, loss: float) -> str:
-        """The technology of the frontier below."""
         return self.frontier.technology(self._used(loss))
 
     def allocation(self, loss: float) -> dict[str, float]:
-        """What the frontier below spends; never more than at the peak."""
         return self.frontier.allocation(self._used(loss))
 
     @cached_property
     def peak(self) -> float | None:
         """The loss at which Σ b_t·loss_t is smallest; None where it falls as far as losses are looked at."""
-        from scipy.optimize import brentq
 
-        def rise(log_loss: float) -> float:
-            return self._weighed(math.exp(log_loss), slopes=True)
+        def fall(log_loss: float) -> float:
+            return -self._weighed(math.exp(log_loss), slopes=True)
 
         found = {loss: cost for loss in _SEARCHED if (cost := self._cost_or_none(loss)) is not None}
         losses = list(found)
@@ -156,9 +149,7 @@ class ParticipationCurves:
         if place == len(losses) - 1:
             return None
         low, high = math.log(losses[max(place - 1, 0)]), math.log(losses[place + 1])
-        if not rise(low) < 0 < rise(high):
-            return best
-        return math.exp(brentq(rise, low, high, xtol=1e-14, rtol=1e-14))
+        return math.exp(root(fall, low, high)) if fall(high) < 0 < fall(low) else best
 
     @property
     def _end(self) -> float:
@@ -227,7 +218,7 @@ class ParticipationCurves:
 
 def with_participation(
     frontier: Frontier,
-    response: Response,
+    response: ParticipationResponse,
     totals: Mapping[str, TableTotals],
     *,
     values: Mapping[str, float] | None = None,

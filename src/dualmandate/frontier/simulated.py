@@ -3,29 +3,35 @@
 Rounding, consistency and other post-processing change the production function and have no closed form. The chain is
 run many times at each of a few losses; between them errors are interpolated on logarithmic scales by monotone cubics,
 which keep a decreasing curve decreasing and have a slope everywhere.
+
+The same values accuracy through a decision that is made with it. A formula with thresholds, minima or a fixed
+appropriation turns errors in counts into misallocated dollars: the decision is made many times with noisy counts, and
+the misallocation against the decision with exact counts is the error, in a simulated frontier whose one table is in
+USD. For a formula that is linear in counts this is the paper's case: Σ C²·ESE.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dualmandate.errors import InvalidLoss, InvalidMechanism
+from dualmandate.errors import InvalidLoss, InvalidMechanism, InvalidWorkload
 from dualmandate.frontier.curves import MEASURES, CurveFrontier
 from dualmandate.frontier.frontier import Measure
+from dualmandate.mechanism import Production
 from dualmandate.population import Currency, Histogram
 from dualmandate.workload import Workload
 
 if TYPE_CHECKING:
     from scipy.interpolate import PchipInterpolator
 
-Release = Callable[[float, Histogram, np.random.Generator], NDArray[np.float64]]
+ReleaseChain = Callable[[float, Histogram, np.random.Generator], NDArray[np.float64]]
 """A chain from a loss, a public histogram and randomness to the answers of a workload, shape (query_count,)."""
 
 
@@ -83,11 +89,9 @@ class SimulatedCurves:
         return np.stack([middle * np.exp(-np.array(at)), middle * np.exp(np.array(at))], axis=1)
 
     def values(self, loss: float, measure: Measure) -> NDArray[np.float64]:
-        """Errors of each table."""
         return np.exp(self._logs(loss, measure)[0])
 
     def slopes(self, loss: float, measure: Measure) -> NDArray[np.float64]:
-        """Slopes of each table; ≤ 0."""
         level, elasticity, _ = self._logs(loss, measure)
         return np.exp(level) * elasticity / loss
 
@@ -97,17 +101,14 @@ class SimulatedCurves:
         return np.exp(level) * (bend + elasticity * (elasticity - 1.0)) / loss**2
 
     def inverse(self, expected_squared_error: float) -> float | None:
-        """No closed form."""
         del expected_squared_error
         return None
 
     def technology(self, loss: float) -> str:
-        """The chain that was simulated."""
         del loss
         return self.name
 
     def allocation(self, loss: float) -> dict[str, float]:
-        """The chain spends the whole loss."""
         return {"all": loss}
 
     def _logs(
@@ -131,7 +132,7 @@ class SimulatedCurves:
 
 
 def simulated(
-    release: Release,
+    release: ReleaseChain,
     workload: Workload,
     *,
     histogram: Histogram,
@@ -153,7 +154,7 @@ def simulated(
 
 
 def simulated_numbers(
-    release: Release,
+    release: ReleaseChain,
     truth: NDArray[np.float64],
     query_counts: Mapping[str, int],
     *,
@@ -184,7 +185,7 @@ def simulated_numbers(
 
 
 def _measure_at(
-    release: Release,
+    release: ReleaseChain,
     loss: float,
     histogram: Histogram,
     *,
@@ -243,3 +244,81 @@ def _decreasing(logs: NDArray[np.float64]) -> NDArray[np.float64]:
             pools.append((mean, size))
         fitted[:, column] = np.concatenate([np.full(size, mean) for mean, size in pools])
     return fitted
+
+
+class Decision(Protocol):
+    """Money given out by published numbers; the same numbers always give the same money."""
+
+    @property
+    def name(self) -> str:
+        """What is given out, as a table of its own."""
+        ...
+
+    def allocation(self, numbers: NDArray[np.float64], /) -> NDArray[np.float64]:
+        """USD to each recipient, shape (recipients,), from the answers of a workload, shape (query_count,)."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class FormulaGrant:
+    """A grant by formula: so much a head, to places that are large enough, scaled down to what was appropriated.
+
+    A place with fewer than `threshold` counted heads gets nothing. Where the formula asks for more than the
+    `appropriation`, every place gets the same share of what it asks for.
+    """
+
+    per_head: Sequence[float] | NDArray[np.float64]  # C, USD a head, one a place
+    threshold: float = 0.0
+    appropriation: float = math.inf  # USD
+    name: str = "grants"
+
+    def allocation(self, numbers: NDArray[np.float64], /) -> NDArray[np.float64]:
+        rates = np.asarray(self.per_head, dtype=np.float64)
+        if numbers.shape != rates.shape:
+            raise InvalidWorkload(
+                f"{numbers.size} numbers for {rates.size} places",
+                why="a formula by the head needs one number a place",
+                instead="ask for a table with one cell a place",
+            )
+        asked = np.where(numbers >= self.threshold, rates * numbers, 0.0) if self.threshold > 0 else rates * numbers
+        total = float(asked.sum())
+        return asked * min(1.0, self.appropriation / total) if total > 0 else asked
+
+
+def decision_frontier(
+    decision: Decision,
+    release: ReleaseChain,
+    workload: Workload,
+    *,
+    histogram: Histogram,
+    simulation: Simulation,
+    currency: Currency = Currency.EPSILON,
+) -> CurveFrontier:
+    """How far a decision with noisy answers is off, in USD, at each privacy loss; one table, named after the decision.
+
+    `histogram` is public or synthetic: a frontier is printed, so confidential counts must never stand here.
+    """
+    exact = np.asarray(workload.answers(histogram.counts), dtype=np.float64)
+    truth = decision.allocation(exact)
+
+    def decide(loss: float, counts: Histogram, generator: np.random.Generator) -> NDArray[np.float64]:
+        return decision.allocation(np.asarray(release(loss, counts, generator), dtype=np.float64))
+
+    return simulated_numbers(
+        decide,
+        truth,
+        {decision.name: truth.size},
+        histogram=histogram,
+        simulation=simulation,
+        currency=currency,
+        name=f"{decision.name} decided with noisy counts",
+    )
+
+
+def noisy_answers(production: Production) -> ReleaseChain:
+    """The plain chain: a technology's noisy answers, with nothing done to them."""
+
+    def release(loss: float, histogram: Histogram, generator: np.random.Generator) -> NDArray[np.float64]:
+        return production.draw(histogram.counts, loss, generator=generator, size=1).reshape(-1)
+
+    return release

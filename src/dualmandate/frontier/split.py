@@ -1,4 +1,4 @@
-"""One privacy loss, split over groups of tables that are measured apart.
+"""One privacy loss, split over groups of tables that are measured apart: in the best way, or in stated shares.
 
 Losses of independently measured groups add up (ε + ε, or ρ + ρ). The best split spends the last unit of loss where it
 buys most: −b_g·loss_g′(l_g) is the same λ for every group, and Σ l_g is the loss. Where errors fall like c_g/l^p this
@@ -11,8 +11,9 @@ By the envelope theorem the combined loss falls by λ for one more unit of loss.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
@@ -20,14 +21,15 @@ from numpy.typing import NDArray
 
 from dualmandate.errors import InvalidLoss, InvalidWorkload
 from dualmandate.frontier.curves import CurveFrontier, TableWeights
-from dualmandate.frontier.difference import derivative
 from dualmandate.frontier.frontier import Frontier, Measure
+from dualmandate.frontier.numerics import derivative
 from dualmandate.population import Currency
 
 _MOST_STEPS = 80
-_LONGEST_STEP = 2.0  # of ln l_g
-_CRUMB = 1e-5  # of an equal share
-_TINY, _HUGE = 1e-300, 1e300  # values beyond these leave the range of floats
+_LONGEST_STEP = 2.0  # A step of ln l_g is at most this long.
+_CRUMB = 1e-5  # A group starts with at least this part of an equal share.
+_TINY, _HUGE = 1e-300, 1e300  # Values beyond these leave the range of floats.
+_TableCurve = Callable[[CurveFrontier, float], dict[str, float]]  # of a group, at its share
 
 
 def power_split(coefficients: Sequence[float], loss: float, power: float) -> NDArray[np.float64]:
@@ -92,7 +94,6 @@ class SplitCurves:
         return math.fsum(group.weights.total(group.frontier, spent) for group, spent in split_losses)
 
     def values(self, loss: float, measure: Measure) -> NDArray[np.float64]:
-        """Errors of each table at its group's share of the loss."""
         spent = self.best(loss).losses.tolist()
         parts = [group.frontier.table_losses(l_g, measure) for group, l_g in zip(self.groups, spent, strict=True)]
         return np.array([value for part in parts for value in part.values()])
@@ -106,22 +107,18 @@ class SplitCurves:
         return np.array(numbers)
 
     def curvatures(self, loss: float, measure: Measure) -> NDArray[np.float64]:
-        """Derivatives of the slopes, as the split moves."""
         return derivative(lambda at: self.slopes(at, measure), loss)
 
     def inverse(self, expected_squared_error: float) -> float | None:
-        """No closed form."""
         del expected_squared_error
         return None
 
     def technology(self, loss: float) -> str:
-        """The technology of each group, where they differ."""
         spent = self.best(loss).losses.tolist()
         used = [group.frontier.technology(l_g) for group, l_g in zip(self.groups, spent, strict=True)]
         return used[0] if len(set(used)) == 1 else ", ".join(dict.fromkeys(used))
 
     def allocation(self, loss: float) -> dict[str, float]:
-        """The loss spent on each group."""
         return dict(zip((group.name for group in self.groups), self.best(loss).losses.tolist(), strict=True))
 
     @cached_property
@@ -228,3 +225,50 @@ def _common_marginal(
         if abs(step) <= 1e-15 * max(1.0, abs(target)):
             break
     return target
+
+
+@dataclass(frozen=True, eq=False)
+class StatedCurves:
+    """Curves of tables whose groups get the same shares s_g of every loss: error(s_g·loss), whatever errors cost."""
+
+    groups: Mapping[str, CurveFrontier]
+    shares: tuple[float, ...]  # s_g > 0, in the order of the groups; sum to 1
+
+    def values(self, loss: float, measure: Measure) -> NDArray[np.float64]:
+        return self._listed(lambda group, share: group.table_losses(share * loss, measure), power=0)
+
+    def slopes(self, loss: float, measure: Measure) -> NDArray[np.float64]:
+        return self._listed(lambda group, share: group.table_slopes(share * loss, measure), power=1)
+
+    def curvatures(self, loss: float, measure: Measure) -> NDArray[np.float64]:
+        return self._listed(lambda group, share: group.table_curvatures(share * loss, measure), power=2)
+
+    def inverse(self, expected_squared_error: float) -> float | None:
+        del expected_squared_error
+        return None
+
+    def technology(self, loss: float) -> str:
+        used = [group.technology(share * loss) for group, share in zip(self.groups.values(), self.shares, strict=True)]
+        return ", ".join(dict.fromkeys(used))
+
+    def allocation(self, loss: float) -> dict[str, float]:
+        return {name: share * loss for name, share in zip(self.groups, self.shares, strict=True)}
+
+    def _listed(self, asked: _TableCurve, *, power: int) -> NDArray[np.float64]:
+        pairs = zip(self.groups.values(), self.shares, strict=True)
+        return np.array([share**power * each for group, share in pairs for each in asked(group, share).values()])
+
+
+def stated_split(frontiers: Mapping[str, CurveFrontier], shares: Mapping[str, Fraction]) -> CurveFrontier:
+    """The frontier of groups of tables that are measured apart, each at its stated share of one loss."""
+    if set(shares) != set(frontiers) or min(shares.values(), default=0) <= 0 or sum(shares.values()) != 1:
+        raise InvalidLoss(
+            f"shares that add up to {sum(shares.values())} over {len(shares)} of {len(frontiers)} groups",
+            why="every group of tables has a share above 0, and together they are the whole loss",
+            instead="state one share for each group, so that they add up to exactly 1",
+        )
+    counts = counts_of_groups(frontiers)
+    currency = common_currency(tuple(frontiers.values()))
+    name = f"stated shares of {', '.join(frontiers) if len(frontiers) <= 4 else f'{len(frontiers)} groups'}"
+    floats = tuple(float(shares[group]) for group in frontiers)
+    return CurveFrontier(name, currency, counts, StatedCurves(dict(frontiers), floats))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-from importlib import import_module
 from pathlib import Path
 
 from dualmandate.errors import InvalidFile, Place, UnknownName
@@ -21,8 +20,16 @@ def names() -> tuple[str, ...]:
 
 def files(name: str) -> dict[str, str]:
     """The files of a program by name, as text; `title-i` is as good as `title_i`."""
-    written: dict[str, str] = import_module(f"dualmandate.gallery.{_known(name)}").files()
-    return written
+    match _known(name):
+        case "title_i":
+            from dualmandate.gallery.title_i import files
+        case "survey":
+            from dualmandate.gallery.survey import files
+        case "block":
+            from dualmandate.gallery.block import files
+        case _:
+            from dualmandate.gallery.blank import files
+    return files()
 
 
 def records(name: str) -> str | None:
@@ -32,7 +39,11 @@ def records(name: str) -> str | None:
 
 def write_records(name: str, folder: Path) -> None:
     """Write the invented records of a program into a folder."""
-    import_module(f"dualmandate.gallery.{_known(name)}").write_records(folder / _RECORDS[_known(name)])
+    if _known(name) == "title_i":
+        from dualmandate.gallery.title_i import write_records
+    else:
+        from dualmandate.gallery.survey import write_records
+    write_records(folder / _RECORDS[_known(name)])
 
 
 def _known(name: str) -> str:

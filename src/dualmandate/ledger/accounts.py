@@ -111,27 +111,6 @@ class Account:
         """What the account counts in."""
         return self.cap.currency
 
-    def cost(self, loss: PrivacyLoss, unit: str) -> Fraction:
-        """What a release that protects `unit` with `loss` costs one unit of this account, in its currency, exactly.
-
-        One unit of the account is in at most m of the release's units: mε, or m²ρ with ρ = ε²/2 for a pure ε.
-        """
-        most = {self.unit: 1, **{bound.unit: bound.most for bound in self.unit_bounds}}.get(unit)
-        if most is None:
-            raise InvalidAccount(
-                f"a release protects one {unit}, and the account '{self.name}' is kept for one {self.unit}",
-                why=f"the account does not declare in how many units '{unit}' one {self.unit} can be",
-                instead="plan for the account's unit, or open an account that declares the bound",
-            )
-        if loss.failure_probability or (self.currency is Currency.EPSILON and loss.currency is Currency.RHO):
-            raise InvalidAccount(
-                f"a release of {loss} cannot be paid from '{self.name}', which counts in {self.currency}",
-                why="Gaussian noise has no pure ε, and an (ε, δ) statement does not add up",
-                instead="publish with Laplace or geometric noise, or from an account in rho",
-            )
-        counted = loss.in_rho() if self.currency is Currency.RHO else loss
-        return exact_amount(counted.for_records(most).amount)
-
     def document(self) -> dict[str, object]:
         """What the entry that opens the account records beside its name and cap."""
         return {

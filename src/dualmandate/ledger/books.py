@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
 
-from dualmandate.errors import BudgetExceeded, InvalidAccount, NotApproved, ReleaseConflict
+from dualmandate.errors import InvalidAccount, NotApproved, ReleaseConflict
 from dualmandate.ledger.accounts import Account, Scope, read_account
+from dualmandate.ledger.composition import Accountant, cost
 from dualmandate.ledger.entries import Event, EventKind, Head
 from dualmandate.ledger.releases import Approval, Release, Request, State, read_loss
 
@@ -30,7 +30,7 @@ class Books:
         self.approvals: dict[tuple[str, str], list[Approval]] = {}
         self.releases: dict[str, Release] = {}
         self._newest: dict[tuple[str, str], str] = {}  # release of a plan and snapshot
-        self._totals: dict[tuple[str, Scope | None, str | None], Fraction] = defaultdict(Fraction)
+        self.accountant = Accountant()
 
     @property
     def head(self) -> Head:
@@ -63,7 +63,7 @@ class Books:
             self._close(old, State.CANCELED if old.state is State.RESERVED else State.ABANDONED)
         self.releases[release.name] = release
         self._newest[release.plan_digest, release.snapshot] = release.name
-        self._count(release, release.cost)
+        self.accountant.compose(release.account, release.parts, release.cost)
 
     def _change(self, name: str, event: Event) -> None:
         release = self.releases[name]
@@ -81,11 +81,7 @@ class Books:
     def _close(self, release: Release, state: State) -> None:
         self.releases[release.name] = replace(release, state=state)
         if state is State.CANCELED:
-            self._count(release, -release.cost)
-
-    def _count(self, release: Release, cost: Fraction) -> None:
-        for scope, name in ((None, None), *release.parts):
-            self._totals[release.account, scope, name] += cost
+            self.accountant.compose(release.account, release.parts, -release.cost)
 
     def account(self, name: str) -> Account:
         """An account that was opened."""
@@ -109,46 +105,22 @@ class Books:
 
     def spent(self, account: str, scope: Scope | None = None, name: str | None = None) -> Fraction:
         """What was reserved or spent and not canceled, in the account's currency: in all, or of one part."""
-        self.account(account)
-        return self._totals.get((account, scope, name), Fraction(0))
+        return self.accountant.spent(self.account(account).name, scope, name)
 
     def room(self, name: str, parts: Mapping[Scope, str]) -> dict[str, Fraction]:
         """What each cap that applies to these parts leaves, by the cap in words."""
-        account, purpose = self.account(name), parts.get(Scope.PURPOSE)
-        kept = sum(
-            (
-                max(earmark.amount - self.spent(name, Scope.PURPOSE, earmark.purpose), Fraction(0))
-                for earmark in account.earmarks
-                if earmark.purpose != purpose
-            ),
-            Fraction(0),
-        )
-        words = f"the cap of '{name}'" + (", less what is kept for other purposes" if kept else "")
-        left = {words: account.cap.amount - self.spent(name) - kept}
-        for limit in account.limits:
-            part = parts.get(limit.scope)
-            if part is not None and limit.name in (None, part):
-                which = f"each {limit.scope}" if limit.name is None else f"the {limit.scope} '{part}'"
-                left[f"the limit of {which} in '{name}'"] = limit.amount - self.spent(name, limit.scope, part)
-        return left
+        return self.accountant.room(self.account(name), parts)
 
     def admit(self, request: Request) -> tuple[Fraction, str | None]:
         """The cost of a request and the release it supersedes, or a refusal: approved, new, and within every cap."""
         account = self.account(request.account)
-        cost = account.cost(request.loss, request.unit)
+        asked = cost(request.loss, request.unit, account)
         self._check_approval(account, request)
         superseded = self._check_new(request)
+        # A reservation that is replaced before it was opened still counts: cancel it first to use its room.
         freed = self.releases[superseded] if superseded else None
-        parts = _parts(request)
-        for words, left in self.room(account.name, parts).items():
-            # A reservation that is replaced before it was opened still counts: cancel it first to use its room.
-            if cost > left:
-                raise BudgetExceeded(
-                    f"a loss of {cost} {account.currency} is more than the {left} that {words} leaves",
-                    why="caps belong to the people in the data, and what was spent stays spent",
-                    instead=_advice(freed),
-                )
-        return cost, superseded
+        self.accountant.require(account, request.parts, asked, instead=_advice(freed))
+        return asked, superseded
 
     def _check_approval(self, account: Account, request: Request) -> None:
         approvals = self.approvals.get((request.account, request.plan_digest), [])
@@ -184,11 +156,6 @@ def _advice(freed: Release | None) -> str:
     if freed is not None and freed.state is State.RESERVED:
         return f"cancel release {freed.name} first, plan a smaller loss, or ask less"
     return "plan a smaller loss, or ask less"
-
-
-def _parts(request: Request) -> dict[Scope, str]:
-    named = ((Scope.USER, request.user), (Scope.GROUP, request.group), (Scope.PURPOSE, request.purpose))
-    return {scope: name for scope, name in named if name is not None}
 
 
 def _read_approval(event: Event) -> Approval:

@@ -7,6 +7,7 @@ of ρ, hold for releases chosen in sight of earlier ones, under a cap fixed befo
 from __future__ import annotations
 
 import hmac
+import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -26,8 +27,17 @@ from dualmandate.errors import (
     ReleaseConflict,
 )
 from dualmandate.ledger.accounts import Account, Scope, checked_name
-from dualmandate.ledger.anchors import advance_anchor, check_anchors, found_head, read_anchor, read_anchors
+from dualmandate.ledger.anchors import (
+    advance_anchor,
+    check_anchors,
+    found_head,
+    read_anchor,
+    read_anchors,
+    write_anchor,
+)
 from dualmandate.ledger.books import STATE_OF, Books
+from dualmandate.ledger.composition import cost, reported
+from dualmandate.ledger.durable import alone_in, make_folder
 from dualmandate.ledger.entries import Event, EventKind, Head, chained_digest, first_digest, written_details
 from dualmandate.ledger.keys import LedgerKey, SecretFolder
 from dualmandate.ledger.releases import (
@@ -40,11 +50,20 @@ from dualmandate.ledger.releases import (
     loss_document,
     request_document,
 )
-from dualmandate.ledger.storage import Store, append_entry, read_entries, read_head
-from dualmandate.population import Confidential, Currency, PrivacyLoss
-from dualmandate.population.conversion import epsilon_at
+from dualmandate.ledger.storage import (
+    Store,
+    append_entry,
+    bring_up_to_date,
+    find_store,
+    is_current,
+    make_file,
+    read_entries,
+    read_head,
+    require_file,
+    start_head,
+)
+from dualmandate.population import Confidential, PrivacyLoss
 
-SMALLEST_REPORT = 1e-6  # of an ε: a δ that covers a whole loss would leave none to state
 KIND_OF = {state: kind for kind, state in STATE_OF.items()}
 
 
@@ -127,16 +146,16 @@ class Ledger:
     def approve(self, approval: Approval) -> None:
         """Record that a person approves a plan, known by its digest, at exactly its loss."""
         with self._writing() as page:
-            cost = page.books.account(approval.account).cost(approval.loss, approval.unit)
+            paid = cost(approval.loss, approval.unit, page.books.account(approval.account))
             details = {"plan_digest": approval.plan_digest, **loss_document(approval.loss, approval.unit)}
-            page.append(_Draft(EventKind.APPROVED, approval.by, approval.account, amount=cost, details=details))
+            page.append(_Draft(EventKind.APPROVED, approval.by, approval.account, amount=paid, details=details))
 
     def reserve(self, request: Request) -> Release:
         """Set a loss aside for a release, with a fresh secret, before any data are opened; a refusal is recorded."""
         refused: LedgerRefusal | None = None
         with self._writing() as page:
             try:
-                cost, superseded = page.books.admit(request)
+                asked, superseded = page.books.admit(request)
             except LedgerRefusal as refusal:
                 refused, details = refusal, {"code": refusal.code, **request_document(request, None)}
                 page.append(_Draft(EventKind.REFUSED, request.user, request.account, details=details))
@@ -145,7 +164,7 @@ class Ledger:
                 # The secret is on the disk before the entry that relies on it; without the entry it is nobody's.
                 self._secrets.make(name)
                 details = request_document(request, superseded)
-                page.append(_Draft(EventKind.RESERVED, request.user, request.account, name, cost, details))
+                page.append(_Draft(EventKind.RESERVED, request.user, request.account, name, asked, details))
         if refused is not None:
             raise refused
         return self.release(name)
@@ -267,13 +286,7 @@ class Ledger:
     def report(self, account: str, failure_probability: Fraction) -> PrivacyLoss | None:
         """What is spent, for the public: (ε, δ) by the tight conversion from ρ, or the pure ε; None for nothing."""
         with self._reading() as books:
-            spent, currency = books.spent(account), books.account(account).currency
-        if not spent:
-            return None
-        if currency is Currency.EPSILON:
-            return PrivacyLoss(spent)
-        epsilon = max(epsilon_at(spent, failure_probability), SMALLEST_REPORT)
-        return PrivacyLoss.reported(epsilon, failure_probability)
+            return reported(books.spent(account), books.account(account).currency, failure_probability)
 
     def head(self) -> Head:
         """How far the ledger has come; a release writes it down as a further anchor."""
@@ -386,3 +399,56 @@ def _no_step(release: Release, step: str, instead: str) -> ReleaseConflict:
 
 def _now() -> datetime:
     return datetime.now(UTC)
+
+
+def open_ledger(
+    place: str | Path, key: LedgerKey, *, folder: Path | None = None, anchors: Sequence[Path] = (), create: bool = False
+) -> Ledger:
+    """The ledger at a path (SQLite) or a URL (SQLite, PostgreSQL); made if it is not there and `create` says so.
+
+    Its anchor and the sealed secrets lie in `folder`: the file's own for SQLite, to be named for PostgreSQL. `anchors`
+    are further files with a `ledger_head`, such as the `release.json` of earlier releases: checked, never written.
+    """
+    store = find_store(place)
+    home = folder or (store.path.parent if store.path is not None else None)
+    if home is None:
+        raise LedgerUnavailable(
+            "a ledger in PostgreSQL without a folder of its own",
+            why="its anchor and the sealed secrets lie outside the database",
+            instead="name the folder in which they lie",
+        )
+    stem = "ledger" if store.path is None else store.path.name
+    anchor = home / f"{stem}.anchor"
+    if create:
+        make_folder(home)
+        make_file(store)
+        with alone_in(home), store.writing() as connection:
+            bring_up_to_date(store, connection, create=True)
+            _begin(connection, key, anchor)
+    else:
+        require_file(store)
+        with store.reading() as connection:
+            current = is_current(store, connection)
+        if not current:
+            with store.writing() as connection:
+                bring_up_to_date(store, connection, create=False)
+    return Ledger(store, key, anchors=(anchor, *anchors), secrets_in=home / f"{stem}.secrets")
+
+
+def _begin(connection: sql.Connection, key: LedgerKey, anchor: Path) -> None:
+    """Name a new ledger, in its anchor first: a crash in between leaves an anchor that knows of no entry."""
+    if read_head(connection) is not None:
+        return
+    if anchor.exists():
+        head = read_anchor(anchor)
+        if head.sequence > 0 or head.digest != first_digest(key, head.ledger):
+            raise LedgerTampered(
+                "the database is empty, and the anchor beside it is not",
+                why="the ledger's entries were lost, or the anchor was made under another key",
+                instead="restore the newest copy of the database, or name another folder",
+            )
+    else:
+        ledger = secrets.token_hex(16)
+        head = Head(ledger, 0, first_digest(key, ledger))
+        write_anchor(anchor, head)
+    start_head(connection, head)

@@ -78,6 +78,11 @@ class Request:
                 checked_name(getattr(self, name), f"the {name} of a request")
         _check_digest(self.plan_digest)
 
+    @property
+    def parts(self) -> dict[Scope, str]:
+        """The user, group and purpose whose limits it counts against."""
+        return _parts(self.user, self.group, self.purpose)
+
 
 @dataclass(frozen=True)
 class Release:
@@ -101,10 +106,14 @@ class Release:
     secret_destroyed: bool = False
 
     @property
-    def parts(self) -> tuple[tuple[Scope, str], ...]:
+    def parts(self) -> dict[Scope, str]:
         """The user, group and purpose whose limits it counts against."""
-        named = ((Scope.USER, self.user), (Scope.GROUP, self.group), (Scope.PURPOSE, self.purpose))
-        return tuple((scope, name) for scope, name in named if name is not None)
+        return _parts(self.user, self.group, self.purpose)
+
+
+def _parts(user: str, group: str | None, purpose: str | None) -> dict[Scope, str]:
+    named = {Scope.USER: user, Scope.GROUP: group, Scope.PURPOSE: purpose}
+    return {scope: name for scope, name in named.items() if name is not None}
 
 
 def request_document(request: Request, supersedes: str | None) -> dict[str, object]:

@@ -167,6 +167,11 @@ def drawn_law(name: str) -> ExactLaw:
     return exact_law(GEOMETRIC if name == LAPLACE.name else law_named(name))
 
 
+def published_words() -> list[str]:
+    """What releases call the laws that are published."""
+    return [exact_law(law).published_as for law in NOISE_LAWS.values() if law.publishable]
+
+
 def noise_named(word: str, parameter: Fraction) -> Noise:
     """The exact noise that a release names; refused where no law is published by that word."""
     for law in NOISE_LAWS.values():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from dualmandate.choice import Choice, Limits, choose, dollars
+from dualmandate.choice import Choice, Limits, choose
 from dualmandate.errors import Refusal
 from dualmandate.mechanism import GAUSSIAN, LAPLACE
 from dualmandate.mechanism.technologies import CELLS, NOISE_LAWS, OPTIMIZED, TABLES
@@ -13,6 +13,7 @@ from dualmandate.planning.saving import Comparison, Saving, limit_of
 from dualmandate.planning.strategies import SLOW, Kind, Offered
 from dualmandate.planning.technology import Technology, Workshop, is_slow
 from dualmandate.population import Currency
+from dualmandate.population.wording import money
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +84,7 @@ class Bench:
             return Comparison(noise, strategy, None, f"{built.what}: {built.why}")
         if built is not self.used and is_slow(strategy, welfare):
             more = welfare.data_loss(built.frontier, self.choice.epsilon) - self.choice.data_loss
-            why = f"at the same {self.choice.currency} its errors cost {dollars(more)} more"
+            why = f"at the same {self.choice.currency} its errors cost {money(more)} more"
             return Comparison(noise, strategy, None, f"{why}; its own choice takes long to work out")
         try:
             return Comparison(noise, strategy, choose(built.frontier, welfare, self.limits))

@@ -1,23 +1,51 @@
-"""What a plan says beyond the paper's model, where the program asks for it."""
+"""What a plan says beyond the paper's model, where the program asks for it.
+
+Participation, tables that earn their place, releases to come, markets, and errors that were there before.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING
 
-from dualmandate.choice import Offering, Path
-from dualmandate.choice.markets import Institution
+from dualmandate.choice import (
+    BudgetPath,
+    Candidate,
+    Choice,
+    DisclosureHorizon,
+    Limits,
+    TableSelection,
+    budget_path,
+    choose_tables,
+)
+from dualmandate.choice.markets import EVEN_TASTES, Institution, LognormalAmounts, Market, compare_markets
+from dualmandate.errors import InvalidValue, Refusal
+from dualmandate.frontier import CurveFrontier, peak_of
+from dualmandate.mechanism import NOISE_LAWS
+from dualmandate.mechanism.technologies import TABLES
+from dualmandate.planning.participation import Participation
+from dualmandate.planning.technology import Technology, Workshop
+from dualmandate.planning.welfare import calibrated, units_of
+from dualmandate.program.schema import CalibratedNumber, DetailTable, WorkloadTable
+from dualmandate.workload import Tabulation, Workload
+
+if TYPE_CHECKING:
+    from dualmandate.planning.program import Program
+
+AS_STATED = "as stated"  # A table as it stands in the program has this detail.
 
 
 @dataclass(frozen=True, eq=False)
-class Responding:
+class ParticipationOutcome:
     """How participation moves the frontier, at the choice and at the peak."""
 
     rate: float  # share of people who take part at the choice
     rate_without_loss: float
     peak: float | None  # the loss beyond which accuracy falls; None where it never does
-    assumed: tuple[str, ...]  # tables whose total is not stated, so that everybody is taken to be counted
+    assumed_totals: tuple[str, ...]  # tables whose total is not stated, so that everybody is taken to be counted
     source: str
     noise_cost: Callable[[float], float]  # USD: what errors would cost at a loss if everybody took part
     cost: Callable[[float], float]  # USD: what they cost with those who do, beyond the peak too
@@ -47,100 +75,183 @@ class ExistingError:
 class Extensions:
     """The optional parts of a plan."""
 
-    participation: Responding | None = None
-    offering: Offering | None = None
+    participation: ParticipationOutcome | None = None
+    offering: TableSelection | None = None
     no_offering: str = ""  # why tables cannot be priced, where the program asks for it
-    path: Path | None = None
+    path: BudgetPath | None = None
     markets: tuple[Institution, ...] = ()
     existing: tuple[ExistingError, ...] = ()
 
-    def document(self) -> dict[str, object]:
-        """The parts that the program asked for, as they stand in the plan's JSON."""
-        parts = {
-            "participation": self._participation(),
-            "offering": self._offering(),
-            "path": self._path(),
-            "markets": self._markets(),
-            "existing_errors": self._existing(),
-        }
-        return {name: part for name, part in parts.items() if part is not None}
 
-    def _participation(self) -> dict[str, object] | None:
-        if self.participation is None:
+@dataclass(frozen=True, eq=False)
+class ExtensionBuilder:
+    """A chosen plan, and what is needed to go beyond it."""
+
+    program: Program
+    workshop: Workshop
+    frontier: CurveFrontier
+    technology: Technology
+    choice: Choice
+    limits: Limits
+
+    def all(self) -> Extensions:
+        """Every part that the program asks for."""
+        offering, why_not = None, ""
+        try:
+            offering = self._offering()
+        except Refusal as refusal:
+            if refusal.where is not None and refusal.where.line is not None:
+                raise  # a key of the file, not the economics, is to blame
+            why_not = f"{refusal.what}: {refusal.why}"
+        return Extensions(
+            participation=self._responding(),
+            offering=offering,
+            no_offering=why_not,
+            path=self._path(),
+            markets=self._markets(),
+            existing=tuple(self._existing()),
+        )
+
+    def _responding(self) -> ParticipationOutcome | None:
+        response = self.workshop.participation
+        if response is None:
             return None
-        return {
-            "rate": self.participation.rate,
-            "rate_without_loss": self.participation.rate_without_loss,
-            "peak": self.participation.peak,
-            "assumed_totals": list(self.participation.assumed),
-            "source": self.participation.source,
-        }
+        welfare, inner = self.program.welfare, self._everybody
+        return ParticipationOutcome(
+            rate=response.response.rate(self.choice.epsilon),
+            rate_without_loss=response.response.rate_without_loss,
+            peak=peak_of(self.frontier),
+            assumed_totals=response.assumed,
+            source=response.source,
+            noise_cost=partial(welfare.data_loss, inner),
+            cost=partial(self._true_cost, response, inner),
+        )
 
-    def _offering(self) -> dict[str, object] | None:
-        if self.offering is None:
-            return {"why_not": self.no_offering} if self.no_offering else None
-        return {
-            "epsilon": self.offering.epsilon,
-            "net": self.offering.net,
-            "bound": self.offering.bound,
-            "exact": self.offering.exact,
-            "tables": [
-                {
-                    "name": verdict.name,
-                    "table": verdict.table,
-                    "detail": verdict.detail or None,
-                    "value": verdict.value,
-                    "price": verdict.price,
-                    "published": verdict.published,
-                    "epsilon": verdict.epsilon,
-                    "errors": verdict.errors,
-                }
-                for verdict in self.offering.verdicts
-            ],
-        }
+    @property
+    def _everybody(self) -> CurveFrontier:
+        """The frontier of the technology in use if everybody took part."""
+        plain = replace(self.workshop, participation=None)  # remembers the strategies that were found
+        return plain.technology(NOISE_LAWS[self.technology.noise], self.technology.strategy).frontier
 
-    def _path(self) -> dict[str, object] | None:
-        if self.path is None:
+    def _true_cost(self, response: Participation, inner: CurveFrontier, loss: float) -> float:
+        """What errors cost at a loss, also beyond the peak, where a frontier only stays level."""
+        weight = response.response.weight(loss)
+        total = self.program.welfare.least_data_loss
+        for value in self.program.welfare.table_values:
+            noise = inner.table_losses(loss, value.measure)[value.table]
+            sampling = response.totals[value.table].total * (weight - 1)
+            if value.measure == "squared":
+                error = noise * weight**2 + sampling
+            else:
+                error = math.hypot(noise * weight, math.sqrt(2 / math.pi * inner.query_counts[value.table] * sampling))
+            total += value.value_per_step * error
+        return total
+
+    def _existing(self) -> Iterator[ExistingError]:
+        """A constant under squared loss: reported beside the noise, never part of what is chosen by."""
+        for position, asked in enumerate(self.program.file.workload):
+            outcome = next(outcome for outcome in self.choice.tables if outcome.table == asked.name)
+            before = self._amount(asked.existing_error, outcome.unit, "workload", position, "existing_error")
+            if before:
+                yield ExistingError(outcome.table, outcome.unit, before, outcome.root_mean_squared_error)
+
+    def _path(self) -> BudgetPath | None:
+        table = self.program.file.horizon
+        if table is None:
             return None
-        return {
-            "total": self.path.total,
-            "cap": self.path.cap,
-            "price": self.path.price,
-            "welfare": self.path.welfare,
-            "releases": [
-                {
-                    "year": release.year,
-                    "epsilon": release.epsilon,
-                    "alone": release.alone,
-                    "privacy_cost": release.privacy_cost,
-                    "data_loss": release.data_loss,
-                }
-                for release in self.path.releases
-            ],
-        }
+        with self.program.document.at("horizon"):
+            horizon = DisclosureHorizon(float(table.disclosure_after_years or math.inf), float(table.discount_factor))
+            return budget_path(
+                self.frontier,
+                self.program.welfare,
+                years=sorted(float(year) for year in table.releases),
+                horizon=horizon,
+                cap=None if table.largest_total is None else float(table.largest_total),
+                limits=replace(self.limits, remaining=None),
+            )
 
-    def _markets(self) -> list[dict[str, object]] | None:
-        if not self.markets:
-            return None
-        return [
-            {
-                "institution": row.name,
-                "epsilon": row.epsilon,
-                "accuracy": row.accuracy,
-                "payment": row.payment,
-                "total": row.total,
-                "welfare": row.welfare,
-                "forgone": row.forgone,
-                "one_count": row.one_count,
-                "why": row.why,
-            }
-            for row in self.markets
+    def _markets(self) -> tuple[Institution, ...]:
+        table = self.program.file.markets
+        if table is None:
+            return ()
+        tastes = EVEN_TASTES if table.spread_of_tastes is None else LognormalAmounts(1.0, float(table.spread_of_tastes))
+        unit = units_of(self.program.file, self.program.document).singular
+        with self.program.document.at("markets"):
+            market = Market(
+                float(table.largest_user_share),
+                tastes,
+                budget=self._payable(table.budget, "USD", "budget"),
+                harm=self._payable(table.harm, f"USD per {unit}", "harm"),
+                target_error=None if table.target_error is None else float(table.target_error),
+                failure_probability=float(table.failure_probability),
+            )
+            return compare_markets(self.frontier, self.program.welfare, market, self.limits)
+
+    def _payable(self, number: CalibratedNumber | None, unit: str, key: str) -> float | None:
+        amount = self._amount(number, unit, "markets", key)
+        if amount == 0:
+            raise InvalidValue(
+                f"{key} = 0 cannot be used",
+                why="who pays nothing, or nothing for harm, buys no records",
+                instead="state an amount above 0, or leave it out",
+                where=self.program.document.place(("markets", key)),
+            )
+        return amount
+
+    def _offering(self) -> TableSelection | None:
+        candidates = [
+            candidate
+            for position, asked in enumerate(self.program.file.workload)
+            if asked.value_of_publishing is not None
+            for candidate in self._candidates(position, asked)
         ]
-
-    def _existing(self) -> list[dict[str, object]] | None:
-        if not self.existing:
+        if not candidates:
             return None
-        return [
-            {"table": row.table, "unit": row.unit, "before": row.before, "noise": row.noise, "added": row.added}
-            for row in self.existing
-        ]
+        bounds = self.limits.bounds(self.frontier, self.program.welfare)
+        return choose_tables(candidates, self.program.welfare, cap=bounds.highest)
+
+    def _candidates(self, position: int, asked: WorkloadTable) -> Iterator[Candidate]:
+        """A table as it stands and at its other details, each measured by itself with the noise in use."""
+        stated = next(value for value in self.program.welfare.table_values if value.table == asked.name)
+        key = ("workload", position, "value_of_publishing")
+        whole = self._amount(asked.value_of_publishing, "USD", *key)
+        assert whole is not None
+        alone = self.program.workload.only((asked.name,))
+        label = AS_STATED if asked.details else ""
+        yield Candidate(asked.name, whole, self._measured_alone(alone), stated, label)
+        for number, detail in enumerate(asked.details):
+            place = ("workload", position, "details", number)
+            with self.program.document.at(*place):
+                worth = self._amount(detail.value_of_publishing, "USD", *place, "value_of_publishing")
+                assert worth is not None
+                tabulated = self._tabulated(asked, detail)
+                frontier = self._measured_alone(tabulated)
+                yield Candidate(asked.name, worth, frontier, stated, detail.name)
+
+    def _tabulated(self, asked: WorkloadTable, detail: DetailTable) -> Workload:
+        tabulation = Tabulation(
+            asked.name,
+            by=detail.by,
+            where=tuple(asked.where.items()),
+            weights=tuple((name, tuple(weights.items())) for name, weights in asked.weights.items()),
+            sum_of=asked.sum_of,
+        )
+        return Workload.from_tabulations(self.program.domain, [tabulation])
+
+    def _measured_alone(self, workload: Workload) -> CurveFrontier:
+        kept = {table.name for table in workload.tables}
+        values = tuple(value for value in self.program.welfare.table_values if value.table in kept)
+        welfare = replace(self.program.welfare, table_values=values)
+        together = self.workshop.table.model_copy(update={"measured": "together"})
+        shop = Workshop(
+            together, workload, self.workshop.protection, welfare, participation=self.workshop.participation
+        )
+        return shop.technology(NOISE_LAWS[self.technology.noise], TABLES).frontier
+
+    def _amount(self, number: CalibratedNumber | None, unit: str, *key: str | int) -> float | None:
+        """A stated amount in its unit; None where it is not stated."""
+        if number is None:
+            return None
+        units = units_of(self.program.file, self.program.document)
+        with self.program.document.at(*key):
+            return calibrated(number).to(unit, units).value

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 
 from dualmandate.choice import Choice, choose, regret_curve, tornado
-from dualmandate.frontier import CurveFrontier
+from dualmandate.frontier import Measure
 from dualmandate.planning.comparison import Bench
-from dualmandate.planning.extending import Extending
+from dualmandate.planning.extensions import ExtensionBuilder
 from dualmandate.planning.notes import notes_on
 from dualmandate.planning.participation import participation_of
 from dualmandate.planning.plan import Plan, TableConsequence, costliest
@@ -18,6 +19,7 @@ from dualmandate.planning.social_choice import social_choice_of
 from dualmandate.planning.strategies import offered
 from dualmandate.planning.technology import Technology, Workshop, combine, used_at
 from dualmandate.planning.uncertainty import uncertainty_of
+from dualmandate.population import PrivacyLoss
 from dualmandate.semantics import guarantee
 
 MULTIPLES = (0.25, 0.5, 0.8, 0.9, 1.0, 1.1, 1.25, 2.0, 4.0)  # of the chosen loss, in the table of regrets
@@ -63,14 +65,14 @@ def make_plan(program: Program, remaining: Fraction | float | None, progress: Ca
             program.file.population.household_size,
             failure_probability=_float(mechanism.failure_probability),
         ),
-        tables=_table_consequences(workshop, technology, choice, frontier),
+        tables=_table_consequences(workshop, technology, choice, loss),
         comparisons=comparisons,
         saving=saving,
         regrets=regret_curve(frontier, welfare, MULTIPLES, best=choice),
         # The shares of groups of tables stay as planned: to first order the best shares move nothing.
         tornado=tornado(frontier, welfare, limits, spread=SPREAD, tables=costliest(choice)),
         notes=(),
-        extensions=Extending(program, workshop, frontier, technology, choice, limits).all(),
+        extensions=ExtensionBuilder(program, workshop, frontier, technology, choice, limits).all(),
         uncertainty=uncertainty_of(program, frontier, limits),
         social_choice=social_choice_of(program, frontier, limits),
     )
@@ -78,28 +80,39 @@ def make_plan(program: Program, remaining: Fraction | float | None, progress: Ca
 
 
 def _table_consequences(
-    workshop: Workshop, technology: Technology, choice: Choice, frontier: CurveFrontier
+    workshop: Workshop, technology: Technology, choice: Choice, loss: PrivacyLoss
 ) -> tuple[TableConsequence, ...]:
-    """RMSE, 95 % half-width and consequences of every table at the choice."""
-    spent = technology.measured.allocation(technology.spent(choice.epsilon))
-    costs = workshop.welfare.table_data_losses(frontier, choice.epsilon)
+    """RMSE, 95 % half-width and consequences of every table at exactly the loss that a release spends.
+
+    So what is promised here is what the release states. The choice itself is the optimum before its loss is rounded.
+    """
     values = {value.table: value for value in workshop.welfare.table_values}
+    shares, measurements = technology.shares(loss), technology.measurements
+
+    def errors(measure: Measure) -> dict[str, float]:
+        if workshop.participation is not None:  # noise is weighted up, and those who stay away are an error too
+            return technology.frontier.table_losses(choice.epsilon, measure)
+        found = [measurements[group].table_losses(float(share), measure) for group, share in shares.items()]
+        return {table: error for each in found for table, error in each.items()}
+
+    summed = {measure: errors(measure) for measure in {"squared", *(value.measure for value in values.values())}}
     rows = []
-    for group, loss in spent.items():
-        measurement = technology.measurements[group]
+    for group, share in shares.items():
+        measurement = measurements[group]
         for table in measurement.workload.tables:
-            outcome = next(outcome for outcome in choice.tables if outcome.table == table.name)
-            width = float(measurement.half_width(table.name, loss, COVERAGE).max())
+            value = values[table.name]
+            mean_squared_error = summed["squared"][table.name] / table.query_count * value.grid**2
+            consequence = value.squared_consequence(mean_squared_error)
             rows.append(
                 TableConsequence(
                     table=table.name,
-                    unit=outcome.unit,
-                    query_count=outcome.query_count,
+                    unit=value.unit,
+                    query_count=table.query_count,
                     measured_in=group,
-                    root_mean_squared_error=outcome.root_mean_squared_error,
-                    half_width=width * values[table.name].grid,
-                    root_mean_squared_consequence=outcome.root_mean_squared_consequence,
-                    data_loss=costs[table.name],
+                    root_mean_squared_error=math.sqrt(mean_squared_error),
+                    half_width=float(measurement.half_width(table.name, float(share), COVERAGE).max()) * value.grid,
+                    root_mean_squared_consequence=None if consequence is None else math.sqrt(consequence),
+                    data_loss=value.value_per_step * summed[value.measure][table.name] + value.least,
                 )
             )
     order = [table.name for table in workshop.workload.tables]

@@ -7,25 +7,27 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dualmandate.choice import Choice, LinearCost, dollars
+from dualmandate.choice import Choice, LinearCost
 from dualmandate.mechanism.technologies import OPTIMIZED
 from dualmandate.planning.plan import costliest
 from dualmandate.planning.saving import Comparison
+from dualmandate.planning.study import BEST, study_words
 from dualmandate.planning.technology import MEASURED
 from dualmandate.population import Currency
-from dualmandate.program.schema.mechanism import BEST
+from dualmandate.population.wording import money, number
 
 if TYPE_CHECKING:
     from dualmandate.planning.plan import Plan
 
-FAR = 1.0  # epsilon from which on a linear and a worst-case cost differ by more than half
-NO_GAIN = 1e-9  # share of what society loses that is no difference
+FAR = 1.0  # From this epsilon on a linear and a worst-case cost differ by more than half.
+NO_GAIN = 1e-9  # A share of what society loses below this is no difference.
 EXAMPLE_BUDGET, EXAMPLE_AVERSION = 20e6, 2.0  # USD, and relative risk aversion, of the example that explains a price
 
 
 def notes_on(plan: Plan) -> tuple[str, ...]:
     """Remarks for the reader, the ones about the guarantee first."""
     return (
+        *((study_words(plan.technology.noise),) if plan.study else ()),
         *_bounds(plan),
         *_strategy(plan),
         *_better_noise(plan),
@@ -49,9 +51,9 @@ def _bounds(plan: Plan) -> Iterator[str]:
 
 
 def _better_noise(plan: Plan) -> Iterator[str]:
-    """Another kind of noise that leaves society better off, where the program asked for one kind."""
+    """Another kind of noise, one that is drawn, that leaves society better off; where the program asked for one."""
     used = plan.technology.noise
-    rows = [row for row in plan.comparisons if row.noise != used]
+    rows = [row for row in plan.comparisons if row.noise != used and not row.study]
     if plan.program.file.mechanism.noise == BEST or (found := _better(plan, rows)) is None:
         return
     noise, best, gain = found.row.noise, found.choice, found.gain
@@ -59,8 +61,8 @@ def _better_noise(plan: Plan) -> Iterator[str]:
     if (used, noise) == ("laplace", "geometric"):
         reason = " Laplace noise on whole-number counts is dominated: geometric noise is its whole-number twin."
     yield (
-        f"{noise.capitalize()} noise would leave society {dollars(gain)} better off, at {best.currency} = "
-        f'{best.epsilon:.4g}; noise = "best" chooses among all kinds.{reason}'
+        f"{noise.capitalize()} noise would leave society {money(gain)} better off, at {best.currency} = "
+        f'{number(best.epsilon)}; noise = "best" chooses among all that are drawn.{reason}'
     )
 
 
@@ -74,8 +76,8 @@ def _strategy(plan: Plan) -> Iterator[str]:
     found = _better(plan, rows)
     if found is not None:
         yield (
-            f"Noise on {MEASURED[found.row.strategy]} would leave society {dollars(found.gain)} better off, at "
-            f'{found.choice.currency} = {found.choice.epsilon:.4g}: strategy = "{found.row.strategy}".'
+            f"Noise on {MEASURED[found.row.strategy]} would leave society {money(found.gain)} better off, at "
+            f'{found.choice.currency} = {number(found.choice.epsilon)}: strategy = "{found.row.strategy}".'
         )
 
 
@@ -126,8 +128,8 @@ def _worst_case(plan: Plan) -> Iterator[str]:
     if linear and plan.choice.currency is Currency.EPSILON and FAR < epsilon < 700:
         times = math.expm1(epsilon) / epsilon
         yield (
-            f"The cost of privacy loss is taken as linear. At epsilon = {epsilon:.4g} a worst case that starts with "
-            f'the same slope (information_utility = "exponential") costs {times:,.3g} times as much.'
+            f"The cost of privacy loss is taken as linear. At epsilon = {number(epsilon)} a worst case that starts "
+            f'with the same slope (information_utility = "exponential") costs {number(times, 3)} times as much.'
         )
 
 
@@ -136,9 +138,9 @@ def _hidden_prices(plan: Plan) -> Iterator[str]:
     for price in sorted(price for price in prices if price is not None):
         usual = EXAMPLE_AVERSION / EXAMPLE_BUDGET / 2
         yield (
-            f"A price of {price:g} USD per squared USD means an absolute risk aversion of {2 * price:g} per USD; a "
-            f"relative risk aversion of {EXAMPLE_AVERSION:g} on a budget of {dollars(EXAMPLE_BUDGET)} would mean a "
-            f"price of {usual:g}."
+            f"A price of {number(price)} USD per squared USD means an absolute risk aversion of {number(2 * price)} "
+            f"per USD; a relative risk aversion of {EXAMPLE_AVERSION:g} on a budget of {money(EXAMPLE_BUDGET)} would "
+            f"mean a price of {number(usual)}."
         )
 
 

@@ -5,17 +5,20 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from dualmandate.choice import SocialWelfare
 from dualmandate.errors import InvalidValue, MissingKey
 from dualmandate.frontier import CurveFrontier, ExponentialResponse, TableTotals, with_participation
-from dualmandate.planning.plan import TableConsequence
-from dualmandate.planning.program import Program
 from dualmandate.planning.technology import measures_of, values_of
 from dualmandate.planning.welfare import calibrated, units_of
 from dualmandate.population import Currency
 
-TWO_SIDED_95 = 1.959964  # standard deviations on either side that hold 95 in 100
+if TYPE_CHECKING:
+    from dualmandate.planning.plan import TableConsequence
+    from dualmandate.planning.program import Program
+
+TWO_SIDED_95 = 1.959964  # This many standard deviations on either side hold 95 in 100.
 
 
 @dataclass(frozen=True)

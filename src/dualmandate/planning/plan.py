@@ -17,6 +17,7 @@ from dualmandate.mechanism.strategy.strategy_file import strategy_digest
 from dualmandate.planning.digest import PLAN_VERSION, Exact, digest_of, exact_content
 from dualmandate.planning.extensions import Extensions
 from dualmandate.planning.saving import Comparison, Saving
+from dualmandate.planning.study import is_study
 from dualmandate.planning.technology import Technology
 from dualmandate.population import PrivacyLoss
 from dualmandate.semantics import Guarantee
@@ -79,6 +80,11 @@ class Plan:
     def frontiers(self) -> dict[str, CurveFrontier]:
         """The frontier of each kind of noise that can serve the program, in the program's currency."""
         return {noise: technology.frontier for noise, technology in self.technologies.items()}
+
+    @property
+    def study(self) -> bool:
+        """Whether it can only be compared, neither approved nor published: its noise is not drawn exactly."""
+        return is_study(self.technology.noise)
 
     def uses(self, row: Comparison) -> bool:
         """Whether a row of the comparison is the technology in use."""

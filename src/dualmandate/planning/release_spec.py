@@ -72,6 +72,7 @@ def order_of_plan(plan: Plan, page: Page | None = None) -> Order:
 
 
 def _order(plan: SavedPlan, program: ProgramFile, strategies: Strategies, page: Page | None) -> Order:
+    plan.check_publishable(program.document.place(("mechanism", "noise")))
     exact = plan.document["exact"]
     groups, files = [], {}
     names = file_names(tuple(_group_name(each, exact["measurements"]) for each in exact["measurements"]))

@@ -12,8 +12,8 @@ from dualmandate.mechanism import ExactStrategy, Measurement
 from dualmandate.planning.release_spec import measurement_of, read_strategy
 from dualmandate.population import Currency, PrivacyLoss
 from dualmandate.program.program import read_program
-from dualmandate.publication.crossed_places import nest_together
 from dualmandate.publication.nest_weights import NestWeights
+from dualmandate.publication.nested_tables import nest_together
 from dualmandate.publication.order import Group, Order
 from dualmandate.publication.release import Release, read_facts
 from dualmandate.publication.writing.sheet import damaged

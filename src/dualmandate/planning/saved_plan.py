@@ -10,6 +10,7 @@ from typing import Any
 
 from dualmandate.errors import InvalidFile, Place, Refusal
 from dualmandate.planning.digest import PLAN_VERSION, digest_of
+from dualmandate.planning.study import is_study, refuse_study
 from dualmandate.population import Currency, PrivacyLoss
 from dualmandate.program.file import read_bytes
 
@@ -55,6 +56,15 @@ class SavedPlan:
         return self.loss if stated is None else self.loss.for_records(int(stated["number"]))
 
     @property
+    def noise(self) -> str:
+        """The kind of noise that it names."""
+        return str(self.document["exact"]["mechanism"]["noise"])
+
+    def check_publishable(self, where: Place | None = None) -> None:
+        """Refuse a study: a plan whose noise is not drawn exactly is neither approved nor published."""
+        refuse_study(self.noise, where)
+
+    @property
     def strategies(self) -> dict[str, str]:
         """The digest of what is measured for each group of tables that has an optimized strategy, by its tables."""
         measured = self.document["exact"]["measurements"]
@@ -80,9 +90,10 @@ def load_plan(path: str | Path) -> SavedPlan:
         shown = [strategy["digest"] for strategy in document["strategies"]]
         stated = document["loss"]["exact"], document["loss"]["currency"], document["program"]["account"], shown
         signed = plan.loss.exact(), str(plan.loss.currency), plan.account, list(plan.strategies.values())
+        shown_as_study = document.get("study", is_study(plan.noise))  # plans of earlier versions do not say
     except (KeyError, TypeError, ValueError, ZeroDivisionError, Refusal):
         raise _no_plan(file, "it lacks what a plan says") from None
-    if stated != signed:
+    if stated != signed or shown_as_study is not is_study(plan.noise):
         raise _changed(file)
     return plan
 

@@ -10,6 +10,7 @@ from dualmandate.choice import Choice, SocialWelfare
 from dualmandate.errors import Refusal
 from dualmandate.frontier import LowerBound, strategy_bound
 from dualmandate.mechanism import NOISE_LAWS
+from dualmandate.planning.study import is_study
 from dualmandate.planning.technology import Technology, Workshop
 
 
@@ -21,6 +22,11 @@ class Comparison:
     strategy: str
     choice: Choice | None
     why: str = ""
+
+    @property
+    def study(self) -> bool:
+        """Whether it is there for comparison only: its noise is not drawn exactly."""
+        return is_study(self.noise)
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,6 +78,12 @@ class Saving:
         """What the technology in use saves at the choice against plain noise on the tables."""
         naive, used = self.at_choice["naive"], self.at_choice["used"]
         return None if naive is None or used is None else naive - used
+
+    @property
+    def welfare_gained(self) -> float | None:
+        """How much better off society is than with plain noise at its own best loss, USD; None where that has none."""
+        alone = self.naive.choice
+        return None if alone is None else self.welfare.at(self.used.frontier, self.loss) - alone.welfare
 
     def _cost(self, technology: Technology | None) -> Callable[[float], float] | None:
         if technology is None:

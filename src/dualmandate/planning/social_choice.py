@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from dualmandate.choice import Limits, SocialChoices, Society, Terms, dollars, social_choices
+from dualmandate.choice import Limits, SocialChoices, SocialChoiceTerms, Society, social_choices
 from dualmandate.errors import InvalidLoss, InvalidValue, Place
 from dualmandate.planning.welfare import calibrated, units_of
 from dualmandate.population import Currency
@@ -31,7 +30,7 @@ def social_choice_of(program: Program, frontier: Frontier, limits: Limits) -> So
         )
     with program.document.at("preferences", "groups"):
         society = _society(program)
-    terms = Terms(
+    terms = SocialChoiceTerms(
         baseline=_baseline(program),
         disagreement_epsilon=_disagreement(program),
         phantoms=tuple(float(place) for place in table.phantoms),
@@ -104,82 +103,3 @@ def _disagreement(program: Program) -> float | None:
             where=program.document.place(("social_choice", wrong)),
         )
     return None if ours is None else float(ours)
-
-
-def social_choice_sentences(choices: SocialChoices) -> Iterator[str]:
-    """What a board should know of it: peaks, rules, votes and prices."""
-    currency = choices.profile.frontier.currency
-    yield from choices.profile.explain().splitlines()
-    for row in choices.rows:
-        if row.epsilon is None:
-            yield f"{_raised(row.rule)}: no answer; {row.words}."
-            continue
-        gains = ", ".join(
-            f"one of {name} {'gains' if gain > 0 else 'loses'} {dollars(abs(gain))}"
-            for name, gain in row.gains.items()
-            if gain != 0
-        )
-        against = f" Against {choices.against:.4g}, {gains}." if gains else ""
-        yield f"{_raised(row.rule)}: {currency} = {row.epsilon:.4g}, where {row.words}.{against}"
-    yield choices.majority.explain()
-    yield from choices.lindahl.explain().splitlines()
-
-
-def social_choice_document(choices: SocialChoices) -> dict[str, object]:
-    """As it stands in the plan's JSON; losses without a place (0, or ever more) are null."""
-    profile, majority = choices.profile, choices.majority
-    return {
-        "peaks": [
-            {
-                "group": peak.name,
-                "size": peak.size,
-                "epsilon": _placed(peak.epsilon),
-                "wants": "more" if math.isinf(peak.epsilon) else "none" if peak.epsilon == 0 else "this",
-                "single_peaked": peak.single_peaked,
-            }
-            for peak in profile.peaks
-        ],
-        "efficient": [[_placed(low), _placed(high)] for low, high in profile.pareto_set],
-        "against": choices.against,
-        "rules": [
-            {
-                "rule": row.rule,
-                "epsilon": None if row.epsilon is None else _placed(row.epsilon),
-                "welfare": row.welfare,
-                "gains": dict(row.gains),
-                "words": row.words,
-            }
-            for row in choices.rows
-        ],
-        "majority": {
-            "options": list(majority.options),
-            "votes": majority.votes.tolist(),
-            "winner": majority.winner,
-            "cycle": None if majority.cycle is None else list(majority.cycle),
-        },
-        "lindahl": {
-            "epsilon": choices.lindahl.epsilon,
-            "surplus": choices.lindahl.surplus,
-            "supported": choices.lindahl.supported,
-            "prices": [
-                {"group": price.name, "charge": price.charge, "payment": price.payment, "demand": price.demand}
-                for price in choices.lindahl.prices
-            ],
-        },
-        "clarke_taxes": [
-            {"group": tax.name, "epsilon_without": _placed(tax.epsilon_without), "tax": _finite(tax.tax)}
-            for tax in choices.clarke
-        ],
-    }
-
-
-def _placed(loss: float) -> float | None:
-    return loss if 0 < loss < math.inf else None
-
-
-def _finite(amount: float) -> float | None:
-    return amount if math.isfinite(amount) else None
-
-
-def _raised(words: str) -> str:
-    return words[:1].upper() + words[1:]

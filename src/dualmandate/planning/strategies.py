@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from dualmandate.choice import Limits, SocialWelfare, choose
 from dualmandate.errors import InvalidMechanism, Refusal
 from dualmandate.mechanism.technologies import NOISE_LAWS, OPTIMIZED, TABLES
+from dualmandate.planning.study import BEST, may_be_used
 from dualmandate.planning.technology import Technology, Workshop, combine, is_slow
 from dualmandate.program.schema import MechanismTable
-from dualmandate.program.schema.mechanism import BEST
 
 WORTHWHILE = 1e-3  # share of what errors cost that a strategy must save to be measured instead of the tables
 Kind = tuple[str, str]  # of technology: noise, and what is measured
@@ -58,8 +58,8 @@ def offered(workshop: Workshop, limits: Limits) -> Offered:
                 able[law.name, strategy] = workshop.technology(law, strategy)
             except Refusal as refusal:
                 refused[law.name, strategy] = refusal
-    if not any(table.noise in (noise, BEST) for noise, _ in able):
-        raise next(refusal for (noise, _), refusal in refused.items() if table.noise in (noise, BEST))
+    if not any(may_be_used(noise, table.noise) for noise, _ in able):
+        raise next(refusal for (noise, _), refusal in refused.items() if may_be_used(noise, table.noise))
     return Offered(able, refused, _used(able, workshop, limits))
 
 
@@ -82,7 +82,7 @@ def _chosen_on(
     plain: Mapping[str, Technology], table: MechanismTable, welfare: SocialWelfare, limits: Limits
 ) -> float | None:
     """The loss that would be chosen if the tables themselves were measured; None where none would do."""
-    if table.noise != BEST and table.noise not in plain:
+    if not any(may_be_used(noise, table.noise) for noise in plain):
         return None
     try:
         return choose(combine(table.noise, plain, welfare), welfare, limits).epsilon

@@ -24,11 +24,12 @@ from dualmandate.mechanism import (
 )
 from dualmandate.mechanism.strategy.strategy import NoiseName
 from dualmandate.mechanism.technologies import CELLS, OPTIMIZED, TABLES, noise_of
+from dualmandate.planning.study import BEST, may_be_used
 from dualmandate.population import Currency, PrivacyLoss, Protection
 from dualmandate.population.conversion import rho_at
+from dualmandate.population.wording import number
 from dualmandate.program.program import MOST_MEASURED
 from dualmandate.program.schema import MechanismTable
-from dualmandate.program.schema.mechanism import BEST
 from dualmandate.publication.order import ALL_TABLES
 from dualmandate.workload import Workload
 
@@ -204,7 +205,7 @@ class Workshop:
         if law.currency is not currency and self.table.failure_probability is None:
             raise MissingKey(
                 f"{law.name} noise needs a failure_probability here",
-                why="its loss is a rho, and becomes the epsilon that the cost is stated in only at a δ",
+                why="its loss, a rho, is an epsilon only at a δ",
                 instead="state failure_probability = 1e-10, or a cost per rho",
                 where=Place(key="mechanism.failure_probability"),
             )
@@ -214,7 +215,7 @@ def _plain_rows(strategy: str, workload: Workload) -> Rows:
     """The tables themselves, or every cell."""
     if strategy == CELLS and workload.domain.size > MOST_MEASURED:
         raise TooLarge(
-            f"every one of {workload.domain.size:.3g} cells was asked to be measured",
+            f"every one of {number(workload.domain.size, 3)} cells was asked to be measured",
             why=f"at most {MOST_MEASURED:,} numbers are measured, and each of them gets noise",
             instead='state strategy = "workload", or record less: fewer attributes or fewer levels',
             where=Place(key="mechanism.strategy"),
@@ -233,10 +234,10 @@ def is_slow(strategy: str, welfare: SocialWelfare) -> bool:
 
 
 def combine(asked: str, technologies: Mapping[str, Technology], welfare: SocialWelfare) -> CurveFrontier:
-    """The frontier that the program asks for: one noise, or the best of all at each loss."""
+    """The frontier that the program asks for: one noise, or at each loss the best of those that can be published."""
     if asked != BEST:
         return technologies[asked].frontier
-    frontiers = [technology.frontier for technology in technologies.values()]
+    frontiers = [technology.frontier for noise, technology in technologies.items() if may_be_used(noise, asked)]
     return envelope(frontiers, values=values_of(welfare), measures=measures_of(welfare)).remembered()
 
 
@@ -244,7 +245,7 @@ def used_at(asked: str, technologies: Mapping[str, Technology], welfare: SocialW
     """The technology that stands on the frontier at a loss: the one that is asked for, or whose errors cost least."""
     if asked != BEST:
         return technologies[asked]
-    made = list(technologies.values())
+    made = [technology for noise, technology in technologies.items() if may_be_used(noise, asked)]
     weights = TableWeights.of(made[0].frontier.tables, values_of(welfare), measures_of(welfare))
     return min(made, key=lambda technology: weights.total(technology.frontier, loss))
 

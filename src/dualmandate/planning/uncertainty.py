@@ -16,7 +16,6 @@ from dualmandate.choice import (
     UncertainChoice,
     best_survey,
     choose_under_uncertainty,
-    dollars,
     inputs,
     minimax_regret,
     share_in_words,
@@ -25,6 +24,7 @@ from dualmandate.choice import (
 from dualmandate.errors import InvalidValue, Refusal
 from dualmandate.planning.welfare import calibrated, units_of
 from dualmandate.population import Calibrated
+from dualmandate.population.wording import money, number
 
 if TYPE_CHECKING:
     from dualmandate.frontier import Frontier
@@ -70,48 +70,19 @@ class Uncertainty:
         if self.survey is not None:
             yield f"{str(self.survey)[:1].upper()}{str(self.survey)[1:]}."
         if self.cost_per_respondent is not None:
-            cost = dollars(self.cost_per_respondent)
+            cost = money(self.cost_per_respondent)
             if self.worthwhile is None:
                 yield f"At {cost} a person no survey is worth its cost."
             else:
-                size, value = self.worthwhile.respondents, dollars(self.worthwhile.value)
+                size, value = self.worthwhile.respondents, money(self.worthwhile.value)
                 yield f"At {cost} a person it pays best to ask {size:,} people: that is worth {value}."
         if self.robust is not None:
             yield from self.robust.explain().splitlines()
         if self.relative is not None:
             yield (
-                f"Counted as a share of what is lost at best, {self.relative.currency} = {self.relative.epsilon:.6g} "
-                f"has the least worst regret: {_bounded(self.relative.regret)} more."
+                f"Counted as a share of what is lost at best, {self.relative.currency} = "
+                f"{number(self.relative.epsilon, 6)} has the least worst regret: {_bounded(self.relative.regret)} more."
             )
-
-    def document(self) -> dict[str, object]:
-        """As it stands in the plan's JSON."""
-        parts: dict[str, object] = {
-            "numbers": [
-                {
-                    "name": number.name,
-                    "unit": number.unit,
-                    "value": number.value,
-                    "standard_error": number.standard_error,
-                    "least": number.least,
-                    "largest": number.largest,
-                }
-                for number in self.numbers
-            ],
-            "words": list(self.sentences()),
-        }
-        if self.known is not None:
-            parts |= {"distribution": _distribution(self.known), "regret": _regret(self.known)}
-        if self.survey is not None:
-            parts["survey"] = _survey(self.survey)
-        if self.worthwhile is not None:
-            parts["best_survey"] = _survey(self.worthwhile)
-        for name, choice in (("minimax_regret", self.robust), ("minimax_relative_regret", self.relative)):
-            if choice is not None:
-                parts[name] = _robust(choice)
-        if self.why_not is not None:
-            parts["why_not"] = self.why_not
-        return parts
 
 
 def uncertainty_of(program: Program, frontier: Frontier, limits: Limits) -> Uncertainty | None:
@@ -234,50 +205,6 @@ def _together(beliefs: Beliefs) -> Iterator[str]:
         yield f"{alone}{'; only ' if pairs else ''}{', '.join(pairs)}."
 
 
-def _distribution(known: UncertainChoice) -> dict[str, object]:
-    low, high = known.interval(LEVEL)
-    below, above = known.at_limits
-    return {
-        "epsilon": known.choice.epsilon,
-        "level": LEVEL,
-        "interval": [low, high],
-        "median": known.median,
-        "mean": known.mean,
-        "at_lowest": min(below, 1.0),
-        "at_highest": min(above, 1.0),
-        "quantiles": [{"probability": p, "epsilon": known.quantile(p)} for p in QUANTILES],
-    }
-
-
-def _regret(known: UncertainChoice) -> dict[str, object]:
-    return {
-        "value_of_perfect_information": known.value_of_perfect_information,
-        "expected_cost": known.expected_cost,
-        "quantiles": [{"probability": p, "regret": known.regret_quantile(p)} for p in QUANTILES],
-    }
-
-
-def _survey(survey: SurveyValue) -> dict[str, object]:
-    return {
-        "respondents": survey.respondents,
-        "spread_of_answers": survey.spread,
-        "parameter": survey.parameter,
-        "value": survey.value,
-        "share_of_perfect": survey.share,
-    }
-
-
 def _bounded(share: float) -> str:
     words = share_in_words(share)
     return f"at most {words}" if words[0].isdigit() else words
-
-
-def _robust(choice: RobustChoice) -> dict[str, object]:
-    return {
-        "epsilon": choice.epsilon,
-        "regret": choice.regret,
-        "corners": [
-            {"values": dict(c.values), "epsilon": c.epsilon, "regret": c.regret, "binding": c.binding}
-            for c in choice.corners
-        ],
-    }

@@ -6,8 +6,8 @@ import math
 from dataclasses import replace
 from fractions import Fraction
 
-from dualmandate.choice import Group, Limits, SocialWelfare, TableValue
-from dualmandate.choice.calibration import (
+from dualmandate.choice import Limits, PopulationGroup, SocialWelfare, TableValue
+from dualmandate.choice.welfare import (
     information_utility,
     population_size,
     relative_weight,
@@ -16,6 +16,7 @@ from dualmandate.choice.calibration import (
 from dualmandate.errors import InvalidValue
 from dualmandate.population import Calibrated, Currency, Units, common_time_base
 from dualmandate.population.units import is_money, singular
+from dualmandate.population.wording import exact
 from dualmandate.program.file import Document
 from dualmandate.program.lines import KeyPath
 from dualmandate.program.schema import CalibratedNumber, GroupTable, PreferencesTable, ProgramKeys, WorkloadTable
@@ -76,7 +77,7 @@ def units_of(file: ProgramKeys, document: Document) -> Units:
     return Units(protected, tuple(others))
 
 
-def _groups(file: ProgramKeys, units: Units, document: Document) -> tuple[Group, ...]:
+def _groups(file: ProgramKeys, units: Units, document: Document) -> tuple[PopulationGroup, ...]:
     preferences = file.preferences
     with document.at("population", "population_size"):
         everybody = population_size(calibrated(file.population.population_size), units)
@@ -98,7 +99,7 @@ def _groups(file: ProgramKeys, units: Units, document: Document) -> tuple[Group,
     counted = math.fsum(group.size for group in groups)
     if abs(counted - everybody) > SIZES_AGREE * everybody:
         raise InvalidValue(
-            f"the groups count {counted:,.10g} {units.plural}, the population {everybody:,.10g}",
+            f"the groups count {exact(counted)} {units.plural}, the population {exact(everybody)}",
             why="everybody belongs to exactly one group",
             instead="state sizes that add up to population_size",
             where=document.place(("preferences", "groups")),
@@ -114,7 +115,7 @@ def _group(
     units: Units,
     document: Document,
     key: KeyPath,
-) -> Group:
+) -> PopulationGroup:
     form = table.information_utility or preferences.information_utility
     prior = (table.prior_probability or preferences.prior_probability) if form == "posterior" else None
     with document.at(*key, "mean_disclosure_cost"):
@@ -130,7 +131,7 @@ def _group(
     with document.at(*key, "size"):
         size = population_size(calibrated(table.size), units)
     own = _float(table.relative_privacy_weight)
-    return Group(table.name, size, utility, weight if own is None else own)
+    return PopulationGroup(table.name, size, utility, weight if own is None else own)
 
 
 def _table_value(

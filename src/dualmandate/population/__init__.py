@@ -8,7 +8,8 @@ from dualmandate.population.hierarchy import Grouping, Hierarchy
 from dualmandate.population.histogram import Histogram
 from dualmandate.population.loss import Currency, PrivacyLoss
 from dualmandate.population.protection import Invariant, Neighbors, Protection
-from dualmandate.population.units import Units, counted, plural, singular, with_article
+from dualmandate.population.units import Units, plural, singular, with_article
+from dualmandate.population.wording import counted
 
 __all__ = [
     "Attribute",

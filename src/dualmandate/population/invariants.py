@@ -24,7 +24,7 @@ Labels = dict[int, NDArray[np.int64]]
 
 
 @dataclass(frozen=True)
-class Steps:
+class NeighborSteps:
     """How files with the same exact totals are reached from one another.
 
     One step changes one record within the groups of `kept`; `records` is how many steps lie between two files that the
@@ -61,7 +61,7 @@ def group_labels(domain: Domain, invariant: Invariant) -> Labels:
     return labels
 
 
-def steps(domain: Domain, protection: Protection) -> Steps:
+def steps(domain: Domain, protection: Protection) -> NeighborSteps:
     """How single records may change under the exact totals; crossing totals are refused unless m is stated."""
     invariants = protection.invariants
     labels = [group_labels(domain, invariant) for invariant in invariants]
@@ -69,7 +69,7 @@ def steps(domain: Domain, protection: Protection) -> Steps:
         (one, other) for one, other in combinations(range(len(labels)), 2) if cross(domain, labels[one], labels[other])
     ]
     if not crossing:
-        return Steps(invariants, 1)
+        return NeighborSteps(invariants, 1)
     if protection.records_changing_together is None:
         one, other = crossing[0]
         raise InvalidInvariant(
@@ -81,7 +81,7 @@ def steps(domain: Domain, protection: Protection) -> Steps:
     # Records can be matched within the groups of totals that cross no other; between them any record may change.
     crossed = {position for pair in crossing for position in pair}
     kept = tuple(invariant for position, invariant in enumerate(invariants) if position not in crossed)
-    return Steps(kept, protection.records_changing_together)
+    return NeighborSteps(kept, protection.records_changing_together)
 
 
 def cross(domain: Domain, one: Labels, other: Labels) -> bool:

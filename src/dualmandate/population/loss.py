@@ -1,6 +1,7 @@
 """Privacy loss as an exact number: ε of pure differential privacy, ρ of zero-concentrated, (ε, δ) for reporting.
 
-A *chosen* loss is rounded down before noise is set; a *reported* one is exact or rounded up.
+A *chosen* loss is rounded down before noise is set; a *reported* one is exact or rounded up. How losses of several
+releases compose is the matter of the accountant (`ledger.composition`).
 """
 
 from __future__ import annotations
@@ -89,18 +90,8 @@ class PrivacyLoss:
         rounded = exact // step * step
         return cls(rounded if rounded > 0 else exact, currency)
 
-    def __add__(self, other: PrivacyLoss) -> PrivacyLoss:
-        """The loss of both releases together: ε or ρ add up; (ε, δ) statements are for reports only."""
-        if self.currency is not other.currency or self.failure_probability or other.failure_probability:
-            raise InvalidLoss(
-                f"cannot add {self} to {other}",
-                why="only losses of one currency, without δ, add up exactly",
-                instead="convert a pure ε to ρ = ε²/2 first, or account in one currency",
-            )
-        return PrivacyLoss(self.amount + other.amount, self.currency)
-
     def for_records(self, records: int) -> PrivacyLoss:
-        """The loss of a group of records that change together: mε, or m²ρ."""
+        """Group privacy, the loss of records that change together: mε [DMNS06], or m²ρ [BS16]."""
         if records < 1 or self.failure_probability:
             raise InvalidLoss(
                 f"the loss of {records} records from {self}",

@@ -171,12 +171,6 @@ def plural(word: str) -> str:
     return head + last + ("es" if last.endswith(("s", "x", "ch", "sh")) else "s")
 
 
-def counted(number: float, unit: str) -> str:
-    """So many of them: "1 child", "46,000,000 children"."""
-    size = f"{number:,.0f}" if float(number).is_integer() and abs(number) < 1e18 else f"{number:,.10g}"
-    return f"{size} {singular(unit) if number == 1 else plural(unit)}"
-
-
 def with_article(word: str) -> str:
     """One of them, whichever: "a child", "an establishment"."""
     return f"{'an' if word[:1].casefold() in VOWELS else 'a'} {word}"

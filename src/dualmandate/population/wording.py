@@ -1,61 +1,80 @@
-"""Numbers as people read them: thousands separated, the digits they deserve, dollars in millions and billions."""
+"""The one way to print a number, an amount as stated, money, a share and a privacy loss, in words and on pages.
+
+`number` is for what was worked out, `exact` for counts and for what somebody stated, `money` for dollars, `quantity`
+for an amount in the unit of a table. What goes into files and JSON is written elsewhere, with all of its digits.
+"""
 
 from __future__ import annotations
 
 import math
 
 from dualmandate.population.loss import Currency, PrivacyLoss
+from dualmandate.population.units import is_money, plural, singular
 
 SYMBOLS = {Currency.EPSILON: "ε", Currency.RHO: "ρ"}
+LEAST_MILLION = 999_999.5  # USD, from here on told in millions
 LARGE_SUMS = ((1e12, "trillion"), (1e9, "billion"), (1e6, "million"))
 SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+LEAST, MOST = 1e-4, 1e15  # beyond these sizes a number is written with a power of ten
 
 
-def number(value: float, digits: int = 3) -> str:
-    """A number with at least `digits` significant digits and no more decimals than that takes: 0.559, 2.53, 3,220."""
+def number(value: float, digits: int = 4) -> str:
+    """A number that was worked out, with `digits` significant digits or all before the point: 0.5595, 2.5, 3,220."""
     if not math.isfinite(value):
         return "∞" if value > 0 else "−∞" if value < 0 else "not a number"
-    size = abs(value)
+    size = float(f"{abs(value):.{digits - 1}e}")  # first, so that 9.9996 is 10 and never 10.000
     if size == 0:
         return "0"
-    if size < 1e-4 or size >= 1e15:
-        mantissa, exponent = f"{value:.{digits - 1}e}".split("e")
-        return f"{mantissa} × 10{str(int(exponent)).translate(SUPERSCRIPTS)}".replace("-", "−")
-    decimals = max(0, digits - 1 - math.floor(math.log10(float(f"{size:.{digits - 1}e}"))))
-    return f"{value:,.{decimals}f}".replace("-", "−")
+    sign = "−" if value < 0 else ""
+    if not LEAST <= size < MOST:
+        mantissa, exponent = f"{size:e}".split("e")
+        mantissa = f"{float(mantissa):.{digits}g}"
+        return f"{sign}{mantissa} × 10{str(int(exponent)).translate(SUPERSCRIPTS)}"
+    return f"{sign}{_stripped(f'{abs(value):,.{max(0, digits - 1 - math.floor(math.log10(size)))}f}')}"
 
 
-def plain_number(value: float) -> str:
-    """A number that somebody stated, with the digits it was stated with: 2, 3.1623."""
-    return f"{value:,.10g}".replace("-", "−")
+def exact(value: float) -> str:
+    """A count, or a number that somebody stated, with the digits it was stated with: 13,000, 2, 3.1623."""
+    if float(value).is_integer() and abs(value) < MOST:
+        return f"{value:,.0f}".replace("-", "−")
+    return number(value, 10)
 
 
-def rounded_number(value: float) -> str:
-    """A number that was worked out, in four digits and no trailing zeros: 41,400,000, 4,025."""
-    return plain_number(float(f"{value:.4g}"))
+def money(value: float, *, short: bool = False) -> str:
+    """US dollars in four digits, cents below 100: USD 0.71, USD 2,502, −USD 81.4 billion; short, for axes, $2,502."""
+    sign, unit, size = "−" if value < 0 else "", "$" if short else "USD ", abs(float(value))
+    if size >= 10 * MOST:
+        return f"{sign}{unit}{number(size)}"
+    if size >= LEAST_MILLION:
+        size = float(f"{size:.4g}")  # first, so that 999.99 million is 1 billion and never 1,000 million
+    for scale, word in LARGE_SUMS:
+        if size >= scale:
+            return f"{sign}{unit}{number(size / scale)} {word}"
+    if size >= 0.01:
+        size = round(size, 2)
+    if size >= 100 or size.is_integer():
+        return f"{sign}{unit}{size:,.0f}"
+    return f"{sign}{unit}{size:.2f}" if size >= 0.01 else f"{sign}{unit}{number(size, 3)}"
+
+
+def quantity(value: float, unit: str) -> str:
+    """An amount in the unit of a table: "0.5595 children", "USD 5.536 million"."""
+    return money(value) if is_money(unit) else f"{number(value)} {plural(unit)}"
+
+
+def counted(count: float, unit: str) -> str:
+    """So many of them: "1 child", "46,000,000 children"."""
+    return f"{exact(count)} {singular(unit) if count == 1 else plural(unit)}"
+
+
+def percent(share: float) -> str:
+    """A share as a percentage, in three digits: 66.7 %."""
+    return f"{number(100 * share, 3)} %"
 
 
 def plain_unit(unit: str) -> str:
     """A unit as it is printed: "USD^2 per child^2" → "USD² per child²"."""
     return unit.replace("^2", "²") or "pure number"
-
-
-def money(value: float, digits: int = 3) -> str:
-    """US dollars: $0.71, $2,502, $81.4 billion."""
-    sign, size = ("−" if value < 0 else ""), abs(value)
-    if not math.isfinite(value):
-        return f"{sign}$∞"
-    for unit, word in LARGE_SUMS:
-        if size >= unit * (1 - 0.5 * 10**-digits):
-            return f"{sign}${number(size / unit, digits)} {word}"
-    if 0 < size < 0.01:
-        return f"{sign}${number(size, digits)}"
-    return f"{sign}${size:,.0f}" if size >= 100 else f"{sign}${size:,.2f}"
-
-
-def percent(share: float) -> str:
-    """A share as a percentage: 66.7 %."""
-    return f"{number(100 * share)} %"
 
 
 def loss_symbol(currency: Currency) -> str:
@@ -71,3 +90,7 @@ def rounded_down(loss: float) -> str:
 def stated_loss(loss: PrivacyLoss) -> str:
     """The chosen loss with all of its digits, so that printing never rounds it up: ε = 2.5276."""
     return f"{loss_symbol(loss.currency)} = {float(loss.amount):,.6g}"
+
+
+def _stripped(digits: str) -> str:
+    return digits.rstrip("0").rstrip(".") if "." in digits else digits

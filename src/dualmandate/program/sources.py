@@ -8,7 +8,16 @@ from dualmandate.errors import InvalidValue
 from dualmandate.population import Attribute, Domain
 from dualmandate.program.file import Document
 from dualmandate.program.schema import AttributeTable, PopulationTable
-from dualmandate.publication import AttributeRule, CsvFile, DatabaseTable, Rule, Rules, Source, SparkTable, source_file
+from dualmandate.publication import (
+    AttributeRule,
+    CsvFile,
+    DatabaseTable,
+    Rules,
+    Source,
+    SparkTable,
+    ValueRule,
+    source_file,
+)
 from dualmandate.publication.rules import check_attribute_rule, check_unknown, default_rule
 
 # In the name of a parameter of a URL: what nobody may know, and what tells who asks, and where.
@@ -44,8 +53,8 @@ def rules_of(population: PopulationTable, domain: Domain, document: Document) ->
 def _rule(table: AttributeTable, attribute: Attribute) -> AttributeRule:
     default = default_rule(attribute)
     return AttributeRule(
-        default.outside if table.outside is None else Rule(table.outside),
-        default.null if table.null is None else Rule(table.null),
+        default.outside if table.outside is None else ValueRule(table.outside),
+        default.null if table.null is None else ValueRule(table.null),
     )
 
 

@@ -1,6 +1,6 @@
 """The only act that opens confidential data to publish from it: tabulate, measure, estimate, make consistent, write."""
 
-from dualmandate.publication.rules import AttributeRule, Rule, Rules
+from dualmandate.publication.rules import AttributeRule, Rules, ValueRule
 from dualmandate.publication.sources import (
     CsvFile,
     DatabaseTable,
@@ -10,22 +10,22 @@ from dualmandate.publication.sources import (
     StatisticalFile,
     source_file,
 )
-from dualmandate.publication.tabulated import Findings, SparseHistogram, Tabulated
+from dualmandate.publication.tabulated import CheckFindings, SparseHistogram, Tabulated
 from dualmandate.publication.tabulating import check, tabulate
 
 __all__ = [
     "AttributeRule",
+    "CheckFindings",
     "CsvFile",
     "DatabaseTable",
-    "Findings",
     "ParquetFile",
-    "Rule",
     "Rules",
     "Source",
     "SparkTable",
     "SparseHistogram",
     "StatisticalFile",
     "Tabulated",
+    "ValueRule",
     "check",
     "source_file",
     "tabulate",

@@ -8,15 +8,14 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from dualmandate.errors import UnreadableSource
-from dualmandate.publication.records import Stream, chosen
-from dualmandate.publication.sources import URL_STARTS, DatabaseTable
+from dualmandate.publication.sources import URL_STARTS, DatabaseTable, Stream, chosen
 
 if TYPE_CHECKING:
     import pyarrow
     import sqlalchemy
 
 ROWS_AT_A_TIME = 20_000
-MOST_DIGITS = 38  # of a decimal number with a declared precision
+MOST_DIGITS = 38  # A decimal number with a declared precision has at most so many.
 
 
 @contextmanager

@@ -15,9 +15,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dualmandate.publication.consistency.estimating import estimate
-from dualmandate.publication.crossed_nest import CrossedNest
-from dualmandate.publication.nested import Nest
+from dualmandate.publication.consistency.estimates import estimate
+from dualmandate.publication.nested_tables import NestedTables, PartlyNestedTables
 from dualmandate.publication.order import Order
 
 Floats = NDArray[np.float64]
@@ -28,7 +27,7 @@ class NestWeights:
     """All measurements of an order whose tables nest, or cross what nests, and what its estimates take of each."""
 
     order: Order
-    nest: Nest | CrossedNest
+    nest: NestedTables | PartlyNestedTables
 
     direct: ClassVar[bool] = False
 
@@ -53,7 +52,7 @@ class NestWeights:
         place = [each.name for each in self.order.tables].index(table)
         asked = np.zeros(self.order.tables[place].query_count)
         np.add.at(asked, np.asarray(numbers, dtype=np.intp), self._variances[place])
-        if isinstance(self.nest, CrossedNest):
+        if isinstance(self.nest, PartlyNestedTables):
             return self._crossed_rows(self.nest, place, asked)
         measured: dict[tuple[int, int], Floats] = {}
         variances: dict[tuple[int, int], float] = {}
@@ -70,7 +69,7 @@ class NestWeights:
             weights.append(np.zeros_like(part) if exact else part / self._variances[i])
         return np.concatenate(weights)
 
-    def _crossed_rows(self, crossed: CrossedNest, place: int, asked: Floats) -> Floats:
+    def _crossed_rows(self, crossed: PartlyNestedTables, place: int, asked: Floats) -> Floats:
         """The same with tables that cross; what cannot occur is known, and its noise is not looked at."""
         tables = [*self.order.tables, *(() if self.order.public is None else self.order.public.tables)]
         values: list[NDArray[np.float64]] = [np.broadcast_to(0.0, (each.query_count,)) for each in tables]

@@ -5,56 +5,77 @@ from __future__ import annotations
 import csv
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dualmandate.errors import UnreadableSource
+from dualmandate.publication.databases import check_table, records_of_table
 from dualmandate.publication.sources import (
-    Columns,
     CsvFile,
     DatabaseTable,
     ParquetFile,
     Source,
+    SourceColumns,
+    SparkTable,
     StatisticalFile,
-    no_column,
+    Stream,
+    not_installed,
     text,
 )
+from dualmandate.publication.spark.session import running_session
+from dualmandate.publication.statistical_files import records_of_file
+from dualmandate.publication.wall import guarded
 
 if TYPE_CHECKING:
     import duckdb
     import pyarrow
 
-LONGEST_HEADER = 2**20  # characters
+LONGEST_HEADER = 2**20  # The first line of a CSV file has at most so many characters.
 STREAM = "streamed"
 
 
-@dataclass(frozen=True)
-class Stream:
-    """Records as they come: the columns asked for, and batches of them, once. `rows` is how many, where it is known."""
-
-    schema: pyarrow.Schema
-    batches: Iterator[pyarrow.RecordBatch]
-    rows: int | None = None
+def check_source(source: Source) -> None:
+    """Refuse what cannot be read in any case, before a record is: no file, no reader, no database, no such table."""
+    if isinstance(source, DatabaseTable):
+        guarded(lambda: check_table(source), name=source.name)
+        return
+    if isinstance(source, SparkTable):
+        guarded(running_session, name=source.name)
+        return
+    if isinstance(source, StatisticalFile) and find_spec("pyreadstat") is None:
+        raise not_installed("pyreadstat", f"'{source.name}'", "sas-stata-spss")
+    if not Path(source.path).is_file():
+        raise UnreadableSource(
+            f"the source '{source.name}' cannot be read",
+            why="there is no such file",
+            instead="name one file that can be read",
+        )
+    if isinstance(source, CsvFile) and (len(source.delimiter) != 1 or source.delimiter in '"\r\n'):
+        raise UnreadableSource(
+            "the delimiter is not one character",
+            why="values are separated by one character that is no quote and no end of line",
+            instead='state delimiter = "," or ";" or a tab',
+        )
 
 
 @contextmanager
 def opened(
     source: Source, connection: duckdb.DuckDBPyConnection, wanted: Sequence[str], *, counted: bool
-) -> Iterator[Columns]:
+) -> Iterator[SourceColumns]:
     """The source as a table that can be read once, with the columns that are wanted.
 
     `counted` asks a source to find out how many records it has, for progress.
     """
     if isinstance(source, ParquetFile | CsvFile):
         table = _parquet(source) if isinstance(source, ParquetFile) else _csv(source)
-        yield Columns(table, _described(connection, table))
+        yield SourceColumns(table, _described(connection, table))
         return
     with _stream(source, wanted, counted=counted) as stream:
         yield offered(stream, connection)
 
 
-def offered(stream: Stream, connection: duckdb.DuckDBPyConnection) -> Columns:
+def offered(stream: Stream, connection: duckdb.DuckDBPyConnection) -> SourceColumns:
     """A stream as a table of the engine."""
     import pyarrow
 
@@ -72,31 +93,19 @@ def offered(stream: Stream, connection: duckdb.DuckDBPyConnection) -> Columns:
     connection.register(STREAM, pyarrow.RecordBatchReader.from_batches(stream.schema, told()))
     rows = stream.rows
     share: Callable[[], float] | None = None if not rows else lambda: min(read / rows, 1.0)
-    return Columns(STREAM, types, share)
+    return SourceColumns(STREAM, types, share)
 
 
 def _stream(source: Source, wanted: Sequence[str], *, counted: bool) -> AbstractContextManager[Stream]:
     if isinstance(source, StatisticalFile):
-        from dualmandate.publication.statistical_files import records_of_file
-
         return records_of_file(source, wanted)
     if isinstance(source, DatabaseTable):
-        from dualmandate.publication.databases import records_of_table
-
         return records_of_table(source, wanted, counted=counted)
     raise UnreadableSource(
         f"'{source.name}' is a table of Spark",
         why="it lies on a cluster, and records do not leave it",
         instead='state engine = "spark", which tabulates where the records are',
     )
-
-
-def chosen(wanted: Sequence[str], there: Sequence[str]) -> list[str]:
-    """The wanted columns, each once; refused where one is not there."""
-    absent = next((name for name in wanted if name not in there), None)
-    if absent is not None:
-        raise no_column(absent)
-    return list(dict.fromkeys(wanted))
 
 
 def _described(connection: duckdb.DuckDBPyConnection, table: str) -> dict[str, str]:

@@ -22,8 +22,17 @@ from dualmandate.ledger.anchors import RELEASE_FILE
 from dualmandate.mechanism import Measurement, Noise, Rows
 from dualmandate.mechanism.technologies import noise_named
 from dualmandate.population import Currency, PrivacyLoss
+from dualmandate.population.arrays import Integers
 from dualmandate.population.rational import Written
-from dualmandate.publication.intervals import Interval, Probability, asked_for, interval_of
+from dualmandate.publication.intervals import (
+    Interval,
+    Probability,
+    SimultaneousIntervals,
+    asked_for,
+    interval_of,
+    simultaneous_of,
+    simultaneous_of_cells,
+)
 from dualmandate.publication.loss_distribution import ReleasePrivacy, release_privacy
 from dualmandate.publication.measurements import (
     RELEASE_SCHEMA,
@@ -31,7 +40,6 @@ from dualmandate.publication.measurements import (
     PublishedTable,
 )
 from dualmandate.publication.nest_weights import NestWeights
-from dualmandate.publication.simultaneous import SimultaneousIntervals, simultaneous_of, simultaneous_of_cells
 from dualmandate.publication.writing import read_measurements, read_table
 from dualmandate.publication.writing.sheet import damaged
 from dualmandate.workload import Table
@@ -39,11 +47,10 @@ from dualmandate.workload import Table
 if TYPE_CHECKING:
     import pyarrow as pa
 
-FORMS = ("estimates", "parquet", "csv", "sdmx-csv", "sdmx-ml")  # of a table
-MOST_TOGETHER = 2**26  # numbers of query rows that are held, where all rows of a table are needed at once
+FORMS = ("estimates", "parquet", "csv", "sdmx-csv", "sdmx-ml")  # A table is published in these.
+MOST_TOGETHER = 2**26  # At most so many numbers of query rows are held, where all rows of a table are needed at once.
 
 Levels = str | Sequence[str]
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -271,7 +278,7 @@ def _places(column: str, levels: Sequence[str], where: Mapping[str, Levels]) -> 
     return np.array([known[name] for name in names], dtype=np.intp)
 
 
-def _kinds(rows: Rows | NestWeights) -> NDArray[np.int64]:
+def _kinds(rows: Rows | NestWeights) -> Integers:
     return rows.kinds().astype(np.int64)
 
 

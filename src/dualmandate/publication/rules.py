@@ -10,7 +10,7 @@ from dualmandate.errors import InvalidRule
 from dualmandate.population import Attribute, Domain, Neighbors, Protection
 
 
-class Rule(StrEnum):
+class ValueRule(StrEnum):
     """What to do with one value that has no level of its own."""
 
     DROP = "drop"  # leave the record out
@@ -26,8 +26,8 @@ class AttributeRule:
     Under `clamp` a text that is no number has no nearest level: it is treated as one that is not there.
     """
 
-    outside: Rule = Rule.DROP
-    null: Rule = Rule.DROP
+    outside: ValueRule = ValueRule.DROP
+    null: ValueRule = ValueRule.DROP
 
 
 @dataclass(frozen=True)
@@ -50,8 +50,8 @@ class Rules:
 
 def default_rule(attribute: Attribute) -> AttributeRule:
     """Numbers with a grid are clamped, other values outside dropped; what is not there takes the missing level."""
-    outside = Rule.CLAMP if attribute.is_numeric else Rule.DROP
-    return AttributeRule(outside, Rule.DROP if attribute.missing is None else Rule.MISSING)
+    outside = ValueRule.CLAMP if attribute.is_numeric else ValueRule.DROP
+    return AttributeRule(outside, ValueRule.DROP if attribute.missing is None else ValueRule.MISSING)
 
 
 def check_rules(rules: Rules, domain: Domain, protection: Protection, *, checking: bool) -> None:
@@ -68,7 +68,7 @@ def check_rules(rules: Rules, domain: Domain, protection: Protection, *, checkin
         check_attribute_rule(rules.of(attribute), attribute, checking=checking)
     if rules.unknown_where_impossible is not None:
         check_unknown(rules.unknown_where_impossible, domain)
-    dropping = any(Rule.DROP in (rules.of(each).outside, rules.of(each).null) for each in domain.attributes)
+    dropping = any(ValueRule.DROP in (rules.of(each).outside, rules.of(each).null) for each in domain.attributes)
     dropping = dropping or _zeros_drop(rules, domain) or protection.identifier is not None  # it may be missing
     if dropping and protection.neighbors is Neighbors.REPLACE_ONE and not (rules.dropping_is_public or checking):
         raise InvalidRule(
@@ -87,15 +87,17 @@ def check_unknown(name: str, domain: Domain) -> None:
 
 def check_attribute_rule(rule: AttributeRule, attribute: Attribute, *, checking: bool = False) -> None:
     """Refuse rules that one attribute cannot follow."""
-    if Rule.REFUSE in (rule.outside, rule.null) and not checking:
+    if ValueRule.REFUSE in (rule.outside, rule.null) and not checking:
         raise InvalidRule(
             f"'{attribute.name}' has the rule 'refuse'",
             why="a publication that fails because of a value tells that the value is there",
             instead="publish with drop, clamp or missing; 'refuse' is for the curator's check",
         )
-    if Rule.MISSING in (rule.outside, rule.null) and attribute.missing is None:
+    if ValueRule.MISSING in (rule.outside, rule.null) and attribute.missing is None:
         raise _no_missing_level(attribute.name)
-    if rule.null is Rule.CLAMP or (rule.outside is Rule.CLAMP and not attribute.is_numeric and attribute.edges is None):
+    if rule.null is ValueRule.CLAMP or (
+        rule.outside is ValueRule.CLAMP and not attribute.is_numeric and attribute.edges is None
+    ):
         raise InvalidRule(
             f"'{attribute.name}' cannot be clamped",
             why="only a number has a nearest level",

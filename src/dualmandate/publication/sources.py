@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from dualmandate.errors import UnreadableSource
-from dualmandate.publication.wall import guarded
+
+if TYPE_CHECKING:
+    import pyarrow
 
 URL_STARTS = "postgresql://USER@HOST/DATABASE"
 
@@ -38,7 +40,6 @@ class CsvFile:
 
     @property
     def name(self) -> str:
-        """What a refusal calls it."""
         return Path(self.path).name
 
 
@@ -54,7 +55,6 @@ class StatisticalFile:
 
     @property
     def name(self) -> str:
-        """What a refusal calls it."""
         return Path(self.path).name
 
 
@@ -72,7 +72,6 @@ class DatabaseTable:
 
     @property
     def name(self) -> str:
-        """What a refusal calls it."""
         return self.table
 
     @property
@@ -98,7 +97,6 @@ class SparkTable:
 
     @property
     def name(self) -> str:
-        """What a refusal calls it."""
         return self.table
 
 
@@ -125,7 +123,7 @@ def source_file(path: Path | str) -> ParquetFile | CsvFile | StatisticalFile:
 
 
 @dataclass(frozen=True)
-class Columns:
+class SourceColumns:
     """What a source offers to SQL: the text after FROM, and the SQL type of each column by its exact name."""
 
     table: str
@@ -139,32 +137,13 @@ class Columns:
         return self.types[name]
 
 
-def check_source(source: Source) -> None:
-    """Refuse what cannot be read in any case, before a record is: no file, no reader, no database, no such table."""
-    if isinstance(source, DatabaseTable):
-        from dualmandate.publication.databases import check_table
+@dataclass(frozen=True)
+class Stream:
+    """Records as they come: the columns asked for, and batches of them, once. `rows` is how many, where it is known."""
 
-        guarded(lambda: check_table(source), name=source.name)
-        return
-    if isinstance(source, SparkTable):
-        from dualmandate.publication.spark.session import running_session
-
-        guarded(running_session, name=source.name)
-        return
-    if isinstance(source, StatisticalFile) and find_spec("pyreadstat") is None:
-        raise not_installed("pyreadstat", f"'{source.name}'", "sas-stata-spss")
-    if not Path(source.path).is_file():
-        raise UnreadableSource(
-            f"the source '{source.name}' cannot be read",
-            why="there is no such file",
-            instead="name one file that can be read",
-        )
-    if isinstance(source, CsvFile) and (len(source.delimiter) != 1 or source.delimiter in '"\r\n'):
-        raise UnreadableSource(
-            "the delimiter is not one character",
-            why="values are separated by one character that is no quote and no end of line",
-            instead='state delimiter = "," or ";" or a tab',
-        )
+    schema: pyarrow.Schema
+    batches: Iterator[pyarrow.RecordBatch]
+    rows: int | None = None
 
 
 def no_column(name: str) -> UnreadableSource:
@@ -174,6 +153,14 @@ def no_column(name: str) -> UnreadableSource:
         why="every attribute and the identifier is a column, in the spelling of the program",
         instead="rename the column, or name the source that has it",
     )
+
+
+def chosen(wanted: Sequence[str], there: Sequence[str]) -> list[str]:
+    """The wanted columns, each once; refused where one is not there."""
+    absent = next((name for name in wanted if name not in there), None)
+    if absent is not None:
+        raise no_column(absent)
+    return list(dict.fromkeys(wanted))
 
 
 def not_installed(package: str, what: str, extra: str) -> UnreadableSource:

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dualmandate.population.arrays import Integers
 from dualmandate.publication.tabulated import SparseHistogram
 from dualmandate.workload import Factor, Identity, Table, Total
 from dualmandate.workload.listed import Groups, Row
 
-Integers = NDArray[np.int64]
-NOWHERE = -1  # the row of a level that is not counted
+NOWHERE = -1  # This is the row of a level that is not counted.
 
 
 def single_rows(factor: Factor) -> tuple[Integers, Integers | None] | None:

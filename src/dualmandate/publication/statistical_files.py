@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dualmandate.errors import UnreadableSource
-from dualmandate.publication.records import Stream, chosen
-from dualmandate.publication.sources import StatisticalFile
+from dualmandate.publication.sources import StatisticalFile, Stream, chosen
 
 if TYPE_CHECKING:
     import pyarrow

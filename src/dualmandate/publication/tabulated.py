@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dualmandate.population import Domain, Histogram
+from dualmandate.population.arrays import Integers
 from dualmandate.population.histogram import dense_shape
 
 
@@ -20,8 +20,8 @@ class SparseHistogram:
     """
 
     domain: Domain
-    cells: NDArray[np.int64] = field(repr=False)  # shape (occupied,), increasing; never printed
-    counts: NDArray[np.int64] = field(repr=False)  # shape (occupied,), ≥ 1; never printed
+    cells: Integers = field(repr=False)  # shape (occupied,), increasing; never printed
+    counts: Integers = field(repr=False)  # shape (occupied,), ≥ 1; never printed
 
     @property
     def total(self) -> int:
@@ -44,7 +44,7 @@ class Tabulated:
 
 
 @dataclass(frozen=True, eq=False)
-class Findings:
+class CheckFindings:
     """What a curator's check counted, in records; for the eyes of those inside the wall.
 
     `outside` and `null` count every record by attribute, before any rule; `impossible`, `unidentified` and `excess`

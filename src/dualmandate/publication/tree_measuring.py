@@ -12,35 +12,36 @@ from numpy.typing import NDArray
 from dualmandate.mechanism import Noise
 from dualmandate.mechanism.noise import NoiseKey
 from dualmandate.population import Confidential
-from dualmandate.publication.consistency.nesting import Chain, Tree
+from dualmandate.population.arrays import Integers
+from dualmandate.publication.consistency.gls_weights import Pair
+from dualmandate.publication.consistency.partitions import PartitionChain, Tree
 from dualmandate.publication.tabulated import SparseHistogram, Tabulated
 
-Pair = tuple[int, int]  # a level of the tree and one of the chain
-Integers = NDArray[np.signedinteger[Any]]  # 64-bit, or 32-bit in large tables
+Whole = NDArray[np.signedinteger[Any]]  # 64-bit, or 32-bit in large tables.
 
-BLOCK = 2**18  # numbers whose noise is drawn at once
-LARGE = 2**24  # numbers from which on a table is held in 32 bits
+BLOCK = 2**18  # The noise of so many numbers is drawn at once.
+LARGE = 2**24  # Tables of more numbers are held in 32 bits.
 
 
 @dataclass(frozen=True, eq=False)
-class Places:
+class TreePlaces:
     """Where leaves and cells of the histogram stand in the tree and in the chain: the orders that `of` returns.
 
     The histogram counts leaves × cells, row-major in the order of its own code lists.
     """
 
     tree: Tree
-    chain: Chain
-    leaves: NDArray[np.int64]  # the histogram's number of the leaf at each place of the tree
-    cells: NDArray[np.int64]  # the histogram's number of the cell at each place of the chain
+    chain: PartitionChain
+    leaves: Integers  # the histogram's number of the leaf at each place of the tree
+    cells: Integers  # the histogram's number of the cell at each place of the chain
 
 
 def measure_tree(
     tabulated: Confidential[Tabulated],
-    places: Places,
+    places: TreePlaces,
     noises: Mapping[Pair, Noise | None],
     keys: Callable[[Pair], NoiseKey],
-) -> dict[Pair, Integers]:
+) -> dict[Pair, Whole]:
     """Noisy counts of each pair of levels, shape (nodes, groups); None for a noise publishes the exact counts.
 
     The noise of a number is a function of the key of its pair and of node × groups + group; it is drawn before any
@@ -54,10 +55,10 @@ def measure_tree(
     return found
 
 
-def _noise(places: Places, pair: Pair, noise: Noise | None, keys: Callable[[Pair], NoiseKey]) -> Integers:
+def _noise(places: TreePlaces, pair: Pair, noise: Noise | None, keys: Callable[[Pair], NoiseKey]) -> Whole:
     shape = places.tree.sizes[pair[0]], places.chain.sizes[pair[1]]
     size = shape[0] * shape[1]
-    values: Integers = np.zeros(size, dtype=np.int32 if size > LARGE else np.int64)
+    values: Whole = np.zeros(size, dtype=np.int32 if size > LARGE else np.int64)
     if noise is None:
         return values.reshape(shape)
     sampler, key = noise.sampler(), keys(pair)
@@ -67,10 +68,8 @@ def _noise(places: Places, pair: Pair, noise: Noise | None, keys: Callable[[Pair
     return values.reshape(shape)
 
 
-def _counts(
-    tabulated: Confidential[Tabulated], places: Places
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Places of the leaf and cell of each occupied cell of the histogram, and its count."""
+def _counts(tabulated: Confidential[Tabulated], places: TreePlaces) -> tuple[Integers, Integers, Integers]:
+    """TreePlaces of the leaf and cell of each occupied cell of the histogram, and its count."""
     histogram = tabulated.open_for("measuring").histogram
     if isinstance(histogram, SparseHistogram):
         occupied, counts = histogram.cells, histogram.counts
@@ -82,7 +81,7 @@ def _counts(
     return np.argsort(places.leaves)[leaves], np.argsort(places.cells)[cells], counts
 
 
-def _upward(parents: tuple[NDArray[np.int64], ...], places: NDArray[np.int64]) -> NDArray[np.int64]:
+def _upward(parents: tuple[Integers, ...], places: Integers) -> Integers:
     for each in reversed(parents):
         places = each[places]
     return places

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     import duckdb
 
 T = TypeVar("T")
-LARGEST_MEMORY = "500MB"  # for sorting and grouping; beyond it, a private folder on disk
+LARGEST_MEMORY = "500MB"  # Sorting and grouping take no more; beyond it, a private folder on disk.
 SPILL = "dualmandate-spill-"
-SECONDS_TO_BEGIN = 60  # from making a folder to holding it: younger ones may be about to be used
-SECONDS_BETWEEN = 0.1  # two calls of a progress callback
+SECONDS_TO_BEGIN = 60  # A folder is made and held within this time: younger ones may be about to be used.
+SECONDS_BETWEEN = 0.1  # A progress callback is called no more often.
 
 
 def guarded(work: Callable[[], T], *, name: str) -> T:

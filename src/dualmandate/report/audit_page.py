@@ -8,9 +8,9 @@ from dualmandate.audit.disclosure_control.comparison import Compared
 from dualmandate.audit.finding import LOWER_BOUND, REFERENCES, Finding, Label
 from dualmandate.audit.run import Audit
 from dualmandate.population.wording import number
-from dualmandate.report.figures import NARROW, Column, Twin, headline, inline_svg, risk, risk_twin
-from dualmandate.report.figures.twin import Cell
-from dualmandate.report.pages import rendered
+from dualmandate.report.figures import risk
+from dualmandate.report.pages import rendered, shown_figure
+from dualmandate.report.tables import Cell, Column, FigureTable
 
 KINDS = {"program": "a program", "release": "a release", "tables": "published tables"}
 INSIDE = (
@@ -41,18 +41,8 @@ def _picture(audit: Audit) -> dict[str, object] | None:
     """Risk beside accuracy: the headline, the units, the drawing, and the numbers behind it."""
     if not audit.compared:
         return None
-    from markupsafe import Markup
-
-    drawn = risk(audit.compared)
-    title, subtitle = headline(drawn)
-    return {
-        "title": title,
-        "subtitle": subtitle,
-        "drawing": Markup(inline_svg(drawn, "risk")),
-        "narrow": Markup(inline_svg(risk(audit.compared, width=NARROW), "risk-narrow")),
-        "twin": risk_twin(audit.compared),
-        "notes": [f"{note[:1].upper()}{note[1:]}." for note in (*audit.notes, *_frontier(audit.compared))],
-    }
+    notes = [f"{note[:1].upper()}{note[1:]}." for note in (*audit.notes, *_frontier(audit.compared))]
+    return shown_figure(risk(audit.compared)) | {"notes": notes}
 
 
 def _frontier(compared: Sequence[Compared]) -> Iterator[str]:
@@ -91,11 +81,11 @@ def _parted(written: str) -> tuple[str, str]:
     return value, counted.removesuffix(")")
 
 
-def _details(findings: Sequence[Finding]) -> Twin | None:
+def _details(findings: Sequence[Finding]) -> FigureTable | None:
     rows: list[dict[str, Cell]] = [
         {"claim": finding.claim, "detail": detail} for finding in findings for detail in finding.details
     ]
     if not rows:
         return None
     columns = (Column("claim", "finding", "text"), Column("detail", "what follows", "text"))
-    return Twin(caption="Single cells and records that follow", columns=columns, rows=tuple(rows))
+    return FigureTable(caption="Single cells and records that follow", columns=columns, rows=tuple(rows))

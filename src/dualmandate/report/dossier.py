@@ -7,25 +7,25 @@ a few lines of script that look up and never compute.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dualmandate.errors import Refusal
-from dualmandate.planning.technology import MEASURED
+from dualmandate.planning.study import marked, study_words
+from dualmandate.planning.technology import MEASURED, in_words
 from dualmandate.population import plural
-from dualmandate.population.wording import money, number, plain_number, plain_unit, stated_loss
+from dualmandate.population.wording import exact, money, number, plain_unit, stated_loss
 from dualmandate.program.schema import CalibratedNumber
-from dualmandate.report.exhibits import Exhibit, exhibits_of
-from dualmandate.report.extension_exhibits import extension_exhibits
 from dualmandate.report.extension_words import extension_sections
-from dualmandate.report.figures import Column, Twin, WhatIf, headline, inline_svg, svg, what_if_choices, write
-from dualmandate.report.figures.saving import svg_to_png
-from dualmandate.report.figures.twin import Cell
-from dualmandate.report.pages import rendered
+from dualmandate.report.figures import Figure, WhatIf, what_if_choices
+from dualmandate.report.figures.figure import svg_to_png, write
+from dualmandate.report.pages import rendered, shown_figure
+from dualmandate.report.plan_figures import plan_figures
 from dualmandate.report.plan_words import technology_words
-from dualmandate.report.preference_sections import preference_exhibits, preference_sections
+from dualmandate.report.preference_sections import preference_sections
+from dualmandate.report.tables import Cell, Column, FigureTable
 
 if TYPE_CHECKING:
     from dualmandate.choice import Choice
@@ -65,18 +65,17 @@ def write_dossier(plan: Plan, directory: Path | str) -> tuple[Path, ...]:
     """
     directory = Path(directory)
     grid = what_if_choices(plan.frontier, plan.welfare, plan.limits)
-    drawn = (*exhibits_of(plan, grid), *preference_exhibits(plan), *extension_exhibits(plan))
-    exhibits = {exhibit.name: exhibit for exhibit in drawn}
-    written = [write(directory / PAGE, _page(plan, exhibits, grid).encode())]
-    for name, exhibit in exhibits.items():
-        drawing = svg(exhibit.wide)
-        written.append(write(directory / FIGURES / f"{name}.svg", drawing.encode()))
-        written.append(write(directory / FIGURES / f"{name}.png", svg_to_png(drawing)))
+    figures = list(plan_figures(plan, grid))
+    written = [write(directory / PAGE, _page(plan, figures, grid).encode())]
+    for figure in figures:
+        drawing = figure.svg()
+        written.append(write(directory / FIGURES / f"{figure.name}.svg", drawing.encode()))
+        written.append(write(directory / FIGURES / f"{figure.name}.png", svg_to_png(drawing)))
     return tuple(written)
 
 
-def _page(plan: Plan, exhibits: Mapping[str, Exhibit], grid: WhatIf) -> str:
-    shown = {name: _shown(exhibit) for name, exhibit in exhibits.items()}
+def _page(plan: Plan, figures: Sequence[Figure], grid: WhatIf) -> str:
+    shown = {figure.name: shown_figure(figure) for figure in figures}
     header, choice = plan.program.file.program, plan.choice
     beyond = [*preference_sections(plan), *extension_sections(plan)]
     return rendered(
@@ -84,6 +83,7 @@ def _page(plan: Plan, exhibits: Mapping[str, Exhibit], grid: WhatIf) -> str:
         name=header.name,
         description=header.description,
         loss=stated_loss(choice.loss),
+        study=study_words(plan.technology.noise) if plan.study else None,
         contents=_contents(plan),
         explanation=choice.explain().splitlines(),
         numbers=_numbers(plan),
@@ -111,24 +111,9 @@ def _contents(plan: Plan) -> tuple[tuple[str, str], ...]:
     return (*CONTENTS[:-2], *beyond, *(CONTENTS[-2:] if plan.notes else CONTENTS[-2:-1]))
 
 
-def _belonging(shown: Mapping[str, dict[str, Any]], anchor: str) -> list[dict[str, Any]]:
+def _belonging(shown: Mapping[str, dict[str, object]], anchor: str) -> list[dict[str, object]]:
     """The pictures of a section: the one named after it, and those whose names go on from there."""
     return [one for name, one in shown.items() if name == anchor or name.startswith(f"{anchor}-")]
-
-
-def _shown(exhibit: Exhibit) -> dict[str, Any]:
-    from markupsafe import Markup
-
-    finding, units = headline(exhibit.wide)
-    return {
-        "name": exhibit.name,
-        "finding": finding,
-        "units": units,
-        "sentence": exhibit.sentence,
-        "wide": Markup(inline_svg(exhibit.wide, f"{exhibit.name}-wide")),
-        "narrow": Markup(inline_svg(exhibit.narrow, f"{exhibit.name}-narrow")),
-        "twin": exhibit.twin,
-    }
 
 
 def _numbers(plan: Plan) -> list[tuple[str, str]]:
@@ -141,23 +126,31 @@ def _numbers(plan: Plan) -> list[tuple[str, str]]:
         unit = plural(choice.tables[0].unit)
         numbers.append(("typical error of a number", f"{number(choice.root_mean_squared_error)} {unit}"))
     if choice.root_mean_squared_consequence is not None:
-        numbers.append(("what such an error comes to", money(choice.root_mean_squared_consequence)))
-    saved = plan.saving.dollars or 0.0
+        numbers.append(("what such an error comes to", money(choice.root_mean_squared_consequence, short=True)))
+    saved, alone = plan.saving.dollars or 0.0, plan.saving.naive
+    plain = []
+    if saved > 0 and alone.choice is not None and plan.saving.welfare_gained is not None:
+        worth = alone.choice.root_mean_squared_consequence
+        chosen = stated_loss(alone.choice.loss) + ("" if worth is None else f" and {money(worth, short=True)}")
+        plain = [
+            (f"{marked(in_words(alone.noise, alone.strategy), alone.noise)} would give", chosen),
+            ("what the better technology is worth", money(plan.saving.welfare_gained, short=True)),
+        ]
     return [
         *numbers,
-        ("cost in privacy", money(choice.privacy_cost)),
-        ("cost in errors", money(choice.data_loss)),
-        *([("saved against plain noise", money(saved))] if saved > 0 else []),
+        ("cost in privacy", money(choice.privacy_cost, short=True)),
+        ("cost in errors", money(choice.data_loss, short=True)),
+        *plain,
         ("decided by", choice.bound_by),
     ]
 
 
-def _compared(plan: Plan) -> Twin:
+def _compared(plan: Plan) -> FigureTable:
     """What each technology would choose, beside what was chosen."""
     rows: list[dict[str, Cell]] = []
     for other in plan.comparisons:
         row: dict[str, Cell] = {
-            "noise": other.noise,
+            "noise": marked(other.noise, other.noise),
             "measured": MEASURED[other.strategy],
             "marked": plan.uses(other),
             "why": other.why or None,
@@ -170,8 +163,9 @@ def _compared(plan: Plan) -> Twin:
                 "cost": -other.choice.welfare,
             }
         rows.append(row)
-    return Twin(
-        caption="What each technology would choose, and what society would then lose; the one used is set off",
+    return FigureTable(
+        caption="What each technology would choose, and what society would then lose; the one used is set off. A study "
+        "is listed for comparison only: its noise is not drawn exactly, so it cannot be published",
         columns=(
             Column("noise", "noise", "text"),
             Column("measured", "on", "text"),
@@ -185,7 +179,7 @@ def _compared(plan: Plan) -> Twin:
     )
 
 
-def _inputs(plan: Plan) -> tuple[Twin, Twin]:
+def _inputs(plan: Plan) -> tuple[FigureTable, FigureTable]:
     """Every calibrated number of the program file, and every judgment stated beside them, by key."""
     numbers: list[dict[str, Cell]] = []
     judgments: list[dict[str, Cell]] = []
@@ -195,21 +189,21 @@ def _inputs(plan: Plan) -> tuple[Twin, Twin]:
             row: dict[str, Cell] = {"key": key, "value": float(stated.value), "unit": plain_unit(stated.unit)}
             numbers.append(row | {"source": stated.source + base})
         elif key.startswith(JUDGMENTS) or ".fitness_for_use." in key:
-            words = stated if isinstance(stated, str) else plain_number(float(stated))
+            words = stated if isinstance(stated, str) else exact(float(stated))
             judgments.append({"key": key, "value": words})
     name = Column("key", "key", "text")
     return (
-        Twin(
+        FigureTable(
             caption="Calibrated numbers of the program file",
             columns=(
                 name,
-                Column("value", "value", "stated"),
+                Column("value", "value", "exact"),
                 Column("unit", "unit", "text"),
                 Column("source", "source", "text"),
             ),
             rows=tuple(numbers),
         ),
-        Twin(
+        FigureTable(
             caption="Judgments of the program file: law, policy and weights, which no source can settle",
             columns=(name, Column("value", "stated", "text")),
             rows=tuple(judgments),
@@ -239,11 +233,11 @@ def _sliders(plan: Plan, grid: WhatIf) -> dict[str, Any]:
     weights = {group.relative_privacy_weight for group in plan.welfare.groups}
     prices = {value.price if value.measure == "squared" else None for value in plan.welfare.table_values}
     weight, price = weights.pop() if len(weights) == 1 else None, prices.pop() if len(prices) == 1 else None
-    times = [f"{plain_number(float(f'{multiple:.3g}'))} × as stated" for multiple in grid.multiples]
-    privacy = times if weight is None else [plain_number(float(f"{weight * m:.3g}")) for m in grid.multiples]
+    times = [f"{number(multiple, 3)} × as stated" for multiple in grid.multiples]
+    privacy = times if weight is None else [number(weight * m, 3) for m in grid.multiples]
     accuracy = times
     if price is not None:
-        accuracy = [f"{plain_number(float(f'{price * m:.3g}'))} USD per USD²" for m in grid.multiples]
+        accuracy = [f"{number(price * m, 3)} USD per USD²" for m in grid.multiples]
     choices, place = [], 0
     for made in grid.choices:
         possible = not isinstance(made, Refusal)

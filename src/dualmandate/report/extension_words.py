@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from dualmandate.choice import dollars, quantity
 from dualmandate.population import plural
+from dualmandate.population.wording import money, number, quantity
 
 if TYPE_CHECKING:
     from dualmandate.planning.plan import Plan
 
-NO_DIFFERENCE = 1e-9  # share of a cost
+NO_DIFFERENCE = 1e-9  # A share of a cost below this is no difference.
 
 
 def extension_sections(plan: Plan) -> Iterator[tuple[str, str, list[str]]]:
@@ -37,15 +37,16 @@ def _participation(plan: Plan) -> Iterator[str]:
         f"At this {currency} {part.rate:.1%} of the {unit} take part, {part.rate_without_loss:.1%} if nothing could be "
         "learned about them. Errors count the noise weighted up for them, and that the others are missing at random."
     )
-    yield f"A release counts those who take part: to stand for all {unit}, multiply its numbers by {1 / part.rate:.4g}."
+    times = number(1 / part.rate)
+    yield f"A release counts those who take part: to stand for all {unit}, multiply its numbers by {times}."
     if part.peak is not None:
         yield (
-            f"Accuracy peaks at {currency} = {part.peak:.4g}: beyond it so many stay away that tables become less "
+            f"Accuracy peaks at {currency} = {number(part.peak)}: beyond it so many stay away that tables become less "
             "accurate. Whatever lies beyond is worse for privacy and for accuracy, and is never chosen. Where this "
             "plan speaks of larger losses, errors are counted as at the peak; they would be larger."
         )
-    if part.assumed:
-        named = ", ".join(f"'{name}'" for name in part.assumed[:3])
+    if part.assumed_totals:
+        named = ", ".join(f"'{name}'" for name in part.assumed_totals[:3])
         yield f"The total of {named} is not stated: all {unit} are taken to be counted there, to be on the safe side."
 
 
@@ -68,31 +69,31 @@ def _offering(plan: Plan) -> Iterator[str]:
     for verdict in offering.verdicts:
         word = "earns its place" if verdict.published else "does not earn its place"
         yield (
-            f"'{verdict.name}' {word}: it is worth {dollars(verdict.value)}, and publishing it costs "
-            f"{dollars(verdict.price)} in privacy and errors."
+            f"'{verdict.name}' {word}: it is worth {money(verdict.value)}, and publishing it costs "
+            f"{money(verdict.price)} in privacy and errors."
         )
     if any(verdict.published for verdict in offering.verdicts):
         yield (
-            f"Published by themselves, those that do would take {offering.currency} = {offering.epsilon:.4g} in all "
-            f"and leave society {dollars(offering.net)} better off."
+            f"Published by themselves, those that do would take {offering.currency} = {number(offering.epsilon)} in "
+            f"all and leave society {money(offering.net)} better off."
         )
     else:
         yield "No table is worth its price."
     yield "This is advice: the plan above is for all tables as stated."
     if not offering.exact:
-        yield f"Not every combination could be looked at; none gains more than {dollars(offering.bound)}."
+        yield f"Not every combination could be looked at; none gains more than {money(offering.bound)}."
 
 
 def _path(plan: Plan) -> Iterator[str]:
     path, currency = plan.extensions.path, plan.choice.currency
     if path is None:
         return
-    losses = ", ".join(f"{release.epsilon:.4g} in year {release.year:g}" for release in path.releases)
-    yield f"The best {currency} of each release: {losses}; {path.total:.4g} in all."
+    losses = ", ".join(f"{number(release.epsilon)} in year {release.year:g}" for release in path.releases)
+    yield f"The best {currency} of each release: {losses}; {number(path.total)} in all."
     if path.cap is not None and path.price > 0:
         yield (
-            f"Without the cap of {path.cap:.4g} on all of them they would spend "
-            f"{sum(release.alone for release in path.releases):.4g}; one more unit is worth {dollars(path.price)}. "
+            f"Without the cap of {number(path.cap)} on all of them they would spend "
+            f"{number(sum(release.alone for release in path.releases))}; one more unit is worth {money(path.price)}. "
             "This plan is for one release: the cap is kept only if its own largest loss is set accordingly."
         )
 
@@ -103,12 +104,12 @@ def _markets(plan: Plan) -> Iterator[str]:
         if row.epsilon is None:
             yield f"{_raised(row.name)}: no choice, because {row.why}."
         elif row.forgone is not None:
-            paid = "" if row.total is None else f", {dollars(row.total)} paid to people"
+            paid = "" if row.total is None else f", {money(row.total)} paid to people"
             worse = row.forgone > NO_DIFFERENCE * -plan.choice.welfare
-            cost = f"society is {dollars(row.forgone)} worse off" if worse else "society is as well off"
+            cost = f"society is {money(row.forgone)} worse off" if worse else "society is as well off"
             if row.one_count:
                 cost = "it buys no table of this program"
-            yield f"{_raised(row.name)} ({row.why}): {currency} = {row.epsilon:.4g}{paid}; {cost}."
+            yield f"{_raised(row.name)} ({row.why}): {currency} = {number(row.epsilon)}{paid}; {cost}."
 
 
 def _raised(sentence: str) -> str:

@@ -1,18 +1,18 @@
-"""The reference pages of program, survey and tables files, written from the models that read them: they cannot differ.
+"""The reference pages of what people write and of what leaves, written from the models: they cannot differ.
 
-To write them again: python -m dualmandate.report.manual docs/reference/{program,survey,tables}-file.md
+To write them again: python -m dualmandate.report.manual docs/reference
 """
 
 from __future__ import annotations
 
+import re
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from dualmandate.audit.targets.tables_schema import TablesFile
-from dualmandate.program.schema import ProgramKeys
-from dualmandate.survey.schema import SurveyFile
+from dualmandate.report.documents.schemas import DOCUMENTS, schema
 
 Node = dict[str, Any]
 
@@ -155,20 +155,65 @@ employment whose cell is published in another period: 100.0% (2 of 2
 ```
 """
 
+DOCUMENTS_PREFACE = """\
+# Documents
+
+What a command prints under `--json`, and every JSON file that it writes, is a document: one JSON object that names its
+schema, with these keys and no others, in this order. Numbers are finite; a privacy loss is also given as an exact text,
+`"6319/2500"`. A version that was published stays readable. `dualmandate schema NAME` prints the JSON Schema.
+
+In Python the models read them: `PlanDocument.model_validate_json(text)`, from `dualmandate.report.documents.plan`,
+gives a plan with typed fields, or says which key is wrong; `DOCUMENTS` in `dualmandate.report.documents.schemas` holds
+the model of each document by its name.
+
+This page is written from the models.
+"""
+
 
 def page() -> str:
     """The whole page of the program file, in Markdown."""
-    return _page(ProgramKeys.model_json_schema(), HEADINGS, PREFACE)
+    return _page(schema("program"), HEADINGS, PREFACE)
 
 
 def survey_page() -> str:
     """The whole page of the survey file, in Markdown."""
-    return _page(SurveyFile.model_json_schema(), SURVEY_HEADINGS, SURVEY_PREFACE)
+    return _page(schema("survey"), SURVEY_HEADINGS, SURVEY_PREFACE)
 
 
 def tables_page() -> str:
     """The whole page of the tables file, in Markdown."""
-    return _page(TablesFile.model_json_schema(), TABLES_HEADINGS, TABLES_PREFACE) + "\n" + TABLES_EXAMPLE
+    return _page(schema("tables"), TABLES_HEADINGS, TABLES_PREFACE) + "\n" + TABLES_EXAMPLE
+
+
+def documents_page() -> str:
+    """The whole page of the documents that leave, in Markdown."""
+    written = {name: schema(name) for name in DOCUMENTS}
+    uses = Counter(part for each in written.values() for part in each.get("$defs", {}))
+    parts: Node = {name: node for each in written.values() for name, node in each.get("$defs", {}).items()}
+    lines = [DOCUMENTS_PREFACE, "| document | what it says |\n| --- | --- |"]
+    lines += [f"| [`{_version(each)}`](#{_anchor(_version(each))}) | {each['title']}. |" for each in written.values()]
+    lines.append("")
+    for each in written.values():
+        lines += _table(f"## {_version(each)}", each | {"description": f"{each['title']}."}, parts)
+        for name in each.get("$defs", {}):
+            lines += _table(f"### {_heading(name)}", parts[name], parts) if uses[name] == 1 else []
+    lines.append("## Parts of several documents\n")
+    for name in sorted(name for name, count in uses.items() if count > 1):
+        lines += _table(f"### {_heading(name)}", parts[name], parts)
+    return "\n".join(lines)
+
+
+def _version(document: Node) -> str:
+    return str(document["properties"]["schema"]["const"])
+
+
+def _anchor(heading: str) -> str:
+    return heading.replace("/", "").replace(" ", "-")
+
+
+def _heading(name: str) -> str:
+    """What a part is called: `FrontierPointPart` is a frontier point."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name.removesuffix("Part").removesuffix("Document")).lower()
 
 
 def _page(schema: Node, headings: dict[str, str], preface: str) -> str:
@@ -177,21 +222,33 @@ def _page(schema: Node, headings: dict[str, str], preface: str) -> str:
     assert not unknown, f"tables without a heading: {sorted(unknown)}"
     parts = [preface]
     for name, heading in headings.items():
-        parts += _table(heading, definitions[name])
+        parts += _table(f"## {heading}", definitions[name])
     return "\n".join(parts)
 
 
-def _table(heading: str, table: Node) -> Iterator[str]:
-    yield f"## {heading}\n\n{table.get('description', '')}\n"
+def _table(heading: str, table: Node, parts: Node | None = None) -> Iterator[str]:
+    """The keys of a table that people write; of a document, where the parts it refers to are given."""
+    yield f"{heading}\n\n{table.get('description', '')}\n"
     yield "| key | value | meaning |\n| --- | --- | --- |"
     required = table.get("required", [])
     for key, node in table["properties"].items():
         words = _words(node)
         if key not in required:
             default = node.get("default")
-            words += "; optional" if default in (None, {}, []) else f"; {_literal(default)} if not stated"
-        yield f"| `{key}` | {words} | {' '.join(node.get('description', '').split())} |"
+            unstated = "optional" if parts is None else "may be left out"
+            words += f"; {unstated}" if default in (None, {}, []) else f"; {_literal(default)} if not stated"
+        yield f"| `{key}` | {words} | {_meaning(node, parts or {})} |"
     yield ""
+
+
+def _meaning(node: Node, parts: Node) -> str:
+    """What a key says: its own words, or those of what it holds."""
+    if "description" in node:
+        return " ".join(node["description"].split())
+    if "$ref" in node:
+        return _meaning(parts.get(node["$ref"].rsplit("/", 1)[1], {}), parts)
+    inside = [*node.get("anyOf", []), node.get("items"), node.get("additionalProperties")]
+    return next((words for each in inside if isinstance(each, dict) and (words := _meaning(each, parts))), "")
 
 
 def _literal(value: object) -> str:
@@ -202,16 +259,17 @@ def _words(node: Node) -> str:
     """The value that a key takes, in words."""
     if "$ref" in node:
         name = node["$ref"].rsplit("/", 1)[1]
-        return f"table ({HEADINGS.get(name) or SURVEY_HEADINGS[name]})"
-    options = [option for option in node.get("anyOf", []) if option != {"type": "null"}]
-    if options:
-        return " or ".join(dict.fromkeys(_words(option) for option in options))
+        heading = HEADINGS.get(name) or SURVEY_HEADINGS.get(name)
+        return f"table ({heading})" if heading else f"[{_heading(name)}](#{_anchor(_heading(name))})"
+    if "anyOf" in node and "properties" not in node:
+        return " or ".join(dict.fromkeys(_words(option) for option in node["anyOf"]))
     if "const" in node or "enum" in node:
         return ", ".join(f"`{value}`" for value in node.get("enum", [node.get("const")]))
     if node.get("type") == "array":
         return f"list of: {_words(node.get('items', {}))}"
     if node.get("type") == "object":
-        return f"table of: {_words(node.get('additionalProperties', {}))}"
+        values = node.get("additionalProperties", {})
+        return "table" if values is True else f"table of: {_words(values)}"
     return _scalar(node)
 
 
@@ -219,7 +277,13 @@ def _scalar(node: Node) -> str:
     kind = node.get("type")
     if isinstance(kind, list):
         return "text or whole number"
-    words = {"string": "text", "integer": "whole number", "number": "number", "boolean": "`true`, `false`"}[kind or ""]
+    words = {
+        "null": "null",
+        "string": "text",
+        "integer": "whole number",
+        "number": "number",
+        "boolean": "`true`, `false`",
+    }[kind or ""]
     bounds = [
         f"{sign} {node[key]:g}"
         for key, sign in (("minimum", "≥"), ("exclusiveMinimum", ">"), ("maximum", "≤"), ("exclusiveMaximum", "<"))
@@ -228,6 +292,13 @@ def _scalar(node: Node) -> str:
     return f"{words} {', '.join(bounds)}".strip()
 
 
+PAGES = {
+    "program-file.md": page,
+    "survey-file.md": survey_page,
+    "tables-file.md": tables_page,
+    "documents.md": documents_page,
+}
+
 if __name__ == "__main__":
-    for written, text in zip(sys.argv[1:], (page(), survey_page(), tables_page()), strict=False):
-        Path(written).write_text(text, encoding="utf-8")
+    for written, text in PAGES.items():
+        (Path(sys.argv[1]) / written).write_text(text(), encoding="utf-8")

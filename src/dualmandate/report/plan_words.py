@@ -6,15 +6,17 @@ import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from dualmandate.choice import dollars, quantity
 from dualmandate.mechanism.technologies import CELLS, OPTIMIZED, TABLES
+from dualmandate.planning.study import marked, study_words
 from dualmandate.planning.technology import MEASURED, in_words
 from dualmandate.population import Currency, plural, with_article
+from dualmandate.population.wording import exact, money, number, quantity
 from dualmandate.report.extension_words import extension_sections
 from dualmandate.report.preference_sections import preference_sections
 from dualmandate.semantics import sentences
 
 if TYPE_CHECKING:
+    from dualmandate.choice import Choice
     from dualmandate.planning.plan import Plan
     from dualmandate.planning.saving import Comparison
 
@@ -23,6 +25,7 @@ MOST_ROWS = 6  # of a table of many rows; the rest is in plan.json
 SHOWN_PRIOR, SHOWN_BELIEFS = 0.01, 2  # being in the file, and which of two records
 SHOWN_MULTIPLES = (0.5, 2.0)
 NO_DIFFERENCE = 1e-9  # share of a cost
+STUDIES = "Studies: for comparison only, never drawn."
 _MEASURED = {OPTIMIZED: "an optimized strategy", TABLES: "the tables themselves", CELLS: "every cell"}
 
 
@@ -32,6 +35,7 @@ def plan_words(plan: Plan) -> str:
     title = program.name if program.file.program.description is None else f"{program.name}: {_description(plan)}"
     parts = [
         [title],
+        _section("A study", _wrapped([study_words(plan.technology.noise)])) if plan.study else [],
         _section("The choice", _wrapped(plan.choice.explain().splitlines())),
         _section("The tables", _tables(plan)),
         _section(f"What it means for {with_article(program.protection.unit)}", _meaning(plan)),
@@ -42,7 +46,7 @@ def plan_words(plan: Plan) -> str:
         *(_section(heading, _wrapped(lines)) for _, heading, lines in preference_sections(plan)),
         *(_section(heading, _wrapped(lines)) for _, heading, lines in extension_sections(plan)),
         _section("Notes", _wrapped(plan.notes)) if plan.notes else [],
-        _section("To be approved", _signed(plan)),
+        _section("Not to be approved" if plan.study else "To be approved", _signed(plan)),
     ]
     return "\n\n".join("\n".join(lines) for lines in parts if lines)
 
@@ -72,8 +76,8 @@ def _tables(plan: Plan) -> list[str]:
                 f"{table.query_count:,}",
                 quantity(table.root_mean_squared_error, table.unit),
                 "±" + quantity(table.half_width, table.unit).removesuffix(f" {plural(table.unit)}"),
-                "–" if table.root_mean_squared_consequence is None else dollars(table.root_mean_squared_consequence),
-                dollars(table.data_loss),
+                "–" if table.root_mean_squared_consequence is None else money(table.root_mean_squared_consequence),
+                money(table.data_loss),
             ]
             for table in rows[:MOST_ROWS]
         ],
@@ -120,8 +124,8 @@ def _regrets(plan: Plan) -> list[str]:
     currency = plan.choice.currency
     rows = [row for row in plan.regrets if any(abs(row.multiple - shown) < 1e-9 for shown in SHOWN_MULTIPLES)]
     return _wrapped(
-        f"{currency} = {row.epsilon:.4g} ({row.multiple:g} times the choice) would "
-        + (f"cost society {dollars(row.absolute)} more" if row.absolute >= 0 else "be better, but is not allowed")
+        f"{currency} = {number(row.epsilon)} ({row.multiple:g} times the choice) would "
+        + (f"cost society {money(row.absolute)} more" if row.absolute >= 0 else "be better, but is not allowed")
         + f" ({row.relative:+,.1%})."
         for row in rows
     )
@@ -134,9 +138,9 @@ def _tornado(plan: Plan) -> list[str]:
         [
             [
                 row.name,
-                f"{row.value:,.10g} {row.unit}".rstrip(),
-                "no optimum" if row.low.epsilon is None else f"{row.low.epsilon:.4g}",
-                "no optimum" if row.high.epsilon is None else f"{row.high.epsilon:.4g}",
+                f"{exact(row.value)} {row.unit}".rstrip(),
+                "no optimum" if row.low.epsilon is None else f"{number(row.low.epsilon)}",
+                "no optimum" if row.high.epsilon is None else f"{number(row.high.epsilon)}",
             ]
             for row in rows[:MOST_ROWS]
         ],
@@ -173,17 +177,25 @@ def _saving(plan: Plan) -> Iterator[str]:
     assert used is not None
     plain, alone = in_words(saving.naive.noise, saving.naive.strategy), saving.naive.choice
     if saving.dollars is not None and naive is not None and not plan.uses(saving.naive):
-        verb, share = ("saves", 1 - used / naive) if saving.dollars >= 0 else ("costs", used / naive - 1)
-        yield (
-            f"At this {currency} errors would cost {dollars(naive)} with {plain}: the technology in use {verb} "
-            f"{dollars(abs(saving.dollars))}{'' if saving.dollars >= 0 else ' more'} ({share:.1%})."
-        )
-        if alone is not None:
-            more = plan.choice.welfare - alone.welfare
-            lost = f"{dollars(abs(more))} {'more' if more >= 0 else 'less'}"
-            yield f"Alone that would choose {currency} = {alone.epsilon:.4g}, and society would lose {lost}."
+        verb, share = ("saved", 1 - used / naive) if saving.dollars >= 0 else ("lost", used / naive - 1)
+        paper = ", the paper's technology (a study)" if saving.naive.study else ""
+        saved = f"{money(abs(saving.dollars))} of errors ({share:.1%}) are {verb}"
+        yield f"At this {currency} {saved} against {plain}{paper}."
+        if alone is not None and saving.welfare_gained is not None:
+            off = f"{money(abs(saving.welfare_gained))} {'worse' if saving.welfare_gained >= 0 else 'better'} off"
+            chosen = f"{currency} = {number(float(alone.loss), 6)}{_typical(alone)}"
+            yield f"That would choose {chosen}, and leave society {off}."
     if least is not None and saving.limit is not None and not _at_the_limit(plan):
-        yield f"No strategy brings errors below {dollars(least)} here; that holds for {saving.limit.bound.valid_for}."
+        yield f"No strategy brings errors below {money(least)} here; that holds for {saving.limit.bound.valid_for}."
+
+
+def _typical(alone: Choice) -> str:
+    """How far off plain noise would typically be at its own best loss: in dollars, or in the one unit of the tables."""
+    if alone.root_mean_squared_consequence is not None:
+        return f", typically off by {money(alone.root_mean_squared_consequence)}"
+    if alone.root_mean_squared_error is not None:
+        return f", typically off by {quantity(alone.root_mean_squared_error, alone.tables[0].unit)}"
+    return ""
 
 
 def _at_the_limit(plan: Plan) -> bool:
@@ -199,18 +211,31 @@ def _comparisons(plan: Plan) -> list[str]:
         ["noise", "on", str(plan.choice.currency), "typical error", "society loses"],
         [
             [
-                row.noise + (" (chosen)" if plan.uses(row) else ""),
+                _noise(plan, row),
                 MEASURED[row.strategy],
-                f"{row.choice.epsilon:.6g}",
-                "–" if row.choice.root_mean_squared_error is None else f"{row.choice.root_mean_squared_error:.4g}",
-                dollars(-row.choice.welfare),
+                f"{number(row.choice.epsilon, 6)}",
+                "–" if row.choice.root_mean_squared_error is None else f"{number(row.choice.root_mean_squared_error)}",
+                money(-row.choice.welfare),
             ]
             for row in able
             if row.choice is not None
         ],
     )
     unable = [row for row in plan.comparisons if row.choice is None]
-    return [*lines, *_wrapped(f"{in_words(row.noise, row.strategy)}: {row.why}." for row in unable)]
+    remarks = [
+        f"{_raised(row.why)}."
+        if row.why.startswith(f"{row.noise} noise ")
+        else f"{marked(in_words(row.noise, row.strategy), row.noise)}: {row.why}."
+        for row in unable
+    ]
+    if any(row.study for row in plan.comparisons):
+        remarks.insert(0, STUDIES)
+    return [*lines, *_wrapped(remarks)]
+
+
+def _noise(plan: Plan, row: Comparison) -> str:
+    remarks = [word for word, holds in (("study", row.study), ("chosen", plan.uses(row))) if holds]
+    return f"{row.noise} ({', '.join(remarks)})" if remarks else row.noise
 
 
 def _differs(plan: Plan, row: Comparison) -> bool:
@@ -220,9 +245,10 @@ def _differs(plan: Plan, row: Comparison) -> bool:
 
 def _signed(plan: Plan) -> list[str]:
     shares = plan.allocation.items() if len(plan.allocation) > 1 else ()
-    split = [f"{group}: {float(share):.8g}" for group, share in shares]
+    split = [f"{group}: {number(float(share), 8)}" for group, share in shares]
+    spent = "" if plan.study else f", spent from the account '{_account(plan)}'"
     return [
-        f"loss    {plan.loss.currency} = {plan.loss.exact()}, spent from the account '{_account(plan)}'",
+        f"loss    {plan.loss.currency} = {plan.loss.exact()}{spent}",
         *(f"        of it {line}" for line in split[:MOST_ROWS]),
         *(f"        {line}" for line in _more(len(split), "groups")),
         f"noise   {plan.technology.noise}, on {_MEASURED[plan.technology.strategy]}",

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from dualmandate.elicitation.form import answer_sheet, design_table, form_content
+from dualmandate.elicitation.questionnaire import answer_sheet, design_table, form_content
 from dualmandate.report.pages import rendered
-from dualmandate.survey.questionnaire import Asking
+from dualmandate.survey.questionnaire import SurveyQuestionnaire
 
 FORM, SHEET, DESIGN = "form.html", "answer-sheet.csv", "design.csv"
 
 
-def questionnaire_files(asking: Asking) -> dict[str, str]:
+def questionnaire_files(asking: SurveyQuestionnaire) -> dict[str, str]:
     """What is written: the tasks in words, a sheet to fill in, and a page that asks."""
     asked = asking.questionnaire
     return {DESIGN: design_table(asked), SHEET: answer_sheet(asked), FORM: _form(asking)}
 
 
-def _form(asking: Asking) -> str:
+def _form(asking: SurveyQuestionnaire) -> str:
     table, questionnaire = asking.survey.file.questionnaire, asking.questionnaire
     assert table is not None
     return rendered(

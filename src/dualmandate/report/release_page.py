@@ -8,11 +8,10 @@ from itertools import islice, product
 from typing import Any
 
 from dualmandate.population import Currency, PrivacyLoss, plural
-from dualmandate.population.wording import number, stated_loss
+from dualmandate.population.wording import counted, number, stated_loss
 from dualmandate.publication.measurements import Glance
-from dualmandate.report.figures import Column, Twin
-from dualmandate.report.figures.twin import Cell
 from dualmandate.report.pages import rendered
+from dualmandate.report.tables import Cell, Column, FigureTable
 
 MOST_SAMPLES = 6  # tables
 CONTENTS = (("tables", "Tables"), ("guarantee", "The promise"), ("noise", "The noise"), ("check", "Checking"))
@@ -40,7 +39,7 @@ def release_page(facts: Mapping[str, Any], tables: Sequence[Glance]) -> str:
         facts=facts,
         loss=stated_loss(loss),
         contents=CONTENTS,
-        summary=f"{_counted(len(tables), 'table')} with {_counted(cells, 'number')}, "
+        summary=f"{counted(len(tables), 'table')} with {counted(cells, 'number')}, "
         f"at a privacy loss of {stated_loss(loss)} for each {facts['unit']}.",
         tables=_listed(facts, tables),
         reading=READING,
@@ -58,7 +57,7 @@ def release_page(facts: Mapping[str, Any], tables: Sequence[Glance]) -> str:
     )
 
 
-def _listed(facts: Mapping[str, Any], tables: Sequence[Glance]) -> Twin:
+def _listed(facts: Mapping[str, Any], tables: Sequence[Glance]) -> FigureTable:
     files = {table["name"]: table for table in facts["tables"]}
     rows: list[dict[str, Cell]] = [
         {
@@ -71,11 +70,11 @@ def _listed(facts: Mapping[str, Any], tables: Sequence[Glance]) -> Twin:
         }
         for table in tables
     ]
-    return Twin(
+    return FigureTable(
         caption="The tables of this release",
         columns=(
             Column("table", "table", "text"),
-            Column("numbers", "numbers", "count"),
+            Column("numbers", "numbers", "exact"),
             Column("unit", "in", "text"),
             Column("error", "typical standard error"),
             Column("exact", "without noise", "text"),
@@ -85,7 +84,7 @@ def _listed(facts: Mapping[str, Any], tables: Sequence[Glance]) -> Twin:
     )
 
 
-def _sample(glance: Glance) -> Twin:
+def _sample(glance: Glance) -> FigureTable:
     table, rows = glance.first, list[dict[str, Cell]]()
     for place, labels in enumerate(islice(product(*table.labels), len(table.estimates))):
         row: dict[str, Cell] = {f"label {i}": label for i, label in enumerate(labels)}
@@ -94,7 +93,7 @@ def _sample(glance: Glance) -> Twin:
         row["value"] = None if table.values is None else f"{table.values[place]:,}"
         rows.append(row)
     left = glance.cells - len(rows)
-    return Twin(
+    return FigureTable(
         caption=f"{table.name}" + (f": the first {len(rows)} of {glance.cells:,}" if left else ""),
         columns=(
             *(Column(f"label {i}", name, "text") for i, name in enumerate(table.columns)),
@@ -109,7 +108,7 @@ def _sample(glance: Glance) -> Twin:
 def _made(facts: Mapping[str, Any]) -> Iterator[str]:
     rows = sum(group["rows"] for group in facts["groups"])
     yield (
-        f"{_counted(rows, 'whole number')} were measured, each with independent noise that is drawn exactly from a "
+        f"{counted(rows, 'whole number')} were measured, each with independent noise that is drawn exactly from a "
         "discrete law with a rational parameter; the loss of all of them together is exactly the one stated."
     )
     if facts["invariants"]:
@@ -117,7 +116,7 @@ def _made(facts: Mapping[str, Any]) -> Iterator[str]:
     yield facts["consistency"]
 
 
-def _noises(facts: Mapping[str, Any]) -> Twin:
+def _noises(facts: Mapping[str, Any]) -> FigureTable:
     rows: list[dict[str, Cell]] = []
     for group in facts["groups"]:
         parameters = [Fraction(kind["parameter"]) for kind in group["noises"]]
@@ -132,11 +131,11 @@ def _noises(facts: Mapping[str, Any]) -> Twin:
                 "parameter": least if least == most else f"{least} to {most}",
             }
         )
-    return Twin(
+    return FigureTable(
         caption="What was measured together, and with which noise; exact parameters stand in release.json",
         columns=(
             Column("group", "measured together", "text"),
-            Column("rows", "measurements", "count"),
+            Column("rows", "measurements", "exact"),
             Column("loss", "loss", "text"),
             Column("law", "noise", "text"),
             Column("parameter", "parameter", "text"),
@@ -145,7 +144,7 @@ def _noises(facts: Mapping[str, Any]) -> Twin:
     )
 
 
-def _effects(facts: Mapping[str, Any]) -> Twin | None:
+def _effects(facts: Mapping[str, Any]) -> FigureTable | None:
     """What making the tables whole did, simulated on themselves."""
     rows: list[dict[str, Cell]] = []
     for each in facts["consistency_effects"]:
@@ -155,30 +154,26 @@ def _effects(facts: Mapping[str, Any]) -> Twin | None:
         rows.append(row | {"table": each["table"], "span": span, "cells": float(each["cells"])})
     if not rows:
         return None
-    return Twin(
+    return FigureTable(
         caption="Bias and root mean squared error of estimates and of whole numbers, by the true count: simulated "
         "releases of the published whole numbers, as if these were the truth",
         columns=(
             Column("table", "table", "text"),
             Column("span", "true count", "text"),
-            Column("cells", "numbers", "count"),
+            Column("cells", "numbers", "exact"),
             *(Column(key, heading) for key, heading in EFFECTS.items()),
         ),
         rows=tuple(rows),
     )
 
 
-def _files(facts: Mapping[str, Any]) -> Twin:
+def _files(facts: Mapping[str, Any]) -> FigureTable:
     rows: list[dict[str, Cell]] = [{"file": name, "digest": digest} for name, digest in facts["files"].items()]
     columns = (Column("file", "file", "text"), Column("digest", "SHA-256", "text"))
-    return Twin(caption="Files of this release", columns=columns, rows=tuple(rows))
+    return FigureTable(caption="Files of this release", columns=columns, rows=tuple(rows))
 
 
-def _versions(facts: Mapping[str, Any]) -> Twin:
+def _versions(facts: Mapping[str, Any]) -> FigureTable:
     rows: list[dict[str, Cell]] = [{"what": name, "version": str(each)} for name, each in facts["versions"].items()]
     columns = (Column("what", "software or format", "text"), Column("version", "version", "text"))
-    return Twin(caption="Versions", columns=columns, rows=tuple(rows))
-
-
-def _counted(count: int, word: str) -> str:
-    return f"{count:,} {word if count == 1 else plural(word)}"
+    return FigureTable(caption="Versions", columns=columns, rows=tuple(rows))

@@ -1,21 +1,24 @@
 """What a privacy loss means to a person: how far beliefs can move, what a test can find, and how to say so."""
 
-from dualmandate.semantics.guarantee import GroupLoss, Guarantee, guarantee
+from dualmandate.semantics.guarantee import (
+    GroupLoss,
+    Guarantee,
+    belief_sentence,
+    chance,
+    guarantee,
+    rounded_up,
+    sentences,
+)
 from dualmandate.semantics.posterior import (
     Belief,
     OddsBound,
     Secret,
+    epsilon_for_relative_risk,
     odds_bound,
     participation_bound,
     posterior,
 )
 from dualmandate.semantics.power import largest_power, power_of_best_test
-from dualmandate.semantics.profile import (
-    epsilon_for_disclosure_risk,
-    epsilon_for_relative_risk,
-    epsilon_for_risk_profile,
-)
-from dualmandate.semantics.wording import belief_sentence, chance, rounded_up, sentences
 
 __all__ = [
     "Belief",
@@ -25,9 +28,7 @@ __all__ = [
     "Secret",
     "belief_sentence",
     "chance",
-    "epsilon_for_disclosure_risk",
     "epsilon_for_relative_risk",
-    "epsilon_for_risk_profile",
     "guarantee",
     "largest_power",
     "odds_bound",

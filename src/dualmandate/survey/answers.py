@@ -17,7 +17,7 @@ from dualmandate.program.file import Document
 from dualmandate.program.lines import KeyPath
 from dualmandate.program.text_columns import read_text_columns
 
-LARGEST_NUMBER = 1e12  # no price, error, loss or level is larger; squares of such numbers are finite
+LARGEST_NUMBER = 1e12  # No price, error, loss or level is larger; squares of such numbers are finite.
 _TRUTH = {"1": 1.0, "0": 0.0, "yes": 1.0, "no": 0.0, "true": 1.0, "false": 0.0, "1.0": 1.0, "0.0": 0.0}
 
 

@@ -1,12 +1,16 @@
-"""Preferences measured: from a survey file to costs and values with their uncertainty, pooled with other evidence."""
+"""Preferences measured: from a survey file to costs and values with their uncertainty, pooled with other evidence.
+
+They leave as `[preferences]`: complete TOML that a program can hold, or refer to with `from`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import combinations
 
-from dualmandate.elicitation.common_ground import CommonGround, Horizon
+from dualmandate.elicitation.common_ground import CommonGround, DiscountHorizon
 from dualmandate.elicitation.polychoric import Polychoric, answer_table, polychoric
 from dualmandate.elicitation.pooling import Pooled, Prior, pool
 from dualmandate.errors import InvalidValue
@@ -14,22 +18,71 @@ from dualmandate.population import Calibrated, Units
 from dualmandate.program.file import Document
 from dualmandate.program.schema.calibrated import CalibratedNumber
 from dualmandate.survey.answers import read_answers
-from dualmandate.survey.bid_findings import bid_findings
-from dualmandate.survey.choice_findings import choice_findings
-from dualmandate.survey.findings import MEAN_COST, Findings, Found
-from dualmandate.survey.preferences_block import preferences_block
+from dualmandate.survey.findings import MEAN_COST, Finding, SurveyFindings, bid_findings, choice_findings
 from dualmandate.survey.survey_file import Survey, load_survey
 
+PREFERENCES_FILE = "preferences.toml"
+IN_PREFERENCES = ("mean_disclosure_cost", "price_of_squared_misallocation", "price_of_misallocation")
 Progress = Callable[[str], None]
 
 
+def preferences_block(
+    form: str,
+    numbers: Mapping[str, Calibrated],
+    *,
+    prior: float | None,
+    correlation: float | None,
+    remarks: tuple[str, ...],
+) -> str:
+    """The table `[preferences]`, each number with its unit, source, standard error and time base.
+
+    `correlation` is that of the errors of its two numbers; nothing is said of it where one of them is not a key here.
+    What a table of the workload states (`value_of_accuracy`) stands in a remark: it is not a key of `[preferences]`.
+    """
+    lines = [*(f"# {remark}" for remark in remarks), "", "[preferences]", f'information_utility = "{form}"']
+    if prior is not None:
+        lines.append(f"prior_probability = {number_text(prior)}")
+    if correlation is not None and sum(key in numbers for key in IN_PREFERENCES) == 2:
+        lines.append(f"correlation_of_errors = {number_text(correlation)}")
+    for key in IN_PREFERENCES:
+        if key in numbers:
+            lines += ["", f"[preferences.{key}]", *_calibrated(numbers[key])]
+    if "value_of_accuracy" in numbers:
+        inline = ", ".join(_calibrated(numbers["value_of_accuracy"]))
+        lines += ["", "# For a table of the workload:", f"# value_of_accuracy = {{ {inline} }}"]
+    return "\n".join(lines).lstrip("\n") + "\n"
+
+
+def number_text(value: float) -> str:
+    """A number with ten significant digits, as TOML reads it."""
+    return f"{float(f'{value:.10g}')!r}"
+
+
+def _calibrated(number: Calibrated) -> list[str]:
+    stated = [
+        f"value = {number_text(number.value)}",
+        f"unit = {_text(number.unit)}",
+        f"source = {_text(number.source)}",
+    ]
+    if number.standard_error is not None:
+        stated.append(f"standard_error = {number_text(number.standard_error)}")
+    if number.time_base is not None:
+        stated.append(f"time_base = {_text(number.time_base)}")
+    return stated
+
+
+def _text(words: str) -> str:
+    """A TOML basic string: JSON's escapes are among TOML's, apart from DEL."""
+    return json.dumps(words, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
 @dataclass(frozen=True, eq=False)
-class Measured:
+class SurveyEstimates:
     """What a survey file says about preferences."""
 
     survey: Survey
-    findings: Findings
-    found: tuple[Found, ...]  # on the time base of the report
+    findings: SurveyFindings
+    found: tuple[Finding, ...]  # on the time base of the report
     pooled: dict[str, Pooled]  # by the key of a program
 
     def numbers(self) -> dict[str, Calibrated]:
@@ -94,14 +147,14 @@ class Opinions:
     correlations: dict[tuple[str, str], Polychoric]
 
 
-def measure(survey: Survey, progress: Progress = lambda _: None) -> Measured | Opinions:
+def measure(survey: Survey, progress: Progress = lambda _: None) -> SurveyEstimates | Opinions:
     """Estimate what the answers of a survey file say; refused with its place where they say nothing."""
     kind = survey.file.survey.kind
     if kind == "likert":
         return _opinions(survey, progress)
     findings = choice_findings(survey, progress) if kind == "choice" else bid_findings(survey, progress)
     found = tuple(_timed(survey, each) for each in findings.found)
-    return Measured(survey, findings, found, _pooled(survey, found, progress))
+    return SurveyEstimates(survey, findings, found, _pooled(survey, found, progress))
 
 
 def _opinions(survey: Survey, progress: Progress) -> Opinions:
@@ -117,7 +170,7 @@ def _opinions(survey: Survey, progress: Progress) -> Opinions:
     return Opinions(survey, len(answers.lines), found)
 
 
-def _timed(survey: Survey, found: Found) -> Found:
+def _timed(survey: Survey, found: Finding) -> Finding:
     """The number on the time base of the report, its interval with it."""
     if found.number.time_base is None:
         return found
@@ -125,7 +178,7 @@ def _timed(survey: Survey, found: Found) -> Found:
         number = _ground(survey, found.number.unit, found.number.time_base).brought(found.number)
     factor = number.value / found.number.value
     low, high = (end * factor for end in found.interval)
-    return Found(found.key, number, (low, high), found.level, found.method, found.of, found.place)
+    return Finding(found.key, number, (low, high), found.level, found.method, found.of, found.place)
 
 
 def _ground(survey: Survey, unit: str, own: str | None) -> CommonGround:
@@ -137,11 +190,13 @@ def _ground(survey: Survey, unit: str, own: str | None) -> CommonGround:
         report.time_base or own,
         Units(survey.units.protected_unit, tuple(words)),
         tuple(_number(bridge) for bridge in report.bridges),
-        None if horizon is None else Horizon(float(horizon.discount_rate), float(horizon.years), horizon.source),
+        None
+        if horizon is None
+        else DiscountHorizon(float(horizon.discount_rate), float(horizon.years), horizon.source),
     )
 
 
-def _pooled(survey: Survey, found: tuple[Found, ...], progress: Progress) -> dict[str, Pooled]:
+def _pooled(survey: Survey, found: tuple[Finding, ...], progress: Progress) -> dict[str, Pooled]:
     """The posterior of each number of which other evidence, or a prior, is stated."""
     document, pooled = survey.document, {}
     evidence = _evidence(survey, progress)
@@ -189,7 +244,7 @@ def _evidence(survey: Survey, progress: Progress) -> dict[str, list[tuple[int, C
     return evidence
 
 
-def _other_survey(document: Document, position: int, name: str) -> tuple[Found, ...]:
+def _other_survey(document: Document, position: int, name: str) -> tuple[Finding, ...]:
     """What another survey file says by itself; its own other evidence is not counted twice."""
     with document.at("source", position, "survey"):
         other = load_survey(document.path.parent / name)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from dualmandate.elicitation.coding import BeliefScale, cost_per_parameter
-from dualmandate.elicitation.power import CUBE_ROOT, Precision
+from dualmandate.elicitation.design import CUBE_ROOT, Precision
 from dualmandate.elicitation.questionnaire import (
-    Asked,
-    Columns,
+    AnswerColumns,
     Questionnaire,
+    QuestionnairePlan,
     ShownAttribute,
     accuracy_attribute,
     amount,
@@ -19,16 +19,16 @@ from dualmandate.elicitation.questionnaire import (
 )
 from dualmandate.errors import InvalidValue, MissingKey
 from dualmandate.population import Neighbors
+from dualmandate.population.wording import number
 from dualmandate.semantics.posterior import Secret
-from dualmandate.survey.questionnaire_schema import QuestionnaireTable
-from dualmandate.survey.schema import SurveyAttribute
+from dualmandate.survey.schema import QuestionnaireTable, SurveyAttribute
 from dualmandate.survey.survey_file import Survey
 
-UNCERTAINTY, SPREAD, WITHIN, CONFIDENCE = 0.5, 1.0, 0.2, 0.95  # where the file says nothing
+UNCERTAINTY, SPREAD, WITHIN, CONFIDENCE = 0.5, 1.0, 0.2, 0.95  # These hold where the file says nothing.
 
 
 @dataclass(frozen=True, eq=False)
-class Asking:
+class SurveyQuestionnaire:
     """A questionnaire that can be handed out. All of it is public: nobody has answered yet."""
 
     survey: Survey
@@ -48,7 +48,7 @@ class Asking:
         lines = [
             f"{asked.title}: {tasks} tasks of {alternatives} alternatives in {design.blocks} blocks; a respondent "
             f"answers {asked.tasks_each}.",
-            f"D-error {design.error:.4g} for one respondent (smaller is better; coefficients per range of levels).",
+            f"D-error {number(design.error)} for one respondent (smaller is better; coefficients per range of levels).",
             "How often each level is shown:",
             *(
                 f"  {attribute.name}: "
@@ -57,45 +57,13 @@ class Asking:
             ),
             f"Ask {self.respondents:,} people: epsilon will then be known within ±{self.precision.within:.0%} with "
             f"confidence {self.precision.confidence:g}, if tastes are as expected and all else is known.",
-            f"That rests on a coefficient of variation of {variation:.3g} for one respondent: costs that differ by "
-            f"{asked.spread:g} of their mean among people, the rest from chance in their choices.",
+            f"That rests on a coefficient of variation of {number(variation, 3)} for one respondent: costs that differ "
+            f"by {asked.spread:g} of their mean among people, the rest from chance in their choices.",
         ]
         return "\n".join(lines)
 
-    def document(self) -> dict[str, object]:
-        """The questionnaire as the JSON document `questionnaire/1`."""
-        asked, design = self.questionnaire, self.questionnaire.design
-        balance = design.balance()
-        return {
-            "schema": "questionnaire/1",
-            "label": "public",
-            "title": asked.title,
-            "tasks": int(design.levels.shape[0]),
-            "alternatives": int(design.levels.shape[1]),
-            "blocks": design.blocks,
-            "tasks_each": asked.tasks_each,
-            "d_error": design.error,
-            "attributes": [
-                {
-                    "name": attribute.name,
-                    "role": attribute.role,
-                    "levels": [
-                        {"words": words, "recorded": recorded, "shown": shown}
-                        for words, recorded, shown in zip(
-                            attribute.words, attribute.recorded, balance[attribute.name], strict=True
-                        )
-                    ],
-                }
-                for attribute in asked.attributes
-            ],
-            "respondents": self.respondents,
-            "coefficient_of_variation": asked.coefficient_of_variation(),
-            "within": self.precision.within,
-            "confidence": self.precision.confidence,
-        }
 
-
-def asking_of(survey: Survey) -> Asking:
+def survey_questionnaire(survey: Survey) -> SurveyQuestionnaire:
     """The questionnaire of a survey file, designed; refused where the file does not say what to ask."""
     table, document = survey.file.questionnaire, survey.document
     if table is None:
@@ -127,7 +95,7 @@ def asking_of(survey: Survey) -> Asking:
             table.title,
             shown,
             _asked(table),
-            columns=Columns(
+            columns=AnswerColumns(
                 columns.respondent or "id",
                 columns.task or "task",
                 columns.alternative or "alternative",
@@ -137,7 +105,7 @@ def asking_of(survey: Survey) -> Asking:
         precision = Precision(
             _float(table.within, WITHIN), _float(table.confidence, CONFIDENCE), _float(table.elasticity, CUBE_ROOT)
         )
-    return Asking(survey, made, precision)
+    return SurveyQuestionnaire(survey, made, precision)
 
 
 def belief_scale(attribute: SurveyAttribute) -> BeliefScale:
@@ -146,8 +114,8 @@ def belief_scale(attribute: SurveyAttribute) -> BeliefScale:
     return BeliefScale(float(attribute.prior), Secret(attribute.secret), Neighbors(attribute.neighbors))
 
 
-def _asked(table: QuestionnaireTable) -> Asked:
-    return Asked(
+def _asked(table: QuestionnaireTable) -> QuestionnairePlan:
+    return QuestionnairePlan(
         expected={name: float(value) for name, value in table.expected.items()},
         choice_noise=float(table.choice_noise),
         tasks=table.tasks,

@@ -1,4 +1,4 @@
-"""The survey file: whose answers to what, how they are estimated, and what is reported of them."""
+"""The survey file: whose answers to what, how they are estimated, what is reported, and what to ask beforehand."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from dualmandate.program.schema.number import (
     Probability,
     Several,
     Text,
+    WholeNumber,
     lacking,
     refused,
     whole_number,
 )
 from dualmandate.program.schema.preferences import InformationUtility
-from dualmandate.survey.questionnaire_schema import QuestionnaireTable
 
 SURVEY_SCHEMA = 1
 _BOUNDED = ("single-bounded", "double-bounded")
@@ -31,12 +31,68 @@ _COLUMNS = {  # what a kind of survey must name, and what else it may name
     "double-bounded": (("respondent", "bid", "answer", "second_bid", "second_answer"), ("positive",)),
     "likert": (("items",), ("respondent",)),
 }
-
+_TABLES = {  # which kinds need a table: why, what to write, what the others lack, what to do with it there
+    "attributes": (
+        ("choice",),
+        "alternatives differ in something",
+        "write [attributes.price] and others",
+        "shows no alternatives",
+        "leave them out",
+    ),
+    "scenario": (
+        _BOUNDED,
+        "a bid is for something",
+        "write [scenario] with epsilon = …",
+        "has no bids",
+        "leave it out",
+    ),
+}
 Priced = Literal[
     "mean_disclosure_cost", "price_of_misallocation", "price_of_squared_misallocation", "value_of_accuracy"
 ]
 Kind = Literal["choice", "single-bounded", "double-bounded", "likert"]
 Role = Literal["price", "privacy loss", "accuracy", "other"]
+_ALL_COLUMNS = tuple(dict.fromkeys(name for needed, allowed in _COLUMNS.values() for name in (*needed, *allowed)))
+
+
+class QuestionnaireTable(BaseModel):
+    """Tasks to be shown, and what is expected of the answers beforehand."""
+
+    model_config = CLOSED
+
+    title: Text
+    """A questionnaire has a title that respondents read."""
+    expected: dict[str, Positive]
+    """What people may pay to avoid one unit of each attribute but the price, in its money: answers tell most where they
+    are in doubt."""
+    choice_noise: Positive
+    """The difference, in the price's money, at which the better alternative is chosen 73 times in 100."""
+    uncertainty: NotNegative | None = None
+    """How uncertain these expectations are: the standard deviation of their logarithms; 0 takes them as known, 0.5
+    where not stated."""
+    spread: NotNegative | None = None
+    """The coefficient of variation of costs among people, 1 where not stated; it decides how many must be asked."""
+    tasks: Count = 8
+    """How many tasks one respondent answers."""
+    alternatives: Count = 2
+    """How many alternatives a task shows."""
+    blocks: Count = 4
+    """How many different sets of tasks there are."""
+    seed: WholeNumber = 1
+    """Public: the same seed gives the same design."""
+    within: Positive | None = None
+    """How precisely epsilon is to be known: within this share of it, 0.2 where not stated."""
+    confidence: Probability | None = None
+    """How surely; 0.95 where not stated."""
+    elasticity: Positive | None = None
+    """By how many percent epsilon falls when the cost rises by one: a third where not stated, as for a linear cost and
+    errors that go with 1/epsilon^2."""
+    introduction: Text | None = None
+    """What respondents read before the first task: who asks, about which data, and what the tables are for."""
+    about: Text = "something about you"
+    """What somebody could come to believe: the secret, as respondents read it."""
+    contact: Text | None = None
+    """Whom respondents may ask."""
 
 
 def _version(value: object) -> int:
@@ -98,9 +154,6 @@ class SurveyTable(BaseModel):
         if self.kind == "likert" and len(self.items) < 2:
             raise refused("correlations need two statements or more", "name the columns of the items", key="items")
         return self
-
-
-_ALL_COLUMNS = tuple(dict.fromkeys(name for needed, allowed in _COLUMNS.values() for name in (*needed, *allowed)))
 
 
 class SurveyAttribute(BaseModel):
@@ -332,42 +385,19 @@ class SurveyFile(BaseModel):
 
     @model_validator(mode="after")
     def _fits_its_kind(self) -> Self:
+        # Not a union of kinds: a table or a column of another kind is told so, and not that it is unknown.
         kind = self.survey.kind
-        if kind == "choice" and not self.attributes:
-            raise lacking("attributes", "alternatives differ in something", "write [attributes.price] and others")
-        if kind != "choice" and self.attributes:
-            raise refused(f"a survey of kind '{kind}' shows no alternatives", "leave them out", key="attributes")
-        if kind in _BOUNDED and self.scenario is None:
-            raise lacking("scenario", "a bid is for something", "write [scenario] with epsilon = …")
-        if kind not in _BOUNDED and self.scenario is not None:
-            raise refused(f"a survey of kind '{kind}' has no bids", "leave it out", key="scenario")
-        if kind == "choice":
-            self._check_roles()
-        for name in self.prior:
-            if name not in get_args(Priced):
-                raise refused(
-                    "a prior belongs to a number that is estimated",
-                    f"use {', '.join(get_args(Priced))}",
-                    key=("prior", name),
-                )
-        for position, source in enumerate(self.source):
-            if source.estimate is not None and source.of not in self.prior:
-                raise lacking(
-                    ("prior", source.of),
-                    "evidence is pooled with what was believed before",
-                    f"write [prior.{source.of}] with center, spread, between and source",
-                )
-            if source.survey is not None and not self.prior:
-                raise lacking(
-                    ("prior", "mean_disclosure_cost"),
-                    "evidence is pooled with what was believed before",
-                    "write [prior.mean_disclosure_cost] with center, spread, between and source",
-                )
-            if source.survey is not None and kind == "likert":
-                raise refused("opinions cannot be pooled with prices", "leave it out", key=("source", position))
+        for key, (kinds, why, write, lacks, leave) in _TABLES.items():
+            if kind in kinds and not getattr(self, key):
+                raise lacking(key, why, write)
+            if kind not in kinds and getattr(self, key):
+                raise refused(f"a survey of kind '{kind}' {lacks}", leave, key=key)
         return self
 
-    def _check_roles(self) -> None:
+    @model_validator(mode="after")
+    def _roles_of_attributes(self) -> Self:
+        if self.survey.kind != "choice":
+            return self
         for role in ("price", "privacy loss", "accuracy"):
             named = [name for name, attribute in self.attributes.items() if attribute.role == role]
             if role == "price" and not named:
@@ -385,3 +415,22 @@ class SurveyFile(BaseModel):
                 raise refused(
                     "there is no such attribute", f"use {', '.join(self.attributes)}", key=("model", "random", position)
                 )
+        return self
+
+    @model_validator(mode="after")
+    def _evidence_is_pooled(self) -> Self:
+        for name in self.prior:
+            if name not in get_args(Priced):
+                allowed = ", ".join(get_args(Priced))
+                raise refused("a prior belongs to a number that is estimated", f"use {allowed}", key=("prior", name))
+        for position, source in enumerate(self.source):
+            needed = source.of if source.survey is None else "mean_disclosure_cost"
+            if needed not in self.prior and (source.survey is None or not self.prior):
+                raise lacking(
+                    ("prior", needed),
+                    "evidence is pooled with what was believed before",
+                    f"write [prior.{needed}] with center, spread, between and source",
+                )
+            if source.survey is not None and self.survey.kind == "likert":
+                raise refused("opinions cannot be pooled with prices", "leave it out", key=("source", position))
+        return self

@@ -15,7 +15,7 @@ from dualmandate.program.complaints import first_refusal
 from dualmandate.program.file import Document, read_document
 from dualmandate.survey.schema import SurveyFile
 
-CONFIDENCE = 0.95  # of intervals, where the file says nothing
+CONFIDENCE = 0.95  # Intervals have this level where the file says nothing.
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,17 +9,24 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dualmandate.choice import ExponentialCost, Group, Limits, LinearCost, RootMeanSquaredLoss, SocialWelfare, choose
+from dualmandate.choice import (
+    ExponentialCost,
+    Limits,
+    LinearCost,
+    PopulationGroup,
+    RootMeanSquaredLoss,
+    SocialWelfare,
+    choose,
+)
 from dualmandate.choice.markets import (
+    CompensatedStudy,
     GroupedAmounts,
     Institution,
     Market,
-    OnePrice,
-    Study,
     compare_markets,
-    cost_distribution,
     fair_query,
 )
+from dualmandate.choice.markets.comparison import OnePrice, cost_distribution
 from dualmandate.choice.welfare import TableValue
 from dualmandate.errors import InvalidPreferences
 from dualmandate.frontier import frontier_of
@@ -34,7 +41,7 @@ VALUE = TableValue(TABLE, 2.0e7, unit="child")
 
 def society(*costs: tuple[float, float]) -> SocialWelfare:
     """Groups of (size, USD per child per epsilon)."""
-    groups = tuple(Group(f"group {i}", size, LinearCost(cost)) for i, (size, cost) in enumerate(costs))
+    groups = tuple(PopulationGroup(f"group {i}", size, LinearCost(cost)) for i, (size, cost) in enumerate(costs))
     return SocialWelfare(groups, (VALUE,), protected_unit="child")
 
 
@@ -98,7 +105,7 @@ def test_buyers_with_a_budget() -> None:
     people = 46e6
     rows = rows_of(society((people, 1_400)), Market(0.5, budget=1e9, harm=1_400, target_error=0.01))
     study = rows["study that pays for harm"]
-    assert Study(1_400, 0.01, 0.05).payment(epsilon_of(study)) * people == pytest.approx(1e9)
+    assert CompensatedStudy(1_400, 0.01, 0.05).payment(epsilon_of(study)) * people == pytest.approx(1e9)
     assert "enough" in study.why
     # Everybody alike: the largest k with v·k ≤ B·(n − k), so h = B/(v + B).
     fair = rows["FairQuery"]
@@ -131,7 +138,7 @@ def test_a_budget_lifts_no_limit() -> None:
 def test_the_share_a_budget_buys_agrees_with_the_auction_among_people() -> None:
     costs, budget = [1.0] * 600 + [3.0] * 400, 0.9
     sale = fair_query(costs, budget)
-    groups = (Group("a", 600, LinearCost(1.0)), Group("b", 400, LinearCost(3.0)))
+    groups = (PopulationGroup("a", 600, LinearCost(1.0)), PopulationGroup("b", 400, LinearCost(3.0)))
     welfare = SocialWelfare(groups, (VALUE,))
     row = rows_of(welfare, Market(1.0, budget=budget))["FairQuery"]
     assert epsilon_of(row) == pytest.approx(sale.epsilon, rel=5e-3)
@@ -148,7 +155,7 @@ def test_an_institution_that_would_choose_nothing_says_so() -> None:
 
 def test_in_rho_there_are_no_auctions() -> None:
     frontier = frontier_of(gaussian(), identity(100))
-    groups = (Group("everybody", 1e6, LinearCost(1.0, Currency.RHO)),)
+    groups = (PopulationGroup("everybody", 1e6, LinearCost(1.0, Currency.RHO)),)
     welfare = SocialWelfare(groups, (TableValue(frontier.tables[0], 10.0),))
     names = [row.name for row in compare_markets(frontier, welfare, Market(0.5, budget=1e6, harm=10, target_error=0.1))]
     assert "FairQuery" not in names
@@ -175,7 +182,7 @@ def test_refusals() -> None:
         with pytest.raises(InvalidPreferences, match="harm"):
             Market(0.5, harm=harm)
     other = SocialWelfare(
-        (Group("everybody", 1.0, LinearCost(1.0)),), (), other_losses=(RootMeanSquaredLoss(TABLE, 1.0),)
+        (PopulationGroup("everybody", 1.0, LinearCost(1.0)),), (), other_losses=(RootMeanSquaredLoss(TABLE, 1.0),)
     )
     with pytest.raises(InvalidPreferences, match="shared out"):
         compare_markets(FRONTIER, other, Market(0.5))

@@ -10,8 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dualmandate.choice.markets import (
-    QUALITY,
-    Distribution,
     GroupedAmounts,
     LognormalAmounts,
     Monopoly,
@@ -20,9 +18,11 @@ from dualmandate.choice.markets import (
     in_order,
     min_cost_auction,
 )
+from dualmandate.choice.markets.auctions import QUALITY
+from dualmandate.choice.markets.distributions import AmountDistribution
 from dualmandate.errors import InvalidPreferences
 
-AMOUNTS: dict[str, Distribution] = {
+AMOUNTS: dict[str, AmountDistribution] = {
     "uniform": UniformAmounts(0.2, 3.0),
     "lognormal": LognormalAmounts(2.0, 0.8),
     "grouped": GroupedAmounts((5.0, 0.5, 1.0), (0.2, 0.5, 0.3)),

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dualmandate.mechanism.strategy import ordered_sums
+from dualmandate.mechanism.strategy import ordered_kernel, ordered_sums
 
 Floats = NDArray[np.float64]
 SHAPES = [  # rows, terms, columns: one of each, none of each, odd, and beyond what is taken at once
@@ -159,8 +159,8 @@ def test_inner_products(generator: np.random.Generator, terms: int) -> None:
 
 def test_one_version_is_compiled() -> None:
     kernels: list[Callable[..., None]] = [
-        ordered_sums._multiply,
-        ordered_sums._multiply_by_rows,
-        ordered_sums._invert,
+        ordered_kernel._multiply,
+        ordered_kernel._multiply_by_rows,
+        ordered_kernel._invert,
     ]
     assert [len(each.signatures) for each in kernels] == [1, 1, 1]  # type: ignore[attr-defined]

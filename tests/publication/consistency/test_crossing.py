@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from tests.publication.consistency.test_estimating import (
+from tests.publication.consistency.test_estimates import (
     FREE,
     PRODUCT,
     REGULAR,
@@ -21,11 +21,9 @@ from tests.publication.consistency.test_estimating import (
     queries,
 )
 
-from dualmandate.publication.consistency.across import Crossing
-from dualmandate.publication.consistency.crossing import Crossed, estimate_crossed
-from dualmandate.publication.consistency.nesting import Chain
-from dualmandate.publication.consistency.strata import Strata
-from dualmandate.publication.consistency.weighing import Pair
+from dualmandate.publication.consistency.crossing import CrossedEstimates, CrossingMeasurement, Strata, estimate_crossed
+from dualmandate.publication.consistency.gls_weights import Pair
+from dualmandate.publication.consistency.partitions import PartitionChain
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -34,12 +32,12 @@ SOME = indices(0, -1, 1, 0, -1, 1)
 NODES = [indices(0), indices(0, 1), indices(0, 1, 2, 3, 4)]
 
 
-def crossing(level: int, groups: Integers, variance: float, areas: Integers | None = None) -> Crossing:
+def crossing(level: int, groups: Integers, variance: float, areas: Integers | None = None) -> CrossingMeasurement:
     own = NODES[level] if areas is None else areas
-    return Crossing(level, own, groups, (int(own.max()) + 1, int(groups.max()) + 1), variance)
+    return CrossingMeasurement(level, own, groups, (int(own.max()) + 1, int(groups.max()) + 1), variance)
 
 
-def across(found: Crossing) -> Floats:
+def across(found: CrossingMeasurement) -> Floats:
     """The dense rows of a crossing table, over leaves × cells."""
     upward = np.kron(queries(TREE, REGULAR, (found.level, 2)), np.ones(1))
     nodes = upward.reshape(found.areas.size, 6, 5, 6)[:, 0, :, 0]
@@ -62,7 +60,10 @@ class Dense(NamedTuple):
 
 
 def dense(
-    chain: Chain, measured: dict[Pair, Integers], variances: dict[Pair, float], *others: tuple[Crossing, Floats]
+    chain: PartitionChain,
+    measured: dict[Pair, Integers],
+    variances: dict[Pair, float],
+    *others: tuple[CrossingMeasurement, Floats],
 ) -> Dense:
     """Generalized least squares, exact numbers as linear equations."""
     cells = 30
@@ -88,7 +89,7 @@ def dense(
     return Dense((inverse @ np.concatenate([right, *known]))[:cells], inverse[:cells, :cells], unknown)
 
 
-ORTHOGONAL: dict[str, tuple[Chain, dict[Pair, float], tuple[Crossing, ...]]] = {
+ORTHOGONAL: dict[str, tuple[PartitionChain, dict[Pair, float], tuple[CrossingMeasurement, ...]]] = {
     "one level": (REGULAR, FREE, (crossing(1, THIRDS, 2.0),)),
     "the root": (REGULAR, FREE, (crossing(0, THIRDS, 0.5),)),
     "leaves": (REGULAR, FREE, (crossing(2, THIRDS, 1.5),)),
@@ -100,7 +101,7 @@ ORTHOGONAL: dict[str, tuple[Chain, dict[Pair, float], tuple[Crossing, ...]]] = {
     "cells of leaves are not measured": (REGULAR, only(FREE, (0, 0), (1, 1), (2, 1)), (crossing(1, THIRDS, 2.0),)),
     "cells are measured above only": (REGULAR, only(FREE, (0, 2), (1, 1), (2, 1)), (crossing(2, THIRDS, 2.0),)),
 }
-OTHERS: dict[str, tuple[Chain, dict[Pair, float], tuple[Crossing, ...]]] = {
+OTHERS: dict[str, tuple[PartitionChain, dict[Pair, float], tuple[CrossingMeasurement, ...]]] = {
     "unlike parts": (UNLIKE, PRODUCT, (crossing(1, THIRDS, 2.0), crossing(2, indices(0, 0, 1, 1, 1, 1), 3.0))),
     "structural zeros": (WITH_ZEROS, PRODUCT | {(0, 0): 0.0}, (crossing(1, THIRDS, 2.0),)),
     "some cells are not counted": (REGULAR, FREE, (crossing(1, SOME, 2.0),)),
@@ -114,7 +115,7 @@ OTHERS: dict[str, tuple[Chain, dict[Pair, float], tuple[Crossing, ...]]] = {
 }
 
 
-def numbers_of(crossings: Sequence[Crossing], truth: NDArray[np.int64], seed: int = 5) -> list[Floats]:
+def numbers_of(crossings: Sequence[CrossingMeasurement], truth: NDArray[np.int64], seed: int = 5) -> list[Floats]:
     generator = np.random.default_rng(seed)
     exact = [(across(each) @ truth.reshape(-1)).reshape(each.shape) for each in crossings]
     return [
@@ -173,5 +174,5 @@ def test_what_is_not_orthogonal_is_said_so(name: str) -> None:
 def test_without_crossing_tables_estimates_are_the_nest_s() -> None:
     _, measured = measure(TREE, REGULAR, FREE)
     found = estimate_crossed((TREE, REGULAR), measured, FREE, [])
-    assert isinstance(found, Crossed)
+    assert isinstance(found, CrossedEstimates)
     assert found.tables == ()

@@ -7,14 +7,16 @@ import pytest
 
 from dualmandate.errors import InvalidRequest
 from dualmandate.mechanism import DiscreteGaussian
-from dualmandate.publication.consistency.effect import consistency_effect, histogram_releases, tree_releases
-from dualmandate.publication.consistency.nesting import Chain, Tree
-from dualmandate.workload import marginals
+from dualmandate.publication.consistency.effect import consistency_effect, tree_releases
+from dualmandate.publication.consistency.partitions import PartitionChain, Tree
 
 
 def test_small_cells_of_a_tree_become_too_large_and_errors_smaller() -> None:
     generator = np.random.default_rng(3)
-    tree, chain = Tree((np.zeros(4, dtype=np.int64), np.repeat(np.arange(4), 6))), Chain((np.zeros(8, dtype=np.int64),))
+    tree, chain = (
+        Tree((np.zeros(4, dtype=np.int64), np.repeat(np.arange(4), 6))),
+        PartitionChain((np.zeros(8, dtype=np.int64),)),
+    )
     truth = generator.poisson(generator.gamma(0.3, 8.0, (24, 8)))
     noises = {(level, k): DiscreteGaussian(1 / 18) for level in range(3) for k in range(2)} | {(0, 0): None}
     exact, draw = tree_releases(tree, chain, truth, noises)
@@ -28,18 +30,6 @@ def test_small_cells_of_a_tree_become_too_large_and_errors_smaller() -> None:
     assert sum(each.cells for each in found if each.table == "level 2, 1") == truth.size
     total = cells["level 0, 0", 100] if ("level 0, 0", 100) in cells else cells["level 0, 0", 1000]
     assert total.consistent_error == 0
-
-
-def test_tables_of_one_histogram() -> None:
-    generator = np.random.default_rng(4)
-    workload, shape = marginals((4, 3, 3), 2), (4, 3, 3)
-    truth = generator.poisson(generator.gamma(0.3, 8.0, shape))
-    noises = {table.name: DiscreteGaussian(1 / 18) for table in workload.tables}
-    exact, draw = histogram_releases(workload, truth, noises, public=marginals(shape, 0))
-    found = consistency_effect(exact, draw, generator, releases=10, sizes=(0, 5))
-    assert {each.table for each in found} == {table.name for table in workload.tables}
-    weighted = [(each.cells * each.consistent_error**2, each.cells * each.unbiased_error**2) for each in found]
-    assert sum(ours for ours, _ in weighted) < sum(theirs for _, theirs in weighted)
 
 
 def test_no_simulation_is_refused() -> None:

@@ -28,13 +28,14 @@ from dualmandate.ledger import ledger as ledger_module
 from dualmandate.mechanism.strategy import strategy_file
 from dualmandate.mechanism.strategy.strategy_file import strategy_digest
 from dualmandate.planning.program import Program, load
-from dualmandate.publication import act, wall
+from dualmandate.publication import publish as publishing
+from dualmandate.publication import wall
 
 COST = Fraction(town.EPSILON)
 RESUMING = """
 import os, sys
 from dualmandate.apps.cli import app
-from dualmandate.apps.leaving import run
+from dualmandate.apps.exit_status import run
 os.chdir({folder!r})
 sys.exit(run(app, ["publish", "report/plan.json", "--resume", {release!r}, "--by", "Bob"]))
 """
@@ -71,7 +72,7 @@ def interrupted(folder: Path, monkeypatch: pytest.MonkeyPatch, at: str) -> str:
         raise CannotWrite.because(OSError(28, "x"), folder)
 
     with monkeypatch.context() as patch:
-        patch.setattr(act, at, lost)
+        patch.setattr(publishing, at, lost)
         refusal = refused(folder, "publish", town.PLAN, "--by", "Eve", code="cannot write")
     [release] = town.the_ledger(folder).releases()
     assert f"resume release {release.name}" in refusal["instead"]
@@ -80,7 +81,7 @@ def interrupted(folder: Path, monkeypatch: pytest.MonkeyPatch, at: str) -> str:
 
 def test_everything_is_on_the_disk_before_the_ledger_says_so(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """When `written` is recorded every file was synced, and every folder after the last name that came into it."""
-    synced, unsynced, fsync, reach = set[int](), set[int](), os.fsync, act._reach
+    synced, unsynced, fsync, reach = set[int](), set[int](), os.fsync, publishing._reach
     checked: list[int] = []
 
     def noted(descriptor: int) -> None:
@@ -109,7 +110,7 @@ def test_everything_is_on_the_disk_before_the_ledger_says_so(folder: Path, monke
     monkeypatch.setattr(os, "fsync", noted)
     for name in ("rename", "replace", "mkdir"):
         watched(name)
-    monkeypatch.setattr(act, "_reach", reached)
+    monkeypatch.setattr(publishing, "_reach", reached)
     published(folder)
     assert checked[0] > 15
 
@@ -315,8 +316,8 @@ def test_a_release_in_place_is_held_until_the_ledger_knows(folder: Path, monkeyp
             seen.append(subprocess.run(command, capture_output=True, text=True, check=False).stderr)
         reach(work, release, state, digest)
 
-    reach = act._reach
-    monkeypatch.setattr(act, "_reach", met)
+    reach = publishing._reach
+    monkeypatch.setattr(publishing, "_reach", met)
     published(folder)
     assert ["is being made by another process" in words for words in seen] == [True], seen
     assert [path.name for path in (folder / town.OUT).iterdir()] == ["r000003"]

@@ -15,7 +15,7 @@ from tests.publication.crashes.kills import AFTER
 from tests.publication.crashes.test_kills import FULL, KILLS, LEAST, STATES, Tell, by_state, counted
 
 from dualmandate.ledger import Ledger, State
-from dualmandate.publication import act
+from dualmandate.publication import publish as publishing
 
 pytestmark = pytest.mark.postgres
 COST = Fraction(town.EPSILON)
@@ -73,7 +73,7 @@ def test_a_ledger_that_goes_away_is_taken_up_when_it_is_back(
 ) -> None:
     database = ledger._store.engine.url.database
     assert database is not None
-    reach = act._reach
+    reach = publishing._reach
 
     def reached(work: Any, release: str, state: State, digest: str | None = None) -> None:
         if state is gone_at:
@@ -81,7 +81,7 @@ def test_a_ledger_that_goes_away_is_taken_up_when_it_is_back(
         reach(work, release, state, digest)
 
     with monkeypatch.context() as patch:
-        patch.setattr(act, "_reach", reached)
+        patch.setattr(publishing, "_reach", reached)
         status, said = town.typed(folder, "publish", town.PLAN, "--by", "Eve")
     renamed(postgres_server, f"{database}_away", database)
     town.assert_silent(said)

@@ -25,16 +25,15 @@ from dualmandate.publication.rules import Rules
 from dualmandate.publication.writing import (
     Csv,
     Parquet,
+    ReleaseSheet,
     SdmxCsv,
-    Sheet,
-    columns,
     estimates_sheet,
     file_names,
+    formats,
     measurements_sheet,
     read_measurements,
     read_table,
     slug,
-    table_sheet,
     values_sheet,
 )
 from dualmandate.publication.writing import sheet as sheets
@@ -52,7 +51,9 @@ def table() -> PublishedTable:
 @given(st.lists(st.integers(1, 7), max_size=4), st.integers(1, 50))
 def test_pieces_have_the_labels_of_their_rows(shape: list[int], at_once: int) -> None:
     labels = tuple(tuple(map(str, range(size))) for size in shape)
-    sheet = Sheet("t", "", tuple(map(str, range(len(shape)))), labels, {"value": np.arange(np.prod(shape, dtype=int))})
+    sheet = ReleaseSheet(
+        "t", "", tuple(map(str, range(len(shape)))), labels, {"value": np.arange(np.prod(shape, dtype=int))}
+    )
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(sheets, "ROWS_AT_ONCE", at_once)
         pieces = list(sheet.pieces())
@@ -64,11 +65,13 @@ def test_pieces_have_the_labels_of_their_rows(shape: list[int], at_once: int) ->
 
 class TestParquet:
     def test_columns_have_types(self, table: PublishedTable, tmp_path: Path) -> None:
-        [path] = Parquet().write(table_sheet(table, {"plan digest": "ff00"}), tmp_path / "t")
+        [whole] = Parquet().write(values_sheet(table, {"plan digest": "ff00"}), tmp_path / "whole")
+        [path] = Parquet().write(estimates_sheet(table, {"plan digest": "ff00"}), tmp_path / "t")
         schema = pq.read_schema(path)
         text = pa.dictionary(pa.int32(), pa.string())
-        assert schema.names == ["sex", "age", "value", "estimate", "standard_error"]
-        assert schema.types == [text, text, pa.int64(), pa.float64(), pa.float64()]
+        assert schema.names == ["sex", "age", "estimate", "standard_error"]
+        assert schema.types == [text, text, pa.float64(), pa.float64()]
+        assert pq.read_schema(whole).types == [text, text, pa.int64()]
         facts = json.loads(schema.metadata[b"dualmandate"])
         assert facts["label"] == "public"
         assert (facts["name"], facts["unit"], facts["facts"]) == ("by sex and age", "person", {"plan digest": "ff00"})
@@ -133,10 +136,12 @@ class TestParquet:
         assert path.read_bytes() == other.read_bytes()
 
     def test_row_groups_say_which_labels_they_hold(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        for module in (sheets, columns):
+        for module in (sheets, formats):
             monkeypatch.setattr(module, "ROWS_AT_ONCE", 10)
         labels = (tuple(f"{place:02}" for place in range(20)), ("f", "m"))
-        [path] = Parquet().write(Sheet("t", "", ("place", "sex"), labels, {"value": np.arange(40)}), tmp_path / "t")
+        [path] = Parquet().write(
+            ReleaseSheet("t", "", ("place", "sex"), labels, {"value": np.arange(40)}), tmp_path / "t"
+        )
         [place, sex, value] = [pq.read_metadata(path).row_group(1).column(number) for number in range(3)]
         assert (place.statistics.min, place.statistics.max) == ("05", "09")
         assert (value.statistics.min, value.statistics.max) == (10, 19)
@@ -145,7 +150,7 @@ class TestParquet:
     @pytest.mark.parametrize("facts", [{}, {"noise 0": "cauchy 1"}, {"noise 0": "laplace 1"}])
     def test_measurements_without_their_noise_are_refused(self, facts: dict[str, str], tmp_path: Path) -> None:
         numbers = {"kind": np.array([0, 1], dtype=np.int32), "value": np.array([1, 2])}
-        [path] = Parquet().write(Sheet("g", "", (), (), numbers, facts), tmp_path / "g")
+        [path] = Parquet().write(ReleaseSheet("g", "", (), (), numbers, facts), tmp_path / "g")
         with pytest.raises(InvalidRelease, match="cannot be used"):
             read_measurements(path)
 
@@ -167,7 +172,7 @@ class TestCsv:
     def test_any_label_is_read_back_by_another_reader(
         self, tmp_path_factory: pytest.TempPathFactory, levels: list[str]
     ) -> None:
-        sheet = Sheet("t", "", ("label",), (tuple(levels),), {"value": np.arange(len(levels))})
+        sheet = ReleaseSheet("t", "", ("label",), (tuple(levels),), {"value": np.arange(len(levels))})
         [path] = Csv().write(sheet, tmp_path_factory.mktemp("csv") / "t")
         with path.open(encoding="utf-8", newline="") as file:
             assert list(csv.reader(file))[1:] == [[level, str(place)] for place, level in enumerate(levels)]
@@ -175,7 +180,7 @@ class TestCsv:
 
     def test_a_label_column_called_like_a_number_is_told_apart(self, tmp_path: Path) -> None:
         numbers = {"value": np.arange(4)}
-        sheet = Sheet("t", "", ("value", "value_"), (("a", "b"), ("c", "d")), numbers)
+        sheet = ReleaseSheet("t", "", ("value", "value_"), (("a", "b"), ("c", "d")), numbers)
         assert sheet.headings == ("value_", "value__")
         [path] = Csv().write(sheet, tmp_path / "t")
         np.testing.assert_array_equal(Csv().read(path).numbers["value"], np.arange(4))
@@ -197,7 +202,7 @@ class TestSdmx:
         assert codes_of([f"level {place}" for place in range(10)])[0] == "L01"
 
     def test_letters_that_xml_cannot_hold_are_replaced(self, tmp_path: Path) -> None:
-        sheet = Sheet("t\0", "", ("a\x0b",), (("x\x1f", "y"),), {"value": np.arange(2)})
+        sheet = ReleaseSheet("t\0", "", ("a\x0b",), (("x\x1f", "y"),), {"value": np.arange(2)})
         paths = SdmxCsv("Office of Statistics").write(sheet, tmp_path / "t")
         found = SdmxCsv("Office of Statistics").read(paths[0])
         assert (found.name, found.columns, found.labels) == ("t�", ("a�",), (("x�", "y"),))
@@ -205,7 +210,7 @@ class TestSdmx:
 
     def test_without_its_packages_it_is_refused(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(sys.modules, "pysdmx.io.xml", None)
-        sheet = Sheet("t", "", ("sex",), (("f", "m"),), {"value": np.arange(2)})
+        sheet = ReleaseSheet("t", "", ("sex",), (("f", "m"),), {"value": np.arange(2)})
         with pytest.raises(InvalidRequest, match="packages are not installed") as refused:
             SdmxCsv().write(sheet, tmp_path / "t")
         assert refused.value.instead == "install dualmandate[sdmx]"
@@ -247,4 +252,4 @@ class TestNames:
 def test_a_sheet_has_a_number_for_each_label() -> None:
     for numbers in ({"value": np.arange(3)}, {"value": np.arange(2), "estimate": np.ones(3)}):
         with pytest.raises(InvalidRelease, match="the table 't' cannot be used"):
-            Sheet("t", "", ("sex",), (("f", "m"),), numbers)
+            ReleaseSheet("t", "", ("sex",), (("f", "m"),), numbers)

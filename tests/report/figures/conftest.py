@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +13,8 @@ from dualmandate.choice import BoundedCost, Choice, Limits, LinearCost, SocialWe
 from dualmandate.choice.information import InformationUtility
 from dualmandate.frontier.frontier import Measure
 from dualmandate.population import Currency
-from dualmandate.report.figures.saving import Picture
+from dualmandate.report.figures import Figure
+from dualmandate.report.theme import WIDE
 
 DISTRICTS = "eligible children by district"
 
@@ -131,27 +131,20 @@ def two_tables() -> Case:
     return Case.of(welfare, frontier=SmallFrontier("laplace", {"children": 13_000, "hours": 40}))
 
 
-Units = Callable[[Picture], list[dict[str, Any]]]
+Units = Callable[..., list[dict[str, Any]]]
 
 
 @pytest.fixture(scope="session")
 def units() -> Units:
     """Every mark of a picture with its data and encoding, from all layers and panels."""
 
-    def walk(part: dict[str, Any], data: dict[str, Any]) -> Iterator[dict[str, Any]]:
-        data = part.get("data", data)  # marks that share their data leave it to the layer above them
-        for inner in (*part.get("layer", ()), *part.get("hconcat", ()), *part.get("vconcat", ())):
-            yield from walk(inner, data)
+    def walk(part: dict[str, Any]) -> Iterator[dict[str, Any]]:
+        for inner in (*part.get("layer", ()), *part.get("vconcat", ())):
+            yield from walk(inner)
         if "mark" in part:
-            yield {**part, "data": data, "name": re.sub(r"_\d+$", "", part.get("name", ""))}
+            yield {"name": "", **part}
 
-    def found(picture: Picture) -> list[dict[str, Any]]:
-        document = picture.to_dict(validate=False)
-        datasets = document.get("datasets", {})
-        marks = list(walk(document, {}))
-        for mark in marks:
-            if "values" not in mark["data"]:
-                mark["data"] = {"values": datasets[mark["data"]["name"]]}
-        return marks
+    def found(figure: Figure, width: int = WIDE) -> list[dict[str, Any]]:
+        return list(walk(figure.specification(width)))
 
     return found

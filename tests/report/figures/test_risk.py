@@ -10,8 +10,9 @@ import pytest
 from dualmandate.audit.disclosure_control.comparison import Compared, Judged
 from dualmandate.audit.finding import Rate
 from dualmandate.population import PrivacyLoss
-from dualmandate.report.figures import NARROW, WIDE, risk, risk_twin, specification
-from dualmandate.report.figures.boxes import LINE, Box, along, box_of_words, hits
+from dualmandate.report.figures import risk
+from dualmandate.report.figures.risk import LINE, Box, along, box_of_words, hits
+from dualmandate.report.theme import NARROW, WIDE
 
 
 def way(family: str, name: str, error: float, right: int, **more: object) -> Compared:
@@ -43,15 +44,15 @@ def words_of(document: object) -> list[str]:
 
 @pytest.mark.parametrize("width", [NARROW, WIDE])
 def test_what_the_picture_says(width: int) -> None:
-    document = specification(risk(WAYS, width=width))
+    document = risk(WAYS).specification(width)
     said = " ".join(document["title"]["text"]).replace("\N{NO-BREAK SPACE}", " ")
-    assert "90.0 % from exact tables, 40.0 % under the plan (ε = 4), at least 60.0 % from old methods" in said
+    assert "90 % from exact tables, 40 % under the plan (ε = 4), at least 60 % from old methods" in said
     assert "have no ε" in " ".join(document["title"]["subtitle"])
     assert "100 people who are alone" in " ".join(document["title"]["subtitle"])
     assert '"safe"' not in json.dumps(document)
     words = words_of(document)
     assert "the plan: ε = 4" in words
-    assert any("guesser" in each and "20.0 %" in each for each in words)
+    assert any("guesser" in each and "20 %" in each for each in words)
     assert "ε = 16" in words  # of losses at the same place the smallest is named
     assert "32" not in words
     assert ("5%, 50% swapped" if width == WIDE else "swapping") in words
@@ -59,13 +60,13 @@ def test_what_the_picture_says(width: int) -> None:
 
 def test_everybody_where_few_stand_out() -> None:
     few = tuple(replace(each, standing_out=None) for each in WAYS)
-    document = specification(risk(few))
+    document = risk(few).specification()
     assert "Records that the attack gets right" in " ".join(document["title"]["text"])
-    assert not [column for column in risk_twin(few).columns if column.key.startswith("unique")]
+    assert not [column for column in risk(few).table.columns if column.key.startswith("unique")]
     handful = Judged(Rate(3, 5), Rate(1, 5), Rate(0, 5))
     some = tuple(replace(each, standing_out=handful) for each in WAYS)
-    assert "Records" in " ".join(specification(risk(some))["title"]["text"])
-    assert [column for column in risk_twin(some).columns if column.key == "unique"]
+    assert "Records" in " ".join(risk(some).specification()["title"]["text"])
+    assert [column for column in risk(some).table.columns if column.key == "unique"]
 
 
 @pytest.mark.parametrize("share", [0, 100])
@@ -73,25 +74,25 @@ def test_risks_of_0_and_1(share: int) -> None:
     judged = Judged(Rate(share, 100), Rate(share, 100), Rate(share, 100))
     same = tuple(replace(each, records=judged, standing_out=judged) for each in WAYS)
     for width in (NARROW, WIDE):
-        document = json.dumps(specification(risk(same, width=width)))
+        document = json.dumps(risk(same).specification(width))
         assert "NaN" not in document
         assert "Infinity" not in document
 
 
 def test_the_twin_has_both_measures_and_the_frontier() -> None:
-    twin = risk_twin(WAYS)
+    twin = risk(WAYS).table
     assert len(twin.rows) == len(WAYS)
     assert [row["promised"] for row in twin.rows][4] == 0.41
     headings = [column.heading for column in twin.columns]
     assert headings.count("95 % interval") == 2
-    assert "20.0 % in proportion, 0 % by the most frequent" in twin.caption
+    assert "20 % in proportion, 0 % by the most frequent" in twin.caption
     assert [bool(row["marked"]) for row in twin.rows].index(True) == len(WAYS) - 1
-    assert specification(risk(WAYS[:1]))["title"]["text"]
+    assert risk(WAYS[:1]).specification()["title"]["text"]
 
 
 def test_without_a_plan_the_strongest_old_method_is_named() -> None:
-    said = " ".join(specification(risk(WAYS[:-1]))["title"]["text"]).replace("\N{NO-BREAK SPACE}", " ")
-    assert "at least 50.0 % from old methods" in said
+    said = " ".join(risk(WAYS[:-1]).specification()["title"]["text"]).replace("\N{NO-BREAK SPACE}", " ")
+    assert "at least 50 % from old methods" in said
     assert "with errors as small" not in said
 
 

@@ -14,16 +14,16 @@ import pytest
 from dualmandate.choice import (
     Beliefs,
     BoundedCost,
-    Group,
     InformationUtility,
     Limits,
     LinearCost,
+    PopulationGroup,
     RobustChoice,
     SocialChoices,
+    SocialChoiceTerms,
     SocialWelfare,
     Society,
     TableValue,
-    Terms,
     Uncertain,
     UncertainChoice,
     choose_under_uncertainty,
@@ -31,29 +31,18 @@ from dualmandate.choice import (
     social_choices,
 )
 from dualmandate.report.figures import (
-    NARROW,
-    WIDE,
+    Figure,
     charges,
-    charges_twin,
     distribution,
-    distribution_twin,
-    gains_twin,
-    headline,
+    gains_table,
     regret_distribution,
-    regret_distribution_twin,
     robust,
-    robust_twin,
     social_choice,
-    social_choice_twin,
-    specification,
     survey_worth,
-    survey_worth_twin,
-    svg,
     votes,
-    votes_twin,
 )
-from dualmandate.report.figures.saving import Picture
-from dualmandate.report.figures.twin import amount
+from dualmandate.report.tables import amount
+from dualmandate.report.theme import NARROW, WIDE
 
 COST = "mean_disclosure_cost"
 
@@ -89,11 +78,11 @@ def many_corners(title_i: Any) -> RobustChoice:
 def society(title_i: Any, forms: tuple[InformationUtility, ...], shares: tuple[float, ...]) -> SocialChoices:
     table = title_i.welfare.table_values[0].table
     names = ("parents", "privacy advocates", "state agencies that use the counts")[: len(forms)]
-    groups = tuple(Group(name, 1.0, form) for name, form in zip(names, forms, strict=True))
+    groups = tuple(PopulationGroup(name, 1.0, form) for name, form in zip(names, forms, strict=True))
     value = TableValue(table, sum(shares) / 26_000, unit="child")
     welfare = SocialWelfare(groups, (value,), protected_unit="child")
     people = Society.of(welfare, {name: share / sum(shares) for name, share in zip(names, shares, strict=True)})
-    terms = Terms(baseline=0.0, disagreement_epsilon=0.25, phantoms=(0.4, 0.6))
+    terms = SocialChoiceTerms(baseline=0.0, disagreement_epsilon=0.25, phantoms=(0.4, 0.6))
     return social_choices(title_i.frontier, people, terms=terms)
 
 
@@ -108,19 +97,19 @@ def endless(title_i: Any) -> SocialChoices:
     return society(title_i, (LinearCost(1.0), LinearCost(0.0), BoundedCost(1.0)), (4.0, 1.0, 0.0))
 
 
-PICTURES: dict[str, Callable[..., Picture]] = {
-    "known": lambda case, width: distribution(case, width=width),
-    "limited": lambda case, width: distribution(case, width=width),
-    "two_states": lambda case, width: distribution(case, width=width),
-    "known regret": lambda case, width: regret_distribution(case, width=width),
-    "two_states regret": lambda case, width: regret_distribution(case, width=width),
-    "known survey": lambda case, width: survey_worth(case, spread=1.5, width=width),
-    "corners": lambda case, width: robust(case, width=width),
-    "many_corners": lambda case, width: robust(case, width=width),
-    "three": lambda case, width: social_choice(case, width=width),
-    "endless": lambda case, width: social_choice(case, width=width),
-    "three votes": lambda case, width: votes(case, width=width),
-    "three charges": lambda case, width: charges(case, width=width),
+PICTURES: dict[str, Callable[..., Figure]] = {
+    "known": distribution,
+    "limited": distribution,
+    "two_states": distribution,
+    "known regret": regret_distribution,
+    "two_states regret": regret_distribution,
+    "known survey": lambda case: survey_worth(case, spread=1.5),
+    "corners": robust,
+    "many_corners": robust,
+    "three": social_choice,
+    "endless": social_choice,
+    "three votes": votes,
+    "three charges": charges,
 }
 
 
@@ -132,20 +121,21 @@ SLOW = ("two_states regret", "many_corners", "endless")
 )
 @pytest.mark.parametrize("width", [WIDE, NARROW])
 def test_a_picture_is_valid_holds_its_data_and_fits(request: pytest.FixtureRequest, name: str, width: int) -> None:
-    picture = PICTURES[name](request.getfixturevalue(name.split()[0]), width)
+    figure = PICTURES[name](request.getfixturevalue(name.split()[0]))
     if width == NARROW:
-        picture.to_dict(validate=True)
-    text = json.dumps(specification(picture), allow_nan=False)
+        figure.draw(width).to_dict(validate=True)
+    document = figure.specification(width)
+    text = json.dumps(document, allow_nan=False)
     assert "://" not in text
-    drawn_width = re.search(r' width="([\d.]+)"', svg(picture))
+    drawn_width = re.search(r' width="([\d.]+)"', figure.svg(width))
     assert drawn_width is not None
     assert float(drawn_width[1]) <= width + 1
     if width == NARROW:
-        assert all(len(line) <= 42 for line in specification(picture)["title"]["text"])
+        assert all(len(line) <= 42 for line in document["title"]["text"])
 
 
 def test_the_distribution_shows_the_choice_and_its_interval(known: UncertainChoice) -> None:
-    twin = distribution_twin(known)
+    twin = distribution(known).table
     marked = {str(row["kind"]): amount(row, "loss") for row in twin.rows if row["marked"]}
     assert marked["chosen"] == pytest.approx(2.424489, abs=1e-6)
     assert (marked["lower end"], marked["upper end"]) == pytest.approx((1.82326, 3.50415), abs=1e-5)
@@ -156,11 +146,11 @@ def test_the_distribution_shows_the_choice_and_its_interval(known: UncertainChoi
     # ln ε* ~ N(ln 2.5276, (1/6)²), smoothed a little.
     at = min(twin.rows, key=lambda row: abs(amount(row, "loss") - 2.5276))
     assert amount(at, "density") * amount(at, "loss") == pytest.approx(6 / math.sqrt(2 * math.pi), rel=0.03)
-    assert "between 1.82 and 3.50" in headline(distribution(known))[0]
+    assert "between 1.823 and 3.504" in distribution(known).title
 
 
 def test_nothing_is_drawn_beyond_a_limit(limited: UncertainChoice, units: Any) -> None:
-    assert max(amount(row, "loss") for row in distribution_twin(limited).rows) == 3.0
+    assert max(amount(row, "loss") for row in distribution(limited).table.rows) == 3.0
     words = [row["text"] for mark in units(distribution(limited)) for row in mark["data"]["values"] if "text" in row]
     assert any("at the limit" in text for text in words)
 
@@ -174,25 +164,25 @@ def test_states_are_drawn_with_their_probabilities(two_states: UncertainChoice, 
 
 
 def test_regrets_exceed_their_quantiles_as_often_as_they_say(known: UncertainChoice) -> None:
-    rows = {str(row["kind"]): row for row in regret_distribution_twin(known).rows if row["marked"]}
+    rows = {str(row["kind"]): row for row in regret_distribution(known).table.rows if row["marked"]}
     assert amount(rows["exceeded in 5 of 100"], "exceeded") == pytest.approx(0.05, abs=1e-3)
     assert amount(rows["expected"], "regret") == pytest.approx(7.270491e9, rel=1e-6)
-    shares = [amount(row, "exceeded") for row in regret_distribution_twin(known).rows]
+    shares = [amount(row, "exceeded") for row in regret_distribution(known).table.rows]
     assert shares == sorted(shares, reverse=True)
-    assert "$7.27 billion in expectation" in headline(regret_distribution(known))[0].replace("\u00a0", " ")
+    assert "USD 7.27 billion in expectation" in regret_distribution(known).title
 
 
 def test_a_survey_of_a_thousand_is_the_headline(known: UncertainChoice) -> None:
-    twin = survey_worth_twin(known, spread=1.5)
+    twin = survey_worth(known, spread=1.5).table
     here = next(row for row in twin.rows if row["marked"])
     learned = 0.25 - 1 / (4 + 1000 / 2.25)
     assert amount(here, "value") == pytest.approx(known.expected_cost * -math.expm1(-learned / 9), rel=1e-6)
-    title = "Another survey of 1,000 people is worth $7.21 billion to this decision"
-    assert headline(survey_worth(known, spread=1.5))[0] == title
+    title = "Another survey of 1,000 people is worth USD 7.207 billion to this decision"
+    assert survey_worth(known, spread=1.5).title == title
 
 
 def test_the_worst_regret_is_least_at_the_robust_choice(corners: RobustChoice, units: Any) -> None:
-    twin = robust_twin(corners)
+    twin = robust(corners).table
     worst = [amount(row, "worst") for row in twin.rows]
     here = next(row for row in twin.rows if row["marked"])
     assert amount(here, "worst") == min(worst) == pytest.approx(2.261557e10, rel=1e-6)
@@ -207,11 +197,11 @@ def test_the_rules_stand_on_one_axis(three: SocialChoices, units: Any) -> None:
     assert peaks == pytest.approx([2, 1, 0.5])
     rules = [marks[f"rule{i}"][0]["x"] for i in range(len(three.rows))]
     assert rules == [row.epsilon for row in three.rows]
-    twin = social_choice_twin(three)
+    twin = social_choice(three).table
     assert [row["rule"] for row in twin.rows] == [row.rule for row in three.rows]
     median = next(row for row in twin.rows if row["rule"] == "median")
     assert amount(median, "gain parents") == pytest.approx(1.291835, abs=1e-6)
-    for row in gains_twin(three).rows:
+    for row in gains_table(three).rows:
         gained = three.profile.gains(amount(row, "loss"), three.against)
         assert [amount(row, name) for name in gained] == list(gained.values())
 
@@ -223,7 +213,7 @@ def test_peaks_that_lie_close_stand_at_their_places_in_rows_of_their_own(title_i
     peaks = [marks[f"peak{i}"] for i in range(3)]
     assert [peak["x"] for peak in peaks] == [peak.epsilon for peak in close.profile.peaks]
     assert len({peak["y"] for peak in peaks}) == 3  # their names would cover each other in one row
-    losses = [amount(row, "loss") for row in gains_twin(close).rows]
+    losses = [amount(row, "loss") for row in gains_table(close).rows]
     assert losses[-1] / losses[0] < 2 * max(peak["x"] for peak in peaks) / min(peak["x"] for peak in peaks)
 
 
@@ -234,7 +224,7 @@ def test_peaks_without_a_place_stand_at_the_edge(endless: SocialChoices, units: 
 
 
 def test_votes_are_shares_of_people(three: SocialChoices, units: Any) -> None:
-    rows = {(amount(row, "loss"), amount(row, "other")): row for row in votes_twin(three).rows}
+    rows = {(amount(row, "loss"), amount(row, "other")): row for row in votes(three).table.rows}
     low, middle, high = three.majority.options
     assert amount(rows[middle, low], "for") == pytest.approx(2 / 3)
     assert rows[middle, low]["wins"]
@@ -242,11 +232,11 @@ def test_votes_are_shares_of_people(three: SocialChoices, units: Any) -> None:
     assert not rows[low, middle]["wins"]
     words = [row["text"] for mark in units(votes(three)) for row in mark["data"]["values"] if "text" in row]
     assert words.count("67 % wins") == 2 * sum(bool(row["wins"]) for row in rows.values())  # letters and their halo
-    assert "No majority would leave" in headline(votes(three))[0]
+    assert "No majority would leave" in votes(three).title
 
 
 def test_charges_are_drawn_with_their_sign(three: SocialChoices, units: Any) -> None:
-    payments = [amount(row, "payment") for row in charges_twin(three).rows]
+    payments = [amount(row, "payment") for row in charges(three).table.rows]
     assert payments == pytest.approx([10.009737, 1.000974, -11.010711], abs=1e-6)
     marks = [mark for mark in units(charges(three)) if mark["name"] == "taxes"]
     assert [row["tax"] for row in marks[0]["data"]["values"]] == pytest.approx([1.806438, 0.011907, 2.644147], abs=1e-6)

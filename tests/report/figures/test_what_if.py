@@ -1,4 +1,4 @@
-"""The grid behind the sliders: every cell is the choice under the weights it stands for."""
+"""The grid behind the sliders, where every cell is the choice under its weights, and the tornado of inputs."""
 
 from __future__ import annotations
 
@@ -7,9 +7,12 @@ from typing import Any
 
 import pytest
 
-from dualmandate.choice import BoundedCost, Choice, choose
+from dualmandate.choice import BoundedCost, Choice, TornadoRow, choose
+from dualmandate.choice import tornado as tornado_rows
+from dualmandate.choice.statics import TornadoEnd
 from dualmandate.errors import Refusal
-from dualmandate.report.figures import WhatIf, what_if, what_if_choices, what_if_twin
+from dualmandate.report.figures import WhatIf, tornado, what_if, what_if_choices
+from dualmandate.report.theme import LIGHT
 
 
 @pytest.fixture(scope="module")
@@ -45,14 +48,14 @@ def test_a_cell_without_an_optimum_holds_the_refusal(title_i: Any) -> None:
     assert isinstance(grid.at(20, 20), Refusal)
     assert grid.cost(20, 20) is None
     assert isinstance(grid.at(40, 0), Choice)
-    twin = what_if_twin(grid, title_i.choice)
+    twin = what_if(title_i.frontier, title_i.welfare, title_i.choice, grid=grid).table
     assert "no choice" in str(twin.rows[40]["bound_by"])
 
 
 def test_the_picture_holds_a_place_for_every_choice_and_a_circle_to_move(
     title_i: Any, grid: WhatIf, units: Any
 ) -> None:
-    twin = what_if_twin(grid, title_i.choice)
+    twin = what_if(title_i.frontier, title_i.welfare, title_i.choice, grid=grid).table
     marks = {
         mark.get("name"): mark["data"]["values"]
         for mark in units(what_if(title_i.frontier, title_i.welfare, title_i.choice, grid=grid))
@@ -60,3 +63,29 @@ def test_the_picture_holds_a_place_for_every_choice_and_a_circle_to_move(
     assert [row["loss"] for row in marks["places"]] == [row["loss"] for row in twin.rows]
     assert marks["here"][0]["loss"] == pytest.approx(title_i.choice.epsilon)
     assert marks["here"][0]["error"] == pytest.approx(0.559499, abs=1e-6)
+
+
+def test_ten_percent_of_cost_moves_the_choice_as_the_reference_says(title_i: Any, units: Any) -> None:
+    rows = tornado_rows(title_i.frontier, title_i.welfare, title_i.limits)
+    twin = {str(row["input"]): row for row in tornado(rows, title_i.choice).table.rows}
+    cost = twin["mean disclosure cost"]
+    assert cost["low_loss"] == pytest.approx(2.617992, abs=1e-6)
+    assert cost["high_loss"] == pytest.approx(2.448602, abs=1e-6)
+    assert twin["consequence"]["high_loss"] == pytest.approx(2.609236, abs=1e-6)
+    marks = units(tornado(rows, title_i.choice))
+    high = next(mark for mark in marks if mark["mark"].get("color") == LIGHT.preference)["data"]["values"]
+    assert {bar["input"]: bar["to"] for bar in high} == {name: row["high_loss"] for name, row in twin.items()}
+
+
+def test_an_end_without_a_choice_is_named_in_the_table(title_i: Any) -> None:
+    rows = (
+        TornadoRow(
+            "prior", 0.01, "", 2.5, TornadoEnd(0.009, 2.6), TornadoEnd(0.011, None, "welfare rises without limit")
+        ),
+        TornadoRow("largest_epsilon", 10.0, "epsilon", 2.5, TornadoEnd(9.0, 2.5), TornadoEnd(11.0, 2.5)),
+    )
+    twin = tornado(rows, title_i.choice).table
+    assert twin.rows[0]["high_loss"] is None
+    assert twin.rows[0]["note"] == "welfare rises without limit"
+    assert "–" in twin.written()[0]
+    tornado(rows, title_i.choice).specification()

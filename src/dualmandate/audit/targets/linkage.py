@@ -23,10 +23,10 @@ from dualmandate.errors import InvalidFile, InvalidRequest, InvalidTables, Place
 from dualmandate.population import Attribute, Confidential, Domain, Protection
 from dualmandate.program.text_columns import read_text_columns
 from dualmandate.publication import Rules, source_file
-from dualmandate.publication.records import opened
+from dualmandate.publication.records import check_source, opened
 from dualmandate.publication.rules import AttributeRule
-from dualmandate.publication.sources import Columns, CsvFile, ParquetFile, check_source
-from dualmandate.publication.tabulating import Question, read
+from dualmandate.publication.sources import CsvFile, ParquetFile, SourceColumns
+from dualmandate.publication.tabulation_sql import TabulationSpec, records_sql
 from dualmandate.publication.wall import connected, guarded
 
 if TYPE_CHECKING:
@@ -175,11 +175,11 @@ def read_people(path: Path, census: Census, rules: Rules | None = None) -> Confi
     source = source_file(path)
     check_source(source)
     domain = census.columns(census.domain.names)
-    question = Question(domain, Protection(identifier=census.person), rules or Rules())
+    spec = TabulationSpec(domain, Protection(identifier=census.person), rules or Rules())
 
     def work() -> Any:
-        with connected() as connection, opened(source, connection, question.columns, counted=False) as found:
-            reading = read(found, question, connection)
+        with connected() as connection, opened(source, connection, spec.columns, counted=False) as found:
+            reading = records_sql(found, spec, connection)
             return connection.sql(
                 f"SELECT unit::VARCHAR AS person, cell FROM ({reading}) WHERE unit IS NOT NULL AND cell IS NOT NULL "
                 "ORDER BY person, cell"
@@ -205,8 +205,8 @@ def read_names(path: Path, census: Census, secret: Sequence[str], *, keep_unknow
             known = _known(found, census, secret, path)
             domain = census.columns(known)
             drop = Rules({each.name: AttributeRule() for each in domain.attributes})
-            question = Question(replace(domain, structural_zeros=()), Protection(identifier=census.person), drop)
-            _named(connection, read(found, question, connection), len(domain.attributes))
+            spec = TabulationSpec(replace(domain, structural_zeros=()), Protection(identifier=census.person), drop)
+            _named(connection, records_sql(found, spec, connection), len(domain.attributes))
             left_out = _check(connection, domain, census, path, keep_unknown=keep_unknown)
             people = connection.sql("SELECT * FROM usable ORDER BY person").to_arrow_table()
             levels = [people.column(f"level_{number}") for number in range(len(domain.attributes))]
@@ -234,7 +234,7 @@ def _outside_source(path: Path) -> CsvFile | ParquetFile:
     return source
 
 
-def _known(found: Columns, census: Census, secret: Sequence[str], path: Path) -> tuple[str, ...]:
+def _known(found: SourceColumns, census: Census, secret: Sequence[str], path: Path) -> tuple[str, ...]:
     place = None if census.place is None else census.place.name
     for column, why in ((census.person, "it names the people"), (place, "people are linked within their place")):
         if column is not None and column not in found.types:

@@ -35,7 +35,6 @@ def planned_method(plan: Plan, place: OnePlace, people: Integers, key: bytes) ->
     draws = generator(key, f"the plan of {plan.program.name}")
     try:
         numbers, how = _released(plan, place, people, draws), "measured, estimated and drawn as it would be released"
-        how += ", with noise in whole numbers" if plan.technology.noise == "laplace" else ""
     except Refusal as refusal:
         numbers = _with_noise(plan, place, people, draws)
         how = f"noise of the planned size on every number, as a whole release was not tried out: {refusal.what}"

@@ -17,18 +17,17 @@ from dataclasses import dataclass, replace
 
 from dualmandate.choice.information import InformationUtility
 from dualmandate.choice.limits import Limits
-from dualmandate.choice.markets.auctions import QUALITY
-from dualmandate.choice.markets.costs import Distribution, GroupedAmounts
-from dualmandate.choice.markets.hsu import Study
-from dualmandate.choice.markets.spence import EVEN_TASTES, Monopoly
+from dualmandate.choice.markets.auctions import QUALITY, CompensatedStudy
+from dualmandate.choice.markets.distributions import AmountDistribution, GroupedAmounts
+from dualmandate.choice.markets.provision import EVEN_TASTES, Monopoly
 from dualmandate.choice.optimum import choose
-from dualmandate.choice.outcome import dollars
-from dualmandate.choice.welfare import Group, SocialWelfare
+from dualmandate.choice.welfare import PopulationGroup, SocialWelfare
 from dualmandate.errors import InvalidPreferences, Refusal
 from dualmandate.frontier.frontier import Frontier
 from dualmandate.population import Currency
+from dualmandate.population.wording import money, number
 
-FIRST_LOSS = 1e-9  # where the cost of a first, small loss is read off forms that are not linear
+FIRST_LOSS = 1e-9  # Here the cost of a first, small loss is read off forms that are not linear.
 PLANNER = "planner"
 
 
@@ -37,7 +36,7 @@ class Market:
     """What must be known of a market, besides the program: who values accuracy, and what buyers can pay."""
 
     largest_user_share: float  # of the value of accuracy, that of the keenest user: max η/Σ η, in (0, 1]
-    tastes: Distribution = EVEN_TASTES  # of users, for the monopolist
+    tastes: AmountDistribution = EVEN_TASTES  # of users, for the monopolist
     budget: float | None = None  # B, USD
     harm: float | None = None  # E, USD a person: expected harm of one whose record is not used
     target_error: float | None = None  # T and α of the auctions: share of the population by which one count may be off
@@ -136,7 +135,7 @@ def _takes_account(welfare: SocialWelfare, share: float, *, one_price: bool) -> 
     groups = tuple(replace(group, relative_privacy_weight=1.0) for group in welfare.groups)
     if one_price:
         utilities = tuple(group.information_utility for group in welfare.groups)
-        groups = (Group("everybody", welfare.population_size, OnePrice(utilities)),)
+        groups = (PopulationGroup("everybody", welfare.population_size, OnePrice(utilities)),)
     return replace(welfare, groups=groups, table_values=values)
 
 
@@ -158,7 +157,7 @@ def _budgeted(table: _Table, market: Market) -> Iterator[Institution]:
         highest = table.limits.bounds(table.frontier, table.welfare).highest
         spent = affordable if highest is None else min(affordable, highest)  # a budget lifts no limit
         total = market.budget if spent == affordable else people * market.harm * math.expm1(spent)
-        why = f"pays everybody for harm, {dollars(total)} in all{_needed(market, people, spent)}"
+        why = f"pays everybody for harm, {money(total)} in all{_needed(market, people, spent)}"
         yield table.at("study that pays for harm", spent, total, why)
     if market.target_error is not None:
         share = 1 - market.target_error / QUALITY
@@ -173,7 +172,7 @@ def _budgeted(table: _Table, market: Market) -> Iterator[Institution]:
                 market.budget / (share * people),
                 costs.quantile(min(share + 1 / people, 1.0)) / (people * (1 - share)),
             )
-            why = f"buys {share:.1%} of the people with {dollars(market.budget)}, for one count"
+            why = f"buys {share:.1%} of the people with {money(market.budget)}, for one count"
             yield _one_count(table, "FairQuery", 1 / (people * (1 - share)), share * people * price, why)
 
 
@@ -182,10 +181,10 @@ def _needed(market: Market, people: float, affordable: float) -> str:
     if market.target_error is None:
         return ""
     assert market.harm is not None
-    study = Study(market.harm, market.target_error, market.failure_probability)
+    study = CompensatedStudy(market.harm, market.target_error, market.failure_probability)
     needed = study.least_epsilon(people)
     verdict = "enough" if affordable >= needed else "too little"
-    return f": {verdict} for one proportion within {market.target_error:.2%}, which needs epsilon = {needed:.3g}"
+    return f": {verdict} for one proportion within {market.target_error:.2%}, which needs epsilon = {number(needed, 3)}"
 
 
 def _one_count(table: _Table, name: str, epsilon: float, total: float, why: str) -> Institution:
@@ -193,7 +192,7 @@ def _one_count(table: _Table, name: str, epsilon: float, total: float, why: str)
     return replace(table.at(name, epsilon, total, why), payment=None, one_count=True)
 
 
-def _affordable_share(costs: Distribution, budget: float, people: float) -> float:
+def _affordable_share(costs: AmountDistribution, budget: float, people: float) -> float:
     """The largest share h, at most all but one, with Q(h)·h/(1 − h) ≤ B: what is asked rises with h."""
     low, high = 0.0, 1 - 1 / people
     if costs.quantile(high) * high <= budget * (1 - high):
@@ -215,42 +214,33 @@ class OnePrice:
 
     @property
     def parameter(self) -> float:
-        """The largest of the members'."""
         return max(member.parameter for member in self.members)
 
     @property
     def currency(self) -> Currency:
-        """The members'."""
         return self.members[0].currency
 
     @property
     def convex(self) -> bool:
-        """The highest of convex curves is convex."""
         return all(member.convex for member in self.members)
 
     @property
     def most(self) -> float:
-        """The most that any of them can lose, USD."""
         return max(member.most for member in self.members)
 
     def cost(self, loss: float) -> float:
-        """max κ, USD."""
         return max(member.cost(loss) for member in self.members)
 
     def marginal_cost(self, loss: float) -> float:
-        """κ′ of the most reluctant, USD per unit of loss."""
         return self._dearest(loss).marginal_cost(loss)
 
     def log_marginal_cost(self, loss: float) -> float:
-        """ln κ′ of the most reluctant."""
         return self._dearest(loss).log_marginal_cost(loss)
 
     def scaled(self, factor: float) -> OnePrice:
-        """Every member's parameter multiplied."""
         return OnePrice(tuple(member.scaled(factor) for member in self.members))
 
     def unit(self, protected_unit: str) -> str:
-        """The members'."""
         return self.members[0].unit(protected_unit)
 
     def _dearest(self, loss: float) -> InformationUtility:

@@ -16,6 +16,12 @@ C_VCG′, ε(I), the two private providers and the order I^VCG ≤ I^Lindahl ≤
 state the optimum as Σ η = C_VCG′: what is called Lindahl here. The planner who counts losses, not payments, chooses
 more. C_VCG − C_sellers = N·ε·∫₀^h x dQ rises in I, so the order always holds for the planner who counts sellers'
 losses; for the one who counts everybody's it can fail, where most people sell for nothing.
+
+A monopolist who sells accuracy looks at the marginal user, the planner at all of them [Spe75]. Users differ in their
+taste x for accuracy: user x would pay x·A(I). A monopolist with one price and no cost per user serves the share q that
+maximizes q·Q(1 − q), Q the quantile function of tastes, and so values one more unit of accuracy at that product times
+A′; the planner lets everybody use it, and values it at the mean taste times A′. With tastes spread evenly over [0, 1],
+P = A(I)·(1 − q): the monopolist sells to half and values accuracy at A′/4, the planner at A′/2.
 """
 
 from __future__ import annotations
@@ -28,16 +34,42 @@ from itertools import pairwise
 import numpy as np
 
 from dualmandate.choice.markets.auctions import QUALITY
-from dualmandate.choice.markets.costs import Distribution
+from dualmandate.choice.markets.distributions import AmountDistribution, UniformAmounts
 from dualmandate.errors import InvalidPreferences
+from dualmandate.frontier.numerics import lowest
 
-POINTS = 400  # of each smooth stretch of shares
-EDGE = 1e-12  # how near to everybody a share may come
-ORDER = 1e-9  # accuracies this near are equal
+EVEN_TASTES = UniformAmounts(0.0, 1.0)
+STEPS = 2000  # The share served is looked for in this many steps before it is polished.
+POINTS = 400  # Each smooth stretch of shares has this many points.
+EDGE = 1e-12  # A share comes no nearer than this to everybody.
+ORDER = 1e-9  # Accuracies this near to each other are equal.
 
 
 @dataclass(frozen=True)
-class Provided:
+class Monopoly:
+    """How much of the value of accuracy a monopolist can take, and from how many users."""
+
+    tastes: AmountDistribution = EVEN_TASTES
+
+    @property
+    def served(self) -> float:
+        """q: the share of users whom it serves."""
+        # Revenue has a jump or a kink only where tastes do: there from the right, because who is indifferent buys.
+        shares = sorted({*((i + 1) / STEPS for i in range(STEPS)), *(1 - at for at in self.tastes.breaks)})
+        losses = np.array([-self._revenue(share) for share in shares])
+        return lowest(lambda share: -self._revenue(share), np.array(shares), losses)
+
+    @property
+    def captured(self) -> float:
+        """The share of the value of accuracy that the monopolist takes account of; in (0, 1]."""
+        return self._revenue(self.served) / self.tastes.mean
+
+    def _revenue(self, share: float) -> float:
+        return share * self.tastes.quantile(1 - share)
+
+
+@dataclass(frozen=True)
+class ProvisionOutcome:
     """What one institution provides: accuracy, at which ε, from which share of people, for what."""
 
     institution: str
@@ -53,7 +85,7 @@ class Provision:
     """The market for one count: people with costs, and users who value its accuracy."""
 
     population: float  # N
-    costs: Distribution  # USD per person per unit of ε
+    costs: AmountDistribution  # USD per person per unit of ε
     total_value: float  # Σ η, USD per unit of accuracy
     largest_value: float  # max η, USD per unit of accuracy
 
@@ -85,7 +117,7 @@ class Provision:
         """C_everybody, USD."""
         return self.costs.mean / (1 - share)
 
-    def outcomes(self) -> tuple[Provided, ...]:
+    def outcomes(self) -> tuple[ProvisionOutcome, ...]:
         """What each institution provides, the least accurate by theory first."""
         return (
             self._provided("private provider, one price", self.largest_value, "auction"),
@@ -121,11 +153,11 @@ class Provision:
         rest = 1 - share
         return self.costs.quantile(share) / rest + self.costs.below(share) / rest**2
 
-    def _provided(self, institution: str, value: float, cost: str) -> Provided:
+    def _provided(self, institution: str, value: float, cost: str) -> ProvisionOutcome:
         share = self.best_share(value, cost)
         accuracy = self.accuracy(share)
         paid = self.sellers_cost(share) if "personal" in institution or "planner" in institution else None
-        return Provided(
+        return ProvisionOutcome(
             institution=institution,
             accuracy=accuracy,
             epsilon=self.epsilon(share),
@@ -135,7 +167,7 @@ class Provision:
         )
 
 
-def in_order(outcomes: tuple[Provided, ...], planner: str = "planner, sellers' losses") -> bool:
+def in_order(outcomes: tuple[ProvisionOutcome, ...], planner: str = "planner, sellers' losses") -> bool:
     """Whether I^VCG ≤ I^Lindahl ≤ I^planner."""
     by_name = {outcome.institution: outcome.accuracy for outcome in outcomes}
     ranked = [by_name[name] for name in ("private provider, one price", "Lindahl", planner)]

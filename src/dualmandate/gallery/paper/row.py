@@ -8,7 +8,7 @@ Value = float | str | None
 
 
 @dataclass(frozen=True)
-class Row:
+class PaperRow:
     """What the paper says, what its own inputs give, what is right, and why they differ.
 
     `paper` is a number or wording as printed; `from_its_inputs` is computed from the paper's stated inputs and
@@ -24,10 +24,6 @@ class Row:
     from_its_inputs: Value
     corrected: Value
     why: str
-
-    def document(self) -> dict[str, object]:
-        """The row as JSON."""
-        return {field: getattr(self, field) for field in self.__dataclass_fields__}
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Section V of the paper: Title I grants to school districts, every number recomputed.
+"""Section V of the paper: Title I grants to school districts, every number recomputed; its assumptions changed in turn.
 
 Eligible children of L districts are counted with noise; a district's grant is its count times C dollars. Society pays
 k̄ per child and unit of ε, and one dollar for each squared dollar of a district's error.
@@ -9,12 +9,16 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from dualmandate.choice import (
     Choice,
+    ExponentialCost,
     InformationUtility,
     LinearCost,
     SocialWelfare,
     TableValue,
+    WealthRisk,
     choose,
     implied_weight,
 )
@@ -25,11 +29,11 @@ from dualmandate.population import Neighbors, Protection
 from dualmandate.workload import identity
 
 PRINTED_EPSILON = 2.52
-POPULATION_2014 = 318.6e6  # residents of the United States
+POPULATION_2014 = 318.6e6  # The United States had this many residents.
 SCHOOL_LUNCH = 2.28  # USD, the paper's price of a lunch
-
-
 IDENTITY_THEFT = LinearCost(1_400.0)  # USD per child per epsilon: $1,343, rounded up
+UNCONDITIONAL_COST = 61.0  # USD per person and year: 15.4 billion of losses over 251 million residents of 16 and over
+SMALL_DISTRICT = 10  # Eligible children: the statute's smallest count for a grant.
 
 
 @dataclass(frozen=True)
@@ -84,10 +88,17 @@ class Calibration:
         return self.misallocation(epsilon) * self.districts / self.children
 
 
-def computed() -> dict[str, Computed]:
-    """Every number that the section prints, and those it could have."""
+def title_i_numbers() -> dict[str, Computed]:
+    """Every number that the section prints, and those under other costs, units, noise and neighbors."""
     paper = Calibration()
-    return {**_benchmark(paper), **_wide_weight(paper), **_privacy_advocate(paper)}
+    return {
+        **_benchmark(paper),
+        **_wide_weight(paper),
+        **_privacy_advocate(paper),
+        **_costs(),
+        **_noise(),
+        **_utility(),
+    }
 
 
 def _benchmark(paper: Calibration) -> dict[str, Computed]:
@@ -130,3 +141,55 @@ def _privacy_advocate(paper: Calibration) -> dict[str, Computed]:
         "title_i.lunches": Computed.same(per_student / SCHOOL_LUNCH),
         "title_i.implied_weight": Computed.same(implied_weight(paper.frontier, paper.welfare, epsilon).value),
     }
+
+
+def _costs() -> dict[str, Computed]:
+    paper = Calibration()
+    light = replace(paper, relative_privacy_weight=0.15)
+    best, light_best = paper.choice.epsilon, light.choice.epsilon
+    exponential = ExponentialCost(1_400.0)
+
+    def against(changed: Calibration) -> Computed:
+        return Computed(best, changed.choice.epsilon)
+
+    return {
+        "title_i.exponential": against(replace(paper, information_utility=exponential)),
+        "title_i.exponential_of_others": Computed(
+            light_best, replace(light, information_utility=exponential).choice.epsilon
+        ),
+        "title_i.linearity": Computed.same(math.expm1(best) / best),
+        "title_i.linearity_of_others": Computed.same(math.expm1(light_best) / light_best),
+        "title_i.marginal_linearity": Computed.same(math.exp(best)),
+        "title_i.marginal_linearity_of_others": Computed.same(math.exp(light_best)),
+        "title_i.worst_case_loss": Computed(math.expm1(best), -math.expm1(-best), math.expm1(PRINTED_EPSILON)),
+        "title_i.unconditional": against(replace(paper, information_utility=LinearCost(UNCONDITIONAL_COST))),
+        "title_i.in_cents": against(replace(paper, price=100.0)),
+        "title_i.in_thousands": against(replace(paper, price=1e-3)),
+        "title_i.replace_one": against(replace(paper, neighbors=Neighbors.REPLACE_ONE)),
+    }
+
+
+def _noise() -> dict[str, Computed]:
+    paper, geometric = Calibration(), Calibration(noise="geometric")
+    best, right = paper.choice.epsilon, geometric.choice.epsilon
+    light = replace(paper, relative_privacy_weight=0.15)
+    light_geometric = replace(geometric, relative_privacy_weight=0.15)
+    light_best, light_right = light.choice.epsilon, light_geometric.choice.epsilon
+    scale = 1 / 0.1  # Laplace noise at ε = 0.1
+    return {
+        "title_i.geometric": Computed(best, right),
+        "title_i.geometric_error": Computed(paper.misallocation(best), geometric.misallocation(right)),
+        "title_i.geometric_of_others": Computed(light_best, light_right),
+        "title_i.geometric_error_of_others": Computed(
+            light.misallocation(light_best), light_geometric.misallocation(light_right)
+        ),
+        "title_i.curvature": Computed.same(paper.frontier.second_derivative(best)),
+        # E[max(0, n + X)] − n of Laplace noise X with scale s is (s/2)·e^(−n/s).
+        "title_i.range_edit": Computed.same(scale / 2 * math.exp(-SMALL_DISTRICT / scale), paper=0.0),
+    }
+
+
+def _utility() -> dict[str, Computed]:
+    """Exact cost of Laplace noise to a risk-averse person, over its Taylor approximation, at s = r|a|ΔA/ε."""
+    risk = WealthRisk(risk_aversion=1.0, exposures=np.array([1.0]))
+    return {f"utility.taylor.{s:g}": Computed.same(risk.diagnostic(1 / s).ratio, paper=1.0) for s in (0.5, 0.9)}

@@ -9,7 +9,7 @@ from __future__ import annotations
 from importlib.resources import files as resources
 from pathlib import Path
 
-from dualmandate.gallery.title_i.districts import code_list
+from dualmandate.gallery.title_i.synthetic_data import code_list
 
 
 def files() -> dict[str, str]:

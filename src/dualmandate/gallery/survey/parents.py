@@ -11,25 +11,24 @@ from pathlib import Path
 
 import numpy as np
 
-from dualmandate.elicitation.form import answer_columns, answer_sheet
-from dualmandate.elicitation.questionnaire import Questionnaire
+from dualmandate.elicitation.questionnaire import Questionnaire, answer_columns, answer_sheet
 
 MEAN_DISCLOSURE_COST = 1_400.0  # USD per child per epsilon, the paper's
 WORTH_OF_SQUARED_ERROR = 13_000 / 46e6  # USD per child per squared USD: over all children and districts, 1 USD per USD²
 CHOICE_NOISE = 1_000.0  # USD: the scale of what else moves people
 PARENTS = 400
-SEED = 2019  # public: nobody is in this file
+SEED = 2019  # The seed is public: nobody is in this file.
 
 
 def questionnaire() -> Questionnaire:
     """What the parents are asked: the questionnaire of the survey file."""
-    from dualmandate.survey.questionnaire import asking_of
+    from dualmandate.survey.questionnaire import survey_questionnaire
     from dualmandate.survey.survey_file import load_survey
 
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "survey.toml"
         file.write_text((resources(__package__) / "survey.toml").read_text(encoding="utf-8"), encoding="utf-8")
-        return asking_of(load_survey(file)).questionnaire
+        return survey_questionnaire(load_survey(file)).questionnaire
 
 
 def answers(parents: int = PARENTS, *, seed: int = SEED) -> str:

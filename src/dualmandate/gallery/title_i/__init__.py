@@ -8,7 +8,7 @@ from __future__ import annotations
 from importlib.resources import files as resources
 from pathlib import Path
 
-from dualmandate.gallery.title_i.districts import code_list
+from dualmandate.gallery.title_i.synthetic_data import code_list
 
 
 def files() -> dict[str, str]:
@@ -21,6 +21,6 @@ def files() -> dict[str, str]:
 
 def write_records(path: Path) -> None:
     """Write the file that the program publishes from, of children who do not exist."""
-    from dualmandate.gallery.title_i.children import write_children
+    from dualmandate.gallery.title_i.synthetic_data import write_children
 
     write_children(path)

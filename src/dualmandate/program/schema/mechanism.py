@@ -50,7 +50,8 @@ class MechanismTable(BaseModel):
     model_config = CLOSED
 
     noise: Annotated[str, BeforeValidator(_noise), WithJsonSchema({"enum": [*NOISE_LAWS, BEST], "type": "string"})]
-    """The noise decides how much accuracy a privacy loss buys: "laplace", "geometric", … or "best"."""
+    """The noise decides how much accuracy a privacy loss buys. "geometric" and "gaussian" are drawn exactly, and "best"
+    is the best of them; "laplace" and "staircase" are studies, to compare and not to publish."""
     strategy: Measured = "optimized"
     """What is measured: whatever serves the tables best, weighed by their value ("optimized"), the tables themselves
     ("workload"), or every cell of the domain ("identity"). Where it is not stated and nothing better than the tables

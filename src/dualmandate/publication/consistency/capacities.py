@@ -18,11 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualmandate.errors import InvalidRequest
-from dualmandate.publication.consistency.nesting import Chain, Tree
-from dualmandate.publication.consistency.programming import SECONDS, integer_program
+from dualmandate.population.arrays import Floats, Integers
+from dualmandate.publication.consistency.integer_programs import SECONDS, integer_program
+from dualmandate.publication.consistency.partitions import PartitionChain, Tree
 from dualmandate.publication.consistency.transport import UNLIMITED
-
-Counts = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,7 +29,7 @@ class Capacities:
     """For some levels of a tree the most that each cell of each node counts, or whether it can occur at all."""
 
     tree: Tree
-    chain: Chain
+    chain: PartitionChain
     stated: Mapping[int, NDArray[Any]] = field(repr=False)  # (nodes, cells): whole numbers, or bool: can it occur
 
     def __post_init__(self) -> None:
@@ -44,13 +43,13 @@ class Capacities:
                     instead="give arrays of shape (nodes, cells) for levels of the tree",
                 )
 
-    def room(self, level: int, nodes: range) -> Counts:
+    def room(self, level: int, nodes: range) -> Integers:
         """The most that the cells of some nodes can count; shape (nodes, cells), `UNLIMITED` at the most."""
         if level == self.tree.last:
             return self._own(level, nodes)
         return self._above[level][nodes.start : nodes.stop]
 
-    def _own(self, level: int, nodes: range) -> Counts:
+    def _own(self, level: int, nodes: range) -> Integers:
         most = np.full((len(nodes), self.chain.sizes[-1]), UNLIMITED)
         if level in self.stated:
             rows = self.stated[level][nodes.start : nodes.stop]
@@ -59,9 +58,9 @@ class Capacities:
         return most.astype(np.int64)
 
     @cached_property
-    def _above(self) -> tuple[Counts, ...]:
+    def _above(self) -> tuple[Integers, ...]:
         """The room of every level but the last, from what the next one has, one family at a time."""
-        found: list[Counts] = []
+        found: list[Integers] = []
         for level in range(self.tree.last - 1, -1, -1):
             most = self._own(level, range(self.tree.sizes[level]))
             for node in range(self.tree.sizes[level]):
@@ -73,28 +72,28 @@ class Capacities:
 
 
 @dataclass(frozen=True, eq=False)
-class Room:
+class FamilyCapacities:
     """What a family's cells have room for, and what follows for its groups."""
 
-    chain: Chain
-    most: Counts = field(repr=False)  # of children and cells; no more than the parent counts
-    least: Counts = field(repr=False)  # what the other children have no room for
+    chain: PartitionChain
+    most: Integers = field(repr=False)  # of children and cells; no more than the parent counts
+    least: Integers = field(repr=False)  # what the other children have no room for
 
     @classmethod
-    def of(cls, chain: Chain, most: Counts, parent: NDArray[Any]) -> Room:
+    def of(cls, chain: PartitionChain, most: Integers, parent: NDArray[Any]) -> FamilyCapacities:
         """The room of a node's children, given the node's table."""
         own = np.minimum(most, parent)
         return cls(chain, own, np.maximum(parent - (own.sum(axis=0) - own), 0))
 
-    def groups(self, step: int) -> tuple[Counts, Counts]:
+    def groups(self, step: int) -> tuple[Integers, Integers]:
         """The least of each child and group of a grouping, and how much more it may count."""
         least = self.chain.sums(self.least, step)
         return least, self.chain.sums(self.most, step) - least
 
 
-def placed(
-    targets: NDArray[np.float64], parent: NDArray[Any], room: Room, exact: Sequence[tuple[int, Counts]]
-) -> Counts:
+def integer_family(
+    targets: Floats, parent: NDArray[Any], room: FamilyCapacities, exact: Sequence[tuple[int, Integers]]
+) -> Integers:
     """Children's cells that add up to the parent's, to what is exact, and keep to their room; shape (children, cells).
 
     `exact` are groupings with counts of the children. Nearest in absolute terms, by an integer program; refused where

@@ -16,20 +16,19 @@ from numpy.typing import NDArray
 
 from dualmandate.errors import InvalidRequest
 from dualmandate.mechanism.mechanism import Distribution
-from dualmandate.publication.consistency.descending import top_down
-from dualmandate.publication.consistency.estimating import estimate
-from dualmandate.publication.consistency.fitting import consistent_histogram
-from dualmandate.publication.consistency.nesting import Chain, Tree
-from dualmandate.publication.consistency.weighing import Pair
-from dualmandate.workload import Workload
+from dualmandate.population.arrays import Floats, Integers
+from dualmandate.publication.consistency.estimates import estimate
+from dualmandate.publication.consistency.gls_weights import Pair
+from dualmandate.publication.consistency.partitions import PartitionChain, Tree
+from dualmandate.publication.consistency.top_down_rounding import top_down
 
-Both = tuple[NDArray[np.float64], NDArray[np.int64]]  # unbiased estimates and consistent counts of one table, flat
+Both = tuple[Floats, Integers]  # unbiased estimates and consistent counts of one table, flat
 Draw = Callable[[np.random.Generator], Mapping[str, Both]]  # one simulated release, by table
-SIZES = (0, 1, 10, 100, 1000)  # the least true count of each class of cells
+SIZES = (0, 1, 10, 100, 1000)  # Each class of cells starts at one of these true counts.
 
 
 @dataclass(frozen=True)
-class Effect:
+class ConsistencyEffect:
     """Errors, in records, of one table's cells with true counts in one class, averaged over cells and releases."""
 
     table: str
@@ -49,7 +48,7 @@ def consistency_effect(
     *,
     releases: int = 50,
     sizes: Sequence[int] = SIZES,
-) -> tuple[Effect, ...]:
+) -> tuple[ConsistencyEffect, ...]:
     """Bias and root mean squared error of unbiased and consistent tables, by table and class of true counts.
 
     `truth` are the exact counts of each table of synthetic or public data, `draw` simulates one release of them.
@@ -71,7 +70,7 @@ def consistency_effect(
     return tuple(effect for name, table in flat.items() for effect in _classes(name, table, sums[name], sizes))
 
 
-def _classes(name: str, table: NDArray[Any], sums: NDArray[np.float64], sizes: Sequence[int]) -> Iterator[Effect]:
+def _classes(name: str, table: NDArray[Any], sums: Floats, sizes: Sequence[int]) -> Iterator[ConsistencyEffect]:
     for least, after in zip(sizes, (*sizes[1:], None), strict=True):
         chosen = (table >= least) & (True if after is None else table < after)
         if chosen.any():
@@ -79,12 +78,12 @@ def _classes(name: str, table: NDArray[Any], sums: NDArray[np.float64], sizes: S
             (bias, squared), (kept_bias, kept_squared) = means.tolist()
             most = None if after is None else after - 1
             cells = int(np.count_nonzero(chosen))
-            yield Effect(name, least, most, cells, bias, squared**0.5, kept_bias, kept_squared**0.5)
+            yield ConsistencyEffect(name, least, most, cells, bias, squared**0.5, kept_bias, kept_squared**0.5)
 
 
 def tree_releases(
-    tree: Tree, chain: Chain, truth: NDArray[np.int64], noises: Mapping[Pair, Distribution | None]
-) -> tuple[dict[str, NDArray[np.int64]], Draw]:
+    tree: Tree, chain: PartitionChain, truth: Integers, noises: Mapping[Pair, Distribution | None]
+) -> tuple[dict[str, Integers], Draw]:
     """The exact tables of a tree × chain from the cells of its leaves, and how to simulate releases of them.
 
     `noises` says for each measured pair of levels its law, or None for what is exact. Tables are called "level l, k".
@@ -106,27 +105,6 @@ def tree_releases(
         return {_named(pair): (tables[pair[0]][pair[1]], chain.sums(counts[pair[0]], pair[1])) for pair in noises}
 
     return {_named(pair): table for pair, table in exact.items()}, draw
-
-
-def histogram_releases(
-    workload: Workload, truth: NDArray[np.int64], noises: Mapping[str, Distribution], *, public: Workload | None = None
-) -> tuple[dict[str, NDArray[np.int64]], Draw]:
-    """The exact tables of a workload, and how to simulate releases of them, each number measured by itself.
-
-    `noises` has the law of each table's numbers; the answers of `public` are held exactly.
-    """
-    names = [table.name for table in workload.tables]
-    exact = {name: np.asarray(workload.table_answers(name, truth)) for name in names}
-    variances = np.concatenate([np.full(exact[name].size, noises[name].variance) for name in names])
-    totals = None if public is None else np.asarray(public.answers(truth), dtype=np.int64)
-
-    def draw(generator: np.random.Generator) -> Mapping[str, Both]:
-        measured = {name: exact[name] + noises[name].draw(generator, exact[name].shape) for name in names}
-        stacked = np.concatenate([measured[name] for name in names]).astype(np.float64)
-        counts = consistent_histogram(workload, stacked, variances, public=public, totals=totals)
-        return {name: (measured[name].astype(np.float64), workload.table_answers(name, counts)) for name in names}
-
-    return exact, draw
 
 
 def _named(pair: Pair) -> str:

@@ -17,59 +17,33 @@ no more. Where no path is left, no table with these margins keeps to it.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
-from numpy.typing import NDArray
 
-from dualmandate.errors import NoConsistentTables
+from dualmandate.population.arrays import Floats, Integers
 
-MOST_SWEEPS = 1000  # when whole numbers follow: poorer duals only leave them more units to move
-TOLERANCE = 0.05  # of a margin, likewise
-_MOST_STEPS = 200
-_NEAR = 1e-12  # of a margin that one step solves, relative
-NO_LIMITS: NDArray[np.int64] = np.empty((0, 0), dtype=np.int64)
-UNLIMITED = 2**36  # and more: no bound that counts reach, and sums of many such stay below 2⁶³
-
-
-def transport(
-    targets: NDArray[np.float64],
-    scales: tuple[NDArray[np.float64], NDArray[np.float64]],
-    margins: tuple[NDArray[np.int64], NDArray[np.int64]],
-    *,
-    tolerance: float,
-    most_sweeps: int,
-) -> NDArray[np.float64]:
-    """The nearest non-negative table with these margins of rows and columns; shape (rows, columns).
-
-    `scales` are ρ > 0 of the rows and q > 0 of the columns, `margins` R > 0 and C > 0 with equal sums. Column margins
-    are met to rounding, row margins within `tolerance`, unless `most_sweeps` end first.
-    """
-    alpha, beta = _duals(targets, scales[0], scales[1], margins, tolerance, most_sweeps)
-    return np.asarray(np.maximum(targets + np.outer(*scales) * (alpha[:, None] + beta[None, :]), 0.0))
+MOST_SWEEPS = 1000  # At most so many rounds find the duals: poorer ones only leave more units to move.
+TOLERANCE = 0.05  # Margins may miss so many records before units are moved, likewise.
+_MOST_STEPS = 200  # At most so many Newton steps solve one margin.
+_NEAR = 1e-12  # A margin is solved to this, relative.
+NO_LIMITS: Integers = np.empty((0, 0), dtype=np.int64)
+UNLIMITED = 2**36  # No count reaches this bound, and sums of many such stay below 2⁶³.
 
 
-def whole_transport(
-    targets: NDArray[np.float64],
-    scales: tuple[NDArray[np.float64], NDArray[np.float64]],
-    margins: tuple[NDArray[np.int64], NDArray[np.int64]],
-    most: NDArray[np.int64] | None = None,
-) -> NDArray[np.int64]:
-    """The nearest table of whole numbers from 0 to `most` with these margins (see `transport`); refused if none is."""
-    counts = np.empty(targets.shape, dtype=np.int64)
-    if not _whole(targets, scales[0], scales[1], margins, NO_LIMITS if most is None else most, counts):
-        raise NoConsistentTables(
-            "margins that cells cannot meet",
-            why="what each cell may count at most leaves too little room",
-            instead="state margins and bounds of one population",
-        )
-    return counts
+class TransportProblem(NamedTuple):
+    """A table to be found; a tuple, because compiled code takes these."""
+
+    targets: Floats  # e; shape (rows, columns)
+    row_scales: Floats  # ρ > 0
+    column_scales: Floats  # q > 0
+    row_sums: Integers  # R > 0
+    column_sums: Integers  # C > 0, with the same sum
+    most: Integers  # of each cell, or `NO_LIMITS`
 
 
-def apportion(
-    targets: NDArray[np.float64], scales: NDArray[np.float64], total: int, most: NDArray[np.int64] | None = None
-) -> NDArray[np.int64]:
+def apportion(targets: Floats, scales: Floats, total: int, most: Integers | None = None) -> Integers:
     """Whole numbers n from 0 to `most` with a given sum, minimizing Σ (n_i − e_i)²/ρ_i; shape (targets,).
 
     `most` must allow the sum.
@@ -79,7 +53,8 @@ def apportion(
     return counts
 
 
-def _shift_loop(values: Any, slopes: Any, total: Any, start: Any) -> Any:
+@numba.njit(cache=True, nogil=True)
+def shift(values: Any, slopes: Any, total: Any, start: Any) -> Any:
     """The t with Σ max(0, value + slope·t) = total > 0, by Newton's steps: convex and in pieces, so it ends there."""
     t = start
     for _ in range(_MOST_STEPS):
@@ -98,10 +73,8 @@ def _shift_loop(values: Any, slopes: Any, total: Any, start: Any) -> Any:
     return t
 
 
-shift = numba.njit(cache=True, nogil=True)(_shift_loop)
-
-
-def _apportion_loop(targets: Any, scales: Any, total: Any, most: Any, counts: Any) -> None:
+@numba.njit(cache=True, nogil=True)
+def _apportion(targets: Any, scales: Any, total: Any, most: Any, counts: Any) -> None:
     """Round at the shift that gives the sum, then add or take the cheapest units one by one."""
     counts[:] = 0
     if total == 0:
@@ -122,11 +95,10 @@ def _apportion_loop(targets: Any, scales: Any, total: Any, most: Any, counts: An
         left -= step
 
 
-_apportion = numba.njit(cache=True, nogil=True)(_apportion_loop)
-
-
-def _duals_loop(targets: Any, rho: Any, q: Any, margins: Any, tolerance: Any, most_sweeps: Any) -> Any:
-    """α and β: rows and columns in turn, until rows are met after columns were."""
+@numba.njit(cache=True, nogil=True)
+def margin_duals(problem: Any, tolerance: Any, most_sweeps: Any) -> Any:
+    """α and β: rows and columns in turn, until rows are met (to `tolerance`) after columns were."""
+    targets, rho, q = problem.targets, problem.row_scales, problem.column_scales
     rows, columns = targets.shape
     alpha, beta, row_slopes, column_slopes = np.zeros(rows), np.zeros(columns), np.empty(columns), np.empty(rows)
     row, column = np.empty(columns), np.empty(rows)
@@ -138,28 +110,27 @@ def _duals_loop(targets: Any, rho: Any, q: Any, margins: Any, tolerance: Any, mo
                 row_slopes[c] = rho[r] * q[c]
                 row[c] = targets[r, c] + row_slopes[c] * beta[c]
                 sum_ += max(0.0, row[c] + row_slopes[c] * alpha[r])
-            missed = max(missed, abs(sum_ - margins[0][r]))
-            alpha[r] = shift(row, row_slopes, margins[0][r], alpha[r])
+            missed = max(missed, abs(sum_ - problem.row_sums[r]))
+            alpha[r] = shift(row, row_slopes, problem.row_sums[r], alpha[r])
         for c in range(columns):
             for r in range(rows):
                 column_slopes[r] = rho[r] * q[c]
                 column[r] = targets[r, c] + column_slopes[r] * alpha[r]
-            beta[c] = shift(column, column_slopes, margins[1][c], beta[c])
+            beta[c] = shift(column, column_slopes, problem.column_sums[c], beta[c])
         if missed <= tolerance:
             break
     return alpha, beta
 
 
-_duals = numba.njit(cache=True, nogil=True)(_duals_loop)
-
-
-def _whole_loop(targets: Any, rho: Any, q: Any, margins: Any, most: Any, counts: Any) -> Any:
+@numba.njit(cache=True, nogil=True)
+def _whole_table(problem: Any, counts: Any) -> Any:
     """Round at the duals, and move the units that margins miss; False where they cannot all be moved."""
+    targets, rho, q, most = problem.targets, problem.row_scales, problem.column_scales, problem.most
     rows, columns = targets.shape
-    alpha, beta = _duals(targets, rho, q, margins, TOLERANCE, MOST_SWEEPS)
+    alpha, beta = margin_duals(problem, TOLERANCE, MOST_SWEEPS)
     supply = np.empty(rows + columns, dtype=np.int64)  # of rows what they still have to give, of columns what they must
-    supply[:rows] = margins[0]
-    supply[rows:] = -margins[1]
+    supply[:rows] = problem.row_sums
+    supply[rows:] = -problem.column_sums
     for r in range(rows):
         for c in range(columns):
             x = targets[r, c] + rho[r] * q[c] * (alpha[r] + beta[c])
@@ -169,65 +140,90 @@ def _whole_loop(targets: Any, rho: Any, q: Any, margins: Any, most: Any, counts:
             supply[r] -= counts[r, c]
             supply[rows + c] += counts[r, c]
     potentials = np.concatenate((2 * alpha, -2 * beta))
-    while _move_a_unit(targets, rho, q, most, counts, supply, potentials):
+    while _move_a_unit(problem, counts, supply, potentials):
         pass
     return not np.any(supply)
 
 
-def _move_a_unit_loop(targets: Any, rho: Any, q: Any, most: Any, counts: Any, supply: Any, potentials: Any) -> Any:
-    """Move one unit from the first node with supply to the nearest that lacks one (Dijkstra); False if there is none.
+@numba.njit(cache=True, nogil=True)
+def _move_a_unit(problem: Any, counts: Any, supply: Any, potentials: Any) -> Any:
+    """Move one unit from the first node with supply to the nearest that lacks one; False where there is no path.
 
     Nodes are rows, then columns. Row to column adds a unit to the cell, column to row takes one from it.
     """
-    rows, nodes = targets.shape[0], supply.size
     source = 0
-    while source < nodes and supply[source] <= 0:
+    while source < supply.size and supply[source] <= 0:
         source += 1
-    if source == nodes:
+    if source == supply.size:
         return False
-    distance, before, done = np.full(nodes, np.inf), np.full(nodes, -1), np.zeros(nodes, dtype=np.bool_)
-    distance[source] = 0.0
-    while True:
-        nearest, least = -1, np.inf
-        for node in range(nodes):
-            if not done[node] and distance[node] < least:
-                nearest, least = node, distance[node]
-        if nearest < 0:
-            return False
-        if supply[nearest] < 0:
-            break
-        done[nearest] = True
-        for other in range(rows, nodes) if nearest < rows else range(rows):
-            r, c = (nearest, other - rows) if nearest < rows else (other, nearest - rows)
-            if done[other] or (nearest >= rows and counts[r, c] == 0):
-                continue
-            if most.size and nearest < rows and counts[r, c] >= most[r, c]:
-                continue
-            step = 1 if nearest < rows else -1
-            cost = (1 + 2 * step * (counts[r, c] - targets[r, c])) / (rho[r] * q[c])
-            through = least + max(0.0, cost - potentials[nearest] + potentials[other])
-            if through < distance[other]:
-                distance[other], before[other] = through, nearest
-    for node in range(nodes):
-        if done[node]:
-            potentials[node] += least - distance[node]
-    supply[nearest] += 1
-    while before[nearest] >= 0:
-        start = before[nearest]
+    distance, before = np.full(supply.size, np.inf), np.full(supply.size, -1)
+    end = _shortest_path(problem, counts, supply, potentials, source, distance, before)
+    if end < 0:
+        return False
+    supply[source] -= 1
+    supply[end] += 1
+    rows = problem.targets.shape[0]
+    while before[end] >= 0:
+        start = before[end]
         if start < rows:
-            counts[start, nearest - rows] += 1
+            counts[start, end - rows] += 1
         else:
-            counts[nearest, start - rows] -= 1
-        nearest = start
-    supply[nearest] -= 1
+            counts[end, start - rows] -= 1
+        end = start
     return True
 
 
-_move_a_unit = numba.njit(cache=True, nogil=True)(_move_a_unit_loop)
-_whole = numba.njit(cache=True, nogil=True)(_whole_loop)
+@numba.njit(cache=True, nogil=True)
+def _shortest_path(
+    problem: Any, counts: Any, supply: Any, potentials: Any, source: Any, distance: Any, before: Any
+) -> Any:
+    """The nearest node that lacks a unit, by Dijkstra's algorithm on reduced costs, none below 0; −1 for none.
+
+    `before` is filled with the node before each on the way, and potentials are raised so that costs stay so.
+    """
+    done = np.zeros(supply.size, dtype=np.bool_)
+    distance[source] = 0.0
+    while True:
+        nearest, least = -1, np.inf
+        for node in range(supply.size):
+            if not done[node] and distance[node] < least:
+                nearest, least = node, distance[node]
+        if nearest < 0:
+            return -1
+        if supply[nearest] < 0:
+            break
+        done[nearest] = True
+        _reach_neighbors(problem, counts, potentials, nearest, done, distance, before)
+    for node in range(supply.size):
+        if done[node]:
+            potentials[node] += least - distance[node]
+    return nearest
 
 
-def _stage_loop(targets: Any, scales: Any, shares: Any, starts: Any, margins: Any, most: Any, counts: Any) -> Any:
+@numba.njit(cache=True, nogil=True)
+def _reach_neighbors(
+    problem: Any, counts: Any, potentials: Any, node: Any, done: Any, distance: Any, before: Any
+) -> None:
+    """Shorten the ways to the nodes on the other side: a full cell is given no unit, an empty one has none to take."""
+    targets, rho, q, most = problem.targets, problem.row_scales, problem.column_scales, problem.most
+    rows, columns = targets.shape
+    from_row = node < rows
+    for other in range(rows, rows + columns) if from_row else range(rows):
+        if done[other]:
+            continue
+        r, c = (node, other - rows) if from_row else (other, node - rows)
+        full = most.size and counts[r, c] >= most[r, c]
+        if full if from_row else counts[r, c] == 0:
+            continue
+        step = 1 if from_row else -1
+        cost = (1 + 2 * step * (counts[r, c] - targets[r, c])) / (rho[r] * q[c])
+        through = distance[node] + max(0.0, cost - potentials[node] + potentials[other])
+        if through < distance[other]:
+            distance[other], before[other] = through, node
+
+
+@numba.njit(cache=True, nogil=True)
+def split_groups(targets: Any, scales: Any, shares: Any, starts: Any, margins: Any, most: Any, counts: Any) -> Any:
     """Split each child's count of each group over the group's parts, so that children add up to the parent's parts.
 
     `margins` are the children's counts of the groups and the parent's of the parts; `scales` of children and groups;
@@ -251,13 +247,11 @@ def _stage_loop(targets: Any, scales: Any, shares: Any, starts: Any, margins: An
                     small[i, j] = targets[children[i], parts[j]]
                     if most.size:
                         limits[i, j] = most[children[i], parts[j]]
-            sums = (coarse[:, group][children], fine[parts])
-            if not _whole(small, scales[:, group][children], shares[parts], sums, limits, found):
+            rho, of_children = scales[:, group][children], coarse[:, group][children]
+            problem = TransportProblem(small, rho, shares[parts], of_children, fine[parts], limits)
+            if not _whole_table(problem, found):
                 return False
             for i in range(children.size):
                 for j in range(parts.size):
                     counts[children[i], parts[j]] = found[i, j]
     return True
-
-
-stage = numba.njit(cache=True, nogil=True)(_stage_loop)

@@ -8,12 +8,12 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from dualmandate.population.arrays import Integers
 from dualmandate.publication.spark.session import Batches
 from dualmandate.publication.sparse_counting import single_rows
 from dualmandate.workload import Table
 
-Integers = NDArray[np.int64]
-PIECES = "occupied long, cells binary, counts binary"  # little-endian 64-bit integers
+PIECES = "occupied long, cells binary, counts binary"  # Binaries are little-endian 64-bit integers.
 
 
 def packed(batches: Batches) -> Batches:

@@ -14,14 +14,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dualmandate.population import Confidential
+from dualmandate.population.arrays import Integers
 from dualmandate.publication.measuring import fingerprint_of
 from dualmandate.publication.order import Order
 from dualmandate.publication.sources import Source
-from dualmandate.publication.spark.counting import PIECES, Counting, Integers, packed
+from dualmandate.publication.spark.counting import PIECES, Counting, packed
 from dualmandate.publication.spark.session import kept, map_batches, quiet, running_session, streamed
 from dualmandate.publication.spark.tabulating import READ, as_readable, counted_cells, records
 from dualmandate.publication.tabulated import SparseHistogram, Tabulated
-from dualmandate.publication.tabulating import question_of, tabulate
+from dualmandate.publication.tabulating import tabulate
+from dualmandate.publication.tabulation_sql import checked_spec
 from dualmandate.publication.wall import guarded
 from dualmandate.workload import Table
 
@@ -88,7 +90,7 @@ def counted_on_cluster(order: Order, source: Source, *, key: bytes) -> Iterator[
 
     What they cannot read is tabulated here, and handed to them: `words` says so.
     """
-    question = question_of(order.domain, order.protection, order.rules, key, checking=False)
+    spec = checked_spec(order.domain, order.protection, order.rules, key, checking=False)
     session = running_session()
 
     def work() -> ClusterHistogram:
@@ -96,7 +98,7 @@ def counted_on_cluster(order: Order, source: Source, *, key: bytes) -> Iterator[
         if isinstance(readable, str):
             frame, words = _sent(session, order, source, key=key), HERE.format(why=readable)
         else:
-            frame = counted_cells(session, records(session, readable, question), question, key=key)
+            frame = counted_cells(session, records(session, readable, spec), spec, key=key)
             words = THERE
         there = frame.where(f"cell <> {READ}").orderBy("cell")
         return ClusterHistogram(order, source.name, kept(map_batches(there, packed, PIECES, name="the counts")), words)

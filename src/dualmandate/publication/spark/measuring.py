@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dualmandate.population import Confidential
+from dualmandate.population.arrays import Integers
 from dualmandate.publication.measurements import Measurements
 from dualmandate.publication.measuring import counted_rows, noise_key
 from dualmandate.publication.order import Group, Order
-from dualmandate.publication.spark.engine import Kernel, measured_here
+from dualmandate.publication.spark.noise_blocks import Kernel, measured_here
 from dualmandate.publication.spark.session import quiet, running_session
 from dualmandate.publication.tabulated import Tabulated
 
@@ -33,9 +33,7 @@ def measure_on_cluster(
         yield Measurements(group.name, group.noises, kinds, _measured(group, kinds, counts, kernels))
 
 
-def _measured(
-    group: Group, kinds: NDArray[np.int64], counts: NDArray[np.int64], kernels: list[Kernel]
-) -> NDArray[np.int64]:
+def _measured(group: Group, kinds: Integers, counts: Integers, kernels: list[Kernel]) -> Integers:
     import pyarrow as pa
 
     numbers = np.empty(len(kinds), dtype=np.int64)  # of each row among its kind

@@ -11,21 +11,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dualmandate.errors import UnreadableSource
-from dualmandate.publication.records import Stream, chosen, headings, offered
-from dualmandate.publication.sources import Columns, CsvFile, ParquetFile, Source, SparkTable
+from dualmandate.population.arrays import Integers
+from dualmandate.publication.records import headings, offered
+from dualmandate.publication.sources import CsvFile, ParquetFile, Source, SourceColumns, SparkTable, Stream, chosen
 from dualmandate.publication.spark.session import Batches, gathered, map_batches, partitions, quiet, running_session
-from dualmandate.publication.tabulating import Counted, Question, counted, marks, read
+from dualmandate.publication.tabulation_sql import Counted, TabulationSpec, counted, marks, records_sql
 from dualmandate.publication.wall import connected
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
     from pyspark.sql import DataFrame, SparkSession
 
-READ = -1  # in place of a cell: how many records were read
-SEVERAL_FILES = frozenset("*?[]{},\\")  # characters with which a path would name several files to Spark
+READ = -1  # Stands in place of a cell: how many records were read.
+SEVERAL_FILES = frozenset("*?[]{},\\")  # With these characters a path would name several files to Spark.
 Readable = SparkTable | ParquetFile | CsvFile
 
 
@@ -57,17 +57,17 @@ def _seen(session: SparkSession, path: Path) -> bool:
     return all(gathered(map_batches(workers, kernel, "seen boolean", name=path.name)).column("seen").to_pylist())
 
 
-def tabulate_table(source: Readable, question: Question, *, key: bytes) -> Counted:
+def tabulate_table(source: Readable, spec: TabulationSpec, *, key: bytes) -> Counted:
     """Cells with records, how many are kept of each, and how many records were read."""
     session = running_session()
-    frame = counted_cells(session, records(session, source, question), question, key=key)
+    frame = counted_cells(session, records(session, source, spec), spec, key=key)
     found = gathered(frame.orderBy("cell"))
     cells, counts = (found.column(name).to_numpy().astype(np.int64) for name in ("cell", "records"))
     there = cells != READ
     return cells[there], counts[there], int(counts[~there].sum())
 
 
-def counted_cells(session: SparkSession, records: DataFrame, question: Question, *, key: bytes) -> DataFrame:
+def counted_cells(session: SparkSession, records: DataFrame, spec: TabulationSpec, *, key: bytes) -> DataFrame:
     """Records by cell (`cell`, `records`), with one row for the cell `READ`; still on the cluster.
 
     All records of a unit are brought together first. The key travels inside the function that is sent to the workers,
@@ -75,20 +75,20 @@ def counted_cells(session: SparkSession, records: DataFrame, question: Question,
     """
     import pyspark.sql.functions as sql
 
-    asked = session.sparkContext.broadcast(question)
+    asked = session.sparkContext.broadcast(spec)
 
-    def found(offer: Columns, connection: DuckDBPyConnection) -> dict[str, NDArray[np.int64]]:
+    def found(offer: SourceColumns, connection: DuckDBPyConnection) -> dict[str, Integers]:
         cells, counts, read_here = counted(offer, asked.value, connection, key=key)
         return {"cell": np.append(cells, READ), "records": np.append(counts, read_here)}
 
     def kernel(batches: Batches) -> Batches:
         return _of_part(batches, found)
 
-    parts = map_batches(_together(session, records, question), kernel, "cell long, records long", name="the records")
+    parts = map_batches(_together(session, records, spec), kernel, "cell long, records long", name="the records")
     return parts.groupBy("cell").agg(sql.sum("records").alias("records"))
 
 
-def _of_part(batches: Batches, work: Callable[[Columns, DuckDBPyConnection], dict[str, NDArray[np.int64]]]) -> Batches:
+def _of_part(batches: Batches, work: Callable[[SourceColumns, DuckDBPyConnection], dict[str, Integers]]) -> Batches:
     """What is found in one part's records, which an engine of its own reads; nothing in a part without any."""
     import pyarrow
 
@@ -100,36 +100,36 @@ def _of_part(batches: Batches, work: Callable[[Columns, DuckDBPyConnection], dic
     yield pyarrow.record_batch(found)
 
 
-def check_table(source: SparkTable, question: Question) -> list[int]:
+def check_table(source: SparkTable, spec: TabulationSpec) -> list[int]:
     """The sums of a check over all parts."""
     session = running_session()
-    asked = session.sparkContext.broadcast(question)
+    asked = session.sparkContext.broadcast(spec)
 
-    def marked(offer: Columns, connection: DuckDBPyConnection) -> dict[str, NDArray[np.int64]]:
+    def marked(offer: SourceColumns, connection: DuckDBPyConnection) -> dict[str, Integers]:
         numbers = np.array(marks(offer, asked.value, connection), dtype=np.int64)
         return {"place": np.arange(len(numbers)), "number": numbers}
 
     def kernel(batches: Batches) -> Batches:
         return _of_part(batches, marked)
 
-    parts = _together(session, records(session, source, question), question)
+    parts = _together(session, records(session, source, spec), spec)
     found = gathered(map_batches(parts, kernel, "place long, number long", name=source.table))
-    sums = np.zeros(2 * len(question.domain.attributes) + 4, dtype=np.int64)
+    sums = np.zeros(2 * len(spec.domain.attributes) + 4, dtype=np.int64)
     np.add.at(sums, found.column("place").to_numpy(), found.column("number").to_numpy())
     return [int(number) for number in sums]
 
 
-def records(session: SparkSession, source: Readable, question: Question) -> DataFrame:
+def records(session: SparkSession, source: Readable, spec: TabulationSpec) -> DataFrame:
     """The wanted columns of the source; what its declared types cannot serve is refused before a record is read."""
     import pyspark.sql.functions as sql
 
     table = _table(session, source)
-    names = chosen(question.columns, table.columns)
+    names = chosen(spec.columns, table.columns)
     frame = table.select(*(sql.col(_quoted(name)) for name in names))
     empty = gathered(frame.limit(0))
     with connected() as connection:
-        found: Columns = offered(Stream(empty.schema, iter(())), connection)
-        read(found, question, connection)
+        found: SourceColumns = offered(Stream(empty.schema, iter(())), connection)
+        records_sql(found, spec, connection)
     return frame
 
 
@@ -188,11 +188,11 @@ def _quoted(name: str) -> str:
     return f"`{name.replace('`', '``')}`"
 
 
-def _together(session: SparkSession, records: DataFrame, question: Question) -> DataFrame:
+def _together(session: SparkSession, records: DataFrame, spec: TabulationSpec) -> DataFrame:
     """All records of a unit in one part."""
     import pyspark.sql.functions as sql
 
-    identifier = question.protection.identifier
+    identifier = spec.protection.identifier
     if identifier is None:
         return records
     # By a number of parts: a shuffle whose parts Spark itself may not split again.

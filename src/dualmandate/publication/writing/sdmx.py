@@ -19,7 +19,7 @@ import numpy as np
 
 from dualmandate.errors import InvalidRelease, InvalidRequest
 from dualmandate.ledger.durable import write_durably
-from dualmandate.publication.writing.sheet import NUMBERS, PUBLIC, PUBLIC_MODE, Sheet, damaged
+from dualmandate.publication.writing.sheet import NUMBERS, PUBLIC, PUBLIC_MODE, ReleaseSheet, damaged
 
 if TYPE_CHECKING:
     from pysdmx.model import Codelist, Component, DataStructureDefinition
@@ -30,9 +30,9 @@ STRUCTURE = ".structure.xml"
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 ROW, MEASURE, UNIT = "ROW", "OBS_VALUE", "UNIT_MEASURE"
 CODE = re.compile(r"[A-Za-z0-9_@$-]+", re.ASCII)
-NOTHING = {"", "na", "nan", "nat", "none", "null"}  # codes that readers of CSV take for no code
-LONGEST = 90  # letters of an identifier; more than a file's name has
-NO_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # letters that XML cannot hold
+NOTHING = {"", "na", "nan", "nat", "none", "null"}  # Readers of CSV take these codes for none.
+LONGEST = 90  # An identifier has at most so many letters, more than a file's name.
+NO_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # XML cannot hold these letters.
 
 
 @dataclass(frozen=True)
@@ -43,12 +43,10 @@ class SdmxCsv:
     prepared: datetime = EPOCH  # of the release, never of the moment
     suffixes: ClassVar[tuple[str, ...]] = (".sdmx.csv", STRUCTURE)
 
-    def write(self, sheet: Sheet, stem: Path) -> tuple[Path, ...]:
-        """Write a sheet durably: its structure, then its data."""
+    def write(self, sheet: ReleaseSheet, stem: Path) -> tuple[Path, ...]:
         return _write(self, sheet, stem, form="DATA_SDMX_CSV_2_0_0")
 
-    def read(self, path: Path) -> Sheet:
-        """What a message and the structure beside it hold."""
+    def read(self, path: Path) -> ReleaseSheet:
         return _read(self, path)
 
 
@@ -60,12 +58,10 @@ class SdmxMl:
     prepared: datetime = EPOCH
     suffixes: ClassVar[tuple[str, ...]] = (".sdmx.xml", STRUCTURE)
 
-    def write(self, sheet: Sheet, stem: Path) -> tuple[Path, ...]:
-        """Write a sheet durably: its structure, then its data."""
+    def write(self, sheet: ReleaseSheet, stem: Path) -> tuple[Path, ...]:
         return _write(self, sheet, stem, form="DATA_SDMX_ML_3_0")
 
-    def read(self, path: Path) -> Sheet:
-        """What a message and the structure beside it hold."""
+    def read(self, path: Path) -> ReleaseSheet:
         return _read(self, path)
 
 
@@ -88,7 +84,8 @@ def codes_of(levels: Sequence[str]) -> tuple[str, ...]:
     return tuple(f"L{place:0{width}d}" for place in range(1, len(levels) + 1))
 
 
-def _write(writer: SdmxCsv | SdmxMl, sheet: Sheet, stem: Path, *, form: str) -> tuple[Path, ...]:
+def _write(writer: SdmxCsv | SdmxMl, sheet: ReleaseSheet, stem: Path, *, form: str) -> tuple[Path, ...]:
+    """The structure, then the data."""
     require_sdmx()
     import pandas as pd
     from pysdmx.io.format import Format
@@ -118,7 +115,7 @@ def _write(writer: SdmxCsv | SdmxMl, sheet: Sheet, stem: Path, *, form: str) -> 
     return paths
 
 
-def _structures(sheet: Sheet, name: str, agency: str) -> tuple[list[Any], DataStructureDefinition]:
+def _structures(sheet: ReleaseSheet, name: str, agency: str) -> tuple[list[Any], DataStructureDefinition]:
     """Code lists, concepts, the data structure, and a data flow; facts are annotations of the structure."""
     from pysdmx.model import Agency, Annotation, Concept, ConceptScheme, DataStructureDefinition
     from pysdmx.model.dataflow import Components
@@ -145,7 +142,7 @@ def _structures(sheet: Sheet, name: str, agency: str) -> tuple[list[Any], DataSt
     return [*lists, concepts, definition], definition
 
 
-def _codelist(sheet: Sheet, place: int, name: str, maintainer: Any) -> Codelist:
+def _codelist(sheet: ReleaseSheet, place: int, name: str, maintainer: Any) -> Codelist:
     from pysdmx.model import Code, Codelist
 
     levels, heading = sheet.labels[place], list(_dimensions(sheet))[place]
@@ -155,7 +152,7 @@ def _codelist(sheet: Sheet, place: int, name: str, maintainer: Any) -> Codelist:
     )
 
 
-def _components(sheet: Sheet, lists: Sequence[Codelist], scheme: str, agency: str) -> list[Component]:
+def _components(sheet: ReleaseSheet, lists: Sequence[Codelist], scheme: str, agency: str) -> list[Component]:
     from pysdmx.model import Component as Of
     from pysdmx.model import DataType, ItemReference, Role
 
@@ -180,7 +177,7 @@ def _components(sheet: Sheet, lists: Sequence[Codelist], scheme: str, agency: st
     return found
 
 
-def _dimensions(sheet: Sheet) -> dict[str, str]:
+def _dimensions(sheet: ReleaseSheet) -> dict[str, str]:
     """The identifier of each label column, and its name; where there are none, rows are numbered."""
     taken = [MEASURE, UNIT, ROW, *(name.upper() for name in NUMBERS)]
     found: dict[str, str] = {}
@@ -194,13 +191,13 @@ def _words(text: str) -> str:
     return NO_XML.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
-def _number_id(sheet: Sheet, name: str) -> str:
+def _number_id(sheet: ReleaseSheet, name: str) -> str:
     """Whole numbers are the measure where there are any, else the first column of numbers."""
     measure = "value" if "value" in sheet.numbers else next(iter(sheet.numbers))
     return MEASURE if name == measure else name.upper()
 
 
-def _observations(sheet: Sheet) -> dict[str, Any]:
+def _observations(sheet: ReleaseSheet) -> dict[str, Any]:
     found: dict[str, Any] = {ROW: np.arange(1, sheet.rows + 1)}
     if sheet.labels:
         places = np.unravel_index(np.arange(sheet.rows), [len(levels) for levels in sheet.labels])
@@ -209,7 +206,7 @@ def _observations(sheet: Sheet) -> dict[str, Any]:
     return {**found, **{_number_id(sheet, name): each for name, each in sheet.numbers.items()}}
 
 
-def _read(writer: SdmxCsv | SdmxMl, path: Path) -> Sheet:
+def _read(writer: SdmxCsv | SdmxMl, path: Path) -> ReleaseSheet:
     require_sdmx()
     from pysdmx.io.reader import read_sdmx
 
@@ -228,7 +225,7 @@ def _read(writer: SdmxCsv | SdmxMl, path: Path) -> Sheet:
 
 def _sheet_of(
     definition: DataStructureDefinition, known: tuple[dict[str, Codelist], dict[str, str]], dataset: Any
-) -> Sheet:
+) -> ReleaseSheet:
     lists, concepts = known
     data, columns, labels = dataset.data, [], []
     for dimension in definition.components.dimensions:
@@ -243,7 +240,7 @@ def _sheet_of(
             numbers[name] = data[component.id].astype(str).to_numpy().astype(NUMBERS[name])
     unit = dataset.attributes.get(UNIT) or (data[UNIT].iloc[0] if UNIT in data else "")
     facts = {str(each.id): str(each.text) for each in definition.annotations if each.id != "label"}
-    sheet = Sheet(str(definition.name), str(unit), tuple(columns), tuple(labels), numbers, facts)
+    sheet = ReleaseSheet(str(definition.name), str(unit), tuple(columns), tuple(labels), numbers, facts)
     for key, expected in _observations(sheet).items():
         if key != MEASURE and key.lower() not in NUMBERS and list(data[key].astype(str)) != list(map(str, expected)):
             raise damaged(f"the table '{sheet.name}'", "its rows are not in row-major order")

@@ -14,17 +14,17 @@ from numpy.typing import NDArray
 from dualmandate.errors import InvalidRelease
 from dualmandate.publication.measurements import Measurements, PublishedTable
 
-PUBLIC = "public"  # the label of everything that is written here
-PUBLIC_MODE = 0o644  # and who may read it: everyone
+PUBLIC = "public"  # Everything that is written here has this label.
+PUBLIC_MODE = 0o644  # Everyone may read it.
 NUMBERS = {"kind": np.int32, "value": np.int64, "estimate": np.float64, "standard_error": np.float64}
-ROWS_AT_ONCE = 2**20  # of a file that is written piece by piece
+ROWS_AT_ONCE = 2**20  # Files are written in pieces of so many rows.
 
 Numbers = NDArray[Any]
 NO_FACTS: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True, eq=False)
-class Sheet:
+class ReleaseSheet:
     """One file: label columns, then columns of numbers, with one row a combination of labels, row-major.
 
     Without label columns, rows have an order and nothing else (measurements), or there is one (a grand total).
@@ -88,38 +88,31 @@ def _runs(start: int, stop: int, stride: int, size: int) -> NDArray[np.int32]:
     return np.repeat(levels, np.diff(edges))
 
 
-def values_sheet(table: PublishedTable, facts: Mapping[str, str] = NO_FACTS) -> Sheet:
+def values_sheet(table: PublishedTable, facts: Mapping[str, str] = NO_FACTS) -> ReleaseSheet:
     """The consistent whole numbers of a table."""
     if table.values is None:
         raise damaged(f"the table '{table.name}'", "it was not made consistent, so that it has no whole numbers")
     return _sheet(table, {"value": table.values}, facts)
 
 
-def estimates_sheet(table: PublishedTable, facts: Mapping[str, str] = NO_FACTS) -> Sheet:
+def estimates_sheet(table: PublishedTable, facts: Mapping[str, str] = NO_FACTS) -> ReleaseSheet:
     """The unbiased estimates of a table and their standard errors."""
     return _sheet(table, {"estimate": table.estimates, "standard_error": table.standard_errors}, facts)
 
 
-def table_sheet(table: PublishedTable, facts: Mapping[str, str] = NO_FACTS) -> Sheet:
-    """Whole numbers, where there are any, beside estimates and standard errors."""
-    values = {} if table.values is None else {"value": table.values}
-    numbers = {**values, "estimate": table.estimates, "standard_error": table.standard_errors}
-    return _sheet(table, numbers, facts)
-
-
-def measurements_sheet(measurements: Measurements, facts: Mapping[str, str] = NO_FACTS) -> Sheet:
+def measurements_sheet(measurements: Measurements, facts: Mapping[str, str] = NO_FACTS) -> ReleaseSheet:
     """Measured numbers in the order of their strategy; the noise of each kind is a fact."""
     noises = {f"noise {kind}": f"{noise.law} {noise.parameter}" for kind, noise in enumerate(measurements.noises)}
     numbers = {"kind": measurements.kinds, "value": measurements.values}
-    return Sheet(measurements.group, "", (), (), _typed(numbers), {**facts, **noises})
+    return ReleaseSheet(measurements.group, "", (), (), _typed(numbers), {**facts, **noises})
 
 
 def from_rows(
     heading: str, columns: Sequence[str], rows: Sequence[Sequence[str]], numbers: Mapping[str, Numbers]
-) -> Sheet:
+) -> ReleaseSheet:
     """A sheet from what a file without facts holds: one list of labels a column; refused unless row-major."""
     labels = tuple(tuple(dict.fromkeys(each)) for each in rows)
-    found = Sheet(heading, "", tuple(columns), labels, _typed(numbers))
+    found = ReleaseSheet(heading, "", tuple(columns), labels, _typed(numbers))
     for part, places in found.pieces():
         for place, levels, given in zip(places, labels, rows, strict=True):
             if [levels[one] for one in place] != list(given[part]):
@@ -134,8 +127,8 @@ def damaged(what: str, why: str) -> InvalidRelease:
     )
 
 
-def _sheet(table: PublishedTable, numbers: Mapping[str, Numbers], facts: Mapping[str, str]) -> Sheet:
-    return Sheet(table.name, table.unit, table.columns, table.labels, _typed(numbers), facts)
+def _sheet(table: PublishedTable, numbers: Mapping[str, Numbers], facts: Mapping[str, str]) -> ReleaseSheet:
+    return ReleaseSheet(table.name, table.unit, table.columns, table.labels, _typed(numbers), facts)
 
 
 def _typed(numbers: Mapping[str, Numbers]) -> dict[str, Numbers]:

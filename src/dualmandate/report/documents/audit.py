@@ -1,96 +1,113 @@
-"""JSON Schema of what an audit found."""
+"""What an audit found, as the JSON document `audit/1`, which `audit` writes: it stands below."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import get_args
+from typing import Literal
+
+from pydantic import Field
 
 from dualmandate.audit.finding import Reference
-from dualmandate.report.documents.schema_words import (
-    AT_LEAST_0,
-    MAYBE_NUMBER,
-    MAYBE_TEXT,
-    NUMBER,
-    TEXT,
-    WHETHER,
+from dualmandate.report.documents.document import (
+    Count,
+    CurrencyName,
+    Document,
+    IfAny,
+    NotNegative,
+    Number,
     Schema,
-    document_of,
-    list_of,
-    object_of,
-)
-
-_COUNT: Schema = {"type": "integer", "minimum": 0}
-_SHARE: Schema = {"type": "number", "minimum": 0, "maximum": 1}
-_RATE = {
-    "value": _SHARE,
-    "successes": _COUNT,
-    "trials": {"type": "integer", "minimum": 1},
-    "low": _SHARE,
-    "high": _SHARE,
-}
-_RANGE: Schema = {"low": NUMBER, "high": NUMBER, "unit": TEXT}
-
-
-_JUDGED = object_of(
-    {
-        "attack": _SHARE,
-        "low": _SHARE,
-        "high": _SHARE,
-        "trials": {"type": "integer", "minimum": 1},
-        "proportional_guesser": _SHARE,
-        "modal_guesser": _SHARE,
-    }
-)
-_COMPARED = object_of(
-    {
-        "method": TEXT,
-        "family": TEXT,
-        "loss": MAYBE_NUMBER,
-        "currency": {"enum": ["epsilon", "rho", None]},
-        "planned": WHETHER,
-        "mean_absolute_error": AT_LEAST_0,
-        "promised_mean_absolute_error": MAYBE_NUMBER,
-        "records_right": _JUDGED,
-        "nonmodal_uniques_right": {"anyOf": [_JUDGED, {"type": "null"}]},
-    }
+    Several,
+    Share,
+    Text,
+    Whether,
+    Whole,
+    Words,
 )
 
 
-def _either(more: Schema | None = None) -> Schema:
-    return {"anyOf": [object_of({**(more or {}), **_RATE}), object_of({**(more or {}), **_RANGE})]}
+class RatePart(Document):
+    """How often something succeeded."""
+
+    value: Share = Field(description="Successes over trials.")
+    successes: Whole = Field(description="How often.")
+    trials: Count = Field(description="Of how many.")
+    low: Share = Field(description="The lower end of a 95 % interval.")
+    high: Share = Field(description="The upper end of it.")
 
 
-def _audit() -> Schema:
-    finding = object_of(
-        {
-            "attack": TEXT,
-            "claim": TEXT,
-            "label": {"enum": ["public", "internal"]},
-            "success": _either(),
-            "baselines": {**list_of(_either({"who": TEXT})), "minItems": 1},
-            "counted_in_full": WHETHER,
-            "attacker_knows": TEXT,
-            "coarsening": TEXT,
-            "reference": {"enum": list(get_args(Reference))},
-            "partial": MAYBE_TEXT,
-            "booked": MAYBE_TEXT,
-            "words": TEXT,
-        },
-        {"details": list_of(TEXT)},
-    )
-    return document_of(
-        "What an audit found: claims, successes with intervals, and baselines",
-        "audit/1",
-        {
-            "target": TEXT,
-            "kind": {"enum": ["program", "release", "tables"]},
-            "findings": list_of(finding),
-            "compared": list_of(_COMPARED),
-            "compared_notes": list_of(TEXT),
-            "left_out": list_of(TEXT),
-            "note": TEXT,
-        },
-    )
+class RangePart(Document):
+    """A number that is known to lie between two others."""
+
+    low: Number = Field(description="The least, in the unit.")
+    high: Number = Field(description="The largest, in the unit.")
+    unit: Text = Field(description="Of both.")
 
 
-AUDIT_SCHEMAS: dict[str, Callable[[], Schema]] = {"audit": _audit}
+class _Who(Document):
+    """Somebody who does not attack."""
+
+    who: Text = Field(description="A guesser, or what a claim allows.")
+
+
+class BaselineRatePart(RatePart, _Who):
+    """How often somebody succeeds who does not attack."""
+
+
+class BaselineRangePart(RangePart, _Who):
+    """What somebody achieves who does not attack."""
+
+
+class FindingPart(Document):
+    """One thing that an attack found."""
+
+    attack: Text = Field(description="Its name.")
+    claim: Text = Field(description="What was claimed.")
+    label: Literal["public", "internal"] = Field(description="Whom it is for.")
+    success: RatePart | RangePart = Field(description="How often the claim is right, or what it amounts to.")
+    baselines: Several[BaselineRatePart | BaselineRangePart] = Field(description="What others achieve.")
+    counted_in_full: Whether = Field(description="Whether everything was tried, so that the rate is no estimate.")
+    attacker_knows: Text = Field(description="Besides what is published.")
+    coarsening: Text = Field(description="What makes values coarser than they were recorded.")
+    reference: Reference = Field(description="What success is judged by.")
+    partial: Text | None = Field(description="What a limit of time left open.")
+    booked: Text | None = Field(description="What was paid for a rate with noise.")
+    words: Words
+    details: IfAny[tuple[Text, ...]] = Field(None, description="Single cells or records; inside alone.")
+
+
+class JudgedPart(Document):
+    """How often an attack is right, beside two guessers who have no tables."""
+
+    attack: Share = Field(description="The attack's share of right answers.")
+    low: Share = Field(description="The lower end of a 95 % interval.")
+    high: Share = Field(description="The upper end of it.")
+    trials: Count = Field(description="Of how many.")
+    proportional_guesser: Share = Field(description="Who guesses as often as values occur.")
+    modal_guesser: Share = Field(description="Who guesses the most frequent value.")
+
+
+class ComparedPart(Document):
+    """One way to publish: risk beside accuracy."""
+
+    method: Text = Field(description="Its name.")
+    family: Text = Field(description="The methods that it belongs to.")
+    loss: Number | None = Field(description="Its privacy loss; null where the method has none.")
+    currency: CurrencyName | None
+    planned: Whether = Field(description="Whether it is what the plan would publish.")
+    mean_absolute_error: NotNegative = Field(description="Of its numbers, as drawn.")
+    promised_mean_absolute_error: Number | None = Field(description="Of its numbers, as planned.")
+    records_right: JudgedPart
+    nonmodal_uniques_right: JudgedPart | None
+
+
+class AuditDocument(Document):
+    """What an audit found: claims, successes with intervals, and baselines."""
+
+    schema_: Schema[Literal["audit/1"]]
+    label: Literal["public", "internal"] = Field(description="Whom it is for.")
+    target: Text = Field(description="What was audited.")
+    kind: Literal["program", "release", "tables"] = Field(description="What that is.")
+    findings: tuple[FindingPart, ...]
+    compared: tuple[ComparedPart, ...]
+    compared_notes: tuple[Text, ...] = Field(description="On what is compared.")
+    left_out: tuple[Text, ...] = Field(description="What was not tried, and why.")
+    note: Text = Field(description="What an audit can show, and what it cannot.")

@@ -1,153 +1,246 @@
-"""JSON Schemas of what the ledger's commands print, and of the anchor that lies beside a ledger."""
+"""What the ledger's commands print, and the anchor that lies beside a ledger."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Literal
 
-from dualmandate.report.documents.schema_words import (
-    AT_LEAST_0,
-    CURRENCY,
-    DIGEST,
-    EXACT_NUMBER,
-    MAYBE_TEXT,
-    TEXT,
-    WHETHER,
+from pydantic import Field
+
+from dualmandate.report.documents.document import (
+    Amount,
+    Count,
+    CurrencyName,
+    Digest,
+    Document,
+    HeadPart,
+    Internal,
+    Loss,
+    Public,
     Schema,
-    document_of,
-    list_of,
-    object_of,
+    Several,
+    Text,
+    Time,
+    Whether,
+    Words,
 )
 
-_COUNT: Schema = {"type": "integer", "minimum": 1}
-_TIME: Schema = {"type": "string", "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}T"}
-_AMOUNT = object_of({"exact": EXACT_NUMBER, "amount": AT_LEAST_0})
-_LOSS = object_of({"exact": EXACT_NUMBER, "amount": AT_LEAST_0, "currency": CURRENCY})
-_HEAD = object_of({"ledger": TEXT, "sequence": {"type": "integer", "minimum": 0}, "digest": DIGEST})
-_STATE: Schema = {"enum": ["reserved", "opened", "measured", "written", "settled", "canceled", "abandoned"]}
-_KIND: Schema = {
-    "enum": [
-        *("account opened", "approved", "reserved", "canceled", "opened", "tabulated", "measured", "written"),
-        *("published", "exported", "key destroyed", "refused"),
-    ]
-}
-_OPENED: Schema = {
-    "name": TEXT,
-    "unit": TEXT,
-    "currency": CURRENCY,
-    "cap": _AMOUNT,
-    "limits": list_of(
-        object_of({"scope": {"enum": ["user", "group", "purpose"]}, "name": MAYBE_TEXT, "limit": _AMOUNT})
-    ),
-    "reserves": list_of(object_of({"purpose": TEXT, "kept": _AMOUNT})),
-    "unit_bounds": list_of(object_of({"unit": TEXT, "most": _COUNT})),
-    "approver_differs": WHETHER,
-}
-_BALANCE: Schema = {**_OPENED, "spent": _AMOUNT, "remaining": _AMOUNT}
-_RELEASE = object_of(
-    {
-        "name": TEXT,
-        "plan_digest": DIGEST,
-        "snapshot": TEXT,
-        "state": _STATE,
-        "loss": _LOSS,
-        "unit": TEXT,
-        "cost": _AMOUNT,
-        "user": TEXT,
-        "group": MAYBE_TEXT,
-        "purpose": MAYBE_TEXT,
-        "reserved_at": _TIME,
-        "secret_destroyed": WHETHER,
+if TYPE_CHECKING:
+    from dualmandate.ledger import Account
+
+
+class LimitPart(Document):
+    """A cap inside the account's cap."""
+
+    scope: Literal["user", "group", "purpose"] = Field(description="Whose part of the account it is about.")
+    name: Text | None = Field(description="Which one; null for each of them.")
+    limit: Amount
+
+
+class ReservePart(Document):
+    """A part of the account that is kept for a purpose."""
+
+    purpose: Text = Field(description="What it is kept for.")
+    kept: Amount
+
+
+class UnitBoundPart(Document):
+    """How many of another unit one protected unit can be in."""
+
+    unit: Text = Field(description="The other unit.")
+    most: Count = Field(description="At most so many.")
+
+
+class AccountPart(Document):
+    """An account as it was opened."""
+
+    name: Text = Field(description="The population whose privacy is spent.")
+    unit: Text = Field(description="Who is protected.")
+    currency: CurrencyName
+    cap: Amount
+    limits: tuple[LimitPart, ...]
+    reserves: tuple[ReservePart, ...]
+    unit_bounds: tuple[UnitBoundPart, ...]
+    approver_differs: Whether = Field(description="Whether nobody publishes on their own approval alone.")
+
+
+def account_keys(account: Account) -> dict[str, Any]:
+    """What a document calls by other names than the account does."""
+    return {
+        "cap": account.cap.amount,
+        "limits": [LimitPart.made_of(each, limit=each.amount) for each in account.limits],
+        "reserves": [ReservePart.made_of(each, kept=each.amount) for each in account.earmarks],
     }
-)
 
 
-def _account() -> Schema:
-    keys = {**_OPENED, "by": TEXT, "ledger": TEXT, "key_file": TEXT}
-    return document_of("An account that was just opened", "ledger-account/1", keys)
+class BalancePart(AccountPart):
+    """An account with what it has left."""
+
+    spent: Amount
+    remaining: Amount
 
 
-def _statement() -> Schema:
-    approval = object_of({"plan_digest": DIGEST, "loss": _LOSS, "unit": TEXT, "by": TEXT, "recorded_at": _TIME})
-    account = object_of({**_BALANCE, "approvals": list_of(approval), "releases": list_of(_RELEASE)})
-    keys = {"ledger_head": _HEAD, "accounts": list_of(account)}
-    return document_of("Accounts with their balances, approvals and releases", "ledger/1", keys)
+class ApprovalPart(Document):
+    """One person's word for a plan."""
+
+    plan_digest: Digest
+    loss: Loss
+    unit: Text = Field(description="Whose loss that is.")
+    by: Text = Field(description="Who approved it.")
+    recorded_at: Time
 
 
-def _accounts() -> Schema:
-    keys = {"accounts": list_of(object_of(_BALANCE))}
-    return document_of("The balance of every account", "ledger-accounts/1", keys)
+class LedgerReleasePart(Document):
+    """A release that spends from an account."""
 
-
-def _events() -> Schema:
-    event = object_of(
-        {
-            "sequence": _COUNT,
-            "kind": _KIND,
-            "recorded_at": _TIME,
-            "by": TEXT,
-            "account": MAYBE_TEXT,
-            "release": MAYBE_TEXT,
-            "amount": {"anyOf": [_AMOUNT, {"type": "null"}]},
-            "details": {"type": "object"},
-            "digest": DIGEST,
-        }
+    name: Text = Field(description="As its reservation named it.")
+    plan_digest: Digest
+    snapshot: Text = Field(description="The data that it is made of, by name.")
+    state: Literal["reserved", "opened", "measured", "written", "settled", "canceled", "abandoned"] = Field(
+        description="How far it has come."
     )
-    return document_of("Every entry of the ledger, in order", "ledger-events/1", {"events": list_of(event)})
+    loss: Loss
+    unit: Text = Field(description="Whose loss that is.")
+    cost: Amount
+    user: Text = Field(description="Who publishes.")
+    group: Text | None = Field(description="For which group.")
+    purpose: Text | None = Field(description="For which purpose.")
+    reserved_at: Time
+    secret_destroyed: Whether = Field(description="Whether the secret of its noise is gone.")
 
 
-def _verification() -> Schema:
-    anchors = {"anchors": {**list_of(TEXT), "minItems": 1}, "releases": list_of(TEXT)}
-    keys = {"ledger_head": _HEAD, **anchors, "clock_set_back": list_of(_COUNT)}
-    return document_of("What a complete check of the ledger found in order", "ledger-verification/1", keys)
+class StatementPart(BalancePart):
+    """An account with its balance, approvals and releases."""
+
+    approvals: tuple[ApprovalPart, ...]
+    releases: tuple[LedgerReleasePart, ...]
 
 
-def _report() -> Schema:
-    spent = {"spent": _AMOUNT, "epsilon": _AMOUNT, "failure_probability": _AMOUNT}
-    maybe: Schema = {"anyOf": [_AMOUNT, {"type": "null"}]}
-    alone = object_of({"release": TEXT, "by_conversion": _AMOUNT, "by_distribution": maybe, "words": TEXT})
-    keys = {"account": TEXT, "unit": TEXT, "currency": CURRENCY, **spent, "releases": list_of(alone)}
-    return document_of("What an account has spent, as (ε, δ), for the public", "ledger-report/1", keys)
+class EventPart(Document):
+    """An entry of the ledger."""
+
+    sequence: Count = Field(description="Its number.")
+    kind: Literal[
+        "account opened",
+        "approved",
+        "reserved",
+        "canceled",
+        "opened",
+        "tabulated",
+        "measured",
+        "written",
+        "published",
+        "exported",
+        "key destroyed",
+        "refused",
+    ] = Field(description="What was done.")
+    recorded_at: Time
+    by: Text = Field(description="By whom.")
+    account: Text | None = Field(description="To which account.")
+    release: Text | None = Field(description="To which release.")
+    amount: Amount | None
+    details: dict[str, Any] = Field(description="What else the entry says.")
+    digest: Digest
 
 
-def _cancellation() -> Schema:
-    keys = {"release": _RELEASE, "account": TEXT, "remaining": _AMOUNT}
-    return document_of("A reservation that was given back before any data were opened", "ledger-cancellation/1", keys)
+class AlonePart(Document):
+    """What one release alone has cost, which is no balance: two of them do not add up."""
+
+    release: Text = Field(description="Its name.")
+    by_conversion: Amount
+    by_distribution: Amount | None
+    words: Words
 
 
-def _export() -> Schema:
-    keys = {"release": TEXT, "account": TEXT, "to": TEXT, "by": TEXT}
-    return document_of("A release that was handed out, and to whom", "ledger-export/1", keys)
+class LedgerDocument(Internal):
+    """Accounts with their balances, approvals and releases."""
+
+    schema_: Schema[Literal["ledger/1"]]
+    ledger_head: HeadPart
+    accounts: tuple[StatementPart, ...]
 
 
-def _approval() -> Schema:
-    keys = {
-        "account": TEXT,
-        "program": TEXT,
-        "plan_digest": DIGEST,
-        "loss": _LOSS,
-        "unit": TEXT,
-        "by": TEXT,
-        "currency": CURRENCY,
-        "cost": _AMOUNT,
-        "remaining": _AMOUNT,
-    }
-    return document_of("One person's word for a plan, at exactly its loss", "approval/1", keys)
+class LedgerAccountDocument(AccountPart, Internal):
+    """An account that was just opened."""
+
+    schema_: Schema[Literal["ledger-account/1"]]
+    by: Text = Field(description="Who opened it.")
+    ledger: Text = Field(description="Where the ledger lies.")
+    key_file: Text = Field(description="Where its key lies.")
 
 
-def _anchor() -> Schema:
-    title = "How far a ledger had come, kept outside its database; a release.json holds the same key"
-    return document_of(title, "ledger-anchor/1", {"ledger_head": _HEAD})
+class LedgerAccountsDocument(Internal):
+    """The balance of every account."""
+
+    schema_: Schema[Literal["ledger-accounts/1"]]
+    accounts: tuple[BalancePart, ...]
 
 
-LEDGER_SCHEMAS: dict[str, Callable[[], Schema]] = {
-    "approval": _approval,
-    "ledger": _statement,
-    "ledger-account": _account,
-    "ledger-accounts": _accounts,
-    "ledger-anchor": _anchor,
-    "ledger-cancellation": _cancellation,
-    "ledger-events": _events,
-    "ledger-export": _export,
-    "ledger-report": _report,
-    "ledger-verification": _verification,
-}
+class LedgerEventsDocument(Internal):
+    """Every entry of the ledger, in order."""
+
+    schema_: Schema[Literal["ledger-events/1"]]
+    events: tuple[EventPart, ...]
+
+
+class LedgerVerificationDocument(Internal):
+    """What a complete check of the ledger found in order."""
+
+    schema_: Schema[Literal["ledger-verification/1"]]
+    ledger_head: HeadPart
+    anchors: Several[Text] = Field(description="The files that know this head, or one before it.")
+    releases: tuple[Text, ...] = Field(description="Releases that are whole, as they were written.")
+    clock_set_back: tuple[Count, ...] = Field(description="Entries whose clock showed less than the one before.")
+
+
+class LedgerReportDocument(Public):
+    """What an account has spent, as (ε, δ), for the public."""
+
+    schema_: Schema[Literal["ledger-report/1"]]
+    account: Text = Field(description="Its name.")
+    unit: Text = Field(description="Who is protected.")
+    currency: CurrencyName
+    spent: Amount
+    epsilon: Amount
+    failure_probability: Amount
+    releases: tuple[AlonePart, ...]
+
+
+class LedgerCancellationDocument(Internal):
+    """A reservation that was given back before any data were opened."""
+
+    schema_: Schema[Literal["ledger-cancellation/1"]]
+    release: LedgerReleasePart
+    account: Text = Field(description="Whose loss it would have been.")
+    remaining: Amount
+
+
+class LedgerExportDocument(Internal):
+    """A release that was handed out, and to whom."""
+
+    schema_: Schema[Literal["ledger-export/1"]]
+    release: Text = Field(description="Its name.")
+    account: Text = Field(description="That paid for it.")
+    to: Text = Field(description="Who received it.")
+    by: Text = Field(description="Who handed it out.")
+
+
+class LedgerAnchorDocument(Internal):
+    """How far a ledger had come, kept outside its database; a release.json holds the same key."""
+
+    schema_: Schema[Literal["ledger-anchor/1"]]
+    ledger_head: HeadPart
+
+
+class ApprovalDocument(Internal):
+    """One person's word for a plan, at exactly its loss."""
+
+    schema_: Schema[Literal["approval/1"]]
+    account: Text = Field(description="That a release of it spends from.")
+    program: Text = Field(description="The name of the program.")
+    plan_digest: Digest
+    loss: Loss
+    unit: Text = Field(description="Whose loss that is.")
+    by: Text = Field(description="Who approved it.")
+    currency: CurrencyName
+    cost: Amount
+    remaining: Amount

@@ -1,115 +1,176 @@
-"""JSON Schemas of a release and of what `publish` prints."""
+"""A release as its `release.json` says it, what `publish` prints, and what a curator's check prints inside the wall.
+
+`release.json` is written by `publication`, which stands below: no model can refuse it after its loss was spent.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from dualmandate.report.documents.schema_words import (
-    AT_LEAST_0,
-    CURRENCY,
-    DIGEST,
-    EXACT_NUMBER,
-    MAYBE_TEXT,
-    NUMBER,
-    TEXT,
-    WHETHER,
+from pydantic import Field, WithJsonSchema
+
+from dualmandate.mechanism.technologies import published_words
+from dualmandate.report.documents.document import (
+    Amount,
+    Count,
+    CurrencyName,
+    Digest,
+    Document,
+    Exact,
+    HeadPart,
+    IfAny,
+    Internal,
+    Loss,
+    LossPart,
+    NotNegative,
+    Number,
+    Public,
     Schema,
-    by_name,
-    document_of,
-    list_of,
-    object_of,
+    Text,
+    Whether,
+    Whole,
 )
 
-_COUNT: Schema = {"type": "integer", "minimum": 1}
-_AMOUNT = object_of({"exact": EXACT_NUMBER, "amount": AT_LEAST_0})
-_LOSS = object_of({"exact": EXACT_NUMBER, "amount": AT_LEAST_0, "currency": CURRENCY})
-_HEAD = object_of({"ledger": TEXT, "sequence": {"type": "integer", "minimum": 0}, "digest": DIGEST})
-_GROUP = object_of(
-    {
-        "name": TEXT,
-        "tables": list_of(TEXT),
-        "loss": EXACT_NUMBER,
-        "rows": _COUNT,
-        "measurements": TEXT,
-        "strategy": MAYBE_TEXT,
-        "noises": list_of(object_of({"law": {"enum": ["laplace", "gaussian"]}, "parameter": EXACT_NUMBER})),
+if TYPE_CHECKING:
+    from dualmandate.publication.curator_check import CheckReport
+
+
+class NoisePart(Document):
+    """The noise of one kind of measured rows."""
+
+    law: Annotated[str, WithJsonSchema({"enum": published_words(), "type": "string"})] = Field(
+        description="Discrete Laplace, or discrete Gaussian."
+    )
+    parameter: Exact = Field(description="The scale of the one, the variance of the other.")
+
+
+class MeasuredGroupPart(Document):
+    """Tables that were measured together."""
+
+    name: Text = Field(description="Of the group.")
+    tables: tuple[Text, ...] = Field(description="Their names.")
+    loss: Exact = Field(description="Its part of the loss.")
+    rows: Count = Field(description="How many numbers were measured.")
+    measurements: Text = Field(description="The file of the measured numbers.")
+    strategy: Text | None = Field(description="The file of what was measured, where it is not the tables or cells.")
+    noises: tuple[NoisePart, ...]
+
+
+class PublishedTablePart(Document):
+    """A table, and the files that hold it."""
+
+    name: Text = Field(description="As in the program file.")
+    unit: Text = Field(description="Of its numbers.")
+    columns: tuple[Text, ...] = Field(description="What it is broken down by.")
+    cells: Count = Field(description="How many numbers it has.")
+    exact: Whether = Field(description="Whether it is published without noise.")
+    estimates: Text = Field(description="The file of its unbiased estimates.")
+    parquet: IfAny[Text] = Field(None, description="The file of its whole numbers.")
+    csv: IfAny[Text] = Field(None, description="The same as CSV.")
+    sdmx_csv: IfAny[Text] = Field(None, alias="sdmx-csv", description="The same as SDMX-CSV.")
+    sdmx_ml: IfAny[Text] = Field(None, alias="sdmx-ml", description="The same as SDMX-ML.")
+
+
+class ReleaseMechanismPart(Document):
+    """How the tables were produced."""
+
+    noise: Text = Field(description="The law of the noise.")
+    strategy: Literal["optimized", "workload", "identity"] = Field(description="What was measured.")
+
+
+class EffectPart(Document):
+    """What making numbers consistent does to cells of one size, on average over simulated releases."""
+
+    table: Text = Field(description="Of which table.")
+    least: Whole = Field(description="Cells with at least so many.")
+    most: Whole | None = Field(description="Cells with at most so many; null: without end.")
+    cells: Count = Field(description="How many there were.")
+    unbiased_bias: Number = Field(description="Of the estimates, in records.")
+    unbiased_error: NotNegative = Field(description="Root mean squared error of the estimates.")
+    consistent_bias: Number = Field(description="Of the whole numbers, in records.")
+    consistent_error: NotNegative = Field(description="Root mean squared error of the whole numbers.")
+
+
+class ReleaseDocument(Public):
+    """A release: what was published, at which loss, with which promise, and the digest of every file."""
+
+    schema_: Schema[Literal["release/1"]]
+    release: Text = Field(description="Its name.")
+    program: Text = Field(description="The name of the program.")
+    plan_digest: Digest
+    account: Text = Field(description="That paid for it.")
+    unit: Text = Field(description="Who is protected.")
+    snapshot: Text = Field(description="The data that it is made of, by name.")
+    reserved_at: Text = Field(description="When its loss was reserved, UTC.")
+    loss: LossPart
+    description: Text | None = Field(description="As in the program file.")
+    mechanism: ReleaseMechanismPart
+    guarantee: dict[str, Any] = Field(description="The guarantee as it is printed, as in a plan.")
+    invariants: tuple[Text, ...] = Field(description="What is published without noise.")
+    failure_probability: Exact | None = Field(description="δ; null where the mechanism has none.")
+    program_file: Text = Field(description="The program, among the files.")
+    engine: Text = Field(description="What counted the records.")
+    groups: tuple[MeasuredGroupPart, ...]
+    tables: tuple[PublishedTablePart, ...]
+    versions: dict[str, Text | Whole] = Field(description="Of the software that made it.")
+    estimated_together: Whether = Field(description="Whether estimates rest on all measurements.")
+    consistency: Text = Field(description="How whole numbers were made of them, in words.")
+    consistency_effects: tuple[EffectPart, ...]
+    ledger_head: HeadPart
+    files: dict[str, Digest] = Field(description="SHA-256 of every other file, by its path.")
+
+
+class PublicationDocument(Internal):
+    """What `publish` did: the release, where it lies, and what the account has left."""
+
+    schema_: Schema[Literal["publication/1"]]
+    release: Text = Field(description="Its name.")
+    directory: Text = Field(description="Where it lies.")
+    plan_digest: Digest
+    account: Text = Field(description="That paid for it.")
+    snapshot: Text = Field(description="The data that it is made of, by name.")
+    loss: Loss
+    unit: Text = Field(description="Who is protected.")
+    currency: CurrencyName
+    cost: Amount
+    remaining: Amount
+
+
+class CheckedAttributePart(Document):
+    """What was found in one attribute of the records."""
+
+    outside: Whole = Field(description="Records with a value outside the domain.")
+    outside_rule: Literal["drop", "clamp", "missing", "refuse"] = Field(description="What becomes of them.")
+    null: Whole = Field(description="Records without a value.")
+    null_rule: Literal["drop", "missing", "refuse"] = Field(description="What becomes of them.")
+
+
+class TabulateCheckDocument(Document):
+    """Confidential: what a check counted in a program's records, without noise."""
+
+    schema_: Schema[Literal["tabulate-check/1"]]
+    label: Literal["confidential"] = Field(description="Whom it is for: nobody outside the wall.")
+    source: Text = Field(description="Where the records lie.")
+    records_read: Whole = Field(description="How many there are.")
+    attributes: dict[str, CheckedAttributePart]
+    impossible: Whole = Field(description="Records in structural zeros.")
+    unknown_where_impossible: Text | None = Field(description="The attribute that then becomes unknown.")
+    identifier: Text | None = Field(description="The column that tells units apart.")
+    unidentified: Whole = Field(description="Records without it.")
+    most_records_per_unit: Count = Field(description="At most so many records of one unit count.")
+    excess: Whole = Field(description="Records beyond that.")
+    refused: tuple[Text, ...] = Field(description="Attributes that a check was to refuse, and did.")
+
+
+def check_document(report: CheckReport) -> dict[str, Any]:
+    """What a curator's check found, as JSON; as confidential as the records."""
+    found, rules = report.findings, {each.name: report.rules.of(each) for each in report.domain.attributes}
+    attributes = {
+        name: CheckedAttributePart.made_of(
+            outside=found.outside[name], outside_rule=rule.outside, null=found.null[name], null_rule=rule.null
+        )
+        for name, rule in rules.items()
     }
-)
-_TABLE = object_of(
-    {
-        "name": TEXT,
-        "unit": TEXT,
-        "columns": list_of(TEXT),
-        "cells": _COUNT,
-        "exact": WHETHER,
-        "estimates": TEXT,
-    },
-    {"parquet": TEXT, "csv": TEXT, "sdmx-csv": TEXT, "sdmx-ml": TEXT},
-)
-
-
-def _release() -> Schema:
-    return document_of(
-        "A release: what was published, at which loss, with which promise, and the digest of every file",
-        "release/1",
-        {
-            "release": TEXT,
-            "program": TEXT,
-            "plan_digest": DIGEST,
-            "account": TEXT,
-            "unit": TEXT,
-            "snapshot": TEXT,
-            "reserved_at": TEXT,
-            "loss": _LOSS,
-            "description": MAYBE_TEXT,
-            "mechanism": object_of({"noise": TEXT, "strategy": {"enum": ["optimized", "workload", "identity"]}}),
-            "guarantee": {"type": "object"},
-            "invariants": list_of(TEXT),
-            "failure_probability": {"anyOf": [EXACT_NUMBER, {"type": "null"}]},
-            "program_file": TEXT,
-            "engine": TEXT,
-            "groups": list_of(_GROUP),
-            "tables": list_of(_TABLE),
-            "versions": by_name({"type": ["string", "integer"]}),
-            "estimated_together": WHETHER,
-            "consistency": TEXT,
-            "consistency_effects": list_of(
-                object_of(
-                    {
-                        "table": TEXT,
-                        "least": {"type": "integer", "minimum": 0},
-                        "most": {"type": ["integer", "null"]},
-                        "cells": _COUNT,
-                        "unbiased_bias": NUMBER,
-                        "unbiased_error": AT_LEAST_0,
-                        "consistent_bias": NUMBER,
-                        "consistent_error": AT_LEAST_0,
-                    }
-                )
-            ),
-            "ledger_head": _HEAD,
-            "files": by_name(DIGEST),
-        },
-    )
-
-
-def _publication() -> Schema:
-    return document_of(
-        "What `publish` did: the release, where it lies, and what the account has left",
-        "publication/1",
-        {
-            "release": TEXT,
-            "directory": TEXT,
-            "plan_digest": DIGEST,
-            "account": TEXT,
-            "snapshot": TEXT,
-            "loss": _LOSS,
-            "unit": TEXT,
-            "currency": CURRENCY,
-            "cost": _AMOUNT,
-            "remaining": _AMOUNT,
-        },
-    )
-
-
-RELEASE_SCHEMAS: dict[str, Callable[[], Schema]] = {"release": _release, "publication": _publication}
+    return TabulateCheckDocument.made_of(
+        report, found, report.rules, report.protection, attributes=attributes
+    ).as_json()

@@ -1,24 +1,41 @@
-"""The plane a picture is drawn on: two axes, and the few kinds of marks the house uses."""
+"""The plane a picture is drawn on: two axes, and the few kinds of marks the house uses.
+
+A mark is a piece of a Vega-Lite specification, plain data that no library is needed for.
+"""
 
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-import altair as alt
+import numpy as np
 
-from dualmandate.report.figures.axis_formats import NUMBER_AXIS
-from dualmandate.report.figures.theme import LIGHT
-from dualmandate.report.figures.twin import Cell
+from dualmandate.report.tables import Cell
+from dualmandate.report.theme import LIGHT
 
 Align = Literal["left", "center", "right"]
 Rows = Iterable[Mapping[str, Cell]]
-Mark: TypeAlias = alt.Chart | alt.LayerChart
+Mark: TypeAlias = dict[str, Any]
 LINE_HEIGHT = 16  # px
+LETTER = 6.4  # px, mean width of a letter in a label
 DENSE_DECADES, MANY_DECADES = 1.6, 7  # below: ticks at 1, 2, 5; above: every second power of ten
 NARROW_DECADES = 0.8  # below: ticks at 1, 1.5, 2, 3, 4, 5, 7
+SAME = 1e-9  # relative distance within which two losses are one
+
+# Numbers on an axis, in Vega's expression language, as `population.wording` writes them elsewhere.
+_SIZE = (
+    "(abs(datum.value) >= 1e15 ? format(abs(datum.value), '~e')"
+    " : abs(datum.value) >= 1e12 ? format(abs(datum.value) / 1e12, ',~r') + 'T'"
+    " : abs(datum.value) >= 1e9 ? format(abs(datum.value) / 1e9, ',~r') + 'B'"
+    " : abs(datum.value) >= 1e6 ? format(abs(datum.value) / 1e6, ',~r') + 'M'"
+    " : format(abs(datum.value), ',~r'))"
+)
+NUMBER_AXIS = f"(datum.value < 0 ? '−' : '') + {_SIZE}"
+MONEY_AXIS = f"(datum.value < 0 ? '−$' : '$') + {_SIZE}"
+PERCENT_AXIS = "format(100 * datum.value, ',~r') + ' %'"
 
 
 @dataclass(frozen=True)
@@ -63,18 +80,14 @@ class Ruler:
             return self.low * math.exp(share * math.log(self.high / self.low))
         return self.low + share * (self.high - self.low)
 
-    def across(self, field: str) -> alt.X:
+    def across(self, name: str) -> Mark:
         """A field along the horizontal axis."""
-        axis = alt.Axis(title=self.title, labelExpr=self.labels, values=self.ticks() or alt.Undefined, tickCount=6)
-        return alt.X(field, type="quantitative", scale=self._scale(), axis=None if self.hidden else axis)
+        return self._channel(name)
 
-    def up(self, field: str) -> alt.Y:
+    def up(self, name: str) -> Mark:
         """A field along the vertical axis; its title lies flat above the axis, where it can be read."""
-        axis = alt.Axis(
-            title=self.title,
-            labelExpr=self.labels,
-            values=self.ticks() or alt.Undefined,
-            tickCount=6,
+        return self._channel(
+            name,
             orient="right" if self.right else "left",
             grid=not self.right,
             titleAngle=0,
@@ -83,10 +96,13 @@ class Ruler:
             titleX=0,
             titleY=-8,
         )
-        return alt.Y(field, type="quantitative", scale=self._scale(), axis=None if self.hidden else axis)
 
-    def _scale(self) -> alt.Scale:
-        return alt.Scale(type="log" if self.log else "linear", domain=[self.low, self.high], nice=False, zero=False)
+    def _channel(self, name: str, **look: Any) -> Mark:
+        scale = {"type": "log" if self.log else "linear", "domain": [self.low, self.high], "nice": False, "zero": False}
+        axis = {"title": self.title, "labelExpr": self.labels, "tickCount": 6, **look}
+        if ticks := self.ticks():
+            axis["values"] = ticks
+        return {"field": name, "type": "quantitative", "scale": scale, "axis": None if self.hidden else axis}
 
 
 @dataclass(frozen=True)
@@ -98,30 +114,24 @@ class Plane:
 
     def curve(
         self, rows: Rows, x: str, y: str, *, color: str, dash: Sequence[int] = (1, 0), thick: float = 2.5
-    ) -> alt.Chart:
+    ) -> Mark:
         """A line through the rows, in their order, cut at the edges of the plane."""
-        mark = _data({x: row[x], y: row[y]} for row in rows).mark_line(
-            color=color, strokeDash=list(dash), strokeWidth=thick, clip=True
+        return _mark(
+            ({x: row[x], y: row[y]} for row in rows),
+            {"type": "line", "color": color, "strokeDash": list(dash), "strokeWidth": thick, "clip": True},
+            {"x": self.across.across(x), "y": self.up.up(y), "order": {"value": 0}},
         )
-        return _placed(mark, x=self.across.across(x), y=self.up.up(y), order=alt.value(0))
 
-    def points(self, rows: Rows, x: str, y: str, *, color: str, name: str, filled: bool = False) -> alt.Chart:
+    def points(self, rows: Rows, x: str, y: str, *, color: str, name: str, filled: bool = False) -> Mark:
         """Circles at the rows, open unless filled. `name` is the class that a page finds them by."""
-        mark = _data(rows, name=name).mark_point(
-            color=color,
-            shape="circle",
-            size=150,
-            strokeWidth=2.5,
-            opacity=1,
-            filled=filled,
-            fill=color if filled else LIGHT.paper,
-        )
-        return _placed(mark, x=self.across.across(x), y=self.up.up(y))
+        look = {"type": "point", "color": color, "shape": "circle", "size": 150, "strokeWidth": 2.5, "opacity": 1}
+        look |= {"filled": filled, "fill": color if filled else LIGHT.paper}
+        return _mark(rows, look, {"x": self.across.across(x), "y": self.up.up(y)}, name=name)
 
-    def dots(self, rows: Rows, x: str, y: str, *, color: str, name: str) -> alt.Chart:
+    def dots(self, rows: Rows, x: str, y: str, *, color: str, name: str) -> Mark:
         """Small pale dots at the rows, for a crowd of points."""
-        mark = _data(rows, name=name).mark_point(color=color, filled=True, size=26, opacity=0.45)
-        return _placed(mark, x=self.across.across(x), y=self.up.up(y))
+        look = {"type": "point", "color": color, "filled": True, "size": 26, "opacity": 0.45}
+        return _mark(rows, look, {"x": self.across.across(x), "y": self.up.up(y)}, name=name)
 
     def words(
         self,
@@ -132,75 +142,79 @@ class Plane:
         color: str = LIGHT.ink,
         align: Align = "left",
         shift: tuple[float, float] = (0, 0),
-    ) -> alt.LayerChart:
+    ) -> Mark:
         """A label at a point, moved by `shift` px (right, down), on a halo that keeps lines off its letters.
 
         Line breaks separate its lines. A shift upward puts the last line above the point, one downward the first below.
         """
         across, down = shift
         baseline, rise = _hung(down, LINE_HEIGHT * text.count("\n"))
-        style: dict[str, Any] = {
-            "align": align,
-            "baseline": baseline,
-            "dx": across,
-            "dy": down - rise,
-            "lineBreak": "\n",
-            "lineHeight": LINE_HEIGHT,
-        }
-        letters = _placed(
-            _data([{"x": x, "y": y, "text": text}]).mark_text(color=color, **style),
-            x=self.across.across("x"),
-            y=self.up.up("y"),
-            text=alt.Text("text", type="nominal"),
-        )
-        halo = letters.mark_text(color=LIGHT.paper, stroke=LIGHT.paper, strokeWidth=4, strokeJoin="round", **style)
-        return layered(halo, letters)
+        style = {"type": "text", "align": align, "baseline": baseline, "dx": across, "dy": down - rise}
+        style |= {"lineBreak": "\n", "lineHeight": LINE_HEIGHT}
+        rows: list[dict[str, Cell]] = [{"x": x, "y": y, "text": text}]
+        channels = {"x": self.across.across("x"), "y": self.up.up("y"), "text": {"field": "text", "type": "nominal"}}
+        halo = {"color": LIGHT.paper, "stroke": LIGHT.paper, "strokeWidth": 4, "strokeJoin": "round"}
+        return layered(_mark(rows, style | halo, channels), _mark(rows, style | {"color": color}, channels))
 
-    def vertical(self, x: float, *, color: str, dash: Sequence[int] = (1, 0), top: float | None = None) -> alt.Chart:
+    def vertical(self, x: float, *, color: str, dash: Sequence[int] = (1, 0), top: float | None = None) -> Mark:
         """A line from the lower edge up to `top`, or through."""
         rows = [{"x": x, "low": self.up.low, "high": self.up.high if top is None else top}]
-        mark = _data(rows).mark_rule(color=color, strokeDash=list(dash), strokeWidth=1.5, clip=True)
-        return _placed(mark, x=self.across.across("x"), y=self.up.up("low"), y2="high")
+        return self._upright(rows, color=color, strokeDash=list(dash), strokeWidth=1.5)
 
-    def between(self, x: float, low: float, high: float, *, color: str) -> alt.Chart:
+    def between(self, x: float, low: float, high: float, *, color: str) -> Mark:
         """A thick line at one place from one height to another: a difference that is spoken of."""
-        mark = _data([{"x": x, "low": low, "high": high}]).mark_rule(color=color, strokeWidth=5, opacity=0.6, clip=True)
-        return _placed(mark, x=self.across.across("x"), y=self.up.up("low"), y2="high")
+        return self._upright([{"x": x, "low": low, "high": high}], color=color, strokeWidth=5, opacity=0.6)
 
-    def horizontal(self, y: float, *, color: str, dash: Sequence[int] = (1, 0), end: float | None = None) -> alt.Chart:
+    def horizontal(self, y: float, *, color: str, dash: Sequence[int] = (1, 0), end: float | None = None) -> Mark:
         """A line from the left edge to `end`, or through."""
-        rows = [{"y": y, "low": self.across.low, "high": self.across.high if end is None else end}]
-        mark = _data(rows).mark_rule(color=color, strokeDash=list(dash), strokeWidth=1.5, clip=True)
-        return _placed(mark, x=self.across.across("low"), x2="high", y=self.up.up("y"))
+        rows = [{"y": y, "from": self.across.low, "to": self.across.high if end is None else end}]
+        return self._lying(rows, color=color, strokeDash=list(dash), strokeWidth=1.5)
 
-    def bars(self, rows: Rows, *, color: str, opacity: float = 1.0, thick: float = 14) -> alt.Chart:
+    def bars(self, rows: Rows, *, color: str, opacity: float = 1.0, thick: float = 14) -> Mark:
         """Horizontal bars from `from` to `to` at the height `y`."""
-        mark = _data(rows).mark_rule(color=color, strokeWidth=thick, opacity=opacity, clip=True)
-        return _placed(mark, x=self.across.across("from"), x2="to", y=self.up.up("y"))
+        return self._lying(rows, color=color, strokeWidth=thick, opacity=opacity)
 
-    def closed(self, left: float, right: float) -> alt.Chart:
+    def closed(self, left: float, right: float) -> Mark:
         """A pale region between two places on the horizontal axis, where no choice may fall."""
-        rows = [{"left": left, "right": right, "low": self.up.low, "high": self.up.high}]
-        mark = _data(rows).mark_rect(color=LIGHT.shade, opacity=0.75, clip=True)
-        return _placed(mark, x=self.across.across("left"), x2="right", y=self.up.up("low"), y2="high")
+        return _mark(
+            [{"left": left, "right": right, "low": self.up.low, "high": self.up.high}],
+            {"type": "rect", "color": LIGHT.shade, "opacity": 0.75, "clip": True},
+            {
+                "x": self.across.across("left"),
+                "x2": {"field": "right"},
+                "y": self.up.up("low"),
+                "y2": {"field": "high"},
+            },
+        )
 
-    def below(self, rows: Rows, x: str, y: str) -> alt.Chart:
+    def below(self, rows: Rows, x: str, y: str) -> Mark:
         """A pale region below a line through the rows, which nothing reaches."""
-        shaded = ({x: row[x], y: row[y], "low": self.up.low} for row in rows)
-        mark = _data(shaded).mark_area(color=LIGHT.shade, opacity=0.75, clip=True)
-        return _placed(mark, x=self.across.across(x), y=self.up.up(y), y2="low")
+        return _mark(
+            ({x: row[x], y: row[y], "low": self.up.low} for row in rows),
+            {"type": "area", "color": LIGHT.shade, "opacity": 0.75, "clip": True},
+            {"x": self.across.across(x), "y": self.up.up(y), "y2": {"field": "low"}},
+        )
+
+    def _upright(self, rows: Rows, **look: Any) -> Mark:
+        channels = {"x": self.across.across("x"), "y": self.up.up("low"), "y2": {"field": "high"}}
+        return _mark(rows, {"type": "rule", **look, "clip": True}, channels)
+
+    def _lying(self, rows: Rows, **look: Any) -> Mark:
+        channels = {"x": self.across.across("from"), "x2": {"field": "to"}, "y": self.up.up("y")}
+        return _mark(rows, {"type": "rule", **look, "clip": True}, channels)
 
 
-def layered(*marks: Mark) -> alt.LayerChart:
-    """Marks on top of each other, the last in front."""
-    return alt.LayerChart(layer=list(marks))
+def layered(*marks: Mark, **size: float) -> Mark:
+    """Marks on top of each other, the last in front; a whole picture states its `height` in px, a panel both sizes."""
+    return {"layer": list(marks), **size}
 
 
-def with_right_axis(picture: alt.LayerChart, plane: Plane, ruler: Ruler) -> alt.LayerChart:
+def with_right_axis(picture: Mark, plane: Plane, ruler: Ruler) -> Mark:
     """The same picture with its height also read on a second axis, at the right."""
     corner = [{"x": plane.across.low, "y": ruler.high}]
     axis = Plane(plane.across, ruler).points(corner, "x", "y", color="transparent", name="ruler", filled=True)
-    return alt.LayerChart(layer=[picture, axis], resolve=alt.Resolve(scale={"y": "independent"}))
+    inner = {key: part for key, part in picture.items() if key != "height"}
+    return {**layered(inner, axis, height=picture["height"]), "resolve": {"scale": {"y": "independent"}}}
 
 
 def spread(heights: Sequence[float], ruler: Ruler, *, height: int, gap: float) -> list[float]:
@@ -218,6 +232,18 @@ def spread(heights: Sequence[float], ruler: Ruler, *, height: int, gap: float) -
     return [ruler.value(place / height) for place in places]
 
 
+def log_grid(low: float, high: float, *, through: tuple[float, ...] = (), points: int = 81) -> list[float]:
+    """Evenly spaced ratios from `low` to `high`, both included, with the losses `through` that lie between added."""
+    kept = {float(loss) for loss in through if low <= loss <= high}
+    even = [low, *np.geomspace(low, high, points)[1:-1].tolist(), high]
+    return sorted(kept | {loss for loss in even if not any(math.isclose(loss, own, rel_tol=SAME) for own in kept)})
+
+
+def shortened(name: str, width: int, beside: str = "") -> str:
+    """A name cut so that it fits on a line of a picture together with the words `beside` it."""
+    return textwrap.shorten(name, max(12, int((width - 40) / LETTER) - len(beside)), placeholder="…")
+
+
 def _hung(down: float, extra: float) -> tuple[Literal["top", "middle", "bottom"], float]:
     """Which edge of the words stands at the point, and by how much their first line rises to make it so."""
     if abs(down) < 4:
@@ -225,10 +251,5 @@ def _hung(down: float, extra: float) -> tuple[Literal["top", "middle", "bottom"]
     return ("top", 0.0) if down > 0 else ("bottom", extra)
 
 
-def _data(rows: Rows, **properties: Any) -> alt.Chart:
-    return alt.Chart(alt.InlineData(values=[dict(row) for row in rows]), **properties)
-
-
-def _placed(mark: alt.Chart, **channels: Any) -> alt.Chart:
-    chart: alt.Chart = mark.encode(**channels)
-    return chart
+def _mark(rows: Rows, look: Mark, channels: Mark, **name: str) -> Mark:
+    return {"data": {"values": [dict(row) for row in rows]}, **name, "mark": look, "encoding": channels}

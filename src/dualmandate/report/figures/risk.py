@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
-import altair as alt
-
 from dualmandate.population.wording import percent, stated_loss
-from dualmandate.report.figures.axis_formats import PERCENT_AXIS
-from dualmandate.report.figures.boxes import LETTER, Box, Point, along, box_of_words, hits
-from dualmandate.report.figures.plane import Align, Mark, Plane, Ruler, layered
-from dualmandate.report.figures.theme import LIGHT, ROOMY, WIDE, dress
-from dualmandate.report.figures.twin import Cell, Column, Twin, amount
+from dualmandate.report.figures.figure import Figure
+from dualmandate.report.figures.plane import PERCENT_AXIS, Align, Mark, Plane, Ruler, layered
+from dualmandate.report.tables import Cell, Column, FigureTable, amount
+from dualmandate.report.theme import LIGHT, ROOMY
 
 if TYPE_CHECKING:
     from dualmandate.audit.disclosure_control.comparison import Compared, Judged
 
+Point = tuple[float, float]
 PRIVATE = "differential privacy"
 COLORS = {
     "exact": LIGHT.ink,
@@ -46,6 +45,8 @@ SIDES: tuple[tuple[Point, bool], ...] = (
 LEAST_SPAN = 0.25  # of the vertical axis
 SAME = 12  # px, within which two points are one
 AS_SMALL = 1.1  # errors up to so many times the plan's count as equally small
+STEP = 6.0  # px between samples of a line
+LETTER, LINE = 6.6, 16.0  # px, about the width of a letter and the height of a line of words
 Row = Mapping[str, Cell]
 
 
@@ -54,8 +55,14 @@ def stands_out(compared: Sequence[Compared]) -> bool:
     return all(each.standing_out is not None and each.standing_out.attack.trials >= FEWEST for each in compared)
 
 
-def risk_twin(compared: Sequence[Compared]) -> Twin:
-    """Rows behind the picture: error, and what an attack gets right with intervals; guessers are the same for all."""
+def risk(compared: Sequence[Compared]) -> Figure:
+    """Mean absolute error of a number against the share that the attack gets right: of people who stand out, or of all.
+
+    Points of one old method are joined by a thin line, from its weakest to its strongest form. The table has the error,
+    and what an attack gets right with intervals; guessers are the same for all.
+    """
+    alone = stands_out(compared)
+    y = "unique" if alone else "right"
     judged = [("right", "records", compared[0].records)] if compared else []
     if compared and compared[0].standing_out is not None:
         judged.insert(0, ("unique", "standing out", compared[0].standing_out))
@@ -63,23 +70,46 @@ def risk_twin(compared: Sequence[Compared]) -> Twin:
         f"{who}: {percent(each.proportional.value)} in proportion, {percent(each.modal.value)} by the most frequent"
         for _, who, each in judged
     )
-    return Twin(
-        caption="What an attack gets right, and errors of the published numbers, under each method. "
-        f"Guessers without tables get right ({guessed}).",
-        columns=(
-            Column("name", "method", "text"),
-            Column("error", "mean absolute error"),
-            Column("promised", "error by the frontier"),
-            *(
-                column
-                for name, who, _ in judged
-                for column in (
-                    Column(name, f"{who}: right", "percent"),
-                    Column(f"{name}_interval", "95 % interval", "text"),
-                )
+    rows = tuple(_row(each) for each in compared)
+
+    def layout(width: int) -> Mark:
+        plane = _plane(rows, y, width=width, title=_axis(alone))
+        canvas = _Canvas(rows, y, plane, width)
+        marks: list[Mark] = [plane.horizontal(amount(rows[0], f"{y}_guess"), color=LIGHT.quiet, dash=(4, 4))]
+        marks += [plane.curve(_ends(row, y), "x", y, color=COLORS[str(row["family"])], thick=1.0) for row in rows]
+        for family, color in COLORS.items():
+            own, private = _of_family(rows, family), family == PRIVATE
+            marks += [
+                plane.curve(own, "x", y, color=color, thick=2.5 if private else 1.0),
+                plane.points(own, "x", y, color=color, name=family.replace(" ", "-"), filled=private),
+            ]
+        marks.append(plane.points(canvas.chosen, "x", y, color=LIGHT.production, name="plan"))
+        return layered(*marks, *canvas.words(), height=canvas.height)
+
+    return Figure(
+        "risk",
+        title=_finding(compared, alone=alone),
+        subtitle=_subtitle(compared, alone=alone),
+        sentence="Further right, published numbers are less accurate; further up, an attack gets more people right.",
+        table=FigureTable(
+            caption="What an attack gets right, and errors of the published numbers, under each method. "
+            f"Guessers without tables get right ({guessed}).",
+            columns=(
+                Column("name", "method", "text"),
+                Column("error", "mean absolute error"),
+                Column("promised", "error by the frontier"),
+                *(
+                    column
+                    for name, who, _ in judged
+                    for column in (
+                        Column(name, f"{who}: right", "percent"),
+                        Column(f"{name}_interval", "95 % interval", "text"),
+                    )
+                ),
             ),
+            rows=rows,
         ),
-        rows=tuple(_row(each) for each in compared),
+        layout=layout,
     )
 
 
@@ -111,35 +141,8 @@ def _rates(name: str, judged: Judged | None) -> dict[str, Cell]:
     }
 
 
-def risk(compared: Sequence[Compared], *, width: int = WIDE) -> alt.LayerChart:
-    """Mean absolute error of a number against the share that the attack gets right: of people who stand out, or of all.
-
-    Points of one old method are joined by a thin line, from its weakest to its strongest form.
-    """
-    twin, alone = risk_twin(compared), stands_out(compared)
-    y = "unique" if alone else "right"
-    canvas = _Canvas(twin, y, _plane(twin, y, width=width, title=_axis(alone)), width)
-    plane = canvas.plane
-    marks: list[Mark] = [plane.horizontal(amount(twin.rows[0], f"{y}_guess"), color=LIGHT.quiet, dash=(4, 4))]
-    marks += [plane.curve(_ends(row, y), "x", y, color=COLORS[str(row["family"])], thick=1.0) for row in twin.rows]
-    for family, color in COLORS.items():
-        own, private = _of_family(twin, family), family == PRIVATE
-        marks += [
-            plane.curve(own, "x", y, color=color, thick=2.5 if private else 1.0),
-            plane.points(own, "x", y, color=color, name=family.replace(" ", "-"), filled=private),
-        ]
-    marks.append(plane.points(canvas.chosen, "x", y, color=LIGHT.production, name="plan"))
-    return dress(
-        layered(*marks, *canvas.words()),
-        title=_finding(compared, alone=alone),
-        subtitle=_subtitle(compared, alone=alone),
-        width=width,
-        height=canvas.height,
-    )
-
-
-def _of_family(twin: Twin, family: str) -> list[Row]:
-    own = [row for row in twin.rows if row["family"] == family and not row["marked"]]
+def _of_family(rows: Sequence[Row], family: str) -> list[Row]:
+    own = [row for row in rows if row["family"] == family and not row["marked"]]
     return sorted(own, key=lambda row: amount(row, "x"))
 
 
@@ -157,10 +160,10 @@ def _ends(row: Row, y: str) -> list[Row]:
     return [{"x": row["x"], y: row[f"{y}_{end}"]} for end in ("low", "high")]
 
 
-def _plane(twin: Twin, y: str, *, width: int, title: str) -> Plane:
+def _plane(rows: Sequence[Row], y: str, *, width: int, title: str) -> Plane:
     """Errors on a logarithmic axis; risks from where any is seen, a quarter of all at least."""
     left, right = (44, 50) if width >= ROOMY else (26, 34)  # px kept free for words
-    most = max(amount(row, "x") for row in twin.rows)
+    most = max(amount(row, "x") for row in rows)
     pixel = (1.1 * most / LEAST_ERROR) ** (1 / (width - AXIS - left - right))  # what a pixel multiplies an error by
     words = "mean absolute error of a published number (0.01: or less) →"
     across = Ruler(
@@ -169,7 +172,7 @@ def _plane(twin: Twin, y: str, *, width: int, title: str) -> Plane:
         most * pixel**right,
         log=True,
     )
-    shown = [amount(row, f"{y}_{part}") for row in twin.rows for part in ("low", "high", "guess")]
+    shown = [amount(row, f"{y}_{part}") for row in rows for part in ("low", "high", "guess")]
     low = max(min(shown) - LEAST_SPAN / 2, 0.0)
     high = min(max(max(shown) + LEAST_SPAN / 2, low + LEAST_SPAN), 1.04)
     step = next(each for each in (0.05, 0.1, 0.2) if high - low <= 6 * each or each == 0.2)
@@ -183,11 +186,62 @@ def _axis(alone: bool) -> str:
     return "↑ people who stand out, named right" if alone else "↑ records that the attack gets right"
 
 
+@dataclass(frozen=True)
+class Box:
+    """A rectangle in px, from its upper left corner; down is positive."""
+
+    left: float
+    top: float
+    width: float
+    height: float
+
+    def holds(self, point: Point, margin: float = 0.0) -> bool:
+        """Whether a point lies inside, or nearer than a margin."""
+        across, down = point[0] - self.left, point[1] - self.top
+        return -margin <= across <= self.width + margin and -margin <= down <= self.height + margin
+
+    def meets(self, other: Box) -> bool:
+        """Whether two boxes have an area in common."""
+        apart = (
+            self.left + self.width <= other.left
+            or other.left + other.width <= self.left
+            or self.top + self.height <= other.top
+            or other.top + other.height <= self.top
+        )
+        return not apart
+
+    def within(self, width: float, height: float) -> bool:
+        """Whether it lies inside a picture of this size."""
+        return self.left >= 0 and self.top >= 0 and self.left + self.width <= width and self.top + self.height <= height
+
+
+def box_of_words(text: str, at: Point, shift: Point, *, right: bool = False) -> Box:
+    """About the box of a line of words at a point, moved by `shift` px; `right`: the words end there."""
+    width = LETTER * len(text)
+    left = at[0] + shift[0] - (width if right else 0.0)
+    top = at[1] + shift[1] - (LINE if shift[1] < -4 else 0.0 if shift[1] > 4 else LINE / 2)
+    return Box(left, top, width, LINE)
+
+
+def along(line: Sequence[Point]) -> list[Point]:
+    """Points along a line from corner to corner, as dense as words are small."""
+    found: list[Point] = list(line)
+    for (x, y), (x2, y2) in pairwise(line):
+        steps = int(max(abs(x2 - x), abs(y2 - y)) / STEP)
+        found += [(x + (x2 - x) * k / (steps + 1), y + (y2 - y) * k / (steps + 1)) for k in range(1, steps + 1)]
+    return found
+
+
+def hits(box: Box, points: Iterable[Point], taken: Iterable[Box]) -> int:
+    """How much a box would cover: points of marks, and other words, which count most."""
+    return sum(box.holds(point, 3.0) for point in points) + 1000 * sum(box.meets(other) for other in taken)
+
+
 @dataclass(frozen=True, eq=False)
 class _Canvas:
     """Where everything is drawn, in px, so that words find room between it."""
 
-    twin: Twin
+    rows: Sequence[Row]
     y: str
     plane: Plane
     width: int
@@ -202,7 +256,7 @@ class _Canvas:
 
     @property
     def chosen(self) -> list[Row]:
-        return [row for row in self.twin.rows if row["marked"]]
+        return [row for row in self.rows if row["marked"]]
 
     def at(self, row: Row) -> Point:
         """Where a row is drawn, px from the upper left corner of the plane."""
@@ -211,8 +265,8 @@ class _Canvas:
 
     def marks(self) -> list[Point]:
         """Samples of every mark."""
-        lines = [[self.at(row) for row in _of_family(self.twin, family)] for family in COLORS]
-        bars = [[self.at(row) for row in _ends(each, self.y)] for each in self.twin.rows]
+        lines = [[self.at(row) for row in _of_family(self.rows, family)] for family in COLORS]
+        bars = [[self.at(row) for row in _ends(each, self.y)] for each in self.rows]
         return [
             *(point for line in (*lines, *bars) for point in along(line)),
             *(self.at(row) for row in self.chosen),
@@ -225,7 +279,7 @@ class _Canvas:
         for row in self.chosen:
             found += self._placed(row, str(row["name"]), marks, taken, must=True)
         seen: list[Point] = []
-        for row in sorted(_of_family(self.twin, PRIVATE), key=lambda each: (amount(each, "x"), amount(each, "loss"))):
+        for row in sorted(_of_family(self.rows, PRIVATE), key=lambda each: (amount(each, "x"), amount(each, "loss"))):
             at = self.at(row)
             if any(abs(at[0] - x) + abs(at[1] - y) < SAME for x, y in seen):
                 continue  # larger losses at the same place go without saying
@@ -253,9 +307,9 @@ class _Canvas:
 
     def _legend(self, marks: list[Point], taken: list[Box]) -> list[Mark]:
         """Old methods by their colors, and the guesser, where nothing or little is drawn."""
-        guessed = amount(self.twin.rows[0], f"{self.y}_guess")
-        families = [family for family in COLORS if family != PRIVATE and _of_family(self.twin, family)]
-        texts = [_forms(_of_family(self.twin, family)) if self.roomy else family for family in families]
+        guessed = amount(self.rows[0], f"{self.y}_guess")
+        families = [family for family in COLORS if family != PRIVATE and _of_family(self.rows, family)]
+        texts = [_forms(_of_family(self.rows, family)) if self.roomy else family for family in families]
         last = f"– guesser without tables: {percent(guessed)}" if self.roomy else f"– guesser: {percent(guessed)}"
         size = 24 + LETTER * max(len(text) for text in (*texts, last)), LEGEND_LINE * (len(texts) + 1)
         box = self._free(size, marks)
@@ -274,7 +328,7 @@ class _Canvas:
 
     def _free(self, size: tuple[float, float], marks: list[Point]) -> Box:
         """A place for a box of this size that covers least; the upper right before others."""
-        guess = self.height * (1 - self.plane.up.share(amount(self.twin.rows[0], f"{self.y}_guess")))
+        guess = self.height * (1 - self.plane.up.share(amount(self.rows[0], f"{self.y}_guess")))
         line = along([(0.0, guess), (float(self.width - AXIS), guess)])
         right, low = self.width - AXIS - size[0], self.height - size[1] - 4
         places = [Box(right * a / 8, low * b / 8, *size) for b in range(9) for a in range(8, -1, -1)]

@@ -32,8 +32,8 @@
   show();
 
   // On paper every table is open.
-  const twins = [...document.querySelectorAll("details")];
+  const tables = [...document.querySelectorAll("details")];
   let open = [];
-  addEventListener("beforeprint", () => { open = twins.map((twin) => twin.open); twins.forEach((twin) => { twin.open = true; }); });
-  addEventListener("afterprint", () => twins.forEach((twin, i) => { twin.open = open[i]; }));
+  addEventListener("beforeprint", () => { open = tables.map((table) => table.open); tables.forEach((table) => { table.open = true; }); });
+  addEventListener("afterprint", () => tables.forEach((table, i) => { table.open = open[i]; }));
 })();

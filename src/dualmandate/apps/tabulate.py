@@ -1,0 +1,74 @@
+"""`dualmandate tabulate --check`: what does not fit the domain, for the curator inside the wall.
+
+It leaves with status 0 whatever it finds: a scheduler writes exit statuses down where others read them. Only what is
+true of every record alike (no file, a damaged file, a rule that cannot be followed) is refused.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from dualmandate.apps.planning import program_file
+from dualmandate.apps.voice import Voice
+from dualmandate.errors import InvalidRequest, MissingKey
+
+STEPS = 20  # how often a long reading says how far it is
+
+
+def carry_out(program: Path, voice: Voice, *, checking: bool, refuse: Sequence[str]) -> None:
+    """Check the program's source and say what was counted, on a terminal or as a document."""
+    _refuse_unless_for_the_curator(voice, checking=checking)
+    file = program_file(program)
+    with voice.progress(f"checking the records of {file.name}") as stage:
+        from dualmandate.program import read_program
+        from dualmandate.publication import check
+        from dualmandate.publication.curator_check import WARNING, refusing, report_for_curator
+        from dualmandate.report.documents.release import check_document
+
+        loaded = read_program(file)
+        if loaded.source is None:
+            raise MissingKey(
+                "the program names no source",
+                why="a check reads the confidential records",
+                instead='write source = "people.parquet" under [population]',
+                where=loaded.document.place(("population", "source")),
+            )
+        rules = refusing(loaded.rules, refuse, loaded.domain)
+        protection = loaded.protection
+        box = check(loaded.source, loaded.domain, protection=protection, rules=rules, progress=_told(stage))
+        report = report_for_curator(
+            box, loaded.source.name, rules=rules, domain=loaded.domain, protection=loaded.protection
+        )
+    voice.say(WARNING if voice.json else report.words())  # standard error is often a log
+    voice.document(lambda: check_document(report))
+
+
+def _refuse_unless_for_the_curator(voice: Voice, *, checking: bool) -> None:
+    if not checking:
+        raise InvalidRequest(
+            "tabulating alone is no command",
+            why="a histogram without noise is never written: `publish` tabulates, measures with noise and writes",
+            instead="see what does not fit with `dualmandate tabulate PROGRAM.toml --check`, or publish a plan",
+        )
+    if not (voice.json or sys.stdout.isatty()):
+        raise InvalidRequest(
+            "the words of a check go to a terminal only",
+            why="its counts are confidential, and a pipe or a file is where they would be forgotten",
+            instead="run it on a terminal; a program that keeps them inside the wall asks with --json",
+        )
+
+
+def _told(stage: Callable[[str], None]) -> Callable[[float], None]:
+    """Words for the share of the records that is read, a few times at most."""
+    last = 0
+
+    def tell(share: float) -> None:
+        nonlocal last
+        step = int(share * STEPS)
+        if step > last:
+            last = step
+            stage(f"reading the records: {100 * step // STEPS} %")
+
+    return tell

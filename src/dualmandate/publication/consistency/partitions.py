@@ -1,0 +1,184 @@
+"""The two nested families that tables add up over: a geography, and one chain of groupings of its cells."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dualmandate.errors import InvalidDomain
+from dualmandate.population.arrays import Booleans, Integers
+
+
+@dataclass(frozen=True, eq=False)
+class Tree:
+    """A geography, root first: `parents[l][v]` is the node of level l that node v of level l + 1 lies in.
+
+    Level 0 is one node. Children of one parent stand side by side, in the order of their parents, as sorted codes do.
+    """
+
+    parents: tuple[Integers, ...] = field(repr=False)
+
+    def __post_init__(self) -> None:
+        _refuse_unless_nested(self.parents, "a tree")
+
+    @classmethod
+    def of(cls, groups: Sequence[Integers]) -> tuple[Self, tuple[Integers, ...]]:
+        """The tree of nested groups, coarsest first, each with one group number a leaf, and how it orders them.
+
+        The second value holds for each level from 1 on which group, and at last which leaf, stands at each place.
+        """
+        parents, orders = _nested(groups)
+        return cls(parents), orders
+
+    @cached_property
+    def sizes(self) -> tuple[int, ...]:
+        """Nodes of each level."""
+        return (1, *(each.size for each in self.parents))
+
+    @cached_property
+    def starts(self) -> tuple[Integers, ...]:
+        """For each level but the last, where the children of its nodes start, and at last where they end."""
+        return _starts(self.parents)
+
+    @property
+    def last(self) -> int:
+        """The level of the leaves."""
+        return len(self.parents)
+
+    def children(self, level: int, node: int) -> range:
+        """The nodes of the next level that lie in a node."""
+        return range(int(self.starts[level][node]), int(self.starts[level][node + 1]))
+
+    def subtree(self, level: int, node: int) -> tuple[Tree, tuple[range, ...]]:
+        """The tree below a node, itself the root, and which nodes of this tree each of its levels holds."""
+        nodes = [range(node, node + 1)]
+        for starts in self.starts[level:]:
+            nodes.append(range(int(starts[nodes[-1].start]), int(starts[nodes[-1].stop])))
+        parents = zip(self.parents[level:], nodes[:-1], nodes[1:], strict=True)
+        return Tree(tuple(all_[own.start : own.stop] - above.start for all_, above, own in parents)), tuple(nodes)
+
+
+@dataclass(frozen=True, eq=False)
+class PartitionChain:
+    """Nested groupings of the cells of a node, coarsest first; the last level are the cells themselves.
+
+    `parents[k][h]` is the group of level k that group h of level k + 1 lies in; level 0 is the total. Groups of one
+    group stand side by side. `zeros` marks cells that cannot occur: they count 0 everywhere.
+    """
+
+    parents: tuple[Integers, ...] = field(repr=False)
+    zeros: Booleans | None = field(default=None, repr=False)  # shape (cells,)
+
+    def __post_init__(self) -> None:
+        _refuse_unless_nested(self.parents, "a chain")
+        if self.zeros is not None and (self.zeros.shape != (self.sizes[-1],) or self.zeros.all()):
+            raise InvalidDomain(
+                f"structural zeros of shape {self.zeros.shape} for a chain of {self.sizes[-1]:,} cells",
+                why="each cell can occur or not, and at least one can",
+                instead="mark the cells that cannot occur with True, in the order of the chain",
+            )
+
+    @classmethod
+    def of(cls, groups: Sequence[Integers], zeros: Booleans | None = None) -> tuple[Self, tuple[Integers, ...]]:
+        """The chain of nested groups, coarsest first, each with one group number a cell, and how it orders them.
+
+        The second value holds for each level from 1 on which group, and at last which cell, stands at each place.
+        """
+        parents, orders = _nested(groups)
+        return cls(parents, None if zeros is None else zeros[orders[-1]]), orders
+
+    @cached_property
+    def sizes(self) -> tuple[int, ...]:
+        """Groups of each level."""
+        return (1, *(each.size for each in self.parents))
+
+    @cached_property
+    def starts(self) -> tuple[Integers, ...]:
+        """For each level but the last, where the parts of its groups start, and at last where they end."""
+        return _starts(self.parents)
+
+    @property
+    def last(self) -> int:
+        """The level of the cells."""
+        return len(self.parents)
+
+    @cached_property
+    def possible(self) -> tuple[Booleans, ...]:
+        """Which groups of each level hold a cell that can occur; [k], shape (groups,)."""
+        found = [np.ones(self.sizes[-1], dtype=np.bool_) if self.zeros is None else ~self.zeros]
+        for starts in reversed(self.starts):
+            found.insert(0, np.logical_or.reduceat(found[0], starts[:-1]))
+        return tuple(found)
+
+    def ancestors(self, level: int) -> Integers:
+        """The group of a level that each cell lies in; shape (cells,)."""
+        labels = np.arange(self.sizes[level], dtype=np.int64)
+        for parents in self.parents[level:]:
+            labels = labels[parents]
+        return labels
+
+    def sums(self, cells: NDArray[np.generic], level: int) -> Integers:
+        """The counts of a level's groups, from those of the cells along the last axis."""
+        if level == self.last:
+            return np.asarray(cells, dtype=np.int64)
+        starts = self.starts[level]
+        for below in self.starts[level + 1 :]:
+            starts = below[starts]
+        return np.asarray(np.add.reduceat(cells, starts[:-1], axis=-1, dtype=np.int64))
+
+
+def _starts(parents: tuple[Integers, ...]) -> tuple[Integers, ...]:
+    sizes = (1, *(each.size for each in parents))
+    return tuple(
+        np.searchsorted(each, np.arange(size + 1)).astype(np.int64)
+        for each, size in zip(parents, sizes[:-1], strict=True)
+    )
+
+
+def _nested(groups: Sequence[Integers]) -> tuple[tuple[Integers, ...], tuple[Integers, ...]]:
+    """Parents of each level and the order of the groups and, at last, of what they group."""
+    keys = np.stack([np.zeros_like(groups[0]), *groups]) if len(groups) else np.zeros((1, 0), dtype=np.int64)
+    order = np.lexsort((np.arange(keys.shape[1]), *keys[::-1]))
+    places, parents, orders = np.zeros(order.size, dtype=np.int64), [], []
+    for key in keys[1:, order]:
+        firsts = np.flatnonzero(np.diff(np.stack([places, key]), axis=1, prepend=-1).any(axis=0))
+        parents.append(places[firsts])
+        orders.append(key[firsts])
+        places = np.repeat(np.arange(firsts.size), np.diff(np.append(firsts, order.size)))
+    return (*parents, places), (*orders, order)
+
+
+def _refuse_unless_nested(parents: Sequence[Integers], what: str) -> None:
+    size = 1
+    for level, each in enumerate(parents):
+        steps = np.diff(each)
+        whole = each.ndim == 1 and each.dtype == np.int64 and each.size >= size and each[0] == 0
+        if not whole or each[-1] != size - 1 or np.any((steps < 0) | (steps > 1)):
+            raise InvalidDomain(
+                f"level {level + 1} of {what} does not lie within level {level}",
+                why="every group holds at least one part, and the parts of a group stand side by side in its order",
+                instead="give for each part the number of its group, from 0 and not decreasing, or sort with `of`",
+            )
+        size = each.size
+    if not parents:
+        raise InvalidDomain(
+            f"{what} of one level", why="there is nothing to make consistent", instead="name a second level"
+        )
+
+
+def renumbered(labels: Integers) -> Integers:
+    """The same parts, numbered from 0 in the order of their first members."""
+    _, firsts, members = np.unique(labels, return_index=True, return_inverse=True)
+    return np.argsort(np.argsort(firsts))[members.reshape(-1)]
+
+
+def lies_within(fine: Integers, coarse: Integers) -> bool:
+    """Whether each part of the finer partition, numbered from 0, lies in one part of the coarser."""
+    own = np.zeros(int(fine.max()) + 1, dtype=np.int64)
+    own[fine] = coarse
+    return bool(np.array_equal(own[fine], coarse))

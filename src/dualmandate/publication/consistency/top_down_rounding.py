@@ -1,0 +1,193 @@
+"""From the root down: tables of non-negative whole numbers that add up over the geography and along the chain.
+
+The root is brought to whole numbers level by level of the chain. Then, parent by parent, its children are: their
+totals first, and then each grouping of the chain in turn, where the parts of each group are a table of children ×
+parts with both margins fixed (see `transport`). What is fixed is never touched again, so that subtrees are independent
+once their root's table is known. Tables that cross the chain pull where their groups are decided
+(`soft_constraints`), and cells keep to the room they have (`capacities`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dualmandate.errors import NoConsistentTables
+from dualmandate.population.arrays import Floats, Integers
+from dualmandate.publication.consistency.capacities import Capacities, FamilyCapacities, integer_family
+from dualmandate.publication.consistency.crossing import CrossingMeasurement
+from dualmandate.publication.consistency.estimates import TreeEstimates
+from dualmandate.publication.consistency.partitions import PartitionChain
+from dualmandate.publication.consistency.soft_constraints import SoftConstraint, soft_constrained
+from dualmandate.publication.consistency.transport import NO_LIMITS, UNLIMITED, apportion, split_groups
+from dualmandate.publication.consistency.tree_kernels import count_across
+
+Counts = NDArray[np.signedinteger[Any]]  # 32-bit where the root's total fits, else 64-bit.
+FAR = -1e9  # Stands in for −∞: the target of a cell that must stay empty.
+
+
+@dataclass(frozen=True, eq=False)
+class CountConstraints:
+    """What decides counts besides estimates and margins: tables that cross the chain, and bounds of cells."""
+
+    crossings: tuple[CrossingMeasurement, ...] = ()
+    capacities: Capacities | None = None
+
+    def pulling(self, chain: PartitionChain, level: int, step: int) -> list[CrossingMeasurement]:
+        """The crossing tables, at a level or below it, whose groups a grouping decides."""
+        return [each for each in self.crossings if each.level >= level and each.in_place and each.step(chain) == step]
+
+
+NONE = CountConstraints()
+
+
+def top_down(
+    estimates: TreeEstimates, root: Integers | None = None, constraints: CountConstraints = NONE
+) -> tuple[Counts, ...]:
+    """Consistent tables of cells for each level of the tree; [l], shape (nodes, cells).
+
+    `root` is the root's table where it is known already: that of a subtree, which its parent fixed. Counts are 32-bit
+    where the root's total fits.
+    """
+    tree, cells = estimates.tree, estimates.chain.sizes[-1]
+    first = _root_table(estimates, constraints) if root is None else np.asarray(root, dtype=np.int64).reshape(cells)
+    kind = np.int32 if first.sum() < 2**31 else np.int64
+    tables: list[Counts] = [first[None, :].astype(kind)]
+    for level in range(tree.last):
+        below = np.zeros((tree.sizes[level + 1], cells), dtype=kind)
+        for node in np.flatnonzero(tables[level].any(axis=1)):
+            children = tree.children(level, int(node))
+            counts = _family(estimates, level + 1, children, tables[level][node], constraints)
+            below[children.start : children.stop] = counts
+        tables.append(below)
+    return tuple(tables)
+
+
+def _root_table(estimates: TreeEstimates, constraints: CountConstraints = NONE) -> Integers:
+    """The root's cells: its total, or the nearest count to it, then group by group; shape (cells,)."""
+    chain, targets, shares = estimates.chain, estimates.tables(0), estimates.upward.weights.shares
+    room = np.full(chain.sizes[-1], UNLIMITED)
+    if constraints.capacities is not None:
+        room = constraints.capacities.room(0, range(1))[0]
+    counts: Integers = np.maximum(np.rint(targets[0][0]), 0).astype(np.int64)
+    counts = counts if estimates.exact(0, 0) else np.minimum(counts, chain.sums(room, 0))
+    for k in range(chain.last + 1):
+        most = chain.sums(room, k)
+        if k and estimates.exact(0, k):
+            counts = np.rint(targets[k][0]).astype(np.int64)
+        elif k:
+            scales = _usable(estimates.upward.variances[0][k])[:, estimates.upward.weights.classes[k]]
+            slopes = scales * shares[k]
+            margins = counts[None, :], None
+            wanted = _with_pulls(constraints, estimates, (0, range(1), k), targets[k], slopes, margins)[0]
+            parts, held = np.zeros(chain.sizes[k], dtype=np.int64), chain.possible[k]
+            for group in np.flatnonzero(counts):
+                own = slice(*chain.starts[k - 1][group : group + 2])
+                within = own.start + np.flatnonzero(held[own])
+                parts[within] = apportion(wanted[within], shares[k][within], int(counts[group]), most[within])
+            counts = parts
+        if np.any(counts > most):
+            raise NoConsistentTables(
+                f"exact counts of level 0 of the tree and {k} of the chain",
+                why="cells below have no room for them, by the bounds that were stated",
+                instead="state totals and bounds of one population",
+            )
+    return counts
+
+
+def _family(
+    estimates: TreeEstimates,
+    level: int,
+    children: range,
+    parent: NDArray[np.generic],
+    constraints: CountConstraints = NONE,
+) -> Integers:
+    """The cells of a node's children (nodes of `level`), which add up to the parent's; shape (children, cells)."""
+    chain = estimates.chain
+    if len(children) == 1:
+        return chain.sums(parent, chain.last)[None, :]
+    targets, room = estimates.tables(level, children), None
+    if constraints.capacities is not None:
+        room = FamilyCapacities.of(chain, constraints.capacities.room(level, children), np.asarray(parent))
+    counts = _grouping_by_grouping(estimates, (level, children), targets, parent, (constraints, room))
+    if room is not None and (counts is None or np.any(counts > room.most)):
+        exact = [k for k in range(chain.last + 1) if estimates.exact(level, k)]
+        return integer_family(targets[-1], parent, room, [(k, np.rint(targets[k]).astype(np.int64)) for k in exact])
+    assert counts is not None
+    return counts
+
+
+def _grouping_by_grouping(
+    estimates: TreeEstimates,
+    nodes: tuple[int, range],
+    targets: Sequence[Floats],
+    parent: NDArray[np.generic],
+    demanded: tuple[CountConstraints, FamilyCapacities | None],
+) -> Integers | None:
+    """The cells of a family, each grouping within the one before; None where bounds leave a grouping no room."""
+    (level, children), (constraints, room), chain, weights = nodes, demanded, estimates.chain, estimates.upward.weights
+    rows = slice(children.start, children.stop)
+    fixed = [chain.sums(parent, k) for k in range(chain.last + 1)]
+    counts = np.rint(targets[0]).astype(np.int64)
+    if not estimates.exact(level, 0):
+        scales = _usable(estimates.upward.variances[level][0][rows, 0])
+        least, more = (np.zeros_like(counts), None) if room is None else room.groups(0)
+        left = int(fixed[0][0] - least.sum())
+        most = None if more is None else more[:, 0]
+        counts = least + apportion(targets[0][:, 0] - least[:, 0], scales, left, most)[:, None]
+    for k in range(1, chain.last + 1):
+        coarse, counts = counts, np.rint(targets[k]).astype(np.int64)
+        if estimates.exact(level, k):
+            continue
+        firsts = weights.classes[k][chain.starts[k - 1][:-1]]
+        scales = _usable(estimates.upward.variances[level][k][rows])[:, firsts]
+        slopes = scales[:, chain.parents[k - 1]] * weights.shares[k]
+        wanted = _with_pulls(constraints, estimates, (level, children, k), targets[k], slopes, (coarse, fixed[k]))
+        if room is None:
+            split_groups(wanted, scales, weights.shares[k], chain.starts[k - 1], (coarse, fixed[k]), NO_LIMITS, counts)
+            continue
+        (above, _), (least, more) = room.groups(k - 1), room.groups(k)
+        margins = coarse - above, fixed[k] - least.sum(axis=0)
+        wanted = np.where(more > 0, wanted - least, FAR)
+        if margins[0].min() < 0 or not split_groups(
+            wanted, scales, weights.shares[k], chain.starts[k - 1], margins, more, counts
+        ):
+            return None
+        counts += least
+    return counts
+
+
+def _with_pulls(
+    constraints: CountConstraints,
+    estimates: TreeEstimates,
+    nodes: tuple[int, range, int],
+    targets: Floats,
+    slopes: Floats,
+    margins: tuple[Integers, Integers | None],
+) -> Floats:
+    """The estimates of a grouping and what tables that cross the chain add to them.
+
+    What such a table says of the nodes below a node, it says of their sum: with the sum of its variances.
+    """
+    (level, some, step), pulls = nodes, list[SoftConstraint]()
+    for crossing in constraints.pulling(estimates.chain, level, step):
+        labels, wanted = crossing.labels(estimates.chain, step), np.zeros((len(targets), crossing.shape[1]))
+        count_across(targets, np.arange(len(targets)), labels, wanted)
+        edges = np.arange(some.start, some.stop + 1)
+        for starts in estimates.tree.starts[level : crossing.level]:
+            edges = starts[edges]
+        pulls.append(SoftConstraint(labels, wanted, crossing.variance * np.diff(edges)))
+    if not pulls:
+        return targets
+    return np.asarray(
+        targets + soft_constrained(targets, slopes, estimates.chain.starts[step - 1], margins, tuple(pulls))[1]
+    )
+
+
+def _usable(variances: Floats) -> Floats:
+    """Variances as scales; all alike where nothing was measured, or nothing is left to say."""
+    return np.where(np.isfinite(variances) & (variances > 0), variances, 1.0)

@@ -1,0 +1,447 @@
+"""Which tables of an order nest, by one geography and one chain of groupings of everything else, and which cross these.
+
+Tables that nest are estimated and made consistent by passes over the tree, whatever their size. Where most do, the
+others enter estimates with their precision, pull where whole numbers are chosen, and are then counted from these; cells
+that cannot occur in some places are empty there. All other orders are fitted by one histogram.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dualmandate.errors import InvalidRequest
+from dualmandate.mechanism import Distribution
+from dualmandate.population import Domain
+from dualmandate.population.arrays import Booleans, Integers
+from dualmandate.publication.consistency.capacities import Capacities
+from dualmandate.publication.consistency.crossing import (
+    CrossedEstimates,
+    CrossingMeasurement,
+    Strata,
+    estimate_crossed,
+)
+from dualmandate.publication.consistency.gls_weights import Pair, Weights
+from dualmandate.publication.consistency.partitions import PartitionChain, Tree
+from dualmandate.publication.consistency.tree_kernels import count_across
+from dualmandate.publication.nested_partitions import OUTSIDE, NestedPartitions, heaviest_chain, nested_partitions
+from dualmandate.publication.order import Order
+from dualmandate.publication.sparse_counting import NOWHERE, single_rows
+from dualmandate.workload import Factor, Table
+
+LARGEST_REST = 2**22  # At most so many cells of everything but the geography are grouped into a chain.
+LARGEST_FITTED = 10**7  # At most so many cells of one histogram are fitted to all tables.
+
+RowLabels = tuple[Integers, Integers]  # The table's row of each level of the geography, and of each cell of the rest.
+
+
+@dataclass(frozen=True, eq=False)
+class NestedTable:
+    """Where a table stands: a level of the tree and one of the chain, and which of its rows are where."""
+
+    table: Table
+    level: int
+    step: int
+    nodes: Integers = field(repr=False)  # the table's row of the geography at each node
+    groups: Integers = field(repr=False)  # the table's row of the rest at each group
+
+    @property
+    def pair(self) -> Pair:
+        """The level of the tree and that of the chain."""
+        return self.level, self.step
+
+    @cached_property
+    def in_order(self) -> bool:
+        """Whether the table has nodes and groups in the order of the tree and of the chain."""
+        return all(np.array_equal(each, np.arange(each.size)) for each in (self.nodes, self.groups))
+
+
+@dataclass(frozen=True, eq=False)
+class NestedTables:
+    """A geography, a chain, and every table of an order in its place."""
+
+    axis: int  # the geography
+    tree: Tree
+    chain: PartitionChain
+    places: tuple[NestedTable, ...]
+
+    def laid(self, place: NestedTable, values: NDArray[Any]) -> NDArray[Any]:
+        """A table's numbers over nodes and groups; shape (nodes, groups)."""
+        shaped = np.moveaxis(values.reshape(place.table.shape), self.axis, 0)
+        rows = shaped.reshape(shaped.shape[0], -1)
+        return rows if place.in_order else rows[np.ix_(place.nodes, place.groups)]
+
+    def read(self, place: NestedTable, values: NDArray[Any]) -> NDArray[Any]:
+        """Back from nodes and groups to the order of the table; shape (query_count,)."""
+        shape = np.array(place.table.shape)
+        moved = np.concatenate([shape[self.axis : self.axis + 1], np.delete(shape, self.axis)])
+        rows = values if place.in_order else np.empty((moved[0], int(np.prod(moved[1:]))), dtype=values.dtype)
+        if not place.in_order:
+            rows[np.ix_(place.nodes, place.groups)] = values
+        return np.moveaxis(rows.reshape(moved), 0, self.axis).reshape(-1)
+
+
+@dataclass(frozen=True, eq=False)
+class CrossingTable:
+    """A table that crosses: the row of each node of a level and of each cell of the chain, `NOWHERE` for none."""
+
+    table: Table
+    axis: int  # the geography
+    level: int
+    nodes: Integers = field(repr=False)
+    groups: Integers = field(repr=False)
+
+    @cached_property
+    def shape(self) -> tuple[int, int]:
+        """Areas and groups."""
+        areas = self.table.shape[self.axis]
+        return areas, self.table.query_count // areas
+
+    @cached_property
+    def in_place(self) -> bool:
+        """Whether its areas are the nodes of the level."""
+        return bool(np.array_equal(np.sort(self.nodes), np.arange(self.shape[0])))
+
+    def measurement(self, variance: float) -> CrossingMeasurement:
+        """What it counts, areas in the order of the nodes where they are these."""
+        areas = np.arange(self.shape[0]) if self.in_place else self.nodes
+        return CrossingMeasurement(self.level, areas, self.groups, self.shape, variance)
+
+    def laid(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Its numbers over areas and groups."""
+        rows = np.moveaxis(values.reshape(self.table.shape), self.axis, 0).reshape(self.shape)
+        return rows[self.nodes] if self.in_place else rows
+
+    def read(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Back to the order of the table; shape (query_count,)."""
+        rows = np.empty_like(values)
+        rows[self.nodes if self.in_place else slice(None)] = values
+        shape = [self.shape[0], *(size for axis, size in enumerate(self.table.shape) if axis != self.axis)]
+        return np.moveaxis(rows.reshape(shape), 0, self.axis).reshape(-1)
+
+
+@dataclass(frozen=True, eq=False)
+class PartlyNestedTables:
+    """Some tables of an order and what is exact, which nest, the tables that cross these, and what cells may count."""
+
+    nest: NestedTables  # its places: the tables that nest, in the order's order, and what is exact
+    inside: tuple[int, ...]  # the number of each of its tables in the order
+    across: tuple[CrossingTable, ...]
+    outside: tuple[int, ...]  # of each of these
+    capacities: Capacities | None
+
+    @property
+    def cells_are_measured(self) -> bool:
+        """Whether a table counts every cell of every leaf."""
+        last = self.nest.tree.last, self.nest.chain.last
+        return any(place.pair == last for place in self.nest.places[: len(self.inside)])
+
+    @cached_property
+    def allowed(self) -> tuple[Booleans | None, ...]:
+        """Which numbers of each table of the order may be other than 0; None for all of them."""
+        found: list[Booleans | None] = [None] * (len(self.inside) + len(self.across))
+        if self.capacities is not None:
+            for place, number in zip(self.nest.places, self.inside, strict=False):
+                found[number] = self.nest.read(place, self._room(place, self.capacities))
+            for table, number in zip(self.across, self.outside, strict=True):
+                found[number] = table.read(self._room_across(table, self.capacities))
+        return tuple(found)
+
+    def _room(self, place: NestedTable, capacities: Capacities) -> Booleans:
+        found = np.empty((self.nest.tree.sizes[place.level], self.nest.chain.sizes[place.step]), dtype=np.bool_)
+        for node in range(len(found)):
+            room = capacities.room(place.level, range(node, node + 1))
+            found[node] = self.nest.chain.sums(room > 0, place.step) > 0
+        return found
+
+    def _room_across(self, table: CrossingTable, capacities: Capacities) -> Booleans:
+        found, counted = np.zeros(table.shape), table.measurement(0.0)
+        for node in range(self.nest.tree.sizes[table.level]):
+            room = capacities.room(table.level, range(node, node + 1)) > 0
+            count_across(room.astype(np.float64), counted.areas[node : node + 1], counted.groups, found)
+        return found > 0
+
+    def estimated(self, values: Sequence[NDArray[Any]], variances: Sequence[float]) -> CrossedEstimates:
+        """Estimates from the numbers of each table, and of what is exact, with the variance of each."""
+        measured: dict[Pair, NDArray[Any]] = {}
+        spread: dict[Pair, float] = {}
+        exact = range(len(self.inside) + len(self.across), len(values))
+        for place, number in zip(self.nest.places, (*self.inside, *exact), strict=True):
+            measured[place.pair] = self.nest.laid(place, values[number])
+            spread[place.pair] = variances[number]
+        crossed = [
+            (each.measurement(variances[number]), each.laid(values[number]))
+            for each, number in zip(self.across, self.outside, strict=True)
+        ]
+        return estimate_crossed((self.nest.tree, self.nest.chain), measured, spread, crossed)
+
+    def strata(self, found: CrossedEstimates, variances: Sequence[float]) -> Strata | None:
+        """Exact variances of estimates, where there are such."""
+        places = zip(self.nest.places[: len(self.inside)], self.inside, strict=True)
+        spread = {place.pair: variances[number] for place, number in places}
+        spread |= {place.pair: 0.0 for place in self.nest.places[len(self.inside) :]}
+        return Strata.of(self.nest.tree, self.nest.chain, spread, found.crossings)
+
+
+def nest_together(order: Order) -> NestedTables | PartlyNestedTables | None:
+    """How all measurements of an order are estimated together: where all tables nest, or most do; None where neither.
+
+    `NestedTables` come from here only where passes over the tree can combine their measurements.
+    """
+    nest = nested_tables_of(order)
+    if nest is not None and _passable(nest, nest.places, all_variances(order)):
+        return nest
+    return partly_nested_tables_of(order)
+
+
+def nested_tables_of(order: Order) -> NestedTables | None:
+    """The nest of an order whose tables are measured by themselves and nest; None for any other order."""
+    tables = _plain_tables(order)
+    if tables is None:
+        return None
+    hierarchical = [axis for axis, each in enumerate(order.domain.attributes) if each.name in _geographies(order)]
+    axes = dict.fromkeys([*hierarchical, *range(len(order.domain.shape))])
+    return next((nest for axis in axes if (nest := _nested_by(order, tables, axis)) is not None), None)
+
+
+def partly_nested_tables_of(order: Order) -> PartlyNestedTables | None:
+    """The nest of an order whose tables are measured by themselves, with those that cross it; None where there is none.
+
+    The geography is an attribute with a hierarchy, or, where no histogram could be fitted, any.
+    """
+    tables = _plain_tables(order)
+    if tables is None:
+        return None
+    large, named = order.domain.size > LARGEST_FITTED, _geographies(order)
+    axes = [axis for axis, each in enumerate(order.domain.attributes) if large or each.name in named]
+    axes.sort(key=lambda axis: order.domain.attributes[axis].name not in named)
+    return next((found for axis in axes if (found := _partly_nested_by(order, tables, axis)) is not None), None)
+
+
+def all_variances(order: Order) -> list[float]:
+    """Of the measurements of each table, and 0 of each that is exact."""
+    return [0.0 if law is None else law.variance for law in table_noises(order)]
+
+
+def table_noises(order: Order) -> list[Distribution | None]:
+    """The law of the measurements of each table, all measured by themselves, and None of each that is exact."""
+    found: list[Distribution | None] = [noise.distribution() for group in order.groups for noise in group.table_noises]
+    return found + [None] * (0 if order.public is None else len(order.public.tables))
+
+
+def _plain_tables(order: Order) -> list[Table] | None:
+    """The tables of an order, exact ones last, where each counts records and is measured by itself; else None."""
+    if not all(group.rows.direct for group in order.groups):
+        return None
+    tables = [*order.tables, *(() if order.public is None else order.public.tables)]
+    return None if any(table.weight != 1 for table in tables) else tables
+
+
+def _geographies(order: Order) -> set[str]:
+    """Attributes with a hierarchy."""
+    return {hierarchy.attribute for hierarchy in order.domain.hierarchies}
+
+
+def _row_labels(order: Order, tables: Sequence[Table], axis: int) -> list[RowLabels] | None:
+    """Which row of each table counts each level of one attribute, the geography, and each cell of the rest.
+
+    None where the rest has too many cells, or a table counts records otherwise than each once, with weight 1.
+    """
+    shape = order.domain.shape
+    rest = [other for other in range(len(shape)) if other != axis]
+    if int(np.prod([shape[other] for other in rest], dtype=np.float64)) > LARGEST_REST:
+        return None
+    found = list[RowLabels]()
+    for table in tables:
+        labels = [known for factor in table.factors if (known := _counted_rows(factor)) is not None]
+        if len(labels) < len(table.factors):
+            return None
+        cells = np.zeros(1, dtype=np.int64)
+        for other in rest:
+            nowhere = np.logical_or.outer(cells == NOWHERE, labels[other] == NOWHERE)
+            sums = np.add.outer(cells * table.factors[other].rows, labels[other])
+            cells = np.where(nowhere, NOWHERE, sums).reshape(-1)
+        found.append((labels[axis], cells))
+    return found
+
+
+def _counted_rows(factor: Factor) -> Integers | None:
+    """The row that each level is counted in, with weight 1, or `NOWHERE`; None where it is counted otherwise."""
+    found = single_rows(factor)
+    if found is None or (found[1] is not None and np.any(found[1][found[0] != NOWHERE] != 1)):
+        return None
+    return found[0]
+
+
+def _counts_all(labels: RowLabels) -> bool:
+    """Whether every record is counted."""
+    return not any(np.any(each == NOWHERE) for each in labels)
+
+
+def _nested_by(order: Order, tables: Sequence[Table], axis: int) -> NestedTables | None:
+    """The nest with one attribute as the geography; None where some table does not nest or shares its place."""
+    labels = _row_labels(order, tables, axis)
+    bound_to_places = any(axis in masks for masks in order.domain.all_zero_masks)
+    if labels is None or bound_to_places or not all(_counts_all(each) for each in labels):
+        return None
+    areas, groups = nested_partitions([area for area, _ in labels]), nested_partitions([group for _, group in labels])
+    if areas is None or groups is None:
+        return None
+    pairs = list(zip(areas.steps, groups.steps, strict=True))
+    asked = pairs[: len(order.tables)]
+    if len(set(asked)) < len(asked):
+        return None  # two tables of one kind: one histogram fits both
+    skeleton = _Skeleton.of(order, axis, areas, groups)
+    places = (skeleton.place(*each) for each in zip(tables, labels, pairs, strict=True))
+    return NestedTables(axis, skeleton.tree, skeleton.chain, tuple(places))
+
+
+def _partly_nested_by(order: Order, tables: Sequence[Table], axis: int) -> PartlyNestedTables | None:
+    """The same with as many tables as nest, where what is exact is among them, and it is worth it; else None."""
+    labels = _row_labels(order, tables, axis)
+    if labels is None:
+        return None
+    exact = range(len(order.tables), len(tables))
+    whole = [i for i, each in enumerate(labels) if _counts_all(each)]
+    if not set(exact) <= set(whole):
+        return None
+    areas = heaviest_chain([area for area, _ in labels], whole, exact)
+    if areas is None:
+        return None
+    nesting = [i for i in whole if areas.steps[i] != OUTSIDE]
+    groups = heaviest_chain([group for _, group in labels], nesting, exact)
+    if groups is None:
+        return None
+    skeleton = _Skeleton.of(order, axis, areas, groups)
+    found = _with_passable_nest(order, _assembled(order, tables, labels, skeleton))
+    # Without measured cells a nest is worth it only where no histogram could be fitted instead.
+    worth = found.cells_are_measured or order.domain.size > LARGEST_FITTED
+    return found if found.inside and worth else None
+
+
+@dataclass(frozen=True, eq=False)
+class _Skeleton:
+    """A tree and a chain without tables, and which group of their partitions stands where."""
+
+    axis: int
+    areas: NestedPartitions
+    groups: NestedPartitions
+    tree: Tree
+    chain: PartitionChain
+    nodes: Sequence[Integers]  # which area stands at each place of each level but the first
+    cells: Sequence[Integers]  # likewise of the chain
+
+    @classmethod
+    def of(cls, order: Order, axis: int, areas: NestedPartitions, groups: NestedPartitions) -> _Skeleton:
+        """The tree of a geography's levels and the chain of groupings; groups without a possible cell are zeros."""
+        zeros = None
+        if order.domain.structural_zeros:
+            free = order.domain.possible_cells(without=axis)
+            zeros = np.asarray(np.bincount(groups.finest, weights=free) == 0)
+        tree, nodes = Tree.of(areas.coarser) if areas.coarser else (Tree(areas.one_level), areas.in_order)
+        if groups.coarser:
+            chain, cells = PartitionChain.of(groups.coarser, zeros)
+        else:
+            chain, cells = PartitionChain(groups.one_level, zeros), groups.in_order
+        return cls(axis, areas, groups, tree, chain, nodes, cells)
+
+    def place(self, table: Table, labels: RowLabels, pair: Pair) -> NestedTable:
+        """A table at a level of the tree and one of the chain."""
+        (area, group), (level, step) = labels, pair
+        rows = self.areas.rows(area, self.nodes, level), self.groups.rows(group, self.cells, step)
+        return NestedTable(table, level, step, *rows)
+
+    def across(self, table: Table, labels: RowLabels) -> CrossingTable:
+        """A table that counts cells, at the coarsest level whose areas it takes as wholes."""
+        area, group = labels
+        level = self.areas.step_for(area)
+        cells = self.groups.rows(group, self.cells, self.groups.last)
+        return CrossingTable(table, self.axis, level, self.areas.rows(area, self.nodes, level), cells)
+
+
+def _assembled(
+    order: Order, tables: Sequence[Table], labels: Sequence[RowLabels], skeleton: _Skeleton
+) -> PartlyNestedTables:
+    """Every table in its place of the nest, or across it."""
+    taken, inside, outside = dict[Pair, NestedTable](), list[int](), list[int]()
+    exact, crossing = list[NestedTable](), list[CrossingTable]()
+    pairs = zip(skeleton.areas.steps, skeleton.groups.steps, strict=True)
+    for number, (table, own, pair) in enumerate(zip(tables, labels, pairs, strict=True)):
+        nests, is_exact = OUTSIDE not in pair and _counts_all(own), number >= len(order.tables)
+        if nests and is_exact:
+            exact.append(skeleton.place(table, own, pair))
+        elif nests and pair not in taken:
+            taken[pair] = skeleton.place(table, own, pair)
+            inside.append(number)
+        else:
+            crossing.append(skeleton.across(table, own))
+            outside.append(number)
+    nest = NestedTables(skeleton.axis, skeleton.tree, skeleton.chain, (*taken.values(), *exact))
+    capacities = _capacities(order.domain, skeleton)
+    return PartlyNestedTables(nest, tuple(inside), tuple(crossing), tuple(outside), capacities)
+
+
+def _with_passable_nest(order: Order, found: PartlyNestedTables) -> PartlyNestedTables:
+    """The same, with as many tables in the nest as its passes can combine; the others cross it with their numbers."""
+    nest, variances = found.nest, all_variances(order)
+    own, exact = list(zip(nest.places, found.inside, strict=False)), nest.places[len(found.inside) :]
+
+    def passable(kept: Sequence[tuple[NestedTable, int]]) -> bool:
+        spread = [*(variances[number] for _, number in kept), *([0.0] * len(exact))]
+        return _passable(nest, [*(place for place, _ in kept), *exact], spread)
+
+    kept, dropped = own, list[tuple[NestedTable, int]]()
+    while kept and not passable(kept):
+        least = min(kept, key=lambda each: each[0].table.query_count)
+        kept = [each for each in kept if each is not least]
+        dropped.insert(0, least)
+    for each in dropped:
+        kept = [*kept, each] if passable([*kept, each]) else kept
+    kept.sort(key=lambda each: each[1])
+    inside = tuple(number for _, number in kept)
+    moved = [(_crossing(nest, place), number) for place, number in own if number not in inside]
+    crossing = sorted([*zip(found.across, found.outside, strict=True), *moved], key=lambda each: each[1])
+    return replace(
+        found,
+        nest=replace(nest, places=(*(place for place, _ in kept), *exact)),
+        inside=inside,
+        across=tuple(each for each, _ in crossing),
+        outside=tuple(number for _, number in crossing),
+    )
+
+
+def _crossing(nest: NestedTables, place: NestedTable) -> CrossingTable:
+    """A table that would nest, taken for one that crosses."""
+    cells = place.groups[nest.chain.ancestors(place.step)]
+    return CrossingTable(place.table, nest.axis, place.level, place.nodes, cells)
+
+
+def _passable(nest: NestedTables, places: Sequence[NestedTable], variances: Sequence[float]) -> bool:
+    """Whether passes over the tree and the chain combine such measurements; the exact ones come last."""
+    spread = {place.pair: each for place, each in zip(places, variances, strict=True)}
+    try:
+        Weights.of(nest.chain, spread, levels=nest.tree.last + 1)
+    except InvalidRequest:
+        return False
+    return True
+
+
+def _capacities(domain: Domain, skeleton: _Skeleton) -> Capacities | None:
+    """Which cells can occur at each leaf, where structural zeros name places; None where none does."""
+    axis, tree, chain = skeleton.axis, skeleton.tree, skeleton.chain
+    about = [masks for masks in domain.all_zero_masks if axis in masks]
+    if not about:
+        return None
+    patterns, members = np.unique(np.stack([masks[axis] for masks in about]), axis=1, return_inverse=True)
+    found = np.zeros((tree.sizes[-1], chain.sizes[-1]), dtype=np.bool_)
+    for pattern, held in enumerate(patterns.T):
+        possible = domain.possible_cells(without=axis, held=held)
+        free = np.bincount(skeleton.groups.finest, weights=possible) > 0
+        here = np.isin(skeleton.nodes[-1], skeleton.areas.finest[members.reshape(-1) == pattern])
+        found[here] |= free[skeleton.cells[-1]]
+    return Capacities(tree, chain, {tree.last: found})

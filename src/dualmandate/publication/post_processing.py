@@ -1,0 +1,407 @@
+"""Post-processing: estimates and tables of whole numbers, at least 0, that add up, from measurements.
+
+Nothing here looks at confidential data. Unbiased estimates come first; whole numbers follow from them; what is exact
+stays exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dualmandate.errors import NoConsistentTables
+from dualmandate.mechanism import Distribution
+from dualmandate.population.arrays import Floats, Integers
+from dualmandate.publication.consistency.crossing import CrossedEstimates, Strata
+from dualmandate.publication.consistency.effect import Both, ConsistencyEffect, consistency_effect, tree_releases
+from dualmandate.publication.consistency.estimates import TreeEstimates, estimate
+from dualmandate.publication.consistency.histogram_fit import consistent_histogram
+from dualmandate.publication.consistency.top_down_rounding import CountConstraints, top_down
+from dualmandate.publication.consistency.tree_kernels import count_across
+from dualmandate.publication.measurements import Measurements, PublishedTable
+from dualmandate.publication.measuring import estimated, labeled
+from dualmandate.publication.nested_tables import (
+    LARGEST_FITTED,
+    NestedTable,
+    NestedTables,
+    PartlyNestedTables,
+    all_variances,
+    nest_together,
+    table_noises,
+)
+from dualmandate.publication.order import Group, Order, known_histogram
+from dualmandate.workload import Table, Workload
+
+MOST_SIMULATED = 30_000  # At most so many numbers, and cells, are simulated to see what making them whole does.
+RELEASES = 20  # So many of them are.
+PUBLIC_SEED = 2019  # Simulations start from this; they touch nothing confidential.
+NUMBERS_AT_ONCE = 2**18  # At most this many estimates are computed at once.
+NESTED = (
+    "The tables nest by geography and by groups of cells. Estimates are the best linear unbiased ones of all "
+    "measurements together; whole numbers were fixed from the whole country down, each part within its parent, so that "
+    "all tables add up exactly."
+)
+CROSSED = (
+    "{most} nest by geography and by groups of cells{others}. Estimates {best} of all measurements together, and "
+    "standard errors {errors}. Whole numbers were fixed from the whole country down, each part within its "
+    "parent{pulled}, so that all tables add up exactly.{bound}"
+)
+OTHERS = "; {names} cross these groups or areas"
+PULLED = "; tables that cross pulled, with their precision, and were then counted"
+BOUND = " What cannot occur in some places is 0 there, in every table."
+FITTED = (
+    "The tables in whole numbers are those of one file of whole records, the nearest to the estimates by weighted "
+    "least squares: nothing is below 0, and all tables add up exactly."
+)
+NOT_FOUND = "The tables were not made consistent: {why}."
+TOO_LARGE = (
+    "The tables were not made consistent: {cells:.3g} cells are more than one file of whole records is fitted to."
+)
+
+Errors = Callable[[int, range, int], Floats]  # of a level of the tree, some nodes, and one of the chain
+
+
+@dataclass(frozen=True, eq=False)
+class PostProcessed:
+    """The tables with their whole numbers, in words how these were made, and whether groups were put together.
+
+    Tables are to be taken once, one after the other: large ones are made when they are asked for.
+    `together`: estimates rest on the measurements of all groups, not of their own alone. `effects` says what making
+    tables whole does to errors, simulated on the whole numbers themselves as if they were the truth; none where that
+    would take too long.
+    """
+
+    tables: Iterable[PublishedTable]
+    words: str
+    together: bool = False
+    effects: tuple[ConsistencyEffect, ...] = ()
+
+
+def post_process(order: Order, *, measured: Sequence[Measurements], totals: Integers | None) -> PostProcessed:
+    """Estimates and whole numbers for every table; the best of all measurements together where tables nest."""
+    nest = nest_together(order)
+    if isinstance(nest, NestedTables):
+        settled = consistent_nest(order, nest, measured=measured, totals=totals)
+        return PostProcessed(settled.tables, NESTED, together=True, effects=nest_effects(order, nest, settled.leaves))
+    if nest is not None:
+        with suppress(NoConsistentTables):
+            return _crossed(order, nest, measured=measured, totals=totals)
+    found = estimated_tables(order, measured, totals)
+    if order.domain.size > LARGEST_FITTED:
+        return PostProcessed(found, TOO_LARGE.format(cells=order.domain.size))
+    tables = list(found)
+    try:
+        histogram = _fit(order, tables, totals)
+    except NoConsistentTables as refusal:  # reported, never relaxed; the estimates stand
+        return PostProcessed(tables, NOT_FOUND.format(why=refusal.why))
+    return PostProcessed(_tables_of(order, tables, histogram), FITTED, effects=_fit_effects(order, tables, histogram))
+
+
+@dataclass(frozen=True, eq=False)
+class ConsistentNest:
+    """The tables of a nest after all of it was put together, and the counts of its leaves: shape (leaves, cells).
+
+    Tables are made one by one, when they are asked for: all of them need not be held at once.
+    """
+
+    tables: Iterator[PublishedTable] = field(repr=False)
+    leaves: NDArray[Any] = field(repr=False)
+
+
+def consistent_nest(
+    order: Order, nest: NestedTables, *, measured: Sequence[Measurements], totals: Integers | None
+) -> ConsistentNest:
+    """Best estimates over the whole nest, with standard errors, and whole numbers that add up."""
+    numbers, variances = {}, {}
+    for place, values, variance in zip(nest.places, *_numbers(order, measured, totals), strict=False):
+        # An exact table comes last, and takes the place of a measured one.
+        numbers[place.pair] = nest.laid(place, values)
+        variances[place.pair] = variance
+    found = estimate(nest.tree, nest.chain, numbers, variances)
+    counts = top_down(found)
+    places = nest.places[: len(order.tables)]  # what is exact is no table of these
+    return ConsistentNest(
+        (published_place(order, nest, place, found=found, counts=counts) for place in places), counts[-1]
+    )
+
+
+def published_place(
+    order: Order,
+    nest: NestedTables,
+    place: NestedTable,
+    *,
+    found: TreeEstimates,
+    counts: Sequence[NDArray[Any]] | None,
+    errors: Errors | None = None,
+) -> PublishedTable:
+    """One table of a nest, from the estimates and the whole numbers of its level.
+
+    `errors` gives the standard errors of some nodes, where they are not those of the estimates.
+    """
+    shape = nest.tree.sizes[place.level], nest.chain.sizes[place.step]
+    estimates, spread = np.empty(shape), np.empty(shape)
+    together = max(NUMBERS_AT_ONCE // nest.chain.sizes[-1], 1)
+    for start in range(0, shape[0], together):
+        nodes = range(start, min(start + together, shape[0]))
+        rows = slice(nodes.start, nodes.stop)
+        estimates[rows] = found.tables(place.level, nodes, place.step)[place.step]
+        if errors is None:
+            spread[rows] = found.standard_errors(place.level, nodes, place.step)[place.step]
+        else:
+            spread[rows] = errors(place.level, nodes, place.step)
+    columns, labels = labeled(order, place.table)
+    return PublishedTable(
+        place.table.name,
+        order.units[place.table.name],
+        columns,
+        labels,
+        nest.read(place, estimates),
+        nest.read(place, spread),
+        None if counts is None else nest.read(place, nest.chain.sums(counts[place.level], place.step)),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class ConsistentCrossedNest:
+    """The tables of a crossed nest, made one by one; whether estimates are the best, and standard errors exact."""
+
+    tables: Iterator[PublishedTable] = field(repr=False)
+    best: bool
+    exact_errors: bool
+
+
+def consistent_crossed_nest(
+    order: Order,
+    crossed: PartlyNestedTables,
+    *,
+    measured: Sequence[Measurements],
+    totals: Integers | None,
+    whole: bool = True,
+) -> ConsistentCrossedNest:
+    """Estimates of all measurements together, with standard errors, and whole numbers that add up, if these are asked.
+
+    Refused where bounds leave no whole numbers.
+    """
+    values, variances = _numbers(order, measured, totals)
+    for number, allowed in enumerate(crossed.allowed):
+        if allowed is not None:
+            values[number] = np.where(allowed, values[number], 0)
+    found = crossed.estimated(values, variances)
+    strata = crossed.strata(found, variances)
+    counts = (
+        top_down(found.estimates, constraints=CountConstraints(found.crossings, crossed.capacities)) if whole else None
+    )
+    tables = _published(order, crossed, found=found, strata=strata, counts=counts)
+    best = found.best and crossed.capacities is None
+    return ConsistentCrossedNest(tables, best, best and strata is not None)
+
+
+def _published(
+    order: Order,
+    crossed: PartlyNestedTables,
+    *,
+    found: CrossedEstimates,
+    strata: Strata | None,
+    counts: Sequence[NDArray[Any]] | None,
+) -> Iterator[PublishedTable]:
+    """Every table of the order, in its order."""
+    inside, outside = list(crossed.inside), list(crossed.outside)
+    for number, allowed in enumerate(crossed.allowed):
+        if number in inside:
+            place = crossed.nest.places[inside.index(number)]
+
+            def errors(level: int, nodes: range, step: int) -> Floats:
+                if strata is None:
+                    return found.alone.standard_errors(level, nodes, step)[step]
+                return strata.standard_errors(level, crossed.nest.chain.ancestors(step), nodes)
+
+            table = published_place(order, crossed.nest, place, found=found.estimates, counts=counts, errors=errors)
+        else:
+            table = _published_across(order, crossed, outside.index(number), found=found, strata=strata, counts=counts)
+        if allowed is not None:
+            known = np.where(allowed, table.estimates, 0.0), np.where(allowed, table.standard_errors, 0.0)
+            table = replace(table, estimates=known[0], standard_errors=known[1])
+        yield table
+
+
+def _published_across(
+    order: Order,
+    crossed: PartlyNestedTables,
+    which: int,
+    *,
+    found: CrossedEstimates,
+    strata: Strata | None,
+    counts: Sequence[NDArray[Any]] | None,
+) -> PublishedTable:
+    across, crossing = crossed.across[which], found.crossings[which]
+    errors = np.zeros(across.shape)
+    if strata is None:
+        errors = found.bounds(which)
+    else:
+        own = strata.standard_errors(across.level, across.groups)
+        errors[:, : own.shape[1]] = own
+    values = None
+    if counts is not None:
+        sums = np.zeros(across.shape, dtype=np.int64)
+        count_across(counts[across.level], crossing.areas, crossing.groups, sums)
+        values = across.read(sums)
+    columns, labels = labeled(order, across.table)
+    name, unit = across.table.name, order.units[across.table.name]
+    return PublishedTable(name, unit, columns, labels, across.read(found.tables[which]), across.read(errors), values)
+
+
+def _numbers(
+    order: Order, measured: Sequence[Measurements], totals: Integers | None
+) -> tuple[list[NDArray[Any]], list[float]]:
+    """The numbers of each table and of what is exact, and the variance of each, 0 for the exact ones."""
+    values = list[NDArray[Any]]()
+    for group, each in zip(order.groups, measured, strict=True):
+        edges = np.cumsum([table.query_count for table in group.tables])[:-1]
+        values += np.split(each.values, edges)
+    if totals is not None and order.public is not None:
+        values += np.split(totals, np.cumsum([table.query_count for table in order.public.tables])[:-1])
+    return values, all_variances(order)
+
+
+def _crossed(
+    order: Order, crossed: PartlyNestedTables, *, measured: Sequence[Measurements], totals: Integers | None
+) -> PostProcessed:
+    """A nest with tables that cross it; where bounds leave no whole numbers, that is reported."""
+    try:
+        settled = consistent_crossed_nest(order, crossed, measured=measured, totals=totals)
+    except NoConsistentTables as refusal:
+        if order.domain.size <= LARGEST_FITTED:
+            raise  # a histogram may be found
+        settled = consistent_crossed_nest(order, crossed, measured=measured, totals=totals, whole=False)
+        return PostProcessed(settled.tables, NOT_FOUND.format(why=refusal.why), together=True)
+    names = ", ".join(f"'{each.table.name}'" for each in crossed.across)
+    words = CROSSED.format(
+        most="Most tables" if names else "The tables",
+        others=OTHERS.format(names=names) if names else "",
+        best="are the best linear unbiased ones" if settled.best else "are unbiased and linear, not the best,",
+        errors="are exact" if settled.exact_errors else "are upper bounds",
+        pulled=PULLED if names else "",
+        bound=BOUND if crossed.capacities is not None else "",
+    )
+    if too_long(order):
+        return PostProcessed(settled.tables, words, together=True)
+    tables = list(settled.tables)
+    return PostProcessed(tables, words, together=True, effects=_crossed_effects(order, crossed, tables, totals))
+
+
+def estimated_tables(
+    order: Order, measured: Sequence[Measurements], totals: Integers | None
+) -> Iterator[PublishedTable]:
+    """The tables as each group's own measurements tell them."""
+    needed = totals is not None and any(group.rows.needs_public for group in order.groups)
+    public = known_histogram(order, totals) if needed and totals is not None else None
+    for group, each in zip(order.groups, measured, strict=True):
+        yield from estimated(order, group, each, public)
+
+
+def _fit(order: Order, tables: Sequence[PublishedTable], totals: Integers | None) -> Integers:
+    """The histogram of whole records that is nearest to the estimates."""
+    grids = [float(table.grid) for table in order.tables]
+    answers = np.concatenate([table.estimates / grid for table, grid in zip(tables, grids, strict=True)])
+    variances = np.concatenate([(table.standard_errors / grid) ** 2 for table, grid in zip(tables, grids, strict=True)])
+    return consistent_histogram(
+        Workload(order.domain, order.tables),
+        answers,
+        variances,
+        public=order.public,
+        totals=totals,
+        possible=order.domain.possible_cells(),
+    )
+
+
+def _tables_of(order: Order, tables: Sequence[PublishedTable], histogram: Integers) -> list[PublishedTable]:
+    workload = Workload(order.domain, order.tables)
+    return [
+        replace(table, values=_whole(workload.table_answers(table.name, histogram), each))
+        for table, each in zip(tables, order.tables, strict=True)
+    ]
+
+
+def _whole(answers: NDArray[np.generic], table: Table) -> Integers | None:
+    """Answers of a histogram as whole numbers of the table's unit; None where they are fractions of it."""
+    if table.weight.denominator != 1 or table.grid.denominator != 1:
+        return None
+    return np.asarray(np.rint(answers).astype(np.int64) * int(table.grid))
+
+
+def _measured_again(group: Group, values: Integers, generator: np.random.Generator) -> Measurements:
+    """Rows of a group with new noise, which touches nothing confidential."""
+    kinds = group.rows.kinds()
+    for kind, noise in enumerate(group.noises):
+        rows = np.flatnonzero(kinds == kind)
+        values[rows] += noise.distribution().draw(generator, len(rows)).astype(np.int64)
+    return Measurements(group.name, group.noises, kinds.astype(np.int64), values)
+
+
+def nest_effects(order: Order, nest: NestedTables, leaves: NDArray[Any]) -> tuple[ConsistencyEffect, ...]:
+    """What fixing a nest from the top down does, on releases of what it was fixed to."""
+    if too_long(order):
+        return ()
+    laws: dict[tuple[int, int], Distribution | None] = {}
+    names = {}
+    for place, noise in zip(nest.places, table_noises(order), strict=True):
+        laws[place.pair] = noise
+        if place.table in order.tables:
+            names[f"level {place.level}, {place.step}"] = place.table.name
+    truth, draw = tree_releases(nest.tree, nest.chain, leaves.astype(np.int64), laws)
+    found = consistency_effect(truth, draw, np.random.default_rng(PUBLIC_SEED), releases=RELEASES)
+    return tuple(replace(each, table=names[each.table]) for each in found if each.table in names)
+
+
+def _crossed_effects(
+    order: Order, crossed: PartlyNestedTables, tables: Sequence[PublishedTable], totals: Integers | None
+) -> tuple[ConsistencyEffect, ...]:
+    """What fixing a crossed nest from the top down does, on releases of what it was fixed to."""
+    truth = {table.name: table.values for table in tables if table.values is not None}
+
+    def draw(generator: np.random.Generator) -> dict[str, Both]:
+        measured = []
+        for group in order.groups:
+            values = np.concatenate([truth[table.name] for table in group.tables])
+            measured.append(_measured_again(group, values, generator))
+        settled = consistent_crossed_nest(order, crossed, measured=measured, totals=totals)
+        return {each.name: (each.estimates, each.values) for each in settled.tables if each.values is not None}
+
+    with suppress(NoConsistentTables):  # a simulation that fails is no reason to fail a release
+        return consistency_effect(truth, draw, np.random.default_rng(PUBLIC_SEED), releases=RELEASES)
+    return ()
+
+
+def _fit_effects(order: Order, tables: Sequence[PublishedTable], histogram: Integers) -> tuple[ConsistencyEffect, ...]:
+    """What fitting does, on releases of the fitted histogram."""
+    whole = _tables_of(order, tables, histogram)
+    if too_long(order) or any(table.values is None for table in whole):
+        return ()
+    totals = None if order.public is None else np.asarray(order.public.answers(histogram), dtype=np.int64)
+    public = None if totals is None else known_histogram(order, totals)
+
+    def draw(generator: np.random.Generator) -> dict[str, Both]:
+        made = list[PublishedTable]()
+        for group in order.groups:
+            measured = _measured_again(group, group.rows.count(histogram), generator)
+            made += estimated(order, group, measured, public)
+        return {
+            table.name: (table.estimates, table.values)
+            for table in _tables_of(order, made, _fit(order, made, totals))
+            if table.values is not None
+        }
+
+    truth = {table.name: table.values for table in whole if table.values is not None}
+    with suppress(NoConsistentTables):  # a simulation that fails is no reason to fail a release
+        return consistency_effect(truth, draw, np.random.default_rng(PUBLIC_SEED), releases=RELEASES)
+    return ()
+
+
+def too_long(order: Order) -> bool:
+    """Whether an order has too many numbers or cells for its releases to be simulated."""
+    return sum(table.query_count for table in order.tables) > MOST_SIMULATED or order.domain.size > MOST_SIMULATED

@@ -1,0 +1,370 @@
+"""Publishing: the loss is spent first, then the data are opened, measured, written, and the secret is destroyed.
+
+A release that is killed at any instant is taken up again by `resume`: its noise is a function of its secret and of its
+data, so that it becomes the release it would have been, and its loss is counted once. Other data under the same secret
+are refused. What depends on confidential values never decides whether this succeeds.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from dualmandate.errors import CannotWrite, Refusal, ReleaseConflict
+from dualmandate.ledger import Ledger, Request, State
+from dualmandate.ledger import Release as Entry
+from dualmandate.ledger.anchors import RELEASE_FILE, found_head
+from dualmandate.ledger.durable import make_folders, sync_folder
+from dualmandate.ledger.releases import STEPS
+from dualmandate.population import Confidential
+from dualmandate.publication.measuring import exact_totals, fingerprint, measure, tabulation_key
+from dualmandate.publication.order import Order
+from dualmandate.publication.records import check_source
+from dualmandate.publication.release_folder import is_complete, write_measurements, write_release
+from dualmandate.publication.rules import check_rules
+from dualmandate.publication.sources import Source
+from dualmandate.publication.tabulated import Tabulated
+from dualmandate.publication.tabulating import tabulate
+
+Told = Callable[[str], None]
+HERE = "The records were tabulated and measured, and the tables made consistent, on the machine that published."
+
+
+@dataclass(frozen=True)
+class PublicationRequest:
+    """Who publishes, from which state of the data, for whom and what; `again` spends anew on the same pair."""
+
+    by: str
+    snapshot: str
+    group: str | None = None
+    purpose: str | None = None
+    again: bool = False
+
+
+def publish(
+    order: Order,
+    source: Source,
+    ledger: Ledger,
+    *,
+    out: Path,
+    request: PublicationRequest,
+    progress: Told | None = None,
+) -> Path:
+    """Carry an approved order out, once; the folder of the release. Whatever can be refused is refused beforehand."""
+    _check(order, source, ledger, out)
+    reservation = Request(
+        order.account,
+        order.plan_digest,
+        request.snapshot,
+        order.charge,
+        order.protection.unit,
+        request.by,
+        group=request.group,
+        purpose=request.purpose,
+        again=request.again,
+    )
+    entry = ledger.reserve(reservation)
+    return _carry_out(_Work(order, source, ledger, out, request.by, progress or (lambda _: None)), entry)
+
+
+def resume(
+    order: Order, source: Source, ledger: Ledger, *, release: str, out: Path, by: str, progress: Told | None = None
+) -> Path:
+    """Take up a release where it was left; one that is finished already is left as it is."""
+    entry = ledger.release(release)
+    if (entry.plan_digest, entry.account, entry.loss) != (order.plan_digest, order.account, order.charge):
+        raise ReleaseConflict(
+            f"release {release} is of another plan",
+            why="a release carries out exactly the plan that it was reserved for",
+            instead="name the plan of this release, or publish this plan as a release of its own",
+        )
+    if entry.state is State.SETTLED:
+        return _settled(ledger, entry, out, by)
+    if not entry.state.is_active:
+        raise ReleaseConflict(
+            f"release {release} is {entry.state}",
+            why="it was given up, and what was spent stays spent",
+            instead="publish the plan anew",
+        )
+    _check(order, source, ledger, out)
+    return _carry_out(_Work(order, source, ledger, out, by, progress or (lambda _: None)), entry)
+
+
+@dataclass(frozen=True, eq=False)
+class _Work:
+    order: Order
+    source: Source
+    ledger: Ledger
+    out: Path
+    by: str
+    tell: Told
+
+
+def _check(order: Order, source: Source, ledger: Ledger, out: Path) -> None:
+    order.check()
+    check_rules(order.rules, order.domain, order.protection, checking=False)
+    check_source(source)
+    make_folders(out)
+    if not os.access(out, os.W_OK | os.X_OK):
+        raise CannotWrite(
+            f"'{out}' cannot be written", why="you may not write there", instead="name a folder you may write to"
+        )
+    # A ledger restored from a backup does not know what was published since, and would publish it again.
+    ledger.heed(out.glob(f"*/{RELEASE_FILE}"))
+
+
+def _carry_out(work: _Work, entry: Entry) -> Path:
+    final = work.out / entry.name
+    try:
+        _tidy(work)
+        with _claimed(work.out, entry.name) as draft:
+            _check_own(work.ledger, entry.name, final)
+            _reach(work, entry.name, State.OPENED)
+            known = work.ledger.release(entry.name).written_digest
+            if not is_complete(final, known):
+                digest = _make(work, entry, draft)
+                _check_same(entry.name, known, digest)
+                _check_active(work.ledger, entry.name)
+                _put_in_place(draft, final)
+                _reach(work, entry.name, State.WRITTEN, digest)
+                _check_first(work.ledger, final, digest)
+        _reach(work, entry.name, State.SETTLED)
+        work.ledger.destroy_secret(entry.name, by=work.by)
+    except Refusal as refusal:
+        raise _resumable(refusal, work.ledger, entry) from None
+    work.tell("published")
+    return final
+
+
+def _tidy(work: _Work) -> None:
+    """Releases that are over keep no secret and no draft; one that was given up for another has both."""
+    for entry in work.ledger.releases():
+        if entry.state.is_active:
+            continue
+        if work.ledger.holds_secret(entry.name):
+            work.ledger.destroy_secret(entry.name, by=work.by)
+        if _draft(work.out, entry.name).exists():
+            with suppress(ReleaseConflict), _claimed(work.out, entry.name):
+                pass  # whoever still makes it will be told that it was given up
+
+
+def _check_own(ledger: Ledger, release: str, final: Path) -> None:
+    """Refuse to replace anything but what was written for this very release."""
+    if final.exists() and found_head(final / RELEASE_FILE) != ledger.head_of(release):
+        raise CannotWrite(
+            f"'{final}' is there already, and is not this release",
+            why="a release of another ledger may have its name, and nothing of others is overwritten",
+            instead="name another folder, or move away what stands there",
+        )
+
+
+def _check_same(release: str, known: str | None, digest: str) -> None:
+    """Refuse to publish two forms of one release."""
+    if known is not None and known != digest:
+        raise ReleaseConflict(
+            f"release {release} was written before, and would now be written differently",
+            why="its folder is gone or damaged, and this machine or these versions round its estimates otherwise",
+            instead="put its folder back, or use the machine and the versions that it was written with",
+        )
+
+
+def _check_first(ledger: Ledger, final: Path, digest: str) -> None:
+    """Take a release away again that another process, in another folder, has written first and otherwise."""
+    try:
+        _check_same(final.name, ledger.release(final.name).written_digest, digest)
+    except ReleaseConflict:
+        shutil.rmtree(final, ignore_errors=True)
+        raise
+
+
+def _check_active(ledger: Ledger, release: str) -> None:
+    """Refuse to go on with a release that was given up meanwhile."""
+    state = ledger.release(release).state
+    if not (state.is_active or state is State.SETTLED):
+        raise ReleaseConflict(
+            f"release {release} is {state}",
+            why="it was given up for another while it was being made",
+            instead="read the release that was published in its place",
+        )
+
+
+def _make(work: _Work, entry: Entry, draft: Path) -> str:
+    """Tabulate, bind the release to its data, measure, and write everything into the draft, each step durably.
+
+    The SHA-256 of its `release.json`.
+    """
+    order, secret = work.order, work.ledger.secret(entry.name)
+    if order.engine == "spark":
+        return _make_on_cluster(work, entry, draft)
+
+    def counted() -> Confidential[Tabulated]:
+        return tabulate(
+            work.source,
+            order.domain,
+            protection=order.protection,
+            rules=order.rules,
+            key=tabulation_key(secret),
+            sparse=order.sparse,
+        )
+
+    work.tell("tabulating the records")
+    return _measure_and_write(work, entry, draft, counted=counted, words=HERE)
+
+
+def _measure_and_write(
+    work: _Work, entry: Entry, draft: Path, *, counted: Callable[[], Confidential[Tabulated]], words: str
+) -> str:
+    """The steps of `_make` where the whole histogram comes here."""
+    order, ledger = _told(work.order, words), work.ledger
+    tabulated, secret = counted(), ledger.secret(entry.name)
+    mac = fingerprint(order, tabulated, secret)
+    ledger.bind(entry.name, mac, by=work.by)
+    work.tell("measuring")
+    measured = tuple(measure(order, tabulated, secret, mac=mac))
+    totals = exact_totals(order, tabulated)
+    del tabulated, secret  # nothing below may look at what is confidential
+    write_measurements(draft, order, measured)
+    _reach(work, entry.name, State.MEASURED)
+    work.tell("estimating, making the tables consistent, writing them")
+    return write_release(draft, order, measured, totals=totals, entry=entry, head=ledger.head_of(entry.name))
+
+
+def _make_on_cluster(work: _Work, entry: Entry, draft: Path) -> str:
+    """The same on a cluster: in subtrees where the tables nest, else the histogram is brought here."""
+    from dualmandate.publication.spark.histogram import counted_on_cluster
+    from dualmandate.publication.spark.nested_tables import (
+        NOT_IN_SUBTREES,
+        SubtreeDivision,
+        divided,
+        measured_on_cluster,
+    )
+
+    division, ledger = divided(work.order), work.ledger
+    secret = ledger.secret(entry.name)
+    work.tell("tabulating the records on the cluster")
+    with counted_on_cluster(work.order, work.source, key=tabulation_key(secret)) as histogram:
+        if not isinstance(division, SubtreeDivision):
+            words = f"{histogram.words}; {NOT_IN_SUBTREES.format(why=division)}"
+            return _measure_and_write(work, entry, draft, counted=histogram.tabulated, words=words)
+        order = _told(work.order, f"{histogram.words}; {division.words}")
+        mac = histogram.fingerprint(secret)
+        ledger.bind(entry.name, mac, by=work.by)
+        work.tell("measuring on the cluster")
+        with measured_on_cluster(division, histogram, secret, mac=mac, folder=draft) as found:
+            # A worker may have died and its part been read again: what was measured is what was bound, or is refused.
+            ledger.bind(entry.name, histogram.fingerprint(secret), by=work.by)
+            del secret
+            write_measurements(draft, order, found.measurements)
+            _reach(work, entry.name, State.MEASURED)
+            work.tell("estimating and making the tables consistent on the cluster, writing them")
+            with found.post_processed() as made:
+                head = ledger.head_of(entry.name)
+                return write_release(draft, order, (), totals=found.totals, entry=entry, head=head, made=made)
+
+
+def _told(order: Order, words: str) -> Order:
+    """The order, with where it was carried out among its facts."""
+    return replace(order, facts={**order.facts, "engine": words})
+
+
+def _reach(work: _Work, release: str, state: State, digest: str | None = None) -> None:
+    """Record a step that was not recorded yet."""
+    _check_active(work.ledger, release)
+    if STEPS.index(work.ledger.release(release).state) < STEPS.index(state):
+        work.ledger.advance(release, state, by=work.by, digest=digest)
+
+
+@contextmanager
+def _claimed(out: Path, release: str) -> Iterator[Path]:
+    """The folder in which a release is made, for one process at a time; one that is killed lets go."""
+    draft, final = _draft(out, release), out / release
+    handles: list[int] = []
+    try:
+        _hold(draft, final, handles)
+        _clear(draft, _replaced(final))
+        yield draft
+    finally:
+        with suppress(OSError):  # it is gone, or holds what a resumed release replaces
+            draft.rmdir()
+        for handle in handles:
+            os.close(handle)
+
+
+def _draft(out: Path, release: str) -> Path:
+    return out / f".{release}.draft"
+
+
+def _hold(draft: Path, final: Path, handles: list[int]) -> None:
+    """Lock the draft, and the release where it stands: who has put it there holds it until the ledger knows."""
+    try:
+        draft.mkdir(mode=0o700, exist_ok=True)
+        for folder in (draft, final) if final.is_dir() else (draft,):
+            handles.append(os.open(folder, os.O_RDONLY | os.O_DIRECTORY))
+            fcntl.flock(handles[-1], fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise ReleaseConflict(
+            f"release {final.name} is being made by another process",
+            why="one process at a time writes a release",
+            instead="wait for it to end",
+        ) from None
+    except OSError as error:
+        raise CannotWrite.because(error, draft) from None
+
+
+def _clear(draft: Path, replaced: Path) -> None:
+    """Away with what a killed process left: everything is made again."""
+    try:
+        for path in draft.iterdir():
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+        if replaced.exists():
+            shutil.rmtree(replaced)
+    except OSError as error:
+        raise CannotWrite.because(error, draft) from None
+
+
+def _replaced(final: Path) -> Path:
+    """Where a folder goes that is to be removed: half removed it must not bear the name of a release."""
+    return final.with_name(f".{final.name}.replaced")
+
+
+def _put_in_place(draft: Path, final: Path) -> None:
+    """The draft under its own name, complete or not there; a folder that a killed process had put there is replaced."""
+    try:
+        mask = os.umask(0)
+        os.umask(mask)
+        draft.chmod(0o777 & ~mask)
+        if final.exists():
+            final.rename(_replaced(final))
+        draft.rename(final)
+        sync_folder(final.parent)
+        if _replaced(final).exists():
+            shutil.rmtree(_replaced(final))
+    except OSError as error:
+        raise CannotWrite.because(error, final) from None
+
+
+def _resumable(refusal: Refusal, ledger: Ledger, entry: Entry) -> Refusal:
+    """The refusal, with what became of the release that was under way."""
+    state = ledger.release(entry.name).state
+    if not state.is_active:
+        return refusal
+    spent = "set aside" if state is State.RESERVED else "spent"
+    return refusal.advising(f"{refusal.instead}; then resume release {entry.name}, whose loss is {spent}")
+
+
+def _settled(ledger: Ledger, entry: Entry, out: Path, by: str) -> Path:
+    if not entry.secret_destroyed:
+        ledger.destroy_secret(entry.name, by=by)
+    final = out / entry.name
+    if not is_complete(final, entry.written_digest):
+        raise ReleaseConflict(
+            f"release {entry.name} is settled, and '{final}' does not hold it",
+            why="its secret is destroyed, so that it cannot be made again",
+            instead="name the folder that it was written to",
+        )
+    return final

@@ -1,0 +1,268 @@
+"""The folder of a release: measurements, estimates, consistent tables, what they rest on, and `release.json`.
+
+Every file is on the disk before `release.json`, which names each with its SHA-256 and is written last; the ledger then
+records the SHA-256 of `release.json` itself. Equal content gives equal bytes: times are those of the reservation.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime
+from importlib.metadata import version
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dualmandate.errors import CannotWrite
+from dualmandate.ledger import Head
+from dualmandate.ledger import Release as Entry
+from dualmandate.ledger.anchors import RELEASE_FILE
+from dualmandate.ledger.durable import durably, sync_folder
+from dualmandate.mechanism.noise import SAMPLER_VERSION
+from dualmandate.population.arrays import Integers
+from dualmandate.publication.measurements import (
+    RELEASE_SCHEMA,
+    Glance,
+    Measurements,
+    PublishedTable,
+)
+from dualmandate.publication.measuring import labeled
+from dualmandate.publication.order import Group, Order
+from dualmandate.publication.writing import (
+    Csv,
+    Parquet,
+    SdmxCsv,
+    SdmxMl,
+    Writer,
+    estimates_sheet,
+    file_names,
+    measurements_sheet,
+    values_sheet,
+)
+from dualmandate.publication.writing.sdmx import AGENCY
+from dualmandate.publication.writing.sheet import PUBLIC_MODE
+
+if TYPE_CHECKING:
+    from dualmandate.publication.post_processing import PostProcessed
+
+PAGE = "index.html"
+FOLDERS = {"sdmx-csv": "sdmx", "sdmx-ml": "sdmx"}  # Forms that are not beside the others lie there.
+GLANCED = 8  # A page may show so many numbers of each table.
+ENOUGH = 2**20  # So many standard errors, evenly chosen, are enough for a typical one.
+SOFTWARE = ("dualmandate", "numpy", "scipy", "numba", "pyarrow", "duckdb", "cryptography", "python-flint")
+
+
+def write_measurements(draft: Path, order: Order, measured: Iterable[Measurements]) -> None:
+    """Bring every measurement to the disk."""
+    names = file_names([group.name for group in order.groups])
+    folder = _folder(draft, "measurements")
+    for each in measured:
+        Parquet().write(measurements_sheet(each, _named(order)), folder / names[each.group])
+
+
+def write_release(
+    draft: Path,
+    order: Order,
+    measured: Sequence[Measurements],
+    *,
+    totals: Integers | None,
+    entry: Entry,
+    head: Head,
+    made: PostProcessed | None = None,
+) -> str:
+    """Write everything else, `release.json` last; its SHA-256. Nothing confidential comes this far.
+
+    `made` are estimates and whole numbers, where these were not made here.
+    """
+    # Here, because its kernels cost more to import than the rest.
+    from dualmandate.publication.post_processing import post_process
+
+    made = post_process(order, measured=measured, totals=totals) if made is None else made
+    written = _write_tables(draft, order, chain(made.tables, _exact_tables(order, totals)), entry.reserved_at)
+    for name, content in order.files.items():
+        _write(draft, name, content)
+    facts = _facts(order, written, entry=entry)
+    facts |= {"estimated_together": made.together, "consistency": made.words}
+    facts["consistency_effects"] = [asdict(effect) for effect in made.effects]
+    facts["ledger_head"] = head.document()
+    facts["files"] = digests(draft)
+    if order.page is not None:
+        page = order.page(facts, [each.glance for each in written]).encode()
+        _write(draft, PAGE, page)
+        files = facts["files"] | {PAGE: hashlib.sha256(page).hexdigest()}
+        facts["files"] = dict(sorted(files.items(), key=lambda item: Path(item[0])))
+    content = (json.dumps(facts, indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode()
+    _write(draft, RELEASE_FILE, content)
+    return hashlib.sha256(content).hexdigest()
+
+
+def is_complete(folder: Path, digest: str | None) -> bool:
+    """Whether a folder holds the release whose `release.json` has this SHA-256, every file unharmed."""
+    try:
+        content = (folder / RELEASE_FILE).read_bytes()
+        if hashlib.sha256(content).hexdigest() != digest:
+            return False
+        named: dict[str, str] = json.loads(content)["files"]
+        return named == digests(folder)
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        raise CannotWrite.because(error, folder) from None
+
+
+def digests(folder: Path) -> dict[str, str]:
+    """The SHA-256 of every file below a folder but `release.json`, by its path there."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file() and path != folder / RELEASE_FILE)
+    found = {}
+    for path in files:
+        with path.open("rb") as opened:
+            found[path.relative_to(folder).as_posix()] = hashlib.file_digest(opened, "sha256").hexdigest()
+    return found
+
+
+def _exact_tables(order: Order, totals: Integers | None) -> Iterator[PublishedTable]:
+    """The totals that the program publishes without noise, as tables of their own."""
+    if totals is None or order.public is None:
+        return
+    start = 0
+    for table in order.public.tables:
+        here = totals[start : start + table.query_count]
+        start += table.query_count
+        columns, labels = labeled(order, table)
+        none = np.zeros(len(here))
+        yield PublishedTable(table.name, order.protection.unit, columns, labels, here.astype(np.float64), none, here)
+
+
+def writers_of(order: Order, prepared: str) -> dict[str, Writer]:
+    """The forms in which whole numbers are published, by name; refused where a package for one is not installed."""
+    time, agency = datetime.fromisoformat(prepared), order.agency or AGENCY
+    known: dict[str, Writer] = {"csv": Csv(), "sdmx-csv": SdmxCsv(agency, time), "sdmx-ml": SdmxMl(agency, time)}
+    return {"parquet": Parquet(), **{name: known[name] for name in order.formats}}
+
+
+@dataclass(frozen=True, eq=False)
+class _Written:
+    """A table that is on the disk: where, and what a page shows of it."""
+
+    glance: Glance
+    files: Mapping[str, str]  # the path of what holds its numbers, by form
+
+    @property
+    def name(self) -> str:
+        """Of the table."""
+        return self.glance.first.name
+
+
+def _write_tables(draft: Path, order: Order, tables: Iterable[PublishedTable], prepared: str) -> list[_Written]:
+    """Estimates of every table, and its whole numbers where there are any; one table is held at a time."""
+    public = () if order.public is None else order.public.tables
+    names = file_names([table.name for table in (*order.tables, *public)])
+    writers, written = writers_of(order, prepared), list[_Written]()
+    for table in tables:
+        written.append(_write_table(draft, order, table, writers=writers, name=names[table.name]))
+        del table  # before the next one is made
+    return written
+
+
+def _write_table(
+    draft: Path, order: Order, table: PublishedTable, *, writers: Mapping[str, Writer], name: str
+) -> _Written:
+    paths = {"estimates": Parquet().write(estimates_sheet(table, _named(order)), _folder(draft, "estimates") / name)}
+    if table.values is not None:
+        sheet = values_sheet(table, _named(order))
+        for form, writer in writers.items():
+            paths[form] = writer.write(sheet, _folder(draft, FOLDERS.get(form, "tables")) / name)
+    files = {kind: found[0].relative_to(draft).as_posix() for kind, found in paths.items()}
+    return _Written(_glance(table, shown=order.page is not None), files)
+
+
+def _glance(table: PublishedTable, *, shown: bool) -> Glance:
+    first = replace(
+        table,
+        estimates=table.estimates[:GLANCED].copy(),
+        standard_errors=table.standard_errors[:GLANCED].copy(),
+        values=None if table.values is None else table.values[:GLANCED].copy(),
+    )
+    some = table.standard_errors[:: len(table.estimates) // ENOUGH + 1]
+    return Glance(first, len(table.estimates), float(np.median(some)) if shown else 0.0)
+
+
+def _named(order: Order) -> dict[str, str]:
+    """What every file says of where it comes from."""
+    return {"plan digest": order.plan_digest, "program": order.program}
+
+
+def _write(draft: Path, name: str, content: bytes) -> None:
+    path = _folder(draft, str(Path(name).parent)) / Path(name).name
+    with durably(path, mode=PUBLIC_MODE) as file:
+        file.write(content)
+
+
+def _folder(draft: Path, name: str) -> Path:
+    """A folder of the release, on the disk by its name."""
+    folder = draft / name
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for above in Path(name).parents:
+            sync_folder(draft / above)
+    except OSError as error:
+        raise CannotWrite.because(error, folder) from None
+    return folder
+
+
+def _facts(order: Order, tables: Sequence[_Written], *, entry: Entry) -> dict[str, Any]:
+    exact = {table.name for table in order.public.tables} if order.public is not None else set()
+    names = file_names([group.name for group in order.groups])
+    return {
+        "schema": RELEASE_SCHEMA,
+        "label": "public",
+        "release": entry.name,
+        "program": order.program,
+        "plan_digest": order.plan_digest,
+        "account": order.account,
+        "unit": order.protection.unit,
+        "snapshot": entry.snapshot,
+        "reserved_at": entry.reserved_at,
+        "loss": {
+            "exact": order.loss.exact(),
+            "amount": float(order.loss),
+            "currency": str(order.loss.currency),
+        },
+        **order.facts,
+        "groups": [_group(group, names[group.name]) for group in order.groups],
+        "tables": [
+            {
+                "name": table.name,
+                "unit": table.glance.first.unit,
+                "columns": list(table.glance.first.columns),
+                "cells": table.glance.cells,
+                "exact": table.name in exact,
+                **table.files,
+            }
+            for table in tables
+        ],
+        "versions": {
+            "release": RELEASE_SCHEMA,
+            "sampler": SAMPLER_VERSION,
+            "python": platform.python_version(),
+            **{name: version(name) for name in SOFTWARE},
+        },
+    }
+
+
+def _group(group: Group, name: str) -> dict[str, Any]:
+    return {
+        "name": group.name,
+        "tables": [table.name for table in group.tables],
+        "loss": str(group.loss),
+        "rows": group.rows.size,
+        "measurements": f"measurements/{name}.parquet",
+        "strategy": f"strategies/{name}.json" if group.rows.strategy is not None else None,
+        "noises": [{"law": noise.law, "parameter": str(noise.parameter)} for noise in group.noises],
+    }

@@ -1,0 +1,298 @@
+"""Optional parts of a plan: who takes part, which tables earn their place, paths of releases, other institutions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from dualmandate.population.wording import loss_symbol, money, number, percent, stated_loss
+from dualmandate.report.figures.figure import Figure
+from dualmandate.report.figures.plane import MONEY_AXIS, Align, Mark, Plane, Ruler, layered, log_grid, shortened
+from dualmandate.report.tables import Cell, Column, FigureTable, amount
+from dualmandate.report.theme import LIGHT, ROOMY
+
+if TYPE_CHECKING:
+    from dualmandate.choice import BudgetPath, Choice, TableSelection
+    from dualmandate.choice.markets import Institution
+    from dualmandate.population import Currency
+
+PARTICIPATION_REACH = 12.0  # from a twelfth of the peak to twelve times it
+TABLE_HEIGHT = 46  # px, of one table on offer
+MOST_TABLES = 14  # on offer and drawn; the table holds all
+LONG_RANGE = 30.0  # ratio of amounts from which on the axis is logarithmic
+INSTITUTION_HEIGHT = 44  # px
+ALIKE = 1e-9  # share of a cost that is no difference
+
+
+def participation(
+    noise: Callable[[float], float], responding: Callable[[float], float], choice: Choice, *, peak: float
+) -> Figure:
+    """Cost of errors against privacy loss, down to a trough at the peak of accuracy; what lies beyond is closed.
+
+    `noise` and `responding` are costs of errors in USD, if all took part and with those who do; `responding` must go on
+    beyond the peak as it really would.
+    """
+    letter, rows = loss_symbol(choice.currency), list[dict[str, Cell]]()
+    for loss in log_grid(peak / PARTICIPATION_REACH, peak * PARTICIPATION_REACH, through=(choice.epsilon, peak)):
+        costs = noise(loss), responding(loss)
+        if all(math.isfinite(cost) and cost > 0 for cost in costs):
+            marked = loss in (choice.epsilon, peak)
+            rows.append({"loss": loss, "noise": costs[0], "cost": costs[1], "marked": marked})
+
+    def layout(width: int) -> Mark:
+        roomy, low, high = width >= ROOMY, amount(rows[0], "loss"), amount(rows[-1], "loss")
+        trough, between = responding(peak), math.sqrt(low * peak)
+        plane = Plane(
+            Ruler(f"privacy loss {letter}", low, high, log=True),
+            Ruler("↑ cost of errors, USD", trough / 30, trough * 60, log=True, labels=MONEY_AXIS),
+        )
+        here = {"x": choice.epsilon, "y": responding(choice.epsilon)}
+        marks: list[Mark] = [
+            plane.closed(peak, high),
+            plane.curve(rows, "loss", "noise", color=LIGHT.quiet, dash=(6, 4)),
+            plane.curve(rows, "loss", "cost", color=LIGHT.production),
+            plane.vertical(peak, color=LIGHT.limit, dash=(2, 4)),
+            plane.points([here], "x", "y", color=LIGHT.ink, name="optimum"),
+        ]
+        top = f"peak of accuracy, {number(peak)}" if roomy else f"peak {number(peak)}"
+        marks.append(plane.words(peak, plane.up.high, top, color=LIGHT.limit, shift=(6, 6)))
+        if roomy:
+            all_took, beyond = "if all took part", "dominated: no plan stops here"
+            marks += [
+                plane.words(between, noise(between), all_took, color=LIGHT.quiet, align="right", shift=(-8, 10)),
+                plane.words(high, trough / 3, beyond, color=LIGHT.quiet, align="right", shift=(-6, 0)),
+            ]
+        side: Align = "right" if roomy else "center"
+        place = (-10, 14) if roomy else (0, -16)
+        marks.append(plane.words(here["x"], here["y"], stated_loss(choice.loss), align=side, shift=place))
+        return layered(*marks, height=330 if roomy else 270)
+
+    return Figure(
+        "participation",
+        title=f"Beyond {letter} = {number(peak)} losing respondents costs more accuracy than less noise brings",
+        subtitle="Cost of errors with those who take part (blue) and if all did (dashed); both axes logarithmic",
+        sentence="Noise falls with the privacy loss; so does the number of people who take part. The curve is what "
+        "errors cost with those who do, the dashed line what they would cost with everybody.",
+        table=FigureTable(
+            caption=f"Cost of errors at each {letter}, if all took part and with those who do",
+            columns=(
+                Column("loss", f"privacy loss {letter}", "loss"),
+                Column("noise", "if all took part, USD", "money"),
+                Column("cost", "with those who do, USD", "money"),
+            ),
+            rows=tuple(rows),
+        ),
+        layout=layout,
+    )
+
+
+def offering(offered: TableSelection) -> Figure:
+    """One line a table from its price to its worth: blue where it gains, orange where it would lose."""
+    letter = loss_symbol(offered.currency)
+    rows: tuple[Mapping[str, Cell], ...] = tuple(
+        {
+            "table": verdict.name,
+            "value": verdict.value,
+            "price": verdict.price,
+            "published": verdict.published,
+            "loss": verdict.epsilon,
+            "errors": verdict.errors,
+            "marked": verdict.published,
+        }
+        for verdict in offered.verdicts
+    )
+    drawn = sorted(rows, key=lambda row: amount(row, "price") - amount(row, "value"))[:MOST_TABLES]
+    amounts = [amount(row, key) for row in drawn for key in ("value", "price")]
+    low, high = min(amounts), max(amounts)
+    log = low > 0 and high / low > LONG_RANGE
+
+    def layout(width: int) -> Mark:
+        edges = (low / 1.4, high * 1.4) if log else (0.0, 1.12 * high)
+        plane = Plane(Ruler("USD", *edges, log=log, labels=MONEY_AXIS), Ruler("", float(len(drawn)), 0.0, hidden=True))
+        marks: list[Mark] = []
+        for i, row in enumerate(drawn):
+            value, price, y = amount(row, "value"), amount(row, "price"), i + 0.72
+            color = LIGHT.production if row["published"] else LIGHT.preference
+            worth, cost = money(value, short=True), money(price, short=True)
+            words = f": worth {worth}, price {cost}" if width >= ROOMY else ""
+            name, bar = shortened(str(row["table"]), width, words), {"from": min(value, price), "to": max(value, price)}
+            marks += [
+                plane.bars([bar | {"y": y}], color=color, opacity=0.4, thick=8),
+                plane.points([{"x": value, "y": y}], "x", "y", color=color, name=f"worth-{i}", filled=True),
+                plane.points([{"x": price, "y": y}], "x", "y", color=color, name=f"price-{i}"),
+                plane.words(plane.across.low, i + 0.3, f"{name}{words}", shift=(0, 2)),
+            ]
+        return layered(*marks, height=TABLE_HEIGHT * len(drawn))
+
+    kept = sum(1 for row in rows if row["published"])
+    return Figure(
+        "offering",
+        title=f"{kept} of {len(rows)} tables are worth their price; {letter} = {number(offered.epsilon)} in all",
+        subtitle="Filled: what a table is worth when exact. Hollow: what publishing it costs in privacy and errors"
+        + ("; logarithmic" if log else ""),
+        sentence="A table earns its place where the filled circle, its worth, lies right of the hollow one, its price.",
+        table=FigureTable(
+            caption="What each table is worth and what publishing it costs; those worth their price are set off",
+            columns=(
+                Column("table", "table", "text"),
+                Column("value", "worth when exact", "money"),
+                Column("price", "price: privacy and errors", "money"),
+                Column("published", "worth its price", "text"),
+                Column("loss", letter, "loss"),
+                Column("errors", "of it errors", "money"),
+            ),
+            rows=rows,
+        ),
+        layout=layout,
+    )
+
+
+def path(releases: BudgetPath, currency: Currency) -> Figure:
+    """A budget over many releases: the loss of each by year, hollow without a cap on all of them, filled under it."""
+    letter, capped = loss_symbol(currency), releases.cap is not None and releases.price > 0
+    rows: tuple[Mapping[str, Cell], ...] = tuple(
+        {
+            "year": release.year,
+            "loss": release.epsilon,
+            "alone": release.alone,
+            "privacy": release.privacy_cost,
+            "errors": release.data_loss,
+            "marked": True,
+        }
+        for release in releases.releases
+    )
+
+    def layout(width: int) -> Mark:
+        roomy, first, last = width >= ROOMY, amount(rows[0], "year"), amount(rows[-1], "year")
+        room = max(0.08 * (last - first), 1.0)
+        plane = Plane(
+            Ruler("years from now", first - room, last + (2.4 if roomy else 1.2) * room),
+            Ruler(f"↑ privacy loss {letter} of the release", 0.0, 1.2 * max(amount(row, "alone") for row in rows)),
+        )
+        side: Align = "left" if roomy else "right"
+
+        def beside(key: str, words: str, color: str, down: int) -> Mark:
+            shift = (10, 0) if roomy else (0, down)
+            return plane.words(last, amount(rows[-1], key), words, color=color, align=side, shift=shift)
+
+        marks: list[Mark] = [
+            plane.curve(rows, "year", "alone", color=LIGHT.production, dash=(6, 4) if capped else (1, 0)),
+            plane.points(rows, "year", "alone", color=LIGHT.production, name="alone"),
+            beside("alone", "each alone", LIGHT.production, -14),
+        ]
+        if capped:
+            marks += [
+                plane.curve(rows, "year", "loss", color=LIGHT.limit),
+                plane.points(rows, "year", "loss", color=LIGHT.limit, name="capped", filled=True),
+                beside("loss", f"sum {number(releases.total)}", LIGHT.limit, 14),
+            ]
+        return layered(*marks, height=300 if roomy else 250)
+
+    first, last, total = releases.releases[0], releases.releases[-1], number(releases.total)
+    alone = number(sum(release.alone for release in releases.releases))
+    return Figure(
+        "path",
+        title=f"{len(rows)} releases would spend {letter} = {alone}; the cap leaves {total}"
+        if capped
+        else f"The best {letter} goes from {number(first.epsilon)} now to {number(last.epsilon)} in year "
+        f"{last.year:g}; {total} in all",
+        subtitle=f"Privacy loss {letter} of each release; a later one has fewer years to do harm",
+        sentence="Each circle is a release. Later releases have fewer years to do harm until records are opened, and "
+        "their errors count less today.",
+        table=FigureTable(
+            caption="The best path of releases, in money of today",
+            columns=(
+                Column("year", "years from now", "exact"),
+                Column("loss", letter, "loss"),
+                Column("alone", f"{letter} without a cap", "loss"),
+                Column("privacy", "cost in privacy", "money"),
+                Column("errors", "cost in errors", "money"),
+            ),
+            rows=rows,
+        ),
+        layout=layout,
+    )
+
+
+def institutions(compared: Sequence[Institution], currency: Currency) -> Figure:
+    """One line an institution: the privacy loss it arrives at, and what society loses more than under the planner.
+
+    Auctions of one count stand in the table alone: their ε buys a count of everybody, not the program's tables.
+    """
+    letter = loss_symbol(currency)
+    rows: tuple[Mapping[str, Cell], ...] = tuple(
+        {
+            "institution": row.name,
+            "loss": row.epsilon,
+            "accuracy": row.accuracy,
+            "payment": row.payment,
+            "total": row.total,
+            "cost": None if row.welfare is None else -row.welfare,
+            "forgone": row.forgone,
+            "why": row.why,
+            "one_count": row.one_count,
+            "marked": row.forgone is None and row.epsilon is not None,
+        }
+        for row in compared
+    )
+    answered = (row for row in rows if row["loss"] is not None and not row["one_count"])
+    drawn = sorted(answered, key=lambda row: -amount(row, "loss"))
+    planner = next(row for row in drawn if row["marked"])
+    best, low, high = amount(planner, "loss"), amount(drawn[-1], "loss"), amount(drawn[0], "loss")
+    log = high / low > 8
+
+    def layout(width: int) -> Mark:
+        edges = (low / (high / low) ** 0.08, high * (high / low) ** 0.08) if log else (0.0, 1.12 * high)
+        plane = Plane(
+            Ruler(f"privacy loss {letter}", edges[0], edges[1], log=log), Ruler("", float(len(drawn)), 0.0, hidden=True)
+        )
+        marks: list[Mark] = [plane.vertical(best, color=LIGHT.production, dash=(2, 4))]
+        for i, row in enumerate(drawn):
+            at, y, own = amount(row, "loss"), i + 0.68, bool(row["marked"])
+            color = LIGHT.production if own else LIGHT.preference
+            words = f"{row['institution']}, {number(at)}"
+            if width >= ROOMY and row["forgone"] is not None:
+                words += f": {money(amount(row, 'forgone'), short=True)} lost"
+            bar = [{"from": min(at, best), "to": max(at, best), "y": y}]
+            marks += [
+                plane.bars(bar, color=color, opacity=0.35, thick=6),
+                plane.points([{"x": at, "y": y}], "x", "y", color=color, name=f"institution-{i}", filled=not own),
+                plane.words(plane.across.low, i + 0.28, words, color=LIGHT.ink, shift=(0, 2)),
+            ]
+        return layered(*marks, height=INSTITUTION_HEIGHT * len(drawn))
+
+    title = f"The planner chooses {letter} = {number(best)}"
+    private = next((row for row in drawn if str(row["institution"]).startswith("private provider, one")), None)
+    if private is not None:
+        share, lost = amount(private, "loss") / best, amount(private, "forgone") / amount(planner, "cost")
+        title = (
+            f"A private provider would choose what the planner does: {letter} = {number(best)}"
+            if lost < ALIKE
+            else f"A private provider would choose {percent(share)} of the planner's {letter}, and society would lose "
+            f"{percent(lost)} more"
+        )
+    return Figure(
+        "markets",
+        title=title,
+        subtitle=f"{letter} under each institution on the program's own frontier"
+        + ("; logarithmic" if log else "")
+        + "; in words what society loses beyond the planner's choice",
+        sentence="Each line leads from the planner's choice to what another institution would choose on the same "
+        "frontier.",
+        table=FigureTable(
+            caption="The program under other institutions, judged by society's welfare",
+            columns=(
+                Column("institution", "institution", "text"),
+                Column("loss", letter, "loss"),
+                Column("accuracy", "accuracy I"),
+                Column("payment", "paid to one person", "money"),
+                Column("total", "paid in all", "money"),
+                Column("cost", "cost to society", "money"),
+                Column("forgone", "more than under the planner", "money"),
+                Column("why", "what it is", "text"),
+            ),
+            rows=rows,
+        ),
+        layout=layout,
+    )

@@ -1,0 +1,561 @@
+"""The choice on its frontier: where technology and preferences meet, at which rates, and the price of being wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from dualmandate.population.wording import exact, loss_symbol, money, number, percent, stated_loss
+from dualmandate.report.figures.figure import Figure
+from dualmandate.report.figures.plane import (
+    MONEY_AXIS,
+    NUMBER_AXIS,
+    PERCENT_AXIS,
+    Align,
+    Mark,
+    Plane,
+    Ruler,
+    layered,
+    log_grid,
+    with_right_axis,
+)
+from dualmandate.report.tables import Cell, Column, FigureTable, amount
+from dualmandate.report.theme import LIGHT, ROOMY
+
+if TYPE_CHECKING:
+    from dualmandate.choice import Choice, Limits, SocialWelfare
+    from dualmandate.frontier import Frontier
+
+TANGENCY_REACH = (0.55, 2.2)  # from this share of the chosen loss to this multiple of it
+TANGENCY_FINDINGS = {
+    "preferences": "At {loss}, one more unit of privacy loss costs exactly what its accuracy is worth",
+    "participation": "The choice stops at {loss}, where accuracy peaks: beyond it people no longer take part",
+    "largest rho": "The cap stops at {loss}, where more accuracy would still be worth its privacy",
+    "largest epsilon": "The cap stops at {loss}, where more accuracy would still be worth its privacy",
+    "fitness for use": "Fitness for use asks for {loss}, more privacy loss than preferences alone would",
+    "ledger": "The account stops at {loss}, where more accuracy would still be worth its privacy",
+}
+RATES_REACH = 8.0  # from an eighth of the chosen loss to eight times it
+RATES_ROOM = 0.2  # of the height, for the words of one curve above those of the other
+RATES_FINDINGS = {
+    "preferences": "Below {loss} accuracy is worth more than its privacy; above, less",
+    "participation": "At {loss} accuracy peaks: {mrt} is gained for one more unit, and {wta} asked for it",
+    "largest rho": "At {loss} the cap binds: accuracy gained, {mrt}, still exceeds the {wta} asked for it",
+    "largest epsilon": "At {loss} the cap binds: accuracy gained, {mrt}, still exceeds the {wta} asked for it",
+    "fitness for use": "At {loss} fitness for use binds: accuracy gained, {mrt}, is less than the {wta} asked for it",
+    "ledger": "At {loss} the account binds: accuracy gained, {mrt}, still exceeds the {wta} asked for it",
+}
+WELFARE_REACH = 8.0  # times the lowest and the highest candidate
+WELFARE_DEPTH = 1.5  # the picture reaches down to this many times the cost at the choice below the lowest candidate,
+WELFARE_DEEPEST = 5.0  # but no further than this many times the cost at the choice
+END_NAMES = {
+    "largest epsilon": "cap",
+    "largest rho": "cap",
+    "ledger": "account",
+    "fitness for use": "fit for use",
+    "participation": "peak of accuracy",
+}
+REGRET_REACH = 4.0  # from a quarter of the chosen loss to four times it
+HALF, DOUBLE = 0.5, 2.0
+REGRET_ROOM = 0.2  # share of the height from which on a point leaves room for a label below it
+
+
+def tangency(frontier: Frontier, welfare: SocialWelfare, choice: Choice, *, limits: Limits | None = None) -> Figure:
+    """The paper's Figure 1: what technology can produce, what society finds as good, an open circle where they meet.
+
+    The vertical axis is the paper's accuracy I where one table with squared loss is valued. With several tables, or
+    with absolute loss, welfare is no function of I alone; the axis is then the value of accuracy, minus the data loss
+    in USD, in which both curves are exact for every program. With B(ε) what the frontier is worth (b·I, minus the data
+    loss), the indifference curve through the choice is B(ε*) + P(ε) − P(ε*), P the privacy cost, and the tangent has
+    the slope b·MRT; divided by b where the axis is I. Where a cap or a floor decides, its line is drawn and the two
+    curves cross instead of touching.
+    """
+    best, letter = choice.epsilon, loss_symbol(choice.currency)
+    # Welfare is a function of ε and I alone: one table is valued, by its squared error.
+    plain = not welfare.other_losses and [value.measure for value in welfare.table_values] == ["squared"]
+
+    def worth(loss: float) -> float:
+        return frontier.accuracy(loss) if plain else -welfare.data_loss(frontier, loss)
+
+    price = welfare.table_values[0].value_per_step if plain else 1.0
+    level, cost = worth(best), welfare.privacy_cost(best)
+    slope = -welfare.marginal_data_loss(frontier, best) / price
+    rows = tuple(
+        {
+            "loss": loss,
+            "frontier": worth(loss),
+            "indifference": level + (welfare.privacy_cost(loss) - cost) / price,
+            "tangent": level + slope * (loss - best),
+            "marked": loss == best,
+        }
+        for loss in log_grid(TANGENCY_REACH[0] * best, TANGENCY_REACH[1] * best, through=(best,))
+    )
+    kind, what = ("number", "accuracy I") if plain else ("money", "value of accuracy")
+    table = FigureTable(
+        caption=f"Frontier, indifference curve and tangent: {what} at each {letter}",
+        columns=(
+            Column("loss", f"privacy loss {letter}", "loss"),
+            Column("frontier", f"{what} that technology can produce", kind),
+            Column("indifference", f"{what} as good for society as the choice", kind),
+            Column("tangent", "tangent to the frontier at the choice", kind),
+        ),
+        rows=rows,
+    )
+    count = sum(frontier.query_counts.values())
+
+    def layout(width: int) -> Mark:
+        roomy, interior = width >= ROOMY, choice.bound_by == "preferences"
+        plane = Plane(
+            Ruler(f"privacy loss {letter}: less protection →", amount(rows[0], "loss"), amount(rows[-1], "loss")),
+            Ruler(
+                ("↑ accuracy I" + ", minus the expected squared error" * roomy)
+                if plain
+                else "↑ value of accuracy, USD",
+                min(amount(rows[0], "frontier"), 1.5 * level),
+                0.0,
+                labels=NUMBER_AXIS if plain else MONEY_AXIS,
+            ),
+        )
+        picture = layered(
+            *_limit_marks(plane, choice, limits),
+            plane.horizontal(level, color=LIGHT.quiet, dash=(2, 4), end=best),
+            *([plane.vertical(best, color=LIGHT.quiet, dash=(2, 4), top=level)] if interior else []),
+            *_curves(plane, rows, choice, level=level, roomy=roomy),
+            plane.points([{"loss": best, "frontier": level}], "loss", "frontier", color=LIGHT.ink, name="optimum"),
+            plane.words(best, level, stated_loss(choice.loss), shift=(14, 12)),
+            height=380 if roomy else 300,
+        )
+        if plain and roomy:  # the same height read as the root mean squared error of one published number
+            labels = f"format(sqrt(max(0, -datum.value / {count})), ',.2~f')"
+            errors = Ruler("RMSE of one number", plane.up.low, plane.up.high, right=True, labels=labels)
+            picture = with_right_axis(picture, plane, errors)
+        return picture
+
+    return Figure(
+        "tangency",
+        title=TANGENCY_FINDINGS[choice.bound_by].format(loss=stated_loss(choice.loss)),
+        subtitle=f"Accuracy in {'squared table units' if plain else 'US dollars'}, over {count:,} published numbers",
+        sentence="The blue curve is the most accuracy that the technology can give for each privacy loss. Along the "
+        "orange one society is equally well off; it is better off above and to the left. The open circle is the best "
+        "place that can be reached.",
+        table=table,
+        layout=layout,
+    )
+
+
+def _curves(
+    plane: Plane, rows: tuple[Mapping[str, Cell], ...], choice: Choice, *, level: float, roomy: bool
+) -> list[Mark]:
+    """The three curves, each with its words where no other curve passes."""
+    straight = all(abs(amount(row, "tangent") - amount(row, "indifference")) < 0.01 * abs(level) for row in rows)
+    end = rows[round(len(rows) * 0.97)]
+    flat = amount(end, "indifference") < 0  # it stays below the tangent, and inside the picture
+    marks: list[Mark] = [
+        plane.curve(rows, "loss", "frontier", color=LIGHT.production),
+        plane.curve(rows, "loss", "indifference", color=LIGHT.preference),
+        plane.words(
+            amount(end, "loss"),
+            amount(end, "frontier"),
+            "what technology can produce" if roomy else "frontier",
+            color=LIGHT.production,
+            align="right",
+            shift=(0, 30 if roomy else 14),
+        ),
+    ]
+    if not straight:
+        top = next((row for row in rows if amount(row, "tangent") >= (0.6 if flat else 0.2) * level), rows[-1])
+        dashed = plane.curve(rows, "loss", "tangent", color=LIGHT.quiet, dash=(6, 4), thick=1.5)
+        words = plane.words(
+            amount(top, "loss"),
+            amount(top, "tangent"),
+            "tangent",
+            color=LIGHT.quiet,
+            align="right" if flat else "left",
+            shift=(-10 if flat else 8, -4 if flat else 4),
+        )
+        marks = [dashed, *marks, words]
+    return [*marks, _wanted(plane, rows, choice, level=level, straight=straight, roomy=roomy)]
+
+
+def _wanted(
+    plane: Plane, rows: tuple[Mapping[str, Cell], ...], choice: Choice, *, level: float, straight: bool, roomy: bool
+) -> Mark:
+    """The words of the indifference curve: to its upper left, or above its end where it stays flat."""
+    aim = min(0.42 * level, 0.13 * plane.up.low)  # two lines stay below the name of the axis
+    spot = next((row for row in rows if amount(row, "indifference") >= aim), rows[-1])
+    words, shift = "equally good for society" if roomy else "equally good\nfor society", (-12, -7)
+    if choice.bound_by not in ("preferences", "fitness for use"):
+        spot = next(row for row in rows if amount(row, "loss") >= 0.92 * choice.epsilon)
+        words, shift = "equally good\nfor society" if roomy else "equally\ngood", (-12, -24)
+    elif amount(rows[-1], "indifference") < 0:
+        spot, shift = rows[round(0.8 * len(rows))], (-4, -8)
+    elif straight and roomy:
+        words += "\n(also the tangent)"
+    side: Align = "right"
+    place, height = amount(spot, "loss"), amount(spot, "indifference")
+    if height > 0:  # a steep curve leaps over the top between two points: its words stand below the frontier
+        place, height, side, shift = choice.epsilon, 1.3 * level, "left", (12, 0)
+    return plane.words(place, height, words, color=LIGHT.preference, align=side, shift=shift)
+
+
+def _limit_marks(plane: Plane, choice: Choice, limits: Limits | None) -> list[Mark]:
+    """The cap and the floor, each with its line, its name and the side that is closed."""
+    if limits is None:
+        return []
+    marks: list[Mark] = []
+    letter = loss_symbol(choice.currency)
+    caps = {"cap": limits.largest_epsilon or limits.largest_rho, "left in the account": limits.remaining}
+    for name, cap in caps.items():
+        if cap is not None and cap < plane.across.high:
+            at, words = float(cap), f"{name}: {letter} = {exact(float(cap))}"
+            marks += [
+                plane.closed(at, plane.across.high),
+                plane.vertical(at, color=LIGHT.limit),
+                plane.words(at, plane.up.low, words, color=LIGHT.limit, shift=(6, -6)),
+            ]
+    if choice.bound_by == "fitness for use":
+        marks += [
+            plane.closed(plane.across.low, choice.epsilon),
+            plane.vertical(choice.epsilon, color=LIGHT.limit),
+            plane.words(choice.epsilon, plane.up.low, "fit for use →", color=LIGHT.limit, shift=(6, -6)),
+        ]
+    return marks
+
+
+def rates(frontier: Frontier, welfare: SocialWelfare, choice: Choice) -> Figure:
+    """What one more unit of privacy loss buys, MRT(ε) = dI/dε, against what society asks for it, WTA(ε).
+
+    MRT falls, WTA does not: where they cross, society stops. Logarithmic axes; an open circle at the choice. Where
+    tables are counted in different units (squared people and squared dollars have no sum), both are in USD.
+    """
+    letter, best, dollars = loss_symbol(choice.currency), choice.epsilon, choice.root_mean_squared_error is None
+    produced, asked = "marginal_rate_of_transformation", "willingness_to_accept"
+    rows = tuple(
+        {
+            "loss": loss,
+            produced: -welfare.marginal_data_loss(frontier, loss)
+            if dollars
+            else frontier.marginal_rate_of_transformation(loss),
+            asked: welfare.marginal_privacy_cost(loss) if dollars else welfare.willingness_to_accept(frontier, loss),
+            "marked": loss == best,
+        }
+        for loss in log_grid(best / RATES_REACH, best * RATES_REACH, through=(best,))
+    )
+    what, kind = ("value of accuracy", "money") if dollars else ("accuracy", "number")
+    table = FigureTable(
+        caption=f"{what.capitalize()} gained and {what} asked for one more unit of {letter}",
+        columns=(
+            Column("loss", f"privacy loss {letter}", "loss"),
+            Column(produced, f"MRT: {what} gained per unit of {letter}", kind),
+            Column(asked, f"WTA: {what} asked per unit of {letter}", kind),
+        ),
+        rows=rows,
+    )
+
+    def layout(width: int) -> Mark:
+        roomy, here = width >= ROOMY, next(row for row in rows if row["marked"])
+        buying = [row for row in rows if amount(row, produced) > 0]  # a frontier that people leave ends
+        heights = [amount(row, key) for row in buying for key in (produced, asked) if amount(row, key) > 0]
+        middle = amount(here, produced)
+        plane = Plane(
+            Ruler(f"privacy loss {letter}", amount(rows[0], "loss"), amount(rows[-1], "loss"), log=True),
+            Ruler(
+                f"↑ {what} per unit of {letter}" + (", USD" if dollars else ""),
+                max(min(heights) / (1 if len(buying) == len(rows) else 30), middle / 1e5),
+                min(max(heights), middle * 1e5),
+                log=True,
+                labels=MONEY_AXIS if dollars else NUMBER_AXIS,
+            ),
+        )
+        early = next(row for row in rows if amount(row, "loss") >= best / 3)
+        sinking = amount(early, asked) < 0.8 * amount(rows[0], asked)
+        bought_at, asked_at, asked_shift = early, rows[0], (6, 36 if sinking else 12)
+        # Where fitness for use decides, the curves cross on the left; the words stand at the choice, if there is room.
+        if choice.bound_by == "fitness for use" and (
+            plane.up.share(amount(here, asked)) > plane.up.share(middle) + RATES_ROOM
+        ):
+            bought_at, asked_at, asked_shift = here, here, (12, 14)
+        return layered(
+            plane.vertical(best, color=LIGHT.quiet, dash=(2, 4), top=middle),
+            plane.curve(buying, "loss", produced, color=LIGHT.production),
+            plane.curve(buying, "loss", asked, color=LIGHT.preference),
+            plane.points(
+                [] if choice.bound_by == "preferences" else [here],
+                "loss",
+                asked,
+                color=LIGHT.preference,
+                name="asked",
+            ),
+            plane.points([here], "loss", produced, color=LIGHT.ink, name="optimum"),
+            plane.words(
+                amount(bought_at, "loss"),
+                amount(bought_at, produced),
+                "what it buys (MRT)",
+                color=LIGHT.production,
+                shift=(12, -2),
+            ),
+            plane.words(
+                amount(asked_at, "loss"),
+                amount(asked_at, asked),
+                "what society asks (WTA)" if roomy else "what society\nasks (WTA)",
+                color=LIGHT.preference,
+                shift=asked_shift,
+            ),
+            plane.words(best, plane.up.low, stated_loss(choice.loss), shift=(8, -8)),
+            height=340 if roomy else 280,
+        )
+
+    gained, wanted = number(choice.marginal_rate_of_transformation), number(choice.willingness_to_accept)
+    if dollars:
+        gained, wanted = money(-choice.marginal_data_loss), money(choice.marginal_privacy_cost)
+    title = RATES_FINDINGS[choice.bound_by].format(loss=stated_loss(choice.loss), mrt=gained, wta=wanted)
+    crossings = sum(point.kind != "end" for point in choice.local_optima)
+    if choice.bound_by == "preferences" and crossings > 1:
+        title = (
+            f"The two rates meet {crossings} times; society is best off where they meet at {stated_loss(choice.loss)}"
+        )
+    return Figure(
+        "rates",
+        title=title,
+        subtitle=f"{table.caption}; both axes logarithmic",
+        sentence="Each further unit of privacy loss buys less accuracy (blue). Society asks for accuracy in return "
+        "(orange). While it gets more than it asks for, it should go on.",
+        table=table,
+        layout=layout,
+    )
+
+
+def welfare_curve(frontier: Frontier, welfare: SocialWelfare, choice: Choice) -> Figure:
+    """Welfare and its two parts at each privacy loss, USD, all ≤ 0.
+
+    Dots for every peak that was considered and the ends that limits set, an open circle for the one chosen.
+    """
+    letter = loss_symbol(choice.currency)
+    candidates = {point.epsilon: point.kind for point in choice.local_optima} | {choice.epsilon: "chosen"}
+    ends = min(candidates) / WELFARE_REACH, max(candidates) * WELFARE_REACH
+    rows: tuple[Mapping[str, Cell], ...] = tuple(
+        {
+            "loss": loss,
+            "welfare": welfare.at(frontier, loss),
+            "privacy": -welfare.privacy_cost(loss),
+            "errors": -welfare.data_loss(frontier, loss),
+            "kind": candidates.get(loss),
+            "marked": loss in candidates,
+        }
+        for loss in log_grid(*ends, through=tuple(candidates), points=121)
+    )
+    table = FigureTable(
+        caption=f"Welfare at each {letter}, and what it is made of",
+        columns=(
+            Column("loss", f"privacy loss {letter}", "loss"),
+            Column("welfare", "welfare", "money"),
+            Column("privacy", "of this, lost privacy", "money"),
+            Column("errors", "of this, errors", "money"),
+            Column("kind", "considered as", "text"),
+        ),
+        rows=rows,
+    )
+
+    def layout(width: int) -> Mark:
+        roomy, here = width >= ROOMY, next(row for row in rows if row["kind"] == "chosen")
+        considered = [row for row in rows if row["marked"]]
+        bottom = min(amount(row, "welfare") for row in considered) - WELFARE_DEPTH * abs(choice.welfare)
+        bottom = max(bottom, WELFARE_DEEPEST * choice.welfare)
+        others = [row for row in considered if row is not here and amount(row, "welfare") > bottom]
+        plane = Plane(
+            Ruler(f"privacy loss {letter}", *ends, log=True),
+            Ruler("↑ welfare, USD", bottom, 0.0, labels=MONEY_AXIS),
+        )
+        crowded = any(point.kind == "end" for point in choice.local_optima)
+        lost, erring = amount(rows[0], "privacy"), amount(rows[-1], "errors")
+        return layered(
+            *_ends(plane, choice),
+            plane.curve(rows, "loss", "errors", color=LIGHT.production, dash=(6, 4), thick=1.8),
+            plane.curve(rows, "loss", "privacy", color=LIGHT.preference, dash=(6, 4), thick=1.8),
+            plane.curve(rows, "loss", "welfare", color=LIGHT.ink),
+            plane.words(ends[0], lost, "lost privacy", color=LIGHT.preference, shift=(4, 10)),
+            plane.words(ends[1], erring, "errors", color=LIGHT.production, align="right", shift=(-4, 10)),
+            plane.points(others, "loss", "welfare", color=LIGHT.quiet, name="considered", filled=True),
+            *(
+                plane.words(
+                    amount(row, "loss"),
+                    amount(row, "welfare"),
+                    number(amount(row, "loss")),
+                    color=LIGHT.quiet,
+                    align="center",
+                    shift=(0, -10 if row["kind"] == "maximum" else 12),
+                )
+                for row in others
+                if row["kind"] != "end"
+            ),
+            plane.points([here], "loss", "welfare", color=LIGHT.ink, name="optimum"),
+            plane.words(
+                amount(here, "loss"),
+                amount(here, "welfare") if roomy else bottom,
+                f"{stated_loss(choice.loss)}\n{money(choice.welfare, short=True)}",
+                align="center",
+                shift=(0, 16) if roomy else (0, -28 if crowded else -8),
+            ),
+            height=340 if roomy else 280,
+        )
+
+    loss = stated_loss(choice.loss)
+    rivals = [point for point in choice.local_optima if point.kind != "minimum" and point.epsilon != choice.epsilon]
+    title = f"Society loses least at {loss}"
+    if choice.bound_by != "preferences":
+        title = f"Inside the limits, society loses least at their edge, {loss}"
+    elif rivals:
+        best = max(rivals, key=lambda point: point.welfare)
+        title += (
+            f"; the next best, {letter} = {number(best.epsilon, 5)}, costs {money(choice.welfare - best.welfare)} more"
+        )
+    return Figure(
+        "welfare",
+        title=title,
+        subtitle="Welfare (solid) is what privacy loss and errors take away together, US dollars",
+        sentence="More privacy loss takes away privacy (orange) and takes away errors (blue). The black curve is both "
+        "together; dots are other places that were considered, where welfare turns or a limit stops it.",
+        table=table,
+        layout=layout,
+    )
+
+
+def _ends(plane: Plane, choice: Choice) -> list[Mark]:
+    """Where limits close the range: the closed sides in shade, and above them each line with its name."""
+    shades: list[Mark] = []
+    marks: list[Mark] = []
+    for point in choice.local_optima:
+        if point.kind != "end":
+            continue
+        floor, name = point.bound_by == "fitness for use", END_NAMES[point.bound_by]
+        at = number(point.epsilon)
+        closed = (plane.across.low, point.epsilon) if floor else (point.epsilon, plane.across.high)
+        shades.append(plane.closed(*closed))
+        marks += [
+            plane.vertical(point.epsilon, color=LIGHT.limit),
+            plane.words(
+                point.epsilon,
+                plane.up.low,
+                f"{name} from {at} →" if floor else f"← {name} {at}",
+                color=LIGHT.limit,
+                align="left" if floor else "right",
+                shift=(6, -24) if floor else (-6, -6),
+            ),
+        ]
+    return [*shades, *marks]
+
+
+def regret(frontier: Frontier, welfare: SocialWelfare, choice: Choice) -> Figure:
+    """The price of being wrong: welfare forgone at each privacy loss, in USD and as a share of that at the choice.
+
+    A valley with its floor at the choice, with what half of it, and twice it, would cost. Regret is W(ε*) − W(ε); below
+    zero only where a limit kept society from a better place.
+    """
+    best, letter = choice.epsilon, loss_symbol(choice.currency)
+    top = welfare.at(frontier, best)
+    signposts = (HALF * best, best, DOUBLE * best)
+    rows = []
+    for loss in log_grid(best / REGRET_REACH, best * REGRET_REACH, through=signposts):
+        forgone = top - welfare.at(frontier, loss)
+        rows.append(
+            {
+                "loss": loss,
+                "multiple": loss / best,
+                "relative_regret": forgone / abs(top),
+                "regret": forgone,
+                "marked": loss in signposts,
+            }
+        )
+    table = FigureTable(
+        caption=f"Welfare forgone by another {letter} than the chosen one",
+        columns=(
+            Column("loss", f"privacy loss {letter}", "loss"),
+            Column("multiple", "times the chosen one"),
+            Column("relative_regret", "regret, share of the cost at the choice", "percent"),
+            Column("regret", "regret, USD", "money"),
+        ),
+        rows=tuple(rows),
+    )
+    half, here, double = (row for row in rows if row["marked"])
+
+    def layout(width: int) -> Mark:
+        roomy, shares = width >= ROOMY, [row["relative_regret"] for row in rows]
+        posts = max(half["relative_regret"], double["relative_regret"])
+        high, low = min(max(shares), max(2.2 * posts, 1e-6)), min(0.0, *shares)
+        plane = Plane(
+            Ruler(f"privacy loss {letter}", rows[0]["loss"], rows[-1]["loss"], log=True),
+            Ruler("↑ regret, share of the cost at the choice", low, high, labels=PERCENT_AXIS),
+        )
+        free = roomy or plane.up.share(double["relative_regret"]) > REGRET_ROOM  # the valley has room for a label
+        picture = layered(
+            plane.curve(rows, "loss", "relative_regret", color=LIGHT.preference),
+            plane.points(
+                [half, double], "loss", "relative_regret", color=LIGHT.preference, name="signposts", filled=True
+            ),
+            plane.points([here], "loss", "relative_regret", color=LIGHT.ink, name="optimum"),
+            *_signposts(plane, half, double, roomy=roomy),
+            plane.words(
+                best,
+                0.0,
+                stated_loss(choice.loss),
+                align="center" if free else "right",
+                shift=(0, -14 if roomy else -30) if free else (-10, -12),
+            ),
+            height=320 if roomy else 260,
+        )
+        if roomy:
+            size = abs(choice.welfare)
+            dollars = Ruler("in US dollars", low * size, high * size, labels=MONEY_AXIS, right=True)
+            picture = with_right_axis(picture, plane, dollars)
+        return picture
+
+    more = [
+        f"{percent(abs(row['relative_regret']))} {'more' if row['relative_regret'] >= 0 else 'less'}"
+        for row in (half, double)
+    ]
+    return Figure(
+        "regret",
+        title=f"Half of this {letter} would cost society {more[0]}; twice, {more[1]}",
+        subtitle=f"Welfare forgone, against a total cost of {money(abs(choice.welfare))} at the choice",
+        sentence=_forgiving(frontier, welfare, choice),
+        table=table,
+        layout=layout,
+    )
+
+
+def _signposts(plane: Plane, half: Mapping[str, float], double: Mapping[str, float], *, roomy: bool) -> list[Mark]:
+    """The regret at half and at twice the choice, written inside the valley and clear of each other."""
+    left, right = (plane.up.share(row["relative_regret"]) for row in (half, double))
+    level = abs(left - right) < REGRET_ROOM / 2
+    rise = -10 if roomy or level else 0
+    fall = -10 if roomy else -28 if right < REGRET_ROOM else 10 if level else 0
+    marks = []
+    sides: tuple[tuple[Mapping[str, float], str, Align, tuple[int, int]], ...] = (
+        (half, "half", "left", (12, rise)),
+        (double, "twice", "right", (-12, fall)),
+    )
+    for row, name, align, shift in sides:
+        words = f"{name}: {percent(row['relative_regret'])}"
+        if roomy:
+            words += f"\n{money(row['regret'], short=True)}"
+        at = row["loss"], row["relative_regret"]
+        marks.append(plane.words(*at, words, align=align, color=LIGHT.preference, shift=shift))
+    return marks
+
+
+def _forgiving(frontier: Frontier, welfare: SocialWelfare, choice: Choice) -> str:
+    """How forgiving the choice is, and on which side."""
+    if choice.bound_by != "preferences":
+        return (
+            "A limit decides, so the curve is no valley: below zero, society would be better off, but the limit "
+            "forbids it."
+        )
+    forgone = {
+        multiple: choice.welfare - welfare.at(frontier, multiple * choice.epsilon) for multiple in (0.5, 0.9, 1.1, 2.0)
+    }
+    near = percent(max(forgone[0.9], forgone[1.1]) / abs(choice.welfare))
+    side = "too little privacy loss" if forgone[0.5] > forgone[2.0] else "too much privacy loss"
+    return (
+        f"The valley is flat at the bottom: being off by a tenth costs at most {near} more. Being off by a factor of "
+        f"two costs more on the side of {side}."
+    )

@@ -1,0 +1,107 @@
+"""One look for every page and picture: colors that color-blind eyes can tell apart, readable type, light and dark.
+
+A picture is always drawn in the light colors. Each color is unique, so the same picture in the dark colors, or in the
+variables of a web page, is a matter of exchanging them (`recolor`).
+"""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from dataclasses import asdict, dataclass
+from typing import Any
+
+WIDE, NARROW = 680, 320  # px, outer width of a picture on a desk and on a phone
+ROOMY = 500  # px, from here on there is room for longer labels and a second axis
+FONT = "Helvetica Neue, Helvetica, Arial, Liberation Sans, sans-serif"
+TITLE_SIZE, TEXT_SIZE, LABEL_SIZE = 16, 12.5, 12  # px
+BOLD_SHARE, PLAIN_SHARE = 0.5, 0.48  # mean width of a letter as a share of its size, a little on the safe side
+
+
+@dataclass(frozen=True)
+class Palette:
+    """Colors by what they mean; the first ones follow Okabe and Ito, darkened until they can carry text."""
+
+    paper: str
+    ink: str
+    quiet: str  # secondary words and axes
+    grid: str
+    production: str  # what technology can do
+    preference: str  # what society wants
+    limit: str  # law, floors, the ledger
+    good: str
+    third: str
+    fourth: str
+    shade: str  # places that may not be chosen
+
+
+LIGHT = Palette(
+    paper="#fffffe", ink="#1b1f24", quiet="#57606b", grid="#dfe3e8", production="#0067a5", preference="#b84a00",
+    limit="#8a3a76", good="#00734f", third="#7a5c00", fourth="#5b4fa3", shade="#eceff2",
+)  # fmt: skip
+DARK = Palette(
+    paper="#15191e", ink="#eef1f4", quiet="#a9b3be", grid="#343b44", production="#63b8ec", preference="#ff9a57",
+    limit="#e79bd2", good="#4fd0a4", third="#e3bf4d", fourth="#b3a8f5", shade="#232a32",
+)  # fmt: skip
+SERIES = (LIGHT.production, LIGHT.preference, LIGHT.good, LIGHT.limit, LIGHT.third, LIGHT.fourth)
+
+
+def recolor(drawing: str, palette: Palette | None) -> str:
+    """A drawing (specification or SVG) in another palette; with None, in the variables `--dm-…` of a web page."""
+    for name, color in asdict(LIGHT).items():
+        drawing = drawing.replace(color, f"var(--dm-{name})" if palette is None else asdict(palette)[name])
+    return drawing
+
+
+def unbroken(sentence: str) -> str:
+    """A sentence whose lines never break inside "ε = 2.5276", "66.7 %" or "USD 81.39 billion"."""
+    return re.sub(
+        r" = | (?=%)|(?<=USD) (?=\d)|(?<=\d) (?=[mbtr]+illion)",
+        lambda gap: gap[0].replace(" ", "\N{NO-BREAK SPACE}"),
+        sentence,
+    )
+
+
+def wrap(sentence: str, width: int, size: float, *, share: float = PLAIN_SHARE) -> list[str]:
+    """A sentence broken into lines that fit `width` px at a letter size, as even as they can be."""
+    sentence = unbroken(sentence)
+    letters = max(12, int(width / (size * share)))
+    count = len(textwrap.wrap(sentence, letters, break_long_words=False))
+    while len(textwrap.wrap(sentence, letters - 1, break_long_words=False)) == count and letters > 12:
+        letters -= 1
+    return textwrap.wrap(sentence, letters, break_long_words=False)
+
+
+def configuration() -> dict[str, Any]:
+    """The Vega-Lite configuration shared by every picture."""
+    axis = {
+        "labelColor": LIGHT.quiet,
+        "titleColor": LIGHT.quiet,
+        "domainColor": LIGHT.quiet,
+        "tickColor": LIGHT.quiet,
+        "gridColor": LIGHT.grid,
+        "gridWidth": 1,
+        "labelFontSize": LABEL_SIZE,
+        "titleFontSize": LABEL_SIZE,
+        "titleFontWeight": "normal",
+        "titlePadding": 8,
+        "labelPadding": 4,
+        "labelOverlap": "greedy",
+    }
+    return {
+        "font": FONT,
+        "background": LIGHT.paper,
+        "padding": 8,
+        "view": {"stroke": None},
+        "axis": axis,
+        "axisX": {"grid": False},
+        "axisY": {"domain": False, "ticks": False},
+        "line": {"strokeWidth": 2.5, "strokeCap": "round"},
+        "text": {"fontSize": TEXT_SIZE, "color": LIGHT.ink},
+        "title": {
+            "anchor": "start", "frame": "bounds", "color": LIGHT.ink, "subtitleColor": LIGHT.quiet,
+            "fontSize": TITLE_SIZE, "subtitleFontSize": TEXT_SIZE, "lineHeight": TITLE_SIZE * 1.25,
+            "subtitleLineHeight": TEXT_SIZE * 1.3, "subtitlePadding": 6, "offset": 16,
+        },
+        "legend": {"disable": True},
+    }  # fmt: skip
