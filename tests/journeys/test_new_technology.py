@@ -10,13 +10,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
-from dualmandate.audit.rates import Rate
 
 from dualmandate import load, load_release
 from dualmandate.apps.python import publish
 from dualmandate.audit import audit as run_audit
 from dualmandate.audit.claims.attack import CheckClaim, ClaimedNoise
-from dualmandate.audit.finding import Range
+from dualmandate.audit.finding import Range, Rate
 from dualmandate.audit.targets.of_release import claim_of
 from dualmandate.ledger import Account, Approval, make_key, open_ledger
 from dualmandate.mechanism import GEOMETRIC, NOISE_LAWS, Geometric

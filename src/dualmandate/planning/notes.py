@@ -11,10 +11,11 @@ from dualmandate.choice import Choice, LinearCost
 from dualmandate.mechanism.technologies import OPTIMIZED
 from dualmandate.planning.plan import costliest
 from dualmandate.planning.saving import Comparison
-from dualmandate.planning.study import BEST, study_words
+from dualmandate.planning.study import study_words
 from dualmandate.planning.technology import MEASURED
 from dualmandate.population import Currency
 from dualmandate.population.wording import money, number
+from dualmandate.program.schema.mechanism import BEST
 
 if TYPE_CHECKING:
     from dualmandate.planning.plan import Plan

@@ -24,12 +24,13 @@ from dualmandate.mechanism import (
 )
 from dualmandate.mechanism.strategy.strategy import NoiseName
 from dualmandate.mechanism.technologies import CELLS, OPTIMIZED, TABLES, noise_of
-from dualmandate.planning.study import BEST, may_be_used
+from dualmandate.planning.study import may_be_used
 from dualmandate.population import Currency, PrivacyLoss, Protection
 from dualmandate.population.conversion import rho_at
 from dualmandate.population.wording import number
 from dualmandate.program.program import MOST_MEASURED
 from dualmandate.program.schema import MechanismTable
+from dualmandate.program.schema.mechanism import BEST
 from dualmandate.publication.order import ALL_TABLES
 from dualmandate.workload import Workload
 
