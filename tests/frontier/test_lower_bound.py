@@ -27,7 +27,7 @@ from dualmandate.mechanism import (
     laplace,
     optimize_strategy,
 )
-from dualmandate.mechanism.optimized import noise_of
+from dualmandate.mechanism.technologies import noise_of
 from dualmandate.population import Attribute, Currency, Domain, Invariant, Neighbors, Protection, StructuralZero
 from dualmandate.workload import (
     Tabulation,

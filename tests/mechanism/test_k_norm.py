@@ -165,7 +165,6 @@ def test_a_unit_with_several_records() -> None:
     assert several.sensitivity.exact
     for measure in MEASURES:
         assert several.table_losses(3.3, measure) == pytest.approx(one.table_losses(1.1, measure), rel=1e-12)
-    assert several.privacy_loss(Fraction(1, 3)).amount == Fraction(1, 3)
     generators = (np.random.default_rng(9) for _ in range(2))
     counts = np.zeros(6, dtype=np.int64)
     first, second = (p.draw(counts, 1.5, generator=g, size=4) for p, g in zip((one, several), generators, strict=True))
@@ -316,11 +315,6 @@ def test_weights_scale_errors_and_nothing_else() -> None:
         assert found["total"] == pytest.approx(5**power * expected["total"], rel=1e-12)
 
 
-def test_relative_errors() -> None:
-    shares = KNorm().production(identity(2)).relative_errors("identity", 1.0, np.array([0.0, -10.0]))
-    assert shares == pytest.approx([math.inf, math.sqrt(2) / 10])
-
-
 # The frontier, and other technologies.
 
 
@@ -332,8 +326,6 @@ def test_the_frontier_in_closed_form() -> None:
         assert frontier.marginal_rate_of_transformation(epsilon) == pytest.approx(60 / epsilon**3, rel=1e-12)
         assert frontier.second_derivative(epsilon) == pytest.approx(-180 / epsilon**4, rel=1e-12)
         assert frontier.epsilon_for(-30 / epsilon**2) == pytest.approx(epsilon, rel=1e-12)
-    assert not KNorm().discrete
-    assert not KNorm().production(identity(2)).discrete
 
 
 # Workload, squared error at ε = 1, and whether that is below what the best strategy with Laplace noise has.

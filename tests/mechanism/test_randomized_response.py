@@ -217,6 +217,6 @@ def test_slopes_with_several_records_a_unit_are_derivatives() -> None:
         losses = [sum(production.table_losses(at, measure).values()) for at in (1.9999, 2.0001)]
         slope = sum(production.table_slopes(2.0, measure).values())
         assert slope == pytest.approx((losses[1] - losses[0]) / 2e-4, rel=1e-6)
-    slopes = [production.expected_squared_error_slope(at) for at in (1.9999, 2.0001)]
-    curvature = production.expected_squared_error_curvature(2.0)
+    slopes = [sum(production.table_slopes(at).values()) for at in (1.9999, 2.0001)]
+    curvature = sum(production.table_curvatures(2.0).values())
     assert curvature == pytest.approx((slopes[1] - slopes[0]) / 2e-4, rel=1e-6)

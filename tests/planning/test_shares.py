@@ -130,4 +130,4 @@ def test_a_nested_release_of_a_program_is_read_back_with_intervals(towns: Path) 
     noise = release.measurements("blocks by sex").noises[0].distribution()
     own = release.published("blocks by sex")
     assert own.standard_errors.max() < noise.variance**0.5
-    assert one.upper - one.lower < 2 * noise.half_width(0.9)
+    assert one.upper - one.lower < 2 * noise.reach(0.1)

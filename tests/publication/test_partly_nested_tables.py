@@ -13,7 +13,7 @@ from dualmandate.errors import NoConsistentTables
 from dualmandate.population import Attribute, Domain, Grouping, Hierarchy, Protection, StructuralZero
 from dualmandate.publication import nested_tables, post_processing
 from dualmandate.publication.measurements import Measurements, PublishedTable
-from dualmandate.publication.nest_form import NestForm
+from dualmandate.publication.nest_weights import NestWeights
 from dualmandate.publication.nested_tables import nested_tables_of, partly_nested_tables_of
 from dualmandate.publication.order import Order
 from dualmandate.publication.post_processing import consistent_crossed_nest, post_process
@@ -33,8 +33,8 @@ def measured_of(
     found = []
     for group in order.groups:
         law = group.noises[0].distribution()
-        values = group.form.count(counts) + law.draw(generator, group.form.rows).astype(np.int64)
-        found.append(Measurements(group.name, group.noises, group.form.kinds().astype(np.int64), values))
+        values = group.rows.count(counts) + law.draw(generator, group.rows.size).astype(np.int64)
+        found.append(Measurements(group.name, group.noises, group.rows.kinds().astype(np.int64), values))
     return found, None if order.public is None else np.asarray(order.public.answers(counts), dtype=np.int64)
 
 
@@ -54,7 +54,7 @@ def all_add_up(order: Order, tables: list[PublishedTable], counts: NDArray[np.in
     for table, group in zip(tables, order.groups, strict=True):
         assert table.values is not None
         assert table.values.min() >= 0
-        assert np.array_equal(table.values, group.form.count(whole))
+        assert np.array_equal(table.values, group.rows.count(whole))
     if order.public is not None:
         assert np.array_equal(order.public.answers(whole), order.public.answers(counts))
 
@@ -76,7 +76,7 @@ def test_a_table_of_some_only_may_come_first(first: Tabulation) -> None:
     tables = settled(order, counts, np.random.default_rng(3))
     all_add_up(order, tables, counts)
     for table, group in zip(tables, order.groups, strict=True):
-        errors = np.abs(table.estimates - group.form.workload.answers(counts))
+        errors = np.abs(table.estimates - group.measurement.workload.answers(counts))
         assert errors.max() < 5 * table.standard_errors.max()
 
 
@@ -85,7 +85,7 @@ def test_standard_errors_are_those_of_simulated_estimates(protection: Protection
     order = order_of(ASKED, protection)
     counts = np.random.default_rng(1).poisson(6.0, order.domain.shape).astype(np.int64)
     generator, squares, sums = np.random.default_rng(2), np.zeros(len(ASKED)), np.zeros(len(ASKED))
-    truths = [group.form.count(counts) for group in order.groups]
+    truths = [group.rows.count(counts) for group in order.groups]
     tables = settled(order, counts, generator)
     for _ in range(200):
         for i, table in enumerate(settled(order, counts, generator)):
@@ -102,7 +102,8 @@ def test_a_crossing_table_is_nearer_with_its_own_numbers_than_without() -> None:
     nest = nested_tables_of(alone)
     assert nest is not None
     counts = np.random.default_rng(1).poisson(3.0, order.domain.shape).astype(np.int64)
-    truth, errors = order.groups[-1].form.count(counts), np.zeros((3, 2))
+    last = order.groups[-1]
+    truth, errors = last.rows.count(counts), np.zeros((3, 2))
     for seed in range(30):
         table = settled(order, counts, np.random.default_rng(seed))[-1]
         assert table.values is not None
@@ -110,7 +111,7 @@ def test_a_crossing_table_is_nearer_with_its_own_numbers_than_without() -> None:
         assert detail.values is not None
         found = [
             (table.estimates, table.values),
-            (order.groups[-1].form.workload.answers(detail.estimates), order.groups[-1].form.count(detail.values)),
+            (last.measurement.workload.answers(detail.estimates), last.rows.count(detail.values)),
         ]
         for i, (estimates, whole) in enumerate(found):
             errors[i] += ((estimates - truth) ** 2).mean(), ((whole - truth) ** 2).mean()
@@ -131,25 +132,26 @@ def linear(order: Order, counts: NDArray[np.int64]) -> None:
     """Sums of estimates move with the noise by the weights that intervals rest on; errors are at least theirs."""
     crossed = partly_nested_tables_of(order)
     assert crossed is not None
-    form = NestForm(order, crossed)
-    spread = np.array([noise.distribution().variance for noise in form.all_noises])[form.kinds()]
+    weighing = NestWeights(order, crossed)
+    noises = [noise for group in order.groups for noise in group.noises]
+    spread = np.array([noise.distribution().variance for noise in noises])[weighing.kinds()]
     totals = None if order.public is None else np.asarray(order.public.answers(counts), dtype=np.int64)
 
     def nested(noise: NDArray[np.int64]) -> list[PublishedTable]:
         measured, start = list[Measurements](), 0
         for group in order.groups:
-            values = group.form.count(counts) + noise[start : start + group.form.rows]
-            start += group.form.rows
-            measured.append(Measurements(group.name, group.noises, group.form.kinds().astype(np.int64), values))
+            values = group.rows.count(counts) + noise[start : start + group.rows.size]
+            start += group.rows.size
+            measured.append(Measurements(group.name, group.noises, group.rows.kinds().astype(np.int64), values))
         return list(consistent_crossed_nest(order, crossed, measured=measured, totals=totals).tables)
 
-    noise = np.random.default_rng(2).integers(-4, 5, form.rows)
+    noise = np.random.default_rng(2).integers(-4, 5, weighing.size)
     for before, after in zip(nested(np.zeros_like(noise)), nested(noise), strict=True):
         cells = list(range(0, len(before.estimates), 2))
-        weights = form.summed_rows(before.name, cells)
+        weights = weighing.weights(before.name, cells)
         assert weights @ noise == pytest.approx((after.estimates - before.estimates)[cells].sum(), abs=1e-8)
         for number in cells[:4]:
-            own = np.sqrt(form.query_rows(before.name, [number])[0] ** 2 @ spread)
+            own = np.sqrt(weighing.weights(before.name, [number]) ** 2 @ spread)
             assert own <= before.standard_errors[number] + 1e-9
 
 
@@ -175,7 +177,7 @@ def test_what_cannot_occur_in_some_places_is_empty_there(
         tables = settled(order, counts, np.random.default_rng(seed))
         all_add_up(order, tables, counts)
         for table, group in zip(tables, order.groups, strict=True):
-            never = group.form.count(possible.astype(np.int64)) == 0
+            never = group.rows.count(possible.astype(np.int64)) == 0
             assert table.values is not None
             assert not table.values[never].any()
             assert not table.estimates[never].any()
@@ -204,7 +206,7 @@ def test_tables_in_another_order_than_the_nest_are_read_in_theirs() -> None:
     tables = settled(order, counts, np.random.default_rng(1))
     all_add_up(order, tables, counts)
     for table, group in zip(tables, order.groups, strict=True):
-        truth = group.form.count(counts)
+        truth = group.rows.count(counts)
         assert np.all(np.abs(table.estimates - truth) <= 6 * table.standard_errors + 1e-9)
     detail = tables[3]
     assert detail.values is not None
@@ -216,7 +218,7 @@ def test_tables_in_another_order_than_the_nest_are_read_in_theirs() -> None:
 
 def test_errors_with_cells_bound_to_places_are_at_most_their_standard_errors() -> None:
     order, counts = placed_order(REPLACED, JOBS)
-    truths = [group.form.count(counts) for group in order.groups]
+    truths = [group.rows.count(counts) for group in order.groups]
     tables, squares = settled(order, counts, np.random.default_rng(0)), [np.zeros(t.shape) for t in truths]
     sums = [np.zeros(t.shape) for t in truths]
     for seed in range(200):

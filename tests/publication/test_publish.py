@@ -15,6 +15,7 @@ from typing import Any, Literal
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from tests.measured import direct, optimized
 
 from dualmandate.errors import (
     BudgetExceeded,
@@ -32,7 +33,6 @@ from dualmandate.mechanism.noise import LaplaceSampler, NoiseKey, subkey
 from dualmandate.population import Attribute, Currency, Domain, Invariant, Neighbors, PrivacyLoss, Protection
 from dualmandate.publication import AttributeRule, CsvFile, Rules, ValueRule, measuring
 from dualmandate.publication import publish as publishing
-from dualmandate.publication.forms import DirectForm, StrategyForm
 from dualmandate.publication.order import Group, Order
 from dualmandate.publication.publish import PublicationRequest, publish, resume
 from dualmandate.publication.release_folder import is_complete
@@ -51,12 +51,11 @@ TABLES = (Tabulation.of("ages", ("age",)), Tabulation.of("ages by sex", ("age", 
 
 def order_of(protection: Protection = PLAIN, *, kind: str = "strategy", currency: Currency = Currency.EPSILON) -> Order:
     workload = Workload.from_tabulations(DOMAIN, TABLES)
-    form: StrategyForm | DirectForm
     if kind == "strategy":
         noise: Literal["laplace", "gaussian"] = "laplace" if currency is Currency.EPSILON else "gaussian"
-        form = StrategyForm(optimize_strategy(workload, noise, protection=protection).exact, protection)
+        made = optimized(optimize_strategy(workload, noise, protection=protection).exact, protection)
     else:
-        form = DirectForm(workload, protection, currency, every_cell=kind == "cells")
+        made = direct(workload, protection, currency, every_cell=kind == "cells")
     never = AttributeRule(ValueRule.DROP, ValueRule.DROP)
     rules = Rules({"age": never, "sex": never}, dropping_is_public=protection is FIXED)
     return Order(
@@ -67,7 +66,7 @@ def order_of(protection: Protection = PLAIN, *, kind: str = "strategy", currency
         DOMAIN,
         protection,
         rules,
-        (Group("all", form, LOSS),),
+        (Group("all", made, LOSS),),
         {table.name: "person" for table in TABLES},
         {"invariants": [each.name for each in protection.invariants]},
         {"program/program.toml": b"# public\n"},
@@ -132,7 +131,7 @@ def test_a_release_holds_what_it_says_and_costs_its_loss(
     assert facts["ledger_head"]["sequence"] == entry.entry
     assert facts["loss"]["exact"] == "3/2"
     measured = read_measurements(folder / facts["groups"][0]["measurements"])
-    assert len(measured.values) == order.groups[0].form.rows
+    assert len(measured.values) == order.groups[0].rows.size
     assert measured.noises == order.groups[0].noises
     whole = {}
     for table in facts["tables"]:
@@ -158,7 +157,7 @@ def test_the_noise_is_that_of_the_law(source: CsvFile, books: Books, tmp_path: P
     ledger = books(order)
     ledger.open_account(Account("many", "person", PrivacyLoss.pure(10**6)), by="Ann")
     draws = []
-    truth = order.groups[0].form.count(np.array([[40, 0], [31, 55], [3, 0]]))
+    truth = order.groups[0].rows.count(np.array([[40, 0], [31, 55], [3, 0]]))
     many = replaced(order, {"account": "many"})
     ledger.approve(Approval("many", PLAN, order.loss, "person", by="Ben"))
     for run in range(40):
@@ -274,7 +273,7 @@ def test_what_cannot_be_carried_out_is_refused_before_anything_is_spent(
         (InvalidRule, replaced(order, {"rules": Rules({"age": AttributeRule(ValueRule.REFUSE)})}), source, tmp_path),
         (
             InvalidMechanism,
-            replaced(order, {"groups": (Group("all", order.groups[0].form, Fraction(2)),)}),
+            replaced(order, {"groups": (Group("all", order.groups[0].measurement, Fraction(2)),)}),
             source,
             tmp_path,
         ),
@@ -348,8 +347,8 @@ def test_noise_is_never_drawn_twice_at_one_place_nor_before_the_release_is_bound
     half = LOSS / 2
     halves = Tabulation.of("halves", ("sex",), weights={"age": {"young": "0.5", "adult": "1"}})  # another kind of row
     asked = [[TABLES[0], halves], [TABLES[1]]]
-    forms = [DirectForm(Workload.from_tabulations(DOMAIN, tables), PLAIN, Currency.EPSILON) for tables in asked]
-    groups = tuple(Group(name, form, half) for name, form in zip(("a", "a / kind 0"), forms, strict=True))
+    made = [direct(Workload.from_tabulations(DOMAIN, tables), PLAIN, Currency.EPSILON) for tables in asked]
+    groups = tuple(Group(name, each, half) for name, each in zip(("a", "a / kind 0"), made, strict=True))
     order = replaced(first, {"groups": groups, "units": {**first.units, "halves": "person"}})
     assert len(groups[0].noises) == 2
     ledger = books(order)
@@ -380,7 +379,7 @@ def test_noise_is_never_drawn_twice_at_one_place_nor_before_the_release_is_bound
     assert {named["histogram_mac"].hex() for _, named in keys} == {fingerprint}
     assert {digest for (digest,), _ in keys} == {PLAN}
     places = [(key, cell) for key, cells in drawn for cell in cells]
-    assert len(set(places)) == len(places) == sum(form.rows for form in forms)
+    assert len(set(places)) == len(places) == sum(each.rows.size for each in made)
 
 
 def test_a_release_that_was_written_and_lost_is_not_written_otherwise(
@@ -436,15 +435,15 @@ def test_a_release_that_is_given_up_while_it_is_made_is_not_put_in_place(
 @pytest.mark.parametrize("name", ["by sex", "number of records"])
 def test_a_table_cannot_take_the_name_of_an_exact_one(name: str, source: CsvFile, books: Books, tmp_path: Path) -> None:
     workload = Workload.from_tabulations(DOMAIN, [Tabulation.of(name, ("age",))])
-    form = DirectForm(workload, FIXED, Currency.EPSILON)
+    made = direct(workload, FIXED, Currency.EPSILON)
     order = Order(
-        **{**vars(order_of(FIXED, kind="tables")), "groups": (Group("all", form, LOSS),), "units": {name: "person"}}
+        **{**vars(order_of(FIXED, kind="tables")), "groups": (Group("all", made, LOSS),), "units": {name: "person"}}
     )
     ledger = books(order)
     with pytest.raises(InvalidWorkload, match=name):
         publish(order, source, ledger, out=tmp_path / "out", request=ASKED)
     twins = Order(
-        **{**vars(order_of()), "groups": tuple(Group("all", order_of().groups[0].form, LOSS / 2) for _ in "ab")}
+        **{**vars(order_of()), "groups": tuple(Group("all", order_of().groups[0].measurement, LOSS / 2) for _ in "ab")}
     )
     with pytest.raises(InvalidWorkload, match="ages"):
         publish(twins, source, ledger, out=tmp_path / "out", request=ASKED)
@@ -521,6 +520,6 @@ def test_every_new_folder_above_a_release_is_on_the_disk(
 
 
 def test_no_count_is_too_large_to_go_on() -> None:
-    form = DirectForm(Workload.from_tabulations(DOMAIN, TABLES), PLAIN, Currency.EPSILON)
+    made = direct(Workload.from_tabulations(DOMAIN, TABLES), PLAIN, Currency.EPSILON)
     counts = np.full(DOMAIN.shape, 2**62, dtype=np.int64)
-    assert form.count(counts)[:3].tolist() == [-(2**63)] * 3  # modulo 2⁶⁴
+    assert made.rows.count(counts)[:3].tolist() == [-(2**63)] * 3  # modulo 2⁶⁴

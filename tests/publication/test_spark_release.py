@@ -29,6 +29,7 @@ from dualmandate.apps.cli import app
 from dualmandate.apps.exit_status import run
 from dualmandate.errors import CannotWrite, ReleaseConflict
 from dualmandate.ledger import Account, Approval, Ledger, State, keys, make_key, open_ledger, read_key
+from dualmandate.mechanism import Noise
 from dualmandate.mechanism.noise import SAMPLER_VERSION, NoiseKey, Sampler
 from dualmandate.planning.program import load
 from dualmandate.planning.release_spec import order_of_plan
@@ -43,7 +44,6 @@ from dualmandate.publication import (
     SparseHistogram,
     StatisticalFile,
     ValueRule,
-    measurements,
 )
 from dualmandate.publication import publish as publishing
 from dualmandate.publication.consistency import PartitionChain, Tree, estimate
@@ -233,7 +233,7 @@ def test_a_program_is_published_by_the_cluster_though_a_worker_dies(
 ) -> None:
     """`dualmandate publish` from the records to the tables: byte for byte those of one machine under the same key."""
     wanted = published_here(towns, tmp_path / "here", SECRET)
-    begun, sampler = tmp_path / "begun", measurements.Noise.sampler
+    begun, sampler = tmp_path / "begun", Noise.sampler
 
     @dataclass(frozen=True)
     class Slow:  # here: workers do not know the modules of the tests
@@ -244,7 +244,7 @@ def test_a_program_is_published_by_the_cluster_though_a_worker_dies(
             time.sleep(0.2)
             return self.sampler.draw(key, cells)
 
-    monkeypatch.setattr(measurements.Noise, "sampler", lambda self: Slow(sampler(self)))
+    monkeypatch.setattr(Noise, "sampler", lambda self: Slow(sampler(self)))
     monkeypatch.chdir(towns)
     spark.conf.set("spark.sql.shuffle.partitions", str(TASKS))
     killed: list[int] = []

@@ -10,9 +10,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.measured import direct
 
 from dualmandate.errors import TooLarge
 from dualmandate.ledger import Account, Approval, make_key, open_ledger
+from dualmandate.mechanism import TableRows
 from dualmandate.population import (
     Attribute,
     Confidential,
@@ -28,7 +30,6 @@ from dualmandate.population import (
 )
 from dualmandate.publication import CsvFile, Rules, SparseHistogram, Tabulated, measuring, post_processing
 from dualmandate.publication import order as ordering
-from dualmandate.publication.forms import DirectForm
 from dualmandate.publication.measuring import exact_totals, fingerprint, measure
 from dualmandate.publication.nested_tables import nested_tables_of
 from dualmandate.publication.order import Group, Order
@@ -65,7 +66,7 @@ def order_of(protection: Protection = REPLACED, tables: tuple[Tabulation, ...] =
     """Two groups; rows of the first have two kinds of noise, because one of its tables has another weight."""
     workloads = [Workload.from_tabulations(DOMAIN, part) for part in (tables[:6], tables[6:]) if part]
     groups = tuple(
-        Group(f"group {place}", DirectForm(workload, protection, Currency.RHO), Fraction(1, 2))
+        Group(f"group {place}", direct(workload, protection, Currency.RHO), Fraction(1, 2))
         for place, workload in enumerate(workloads)
     )
     units = {table.name: "person" for table in tables}
@@ -80,13 +81,13 @@ def counts() -> np.ndarray[Any, np.dtype[np.int64]]:
 
 
 def test_tables_of_occupied_cells_are_those_of_all(counts: np.ndarray[Any, np.dtype[np.int64]]) -> None:
-    form = DirectForm(Workload.from_tabulations(DOMAIN, TABLES), Protection(), Currency.RHO)
-    assert countable(form.counted.tables)
+    rows = TableRows(Workload.from_tabulations(DOMAIN, TABLES))
+    assert countable(rows.counted)
     histogram = boxed(counts)[1].open_for("a test").histogram
     assert isinstance(histogram, SparseHistogram)
-    found = np.full(form.rows, 3, dtype=np.int64)
-    add_counts(form.counted.tables, histogram, found)
-    assert np.array_equal(found - 3, form.count(counts))
+    found = np.full(rows.size, 3, dtype=np.int64)
+    add_counts(rows.counted, histogram, found)
+    assert np.array_equal(found - 3, rows.count(counts))
 
 
 def test_a_level_in_several_rows_is_not_counted_so() -> None:
@@ -125,9 +126,9 @@ def large(size: int) -> Domain:
 
 
 def over(domain: Domain, *tables: Tabulation, every_cell: bool = False) -> Order:
-    form = DirectForm(Workload.from_tabulations(domain, tables), Protection(), Currency.RHO, every_cell)
+    made = direct(Workload.from_tabulations(domain, tables), Protection(), Currency.RHO, every_cell)
     units = {table.name: "person" for table in tables}
-    group = Group("all", form, Fraction(1))
+    group = Group("all", made, Fraction(1))
     return replace(order_of(Protection()), domain=domain, groups=(group,), units=units)
 
 

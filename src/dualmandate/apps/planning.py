@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any
 from dualmandate.apps.folder import check_writable, file_meant, written_whole
 from dualmandate.apps.settings import settings
 from dualmandate.apps.voice import Progress, Voice
-from dualmandate.report.documents.plan import plan_document
-from dualmandate.report.plan_words import plan_words
 
 if TYPE_CHECKING:
     from dualmandate.apps.ledgers import AccountRoom
@@ -32,6 +30,8 @@ def carry_out(program: Path, out: Path | None, voice: Voice, *, ledger: str | No
         check_writable(folder)
     with voice.progress(f"planning {file.name}") as progress:
         from dualmandate.planning.program import load
+        from dualmandate.report.documents.plan import plan_document
+        from dualmandate.report.plan_words import plan_words
 
         loaded = load(file)
         room = None if ledger is None else _room(loaded, file, ledger)

@@ -18,8 +18,8 @@ from dualmandate.errors import InvalidLoss, InvalidMechanism, TooLarge
 from dualmandate.frontier.frontier import Frontier
 from dualmandate.mechanism.geometric import GEOMETRIC
 from dualmandate.mechanism.mechanism import NoiseLaw, positive_loss
-from dualmandate.mechanism.optimized import StrategyMechanism
 from dualmandate.mechanism.strategy import Strategy
+from dualmandate.mechanism.technologies import StrategyMechanism
 from dualmandate.population import Currency, Neighbors, Protection
 from dualmandate.workload import Table, Workload
 from dualmandate.workload.factor import Factor, Identity, Total, dense

@@ -244,7 +244,6 @@ def with_participation(
 def peak_of(frontier: Frontier) -> float | None:
     """The loss beyond which a frontier buys nothing more, because people stop taking part; None where there is none."""
     curves = getattr(frontier, "curves", None)
-    curves = getattr(curves, "original", curves)  # a frontier that remembers what it was asked
     if isinstance(curves, ParticipationCurves):
         return curves.peak
     if isinstance(curves, EnvelopeCurves):

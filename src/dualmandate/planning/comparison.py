@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 from dualmandate.choice import Choice, Limits, choose
 from dualmandate.errors import Refusal
-from dualmandate.mechanism import GAUSSIAN, LAPLACE, NOISE_LAWS
+from dualmandate.mechanism import GAUSSIAN, LAPLACE
+from dualmandate.mechanism.technologies import CELLS, NOISE_LAWS, OPTIMIZED, TABLES
 from dualmandate.planning.saving import Comparison, Saving, limit_of
 from dualmandate.planning.strategies import SLOW, Kind, Offered
-from dualmandate.planning.technology import CELLS, OPTIMIZED, TABLES, Technology, Workshop, is_slow
+from dualmandate.planning.technology import Technology, Workshop, is_slow
 from dualmandate.population import Currency
 from dualmandate.population.wording import money
 

@@ -25,8 +25,9 @@ from dualmandate.choice.markets import EVEN_TASTES, Institution, LognormalAmount
 from dualmandate.errors import InvalidValue, Refusal
 from dualmandate.frontier import CurveFrontier, peak_of
 from dualmandate.mechanism import NOISE_LAWS
+from dualmandate.mechanism.technologies import TABLES
 from dualmandate.planning.participation import Participation
-from dualmandate.planning.technology import TABLES, Technology, Workshop
+from dualmandate.planning.technology import Technology, Workshop
 from dualmandate.planning.welfare import calibrated, units_of
 from dualmandate.program.schema import CalibratedNumber, DetailTable, WorkloadTable
 from dualmandate.workload import Tabulation, Workload

@@ -43,7 +43,7 @@ def make_plan(program: Program, remaining: Fraction | float | None, progress: Ca
     progress("choosing the privacy loss")
     with document.at("limits" if program.document.value(("limits",)) else "preferences"):
         choice = choose(frontier, welfare, limits)
-    technology = used_at(frontier, technologies, choice.epsilon)
+    technology = used_at(mechanism.noise, technologies, welfare, choice.epsilon)
     loss = technology.exact_loss(choice)
     progress("comparing with other technologies")
     bench = Bench(workshop, offer, technology, choice=choice, limits=limits)
@@ -87,19 +87,19 @@ def _table_consequences(
     So what is promised here is what the release states. The choice itself is the optimum before its loss is rounded.
     """
     values = {value.table: value for value in workshop.welfare.table_values}
-    shares, producer = technology.shares(loss), technology.producer
+    shares, measurements = technology.shares(loss), technology.measurements
 
     def errors(measure: Measure) -> dict[str, float]:
         if workshop.participation is not None:  # noise is weighted up, and those who stay away are an error too
             return technology.frontier.table_losses(choice.epsilon, measure)
-        found = [producer.production(group).table_losses(float(share), measure) for group, share in shares.items()]
+        found = [measurements[group].table_losses(float(share), measure) for group, share in shares.items()]
         return {table: error for each in found for table, error in each.items()}
 
     summed = {measure: errors(measure) for measure in {"squared", *(value.measure for value in values.values())}}
     rows = []
     for group, share in shares.items():
-        production = producer.production(group)
-        for table in production.workload.tables:
+        measurement = measurements[group]
+        for table in measurement.workload.tables:
             value = values[table.name]
             mean_squared_error = summed["squared"][table.name] / table.query_count * value.grid**2
             consequence = value.squared_consequence(mean_squared_error)
@@ -110,7 +110,7 @@ def _table_consequences(
                     query_count=table.query_count,
                     measured_in=group,
                     root_mean_squared_error=math.sqrt(mean_squared_error),
-                    half_width=float(production.half_width(table.name, float(share), COVERAGE).max()) * value.grid,
+                    half_width=float(measurement.half_width(table.name, float(share), COVERAGE).max()) * value.grid,
                     root_mean_squared_consequence=None if consequence is None else math.sqrt(consequence),
                     data_loss=value.value_per_step * summed[value.measure][table.name] + value.least,
                 )

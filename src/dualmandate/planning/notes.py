@@ -8,12 +8,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dualmandate.choice import Choice, LinearCost
+from dualmandate.mechanism.technologies import OPTIMIZED
 from dualmandate.planning.plan import costliest
 from dualmandate.planning.saving import Comparison
-from dualmandate.planning.study import BEST, study_words
-from dualmandate.planning.technology import MEASURED, OPTIMIZED
+from dualmandate.planning.study import study_words
+from dualmandate.planning.technology import MEASURED
 from dualmandate.population import Currency
 from dualmandate.population.wording import money, number
+from dualmandate.program.schema.mechanism import BEST
 
 if TYPE_CHECKING:
     from dualmandate.planning.plan import Plan
@@ -40,7 +42,7 @@ def notes_on(plan: Plan) -> tuple[str, ...]:
 
 def _bounds(plan: Plan) -> Iterator[str]:
     for group in plan.allocation:
-        sensitivity = plan.technology.producer.production(group).sensitivity
+        sensitivity = plan.technology.measurements[group].sensitivity
         if not sensitivity.exact:
             measured = "the tables" if len(plan.allocation) == 1 else f"'{group}'"
             yield (

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 
 from dualmandate.choice import SocialWelfare
 from dualmandate.errors import InvalidValue, MissingKey
-from dualmandate.frontier import CurveFrontier, ExponentialResponse, Measure, TableTotals, with_participation
-from dualmandate.planning.remembered import remembered
-from dualmandate.planning.technology import Technology, values_of
+from dualmandate.frontier import CurveFrontier, ExponentialResponse, TableTotals, with_participation
+from dualmandate.planning.technology import measures_of, values_of
 from dualmandate.planning.welfare import calibrated, units_of
 from dualmandate.population import Currency
 
@@ -31,13 +30,9 @@ class Participation:
     assumed: tuple[str, ...]  # tables whose total is not stated, so that everybody is taken to be counted
     source: str
 
-    def applied(self, technology: Technology, welfare: SocialWelfare) -> Technology:
-        """The same technology, with data of those who still take part."""
-        return replace(technology, frontier=self.of(technology.frontier, welfare))
-
     def of(self, frontier: CurveFrontier, welfare: SocialWelfare) -> CurveFrontier:
         """A frontier of some of the tables, with data of those who still take part."""
-        values, measures = values_of(welfare), self._measures(welfare)
+        values, measures = values_of(welfare), measures_of(welfare)
         kept = set(frontier.tables)
         limited = with_participation(
             frontier,
@@ -46,7 +41,7 @@ class Participation:
             values={table: value for table, value in values.items() if table in kept},
             measures={table: measure for table, measure in measures.items() if table in kept},
         )
-        return remembered(limited)
+        return limited.remembered()
 
     def widened(
         self, tables: tuple[TableConsequence, ...], loss: float, grids: Mapping[str, float]
@@ -59,10 +54,6 @@ class Participation:
             width = math.hypot(table.half_width * weight, TWO_SIDED_95 * math.sqrt(sampling))
             rows.append(replace(table, half_width=width))
         return tuple(rows)
-
-    @staticmethod
-    def _measures(welfare: SocialWelfare) -> dict[str, Measure]:
-        return {value.table: value.measure for value in welfare.table_values}
 
 
 def participation_of(program: Program) -> Participation | None:

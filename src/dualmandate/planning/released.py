@@ -8,12 +8,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from dualmandate.mechanism import ExactStrategy
-from dualmandate.planning.release_spec import form_of, read_strategy
+from dualmandate.mechanism import ExactStrategy, Measurement
+from dualmandate.planning.release_spec import measurement_of, read_strategy
 from dualmandate.population import Currency, PrivacyLoss
 from dualmandate.program.program import read_program
-from dualmandate.publication.forms import Form
-from dualmandate.publication.nest_form import NestForm
+from dualmandate.publication.nest_weights import NestWeights
 from dualmandate.publication.nested_tables import nest_together
 from dualmandate.publication.order import Group, Order
 from dualmandate.publication.release import Release, read_facts
@@ -39,16 +38,16 @@ def load_release(folder: str | Path) -> Release:
             raise damaged(f"the release in '{place}'", why)
         return found
 
-    def form(group: str) -> Form:
-        return next(each.form for each in order().groups if each.name == group)
+    def measurement(group: str) -> Measurement:
+        return next(each.measurement for each in order().groups if each.name == group)
 
-    def together() -> NestForm:
+    def together() -> NestWeights:
         nest = nest_together(order())
         if nest is None:
             raise damaged(f"the release in '{place}'", "its tables do not nest, though its release.json says so")
-        return NestForm(order(), nest)
+        return NestWeights(order(), nest)
 
-    return Release(place, facts, form, together)
+    return Release(place, facts, measurement, together)
 
 
 def _order(folder: Path, facts: Mapping[str, Any]) -> Order:
@@ -62,7 +61,7 @@ def _order(folder: Path, facts: Mapping[str, Any]) -> Order:
     groups = tuple(
         Group(
             each["name"],
-            form_of(each["tables"], each["name"], facts["mechanism"], program=program, strategies=read),
+            measurement_of(each["tables"], each["name"], facts["mechanism"], program=program, strategies=read),
             Fraction(each["loss"]),
         )
         for each in facts["groups"]

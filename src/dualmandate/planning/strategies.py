@@ -12,10 +12,11 @@ from dataclasses import dataclass
 
 from dualmandate.choice import Limits, SocialWelfare, choose
 from dualmandate.errors import InvalidMechanism, Refusal
-from dualmandate.mechanism import NOISE_LAWS
-from dualmandate.planning.study import BEST, may_be_used
-from dualmandate.planning.technology import OPTIMIZED, TABLES, Technology, Workshop, combine, is_slow
+from dualmandate.mechanism.technologies import NOISE_LAWS, OPTIMIZED, TABLES
+from dualmandate.planning.study import may_be_used
+from dualmandate.planning.technology import Technology, Workshop, combine, is_slow
 from dualmandate.program.schema import MechanismTable
+from dualmandate.program.schema.mechanism import BEST
 
 WORTHWHILE = 1e-3  # share of what errors cost that a strategy must save to be measured instead of the tables
 Kind = tuple[str, str]  # of technology: noise, and what is measured

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from dualmandate.errors import InvalidMechanism, Place
 from dualmandate.mechanism import NOISE_LAWS, NoiseLaw
-
-BEST = "best"
+from dualmandate.program.schema.mechanism import BEST
 
 
 def is_study(noise: str) -> bool:

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from dualmandate.mechanism.noise import SAMPLER_VERSION, NoiseKey, subkey
 from dualmandate.population import Confidential, Histogram
-from dualmandate.publication.forms import DirectForm
 from dualmandate.publication.measurements import Measurements, PublishedTable
 from dualmandate.publication.order import Group, Order
 from dualmandate.publication.sparse_counting import add_counts
@@ -78,7 +77,7 @@ def measure(
     for group in order.groups:
         values = _noise(order, group, secret, mac=mac)  # all of it, before the counts are looked at
         counted_rows(order, group, tabulated, onto=values)
-        yield Measurements(group.name, group.noises, group.form.kinds().astype(np.int64, copy=False), values)
+        yield Measurements(group.name, group.noises, group.rows.kinds().astype(np.int64, copy=False), values)
 
 
 def counted_rows(
@@ -86,12 +85,12 @@ def counted_rows(
 ) -> NDArray[np.int64]:
     """The exact whole numbers of a group's rows, added to `onto` where given; shape (rows,)."""
     counts = _counts(order, tabulated, "measuring")
-    values = np.zeros(group.form.rows, dtype=np.int64) if onto is None else onto
+    values = np.zeros(group.rows.size, dtype=np.int64) if onto is None else onto
     if isinstance(counts, SparseHistogram):
-        assert isinstance(group.form, DirectForm)
-        add_counts(group.form.counted.tables, counts, values)
+        assert group.rows.counted is not None
+        add_counts(group.rows.counted, counts, values)
     else:
-        np.add(values, group.form.count(counts), out=values)
+        np.add(values, group.rows.count(counts), out=values)
     return values
 
 
@@ -106,7 +105,7 @@ def noise_key(order: Order, group: Group, kind: int, secret: Confidential[bytes]
 
 
 def _noise(order: Order, group: Group, secret: Confidential[bytes], *, mac: str) -> NDArray[np.int64]:
-    kinds = group.form.kinds()
+    kinds = group.rows.kinds()
     noise = np.empty(len(kinds), dtype=np.int64)
     for kind, law in enumerate(group.noises):
         key = noise_key(order, group, kind, secret, mac=mac)
@@ -142,8 +141,8 @@ def estimated(
     order: Order, group: Group, measured: Measurements, public: NDArray[np.float64] | None
 ) -> Iterator[PublishedTable]:
     """The best linear unbiased estimates of a group's tables, each with its standard error."""
-    answers, start = group.form.answers(measured.values, public), 0
-    for table in group.form.workload.tables:
+    answers, start = group.rows.answers(measured.values, public), 0
+    for table in group.tables:
         here = answers[start : start + table.query_count]
         start += table.query_count
         grid = float(table.grid)
@@ -154,7 +153,7 @@ def estimated(
             columns=columns,
             labels=labels,
             estimates=here * grid,
-            standard_errors=np.sqrt(group.form.variances(table.name, group.loss)) * grid,
+            standard_errors=np.sqrt(group.measurement.query_variances(table.name, group.loss)) * grid,
         )
 
 

@@ -29,7 +29,6 @@ from dualmandate.publication.consistency.crossing import (
 from dualmandate.publication.consistency.gls_weights import Pair, Weights
 from dualmandate.publication.consistency.partitions import PartitionChain, Tree
 from dualmandate.publication.consistency.tree_kernels import count_across
-from dualmandate.publication.forms import DirectForm
 from dualmandate.publication.nested_partitions import OUTSIDE, NestedPartitions, heaviest_chain, nested_partitions
 from dualmandate.publication.order import Order
 from dualmandate.publication.sparse_counting import NOWHERE, single_rows
@@ -231,19 +230,13 @@ def all_variances(order: Order) -> list[float]:
 
 def table_noises(order: Order) -> list[Distribution | None]:
     """The law of the measurements of each table, all measured by themselves, and None of each that is exact."""
-    found: list[Distribution | None] = []
-    for group in order.groups:
-        laws, kinds, start = [noise.distribution() for noise in group.noises], group.form.kinds(), 0
-        for table in group.form.workload.tables:
-            found.append(laws[int(kinds[start])])
-            start += table.query_count
+    found: list[Distribution | None] = [noise.distribution() for group in order.groups for noise in group.table_noises]
     return found + [None] * (0 if order.public is None else len(order.public.tables))
 
 
 def _plain_tables(order: Order) -> list[Table] | None:
     """The tables of an order, exact ones last, where each counts records and is measured by itself; else None."""
-    forms = [group.form for group in order.groups]
-    if not all(isinstance(form, DirectForm) and not form.every_cell for form in forms):
+    if not all(group.rows.direct for group in order.groups):
         return None
     tables = [*order.tables, *(() if order.public is None else order.public.tables)]
     return None if any(table.weight != 1 for table in tables) else tables

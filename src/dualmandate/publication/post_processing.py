@@ -23,7 +23,6 @@ from dualmandate.publication.consistency.estimates import TreeEstimates, estimat
 from dualmandate.publication.consistency.histogram_fit import consistent_histogram
 from dualmandate.publication.consistency.top_down_rounding import CountConstraints, top_down
 from dualmandate.publication.consistency.tree_kernels import count_across
-from dualmandate.publication.forms import DirectForm
 from dualmandate.publication.measurements import Measurements, PublishedTable
 from dualmandate.publication.measuring import estimated, labeled
 from dualmandate.publication.nested_tables import (
@@ -92,7 +91,7 @@ def post_process(order: Order, *, measured: Sequence[Measurements], totals: Inte
     if nest is not None:
         with suppress(NoConsistentTables):
             return _crossed(order, nest, measured=measured, totals=totals)
-    found = _estimated(order, measured, totals)
+    found = estimated_tables(order, measured, totals)
     if order.domain.size > LARGEST_FITTED:
         return PostProcessed(found, TOO_LARGE.format(cells=order.domain.size))
     tables = list(found)
@@ -262,7 +261,7 @@ def _numbers(
     """The numbers of each table and of what is exact, and the variance of each, 0 for the exact ones."""
     values = list[NDArray[Any]]()
     for group, each in zip(order.groups, measured, strict=True):
-        edges = np.cumsum([table.query_count for table in group.form.workload.tables])[:-1]
+        edges = np.cumsum([table.query_count for table in group.tables])[:-1]
         values += np.split(each.values, edges)
     if totals is not None and order.public is not None:
         values += np.split(totals, np.cumsum([table.query_count for table in order.public.tables])[:-1])
@@ -295,9 +294,11 @@ def _crossed(
     return PostProcessed(tables, words, together=True, effects=_crossed_effects(order, crossed, tables, totals))
 
 
-def _estimated(order: Order, measured: Sequence[Measurements], totals: Integers | None) -> Iterator[PublishedTable]:
+def estimated_tables(
+    order: Order, measured: Sequence[Measurements], totals: Integers | None
+) -> Iterator[PublishedTable]:
     """The tables as each group's own measurements tell them."""
-    needed = totals is not None and not all(isinstance(group.form, DirectForm) for group in order.groups)
+    needed = totals is not None and any(group.rows.needs_public for group in order.groups)
     public = known_histogram(order, totals) if needed and totals is not None else None
     for group, each in zip(order.groups, measured, strict=True):
         yield from estimated(order, group, each, public)
@@ -335,7 +336,7 @@ def _whole(answers: NDArray[np.generic], table: Table) -> Integers | None:
 
 def _measured_again(group: Group, values: Integers, generator: np.random.Generator) -> Measurements:
     """Rows of a group with new noise, which touches nothing confidential."""
-    kinds = group.form.kinds()
+    kinds = group.rows.kinds()
     for kind, noise in enumerate(group.noises):
         rows = np.flatnonzero(kinds == kind)
         values[rows] += noise.distribution().draw(generator, len(rows)).astype(np.int64)
@@ -366,7 +367,7 @@ def _crossed_effects(
     def draw(generator: np.random.Generator) -> dict[str, Both]:
         measured = []
         for group in order.groups:
-            values = np.concatenate([truth[table.name] for table in group.form.workload.tables])
+            values = np.concatenate([truth[table.name] for table in group.tables])
             measured.append(_measured_again(group, values, generator))
         settled = consistent_crossed_nest(order, crossed, measured=measured, totals=totals)
         return {each.name: (each.estimates, each.values) for each in settled.tables if each.values is not None}
@@ -387,7 +388,7 @@ def _fit_effects(order: Order, tables: Sequence[PublishedTable], histogram: Inte
     def draw(generator: np.random.Generator) -> dict[str, Both]:
         made = list[PublishedTable]()
         for group in order.groups:
-            measured = _measured_again(group, group.form.count(histogram), generator)
+            measured = _measured_again(group, group.rows.count(histogram), generator)
             made += estimated(order, group, measured, public)
         return {
             table.name: (table.estimates, table.values)

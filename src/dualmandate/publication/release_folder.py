@@ -26,7 +26,6 @@ from dualmandate.ledger.anchors import RELEASE_FILE
 from dualmandate.ledger.durable import durably, sync_folder
 from dualmandate.mechanism.noise import SAMPLER_VERSION
 from dualmandate.population.arrays import Integers
-from dualmandate.publication.forms import StrategyForm
 from dualmandate.publication.measurements import (
     RELEASE_SCHEMA,
     Glance,
@@ -260,10 +259,10 @@ def _facts(order: Order, tables: Sequence[_Written], *, entry: Entry) -> dict[st
 def _group(group: Group, name: str) -> dict[str, Any]:
     return {
         "name": group.name,
-        "tables": [table.name for table in group.form.workload.tables],
+        "tables": [table.name for table in group.tables],
         "loss": str(group.loss),
-        "rows": group.form.rows,
+        "rows": group.rows.size,
         "measurements": f"measurements/{name}.parquet",
-        "strategy": f"strategies/{name}.json" if isinstance(group.form, StrategyForm) else None,
+        "strategy": f"strategies/{name}.json" if group.rows.strategy is not None else None,
         "noises": [{"law": noise.law, "parameter": str(noise.parameter)} for noise in group.noises],
     }

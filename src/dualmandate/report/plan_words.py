@@ -6,8 +6,9 @@ import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from dualmandate.mechanism.technologies import CELLS, OPTIMIZED, TABLES
 from dualmandate.planning.study import marked, study_words
-from dualmandate.planning.technology import CELLS, MEASURED, OPTIMIZED, TABLES, in_words
+from dualmandate.planning.technology import MEASURED, in_words
 from dualmandate.population import Currency, plural, with_article
 from dualmandate.population.wording import exact, money, number, quantity
 from dualmandate.report.extension_words import extension_sections
@@ -154,7 +155,7 @@ def technology_words(plan: Plan) -> tuple[str, ...]:
 
 def _measured(plan: Plan) -> list[str]:
     """What gets noise, how many numbers that are, and how near to the best possible."""
-    found = plan.technology.producer.found
+    found = plan.technology.found
     if not found:
         measured = f"Measured: {_MEASURED[plan.technology.strategy]}"
         if _at_the_limit(plan):

@@ -315,13 +315,14 @@ def membership_in(target: ClaimedRelease, key: bytes) -> Frequencies | None:
     What was measured stands for everybody else: it is public, and what the mechanism does to one record does not
     depend on the others. The record is the one, of some, that makes the largest loss.
     """
-    laws = {noise.law for group in target.groups for noise in group.noises}
-    if len(laws) != 1 or any(group.measured is None for group in target.groups) or target.records > 1:
+    laws = {noise.own_law for group in target.groups for noise in group.noises}
+    law = laws.pop() if len(laws) == 1 else None
+    if law is None or any(group.measured is None for group in target.groups) or target.records > 1:
         return None
     cells = np.flatnonzero(target.possible)
     draws = generator(key, f"membership: {target.name}")
     worst = largest_loss(target, np.sort(draws.choice(cells, min(CELLS, len(cells)), replace=False)))
-    return _frequencies(target, worst, draws, laws.pop())
+    return _frequencies(target, worst, draws, law)
 
 
 def _frequencies(target: ClaimedRelease, worst: WorstChange, draws: np.random.Generator, law: Law) -> Frequencies:

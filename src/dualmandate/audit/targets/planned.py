@@ -16,7 +16,6 @@ from dualmandate.audit.equations import Equations, Integers
 from dualmandate.audit.places import OnePlace
 from dualmandate.audit.reconstruction.noisy import KnownNumbers
 from dualmandate.errors import Refusal, TooLarge
-from dualmandate.mechanism import NoiseProduction
 from dualmandate.planning.plan import Plan
 from dualmandate.planning.release_spec import order_of_plan
 from dualmandate.population.wording import stated_loss
@@ -77,7 +76,7 @@ def _released(plan: Plan, place: OnePlace, people: Integers, draws: np.random.Ge
     if domain.size > LARGEST_MEASURED:
         raise TooLarge(f"{domain.size:,} cells", why="all of them are counted", instead="plan for fewer")
     order = order_of_plan(plan)
-    rows = sum(group.form.rows for group in order.groups)
+    rows = sum(group.rows.size for group in order.groups)
     if rows > LARGEST_MEASURED:
         raise TooLarge(f"{rows:,} rows are measured", why="all of them are drawn", instead="plan for fewer")
     counts = _everywhere(place, people, domain.shape)
@@ -98,17 +97,16 @@ def _measured(
 ) -> Numbers:
     found: Numbers = {}
     for group in order.groups:
-        form, kinds = group.form, group.form.kinds()
-        values = form.count(counts).astype(np.int64)
+        kinds, values = group.rows.kinds(), group.rows.count(counts).astype(np.int64)
         for kind, noise in enumerate(group.noises):
             own = np.flatnonzero(kinds == kind)
             values[own] += noise.distribution().draw(draws, own.shape).astype(np.int64)
-        answers, start = form.answers(values, public), 0
-        for table in form.workload.tables:
+        answers, start = group.rows.answers(values, public), 0
+        for table in group.tables:
             here = answers[start : start + table.query_count]
             start += table.query_count
             if table in place.tables:
-                errors = np.sqrt(form.variances(table.name, group.loss)) * MEAN_SIZE
+                errors = np.sqrt(group.measurement.query_variances(table.name, group.loss)) * MEAN_SIZE
                 spread = np.broadcast_to(errors, here.shape)
                 both = (place.by_place(table, each)[:places].astype(np.float64) for each in (here, spread))
                 found[table.name] = next(both), next(both)
@@ -132,14 +130,14 @@ def _with_noise(plan: Plan, place: OnePlace, people: Integers, draws: np.random.
     found: Numbers = {}
     promised = _promised(plan)
     for group, spent in plan.allocation.items():
-        production = plan.technology.producer.production(group)
+        measurement = plan.technology.measurements[group]
         for table in place.tables:
-            if table.name not in {each.name for each in production.workload.tables}:
+            if table.name not in {each.name for each in measurement.workload.tables}:
                 continue
             exact = Equations.of_workload(place.workload.only((table.name,))).of(people)
-            variance = float(np.mean(production.query_variances(table.name, float(spent))))
-            if isinstance(production, NoiseProduction):
-                law = production.law.at(production.unit_loss(float(spent)))
+            variance = float(np.mean(measurement.query_variances(table.name, float(spent))))
+            if measurement.rows.strategy is None:
+                law = measurement.law.at(measurement.unit_loss(float(spent)))
                 size = math.sqrt(variance / law.variance)
                 noise, error = law.draw(draws, exact.shape) * size, law.mean_absolute * size
             else:

@@ -24,7 +24,7 @@ def measure_on_cluster(
     Exact counts and keys travel to the workers over a channel that is refused unless it is encrypted.
     """
     for group in order.groups:
-        kinds = group.form.kinds().astype(np.int64, copy=False)
+        kinds = group.rows.kinds().astype(np.int64, copy=False)
         kernels = [
             Kernel(int(np.count_nonzero(kinds == kind)), law.sampler(), noise_key(order, group, kind, secret, mac=mac))
             for kind, law in enumerate(group.noises)

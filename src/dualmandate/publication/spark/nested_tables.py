@@ -115,9 +115,10 @@ class _Values:
     @classmethod
     def of(cls, order: Order, folder: Path) -> _Values:
         """Room for all of them."""
-        groups = tuple(in_file(folder, group.form.rows, np.int64) for group in order.groups)
+        groups = tuple(in_file(folder, group.rows.size, np.int64) for group in order.groups)
         totals = None if order.public is None else in_file(folder, order.public.query_count, np.int64)
-        workloads = [group.form.workload for group in order.groups] + ([] if order.public is None else [order.public])
+        measured = [group.measurement.workload for group in order.groups]
+        workloads = measured + ([] if order.public is None else [order.public])
         wholes = [*groups, *(() if totals is None else (totals,))]
         places = []
         for whole, workload in zip(wholes, workloads, strict=True):
@@ -140,7 +141,7 @@ class ClusterMeasurements:
     def measurements(self) -> Iterator[Measurements]:
         """Every group of tables, one after the other."""
         for group, values in zip(self.division.order.groups, self.values.groups, strict=True):
-            yield Measurements(group.name, group.noises, group.form.kinds().astype(np.int64, copy=False), values)
+            yield Measurements(group.name, group.noises, group.rows.kinds().astype(np.int64, copy=False), values)
 
     @property
     def totals(self) -> Integers | None:
@@ -259,7 +260,7 @@ def _kernel(
 def _group(order: Order, number: int) -> tuple[Group, int]:
     """The group of a table, and where its rows start there."""
     for group in order.groups:
-        tables = group.form.workload.tables
+        tables = group.tables
         if number < len(tables):
             return group, sum(table.query_count for table in tables[:number])
         number -= len(tables)

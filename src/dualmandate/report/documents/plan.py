@@ -626,7 +626,7 @@ def _loss(plan: Plan) -> PlannedLossPart:
         exact=plan.loss,
         amount=float(plan.loss),
         currency=plan.loss.currency,
-        failure_probability=plan.technology.producer.failure_probability,
+        failure_probability=plan.technology.failure_probability,
         chosen=ChosenPart.made_of(exact=plan.choice.loss, currency=plan.choice.currency),
         allocation=plan.allocation,
     )
@@ -646,8 +646,8 @@ def _choice(plan: Plan) -> ChoicePart:
 
 
 def _mechanism(plan: Plan) -> MechanismPart:
-    table, producer = plan.program.file.mechanism, plan.technology.producer
-    sensitivities = {group: producer.production(group).sensitivity for group in plan.allocation}
+    table = plan.program.file.mechanism
+    sensitivities = {group: each.sensitivity for group, each in plan.technology.measurements.items()}
     return MechanismPart.made_of(
         plan.technology,
         asked=table.noise,
@@ -699,7 +699,7 @@ def _strategies(plan: Plan) -> Iterator[StrategyPart]:
     """What is measured for each group of tables, where it is neither the tables nor the cells."""
     from dualmandate.mechanism.strategy.strategy_file import strategy_digest
 
-    for group, found in plan.technology.producer.found.items():
+    for group, found in plan.technology.found.items():
         yield StrategyPart.made_of(
             found,
             group=group,

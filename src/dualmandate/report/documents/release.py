@@ -5,10 +5,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, WithJsonSchema
 
+from dualmandate.mechanism.technologies import published_words
 from dualmandate.report.documents.document import (
     Amount,
     Count,
@@ -37,7 +38,9 @@ if TYPE_CHECKING:
 class NoisePart(DocumentModel):
     """The noise of one kind of measured rows."""
 
-    law: Literal["laplace", "gaussian"] = Field(description="Discrete Laplace, or discrete Gaussian.")
+    law: Annotated[str, WithJsonSchema({"enum": published_words(), "type": "string"})] = Field(
+        description="Discrete Laplace, or discrete Gaussian."
+    )
     parameter: Exact = Field(description="The scale of the one, the variance of the other.")
 
 
