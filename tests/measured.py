@@ -17,14 +17,16 @@ from dualmandate.mechanism import (
     StrategyRows,
     TableRows,
 )
-from dualmandate.population import Currency, Protection
+from dualmandate.population import PrivacyMeasure, Protection
 from dualmandate.workload import Workload
 
 
-def direct(workload: Workload, protection: Protection, currency: Currency, every_cell: bool = False) -> Measurement:
+def direct(
+    workload: Workload, protection: Protection, privacy_measure: PrivacyMeasure, every_cell: bool = False
+) -> Measurement:
     """The tables themselves, or every cell."""
     rows = MatrixRows.every_cell(workload) if every_cell else TableRows(workload)
-    return Measurement(rows, GAUSSIAN if currency is Currency.RHO else GEOMETRIC, protection)
+    return Measurement(rows, GAUSSIAN if privacy_measure is PrivacyMeasure.ZCDP else GEOMETRIC, protection)
 
 
 def optimized(strategy: ExactStrategy, protection: Protection) -> Measurement:

@@ -20,8 +20,8 @@ from dualmandate.audit.targets.of_release import claim_of
 from dualmandate.ledger import Account, Approval, make_key, open_ledger
 from dualmandate.mechanism import GEOMETRIC, NOISE_LAWS, Geometric
 from dualmandate.mechanism.noise import LaplaceSampler, Sampler
-from dualmandate.planning.release_spec import order_of_plan
-from dualmandate.population import Currency, PrivacyLoss
+from dualmandate.planning.release_spec import release_spec_of_plan
+from dualmandate.population import PrivacyLoss, PrivacyMeasure
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class CautiousLaw:
     """Discrete Laplace noise that is half as broad again as it need be: scale 3/(2u) at unit loss u."""
 
     name: ClassVar[str] = "cautious"
-    currency: ClassVar[Currency] = Currency.EPSILON
+    privacy_measure: ClassVar[PrivacyMeasure] = PrivacyMeasure.PURE_DP
     needs_whole_numbers: ClassVar[bool] = True
     publishable: ClassVar[bool] = True
     published_as: ClassVar[str] = "cautious"
@@ -119,9 +119,9 @@ def test_one_class_and_one_line(strategy: str, tmp_path: Path, monkeypatch: pyte
     release = load_release(publish(plan, plan.program.source, ledger, out=tmp_path / "out", by="Eve").folder)
     stated = {each["law"] for group in release.facts["groups"] for each in group["noises"]}
     assert stated == {"cautious"}
-    order = order_of_plan(plan)
+    order = release_spec_of_plan(plan)
     for name, loss in plan.allocation.items():
-        promise = plan.technology.measurements[name].table_losses(float(loss))
+        promise = plan.technology.measurements[name].table_errors(float(loss))
         for table, error in promise.items():
             found = float(np.square(release.published(table).standard_errors).sum())
             if release.facts["estimated_together"]:  # tables that cross each other are better than each by itself

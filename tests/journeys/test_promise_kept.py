@@ -23,10 +23,10 @@ from dualmandate.apps.python import publish
 from dualmandate.ledger import Account, Approval, make_key, open_ledger
 from dualmandate.mechanism import NOISE_LAWS
 from dualmandate.planning.plan import Plan
-from dualmandate.planning.release_spec import order_of_plan
+from dualmandate.planning.release_spec import release_spec_of_plan
 from dualmandate.population import Confidential, Histogram, PrivacyLoss
 from dualmandate.publication import measuring
-from dualmandate.publication.order import Order
+from dualmandate.publication.order import ReleaseSpec
 from dualmandate.publication.post_processing import estimated_tables
 from dualmandate.publication.release import Release
 from dualmandate.publication.tabulated import Tabulated
@@ -103,7 +103,7 @@ class Case:
 
     def write(self, folder: Path) -> Path:
         keys = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        text = PROGRAM.format(**keys, currency="rho" if self.per_rho else "epsilon")
+        text = PROGRAM.format(**keys, privacy_measure="rho" if self.per_rho else "epsilon")
         if self.neighbors == "replace-one":
             text = text.replace("\nattributes.ward", "\ndropping_is_public = true\nattributes.ward", 1)
         if self.invariants:  # the exact totals would decide this table
@@ -118,7 +118,7 @@ class Case:
 def cases() -> Iterator[Case]:
     every = itertools.product(PUBLISHABLE, ("workload", "identity", "optimized"), ("add-or-remove", "replace-one"))
     for noise, strategy, neighbors in every:
-        yield Case(noise, strategy, neighbors, per_rho=NOISE_LAWS[noise].currency == "rho")
+        yield Case(noise, strategy, neighbors, per_rho=NOISE_LAWS[noise].privacy_measure == "rho")
     delta = "failure_probability = 1e-6"
     yield Case("gaussian", "workload", mechanism=delta, words="read in epsilon")
     for strategy in ("workload", "optimized"):
@@ -132,7 +132,7 @@ def cases() -> Iterator[Case]:
 
 def released(plan: Plan, folder: Path) -> Release:
     ledger = open_ledger(folder / "ledger.sqlite", make_key(folder / "key"), create=True)
-    cap = PrivacyLoss(plan.charge.amount * 2, plan.charge.currency)
+    cap = PrivacyLoss(plan.charge.amount * 2, plan.charge.privacy_measure)
     ledger.open_account(Account("residents", "person", cap), by="Ann")
     ledger.approve(Approval("residents", plan.digest, plan.charge, "person", by="Ben"))
     assert plan.program.source is not None
@@ -144,12 +144,12 @@ def promised(plan: Plan) -> dict[str, float]:
     found = {}
     for group, loss in plan.allocation.items():
         measurement = plan.technology.measurements[group]
-        for name, error in measurement.table_losses(float(loss)).items():
+        for name, error in measurement.table_errors(float(loss)).items():
             found[name] = error * float(measurement.workload.table(name).grid) ** 2
     return found
 
 
-def simulated(order: Order) -> dict[str, NDArray[np.float64]]:
+def simulated(order: ReleaseSpec) -> dict[str, NDArray[np.float64]]:
     """Σ error² of each table over releases of one histogram, each under a secret of its own; shape (releases,)."""
     shape = order.domain.shape
     counts = np.arange(math.prod(shape), dtype=np.int64).reshape(shape) * 7 % 5
@@ -186,7 +186,7 @@ def test_a_plan_promises_what_its_release_states_and_its_noise_does(case: Case, 
         assert table.root_mean_squared_error == pytest.approx(math.sqrt(mean), rel=1e-3, abs=1e-9)
     release = released(plan, tmp_path)
     assert not release.facts["estimated_together"]
-    sample = simulated(order_of_plan(plan))
+    sample = simulated(release_spec_of_plan(plan))
     for name, error in promise.items():
         stated = float(np.square(release.published(name).standard_errors).sum())
         assert stated == pytest.approx(error, rel=1e-9, abs=1e-15), name

@@ -15,7 +15,7 @@ from tests.measured import direct, optimized
 from dualmandate.mechanism import GEOMETRIC, Noise, TableRows, changes, optimize_strategy
 from dualmandate.mechanism.changes import Change, Measured, largest_changes, loss_of
 from dualmandate.mechanism.strategy.strategy import NoiseName
-from dualmandate.population import Attribute, Currency, Domain, Invariant, Neighbors, Protection, StructuralZero
+from dualmandate.population import Attribute, Domain, Invariant, Neighbors, PrivacyMeasure, Protection, StructuralZero
 from dualmandate.workload import Tabulation, Workload
 
 DOMAIN = Domain(
@@ -49,9 +49,9 @@ def groups_of(kind: str, protection: Protection) -> list[Measured]:
     if kind == "strategy":
         made = optimized(optimize_strategy(WORKLOAD, "laplace", protection=protection).exact, protection)
     else:
-        made = direct(WORKLOAD, protection, Currency.EPSILON, every_cell=kind == "cells")
+        made = direct(WORKLOAD, protection, PrivacyMeasure.PURE_DP, every_cell=kind == "cells")
     ages = Workload.from_tabulations(DOMAIN, [Tabulation.of("ages", ("age",))])
-    other = direct(ages, protection, Currency.EPSILON)
+    other = direct(ages, protection, PrivacyMeasure.PURE_DP)
     return [(each.rows, each.noises(Fraction(1))) for each in (made, other)]
 
 
@@ -107,21 +107,21 @@ def test_every_change_is_covered_and_those_kept_can_happen(kind: str, name: str)
 
 @pytest.mark.parametrize("name", PROTECTIONS)
 @pytest.mark.parametrize("kind", ["strategy", "tables", "cells"])
-@pytest.mark.parametrize("currency", list(Currency))
+@pytest.mark.parametrize("currency", list(PrivacyMeasure))
 def test_what_a_unit_loses_follows_from_the_changes_as_from_the_sensitivity(
-    currency: Currency, kind: str, name: str
+    privacy_measure: PrivacyMeasure, kind: str, name: str
 ) -> None:
     """Two engines, one number: the largest loss of a change is the loss, where the sensitivity is no bound."""
     protection, loss = PROTECTIONS[name], Fraction(7, 5)
     if kind == "strategy":
-        noise: NoiseName = "laplace" if currency is Currency.EPSILON else "gaussian"
+        noise: NoiseName = "laplace" if privacy_measure is PrivacyMeasure.PURE_DP else "gaussian"
         made = optimized(optimize_strategy(WORKLOAD, noise, protection=protection).exact, protection)
     else:
-        made = direct(WORKLOAD, protection, currency, every_cell=kind == "cells")
+        made = direct(WORKLOAD, protection, privacy_measure, every_cell=kind == "cells")
     kept = made.changes(loss)
     assert kept
     largest = max(map(loss_of, kept))
-    charged = loss * protection.records_together ** (1 if currency is Currency.EPSILON else 2)
+    charged = loss * protection.records_together ** (1 if privacy_measure is PrivacyMeasure.PURE_DP else 2)
     assert largest <= charged
     if made.sensitivity.exact and protection.records_together == 1:
         assert largest == loss
@@ -145,7 +145,7 @@ def test_classes_of_levels_cover_every_change(kind: str, name: str, monkeypatch:
 def test_a_record_that_is_replaced_moves_two_rows_of_each_table(monkeypatch: pytest.MonkeyPatch) -> None:
     """But none of the table of everybody, which it leaves as it is."""
     tables = [Tabulation.of("ages", ("age",)), Tabulation.of("sexes", ("sex",)), Tabulation.of("everybody")]
-    made = direct(Workload.from_tabulations(DOMAIN, tables), REPLACING, Currency.RHO)
+    made = direct(Workload.from_tabulations(DOMAIN, tables), REPLACING, PrivacyMeasure.ZCDP)
     [noise] = made.noises(Fraction(1))
     groups: list[Measured] = [(made.rows, (noise,))]
     assert largest_changes(groups, REPLACING) == (frozenset({((noise, 1), 4)}),)
@@ -158,7 +158,7 @@ def test_cells_that_cannot_occur_change_nothing() -> None:
     tables = [Tabulation.of("young", where={"age": ("0-17",)}), Tabulation.of("workers", where={"works": ("y",)})]
     groups = []
     for each in (domain, DOMAIN):
-        made = direct(Workload.from_tabulations(each, tables), PLAIN, Currency.EPSILON)
+        made = direct(Workload.from_tabulations(each, tables), PLAIN, PrivacyMeasure.PURE_DP)
         groups.append((made.rows, (Noise(GEOMETRIC, Fraction(2)),)))
     one, two = (largest_changes([group], PLAIN) for group in groups)
     assert one == (frozenset({((Noise(GEOMETRIC, Fraction(2)), 1), 1)}),)
@@ -168,14 +168,14 @@ def test_cells_that_cannot_occur_change_nothing() -> None:
 def test_large_domains_and_what_is_not_known_of_them() -> None:
     blocks = Domain((Attribute("block", tuple(f"b{n}" for n in range(3_000))), *DOMAIN.attributes))
     tables = [Tabulation.of("blocks", ("block",)), Tabulation.of("ages in blocks", ("block", "age"))]
-    made = direct(Workload.from_tabulations(blocks, tables), PLAIN, Currency.RHO)
+    made = direct(Workload.from_tabulations(blocks, tables), PLAIN, PrivacyMeasure.ZCDP)
     [noise] = made.noises(Fraction(1))
     groups: list[Measured] = [(made.rows, (noise,))]
     assert largest_changes(groups, PLAIN) == (frozenset({((noise, 1), 2)}),)
     assert largest_changes(groups, REPLACING) == (frozenset({((noise, 1), 4)}),)
     assert largest_changes(groups, PROTECTIONS["two records"]) is None
     signs = Tabulation.of("balance", ("block",), weights={"sex": {"f": "1", "m": "-1"}})
-    signed = direct(Workload.from_tabulations(blocks, [signs]), PLAIN, Currency.RHO)
+    signed = direct(Workload.from_tabulations(blocks, [signs]), PLAIN, PrivacyMeasure.ZCDP)
     groups = [(signed.rows, (noise,))]
     assert largest_changes(groups, PLAIN) == (frozenset({((noise, 1), 1)}),)
     assert largest_changes(groups, REPLACING) is None  # +1 may become −1, a shift of 2

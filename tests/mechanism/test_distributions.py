@@ -151,6 +151,6 @@ def test_intervals_need_a_probability(law: NoiseLaw, bad: float) -> None:
 
 def test_the_words_and_currencies() -> None:
     assert [law.name for law in LAWS[:4]] == ["laplace", "geometric", "staircase", "gaussian"]
-    assert [str(law.currency) for law in LAWS[:4]] == ["epsilon", "epsilon", "epsilon", "rho"]
+    assert [str(law.privacy_measure) for law in LAWS[:4]] == ["epsilon", "epsilon", "epsilon", "rho"]
     assert [law.at(1.0).discrete for law in LAWS[:4]] == [False, True, False, True]
     assert [law.needs_whole_numbers for law in LAWS[:4]] == [False, True, True, True]

@@ -72,12 +72,12 @@ def test_prefix_sums_of_many_cells(law: NoiseLaw) -> None:
     kinds = answers.noise.kinds
     found = kinds.evaluate(lambda mix: Combination((Term(noise, *mix[0]),)).mean_absolute)[kinds.members][places]
     assert found == pytest.approx([each.mean_absolute for each in alone], rel=1e-6)
-    total = production.table_losses(loss, "absolute")["prefix"]
+    total = production.table_errors(loss, "absolute")["prefix"]
     gaussian_limit = math.sqrt(2 / math.pi * noise.variance) * np.sqrt(np.arange(1, size + 1)).sum()
     assert total == pytest.approx(gaussian_limit, rel=0.02)
 
 
 def test_slopes_over_many_kinds() -> None:
     production = MatrixMechanism(identity(600), NOISE_LAWS["geometric"]).production(prefix(600))
-    high, low = (production.table_losses(1.5 + sign * 1e-3, "absolute")["prefix"] for sign in (1, -1))
+    high, low = (production.table_errors(1.5 + sign * 1e-3, "absolute")["prefix"] for sign in (1, -1))
     assert production.table_slopes(1.5, "absolute")["prefix"] == pytest.approx((high - low) / 2e-3, rel=1e-4)

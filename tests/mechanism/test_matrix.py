@@ -101,7 +101,7 @@ def test_products_equal_written_out_matrices(law: NoiseLaw) -> None:
     # The same strategy over the flattened domain is not a product of the workload's attributes.
     written_out = MatrixMechanism(explicit(strategy.dense()), law).production(workload)
     for measure in ("squared", "absolute", "largest variance"):
-        assert product.table_losses(1.3, measure) == pytest.approx(written_out.table_losses(1.3, measure), rel=1e-6)
+        assert product.table_errors(1.3, measure) == pytest.approx(written_out.table_errors(1.3, measure), rel=1e-6)
     for table in workload.tables:
         assert product.half_width(table.name, 1.3, 0.9) == pytest.approx(
             written_out.half_width(table.name, 1.3, 0.9), rel=1e-6
@@ -146,11 +146,11 @@ def test_identity_strategies_write_nothing_out() -> None:
     workload = marginals(shape, [0, 1, 2, 3])
     production = MatrixMechanism(cells, GEOMETRIC).production(workload)
     # Each marginal adds up all ten million cells once.
-    assert production.table_losses(1.0) == pytest.approx(
+    assert production.table_errors(1.0) == pytest.approx(
         {table.name: 10**7 * GEOMETRIC.variance(1.0) for table in workload.tables}
     )
     assert production.rows.answered[workload.tables[-1].name].variances(lambda _: 1.0).strides == (0,)
-    absolute = production.table_losses(1.0, "absolute")
+    absolute = production.table_errors(1.0, "absolute")
     # A sum of ten million draws is Gaussian, one draw is geometric.
     assert absolute["total"] == pytest.approx(math.sqrt(2 / math.pi * 10**7 * GEOMETRIC.variance(1.0)), rel=1e-5)
     assert absolute["axis0 × axis1 × axis2"] == pytest.approx(10**7 * GEOMETRIC.mean_absolute(1.0), rel=1e-12)

@@ -12,7 +12,7 @@ from dualmandate.errors import InvalidMechanism
 from dualmandate.mechanism import GAUSSIAN, GEOMETRIC, LAPLACE, Measurement, TableRows, optimize_strategy
 from dualmandate.mechanism.strategy.strategy import NoiseName
 from dualmandate.mechanism.technologies import drawn_law
-from dualmandate.population import Attribute, Currency, Domain, Invariant, Neighbors, Protection
+from dualmandate.population import Attribute, Domain, Invariant, Neighbors, PrivacyMeasure, Protection
 from dualmandate.workload import Tabulation, Workload
 
 DOMAIN = Domain(
@@ -34,27 +34,30 @@ def workload() -> Workload:
     )
 
 
-def made_of(kind: str, currency: Currency, protection: Protection = PLAIN) -> Measurement:
-    noise: NoiseName = "laplace" if currency is Currency.EPSILON else "gaussian"
+def made_of(kind: str, privacy_measure: PrivacyMeasure, protection: Protection = PLAIN) -> Measurement:
+    noise: NoiseName = "laplace" if privacy_measure is PrivacyMeasure.PURE_DP else "gaussian"
     if kind == "strategy":
         return optimized(optimize_strategy(workload(), noise, protection=protection).exact, protection)
-    return direct(workload(), protection, currency, every_cell=kind == "cells")
+    return direct(workload(), protection, privacy_measure, every_cell=kind == "cells")
 
 
 KINDS = pytest.mark.parametrize("kind", ["strategy", "tables", "cells"])
-CURRENCIES = pytest.mark.parametrize("currency", list(Currency))
+CURRENCIES = pytest.mark.parametrize("currency", list(PrivacyMeasure))
 
 
 @KINDS
 @CURRENCIES
 @pytest.mark.parametrize("protection", [PLAIN, FIXED])
 def test_the_noise_of_all_rows_together_loses_at_most_the_loss_and_for_some_record_all_of_it(
-    kind: str, currency: Currency, protection: Protection
+    kind: str, privacy_measure: PrivacyMeasure, protection: Protection
 ) -> None:
-    made, loss = made_of(kind, currency, protection), Fraction(7, 5)
+    made, loss = made_of(kind, privacy_measure, protection), Fraction(7, 5)
     noises, kinds = made.noises(loss), made.rows.kinds()
-    losses = [1 / noise.parameter if currency is Currency.EPSILON else 1 / (2 * noise.parameter) for noise in noises]
-    power = 1 if currency is Currency.EPSILON else 2
+    losses = [
+        1 / noise.parameter if privacy_measure is PrivacyMeasure.PURE_DP else 1 / (2 * noise.parameter)
+        for noise in noises
+    ]
+    power = 1 if privacy_measure is PrivacyMeasure.PURE_DP else 2
     largest = Fraction(0)
     cells = list(np.ndindex(*DOMAIN.shape))
     nothing = made.rows.count(np.zeros(DOMAIN.shape, dtype=np.int64))
@@ -78,15 +81,15 @@ def test_the_noise_of_all_rows_together_loses_at_most_the_loss_and_for_some_reco
 
 @KINDS
 @CURRENCIES
-def test_without_noise_the_answers_are_the_tables(kind: str, currency: Currency) -> None:
-    made = made_of(kind, currency)
+def test_without_noise_the_answers_are_the_tables(kind: str, privacy_measure: PrivacyMeasure) -> None:
+    made = made_of(kind, privacy_measure)
     assert made.rows.answers(made.rows.count(COUNTS), None) == pytest.approx(workload().answers(COUNTS), abs=1e-9)
 
 
 @KINDS
 @CURRENCIES
-def test_variances_are_those_of_the_rows_that_an_answer_takes(kind: str, currency: Currency) -> None:
-    made, loss = made_of(kind, currency), Fraction(1, 3)
+def test_variances_are_those_of_the_rows_that_an_answer_takes(kind: str, privacy_measure: PrivacyMeasure) -> None:
+    made, loss = made_of(kind, privacy_measure), Fraction(1, 3)
     spread = np.array([noise.distribution().variance for noise in made.noises(loss)])[made.rows.kinds()]
     for table in workload().tables:
         taken = query_rows(made.rows, table.name, list(range(table.query_count)))
@@ -102,7 +105,7 @@ def test_variances_are_those_of_the_rows_that_an_answer_takes(kind: str, currenc
 
 
 def test_weighted_tables_are_counted_in_whole_numbers() -> None:
-    made = made_of("tables", Currency.EPSILON)
+    made = made_of("tables", PrivacyMeasure.PURE_DP)
     counted = made.rows.count(COUNTS)
     assert counted.dtype == np.int64
     assert sorted({noise.parameter for noise in made.noises(Fraction(1))}) == [Fraction(3), Fraction(6)]
@@ -110,7 +113,7 @@ def test_weighted_tables_are_counted_in_whole_numbers() -> None:
 
 def test_a_law_that_is_not_drawn_exactly_is_a_study() -> None:
     study = Measurement(TableRows(workload()), LAPLACE, PLAIN)
-    assert study.expected_squared_error(1.0) > made_of("tables", Currency.EPSILON).expected_squared_error(1.0)
+    assert study.expected_squared_error(1.0) > made_of("tables", PrivacyMeasure.PURE_DP).expected_squared_error(1.0)
     with pytest.raises(InvalidMechanism, match="laplace noise cannot be published"):
         study.noises(Fraction(1))
     with pytest.raises(InvalidMechanism, match="staircase noise cannot be published"):
@@ -120,9 +123,9 @@ def test_a_law_that_is_not_drawn_exactly_is_a_study() -> None:
 
 @KINDS
 @CURRENCIES
-def test_the_errors_of_a_plan_are_those_of_the_exact_noise(kind: str, currency: Currency) -> None:
-    made, loss = made_of(kind, currency), Fraction(7, 5)
-    planned = made.table_losses(float(loss))
+def test_the_errors_of_a_plan_are_those_of_the_exact_noise(kind: str, privacy_measure: PrivacyMeasure) -> None:
+    made, loss = made_of(kind, privacy_measure), Fraction(7, 5)
+    planned = made.table_errors(float(loss))
     for table in workload().tables:
         exact = made.query_variances(table.name, loss)
         assert exact == pytest.approx(made.query_variances(table.name, float(loss)), rel=1e-12)
@@ -133,7 +136,7 @@ def test_sums_with_a_common_divisor_are_priced_by_the_noise_that_is_drawn() -> N
     """Hours worked of 0, 20 or 40, on a grid of 1: each sum gets noise of scale Δ/ε = 40/ε, on whole hours."""
     domain = Domain((Attribute.numbers("hours", 0, 40, 1),))
     full = Tabulation.of("hours", where={"hours": ("20", "40")}, sum_of="hours")
-    made = direct(Workload.from_tabulations(domain, [full]), PLAIN, Currency.EPSILON)
+    made = direct(Workload.from_tabulations(domain, [full]), PLAIN, PrivacyMeasure.PURE_DP)
     [noise] = made.noises(Fraction(4))
     assert noise.parameter == 10
-    assert made.table_losses(4.0)["hours"] == pytest.approx(noise.distribution().variance)
+    assert made.table_errors(4.0)["hours"] == pytest.approx(noise.distribution().variance)

@@ -78,7 +78,7 @@ def test_each_table_has_the_lattice_of_its_weight() -> None:
     assert unit == pytest.approx(1.4 / 3.5)
     assert production.query_variances("identity", 1.4) == pytest.approx(GEOMETRIC.variance(unit / 2) / 4)
     assert production.query_variances("total", 1.4) == pytest.approx(GEOMETRIC.variance(unit * 3) * 9)
-    assert production.table_losses(1.4)["identity"] == pytest.approx(3 * GEOMETRIC.variance(unit / 2) / 4)
+    assert production.table_errors(1.4)["identity"] == pytest.approx(3 * GEOMETRIC.variance(unit / 2) / 4)
 
 
 def test_whole_number_noise_is_never_worse_than_laplace() -> None:
@@ -104,7 +104,7 @@ def test_the_public_number_of_records_needs_no_noise() -> None:
 
 def test_ten_million_queries_cost_nothing() -> None:
     production = geometric().production(identity(10**7))
-    assert production.table_losses(1.0)["identity"] == pytest.approx(10**7 * GEOMETRIC.variance(1.0))
+    assert production.table_errors(1.0)["identity"] == pytest.approx(10**7 * GEOMETRIC.variance(1.0))
     assert production.rows.answered["identity"].variances(float).strides == (0,)
     assert production.query_variances("identity", 1.0).strides == (0,)
     assert production.half_width("identity", 1.0, 0.95).strides == (0,)
@@ -135,7 +135,7 @@ def test_the_registry() -> None:
     assert set(made) == set(NAMES)
     for name, mechanism in made.items():
         assert mechanism_named(name) == mechanism
-        assert mechanism.currency is NOISE_LAWS[name].currency
+        assert mechanism.privacy_measure is NOISE_LAWS[name].privacy_measure
 
 
 def test_a_bound_on_the_sensitivity_says_so() -> None:

@@ -19,7 +19,7 @@ from dualmandate.planning import technology
 from dualmandate.planning.plan import Plan
 from dualmandate.planning.program import load
 from dualmandate.planning.strategies import WORTHWHILE
-from dualmandate.planning.technology import Workshop, values_of
+from dualmandate.planning.technology import TechnologyBuilder, values_of
 from dualmandate.report.documents.plan import plan_document
 from dualmandate.report.documents.schemas import schema
 from dualmandate.report.plan_words import plan_words
@@ -123,7 +123,7 @@ def test_the_saving_is_the_cost_of_plain_noise_less_that_of_the_technology_in_us
 
 def test_a_higher_value_buys_a_table_more_accuracy(town: Any) -> None:
     def errors(plan: Plan) -> dict[str, float]:
-        return plan.technology.measured.table_losses(1.0)
+        return plan.technology.measured.table_errors(1.0)
 
     before = errors(load(town()).plan())
     after = errors(load(town(("value = 50,", "value = 5000,"))).plan())
@@ -305,9 +305,9 @@ def test_absolute_losses_are_served_too(town: Any) -> None:
 
 def test_the_workshop_keeps_each_law_to_its_currency(town: Any) -> None:
     program = load(town())
-    workshop = Workshop(program.file.mechanism, program.workload, program.protection, program.welfare)
+    workshop = TechnologyBuilder(program.file.mechanism, program.workload, program.protection, program.welfare)
     geometric = workshop.technology(GEOMETRIC, "optimized")
-    assert geometric.frontier.currency is NOISE_LAWS["geometric"].currency
+    assert geometric.frontier.privacy_measure is NOISE_LAWS["geometric"].privacy_measure
     assert geometric.measurements["all"].sensitivity.norm == "l1"
     assert math.isclose(
         geometric.frontier.accuracy(0.01),

@@ -13,7 +13,7 @@ from tests.measured import direct
 from dualmandate.errors import InvalidRequest
 from dualmandate.mechanism import GAUSSIAN, GEOMETRIC, Noise
 from dualmandate.mechanism.changes import Change, Measured
-from dualmandate.population import Attribute, Currency, Domain, Neighbors, PrivacyLoss, Protection
+from dualmandate.population import Attribute, Domain, Neighbors, PrivacyLoss, PrivacyMeasure, Protection
 from dualmandate.publication import loss_distribution
 from dualmandate.publication.loss_distribution import epsilon_of, release_privacy
 from dualmandate.workload import Tabulation, Workload
@@ -121,14 +121,14 @@ def test_larger_shifts_are_easier_to_tell(noise: Noise) -> None:
 
 
 @pytest.mark.parametrize("neighbors", list(Neighbors))
-@pytest.mark.parametrize("currency", list(Currency))
-def test_a_small_release_as_by_all_its_outcomes(neighbors: Neighbors, currency: Currency) -> None:
+@pytest.mark.parametrize("currency", list(PrivacyMeasure))
+def test_a_small_release_as_by_all_its_outcomes(neighbors: Neighbors, privacy_measure: PrivacyMeasure) -> None:
     """Four measured numbers, every change, every outcome; by symmetry all replaced records were once in one cell."""
     domain = Domain((Attribute("age", ("young", "old")), Attribute("sex", ("f", "m"))))
     tables = [Tabulation.of("ages", ("age",)), Tabulation.of("sexes", ("sex",))]
     protection = Protection(neighbors=neighbors)
-    made = direct(Workload.from_tabulations(domain, tables), protection, currency)
-    loss = PrivacyLoss(Fraction(3), currency)
+    made = direct(Workload.from_tabulations(domain, tables), protection, privacy_measure)
+    loss = PrivacyLoss(Fraction(3), privacy_measure)
     [noise] = made.noises(loss.amount)
     found = release_privacy([(made.rows, (noise,))], protection, loss, "0.0001")
     cells = [made.rows.count(cell.reshape(2, 2)) for cell in np.eye(4, dtype=np.int64)]
@@ -151,8 +151,8 @@ def rows_of(noise: Noise, count: int) -> list[Measured]:
     """One record in each of some tables."""
     domain = Domain((Attribute("age", ("young", "old")),))
     tables = [Tabulation.of(f"ages {number}", ("age",)) for number in range(count)]
-    currency = Currency.EPSILON if noise.law == "laplace" else Currency.RHO
-    return [(direct(Workload.from_tabulations(domain, tables), Protection(), currency).rows, (noise,))]
+    privacy_measure = PrivacyMeasure.PURE_DP if noise.law == "laplace" else PrivacyMeasure.ZCDP
+    return [(direct(Workload.from_tabulations(domain, tables), Protection(), privacy_measure).rows, (noise,))]
 
 
 def test_figures_of_the_documentation() -> None:
@@ -201,7 +201,7 @@ def test_the_worst_of_several_changes_counts() -> None:
     groups = []
     for age, scale in (("young", 2), ("old", 1)):
         table = Tabulation.of(age, where={"age": (age,)})
-        made = direct(Workload.from_tabulations(domain, [table]), Protection(), Currency.EPSILON)
+        made = direct(Workload.from_tabulations(domain, [table]), Protection(), PrivacyMeasure.PURE_DP)
         groups.append((made.rows, (Noise(GEOMETRIC, Fraction(scale)),)))
     found = release_privacy(groups, Protection(), PrivacyLoss.pure("3/2"), "0.01")
     assert found.words == "the worst of 2 kinds of changes, composed numerically"

@@ -19,10 +19,10 @@ from tests.measured import direct, optimized, query_rows
 from dualmandate.errors import InvalidRelease, InvalidRequest, TooLarge, UnknownName
 from dualmandate.mechanism import GEOMETRIC, Measurement, Noise, Rows, optimize_strategy
 from dualmandate.mechanism.noise import NoiseKey
-from dualmandate.population import Attribute, Currency, Domain, Protection
+from dualmandate.population import Attribute, Domain, PrivacyMeasure, Protection
 from dualmandate.publication import release as module
 from dualmandate.publication.intervals import interval_of
-from dualmandate.publication.measurements import Measurements, PublishedTable
+from dualmandate.publication.measurements import NoisyRows, PublishedTable
 from dualmandate.publication.release import Release, read_facts
 from dualmandate.publication.writing import (
     Parquet,
@@ -68,16 +68,16 @@ class Group:
 
 @cache
 def groups(noise: str = "laplace") -> tuple[Group, ...]:
-    currency = Currency.EPSILON if noise == "laplace" else Currency.RHO
+    privacy_measure = PrivacyMeasure.PURE_DP if noise == "laplace" else PrivacyMeasure.ZCDP
     exact = optimize_strategy(TWO_WAY, noise).exact  # type: ignore[arg-type]
     return (
         Group("two-way tables", optimized(exact, PROTECTION), Fraction(1)),
-        Group("direct", direct(DIRECT, PROTECTION, currency), Fraction(1, 2)),
-        Group("cells", direct(CELLS, PROTECTION, currency, every_cell=True), Fraction(1, 2)),
+        Group("direct", direct(DIRECT, PROTECTION, privacy_measure), Fraction(1, 2)),
+        Group("cells", direct(CELLS, PROTECTION, privacy_measure, every_cell=True), Fraction(1, 2)),
     )
 
 
-def measured(group: Group, seed: int) -> Measurements:
+def measured(group: Group, seed: int) -> NoisyRows:
     """A group with its exact noise, from a key that only the test has."""
     kinds, noises = group.rows.kinds().astype(np.int64), group.measurement.noises(group.loss)
     values = group.rows.count(COUNTS).copy()
@@ -85,10 +85,10 @@ def measured(group: Group, seed: int) -> Measurements:
         rows = np.flatnonzero(kinds == kind)
         key = NoiseKey(hashlib.sha256(f"{seed} {group.name} {kind}".encode()).digest())
         values[rows] += noise.sampler().draw(key, range(len(rows)))
-    return Measurements(group.name, noises, kinds, values)
+    return NoisyRows(group.name, noises, kinds, values)
 
 
-def tables_of(group: Group, found: Measurements) -> list[PublishedTable]:
+def tables_of(group: Group, found: NoisyRows) -> list[PublishedTable]:
     answers, tables, start = group.rows.answers(found.values, None), [], 0
     for table in group.measurement.workload.tables:
         here = answers[start : start + table.query_count]
@@ -257,7 +257,7 @@ def test_sums_are_in_the_unit_of_their_table(tmp_path: Path) -> None:
     hours = Attribute.numbers("hours", 0, 20, 5)
     domain = Domain((Attribute.categories("sex", list(SEXES)), hours))
     workload = Workload.from_tabulations(domain, [Tabulation("hours by sex", by=("sex",), sum_of="hours")])
-    made = direct(workload, PROTECTION, Currency.EPSILON)
+    made = direct(workload, PROTECTION, PrivacyMeasure.PURE_DP)
     [noise] = made.noises(Fraction(1))
     table = PublishedTable("hours by sex", "hour", ("sex",), (SEXES,), np.array([50.0, 75.0]), np.ones(2))
     (tmp_path / "estimates").mkdir()

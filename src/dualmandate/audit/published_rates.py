@@ -31,7 +31,7 @@ from dualmandate.ledger.anchors import RELEASE_FILE
 from dualmandate.ledger.releases import STEPS
 from dualmandate.mechanism import GAUSSIAN, GEOMETRIC, Noise
 from dualmandate.mechanism.noise import subkey
-from dualmandate.population import Confidential, Currency, Domain, PrivacyLoss, Protection
+from dualmandate.population import Confidential, Domain, PrivacyLoss, PrivacyMeasure, Protection
 from dualmandate.program.program import read_program
 from dualmandate.publication import Rules, Source, source_file
 from dualmandate.publication.measuring import tabulation_key
@@ -153,7 +153,7 @@ class RateQuery:
     def noise(self) -> Noise:
         """The exact noise of each of the two numbers: sensitivity m, half of the loss."""
         most, half = self.protection.most_records_per_unit, self.loss.amount / len(QUERIES)
-        if self.loss.currency is Currency.EPSILON:
+        if self.loss.privacy_measure is PrivacyMeasure.PURE_DP:
             return Noise(GEOMETRIC, Fraction(most) / half)
         return Noise(GAUSSIAN, Fraction(most) ** 2 / (2 * half))
 
@@ -165,7 +165,7 @@ class RateQuery:
             "version": VERSION,
             "release": self.release_digest,
             "account": self.account,
-            "loss": [self.loss.exact(), str(self.loss.currency)],
+            "loss": [self.loss.exact(), str(self.loss.privacy_measure)],
             "counts": counts,
             "places": list(self.found.shape),
         }

@@ -33,7 +33,7 @@ from dualmandate.ledger.anchors import RELEASE_FILE
 from dualmandate.mechanism import GAUSSIAN, Noise
 from dualmandate.mechanism.noise import NoiseKey, subkey
 from dualmandate.planning.program import Program, load
-from dualmandate.planning.release_spec import order_of_plan
+from dualmandate.planning.release_spec import release_spec_of_plan
 from dualmandate.planning.released import load_release
 from dualmandate.population import PrivacyLoss, Protection
 from dualmandate.publication import ParquetFile, Rules, tabulate
@@ -172,7 +172,7 @@ def release(design: ReleaseDesign, persons: Path, folder: Path) -> Path:
     """One release and its ledger: planned, approved, published and settled; where the release lies."""
     folder.mkdir(parents=True, exist_ok=True)
     plan = program_of(design, persons, folder).plan()
-    order, source = order_of_plan(plan, release_page), plan.program.source
+    order, source = release_spec_of_plan(plan, release_page), plan.program.source
     check(order.loss, PrivacyLoss.concentrated(RHO))
     assert source is not None
     ledger = open_ledger(folder / "ledger.sqlite", make_key(folder / "key"), create=True)

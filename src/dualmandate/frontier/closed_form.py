@@ -18,7 +18,7 @@ from dualmandate.frontier.curves import CurveFrontier
 from dualmandate.frontier.frontier import Measure
 from dualmandate.frontier.numerics import SmoothCurve, derivative
 from dualmandate.mechanism import Mechanism, Production
-from dualmandate.population import Currency, Protection
+from dualmandate.population import PrivacyMeasure, Protection
 from dualmandate.workload import Workload
 
 
@@ -30,7 +30,7 @@ class ClosedFormCurves:
 
     def values(self, loss: float, measure: Measure) -> NDArray[np.float64]:
         logs = self._read_off(loss, measure)
-        return _listed(self.production.table_losses(loss, measure)) if logs is None else np.exp(logs[0])
+        return _listed(self.production.table_errors(loss, measure)) if logs is None else np.exp(logs[0])
 
     def slopes(self, loss: float, measure: Measure) -> NDArray[np.float64]:
         logs = self._read_off(loss, measure)
@@ -78,7 +78,7 @@ class ClosedFormCurves:
     def _absolute(self) -> SmoothCurve | None:
         if not self.production.combines:
             return None
-        return SmoothCurve(lambda loss: _listed(self.production.table_losses(loss, "absolute")))
+        return SmoothCurve(lambda loss: _listed(self.production.table_errors(loss, "absolute")))
 
 
 def _listed(by_table: dict[str, float]) -> NDArray[np.float64]:
@@ -88,7 +88,7 @@ def _listed(by_table: dict[str, float]) -> NDArray[np.float64]:
 def priced(production: Production) -> CurveFrontier:
     """The frontier of a measurement, or of anything else that states its errors."""
     query_counts = {table.name: table.query_count for table in production.workload.tables}
-    return CurveFrontier(production.technology, production.currency, query_counts, ClosedFormCurves(production))
+    return CurveFrontier(production.technology, production.privacy_measure, query_counts, ClosedFormCurves(production))
 
 
 def frontier_of(
@@ -106,6 +106,6 @@ def frontier_of(
     """
     production = mechanism.production(workload) if protection is None else mechanism.production(workload, protection)
     frontier = priced(production)
-    if failure_probability is None or production.currency is Currency.EPSILON:
+    if failure_probability is None or production.privacy_measure is PrivacyMeasure.PURE_DP:
         return frontier
     return in_epsilon(frontier, failure_probability)

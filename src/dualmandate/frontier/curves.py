@@ -20,7 +20,7 @@ from dualmandate.errors import InvalidLoss, UnknownName
 from dualmandate.frontier.frontier import Frontier, Measure
 from dualmandate.frontier.numerics import loss_where
 from dualmandate.mechanism.mechanism import known_measure, positive_loss
-from dualmandate.population import Currency
+from dualmandate.population import PrivacyMeasure
 
 MEASURES: tuple[Measure, ...] = ("squared", "absolute", "largest variance")
 
@@ -58,7 +58,7 @@ class CurveFrontier:
     """Accuracy as a function of privacy loss, from the curves of its tables; a `Frontier`."""
 
     name: str
-    currency: Currency
+    privacy_measure: PrivacyMeasure
     query_counts: Mapping[str, int]  # by table, in the workload's order
     curves: Curves
     remembers: bool = False  # whether each number is worked out once: a plan looks at the same losses again and again
@@ -72,7 +72,7 @@ class CurveFrontier:
         """The tables it produces, in the workload's order."""
         return tuple(self.query_counts)
 
-    def table_losses(self, loss: float, measure: Measure = "squared") -> dict[str, float]:
+    def table_errors(self, loss: float, measure: Measure = "squared") -> dict[str, float]:
         """Expected error of each table: Σ E[error²], Σ E|error|, or max E[error²]; ≥ 0, in the table's unit."""
         return self._by_table(self._values(positive_loss(loss), known_measure(measure)))
 
@@ -107,7 +107,7 @@ class CurveFrontier:
                 f"no privacy loss buys an accuracy of {accuracy}",
                 why="accuracy is minus the expected squared error: below 0 at every finite loss, and 0 only without "
                 "any protection",
-                instead=f"ask for a negative accuracy; {self.currency} = 1 buys {self.accuracy(1.0):.6g}",
+                instead=f"ask for a negative accuracy; {self.privacy_measure} = 1 buys {self.accuracy(1.0):.6g}",
             )
         known = self.curves.inverse(-accuracy)
         return loss_where(self.expected_squared_error, -accuracy) if known is None else known
@@ -172,7 +172,7 @@ class TableWeights:
 
     def losses(self, frontier: Frontier, loss: float) -> dict[str, float]:
         """loss_t of each table, in its own measure."""
-        found = {measure: frontier.table_losses(loss, measure) for measure in set(self.measures)}
+        found = {measure: frontier.table_errors(loss, measure) for measure in set(self.measures)}
         return {table: found[measure][table] for table, measure in zip(self.tables, self.measures, strict=True)}
 
     def total(self, frontier: Frontier, loss: float) -> float:

@@ -41,7 +41,7 @@ Integers = NDArray[np.int64]
 def loss_of(change: Change) -> Fraction:
     """What a change loses: Σ |shift|·ε, or Σ shift²·ρ, over its rows, exactly."""
     return sum(
-        (count * size ** loss_power(noise.family.currency) * noise.unit_loss for (noise, size), count in change),
+        (count * size ** loss_power(noise.family.privacy_measure) * noise.unit_loss for (noise, size), count in change),
         Fraction(0),
     )
 

@@ -15,7 +15,7 @@ from dualmandate.mechanism import theta
 from dualmandate.mechanism.geometric import Geometric
 from dualmandate.mechanism.mechanism import LARGEST_SHIFT, positive_loss
 from dualmandate.mechanism.noise import GaussianSampler, Sampler
-from dualmandate.population import Currency
+from dualmandate.population import PrivacyMeasure
 
 LARGEST_VARIANCE = 2**32  # The privacy loss of broader noise is not worked out, value by value.
 
@@ -96,7 +96,7 @@ class GaussianLaw:
     """
 
     name: ClassVar[str] = "gaussian"
-    currency: ClassVar[Currency] = Currency.RHO
+    privacy_measure: ClassVar[PrivacyMeasure] = PrivacyMeasure.ZCDP
     needs_whole_numbers: ClassVar[bool] = True
     publishable: ClassVar[bool] = True
     published_as: ClassVar[str] = "gaussian"

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dualmandate.mechanism.mechanism import LARGEST_SHIFT, positive_loss
 from dualmandate.mechanism.noise import LaplaceSampler, Sampler
-from dualmandate.population import Currency
+from dualmandate.population import PrivacyMeasure
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class GeometricLaw:
     """
 
     name: ClassVar[str] = "geometric"
-    currency: ClassVar[Currency] = Currency.EPSILON
+    privacy_measure: ClassVar[PrivacyMeasure] = PrivacyMeasure.PURE_DP
     needs_whole_numbers: ClassVar[bool] = True
     publishable: ClassVar[bool] = True
     published_as: ClassVar[str] = "laplace"  # the discrete Laplace law, as releases name it

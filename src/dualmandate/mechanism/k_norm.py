@@ -29,7 +29,7 @@ from dualmandate.errors import InvalidMechanism, TooLarge, UnknownName
 from dualmandate.mechanism.characteristic import CharacteristicFunction
 from dualmandate.mechanism.mechanism import EVERY_PERSON, Measure, known_measure, positive_loss, tail_of
 from dualmandate.mechanism.polytope import Fan, fan_of, most_simplices
-from dualmandate.population import Currency, Domain, Neighbors, Protection
+from dualmandate.population import Domain, Neighbors, PrivacyMeasure, Protection
 from dualmandate.population.invariants import group_labels, steps
 from dualmandate.workload import Sensitivity, Table, Workload
 from dualmandate.workload.factor import dense
@@ -63,7 +63,7 @@ class KNormProduction:
     fan: Fan  # K in coordinates, which are the answers of some independent queries
     queries: NDArray[np.intp]  # these queries, shape (rank,)
     technology: ClassVar[str] = "K-norm"
-    currency: ClassVar[Currency] = Currency.EPSILON
+    privacy_measure: ClassVar[PrivacyMeasure] = PrivacyMeasure.PURE_DP
     combines: ClassVar[bool] = False
 
     @property
@@ -95,18 +95,18 @@ class KNormProduction:
     def query_variances(self, table: str, loss: float) -> NDArray[np.float64]:
         return np.asarray(self._unit_variances[self._rows(table)] * self._scale(loss) ** 2)
 
-    def table_losses(self, loss: float, measure: Measure = "squared") -> dict[str, float]:
+    def table_errors(self, loss: float, measure: Measure = "squared") -> dict[str, float]:
         scale, unit = self._scale(loss), self._unit_losses(known_measure(measure))
         return {name: each * scale ** _power(measure) for name, each in unit.items()}
 
     def table_slopes(self, loss: float, measure: Measure = "squared") -> dict[str, float]:
-        return {name: -_power(measure) * each / loss for name, each in self.table_losses(loss, measure).items()}
+        return {name: -_power(measure) * each / loss for name, each in self.table_errors(loss, measure).items()}
 
     def table_curvatures(self, loss: float) -> dict[str, float]:
-        return {name: 6 * each / loss**2 for name, each in self.table_losses(loss).items()}
+        return {name: 6 * each / loss**2 for name, each in self.table_errors(loss).items()}
 
     def expected_squared_error(self, loss: float) -> float:
-        return math.fsum(self.table_losses(loss).values())
+        return math.fsum(self.table_errors(loss).values())
 
     def half_width(self, table: str, loss: float, probability: float) -> NDArray[np.float64]:
         return self._reaches(table, loss, tail_of(probability))
@@ -298,9 +298,9 @@ class KNorm:
         return "K-norm"
 
     @property
-    def currency(self) -> Currency:
+    def privacy_measure(self) -> PrivacyMeasure:
         """Pure ε."""
-        return Currency.EPSILON
+        return PrivacyMeasure.PURE_DP
 
     def production(self, workload: Workload, protection: Protection = EVERY_PERSON) -> KNormProduction:
         """What it produces for a workload; refused where its polytope would have too many facets."""

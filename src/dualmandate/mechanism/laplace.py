@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualmandate.mechanism.mechanism import positive_loss
-from dualmandate.population import Currency
+from dualmandate.population import PrivacyMeasure
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class LaplaceLaw:
     """
 
     name: ClassVar[str] = "laplace"
-    currency: ClassVar[Currency] = Currency.EPSILON
+    privacy_measure: ClassVar[PrivacyMeasure] = PrivacyMeasure.PURE_DP
     needs_whole_numbers: ClassVar[bool] = False
     publishable: ClassVar[bool] = False
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualmandate.mechanism.mechanism import Distribution, NoiseLaw, positive_loss
-from dualmandate.population import Currency
+from dualmandate.population import PrivacyMeasure
 
 
 @dataclass(frozen=True)
@@ -83,8 +83,8 @@ class LatticeLaw:
         return self.law.name
 
     @property
-    def currency(self) -> Currency:
-        return self.law.currency
+    def privacy_measure(self) -> PrivacyMeasure:
+        return self.law.privacy_measure
 
     @property
     def needs_whole_numbers(self) -> bool:
@@ -117,7 +117,7 @@ class LatticeLaw:
 
     @property
     def _power(self) -> int:
-        return loss_power(self.currency)
+        return loss_power(self.privacy_measure)
 
     def _inner(self, unit_loss: float) -> float:
         return positive_loss(unit_loss) * float(self.step) ** self._power
@@ -128,6 +128,6 @@ def on_lattice(law: NoiseLaw, step: Fraction) -> NoiseLaw:
     return law if step == 1 or not law.needs_whole_numbers else LatticeLaw(law, step)
 
 
-def loss_power(currency: Currency) -> int:
+def loss_power(privacy_measure: PrivacyMeasure) -> int:
     """How a loss grows when answers are stretched: ε like the stretch, ρ like its square."""
-    return 2 if currency is Currency.RHO else 1
+    return 2 if privacy_measure is PrivacyMeasure.ZCDP else 1

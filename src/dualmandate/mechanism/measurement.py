@@ -34,7 +34,7 @@ from dualmandate.mechanism.mechanism import (
     tail_of,
 )
 from dualmandate.mechanism.strategy.exact import ExactStrategy
-from dualmandate.population import Currency, PrivacyLoss, Protection
+from dualmandate.population import PrivacyLoss, PrivacyMeasure, Protection
 from dualmandate.workload import Sensitivity, Table, Workload
 from dualmandate.workload.sensitivity import Norm
 
@@ -195,8 +195,8 @@ class Measurement:
         return self.rows.technology(self.law.name)
 
     @property
-    def currency(self) -> Currency:
-        return self.law.currency
+    def privacy_measure(self) -> PrivacyMeasure:
+        return self.law.privacy_measure
 
     @property
     def workload(self) -> Workload:
@@ -204,7 +204,7 @@ class Measurement:
 
     @cached_property
     def sensitivity(self) -> Sensitivity:
-        return self.rows.sensitivity(self.protection, norm_of(self.currency))
+        return self.rows.sensitivity(self.protection, norm_of(self.privacy_measure))
 
     @cached_property
     def combines(self) -> bool:
@@ -219,8 +219,8 @@ class Measurement:
 
         Where the sensitivity is a bound, at most that.
         """
-        law, power = exact_law(self.law), loss_power(self.currency)
-        unit = PrivacyLoss(loss, self.currency).amount / self.sensitivity.power
+        law, power = exact_law(self.law), loss_power(self.privacy_measure)
+        unit = PrivacyLoss(loss, self.privacy_measure).amount / self.sensitivity.power
         return tuple(Noise(law, law.parameter(unit * step**power)) for step in self.rows.steps)
 
     def changes(self, loss: Fraction) -> tuple[Change, ...] | None:
@@ -240,7 +240,7 @@ class Measurement:
         unit = self.unit_loss(float(loss))
         return answers.variances(lambda step: on_lattice(self.law, step).variance(unit))
 
-    def table_losses(self, loss: float, measure: Measure = "squared") -> dict[str, float]:
+    def table_errors(self, loss: float, measure: Measure = "squared") -> dict[str, float]:
         unit = self.unit_loss(loss)
         if known_measure(measure) == "squared":
             return self._summed(self._of_kinds(lambda law, at: law.variance(at), unit))
@@ -268,13 +268,13 @@ class Measurement:
         return self._summed(self._of_kinds(lambda law, at: law.variance_curvature(at), unit) / power**2)
 
     def expected_squared_error(self, loss: float) -> float:
-        return math.fsum(self.table_losses(loss).values())
+        return math.fsum(self.table_errors(loss).values())
 
     @cached_property
     def error_coefficient(self) -> float:
         """(ΔA)²·‖QA⁺‖²_F: expected squared error = variance of noise for unit sensitivity × this, for scaled noise."""
         power = float(self.sensitivity.power)
-        squared = power if self.currency is Currency.RHO else power**2
+        squared = power if self.privacy_measure is PrivacyMeasure.ZCDP else power**2
         return squared * math.fsum(math.fsum(answers.sums) for answers in self.rows.answered.values())
 
     def half_width(self, table: str, loss: float, probability: float) -> Floats:
@@ -315,11 +315,11 @@ class Measurement:
         if self.law.needs_whole_numbers:
             return self._answers(table).mean_absolute(self._distributions(unit))
         # Scaled noise: E|error| at unit loss 1, stretched.
-        return float(self._unit_absolute[table] * unit ** -_elasticity(self.currency))
+        return float(self._unit_absolute[table] * unit ** -_elasticity(self.privacy_measure))
 
     def _absolute_slope(self, table: str, unit: float) -> float:
         if not self.law.needs_whole_numbers:
-            return -_elasticity(self.currency) / unit * self._absolute(table, unit)
+            return -_elasticity(self.privacy_measure) / unit * self._absolute(table, unit)
         single = self._answers(table).single
         if single is None:
             return slope_of(lambda at: self._absolute(table, at), unit)
@@ -366,9 +366,9 @@ def exact_law(law: NoiseLaw) -> ExactLaw:
     return cast(ExactLaw, law)
 
 
-def norm_of(currency: Currency) -> Norm:
+def norm_of(privacy_measure: PrivacyMeasure) -> Norm:
     """The norm in which a sensitivity is measured: ℓ₁ for ε, ℓ₂ for ρ."""
-    return "l2" if currency is Currency.RHO else "l1"
+    return "l2" if privacy_measure is PrivacyMeasure.ZCDP else "l1"
 
 
 def slope_of(curve: Callable[[float], float], at: float) -> float:
@@ -378,6 +378,6 @@ def slope_of(curve: Callable[[float], float], at: float) -> float:
     return (8 * near - far) / (12 * step)
 
 
-def _elasticity(currency: Currency) -> float:
+def _elasticity(privacy_measure: PrivacyMeasure) -> float:
     """How fast scaled noise shrinks: like 1/ε, or like 1/√ρ."""
-    return 0.5 if currency is Currency.RHO else 1.0
+    return 0.5 if privacy_measure is PrivacyMeasure.ZCDP else 1.0

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from dualmandate.errors import InvalidLoss, InvalidMechanism, UnknownName
 from dualmandate.mechanism.noise import Sampler
-from dualmandate.population import Currency, Protection
+from dualmandate.population import PrivacyMeasure, Protection
 from dualmandate.workload import Sensitivity, Workload
 
 Measure = Literal["squared", "absolute", "largest variance"]
@@ -78,7 +78,7 @@ class NoiseLaw(Protocol):
         ...
 
     @property
-    def currency(self) -> Currency:
+    def privacy_measure(self) -> PrivacyMeasure:
         """What its privacy loss is counted in."""
         ...
 
@@ -185,7 +185,7 @@ class Production(Protocol):
         ...
 
     @property
-    def currency(self) -> Currency:
+    def privacy_measure(self) -> PrivacyMeasure:
         """What `loss` is counted in."""
         ...
 
@@ -213,7 +213,7 @@ class Production(Protocol):
         """E[error²] of each query of a table; shape (query_count,)."""
         ...
 
-    def table_losses(self, loss: float, measure: Measure = "squared") -> dict[str, float]:
+    def table_errors(self, loss: float, measure: Measure = "squared") -> dict[str, float]:
         """Expected error of each table: Σ E[error²], Σ E|error|, or max E[error²]; ≥ 0, in the table's unit."""
         ...
 
@@ -253,7 +253,7 @@ class Mechanism(Protocol):
         ...
 
     @property
-    def currency(self) -> Currency:
+    def privacy_measure(self) -> PrivacyMeasure:
         """What its privacy loss is counted in."""
         ...
 

@@ -27,7 +27,7 @@ from dualmandate.errors import InvalidLoss, InvalidMechanism, UnknownName
 from dualmandate.mechanism.characteristic import CharacteristicFunction
 from dualmandate.mechanism.geometric import GEOMETRIC
 from dualmandate.mechanism.mechanism import Measure, known_measure, positive_loss, tail_of
-from dualmandate.population import Currency, Neighbors, Protection
+from dualmandate.population import Neighbors, PrivacyMeasure, Protection
 from dualmandate.workload import Sensitivity, Workload
 
 
@@ -44,7 +44,7 @@ class ResponseProduction:
     innocuous_shares: NDArray[np.float64]  # μ, shape (cells,)
     sensitive_shares: NDArray[np.float64] | None  # π, shape (cells,); None: the worst case of each query
     technology: ClassVar[str] = "randomized response"
-    currency: ClassVar[Currency] = Currency.EPSILON
+    privacy_measure: ClassVar[PrivacyMeasure] = PrivacyMeasure.PURE_DP
     combines: ClassVar[bool] = False
 
     @property
@@ -71,7 +71,7 @@ class ResponseProduction:
         square, single = (part[self._rows(table)] for part in self._coefficients)
         return square * u * u + single * u
 
-    def table_losses(self, loss: float, measure: Measure = "squared") -> dict[str, float]:
+    def table_errors(self, loss: float, measure: Measure = "squared") -> dict[str, float]:
         if known_measure(measure) == "absolute":
             return {name: self._absolute(name, loss) for name in self._names}
         combine = np.sum if measure == "squared" else np.max
@@ -104,7 +104,7 @@ class ResponseProduction:
         return {name: float(each[self._rows(name)].sum()) for name in self._names}
 
     def expected_squared_error(self, loss: float) -> float:
-        return math.fsum(self.table_losses(loss).values())
+        return math.fsum(self.table_errors(loss).values())
 
     def half_width(self, table: str, loss: float, probability: float) -> NDArray[np.float64]:
         tail = tail_of(probability)
@@ -276,9 +276,9 @@ class RandomizedResponse:
         return "randomized response"
 
     @property
-    def currency(self) -> Currency:
+    def privacy_measure(self) -> PrivacyMeasure:
         """Pure ε."""
-        return Currency.EPSILON
+        return PrivacyMeasure.PURE_DP
 
     @cached_property
     def smallest_share(self) -> float:

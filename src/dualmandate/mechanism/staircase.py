@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualmandate.mechanism.mechanism import positive_loss
-from dualmandate.population import Currency
+from dualmandate.population import PrivacyMeasure
 
 
 @dataclass(frozen=True)
@@ -141,7 +141,7 @@ class StaircaseLaw:
     """
 
     name: ClassVar[str] = "staircase"
-    currency: ClassVar[Currency] = Currency.EPSILON
+    privacy_measure: ClassVar[PrivacyMeasure] = PrivacyMeasure.PURE_DP
     needs_whole_numbers: ClassVar[bool] = True
     publishable: ClassVar[bool] = False
 

@@ -21,7 +21,7 @@ from dualmandate.mechanism.staircase import STAIRCASE
 from dualmandate.mechanism.strategy import Strategy, optimize_strategy
 from dualmandate.mechanism.strategy.strategy import NoiseName
 from dualmandate.mechanism.strategy_rows import StrategyRows
-from dualmandate.population import Currency, Protection
+from dualmandate.population import PrivacyMeasure, Protection
 from dualmandate.workload import Workload
 
 OPTIMIZED, TABLES, CELLS = "optimized", "workload", "identity"  # what is measured, in a program file
@@ -39,8 +39,8 @@ class NoiseMechanism:
         return self.law.name
 
     @property
-    def currency(self) -> Currency:
-        return self.law.currency
+    def privacy_measure(self) -> PrivacyMeasure:
+        return self.law.privacy_measure
 
     def production(self, workload: Workload, protection: Protection = EVERY_PERSON) -> Measurement:
         return Measurement(TableRows(workload), self.law, protection)
@@ -58,8 +58,8 @@ class MatrixMechanism:
         return f"matrix mechanism with {self.law.name} noise"
 
     @property
-    def currency(self) -> Currency:
-        return self.law.currency
+    def privacy_measure(self) -> PrivacyMeasure:
+        return self.law.privacy_measure
 
     def production(self, workload: Workload, protection: Protection = EVERY_PERSON) -> Measurement:
         return Measurement(MatrixRows(workload, self.strategy), self.law, protection)
@@ -77,7 +77,7 @@ class StrategyMechanism:
     law: NoiseLaw
 
     def __post_init__(self) -> None:
-        if self.strategy.norm != norm_of(self.law.currency):
+        if self.strategy.norm != norm_of(self.law.privacy_measure):
             raise InvalidMechanism(
                 f"{self.law.name} noise on a strategy for {self.strategy.noise} noise",
                 why=f"its loss grows with another norm than the {self.strategy.norm.upper()} norm",
@@ -89,8 +89,8 @@ class StrategyMechanism:
         return f"optimized strategy with {self.law.name} noise"
 
     @property
-    def currency(self) -> Currency:
-        return self.law.currency
+    def privacy_measure(self) -> PrivacyMeasure:
+        return self.law.privacy_measure
 
     def production(self, workload: Workload, protection: Protection = EVERY_PERSON) -> Measurement:
         if workload is not self.strategy.workload or protection != self.strategy.protection:
@@ -114,8 +114,8 @@ class OptimizedMechanism:
         return f"optimized strategy with {self.law.name} noise"
 
     @property
-    def currency(self) -> Currency:
-        return self.law.currency
+    def privacy_measure(self) -> PrivacyMeasure:
+        return self.law.privacy_measure
 
     def production(self, workload: Workload, protection: Protection = EVERY_PERSON) -> Measurement:
         strategy = optimize_strategy(workload, noise_of(self.law), values=self.values, protection=protection)
@@ -186,4 +186,4 @@ def noise_named(word: str, parameter: Fraction) -> Noise:
 
 def noise_of(law: NoiseLaw) -> NoiseName:
     """The noise whose norm a law shares: what its strategy is optimized for."""
-    return "gaussian" if law.currency is Currency.RHO else "laplace"
+    return "gaussian" if law.privacy_measure is PrivacyMeasure.ZCDP else "laplace"

@@ -9,7 +9,7 @@ from fractions import Fraction
 
 from dualmandate.choice import Choice, choose, regret_curve, tornado
 from dualmandate.frontier import Measure
-from dualmandate.planning.comparison import Bench
+from dualmandate.planning.comparison import TechnologyComparison
 from dualmandate.planning.extensions import ExtensionBuilder
 from dualmandate.planning.notes import notes_on
 from dualmandate.planning.participation import participation_of
@@ -17,7 +17,7 @@ from dualmandate.planning.plan import Plan, TableConsequence, costliest
 from dualmandate.planning.program import Program
 from dualmandate.planning.social_choice import social_choice_of
 from dualmandate.planning.strategies import offered
-from dualmandate.planning.technology import Technology, Workshop, combine, used_at
+from dualmandate.planning.technology import Technology, TechnologyBuilder, combine, used_at
 from dualmandate.planning.uncertainty import uncertainty_of
 from dualmandate.population import PrivacyLoss
 from dualmandate.semantics import guarantee
@@ -34,7 +34,7 @@ def make_plan(program: Program, remaining: Fraction | float | None, progress: Ca
         limits = replace(program.limits, remaining=remaining)
     progress("working out what to measure, and what each kind of noise can produce")
     with document.at("mechanism"):
-        workshop = Workshop(
+        workshop = TechnologyBuilder(
             mechanism, program.workload, program.protection, welfare, program.file.shares, participation_of(program)
         )
         offer = offered(workshop, limits)
@@ -46,7 +46,7 @@ def make_plan(program: Program, remaining: Fraction | float | None, progress: Ca
     technology = used_at(mechanism.noise, technologies, welfare, choice.epsilon)
     loss = technology.exact_loss(choice)
     progress("comparing with other technologies")
-    bench = Bench(workshop, offer, technology, choice=choice, limits=limits)
+    bench = TechnologyComparison(workshop, offer, technology, choice=choice, limits=limits)
     comparisons = bench.comparisons()
     saving = bench.saving(comparisons)
     progress("asking how the choice moves with each number it rests on")
@@ -80,7 +80,7 @@ def make_plan(program: Program, remaining: Fraction | float | None, progress: Ca
 
 
 def _table_consequences(
-    workshop: Workshop, technology: Technology, choice: Choice, loss: PrivacyLoss
+    workshop: TechnologyBuilder, technology: Technology, choice: Choice, loss: PrivacyLoss
 ) -> tuple[TableConsequence, ...]:
     """RMSE, 95 % half-width and consequences of every table at exactly the loss that a release spends.
 
@@ -91,8 +91,8 @@ def _table_consequences(
 
     def errors(measure: Measure) -> dict[str, float]:
         if workshop.participation is not None:  # noise is weighted up, and those who stay away are an error too
-            return technology.frontier.table_losses(choice.epsilon, measure)
-        found = [measurements[group].table_losses(float(share), measure) for group, share in shares.items()]
+            return technology.frontier.table_errors(choice.epsilon, measure)
+        found = [measurements[group].table_errors(float(share), measure) for group, share in shares.items()]
         return {table: error for each in found for table, error in each.items()}
 
     summed = {measure: errors(measure) for measure in {"squared", *(value.measure for value in values.values())}}

@@ -13,7 +13,7 @@ from dualmandate.planning.plan import costliest
 from dualmandate.planning.saving import Comparison
 from dualmandate.planning.study import study_words
 from dualmandate.planning.technology import MEASURED
-from dualmandate.population import Currency
+from dualmandate.population import PrivacyMeasure
 from dualmandate.population.wording import money, number
 from dualmandate.program.schema.mechanism import BEST
 
@@ -62,7 +62,7 @@ def _better_noise(plan: Plan) -> Iterator[str]:
     if (used, noise) == ("laplace", "geometric"):
         reason = " Laplace noise on whole-number counts is dominated: geometric noise is its whole-number twin."
     yield (
-        f"{noise.capitalize()} noise would leave society {money(gain)} better off, at {best.currency} = "
+        f"{noise.capitalize()} noise would leave society {money(gain)} better off, at {best.privacy_measure} = "
         f'{number(best.epsilon)}; noise = "best" chooses among all that are drawn.{reason}'
     )
 
@@ -78,7 +78,7 @@ def _strategy(plan: Plan) -> Iterator[str]:
     if found is not None:
         yield (
             f"Noise on {MEASURED[found.row.strategy]} would leave society {money(found.gain)} better off, at "
-            f'{found.choice.currency} = {number(found.choice.epsilon)}: strategy = "{found.row.strategy}".'
+            f'{found.choice.privacy_measure} = {number(found.choice.epsilon)}: strategy = "{found.row.strategy}".'
         )
 
 
@@ -109,7 +109,7 @@ def _shares_and_fitness(plan: Plan) -> Iterator[str]:
         yield (
             "Tables share the privacy loss by the value of their accuracy alone. The one whose fitness for use decides "
             "is worth more than its stated value says: with a higher value it gets a larger share, and the whole "
-            f"takes less {plan.choice.currency}."
+            f"takes less {plan.choice.privacy_measure}."
         )
 
 
@@ -126,7 +126,7 @@ def _left_out(plan: Plan) -> Iterator[str]:
 def _worst_case(plan: Plan) -> Iterator[str]:
     epsilon = plan.choice.epsilon
     linear = any(isinstance(group.information_utility, LinearCost) for group in plan.welfare.groups)
-    if linear and plan.choice.currency is Currency.EPSILON and FAR < epsilon < 700:
+    if linear and plan.choice.privacy_measure is PrivacyMeasure.PURE_DP and FAR < epsilon < 700:
         times = math.expm1(epsilon) / epsilon
         yield (
             f"The cost of privacy loss is taken as linear. At epsilon = {number(epsilon)} a worst case that starts "

@@ -12,7 +12,7 @@ from dualmandate.errors import InvalidValue, MissingKey
 from dualmandate.frontier import CurveFrontier, ExponentialResponse, TableTotals, with_participation
 from dualmandate.planning.technology import measures_of, values_of
 from dualmandate.planning.welfare import calibrated, units_of
-from dualmandate.population import Currency
+from dualmandate.population import PrivacyMeasure
 
 if TYPE_CHECKING:
     from dualmandate.planning.plan import TableConsequence
@@ -58,16 +58,16 @@ class Participation:
 
 def participation_of(program: Program) -> Participation | None:
     """What the program says about response; None where it says nothing."""
-    table, document, currency = program.file.participation, program.document, program.welfare.currency
+    table, document, privacy_measure = program.file.participation, program.document, program.welfare.privacy_measure
     if table is None:
         return None
-    decline = table.decline_per_epsilon if currency is Currency.EPSILON else table.decline_per_rho
+    decline = table.decline_per_epsilon if privacy_measure is PrivacyMeasure.PURE_DP else table.decline_per_rho
     if decline is None:
-        wrong = "decline_per_rho" if currency is Currency.EPSILON else "decline_per_epsilon"
+        wrong = "decline_per_rho" if privacy_measure is PrivacyMeasure.PURE_DP else "decline_per_epsilon"
         raise InvalidValue(
             f"{wrong} answers to a privacy loss that this program does not choose",
-            why=f"its cost of disclosure is stated so that the loss is counted in {currency}",
-            instead=f"state decline_per_{currency}",
+            why=f"its cost of disclosure is stated so that the loss is counted in {privacy_measure}",
+            instead=f"state decline_per_{privacy_measure}",
             where=document.place(("participation", wrong)),
         )
     with document.at("participation"):

@@ -105,7 +105,7 @@ class Plan:
             "attributes": [[attribute.name, str(attribute.size)] for attribute in program.domain.attributes],
             "code_lists": {name: codes.digest for name, codes in program.code_lists.items()},
             "mechanism": {"noise": self.technology.noise, "strategy": self.technology.strategy},
-            "loss": {"amount": self.loss.exact(), "currency": str(self.loss.currency)},
+            "loss": {"amount": self.loss.exact(), "currency": str(self.loss.privacy_measure)},
             "measurements": [
                 {
                     "tables": [table.name for table in measurement.workload.tables],

@@ -19,7 +19,7 @@ from dualmandate.planning.saved_plan import SavedPlan
 from dualmandate.population import Protection
 from dualmandate.program.file import read_bytes
 from dualmandate.program.program import ProgramFile
-from dualmandate.publication.order import ALL_TABLES, Group, Order, Page
+from dualmandate.publication.order import ALL_TABLES, Group, Page, ReleaseSpec
 from dualmandate.publication.writing import file_names
 from dualmandate.semantics import guarantee
 from dualmandate.workload import Workload
@@ -45,7 +45,7 @@ def strategy_files(plan: Plan) -> dict[str, bytes]:
     }
 
 
-def order_of(plan: SavedPlan, program: ProgramFile, folder: Path, page: Page | None = None) -> Order:
+def release_spec_of(plan: SavedPlan, program: ProgramFile, folder: Path, page: Page | None = None) -> ReleaseSpec:
     """What a saved plan orders; refused where the program beside it is not the one that was planned.
 
     `folder` is where the plan lies, with its strategies; `page` is how the release is shown to people.
@@ -61,7 +61,7 @@ def order_of(plan: SavedPlan, program: ProgramFile, folder: Path, page: Page | N
     return _order(plan, program, read, page)
 
 
-def order_of_plan(plan: Plan, page: Page | None = None) -> Order:
+def release_spec_of_plan(plan: Plan, page: Page | None = None) -> ReleaseSpec:
     """What a plan that was just made orders, bit by bit what the saved one does: strategies are written and read."""
     found, protection = plan.technology.found, plan.program.protection
 
@@ -71,7 +71,7 @@ def order_of_plan(plan: Plan, page: Page | None = None) -> Order:
     return _order(SavedPlan({"digest": plan.digest, "exact": plan.exact}), plan.program, read, page)
 
 
-def _order(plan: SavedPlan, program: ProgramFile, strategies: Strategies, page: Page | None) -> Order:
+def _order(plan: SavedPlan, program: ProgramFile, strategies: Strategies, page: Page | None) -> ReleaseSpec:
     plan.check_publishable(program.document.place(("mechanism", "noise")))
     exact = plan.document["exact"]
     groups, files = [], {}
@@ -83,7 +83,7 @@ def _order(plan: SavedPlan, program: ProgramFile, strategies: Strategies, page: 
         if made.rows.strategy is not None:
             _check_strategy(made, each, name, plan)
             files[f"{STRATEGIES}/{names[name]}.json"] = _written(strategy_document(made.rows.strategy))
-    return Order(
+    return ReleaseSpec(
         plan_digest=plan.digest,
         program=program.name,
         account=plan.account,

@@ -10,11 +10,11 @@ from typing import Any
 
 from dualmandate.mechanism import ExactStrategy, Measurement
 from dualmandate.planning.release_spec import measurement_of, read_strategy
-from dualmandate.population import Currency, PrivacyLoss
+from dualmandate.population import PrivacyLoss, PrivacyMeasure
 from dualmandate.program.program import read_program
 from dualmandate.publication.nest_weights import NestWeights
 from dualmandate.publication.nested_tables import nest_together
-from dualmandate.publication.order import Group, Order
+from dualmandate.publication.order import Group, ReleaseSpec
 from dualmandate.publication.release import Release, read_facts
 from dualmandate.publication.writing.sheet import damaged
 from dualmandate.workload import Workload
@@ -26,7 +26,7 @@ def load_release(folder: str | Path) -> Release:
     facts = read_facts(place)
 
     @cache
-    def order() -> Order:
+    def order() -> ReleaseSpec:
         try:
             found = _order(place, facts)
             stated = [[(noise["law"], noise["parameter"]) for noise in group["noises"]] for group in facts["groups"]]
@@ -50,7 +50,7 @@ def load_release(folder: str | Path) -> Release:
     return Release(place, facts, measurement, together)
 
 
-def _order(folder: Path, facts: Mapping[str, Any]) -> Order:
+def _order(folder: Path, facts: Mapping[str, Any]) -> ReleaseSpec:
     """What was carried out, from the program and the strategies that the release carries along."""
     program = read_program(folder / facts["program_file"])
 
@@ -66,11 +66,11 @@ def _order(folder: Path, facts: Mapping[str, Any]) -> Order:
         )
         for each in facts["groups"]
     )
-    return Order(
+    return ReleaseSpec(
         plan_digest=facts["plan_digest"],
         program=facts["program"],
         account=facts["account"],
-        loss=PrivacyLoss(Fraction(facts["loss"]["exact"]), Currency(facts["loss"]["currency"])),
+        loss=PrivacyLoss(Fraction(facts["loss"]["exact"]), PrivacyMeasure(facts["loss"]["currency"])),
         domain=program.domain,
         protection=program.protection,
         rules=program.rules,

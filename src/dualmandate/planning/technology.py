@@ -25,7 +25,7 @@ from dualmandate.mechanism import (
 from dualmandate.mechanism.strategy.strategy import NoiseName
 from dualmandate.mechanism.technologies import CELLS, OPTIMIZED, TABLES, noise_of
 from dualmandate.planning.study import may_be_used
-from dualmandate.population import Currency, PrivacyLoss, Protection
+from dualmandate.population import PrivacyLoss, PrivacyMeasure, Protection
 from dualmandate.population.conversion import rho_at
 from dualmandate.population.wording import number
 from dualmandate.program.program import MOST_MEASURED
@@ -72,9 +72,9 @@ class Technology:
             return choice.loss
         rho = self.spent(float(choice.loss))
         if choice.bound_by != "fitness for use":
-            return PrivacyLoss.chosen(rho, Currency.RHO)
+            return PrivacyLoss.chosen(rho, PrivacyMeasure.ZCDP)
         step = _decimal_step(rho)
-        return PrivacyLoss(Fraction(rho) // step * step, Currency.RHO)
+        return PrivacyLoss(Fraction(rho) // step * step, PrivacyMeasure.ZCDP)
 
     def shares(self, loss: PrivacyLoss) -> dict[str, Fraction]:
         """What each group of tables spends of an exact loss: its stated share, exactly; else rounded down.
@@ -101,7 +101,7 @@ def _decimal_step(loss: float) -> Fraction:
 
 
 @dataclass(frozen=True, eq=False)
-class Workshop:
+class TechnologyBuilder:
     """A program's tables and the ways to produce them; a strategy is optimized once for each norm and group."""
 
     table: MechanismTable
@@ -126,7 +126,7 @@ class Workshop:
 
     def technology(self, law: NoiseLaw, strategy: str) -> Technology:
         """One kind of noise on one choice of what is measured; refused where it cannot serve the program."""
-        self._check_currency(law)
+        self._check_privacy_measure(law)
         found, measurements = {}, {}
         for group, workload in self.groups.items():
             try:
@@ -136,7 +136,9 @@ class Workshop:
                 measurements[group] = Measurement(rows, law, self.protection)
             except Refusal as refusal:
                 raise (refusal.at(Place(key="mechanism.strategy")) if strategy == OPTIMIZED else refusal) from None
-        probability = self.table.failure_probability if law.currency is not self.welfare.currency else None
+        probability = (
+            self.table.failure_probability if law.privacy_measure is not self.welfare.privacy_measure else None
+        )
         delta = None if probability is None else float(probability)
         measured = self._together(measurements).remembered(name=law.name)
         frontier = measured if delta is None else in_epsilon(measured, delta).remembered()
@@ -194,16 +196,17 @@ class Workshop:
         """What a unit of each table's error costs, relative to the dearest one; in [0, 1]."""
         return {name: value / self.dearest for name, value in values_of(self.welfare).items()}
 
-    def _check_currency(self, law: NoiseLaw) -> None:
-        currency = self.welfare.currency
-        if law.currency is not currency and law.currency is Currency.EPSILON:
+    def _check_privacy_measure(self, law: NoiseLaw) -> None:
+        privacy_measure = self.welfare.privacy_measure
+        if law.privacy_measure is not privacy_measure and law.privacy_measure is PrivacyMeasure.PURE_DP:
             raise InvalidMechanism(
-                f"{law.name} noise is not counted in {currency}",
-                why=f"the cost of disclosure is stated per {currency}, and the loss of {law.name} noise is an epsilon",
+                f"{law.name} noise is not counted in {privacy_measure}",
+                why=f"the cost of disclosure is stated per {privacy_measure}, and the loss of {law.name} "
+                "noise is an epsilon",
                 instead='use noise = "gaussian", or state the cost per epsilon',
                 where=Place(key="mechanism.noise"),
             )
-        if law.currency is not currency and self.table.failure_probability is None:
+        if law.privacy_measure is not privacy_measure and self.table.failure_probability is None:
             raise MissingKey(
                 f"{law.name} noise needs a failure_probability here",
                 why="its loss, a rho, is an epsilon only at a δ",

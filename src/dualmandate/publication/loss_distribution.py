@@ -16,7 +16,7 @@ from typing import Any
 
 from dualmandate.errors import InvalidRequest
 from dualmandate.mechanism.changes import Change, Measured, largest_changes
-from dualmandate.population import Currency, PrivacyLoss, Protection
+from dualmandate.population import PrivacyLoss, PrivacyMeasure, Protection
 from dualmandate.population.conversion import epsilon_at
 from dualmandate.population.rational import Written, written_probability
 
@@ -70,7 +70,7 @@ def _checked(failure_probability: Written) -> Fraction:
 def _converted(charge: PrivacyLoss, probability: Fraction) -> PrivacyLoss:
     """The tight conversion of ρ; a pure ε stays what it is where that is less."""
     epsilon = epsilon_at(charge.in_rho().amount, probability)
-    if charge.currency is Currency.EPSILON and float(charge) <= epsilon:
+    if charge.privacy_measure is PrivacyMeasure.PURE_DP and float(charge) <= epsilon:
         return charge
     return PrivacyLoss.reported(epsilon, probability) if epsilon > 0 else charge
 

@@ -13,7 +13,7 @@ RELEASE_SCHEMA = "release/1"
 
 
 @dataclass(frozen=True, eq=False)
-class Measurements:
+class NoisyRows:
     """What was measured for one group of tables: noisy whole numbers in the order of its strategy's rows."""
 
     group: str

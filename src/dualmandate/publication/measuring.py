@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from dualmandate.mechanism.noise import SAMPLER_VERSION, NoiseKey, subkey
 from dualmandate.population import Confidential, Histogram
-from dualmandate.publication.measurements import Measurements, PublishedTable
-from dualmandate.publication.order import Group, Order
+from dualmandate.publication.measurements import NoisyRows, PublishedTable
+from dualmandate.publication.order import Group, ReleaseSpec
 from dualmandate.publication.sparse_counting import add_counts
 from dualmandate.publication.tabulated import SparseHistogram, Tabulated
 from dualmandate.workload import Table
@@ -32,14 +32,19 @@ def tabulation_key(secret: Confidential[bytes]) -> bytes:
     return hmac.new(secret.open_for("tabulating"), b"contribution bounds", sha256).digest()
 
 
-def fingerprint(order: Order, tabulated: Confidential[Tabulated], secret: Confidential[bytes]) -> str:
+def fingerprint(order: ReleaseSpec, tabulated: Confidential[Tabulated], secret: Confidential[bytes]) -> str:
     """HMAC-SHA-256 of the exact histogram, of the plan and of the versions, under the release's secret: 64 digits."""
     cells, counts = _occupied(tabulated.open_for("binding a release to its data").histogram)
     return fingerprint_of(order, secret, occupied=len(cells), cells=(cells,), counts=(counts,))
 
 
 def fingerprint_of(
-    order: Order, secret: Confidential[bytes], *, occupied: int, cells: Iterable[Numbers], counts: Iterable[Numbers]
+    order: ReleaseSpec,
+    secret: Confidential[bytes],
+    *,
+    occupied: int,
+    cells: Iterable[Numbers],
+    counts: Iterable[Numbers],
 ) -> str:
     """The same from a histogram that is read piece by piece: cells with records in increasing order, and their counts.
 
@@ -66,8 +71,8 @@ def _occupied(histogram: Histogram | SparseHistogram) -> tuple[NDArray[np.intege
 
 
 def measure(
-    order: Order, tabulated: Confidential[Tabulated], secret: Confidential[bytes], *, mac: str
-) -> Iterator[Measurements]:
+    order: ReleaseSpec, tabulated: Confidential[Tabulated], secret: Confidential[bytes], *, mac: str
+) -> Iterator[NoisyRows]:
     """Every group of tables with its noise; `mac` is the fingerprint that the ledger has bound the release to."""
     if order.engine == "spark":
         from dualmandate.publication.spark.measuring import measure_on_cluster
@@ -77,11 +82,11 @@ def measure(
     for group in order.groups:
         values = _noise(order, group, secret, mac=mac)  # all of it, before the counts are looked at
         counted_rows(order, group, tabulated, onto=values)
-        yield Measurements(group.name, group.noises, group.rows.kinds().astype(np.int64, copy=False), values)
+        yield NoisyRows(group.name, group.noises, group.rows.kinds().astype(np.int64, copy=False), values)
 
 
 def counted_rows(
-    order: Order, group: Group, tabulated: Confidential[Tabulated], *, onto: NDArray[np.int64] | None = None
+    order: ReleaseSpec, group: Group, tabulated: Confidential[Tabulated], *, onto: NDArray[np.int64] | None = None
 ) -> NDArray[np.int64]:
     """The exact whole numbers of a group's rows, added to `onto` where given; shape (rows,)."""
     counts = _counts(order, tabulated, "measuring")
@@ -94,7 +99,7 @@ def counted_rows(
     return values
 
 
-def noise_key(order: Order, group: Group, kind: int, secret: Confidential[bytes], *, mac: str) -> NoiseKey:
+def noise_key(order: ReleaseSpec, group: Group, kind: int, secret: Confidential[bytes], *, mac: str) -> NoiseKey:
     """Whose noise the rows of one kind of a group get."""
     return subkey(
         secret.open_for("drawing noise"),
@@ -104,7 +109,7 @@ def noise_key(order: Order, group: Group, kind: int, secret: Confidential[bytes]
     )
 
 
-def _noise(order: Order, group: Group, secret: Confidential[bytes], *, mac: str) -> NDArray[np.int64]:
+def _noise(order: ReleaseSpec, group: Group, secret: Confidential[bytes], *, mac: str) -> NDArray[np.int64]:
     kinds = group.rows.kinds()
     noise = np.empty(len(kinds), dtype=np.int64)
     for kind, law in enumerate(group.noises):
@@ -117,7 +122,7 @@ def _noise(order: Order, group: Group, secret: Confidential[bytes], *, mac: str)
     return noise
 
 
-def exact_totals(order: Order, tabulated: Confidential[Tabulated]) -> NDArray[np.int64] | None:
+def exact_totals(order: ReleaseSpec, tabulated: Confidential[Tabulated]) -> NDArray[np.int64] | None:
     """What the program publishes without noise, and what its neighbor relation takes as known; None for nothing."""
     if order.public is None:
         return None
@@ -129,7 +134,9 @@ def exact_totals(order: Order, tabulated: Confidential[Tabulated]) -> NDArray[np
     return totals
 
 
-def _counts(order: Order, tabulated: Confidential[Tabulated], purpose: str) -> NDArray[np.int64] | SparseHistogram:
+def _counts(
+    order: ReleaseSpec, tabulated: Confidential[Tabulated], purpose: str
+) -> NDArray[np.int64] | SparseHistogram:
     """The counts of all cells, or of those with records where these are enough."""
     histogram = tabulated.open_for(purpose).histogram
     if not isinstance(histogram, SparseHistogram):
@@ -138,7 +145,7 @@ def _counts(order: Order, tabulated: Confidential[Tabulated], purpose: str) -> N
 
 
 def estimated(
-    order: Order, group: Group, measured: Measurements, public: NDArray[np.float64] | None
+    order: ReleaseSpec, group: Group, measured: NoisyRows, public: NDArray[np.float64] | None
 ) -> Iterator[PublishedTable]:
     """The best linear unbiased estimates of a group's tables, each with its standard error."""
     answers, start = group.rows.answers(measured.values, public), 0
@@ -157,7 +164,7 @@ def estimated(
         )
 
 
-def labeled(order: Order, table: Table) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
+def labeled(order: ReleaseSpec, table: Table) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
     """The columns of a table and the levels of each, in the row-major order of its numbers."""
     names = [attribute.name for attribute in order.domain.attributes]
     asked = table.tabulation.by if table.tabulation is not None else ()

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from dualmandate.publication.consistency.estimates import estimate
 from dualmandate.publication.nested_tables import NestedTables, PartlyNestedTables
-from dualmandate.publication.order import Order
+from dualmandate.publication.order import ReleaseSpec
 
 Floats = NDArray[np.float64]
 
@@ -26,7 +26,7 @@ Floats = NDArray[np.float64]
 class NestWeights:
     """All measurements of an order whose tables nest, or cross what nests, and what its estimates take of each."""
 
-    order: Order
+    order: ReleaseSpec
     nest: NestedTables | PartlyNestedTables
 
     direct: ClassVar[bool] = False

@@ -60,7 +60,7 @@ class Group:
 
 
 @dataclass(frozen=True, eq=False)
-class Order:
+class ReleaseSpec:
     """One release, before any data are opened. It is carried out as it stands, or refused."""
 
     plan_digest: str
@@ -152,7 +152,7 @@ class Order:
             )
 
 
-def known_histogram(order: Order, totals: NDArray[np.int64]) -> NDArray[np.float64]:
+def known_histogram(order: ReleaseSpec, totals: NDArray[np.int64]) -> NDArray[np.float64]:
     """Some histogram with the public totals, made from these alone: the one of least squares over possible cells.
 
     Estimates take from it what is public and nothing else. `totals` are the answers of `order.public`.

@@ -23,7 +23,7 @@ from dualmandate.publication.consistency.estimates import TreeEstimates, estimat
 from dualmandate.publication.consistency.histogram_fit import consistent_histogram
 from dualmandate.publication.consistency.top_down_rounding import CountConstraints, top_down
 from dualmandate.publication.consistency.tree_kernels import count_across
-from dualmandate.publication.measurements import Measurements, PublishedTable
+from dualmandate.publication.measurements import NoisyRows, PublishedTable
 from dualmandate.publication.measuring import estimated, labeled
 from dualmandate.publication.nested_tables import (
     LARGEST_FITTED,
@@ -34,7 +34,7 @@ from dualmandate.publication.nested_tables import (
     nest_together,
     table_noises,
 )
-from dualmandate.publication.order import Group, Order, known_histogram
+from dualmandate.publication.order import Group, ReleaseSpec, known_histogram
 from dualmandate.workload import Table, Workload
 
 MOST_SIMULATED = 30_000  # At most so many numbers, and cells, are simulated to see what making them whole does.
@@ -82,7 +82,7 @@ class PostProcessed:
     effects: tuple[ConsistencyEffect, ...] = ()
 
 
-def post_process(order: Order, *, measured: Sequence[Measurements], totals: Integers | None) -> PostProcessed:
+def post_process(order: ReleaseSpec, *, measured: Sequence[NoisyRows], totals: Integers | None) -> PostProcessed:
     """Estimates and whole numbers for every table; the best of all measurements together where tables nest."""
     nest = nest_together(order)
     if isinstance(nest, NestedTables):
@@ -114,7 +114,7 @@ class ConsistentNest:
 
 
 def consistent_nest(
-    order: Order, nest: NestedTables, *, measured: Sequence[Measurements], totals: Integers | None
+    order: ReleaseSpec, nest: NestedTables, *, measured: Sequence[NoisyRows], totals: Integers | None
 ) -> ConsistentNest:
     """Best estimates over the whole nest, with standard errors, and whole numbers that add up."""
     numbers, variances = {}, {}
@@ -131,7 +131,7 @@ def consistent_nest(
 
 
 def published_place(
-    order: Order,
+    order: ReleaseSpec,
     nest: NestedTables,
     place: NestedTable,
     *,
@@ -176,10 +176,10 @@ class ConsistentCrossedNest:
 
 
 def consistent_crossed_nest(
-    order: Order,
+    order: ReleaseSpec,
     crossed: PartlyNestedTables,
     *,
-    measured: Sequence[Measurements],
+    measured: Sequence[NoisyRows],
     totals: Integers | None,
     whole: bool = True,
 ) -> ConsistentCrossedNest:
@@ -202,7 +202,7 @@ def consistent_crossed_nest(
 
 
 def _published(
-    order: Order,
+    order: ReleaseSpec,
     crossed: PartlyNestedTables,
     *,
     found: CrossedEstimates,
@@ -230,7 +230,7 @@ def _published(
 
 
 def _published_across(
-    order: Order,
+    order: ReleaseSpec,
     crossed: PartlyNestedTables,
     which: int,
     *,
@@ -256,7 +256,7 @@ def _published_across(
 
 
 def _numbers(
-    order: Order, measured: Sequence[Measurements], totals: Integers | None
+    order: ReleaseSpec, measured: Sequence[NoisyRows], totals: Integers | None
 ) -> tuple[list[NDArray[Any]], list[float]]:
     """The numbers of each table and of what is exact, and the variance of each, 0 for the exact ones."""
     values = list[NDArray[Any]]()
@@ -269,7 +269,7 @@ def _numbers(
 
 
 def _crossed(
-    order: Order, crossed: PartlyNestedTables, *, measured: Sequence[Measurements], totals: Integers | None
+    order: ReleaseSpec, crossed: PartlyNestedTables, *, measured: Sequence[NoisyRows], totals: Integers | None
 ) -> PostProcessed:
     """A nest with tables that cross it; where bounds leave no whole numbers, that is reported."""
     try:
@@ -295,7 +295,7 @@ def _crossed(
 
 
 def estimated_tables(
-    order: Order, measured: Sequence[Measurements], totals: Integers | None
+    order: ReleaseSpec, measured: Sequence[NoisyRows], totals: Integers | None
 ) -> Iterator[PublishedTable]:
     """The tables as each group's own measurements tell them."""
     needed = totals is not None and any(group.rows.needs_public for group in order.groups)
@@ -304,7 +304,7 @@ def estimated_tables(
         yield from estimated(order, group, each, public)
 
 
-def _fit(order: Order, tables: Sequence[PublishedTable], totals: Integers | None) -> Integers:
+def _fit(order: ReleaseSpec, tables: Sequence[PublishedTable], totals: Integers | None) -> Integers:
     """The histogram of whole records that is nearest to the estimates."""
     grids = [float(table.grid) for table in order.tables]
     answers = np.concatenate([table.estimates / grid for table, grid in zip(tables, grids, strict=True)])
@@ -319,7 +319,7 @@ def _fit(order: Order, tables: Sequence[PublishedTable], totals: Integers | None
     )
 
 
-def _tables_of(order: Order, tables: Sequence[PublishedTable], histogram: Integers) -> list[PublishedTable]:
+def _tables_of(order: ReleaseSpec, tables: Sequence[PublishedTable], histogram: Integers) -> list[PublishedTable]:
     workload = Workload(order.domain, order.tables)
     return [
         replace(table, values=_whole(workload.table_answers(table.name, histogram), each))
@@ -334,16 +334,16 @@ def _whole(answers: NDArray[np.generic], table: Table) -> Integers | None:
     return np.asarray(np.rint(answers).astype(np.int64) * int(table.grid))
 
 
-def _measured_again(group: Group, values: Integers, generator: np.random.Generator) -> Measurements:
+def _measured_again(group: Group, values: Integers, generator: np.random.Generator) -> NoisyRows:
     """Rows of a group with new noise, which touches nothing confidential."""
     kinds = group.rows.kinds()
     for kind, noise in enumerate(group.noises):
         rows = np.flatnonzero(kinds == kind)
         values[rows] += noise.distribution().draw(generator, len(rows)).astype(np.int64)
-    return Measurements(group.name, group.noises, kinds.astype(np.int64), values)
+    return NoisyRows(group.name, group.noises, kinds.astype(np.int64), values)
 
 
-def nest_effects(order: Order, nest: NestedTables, leaves: NDArray[Any]) -> tuple[ConsistencyEffect, ...]:
+def nest_effects(order: ReleaseSpec, nest: NestedTables, leaves: NDArray[Any]) -> tuple[ConsistencyEffect, ...]:
     """What fixing a nest from the top down does, on releases of what it was fixed to."""
     if too_long(order):
         return ()
@@ -359,7 +359,7 @@ def nest_effects(order: Order, nest: NestedTables, leaves: NDArray[Any]) -> tupl
 
 
 def _crossed_effects(
-    order: Order, crossed: PartlyNestedTables, tables: Sequence[PublishedTable], totals: Integers | None
+    order: ReleaseSpec, crossed: PartlyNestedTables, tables: Sequence[PublishedTable], totals: Integers | None
 ) -> tuple[ConsistencyEffect, ...]:
     """What fixing a crossed nest from the top down does, on releases of what it was fixed to."""
     truth = {table.name: table.values for table in tables if table.values is not None}
@@ -377,7 +377,9 @@ def _crossed_effects(
     return ()
 
 
-def _fit_effects(order: Order, tables: Sequence[PublishedTable], histogram: Integers) -> tuple[ConsistencyEffect, ...]:
+def _fit_effects(
+    order: ReleaseSpec, tables: Sequence[PublishedTable], histogram: Integers
+) -> tuple[ConsistencyEffect, ...]:
     """What fitting does, on releases of the fitted histogram."""
     whole = _tables_of(order, tables, histogram)
     if too_long(order) or any(table.values is None for table in whole):
@@ -402,6 +404,6 @@ def _fit_effects(order: Order, tables: Sequence[PublishedTable], histogram: Inte
     return ()
 
 
-def too_long(order: Order) -> bool:
+def too_long(order: ReleaseSpec) -> bool:
     """Whether an order has too many numbers or cells for its releases to be simulated."""
     return sum(table.query_count for table in order.tables) > MOST_SIMULATED or order.domain.size > MOST_SIMULATED

@@ -21,7 +21,7 @@ from dualmandate.errors import InvalidRelease, InvalidRequest, Place, TooLarge, 
 from dualmandate.ledger.anchors import RELEASE_FILE
 from dualmandate.mechanism import Measurement, Noise, Rows
 from dualmandate.mechanism.technologies import noise_named
-from dualmandate.population import Currency, PrivacyLoss
+from dualmandate.population import PrivacyLoss, PrivacyMeasure
 from dualmandate.population.arrays import Integers
 from dualmandate.population.rational import Written
 from dualmandate.publication.intervals import (
@@ -36,7 +36,7 @@ from dualmandate.publication.intervals import (
 from dualmandate.publication.loss_distribution import ReleasePrivacy, release_privacy
 from dualmandate.publication.measurements import (
     RELEASE_SCHEMA,
-    Measurements,
+    NoisyRows,
     PublishedTable,
 )
 from dualmandate.publication.nest_weights import NestWeights
@@ -98,7 +98,7 @@ class Release:
             self._known[name] = read_table(paths[0], estimates=paths[1] if len(paths) > 1 else None)
         return self._known[name]
 
-    def measurements(self, group: str) -> Measurements:
+    def measurements(self, group: str) -> NoisyRows:
         """The measured numbers of a group, with the exact noise of each."""
         return read_measurements(self.folder / self._entry("groups", group)["measurements"])
 
@@ -154,7 +154,7 @@ class Release:
         """
         groups = [(self.measurement(group["name"]).rows, _noises(group)) for group in self.facts["groups"]]
         protection = self.measurement(self.groups[0]).protection
-        loss = PrivacyLoss(Fraction(self.facts["loss"]["exact"]), Currency(self.facts["loss"]["currency"]))
+        loss = PrivacyLoss(Fraction(self.facts["loss"]["exact"]), PrivacyMeasure(self.facts["loss"]["currency"]))
         return release_privacy(groups, protection, loss.for_records(protection.records_together), failure_probability)
 
     @cached_property

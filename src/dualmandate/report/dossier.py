@@ -169,7 +169,7 @@ def _compared(plan: Plan) -> FigureTable:
         columns=(
             Column("noise", "noise", "text"),
             Column("measured", "on", "text"),
-            Column("loss", f"chosen {plan.choice.currency}", "loss"),
+            Column("loss", f"chosen {plan.choice.privacy_measure}", "loss"),
             Column("error", "typical error (RMSE)"),
             Column("consequence", "what such an error comes to", "money"),
             Column("cost", "cost to society", "money"),

@@ -231,7 +231,7 @@ def test_half_widths_are_near_two_standard_deviations(law: NoiseLaw) -> None:
     ratios = production.half_width("prefix", 0.2, 0.95) / np.sqrt(production.query_variances("prefix", 0.2))
     assert ratios.min() > 1.95
     assert ratios.max() < 2.15
-    expected = production.table_losses(0.2, "absolute")["prefix"]
+    expected = production.table_errors(0.2, "absolute")["prefix"]
     spreads = np.sqrt(production.query_variances("prefix", 0.2)).sum()
     assert 0.7 < expected / spreads < 0.8
 
@@ -247,7 +247,7 @@ def test_sums_of_many_counts_are_nearly_normal() -> None:
     ratio = exactly.reach(0.05) / math.sqrt(exactly.variance)
     np.testing.assert_allclose(production.half_width(halves, 0.2, 0.95) / spreads, ratio, rtol=1e-2)
     expected = exactly.mean_absolute / math.sqrt(exactly.variance)
-    assert production.table_losses(0.2, "absolute")[halves] / spreads.sum() == pytest.approx(expected, rel=1e-2)
+    assert production.table_errors(0.2, "absolute")[halves] / spreads.sum() == pytest.approx(expected, rel=1e-2)
 
 
 def test_nearly_normal_errors() -> None:

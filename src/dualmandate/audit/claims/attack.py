@@ -32,7 +32,7 @@ from dualmandate.audit.effort import Effort, generator
 from dualmandate.audit.equations import Floats, Integers
 from dualmandate.audit.finding import Baseline, Finding, Range, Rate
 from dualmandate.mechanism import Noise
-from dualmandate.population import Currency, PrivacyLoss
+from dualmandate.population import PrivacyLoss, PrivacyMeasure
 from dualmandate.workload.statistics_count import StatisticsCount
 
 CELLS, PAIRED_CELLS = 512, 96  # Records of so many cells are added, or compared, where there are more.
@@ -70,7 +70,7 @@ class ClaimedNoise:
     def power(self) -> int:
         """1 where a loss grows with a change (ε), 2 where it grows with its square (ρ)."""
         if self.stated is not None and self.own_law is None:
-            return 2 if self.stated.family.currency is Currency.RHO else 1
+            return 2 if self.stated.family.privacy_measure is PrivacyMeasure.ZCDP else 1
         return 2 if self.law == "gaussian" else 1
 
     def unit_loss(self) -> Fraction:
@@ -192,7 +192,7 @@ class CheckClaim:
         self.effort.say(f"computing the loss of {target.name} again")
         worst = largest_loss(target, cells)
         found = worst.loss
-        unit, claimed = str(target.loss.currency), float(target.loss.amount)
+        unit, claimed = str(target.loss.privacy_measure), float(target.loss.amount)
         sense = "exactly" if every else f"at least, from {most:,} of {int(target.possible.sum()):,} cells"
         above = found > target.loss.amount
         yield make(

@@ -24,7 +24,7 @@ from dualmandate.errors import Refusal
 from dualmandate.mechanism import Noise
 from dualmandate.mechanism.rows import cell_change
 from dualmandate.mechanism.technologies import noise_named
-from dualmandate.population import Currency, Neighbors, PrivacyLoss
+from dualmandate.population import Neighbors, PrivacyLoss, PrivacyMeasure
 from dualmandate.program.program import ProgramFile, read_program
 from dualmandate.publication.order import NUMBER_OF_RECORDS
 from dualmandate.publication.release import Release
@@ -74,7 +74,7 @@ def claim_of(release: Release, program: ProgramFile, beside: Mapping[str, Shared
     }
     return ClaimedRelease(
         f"release {facts['release']}",
-        PrivacyLoss(Fraction(facts["loss"]["exact"]), Currency(facts["loss"]["currency"])),
+        PrivacyLoss(Fraction(facts["loss"]["exact"]), PrivacyMeasure(facts["loss"]["currency"])),
         tuple(_group(release, name) for name in release.groups),
         program.domain.possible_cells(),
         _kept(program),

@@ -17,9 +17,9 @@ from dualmandate.audit.places import OnePlace
 from dualmandate.audit.reconstruction.noisy import KnownNumbers
 from dualmandate.errors import Refusal, TooLarge
 from dualmandate.planning.plan import Plan
-from dualmandate.planning.release_spec import order_of_plan
+from dualmandate.planning.release_spec import release_spec_of_plan
 from dualmandate.population.wording import stated_loss
-from dualmandate.publication.order import Order, known_histogram
+from dualmandate.publication.order import ReleaseSpec, known_histogram
 
 Floats = NDArray[np.float64]
 Numbers = dict[str, tuple[Floats, Floats]]  # by table: what is printed and its mean absolute error, a row a place
@@ -65,7 +65,7 @@ def _promised(plan: Plan) -> dict[str, float]:
     """By table, the mean absolute error of a number; nothing where the frontier does not state it."""
     measured = plan.technology.measured
     try:
-        losses = measured.table_losses(float(plan.loss.amount), "absolute")
+        losses = measured.table_errors(float(plan.loss.amount), "absolute")
     except Refusal:
         return {}
     return {name: loss / measured.query_counts[name] for name, loss in losses.items()}
@@ -75,7 +75,7 @@ def _released(plan: Plan, place: OnePlace, people: Integers, draws: np.random.Ge
     domain = plan.program.domain
     if domain.size > LARGEST_MEASURED:
         raise TooLarge(f"{domain.size:,} cells", why="all of them are counted", instead="plan for fewer")
-    order = order_of_plan(plan)
+    order = release_spec_of_plan(plan)
     rows = sum(group.rows.size for group in order.groups)
     if rows > LARGEST_MEASURED:
         raise TooLarge(f"{rows:,} rows are measured", why="all of them are drawn", instead="plan for fewer")
@@ -87,7 +87,7 @@ def _released(plan: Plan, place: OnePlace, people: Integers, draws: np.random.Ge
 
 
 def _measured(
-    order: Order,
+    order: ReleaseSpec,
     place: OnePlace,
     counts: Integers,
     public: Floats | None,

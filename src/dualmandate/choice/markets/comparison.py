@@ -24,7 +24,7 @@ from dualmandate.choice.optimum import choose
 from dualmandate.choice.welfare import PopulationGroup, SocialWelfare
 from dualmandate.errors import InvalidPreferences, Refusal
 from dualmandate.frontier.frontier import Frontier
-from dualmandate.population import Currency
+from dualmandate.population import PrivacyMeasure
 from dualmandate.population.wording import money, number
 
 FIRST_LOSS = 1e-9  # Here the cost of a first, small loss is read off forms that are not linear.
@@ -148,7 +148,7 @@ def _paid(welfare: SocialWelfare, epsilon: float, *, one_price: bool) -> float:
 
 def _budgeted(table: _MarketTable, market: Market) -> Iterator[Institution]:
     """Those who buy with a budget or for a stated accuracy; only where the file states it, and only in ε."""
-    if table.frontier.currency is not Currency.EPSILON:
+    if table.frontier.privacy_measure is not PrivacyMeasure.PURE_DP:
         return
     people = table.welfare.population_size
     costs = cost_distribution(table.welfare)
@@ -217,8 +217,8 @@ class OnePrice:
         return max(member.parameter for member in self.members)
 
     @property
-    def currency(self) -> Currency:
-        return self.members[0].currency
+    def privacy_measure(self) -> PrivacyMeasure:
+        return self.members[0].privacy_measure
 
     @property
     def convex(self) -> bool:

@@ -25,7 +25,7 @@ from dualmandate.errors import UnknownName
 from dualmandate.ledger.durable import durably
 from dualmandate.mechanism import Noise
 from dualmandate.mechanism.technologies import noise_named
-from dualmandate.publication.measurements import Measurements, PublishedTable
+from dualmandate.publication.measurements import NoisyRows, PublishedTable
 from dualmandate.publication.writing.sheet import (
     NUMBERS,
     PUBLIC,
@@ -230,13 +230,13 @@ def read_table(path: Path, *, estimates: Path | None = None) -> PublishedTable:
     )
 
 
-def read_measurements(path: Path) -> Measurements:
+def read_measurements(path: Path) -> NoisyRows:
     """Measured numbers and the exact noise of each kind, from their Parquet file."""
     sheet = Parquet().read(path)
     noises = _noises(sheet.facts)
     if set(sheet.numbers) != {"kind", "value"} or not np.all(_within(sheet, len(noises))):
         raise damaged(f"the measurements '{sheet.name}'", "they do not say which noise each of them has")
-    return Measurements(sheet.name, noises, sheet.numbers["kind"].astype(np.int64), sheet.numbers["value"])
+    return NoisyRows(sheet.name, noises, sheet.numbers["kind"].astype(np.int64), sheet.numbers["value"])
 
 
 def _within(sheet: ReleaseSheet, kinds: int) -> np.bool_:

@@ -32,6 +32,9 @@ def _only_word(annotation: Any) -> object:
     return words[0] if len(words) == 1 else _NOTHING
 
 
+ATTRIBUTES = {"currency": "privacy_measure"}  # Published keys that are older than the word the house uses.
+
+
 class DocumentModel(BaseModel):
     """A document that leaves, or a part of one: these keys and no others, in this order, and finite numbers."""
 
@@ -53,7 +56,8 @@ class DocumentModel(BaseModel):
         values = {}
         for name, field in cls.model_fields.items():
             key = field.alias or name
-            said = (getattr(thing, name) for thing in things if hasattr(thing, name))
+            attribute = ATTRIBUTES.get(name, name)
+            said = (getattr(thing, attribute) for thing in things if hasattr(thing, attribute))
             value = stated.pop(key) if key in stated else next(said, _only_word(field.annotation))
             if value is not _NOTHING and not (value is None and _LEFT_OUT in field.metadata):
                 values[key] = value
@@ -71,7 +75,7 @@ def _exact(value: object) -> object:
 def _loss(value: object) -> object:
     """An amount or a loss as its keys; a document that was read is left as it is."""
     if _is_loss(value):
-        return {"exact": value.exact(), "amount": float(value.amount), "currency": value.currency}
+        return {"exact": value.exact(), "amount": float(value.amount), "currency": value.privacy_measure}
     return {"exact": str(value), "amount": float(value)} if isinstance(value, Fraction) else value
 
 

@@ -625,9 +625,9 @@ def _loss(plan: Plan) -> PlannedLossPart:
     return PlannedLossPart.made_of(
         exact=plan.loss,
         amount=float(plan.loss),
-        currency=plan.loss.currency,
+        currency=plan.loss.privacy_measure,
         failure_probability=plan.technology.failure_probability,
-        chosen=ChosenPart.made_of(exact=plan.choice.loss, currency=plan.choice.currency),
+        chosen=ChosenPart.made_of(exact=plan.choice.loss, currency=plan.choice.privacy_measure),
         allocation=plan.allocation,
     )
 
