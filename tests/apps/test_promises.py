@@ -33,7 +33,7 @@ def random_program(draws: np.random.Generator) -> str:
     def one_of(*options: str) -> str:
         return options[int(draws.integers(len(options)))]
 
-    currency = one_of("epsilon", "epsilon", "epsilon", "rho")
+    privacy_measure = one_of("epsilon", "epsilon", "epsilon", "rho")
     noise = one_of("laplace", "geometric", "gaussian", "staircase", "best", "best")
     mechanism = [
         f'noise = "{noise}"',
@@ -74,10 +74,10 @@ source = "residents.csv"
 
 [preferences]
 information_utility = "linear"
-mean_disclosure_cost = {{ value = 0.05, unit = "USD per person per {currency}", source = "made up" }}
+mean_disclosure_cost = {{ value = 0.05, unit = "USD per person per {privacy_measure}", source = "made up" }}
 
 [limits]
-largest_{currency} = 3
+largest_{privacy_measure} = 3
 """
 
 

@@ -11,7 +11,7 @@ import pytest
 from rich.table import Table
 
 from dualmandate.apps import voice
-from dualmandate.apps.voice import Voice, write, write_json
+from dualmandate.apps.voice import Output, write, write_json
 from dualmandate.errors import CannotWrite, InvalidLoss
 
 ESCAPE = "\x1b"
@@ -73,16 +73,16 @@ def table() -> Table:
 
 
 def test_words_go_to_standard_output_and_under_json_to_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
-    Voice().say("ε = 2.5")
-    Voice().document(lambda: pytest.fail("made for nobody"))
+    Output().say("ε = 2.5")
+    Output().document(lambda: pytest.fail("made for nobody"))
     assert capsys.readouterr() == ("ε = 2.5\n", "")
-    Voice(json=True).say("ε = 2.5")
-    Voice(json=True).document(lambda: {"schema": "x/1"})
+    Output(json=True).say("ε = 2.5")
+    Output(json=True).document(lambda: {"schema": "x/1"})
     assert capsys.readouterr() == ('{\n  "schema": "x/1"\n}\n', "ε = 2.5\n")
 
 
 def test_a_table_is_plain_text_off_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
-    Voice().show(table())
+    Output().show(table())
     out = capsys.readouterr().out
     assert "[bold]not markup[/bold] :smile:" in out
     assert ESCAPE not in out
@@ -94,12 +94,12 @@ def test_no_escape_codes_where_they_are_not_wanted(
     monkeypatch: pytest.MonkeyPatch, clock: Clock, name: str, value: str
 ) -> None:
     with at_a_terminal() as colored:
-        Voice().show(table())
+        Output().show(table())
     assert ESCAPE in colored.getvalue()
     monkeypatch.setenv(name, value)
     with at_a_terminal() as plain:
-        Voice().show(table())
-        with Voice().progress("working"):
+        Output().show(table())
+        with Output().progress("working"):
             clock.passes(2.0)
     assert "working …" in plain.getvalue()
     assert ESCAPE not in plain.getvalue()
@@ -107,7 +107,7 @@ def test_no_escape_codes_where_they_are_not_wanted(
 
 @pytest.mark.usefixtures("_colors")
 def test_progress_is_a_bar_on_a_terminal(clock: Clock) -> None:
-    with at_a_terminal() as terminal, Voice().progress("working") as progress:
+    with at_a_terminal() as terminal, Output().progress("working") as progress:
         clock.passes(2.0)
         progress("reading")
         refresh(progress)
@@ -118,12 +118,12 @@ def test_progress_is_a_bar_on_a_terminal(clock: Clock) -> None:
 def test_progress_is_plain_lines_elsewhere_and_silent_before_two_seconds(
     capsys: pytest.CaptureFixture[str], clock: Clock
 ) -> None:
-    with Voice().progress("quick") as progress:
+    with Output().progress("quick") as progress:
         progress("quicker")
         clock.passes(1.9)
     clock.passes(1.0)
     assert capsys.readouterr() == ("", "")
-    with Voice().progress("working") as progress:
+    with Output().progress("working") as progress:
         progress("first")
         clock.passes(2.0)
         progress("second")
@@ -134,7 +134,7 @@ def test_progress_is_plain_lines_elsewhere_and_silent_before_two_seconds(
 
 @pytest.mark.usefixtures("_colors")
 def test_a_bar_says_how_much_is_done(clock: Clock) -> None:
-    with at_a_terminal() as terminal, Voice().progress("working") as progress:
+    with at_a_terminal() as terminal, Output().progress("working") as progress:
         clock.passes(2.0)
         for done in (1, 3):
             progress.count("attacking places", done, 4)
@@ -150,13 +150,13 @@ def test_a_bar_says_how_much_is_done(clock: Clock) -> None:
 def test_plain_lines_say_how_much_is_done_and_how_long_it_takes(
     capsys: pytest.CaptureFixture[str], clock: Clock
 ) -> None:
-    with Voice().progress("working") as progress:
+    with Output().progress("working") as progress:
         clock.passes(2.0)
         for done in range(1, 101):
             progress.count("attacking places", done, 100)
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 1  # not one for every place
-    with Voice().progress("working") as progress:
+    with Output().progress("working") as progress:
         clock.passes(2.0)
         progress.count("attacking places", 1, 3)
         clock.passes(6.0)
@@ -167,18 +167,18 @@ def test_plain_lines_say_how_much_is_done_and_how_long_it_takes(
 
 def test_a_refusal_is_told_and_documented(capsys: pytest.CaptureFixture[str]) -> None:
     refusal = InvalidLoss("a loss of 0", why="it must be positive", instead="state a positive one")
-    Voice(json=True).refuse(refusal)
+    Output(json=True).refuse(refusal)
     out, err = capsys.readouterr()
     assert '"schema": "refusal/1"' in out
     assert err == "a loss of 0\n  why:     it must be positive\n  instead: state a positive one\n"
-    Voice().refuse(refusal)
+    Output().refuse(refusal)
     assert capsys.readouterr().out == ""
 
 
 def test_an_encoding_without_greek_does_not_stop_the_words(monkeypatch: pytest.MonkeyPatch) -> None:
     raw = io.BytesIO()
     monkeypatch.setattr("sys.stdout", io.TextIOWrapper(raw, encoding="ascii"))
-    Voice().say("ε = 2.5")
+    Output().say("ε = 2.5")
     write_json({"what": "ε"})
     assert raw.getvalue() == b'? = 2.5\n{\n  "what": "\\u03b5"\n}\n'
 

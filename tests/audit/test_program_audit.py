@@ -209,7 +209,7 @@ def test_one_attribute_beside_the_place(blocks: Change) -> None:
         ('by = ["block", "sex", "age"]', 'by = ["block"]'),
     )
     found = compare_methods(program, AuditOptions())
-    assert all(each.standing_out is None for each in found.compared)
+    assert all(each.nonmodal_uniques is None for each in found.compared)
     assert any("micro-aggregation and top-coding" in words for words in found.left_out)
     assert any("dominance" in words for words in found.left_out)
     jsonschema.validate(

@@ -25,7 +25,7 @@ from dualmandate.errors import InvalidRequest
 from dualmandate.ledger import Account, Approval, make_key, open_ledger, read_key
 from dualmandate.planning.notes import notes_on
 from dualmandate.planning.program import Program
-from dualmandate.planning.release_spec import order_of_plan
+from dualmandate.planning.release_spec import release_spec_of_plan
 from dualmandate.planning.released import load_release
 from dualmandate.population import PrivacyLoss
 from dualmandate.publication import publish as publishing
@@ -140,7 +140,7 @@ def again(folder: Path, monkeypatch: pytest.MonkeyPatch, *, secret: bytes | None
     if secret is not None:
         monkeypatch.setattr("dualmandate.ledger.keys.secrets.token_bytes", lambda size: secret[:size])
     asked = publishing.PublicationRequest("Eve", plan.program.source.name, again=True)
-    order = order_of_plan(plan)
+    order = release_spec_of_plan(plan)
     return publishing.publish(order, plan.program.source, ledger, out=folder / "out", request=asked)
 
 

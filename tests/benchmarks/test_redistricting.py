@@ -14,7 +14,7 @@ from tests.benchmarks.work import missed
 from dualmandate.benchmarks import redistricting, rhode_island
 from dualmandate.benchmarks.redistricting import ReleaseDesign
 from dualmandate.benchmarks.rhode_island import RACES, SINGLE, Blocks
-from dualmandate.planning.release_spec import order_of_plan
+from dualmandate.planning.release_spec import release_spec_of_plan
 from dualmandate.publication import order
 from dualmandate.publication.nested_tables import nested_tables_of
 from dualmandate.publication.writing import read_table
@@ -87,7 +87,7 @@ def test_the_program_states_what_the_design_says(small: tuple[ReleaseDesign, Pat
     program = redistricting.program_of(design, persons, tmp_path)
     plan = program.plan()
     assert (plan.loss.amount, plan.choice.bound_by) == (redistricting.RHO, "largest rho")
-    ordered = order_of_plan(plan)
+    ordered = release_spec_of_plan(plan)
     ordered.check()
     assert sum(group.loss for group in ordered.groups) == redistricting.RHO
     counties = sum(group.loss for group in ordered.groups if group.name.startswith("county"))

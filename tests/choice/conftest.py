@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from dualmandate.choice import InformationUtility, LinearCost, PopulationGroup, SocialWelfare, TableValue
-from dualmandate.population import Currency
+from dualmandate.population import PrivacyMeasure
 
 TABLE = "eligible children by district"
 
@@ -20,7 +20,7 @@ class PowerFrontier:
 
     coefficients: Mapping[str, float]
     power: float = 2.0
-    currency: Currency = Currency.EPSILON
+    privacy_measure: PrivacyMeasure = PrivacyMeasure.PURE_DP
     counts: Mapping[str, int] = field(default_factory=dict)
     name: str = "power"
 
@@ -32,17 +32,17 @@ class PowerFrontier:
     def query_counts(self) -> Mapping[str, int]:
         return self.counts or dict.fromkeys(self.coefficients, 1)
 
-    def table_losses(self, loss: float, measure: str = "squared") -> dict[str, float]:
+    def table_errors(self, loss: float, measure: str = "squared") -> dict[str, float]:
         if measure == "absolute":  # Laplace: E|e| = 1/ε a query where c = 2 a query
             return {t: self.query_counts[t] * math.sqrt(c / 2 / self.query_counts[t]) / loss for t, c in self._items()}
         return {t: c * loss**-self.power for t, c in self._items()}
 
     def table_slopes(self, loss: float, measure: str = "squared") -> dict[str, float]:
         power = 1 if measure == "absolute" else self.power
-        return {t: -power * value / loss for t, value in self.table_losses(loss, measure).items()}
+        return {t: -power * value / loss for t, value in self.table_errors(loss, measure).items()}
 
     def expected_squared_error(self, loss: float) -> float:
-        return math.fsum(self.table_losses(loss).values())
+        return math.fsum(self.table_errors(loss).values())
 
     def accuracy(self, loss: float) -> float:
         return -self.expected_squared_error(loss)
@@ -73,7 +73,7 @@ class GeometricFrontier:
     count: int
     table: str = TABLE
     name: str = "geometric"
-    currency: Currency = Currency.EPSILON
+    privacy_measure: PrivacyMeasure = PrivacyMeasure.PURE_DP
 
     @property
     def tables(self) -> tuple[str, ...]:
@@ -83,14 +83,14 @@ class GeometricFrontier:
     def query_counts(self) -> Mapping[str, int]:
         return {self.table: self.count}
 
-    def table_losses(self, loss: float, measure: str = "squared") -> dict[str, float]:
+    def table_errors(self, loss: float, measure: str = "squared") -> dict[str, float]:
         return {self.table: 2 * self.count * math.exp(-loss) / math.expm1(-loss) ** 2}
 
     def table_slopes(self, loss: float, measure: str = "squared") -> dict[str, float]:
-        return {self.table: self.table_losses(loss)[self.table] * (1 + math.exp(-loss)) / math.expm1(-loss)}
+        return {self.table: self.table_errors(loss)[self.table] * (1 + math.exp(-loss)) / math.expm1(-loss)}
 
     def expected_squared_error(self, loss: float) -> float:
-        return self.table_losses(loss)[self.table]
+        return self.table_errors(loss)[self.table]
 
     def accuracy(self, loss: float) -> float:
         return -self.expected_squared_error(loss)

@@ -25,7 +25,7 @@ from dualmandate.choice import (
 from dualmandate.errors import InvalidPreferences, NoOptimum
 from dualmandate.frontier import Frontier, frontier_of
 from dualmandate.mechanism import gaussian, geometric, laplace
-from dualmandate.population import Currency
+from dualmandate.population import PrivacyMeasure
 from dualmandate.workload import identity
 
 DECADES = range(0, 70, 10)
@@ -74,7 +74,7 @@ def test_without_discounting_only_the_years_left_count() -> None:
     [
         (frontier_of(geometric(), identity(4)), LinearCost(1.0)),
         (frontier_of(laplace(), identity(4)), ExponentialCost(0.4)),
-        (frontier_of(gaussian(), identity(4)), LinearCost(1.0, Currency.RHO)),
+        (frontier_of(gaussian(), identity(4)), LinearCost(1.0, PrivacyMeasure.ZCDP)),
     ],
 )
 def test_no_other_split_of_the_cap_is_better(frontier: Frontier, utility: InformationUtility) -> None:

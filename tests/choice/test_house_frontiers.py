@@ -24,7 +24,7 @@ from dualmandate.choice import (
 from dualmandate.errors import IncompatibleUnits, NoOptimum
 from dualmandate.frontier import Frontier, Simulation, envelope, frontier_of, public_guess, simulated, split
 from dualmandate.mechanism import gaussian, geometric, laplace, mechanism_named
-from dualmandate.population import Currency, Domain, Histogram, Neighbors, Protection
+from dualmandate.population import Domain, Histogram, Neighbors, PrivacyMeasure, Protection
 from dualmandate.workload import Workload, identity
 
 if TYPE_CHECKING:
@@ -46,10 +46,10 @@ def test_stand_ins_are_faithful(title_i: TitleI, loss: float) -> None:
     pairs = ((laplace(), title_i.laplace()), (geometric(), title_i.geometric()))
     for mechanism, stand_in in pairs:
         real = frontier_of(mechanism, districts(title_i))
-        assert real.table_losses(loss) == pytest.approx(stand_in.table_losses(loss), rel=1e-12)
+        assert real.table_errors(loss) == pytest.approx(stand_in.table_errors(loss), rel=1e-12)
         assert real.table_slopes(loss) == pytest.approx(stand_in.table_slopes(loss), rel=1e-12)
-    absolute = frontier_of(laplace(), districts(title_i)).table_losses(loss, "absolute")
-    assert absolute == pytest.approx(title_i.laplace().table_losses(loss, "absolute"), rel=1e-12)
+    absolute = frontier_of(laplace(), districts(title_i)).table_errors(loss, "absolute")
+    assert absolute == pytest.approx(title_i.laplace().table_errors(loss, "absolute"), rel=1e-12)
 
 
 @pytest.mark.parametrize(("noise", "epsilon"), [("laplace", "2.527644"), ("geometric", "2.444299")])
@@ -114,18 +114,18 @@ def test_geometric_noise_split_over_tables() -> None:
 
 def test_gaussian_noise_in_rho_and_in_epsilon(title_i: TitleI) -> None:
     rho = frontier_of(gaussian(), districts(title_i))
-    priced = title_i.welfare(LinearCost(title_i.cost, Currency.RHO))
+    priced = title_i.welfare(LinearCost(title_i.cost, PrivacyMeasure.ZCDP))
     choice = choose(rho, priced)
-    assert choice.currency is Currency.RHO
+    assert choice.privacy_measure is PrivacyMeasure.ZCDP
     # With σ² = 1/(2ρ): ρ* = √(L·C²/(2K)), while the noise is wide enough that whole numbers do not show.
-    dear = choose(rho, title_i.welfare(LinearCost(title_i.cost * 1e3, Currency.RHO)))
+    dear = choose(rho, title_i.welfare(LinearCost(title_i.cost * 1e3, PrivacyMeasure.ZCDP)))
     predicted = (title_i.districts * title_i.squared_cost / 2 / (title_i.children * title_i.cost * 1e3)) ** 0.5
     assert dear.epsilon == pytest.approx(predicted, rel=1e-6)
     with pytest.raises(IncompatibleUnits, match="per epsilon"):
         choose(rho, title_i.welfare())
     epsilon = frontier_of(gaussian(), districts(title_i), failure_probability=1e-10)
     converted = choose(epsilon, title_i.welfare())
-    assert converted.currency is Currency.EPSILON
+    assert converted.privacy_measure is PrivacyMeasure.PURE_DP
     assert converted.willingness_to_accept == pytest.approx(converted.marginal_rate_of_transformation, rel=1e-9)
 
 

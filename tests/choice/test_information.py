@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from dualmandate.choice import BoundedCost, ExponentialCost, InformationUtility, LinearCost, PosteriorCost
 from dualmandate.errors import InvalidPreferences
-from dualmandate.population import Currency
+from dualmandate.population import PrivacyMeasure
 
 EVERY_FORM: list[InformationUtility] = [
     LinearCost(1400),
@@ -90,7 +90,7 @@ def test_shapes_and_words() -> None:
         "USD per child",
         "USD per child per disclosure",
     ]
-    assert LinearCost(1, Currency.RHO).unit("child") == "USD per child per rho"
+    assert LinearCost(1, PrivacyMeasure.ZCDP).unit("child") == "USD per child per rho"
     assert [utility.scaled(2).parameter for utility in EVERY_FORM] == [2800] * 4
     assert PosteriorCost(1, 0.2).scaled(3) == PosteriorCost(3, 0.2)
 

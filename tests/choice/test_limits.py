@@ -14,7 +14,7 @@ from dualmandate.choice import Limits, LinearCost, SocialWelfare, TableValue, ch
 from dualmandate.errors import ConflictingLimits, InvalidPreferences, InvalidValue
 from dualmandate.frontier import frontier_of
 from dualmandate.mechanism import geometric
-from dualmandate.population import Currency
+from dualmandate.population import PrivacyMeasure
 from dualmandate.workload import identity, stack
 
 if TYPE_CHECKING:
@@ -162,8 +162,8 @@ def test_floors_need_a_table_and_a_consequence(title_i: TitleI) -> None:
 
 
 def test_a_cap_in_the_other_currency(power_frontier: type[PowerFrontier]) -> None:
-    frontier = power_frontier({"t": 36.0}, power=1, currency=Currency.RHO)
-    welfare = SocialWelfare.uniform(1.0, LinearCost(1, Currency.RHO), table_values=(TableValue("t", 1.0),))
+    frontier = power_frontier({"t": 36.0}, power=1, privacy_measure=PrivacyMeasure.ZCDP)
+    welfare = SocialWelfare.uniform(1.0, LinearCost(1, PrivacyMeasure.ZCDP), table_values=(TableValue("t", 1.0),))
     choice = choose(frontier, welfare, Limits(largest_rho=2))
     assert (choice.epsilon, choice.bound_by) == (2, "largest rho")
     with pytest.raises(ConflictingLimits, match="does not count the loss in rho"):

@@ -31,7 +31,7 @@ from dualmandate.choice import (
 from dualmandate.choice.optimum import local_optima
 from dualmandate.errors import IncompatibleUnits, InvalidLoss, InvalidPreferences, NoOptimum
 from dualmandate.frontier.frontier import Frontier
-from dualmandate.population import Currency
+from dualmandate.population import PrivacyMeasure
 
 if TYPE_CHECKING:
     from tests.choice.conftest import PowerFrontier, TitleI
@@ -271,11 +271,11 @@ def test_the_chosen_total(power_frontier: type[PowerFrontier]) -> None:
 
 
 def test_rho(power_frontier: type[PowerFrontier]) -> None:
-    frontier = power_frontier({"t": 36.0}, power=1, currency=Currency.RHO)
+    frontier = power_frontier({"t": 36.0}, power=1, privacy_measure=PrivacyMeasure.ZCDP)
     table = (TableValue("t", 1.0),)
-    choice = choose(frontier, SocialWelfare.uniform(1.0, LinearCost(1, Currency.RHO), table_values=table))
+    choice = choose(frontier, SocialWelfare.uniform(1.0, LinearCost(1, PrivacyMeasure.ZCDP), table_values=table))
     assert choice.epsilon == pytest.approx(6, rel=1e-13)
-    assert choice.loss.currency is Currency.RHO
+    assert choice.loss.privacy_measure is PrivacyMeasure.ZCDP
     with pytest.raises(IncompatibleUnits, match="per epsilon, the frontier is in rho"):
         choose(frontier, SocialWelfare.uniform(1.0, LinearCost(1), table_values=table))
 
@@ -440,8 +440,8 @@ def test_geometric_noise_has_its_own_curve(title_i: TitleI) -> None:
 @settings(deadline=None, max_examples=30)
 @given(multiple=st.floats(0.1, 10), cost=st.floats(1e-3, 1e3), coefficient=st.floats(1e-3, 1e3))
 def test_rho_regret(multiple: float, cost: float, coefficient: float, power_frontier: type[PowerFrontier]) -> None:
-    frontier = power_frontier({"t": coefficient}, power=1, currency=Currency.RHO)
-    welfare = SocialWelfare.uniform(1.0, LinearCost(cost, Currency.RHO), table_values=(TableValue("t", 1.0),))
+    frontier = power_frontier({"t": coefficient}, power=1, privacy_measure=PrivacyMeasure.ZCDP)
+    welfare = SocialWelfare.uniform(1.0, LinearCost(cost, PrivacyMeasure.ZCDP), table_values=(TableValue("t", 1.0),))
     (row,) = regret_curve(frontier, welfare, (multiple,))
     assert row.relative == pytest.approx((multiple + 1 / multiple) / 2 - 1, abs=1e-12)
 

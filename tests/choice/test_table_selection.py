@@ -26,7 +26,7 @@ from dualmandate.choice import (
 from dualmandate.errors import InvalidPreferences, NoOptimum
 from dualmandate.frontier import CurveFrontier, frontier_of, split
 from dualmandate.mechanism import Mechanism, gaussian, geometric, laplace
-from dualmandate.population import Currency
+from dualmandate.population import PrivacyMeasure
 from dualmandate.workload import identity
 
 LAPLACE_ONE = frontier_of(laplace(), identity(1))  # 2/ε²
@@ -72,10 +72,10 @@ def test_a_cap_makes_them_compete() -> None:
 def test_in_rho_prices_are_twice_the_root() -> None:
     frontier = frontier_of(gaussian(), identity(1))
     worth = TableValue(frontier.tables[0], 5.0)
-    coefficient = 5.0 * frontier.table_losses(1e-3)[frontier.tables[0]] * 1e-3  # 1/(2ρ) for a continuous Gaussian
-    offering = choose_tables([Candidate("t", 100, frontier, worth)], society(LinearCost(1e6, Currency.RHO)))
+    coefficient = 5.0 * frontier.table_errors(1e-3)[frontier.tables[0]] * 1e-3  # 1/(2ρ) for a continuous Gaussian
+    offering = choose_tables([Candidate("t", 100, frontier, worth)], society(LinearCost(1e6, PrivacyMeasure.ZCDP)))
     assert offering.verdicts[0].price == pytest.approx(2 * math.sqrt(1e6 * coefficient), rel=1e-3)
-    assert offering.currency is Currency.RHO
+    assert offering.privacy_measure is PrivacyMeasure.ZCDP
     assert not offering.published
     assert offering.net == 0
 
@@ -100,13 +100,13 @@ def net_of(chosen: list[Candidate], welfare: SocialWelfare, cap: float | None) -
         frontier = each.frontier
         assert isinstance(frontier, CurveFrontier)
         name = f"table {i}"
-        parts[name] = CurveFrontier(name, frontier.currency, {name: 1}, frontier.curves)
+        parts[name] = CurveFrontier(name, frontier.privacy_measure, {name: 1}, frontier.curves)
         values[name] = each.worth.value_per_step
     shared = split(parts, values=values)
 
     def cost(log_loss: float) -> float:
         loss = math.exp(log_loss)
-        errors = math.fsum(values[table] * error for table, error in shared.table_losses(loss).items())
+        errors = math.fsum(values[table] * error for table, error in shared.table_errors(loss).items())
         return errors + welfare.privacy_cost(loss)
 
     found = minimize_scalar(cost, bounds=(-6.0, math.log(cap or 60.0)), method="bounded", options={"xatol": 1e-6})
@@ -171,7 +171,7 @@ def test_refusals() -> None:
     with pytest.raises(InvalidPreferences, match="stated twice"):
         choose_tables([THREE[0], candidate("one", 1, 1)], society())
     with pytest.raises(InvalidPreferences, match="another currency"):
-        choose_tables(THREE, society(LinearCost(1.0, Currency.RHO)))
+        choose_tables(THREE, society(LinearCost(1.0, PrivacyMeasure.ZCDP)))
     with pytest.raises(InvalidPreferences, match="bounded"):
         choose_tables(THREE, society(BoundedCost(1.0)))
     with pytest.raises(InvalidPreferences, match="cap"):

@@ -40,7 +40,7 @@ from dualmandate.elicitation import CommonGround, Prior, pool
 from dualmandate.errors import InvalidLoss, InvalidPreferences, InvalidValue, NoOptimum, TooLarge
 from dualmandate.frontier import Frontier, Simulation, envelope, frontier_of, simulated, split
 from dualmandate.mechanism import geometric, laplace
-from dualmandate.population import Calibrated, Currency, Histogram, Units
+from dualmandate.population import Calibrated, Histogram, PrivacyMeasure, Units
 from dualmandate.workload import Workload, identity, stack
 
 if TYPE_CHECKING:
@@ -258,8 +258,8 @@ def test_every_kind_of_frontier(kind: str) -> None:
 
 def test_in_rho(power_frontier: type[PowerFrontier]) -> None:
     # c/ρ with K·ρ: ρ* = √(c/K), cost 2·√(c·K).
-    frontier = power_frontier({"t": 4.0}, power=1, currency=Currency.RHO)
-    welfare = SocialWelfare.uniform(1.0, LinearCost(1.0, Currency.RHO), table_values=(TableValue("t", 1.0),))
+    frontier = power_frontier({"t": 4.0}, power=1, privacy_measure=PrivacyMeasure.ZCDP)
+    welfare = SocialWelfare.uniform(1.0, LinearCost(1.0, PrivacyMeasure.ZCDP), table_values=(TableValue("t", 1.0),))
     found = choose_under_uncertainty(frontier, Beliefs.draws(welfare, {COST: [1.0, 16.0]}, discrete=True))
     assert found.epsilons == pytest.approx([2, 0.5], rel=1e-9)
     assert found.value_of_perfect_information == pytest.approx(2 * math.sqrt(4 * 8.5) - (4 + 16) / 2, rel=1e-9)

@@ -23,7 +23,7 @@ from dualmandate.choice import (
     taylor_coefficient,
 )
 from dualmandate.errors import IncompatibleUnits, InvalidPreferences, UnsupportedWorkload
-from dualmandate.population import Currency
+from dualmandate.population import PrivacyMeasure
 
 if TYPE_CHECKING:
     from tests.choice.conftest import PowerFrontier, TitleI
@@ -216,7 +216,7 @@ def test_what_is_refused(power_frontier: type[PowerFrontier]) -> None:
     for bad in (0.0, -1.0, math.nan):
         with pytest.raises(InvalidPreferences, match="risk aversion"):
             WealthRisk(bad, np.array([1.0]))
-    group = PopulationGroup("everybody", 1.0, LinearCost(1, Currency.RHO))
+    group = PopulationGroup("everybody", 1.0, LinearCost(1, PrivacyMeasure.ZCDP))
     welfare = SocialWelfare((group,), (), other_losses=(WealthRisk(1.0, np.array([1.0])),))
     with pytest.raises(IncompatibleUnits, match="per epsilon"):
-        choose(power_frontier({"t": 1.0}, power=1, currency=Currency.RHO), welfare)
+        choose(power_frontier({"t": 1.0}, power=1, privacy_measure=PrivacyMeasure.ZCDP), welfare)

@@ -27,7 +27,7 @@ from dualmandate.choice import (
     table_value,
 )
 from dualmandate.errors import IncompatibleUnits, InvalidPreferences, InvalidValue, MissingKey
-from dualmandate.population import Calibrated, Currency, Units, common_time_base
+from dualmandate.population import Calibrated, PrivacyMeasure, Units, common_time_base
 
 if TYPE_CHECKING:
     from tests.choice.conftest import PowerFrontier, TitleI
@@ -168,7 +168,7 @@ def test_shares_add_up() -> None:
 
 
 def test_one_currency() -> None:
-    groups = (PopulationGroup("a", 1, LinearCost(1)), PopulationGroup("b", 1, LinearCost(1, Currency.RHO)))
+    groups = (PopulationGroup("a", 1, LinearCost(1)), PopulationGroup("b", 1, LinearCost(1, PrivacyMeasure.ZCDP)))
     with pytest.raises(IncompatibleUnits, match="some in rho"):
         SocialWelfare(groups, (TableValue("t", 1.0),))
 
@@ -228,7 +228,9 @@ def test_each_form_has_its_own_unit() -> None:
     )
     assert posterior == PosteriorCost(9, 0.1)
     per_rho = Calibrated(3, "USD per child per rho", "x")
-    assert information_utility("linear", per_rho, units=CHILD, currency=Currency.RHO) == LinearCost(3, Currency.RHO)
+    assert information_utility("linear", per_rho, units=CHILD, privacy_measure=PrivacyMeasure.ZCDP) == LinearCost(
+        3, PrivacyMeasure.ZCDP
+    )
 
 
 @pytest.mark.parametrize(
@@ -243,16 +245,18 @@ def test_a_cost_in_the_unit_of_another_form(form: str, unit: str) -> None:
 @pytest.mark.parametrize(
     ("form", "currency", "prior", "words"),
     [
-        ("cubic", Currency.EPSILON, None, "not known"),
-        ("bounded", Currency.RHO, None, "in rho"),
-        ("posterior", Currency.EPSILON, None, "without a prior"),
-        ("bounded", Currency.EPSILON, 0.1, "with a prior"),
+        ("cubic", PrivacyMeasure.PURE_DP, None, "not known"),
+        ("bounded", PrivacyMeasure.ZCDP, None, "in rho"),
+        ("posterior", PrivacyMeasure.PURE_DP, None, "without a prior"),
+        ("bounded", PrivacyMeasure.PURE_DP, 0.1, "with a prior"),
     ],
 )
-def test_forms_that_cannot_be_meant(form: str, currency: Currency, prior: float | None, words: str) -> None:
+def test_forms_that_cannot_be_meant(
+    form: str, privacy_measure: PrivacyMeasure, prior: float | None, words: str
+) -> None:
     cost = Calibrated(1, "USD per child", "x")
     with pytest.raises(InvalidPreferences, match=words):
-        information_utility(form, cost, units=CHILD, currency=currency, prior=prior)
+        information_utility(form, cost, units=CHILD, privacy_measure=privacy_measure, prior=prior)
 
 
 def test_value_of_squared_errors() -> None:

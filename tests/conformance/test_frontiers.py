@@ -221,7 +221,7 @@ def test_tables_add_up_to_the_whole(name: str) -> None:
     assert tuple(frontier.query_counts) == frontier.tables
     assert all(count > 0 for count in frontier.query_counts.values())
     for loss in losses_of(name):
-        by_table = frontier.table_losses(loss)
+        by_table = frontier.table_errors(loss)
         assert tuple(by_table) == frontier.tables
         assert sum(by_table.values()) == pytest.approx(frontier.expected_squared_error(loss))
         assert frontier.accuracy(loss) == -frontier.expected_squared_error(loss)
@@ -232,7 +232,7 @@ def test_tables_add_up_to_the_whole(name: str) -> None:
 
 
 def error_of(frontier: Frontier, table: str, measure: Measure, loss: float) -> float:
-    return frontier.table_losses(loss, measure)[table]
+    return frontier.table_errors(loss, measure)[table]
 
 
 def test_slopes_of_tables_are_derivatives_in_every_measure(name: str) -> None:
@@ -250,7 +250,7 @@ def test_measures_are_consistent_with_each_other(name: str) -> None:
     """Per table: the largest variance is at least the mean one, and Σ E|e| ≤ √(k·Σ E[e²])."""
     frontier = made(name)
     for loss in losses_of(name)[::4]:
-        squared, absolute, largest = (frontier.table_losses(loss, measure) for measure in MEASURES)
+        squared, absolute, largest = (frontier.table_errors(loss, measure) for measure in MEASURES)
         for table, count in frontier.query_counts.items():
             assert squared[table] / count <= largest[table] * (1 + 1e-9)
             assert largest[table] <= squared[table] * (1 + 1e-9)

@@ -52,7 +52,9 @@ class LawCurves:
 
 def law_frontier(law: NoiseLaw, coefficients: Mapping[str, float]) -> CurveFrontier:
     curves = LawCurves(law, np.array(list(coefficients.values())))
-    return CurveFrontier(law.name, law.currency, {table: max(1, int(c)) for table, c in coefficients.items()}, curves)
+    return CurveFrontier(
+        law.name, law.privacy_measure, {table: max(1, int(c)) for table, c in coefficients.items()}, curves
+    )
 
 
 @pytest.fixture(scope="session")

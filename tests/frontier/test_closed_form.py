@@ -24,7 +24,7 @@ from dualmandate.mechanism import (
     laplace,
     staircase,
 )
-from dualmandate.population import Currency, Neighbors, Protection
+from dualmandate.population import Neighbors, PrivacyMeasure, Protection
 from dualmandate.workload import identity, kron, prefix, stack, total
 
 DISTRICTS = 13_000
@@ -35,7 +35,7 @@ REPLACE_ONE = Protection(neighbors=Neighbors.REPLACE_ONE)
 def test_title_i() -> None:
     """I(ε) = −2L/ε², MRT = 4L/ε³: at the paper's optimum MRT = WTA = 3,220 and accuracy −4,069.506."""
     frontier = frontier_of(laplace(), identity(DISTRICTS))
-    assert frontier.currency is Currency.EPSILON
+    assert frontier.privacy_measure is PrivacyMeasure.PURE_DP
     assert frontier.tables == ("identity",)
     assert frontier.query_counts == {"identity": DISTRICTS}
     exact = (52_000 / 3_220) ** (1 / 3)
@@ -93,10 +93,10 @@ def test_randomized_response_frontier() -> None:
 
 def test_concentrated_frontiers_count_in_rho_unless_a_failure_probability_is_stated() -> None:
     rho = frontier_of(gaussian(), identity(9))
-    assert rho.currency is Currency.RHO
+    assert rho.privacy_measure is PrivacyMeasure.ZCDP
     assert rho.accuracy(0.02) == pytest.approx(-9 / (2 * 0.02))
     epsilon = frontier_of(gaussian(), identity(9), failure_probability=1e-10)
-    assert epsilon.currency is Currency.EPSILON
+    assert epsilon.privacy_measure is PrivacyMeasure.PURE_DP
     assert epsilon.accuracy(17.1434) == pytest.approx(rho.accuracy(2.5562), rel=1e-4)
     pure = frontier_of(geometric(), identity(9), failure_probability=1e-10)
     assert pure.name == "geometric"
@@ -108,10 +108,10 @@ def test_tables_with_weights_and_all_measures(mechanism: Mechanism) -> None:
     workload = stack(identity(4), total(4), weights=[1, 3])
     frontier = frontier_of(mechanism, workload)
     assert frontier.query_counts == {"identity": 4, "total": 1}
-    squared, largest = frontier.table_losses(1.5), frontier.table_losses(1.5, "largest variance")
+    squared, largest = frontier.table_errors(1.5), frontier.table_errors(1.5, "largest variance")
     assert squared["identity"] == pytest.approx(4 * largest["identity"])
     assert squared["total"] == pytest.approx(largest["total"])
-    assert frontier.table_losses(1.5, "absolute")["identity"] < math.sqrt(4 * squared["identity"])
+    assert frontier.table_errors(1.5, "absolute")["identity"] < math.sqrt(4 * squared["identity"])
 
 
 def test_curvatures_of_absolute_errors_of_combined_noise_are_derivatives() -> None:
@@ -129,18 +129,18 @@ def test_an_optimized_strategy_has_a_frontier_in_every_measure(law: NoiseLaw) ->
     workload = stack(identity(6), total(6))
     mechanism = OptimizedMechanism(law, {"identity": 1.0, "total": 4.0})
     frontier, loss = frontier_of(mechanism, workload), 0.8
-    assert frontier.currency is law.currency
+    assert frontier.privacy_measure is law.privacy_measure
     generator, counts = np.random.default_rng(11), np.arange(6, dtype=np.int64)
     drawn = mechanism.production(workload).draw(counts, loss, generator=generator, size=4_000) - workload.answers(
         counts
     )
     measured: dict[Measure, NDArray[np.float64]] = {"squared": drawn**2, "absolute": np.abs(drawn)}
     for measure, errors in measured.items():
-        found = frontier.table_losses(loss, measure)
+        found = frontier.table_errors(loss, measure)
         assert found["identity"] == pytest.approx(errors[:, :6].sum() / 4_000, rel=0.05)
         assert found["total"] == pytest.approx(errors[:, 6].sum() / 4_000, rel=0.05)
         step = 1e-4 * loss
-        before, after = (frontier.table_losses(at, measure)["total"] for at in (loss - step, loss + step))
+        before, after = (frontier.table_errors(at, measure)["total"] for at in (loss - step, loss + step))
         slopes = [frontier.table_slopes(at, measure)["total"] for at in (loss - step, loss + step)]
         assert sum(slopes) / 2 == pytest.approx((after - before) / (2 * step), rel=1e-5)
         curvature = frontier.table_curvatures(loss, measure)["total"]

@@ -11,7 +11,7 @@ from dualmandate.frontier import envelope, in_epsilon, public_guess, split
 from dualmandate.frontier.numerics import derivative
 from dualmandate.mechanism.gaussian import GAUSSIAN
 from dualmandate.mechanism.laplace import LAPLACE
-from dualmandate.population import Currency
+from dualmandate.population import PrivacyMeasure
 from dualmandate.population.conversion import epsilon_at, rho_at
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def test_frontier_in_epsilon_is_the_frontier_in_rho_at_the_converted_loss(of_law: LawFrontier) -> None:
     inner = of_law(GAUSSIAN, {"a": 3.0, "b": 40.0})
     frontier = in_epsilon(inner, 1e-9)
-    assert frontier.currency is Currency.EPSILON
+    assert frontier.privacy_measure is PrivacyMeasure.PURE_DP
     assert frontier.name == "gaussian at δ = 1e-09"
     for rho in (0.01, 0.4, 3.0):
         epsilon = epsilon_at(rho, 1e-9)

@@ -58,7 +58,7 @@ def test_accuracies_that_need_no_protection_at_all_are_refused(of_law: LawFronti
         with pytest.raises(InvalidLoss, match="a privacy loss of"):
             frontier.accuracy(loss)
     with pytest.raises(UnknownName, match="not a measure"):
-        frontier.table_losses(1.0, "relative")  # type: ignore[arg-type]
+        frontier.table_errors(1.0, "relative")  # type: ignore[arg-type]
 
 
 def test_weights_add_up_tables_in_their_own_measure(of_law: LawFrontier) -> None:

@@ -77,8 +77,8 @@ def test_nothing_published_is_best_at_small_losses(of_law: LawFrontier) -> None:
     with pytest.raises(InvalidLoss, match="out of reach of a guess"):
         guess.epsilon_for(-400.0)
     # Without more knowledge the absolute error of a guess is bounded by Cauchy and Schwarz.
-    assert guess.table_losses(1.0, "absolute")["a"] == pytest.approx(math.sqrt(10 * 500))
-    assert guess.table_losses(1.0, "largest variance")["a"] == 500.0
+    assert guess.table_errors(1.0, "absolute")["a"] == pytest.approx(math.sqrt(10 * 500))
+    assert guess.table_errors(1.0, "largest variance")["a"] == 500.0
 
 
 def test_the_loss_for_an_accuracy_is_found_across_switches(of_law: LawFrontier) -> None:

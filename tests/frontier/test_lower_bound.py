@@ -27,8 +27,8 @@ from dualmandate.mechanism import (
     laplace,
     optimize_strategy,
 )
-from dualmandate.mechanism.optimized import noise_of
-from dualmandate.population import Attribute, Currency, Domain, Invariant, Neighbors, Protection, StructuralZero
+from dualmandate.mechanism.technologies import noise_of
+from dualmandate.population import Attribute, Domain, Invariant, Neighbors, PrivacyMeasure, Protection, StructuralZero
 from dualmandate.workload import (
     Tabulation,
     Workload,
@@ -223,7 +223,7 @@ def least_error(
 
     Of row r, as it is weighted, the variance is w²·V(u·wᵖ), u = loss/Δᵖ, Δᵖ = max Σ (w|a|)ᵖ.
     """
-    power = 2 if law.currency is Currency.RHO else 1
+    power = 2 if law.privacy_measure is PrivacyMeasure.ZCDP else 1
     weighted = weights[:, None] * rows
     unit = loss / float((np.abs(weighted) ** power).sum(axis=0).max())
     if law.needs_whole_numbers:
@@ -259,7 +259,7 @@ def test_the_bound_is_met_where_the_cells_are_asked_for() -> None:
         bound = strategy_bound(optimize_strategy(cells, noise_of(law), values={cells.tables[0].name: 3.0}), law)
         for loss in (0.1, 2.0, 7.0):
             assert bound.at(loss) == pytest.approx(3.0 * 6 * law.variance(loss))
-            assert bound.currency is law.currency
+            assert bound.privacy_measure is law.privacy_measure
     # A unit of two records is protected by noise for half the loss, or a quarter in rho.
     twice = Protection(most_records_per_unit=2, identifier="id")
     for law, share in ((GEOMETRIC, 2.0), (GAUSSIAN, 4.0)):

@@ -19,8 +19,8 @@ def test_polynomials_agree_with_the_sums_they_replace(law: NoiseLaw) -> None:
     mechanism, workload = MatrixMechanism(identity(3), law), prefix(3)
     frontier, production = frontier_of(mechanism, workload), mechanism.production(workload)
     for loss in (0.02, 0.7, 1.0, 3.3):
-        exact = production.table_losses(loss, "absolute")
-        assert frontier.table_losses(loss, "absolute") == pytest.approx(exact, rel=1e-9)
+        exact = production.table_errors(loss, "absolute")
+        assert frontier.table_errors(loss, "absolute") == pytest.approx(exact, rel=1e-9)
         slopes = production.table_slopes(loss, "absolute")
         assert frontier.table_slopes(loss, "absolute") == pytest.approx(slopes, rel=1e-6)
 
@@ -54,4 +54,4 @@ def test_a_stretch_is_computed_once_and_rough_or_vanished_ones_are_not_read_off(
 
 def test_single_draws_are_computed_directly() -> None:
     frontier = frontier_of(geometric(), identity(4))
-    assert frontier.table_losses(1.0, "absolute")["identity"] == pytest.approx(4 / math.sinh(1.0), rel=1e-15)
+    assert frontier.table_errors(1.0, "absolute")["identity"] == pytest.approx(4 / math.sinh(1.0), rel=1e-15)

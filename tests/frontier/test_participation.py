@@ -27,7 +27,7 @@ from dualmandate.frontier import (
 from dualmandate.frontier.numerics import derivative
 from dualmandate.frontier.participation import ParticipationCurves
 from dualmandate.mechanism import gaussian, geometric, laplace
-from dualmandate.population import Currency
+from dualmandate.population import PrivacyMeasure
 from dualmandate.workload import identity, stack, total
 
 DISTRICTS = frontier_of(laplace(), identity(13_000))
@@ -78,11 +78,11 @@ def test_the_formula_holds_in_a_simulated_population() -> None:
     frontier = with_participation(inner, response, {table: TableTotals(float(counts.sum()), largest=300.0)})
     squared = (errors**2).sum(axis=1)
     assert frontier.expected_squared_error(loss) == pytest.approx(squared.mean(), rel=0.02)
-    assert frontier.table_losses(loss, "largest variance")[table] == pytest.approx(
+    assert frontier.table_errors(loss, "largest variance")[table] == pytest.approx(
         (errors**2).mean(axis=0).max(), rel=0.03
     )
     # Absolute errors are worked out as if they were normal and cells alike: never less than they are here.
-    assert frontier.table_losses(loss, "absolute")[table] >= np.abs(errors).sum(axis=1).mean() * 0.99
+    assert frontier.table_errors(loss, "absolute")[table] >= np.abs(errors).sum(axis=1).mean() * 0.99
 
 
 @given(st.floats(0.01, 0.5), st.floats(0.3, 1.0), st.floats(0.0, 1e5), st.floats(0.1, 10.0))
@@ -152,7 +152,7 @@ def test_tables_that_peak_apart_are_weighed_by_their_values() -> None:
     absolute = with_participation(inner, response, totals, measures={"identity": "absolute", "total": "absolute"})
     peak = peak_of(absolute)
     assert peak is not None
-    sums = [sum(absolute.table_losses(peak * f, "absolute").values()) for f in (0.97, 1.0)]
+    sums = [sum(absolute.table_errors(peak * f, "absolute").values()) for f in (0.97, 1.0)]
     assert sums[1] < sums[0]
 
 
@@ -160,13 +160,13 @@ def test_slopes_in_every_measure_and_in_rho() -> None:
     inner = frontier_of(gaussian(), identity(5))
     table = inner.tables[0]
     frontier = with_participation(inner, ExponentialResponse(0.9, 0.05), {table: TableTotals(100.0, largest=40.0)})
-    assert frontier.currency is Currency.RHO
+    assert frontier.privacy_measure is PrivacyMeasure.ZCDP
     assert isinstance(frontier.curves, ParticipationCurves)
     for measure in ("squared", "absolute", "largest variance"):
         for loss in (0.02, 0.1):
 
             def error(at: float, measure: str = measure) -> float:
-                return frontier.table_losses(at, measure)[table]  # type: ignore[arg-type]
+                return frontier.table_errors(at, measure)[table]  # type: ignore[arg-type]
 
             def slope(at: float, measure: str = measure) -> float:
                 return frontier.table_slopes(at, measure)[table]  # type: ignore[arg-type]
@@ -207,7 +207,9 @@ class Ending(ClosedFormCurves):
 
 
 def test_a_frontier_that_cannot_be_read_everywhere_has_a_peak_all_the_same() -> None:
-    inner = CurveFrontier("ending", Currency.EPSILON, {"identity": 4}, Ending(geometric().production(identity(4))))
+    inner = CurveFrontier(
+        "ending", PrivacyMeasure.PURE_DP, {"identity": 4}, Ending(geometric().production(identity(4)))
+    )
     whole = frontier_of(geometric(), identity(4))
     totals = {"identity": TableTotals(1e3)}
     for decline in (0.001, 0.2):

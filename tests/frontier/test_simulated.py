@@ -66,7 +66,7 @@ def test_bands_cover_the_closed_form_between_and_at_simulated_losses() -> None:
     for loss in np.logspace(-1, 0.6, 25):
         for measure in ("squared", "absolute", "largest variance"):
             wide = curves_of(frontier).band(float(loss), measure)
-            for (low, high), truth in zip(wide, exact.table_losses(float(loss), measure).values(), strict=True):
+            for (low, high), truth in zip(wide, exact.table_errors(float(loss), measure).values(), strict=True):
                 slack = 1.25 if measure == "largest variance" else 1.06  # the largest of six is biased upward
                 assert low / slack <= truth <= high * slack
     assert frontier.marginal_rate_of_transformation(1.0) == pytest.approx(
@@ -75,7 +75,7 @@ def test_bands_cover_the_closed_form_between_and_at_simulated_losses() -> None:
 
 
 def test_bands_shrink_with_repetitions_and_cover_at_their_rate() -> None:
-    exact = frontier_of(geometric(), WORKLOAD).table_losses(1.0)["identity"]
+    exact = frontier_of(geometric(), WORKLOAD).table_errors(1.0)["identity"]
     covered = 0
     for seed in range(40):
         plan = Simulation((0.5, 1.0), 40, seed)
@@ -88,8 +88,8 @@ def test_bands_shrink_with_repetitions_and_cover_at_their_rate() -> None:
 
 def test_the_same_seed_gives_the_same_frontier_and_another_seed_another() -> None:
     first, again, other = simulate(seed=1), simulate(seed=1), simulate(seed=2)
-    assert first.table_losses(0.77) == again.table_losses(0.77)
-    assert first.table_losses(0.77) != other.table_losses(0.77)
+    assert first.table_errors(0.77) == again.table_errors(0.77)
+    assert first.table_errors(0.77) != other.table_errors(0.77)
 
 
 def test_post_processing_changes_the_production_function() -> None:

@@ -110,7 +110,7 @@ def test_values_and_measures_decide_who_gets_how_much(of_law: LawFrontier) -> No
 
 
 def error_of(frontier: CurveFrontier, table: str, loss: float) -> float:
-    return frontier.table_losses(loss)[table]
+    return frontier.table_errors(loss)[table]
 
 
 def test_price_is_the_slope_of_the_combined_loss_and_tables_follow_the_split(of_law: LawFrontier) -> None:
@@ -169,7 +169,7 @@ def test_each_group_gets_its_share(of_law: LawFrontier) -> None:
     shares = {"a": Fraction(1, 6), "b": Fraction(1, 3), "c": Fraction(1, 2)}
     frontier = stated_split(groups, shares)
     assert frontier.allocation(6) == pytest.approx({"a": 1, "b": 2, "c": 3})
-    assert frontier.table_losses(6) == pytest.approx({"a": 1, "b": 2, "c": 3})
+    assert frontier.table_errors(6) == pytest.approx({"a": 1, "b": 2, "c": 3})
     assert frontier.table_slopes(6) == pytest.approx({"a": -2 / 6, "b": -2 / 3, "c": -1})  # −2/ε of each
     assert frontier.table_curvatures(6) == pytest.approx({"a": 6 / 36, "b": 12 / 36, "c": 18 / 36})
     assert frontier.expected_squared_error(6) == pytest.approx(split(groups).expected_squared_error(6))

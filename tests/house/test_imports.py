@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import importlib.metadata
+import json
+import os
 import re
 import subprocess
 import sys
@@ -79,6 +81,49 @@ def test_doors_import_nothing_heavy(module: str) -> None:
     assert not loaded_after(f"import {module}") & HEAVY
 
 
+TYPED = """
+import sys
+from dualmandate.apps.cli import app
+from dualmandate.apps.exit_status import run
+
+assert run(app, ["publish", "report/plan.json", "--by", "Eve"]) == 0
+print("LOADED", *sys.modules)
+"""
+ECONOMICS = ("dualmandate.choice", "dualmandate.frontier", "dualmandate.report.figures", "altair")
+
+
+def test_a_saved_plan_is_published_without_the_economics(tmp_path: Path) -> None:
+    """Neither the choice nor the frontiers, no picture and nothing that makes plans: the plan holds what is needed."""
+    from tests.planning.test_released import PROGRAM
+
+    from dualmandate.ledger import Account, Approval, make_key, open_ledger
+    from dualmandate.planning.program import load
+    from dualmandate.planning.release_spec import strategy_files
+    from dualmandate.report.documents.plan import plan_document
+
+    text = PROGRAM.replace("STRATEGY", "optimized").replace("MEASURED", "together")
+    (tmp_path / "program.toml").write_text(text, encoding="utf-8")
+    (tmp_path / "dualmandate.toml").touch()
+    (tmp_path / "residents.csv").write_text("ward,age\nnorth,1\neast,2\n", encoding="utf-8")
+    plan = load(tmp_path / "program.toml").plan()
+    files = {"plan.json": json.dumps(plan_document(plan)).encode(), **strategy_files(plan)}
+    for name, content in files.items():
+        (tmp_path / "report" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "report" / name).write_bytes(content)
+    state = tmp_path / ".dualmandate"
+    ledger = open_ledger(state / "ledger.sqlite", make_key(state / "key"), create=True)
+    ledger.open_account(Account("residents", "person", plan.charge), by="Ann")
+    ledger.approve(Approval("residents", plan.digest, plan.charge, "person", by="Ben"))
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("DUALMANDATE_")}
+    typed = [sys.executable, "-c", TYPED]
+    result = subprocess.run(typed, cwd=tmp_path, env=clean, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+    loaded = result.stdout.partition("LOADED ")[2].split()
+    assert [name for name in loaded if name.startswith(ECONOMICS)] == []
+    planning = {name.rpartition(".")[2] for name in loaded if name.startswith("dualmandate.planning.")}
+    assert {"release_spec", "saved_plan"} <= planning <= {"digest", "release_spec", "saved_plan", "study"}
+
+
 def test_heavy_is_seen() -> None:
     assert "numpy" in loaded_after("import dualmandate.population") & HEAVY
 
@@ -125,7 +170,7 @@ def test_words_json_and_tables_need_no_plotting_library(tmp_path: Path) -> None:
     gallery.write("title_i", tmp_path)
     said = f"""
 from dualmandate import load
-from dualmandate.report.plan_document import plan_document
+from dualmandate.report.documents.plan import plan_document
 from dualmandate.report.plan_words import plan_words
 from dualmandate.report.release_page import release_page
 plan = load({str(tmp_path / "program.toml")!r}).plan()

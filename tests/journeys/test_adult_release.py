@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 import dualmandate
 from dualmandate.ledger import Account, Approval, Ledger, make_key, open_ledger
-from dualmandate.population import Currency, PrivacyLoss
+from dualmandate.population import PrivacyLoss, PrivacyMeasure
 from dualmandate.publication.release import Release
 
 DATA = Path(os.environ.get("DUALMANDATE_DATA", Path(__file__).parents[3] / "shared" / "data"))
@@ -78,8 +78,8 @@ largest_{unit} = 0.5
 
 def account(folder: Path, plan: dualmandate.Plan) -> Ledger:
     ledger = open_ledger(folder / "state" / "ledger.sqlite", make_key(folder / "state" / "key"), create=True)
-    currency = plan.loss.currency
-    ledger.open_account(Account("adults", "person", PrivacyLoss(100 * plan.loss.amount, currency)), by="Ann")
+    privacy_measure = plan.loss.privacy_measure
+    ledger.open_account(Account("adults", "person", PrivacyLoss(100 * plan.loss.amount, privacy_measure)), by="Ann")
     ledger.approve(Approval("adults", plan.digest, plan.loss, "person", by="Ben"))
     return ledger
 
@@ -103,7 +103,7 @@ def test_two_way_tables_load_back_with_intervals_that_hold(noise: str, unit: str
         csv.writer(file).writerows([tuple(ATTRIBUTES), *rows])
     (tmp_path / "program.toml").write_text(program(noise, unit), encoding="utf-8")
     plan = dualmandate.load(tmp_path / "program.toml").plan()
-    assert plan.loss.currency is Currency(unit)
+    assert plan.loss.privacy_measure is PrivacyMeasure(unit)
     assert plan.program.source is not None
     ledger = account(tmp_path, plan)
     generator, held, promised, truths = np.random.default_rng(5), [], [], true_tables(rows)
@@ -137,11 +137,11 @@ def test_two_way_tables_load_back_with_intervals_that_hold(noise: str, unit: str
 
 
 def again(plan: dualmandate.Plan, ledger: Ledger, out: Path) -> Release:
-    from dualmandate.planning.release_spec import order_of_plan
+    from dualmandate.planning.release_spec import release_spec_of_plan
     from dualmandate.publication import publish as publishing
 
     assert plan.program.source is not None
     asked = publishing.PublicationRequest("Eve", plan.program.source.name, again=True)
     return dualmandate.load_release(
-        publishing.publish(order_of_plan(plan), plan.program.source, ledger, out=out, request=asked)
+        publishing.publish(release_spec_of_plan(plan), plan.program.source, ledger, out=out, request=asked)
     )

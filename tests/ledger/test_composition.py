@@ -15,7 +15,7 @@ from dualmandate.ledger.books import Books
 from dualmandate.ledger.composition import LossKind, affordable, cost, reported
 from dualmandate.ledger.entries import Event, written_details
 from dualmandate.ledger.releases import loss_document, request_document
-from dualmandate.population import Currency, PrivacyLoss
+from dualmandate.population import PrivacyLoss, PrivacyMeasure
 
 EPSILON, RHO = PrivacyLoss.pure, PrivacyLoss.concentrated
 PLAN = "a1" * 32
@@ -164,7 +164,7 @@ def test_a_cost_is_refused_where_it_is_more_than_is_left(coin: Coin, kind: str, 
         with pytest.raises(BudgetExceeded) as refusal:
             desk.books.admit(request)
         assert refusal.value.what == (
-            f"a loss of {coin.cost} {desk.books.account('homes').currency} is more than the {left} that {words}"
+            f"a loss of {coin.cost} {desk.books.account('homes').privacy_measure} is more than the {left} that {words}"
         )
 
 
@@ -279,16 +279,16 @@ def test_the_ledger_keeps_to_what_the_accountant_leaves(empty: Ledger) -> None:
 @pytest.mark.parametrize(
     ("counted", "kind", "unit", "left", "largest"),
     [
-        (EPSILON, LossKind(Currency.EPSILON), "household", 3, Fraction(3)),
-        (EPSILON, LossKind(Currency.EPSILON, records=2), "household", 3, Fraction(3, 2)),
-        (EPSILON, LossKind(Currency.EPSILON), "person", 3, Fraction(1, 2)),
-        (EPSILON, LossKind(Currency.EPSILON), "household", -1, Fraction(0)),
-        (RHO, LossKind(Currency.RHO, gaussian=True), "household", 3, Fraction(3)),
-        (RHO, LossKind(Currency.RHO, records=2, gaussian=True), "household", 3, Fraction(3, 4)),
-        (RHO, LossKind(Currency.EPSILON), "household", 8, Fraction(4)),  # ε²/2 = 8
-        (RHO, LossKind(Currency.EPSILON, records=2), "household", 8, Fraction(2)),
-        (RHO, LossKind(Currency.EPSILON), "person", 2, Fraction(1, 3)),  # (6ε)²/2 = 2, rounded down
-        (RHO, LossKind(Currency.EPSILON), "household", 0, Fraction(0)),
+        (EPSILON, LossKind(PrivacyMeasure.PURE_DP), "household", 3, Fraction(3)),
+        (EPSILON, LossKind(PrivacyMeasure.PURE_DP, records=2), "household", 3, Fraction(3, 2)),
+        (EPSILON, LossKind(PrivacyMeasure.PURE_DP), "person", 3, Fraction(1, 2)),
+        (EPSILON, LossKind(PrivacyMeasure.PURE_DP), "household", -1, Fraction(0)),
+        (RHO, LossKind(PrivacyMeasure.ZCDP, gaussian=True), "household", 3, Fraction(3)),
+        (RHO, LossKind(PrivacyMeasure.ZCDP, records=2, gaussian=True), "household", 3, Fraction(3, 4)),
+        (RHO, LossKind(PrivacyMeasure.PURE_DP), "household", 8, Fraction(4)),  # ε²/2 = 8
+        (RHO, LossKind(PrivacyMeasure.PURE_DP, records=2), "household", 8, Fraction(2)),
+        (RHO, LossKind(PrivacyMeasure.PURE_DP), "person", 2, Fraction(1, 3)),  # (6ε)²/2 = 2, rounded down
+        (RHO, LossKind(PrivacyMeasure.PURE_DP), "household", 0, Fraction(0)),
     ],
 )
 def test_what_is_left_pays_for_a_loss(
@@ -298,11 +298,11 @@ def test_what_is_left_pays_for_a_loss(
     found = affordable(Fraction(left), unit, account, kind)
     assert largest - HAIR < found <= largest
     if found:
-        assert cost(PrivacyLoss(found, kind.currency).for_records(kind.records), unit, account) <= left
+        assert cost(PrivacyLoss(found, kind.privacy_measure).for_records(kind.records), unit, account) <= left
 
 
 def test_an_epsilon_at_a_failure_probability_is_paid_in_rho() -> None:
-    at = LossKind(Currency.EPSILON, gaussian=True, failure_probability=Fraction(1, 10**10))
+    at = LossKind(PrivacyMeasure.PURE_DP, gaussian=True, failure_probability=Fraction(1, 10**10))
     rho = Fraction(12781, 5000)
     assert float(affordable(rho, "household", homes(RHO), at)) == pytest.approx(17.143, abs=5e-4)
     assert affordable(4 * rho, "household", homes(RHO), replace(at, records=2)) == affordable(
@@ -317,9 +317,9 @@ def test_an_epsilon_at_a_failure_probability_is_paid_in_rho() -> None:
 
 def test_a_sum_is_reported_in_its_own_measure() -> None:
     small = Fraction(1, 10**10)
-    assert reported(Fraction(0), Currency.RHO, small) is None
-    assert reported(Fraction(1, 3), Currency.EPSILON, small) == EPSILON("1/3")
-    found = reported(Fraction(12781, 5000), Currency.RHO, small)
+    assert reported(Fraction(0), PrivacyMeasure.ZCDP, small) is None
+    assert reported(Fraction(1, 3), PrivacyMeasure.PURE_DP, small) == EPSILON("1/3")
+    found = reported(Fraction(12781, 5000), PrivacyMeasure.ZCDP, small)
     assert found is not None
     assert float(found) == pytest.approx(17.143, abs=5e-4)
     assert found.failure_probability == small

@@ -49,7 +49,6 @@ def test_whole_number_noise_equals_convolution(noise: Distribution) -> None:
         assert beyond <= tail * (1 + 1e-9)
         assert reach == 0 or before > tail * (1 - 1e-9)
         assert found.tail(reach) == pytest.approx(beyond, rel=1e-6, abs=1e-12)
-        assert found.half_width(1 - tail) == pytest.approx(reach)
 
 
 @pytest.mark.parametrize("noise", DISCRETE, ids=repr)

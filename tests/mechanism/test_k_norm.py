@@ -151,8 +151,8 @@ def test_noise_stays_where_the_data_can_move() -> None:
     )
     assert drawn[:, -1] == pytest.approx(66)
     assert drawn[:, :2].sum(axis=1) == pytest.approx(66)
-    assert production.table_losses(1.0)["all"] == 0
-    assert production.table_losses(1.0, "absolute")["all"] == 0
+    assert production.table_errors(1.0)["all"] == 0
+    assert production.table_errors(1.0, "absolute")["all"] == 0
     assert production.half_width("all", 1.0, 0.9) == 0
     assert production.norm(np.array([1.0, 0, 0, 0, 0, 0])) == math.inf
 
@@ -164,8 +164,7 @@ def test_a_unit_with_several_records() -> None:
     assert [each.sensitivity.power for each in (one, several)] == [1, 3]
     assert several.sensitivity.exact
     for measure in MEASURES:
-        assert several.table_losses(3.3, measure) == pytest.approx(one.table_losses(1.1, measure), rel=1e-12)
-    assert several.privacy_loss(Fraction(1, 3)).amount == Fraction(1, 3)
+        assert several.table_errors(3.3, measure) == pytest.approx(one.table_errors(1.1, measure), rel=1e-12)
     generators = (np.random.default_rng(9) for _ in range(2))
     counts = np.zeros(6, dtype=np.int64)
     first, second = (p.draw(counts, 1.5, generator=g, size=4) for p, g in zip((one, several), generators, strict=True))
@@ -179,7 +178,7 @@ def test_one_count_is_laplace_noise() -> None:
     production = KNorm().production(identity(1))
     for epsilon in (0.1, 1.0, 4.0):
         assert production.query_variances("identity", epsilon) == pytest.approx([2 / epsilon**2], rel=1e-12)
-        assert production.table_losses(epsilon, "absolute")["identity"] == pytest.approx(1 / epsilon, rel=1e-12)
+        assert production.table_errors(epsilon, "absolute")["identity"] == pytest.approx(1 / epsilon, rel=1e-12)
         width = float(production.half_width("identity", epsilon, 0.95)[0])
         assert width == pytest.approx(-math.log(0.05) / epsilon, rel=0.01)
         assert width >= -math.log(0.05) / epsilon
@@ -203,7 +202,7 @@ def test_independent_columns_are_laplace_noise_on_every_cell(workload: Workload)
     cells = np.eye(workload.domain.size, dtype=np.int64)
     other = MatrixMechanism(cells, LAPLACE).production(workload)
     for measure in MEASURES:
-        assert production.table_losses(0.8, measure) == pytest.approx(other.table_losses(0.8, measure), rel=1e-9)
+        assert production.table_errors(0.8, measure) == pytest.approx(other.table_errors(0.8, measure), rel=1e-9)
         assert production.table_slopes(0.8, measure) == pytest.approx(other.table_slopes(0.8, measure), rel=1e-9)
     assert production.table_curvatures(0.8) == pytest.approx(other.table_curvatures(0.8), rel=1e-9)
     variances = np.concatenate([production.query_variances(table.name, 0.8) for table in workload.tables])
@@ -218,7 +217,7 @@ def test_absolute_errors_of_unequal_exponentials() -> None:
     production = KNorm().production(explicit([[1, 0, 0], [0, 1, 0], [0, 0, 1], [1, 2, -4]]))
     sizes = (1, 2, 4)
     expected = sum(b * math.prod(b**2 / (b**2 - c**2) for c in sizes if c != b) for b in sizes)
-    assert production.table_losses(1.0, "absolute")["explicit"] == pytest.approx(3 + expected, rel=1e-12)
+    assert production.table_errors(1.0, "absolute")["explicit"] == pytest.approx(3 + expected, rel=1e-12)
 
 
 @pytest.mark.parametrize("attributes", [2, 3, 4])
@@ -233,7 +232,7 @@ def test_one_way_margins_of_yes_or_no_are_a_cube(attributes: int) -> None:
         for table in production.workload.tables:
             expected = [(rank + 1) * (rank + 2) / 6 / epsilon**2] * 2
             assert production.query_variances(table.name, epsilon) == pytest.approx(expected, rel=1e-12)
-        absolute = production.table_losses(epsilon, "absolute")
+        absolute = production.table_errors(epsilon, "absolute")
         assert list(absolute.values()) == pytest.approx([2 * (rank + 1) / 3 / epsilon] * attributes, rel=1e-12)
 
 
@@ -248,7 +247,7 @@ def test_replacing_one_of_three_is_a_hexagon() -> None:
 def test_closed_forms_equal_simulation(workload: Workload, protection: Protection) -> None:
     production, loss = KNorm().production(workload, protection), 1.3
     for measure in MEASURES:
-        stated = production.table_losses(loss, measure)
+        stated = production.table_errors(loss, measure)
         found = production.simulated_losses(
             loss, measure, generator=np.random.default_rng(6), releases=20_000, confidence=1 - 1e-6
         )
@@ -257,12 +256,12 @@ def test_closed_forms_equal_simulation(workload: Workload, protection: Protectio
             assert error.low - 1e-9 <= stated[name] <= error.high + 1e-9
             assert error.high - error.low <= 0.3 * stated[name] + 1e-9
             assert error.releases == 20_000
-    assert production.expected_squared_error(loss) == pytest.approx(sum(production.table_losses(loss).values()))
+    assert production.expected_squared_error(loss) == pytest.approx(sum(production.table_errors(loss).values()))
 
 
 def test_intervals_of_a_simulation_hold_as_often_as_stated() -> None:
     production, held = KNorm().production(marginals((2, 2), 1)), 0
-    truth = production.table_losses(1.0, "absolute")["axis0"]
+    truth = production.table_errors(1.0, "absolute")["axis0"]
     generator = np.random.default_rng(7)
     for _ in range(400):
         found = production.simulated_losses(1.0, "absolute", generator=generator, releases=300, confidence=0.9)["axis0"]
@@ -283,7 +282,7 @@ def test_the_simulated_frontier_covers_the_closed_form() -> None:
     frontier, exact = simulated(release, workload, histogram=people, simulation=plan), frontier_of(KNorm(), workload)
     for loss in plan.losses:
         band = frontier.curves.band(loss, "absolute")  # type: ignore[attr-defined]
-        truth = np.array(list(exact.table_losses(loss, "absolute").values()))
+        truth = np.array(list(exact.table_errors(loss, "absolute").values()))
         assert np.all((band[:, 0] <= truth) & (truth <= band[:, 1]))
 
 
@@ -310,15 +309,10 @@ def test_intervals_hold_the_truth_as_often_as_stated(workload: Workload, protect
 def test_weights_scale_errors_and_nothing_else() -> None:
     plain, weighted = (KNorm().production(workload) for workload in (stack(prefix(3), total(3)), WEIGHTED))
     for measure, power in (("squared", 2), ("absolute", 1), ("largest variance", 2)):
-        expected = plain.table_losses(1.0, measure)  # type: ignore[arg-type]
-        found = weighted.table_losses(1.0, measure)  # type: ignore[arg-type]
+        expected = plain.table_errors(1.0, measure)  # type: ignore[arg-type]
+        found = weighted.table_errors(1.0, measure)  # type: ignore[arg-type]
         assert found["prefix"] == pytest.approx((2 / 3) ** power * expected["prefix"], rel=1e-12)
         assert found["total"] == pytest.approx(5**power * expected["total"], rel=1e-12)
-
-
-def test_relative_errors() -> None:
-    shares = KNorm().production(identity(2)).relative_errors("identity", 1.0, np.array([0.0, -10.0]))
-    assert shares == pytest.approx([math.inf, math.sqrt(2) / 10])
 
 
 # The frontier, and other technologies.
@@ -332,8 +326,6 @@ def test_the_frontier_in_closed_form() -> None:
         assert frontier.marginal_rate_of_transformation(epsilon) == pytest.approx(60 / epsilon**3, rel=1e-12)
         assert frontier.second_derivative(epsilon) == pytest.approx(-180 / epsilon**4, rel=1e-12)
         assert frontier.epsilon_for(-30 / epsilon**2) == pytest.approx(epsilon, rel=1e-12)
-    assert not KNorm().discrete
-    assert not KNorm().production(identity(2)).discrete
 
 
 # Workload, squared error at ε = 1, and whether that is below what the best strategy with Laplace noise has.
@@ -363,7 +355,7 @@ def test_where_it_does_better(workload: Workload, expected: float, is_best: bool
 def test_long_and_thin_is_where_a_strategy_does_better() -> None:
     assert (
         optimize_strategy(prefix(14)).error_coefficient
-        < 0.9 * KNorm().production(prefix(14)).table_losses(1.0)["prefix"] / 2
+        < 0.9 * KNorm().production(prefix(14)).table_errors(1.0)["prefix"] / 2
     )
 
 
@@ -401,7 +393,7 @@ def test_what_is_refused() -> None:
     production = KNorm().production(prefix(2))
     with pytest.raises(UnknownName, match="not a table"):
         production.query_variances("ages", 1.0)
-    for use in (production.table_losses, production.table_slopes):
+    for use in (production.table_errors, production.table_slopes):
         with pytest.raises(UnknownName, match="not a measure"):
             use(1.0, "cubed")  # type: ignore[arg-type]
         with pytest.raises(InvalidLoss):

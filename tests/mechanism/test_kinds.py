@@ -10,6 +10,7 @@ import pytest
 from dualmandate.mechanism import NOISE_LAWS, Geometric, Laplace, MatrixMechanism, NoiseLaw
 from dualmandate.mechanism.combination import Combination, Term
 from dualmandate.mechanism.kinds import Bag, Kinds, Mix, draws, over_counts
+from dualmandate.mechanism.reconstruction import MixedAnswers
 from dualmandate.workload import identity, prefix
 
 
@@ -66,15 +67,17 @@ def test_prefix_sums_of_many_cells(law: NoiseLaw) -> None:
     deviations = np.sqrt([each.variance for each in alone])
     assert np.all(widths >= exact * (1 - 1e-9))
     assert np.all(widths - exact <= 0.06 * deviations)
-    kinds = production.noises[0].kinds
+    answers = production.rows.answered["prefix"]
+    assert isinstance(answers, MixedAnswers)
+    kinds = answers.noise.kinds
     found = kinds.evaluate(lambda mix: Combination((Term(noise, *mix[0]),)).mean_absolute)[kinds.members][places]
     assert found == pytest.approx([each.mean_absolute for each in alone], rel=1e-6)
-    total = production.table_losses(loss, "absolute")["prefix"]
+    total = production.table_errors(loss, "absolute")["prefix"]
     gaussian_limit = math.sqrt(2 / math.pi * noise.variance) * np.sqrt(np.arange(1, size + 1)).sum()
     assert total == pytest.approx(gaussian_limit, rel=0.02)
 
 
 def test_slopes_over_many_kinds() -> None:
     production = MatrixMechanism(identity(600), NOISE_LAWS["geometric"]).production(prefix(600))
-    high, low = (production.table_losses(1.5 + sign * 1e-3, "absolute")["prefix"] for sign in (1, -1))
+    high, low = (production.table_errors(1.5 + sign * 1e-3, "absolute")["prefix"] for sign in (1, -1))
     assert production.table_slopes(1.5, "absolute")["prefix"] == pytest.approx((high - low) / 2e-3, rel=1e-4)

@@ -128,7 +128,7 @@ def test_extreme_losses_neither_overflow_nor_fail(law: NoiseLaw, unit: float) ->
     assert all(number >= 0 for number in numbers)
     if unit > 1:
         assert all(number < 1 for number in numbers)
-        assert law.at(unit).half_width(0.95) < 1
+        assert law.at(unit).reach(0.05) < 1
     else:
         assert law.variance(unit) > 1e11
 

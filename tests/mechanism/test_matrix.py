@@ -19,11 +19,10 @@ from dualmandate.mechanism import (
     NOISE_LAWS,
     MatrixMechanism,
     NoiseLaw,
-    dense_strategy,
     laplace,
 )
-from dualmandate.mechanism.dense_strategy import DenseStrategy
 from dualmandate.mechanism.reconstruction import is_identity
+from dualmandate.mechanism.rows import DenseStrategy
 from dualmandate.population import Attribute, Domain, Invariant, Neighbors, Protection, StructuralZero
 from dualmandate.workload import (
     Dense,
@@ -76,8 +75,8 @@ def test_eight_prefix_sums_by_a_tree() -> None:
     """I = −175.54 at ε = 1 (a published check found −175.69 by simulation); MRT = 4(ΔA)²‖QA⁺‖²/ε³."""
     production = MatrixMechanism(tree(8), LAPLACE).production(prefix(8))
     assert production.expected_squared_error(1.0) == pytest.approx(175.54, abs=0.005)
-    assert -production.expected_squared_error_slope(1.0) == pytest.approx(4 * production.error_coefficient)
-    assert production.expected_squared_error_curvature(1.0) == pytest.approx(12 * production.error_coefficient)
+    assert -sum(production.table_slopes(1.0).values()) == pytest.approx(4 * production.error_coefficient)
+    assert sum(production.table_curvatures(1.0).values()) == pytest.approx(12 * production.error_coefficient)
 
 
 def test_the_strategy_beats_noise_straight_on_the_answers() -> None:
@@ -93,14 +92,16 @@ def test_products_equal_written_out_matrices(law: NoiseLaw) -> None:
     )
     product = MatrixMechanism(strategy, law).production(workload)
     start = 0
-    for table, coefficients in zip(workload.tables, product.query_coefficients, strict=True):
+    for table in workload.tables:
         rows = slice(start, start + table.query_count)
-        assert coefficients == pytest.approx(by_hand(workload.dense(), strategy.dense())[rows], rel=1e-9)
+        assert product.rows.answered[table.name].variances(lambda _: 1.0) == pytest.approx(
+            by_hand(workload.dense(), strategy.dense())[rows], rel=1e-9
+        )
         start += table.query_count
     # The same strategy over the flattened domain is not a product of the workload's attributes.
     written_out = MatrixMechanism(explicit(strategy.dense()), law).production(workload)
     for measure in ("squared", "absolute", "largest variance"):
-        assert product.table_losses(1.3, measure) == pytest.approx(written_out.table_losses(1.3, measure), rel=1e-6)
+        assert product.table_errors(1.3, measure) == pytest.approx(written_out.table_errors(1.3, measure), rel=1e-6)
     for table in workload.tables:
         assert product.half_width(table.name, 1.3, 0.9) == pytest.approx(
             written_out.half_width(table.name, 1.3, 0.9), rel=1e-6
@@ -118,7 +119,7 @@ def test_support_is_decided_as_by_the_pseudo_inverse(rows: list[list[int]], law:
     supported = np.allclose(queries @ np.linalg.pinv(matrix) @ matrix, queries, atol=1e-7)
     mechanism = MatrixMechanism(matrix, law)
     if supported:
-        found = mechanism.production(prefix(4)).query_coefficients[0]
+        found = mechanism.production(prefix(4)).rows.answered["prefix"].variances(lambda _: 1.0)
         assert found == pytest.approx(by_hand(queries, matrix.astype(float)), rel=1e-6)
     else:
         with pytest.raises(UnsupportedWorkload, match="does not support the query"):
@@ -145,11 +146,11 @@ def test_identity_strategies_write_nothing_out() -> None:
     workload = marginals(shape, [0, 1, 2, 3])
     production = MatrixMechanism(cells, GEOMETRIC).production(workload)
     # Each marginal adds up all ten million cells once.
-    assert production.table_losses(1.0) == pytest.approx(
+    assert production.table_errors(1.0) == pytest.approx(
         {table.name: 10**7 * GEOMETRIC.variance(1.0) for table in workload.tables}
     )
-    assert production.query_coefficients[-1].strides == (0,)
-    absolute = production.table_losses(1.0, "absolute")
+    assert production.rows.answered[workload.tables[-1].name].variances(lambda _: 1.0).strides == (0,)
+    absolute = production.table_errors(1.0, "absolute")
     # A sum of ten million draws is Gaussian, one draw is geometric.
     assert absolute["total"] == pytest.approx(math.sqrt(2 / math.pi * 10**7 * GEOMETRIC.variance(1.0)), rel=1e-5)
     assert absolute["axis0 × axis1 × axis2"] == pytest.approx(10**7 * GEOMETRIC.mean_absolute(1.0), rel=1e-12)
@@ -214,7 +215,7 @@ def test_a_strategy_is_judged_by_the_rules_of_the_domain_that_is_protected() -> 
 @pytest.mark.parametrize("pairs", [2**27, 0], ids=["all pairs", "twice the largest column"])
 def test_several_records_with_opposite_signs_are_covered(pairs: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Three records moved from −1 to 1: ‖·‖₁ = 3·2, ‖·‖₂² = (3·2)²."""
-    monkeypatch.setattr(dense_strategy, "LARGEST_PAIRS", pairs)
+    monkeypatch.setattr("dualmandate.mechanism.rows.LARGEST_PAIRS", pairs)
     protection = Protection(neighbors=Neighbors.REPLACE_ONE, most_records_per_unit=3, identifier="id")
     strategy = DenseStrategy(np.array([[1.0, -1.0]]))
     assert strategy.sensitivity(Domain.of_shape((2,)), protection, "l1").power == 6
@@ -224,7 +225,7 @@ def test_several_records_with_opposite_signs_are_covered(pairs: int, monkeypatch
 def test_errors_that_share_measurements_are_not_taken_for_independent() -> None:
     for strategy in (tree(4), tree(4).dense(), groups(4, [[0], [0, 1], [2, 3], [3]])):
         production = MatrixMechanism(strategy, LAPLACE).production(prefix(4))
-        assert not any(noise.independent for noise in production.noises)
+        assert not any(answers.independent for answers in production.rows.answered.values())
 
 
 def test_whole_numbers_beyond_what_floats_subtract_exactly_are_not_taken_for_whole() -> None:
@@ -261,7 +262,7 @@ def test_what_is_refused() -> None:
 def test_fractions_are_measured_as_a_weighted_workload() -> None:
     halves = MatrixMechanism(explicit(np.eye(4) / 2), GEOMETRIC).production(prefix(4))
     cells = MatrixMechanism(identity(4), GEOMETRIC).production(prefix(4))
-    assert halves.steps == (Fraction(1, 2),)
+    assert halves.rows.steps == (Fraction(1, 2),)
     assert halves.expected_squared_error(1.2) == pytest.approx(cells.expected_squared_error(1.2), rel=1e-12)
 
 

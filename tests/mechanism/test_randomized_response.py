@@ -153,7 +153,7 @@ def test_absolute_errors_and_their_chords_are_exact() -> None:
     response = RandomizedResponse.binary(people, sensitive_share=0.0)
     production = response.production(identity(2), REPLACE_ONE)
     for epsilon in (0.4, 1.1, 3.0):
-        assert production.table_losses(epsilon, "absolute")["identity"] == pytest.approx(
+        assert production.table_errors(epsilon, "absolute")["identity"] == pytest.approx(
             2 * exact_absolute_error(people, epsilon), rel=1e-6
         )
         low, high = 0.95 * epsilon, 1.05 * epsilon
@@ -214,9 +214,9 @@ def test_slopes_with_several_records_a_unit_are_derivatives() -> None:
     production = RandomizedResponse.binary(50, innocuous_share=0.3).production(identity(2), several)
     measures: tuple[Measure, ...] = ("squared", "largest variance")
     for measure in measures:
-        losses = [sum(production.table_losses(at, measure).values()) for at in (1.9999, 2.0001)]
+        losses = [sum(production.table_errors(at, measure).values()) for at in (1.9999, 2.0001)]
         slope = sum(production.table_slopes(2.0, measure).values())
         assert slope == pytest.approx((losses[1] - losses[0]) / 2e-4, rel=1e-6)
-    slopes = [production.expected_squared_error_slope(at) for at in (1.9999, 2.0001)]
-    curvature = production.expected_squared_error_curvature(2.0)
+    slopes = [sum(production.table_slopes(at).values()) for at in (1.9999, 2.0001)]
+    curvature = sum(production.table_curvatures(2.0).values())
     assert curvature == pytest.approx((slopes[1] - slopes[0]) / 2e-4, rel=1e-6)

@@ -15,7 +15,7 @@ from dualmandate.errors import InvalidMechanism, MissingKey
 from dualmandate.planning.plan import Plan
 from dualmandate.planning.program import load
 from dualmandate.planning.technology import SHARE_DIGITS
-from dualmandate.population import Currency
+from dualmandate.population import PrivacyMeasure
 from dualmandate.population.conversion import epsilon_at
 from dualmandate.report.documents.plan import plan_document
 from dualmandate.report.documents.schemas import schema
@@ -144,8 +144,8 @@ def test_groups_of_tables(survey: Any) -> None:
 
 def test_gaussian_noise_read_in_epsilon_spends_a_rho(survey: Any) -> None:
     plan = load(survey((NOISE, f'noise = "gaussian"\n{DELTA}'))).plan()
-    assert plan.choice.currency is Currency.EPSILON
-    assert plan.loss.currency is Currency.RHO
+    assert plan.choice.privacy_measure is PrivacyMeasure.PURE_DP
+    assert plan.loss.privacy_measure is PrivacyMeasure.ZCDP
     assert epsilon_at(float(plan.loss), 1e-10) <= plan.choice.epsilon
     assert epsilon_at(float(plan.loss), 1e-10) == pytest.approx(plan.choice.epsilon, rel=1e-4)
     document = checked(plan)
@@ -158,13 +158,13 @@ def test_gaussian_noise_in_epsilon_stays_fit_for_use(survey: Any) -> None:
     fit = ('by = ["age"]', 'by = ["age"]\nfitness_for_use = { largest_root_mean_squared_error = 1.7 }')
     plan = load(survey((NOISE, f'noise = "gaussian"\n{DELTA}'), fit)).plan()
     assert plan.choice.bound_by == "fitness for use"
-    squared = plan.technology.measured.table_losses(float(plan.loss))["ages in state A"]
+    squared = plan.technology.measured.table_errors(float(plan.loss))["ages in state A"]
     assert (squared / 10) ** 0.5 <= 1.7
 
 
 def test_gaussian_noise_apart_and_in_epsilon(survey: Any) -> None:
     plan = load(survey((NOISE, f'noise = "gaussian"\nmeasured = "apart"\n{DELTA}'))).plan()
-    assert plan.loss.currency is Currency.RHO
+    assert plan.loss.privacy_measure is PrivacyMeasure.ZCDP
     assert sum(plan.allocation.values()) <= plan.loss.amount
     checked(plan)
 
@@ -172,7 +172,7 @@ def test_gaussian_noise_apart_and_in_epsilon(survey: Any) -> None:
 def test_gaussian_noise_in_rho(survey: Any) -> None:
     path = survey((NOISE, 'noise = "gaussian"'), ("per person per epsilon", "per person per rho"))
     plan = load(path).plan()
-    assert (plan.choice.currency, plan.loss.currency) == (Currency.RHO, Currency.RHO)
+    assert (plan.choice.privacy_measure, plan.loss.privacy_measure) == (PrivacyMeasure.ZCDP, PrivacyMeasure.ZCDP)
     checked(plan)
     assert "rho =" in plan_words(plan)
 

@@ -44,7 +44,7 @@ def test_the_strategy_that_was_found_is_signed(title_i: Path) -> None:
     plan = load(title_i).plan()
     path = title_i.parent / "plan.json"
     path.write_text(json.dumps(plan_document(plan)), encoding="utf-8")
-    digest = strategy_digest(plan.technology.producer.found["all"].exact)
+    digest = strategy_digest(plan.technology.found["all"].exact)
     assert load_plan(path).strategies == {"eligible children by district": digest}
 
     def set_strategy(document: Any) -> None:

@@ -15,7 +15,7 @@ from dualmandate.apps.python import publish
 from dualmandate.errors import InvalidValue
 from dualmandate.ledger import Account, Approval, make_key, open_ledger
 from dualmandate.planning.plan import Plan
-from dualmandate.planning.release_spec import order_of_plan
+from dualmandate.planning.release_spec import release_spec_of_plan
 from dualmandate.population import PrivacyLoss
 from dualmandate.report.documents.plan import plan_document
 from dualmandate.report.documents.schemas import schema
@@ -49,7 +49,7 @@ def test_a_plan_spends_the_stated_shares_to_the_last_fraction(towns: Path) -> No
     plan = load(towns).plan()
     assert (plan.loss, plan.choice.bound_by) == (PrivacyLoss.concentrated(RHO), "largest rho")
     assert plan.allocation == {name: RHO * share for name, share in SHARES.items()}
-    order = order_of_plan(plan)
+    order = release_spec_of_plan(plan)
     for group in order.groups:
         # A replaced record changes two numbers by 1 within its county: ρ = 2/(2σ²).
         assert [noise.parameter for noise in group.noises] == [1 / (RHO * SHARES[group.name])]
@@ -130,4 +130,4 @@ def test_a_nested_release_of_a_program_is_read_back_with_intervals(towns: Path) 
     noise = release.measurements("blocks by sex").noises[0].distribution()
     own = release.published("blocks by sex")
     assert own.standard_errors.max() < noise.variance**0.5
-    assert one.upper - one.lower < 2 * noise.half_width(0.9)
+    assert one.upper - one.lower < 2 * noise.reach(0.1)

@@ -19,7 +19,7 @@ from dualmandate.planning import technology
 from dualmandate.planning.plan import Plan
 from dualmandate.planning.program import load
 from dualmandate.planning.strategies import WORTHWHILE
-from dualmandate.planning.technology import Workshop, values_of
+from dualmandate.planning.technology import TechnologyBuilder, values_of
 from dualmandate.report.documents.plan import plan_document
 from dualmandate.report.documents.schemas import schema
 from dualmandate.report.plan_words import plan_words
@@ -115,7 +115,7 @@ def test_the_saving_is_the_cost_of_plain_noise_less_that_of_the_technology_in_us
     assert saving.naive.choice is not None
     assert saving.naive.choice.epsilon == pytest.approx(choose(plain, welfare).epsilon)
     least = saving.at_choice["least"]
-    found = plan.technology.producer.found["all"]
+    found = plan.technology.found["all"]
     assert least == pytest.approx(900 * found.lower_bound * LAPLACE.variance(loss))  # 900: the dearest table
     assert least is not None
     assert least < plan.choice.data_loss
@@ -123,7 +123,7 @@ def test_the_saving_is_the_cost_of_plain_noise_less_that_of_the_technology_in_us
 
 def test_a_higher_value_buys_a_table_more_accuracy(town: Any) -> None:
     def errors(plan: Plan) -> dict[str, float]:
-        return plan.technology.measured.table_losses(1.0)
+        return plan.technology.measured.table_errors(1.0)
 
     before = errors(load(town()).plan())
     after = errors(load(town(("value = 50,", "value = 5000,"))).plan())
@@ -135,7 +135,7 @@ def test_the_document_says_what_is_measured_and_what_that_saves(town: Any) -> No
     plan = load(town()).plan()
     document = checked(plan)
     [strategy] = document["strategies"]
-    found = plan.technology.producer.found["all"]
+    found = plan.technology.found["all"]
     assert document["mechanism"]["strategy"] == "optimized"
     assert strategy["rows"] == found.exact.rows
     assert strategy["gap"] == found.gap
@@ -158,7 +158,7 @@ def test_the_document_says_what_is_measured_and_what_that_saves(town: Any) -> No
 def test_the_words_name_the_saving_and_the_gap(town: Any) -> None:
     plan = load(town()).plan()
     words = " ".join(plan_words(plan).split())
-    found = plan.technology.producer.found["all"]
+    found = plan.technology.found["all"]
     assert f"{found.exact.rows} measurements." in words
     assert " ".join(found.gap.split()) in words
     assert " are saved against Laplace noise on the tables, the paper's technology (a study)." in words
@@ -168,7 +168,7 @@ def test_the_words_name_the_saving_and_the_gap(town: Any) -> None:
 
 def test_groups_measured_apart_have_a_strategy_each(town: Any) -> None:
     plan = load(town((NOISE, f'{NOISE}\nstrategy = "optimized"\nmeasured = [["wards", "everybody"], ["ages"]]'))).plan()
-    assert set(plan.technology.producer.found) == {"wards + everybody", "ages"}
+    assert set(plan.technology.found) == {"wards + everybody", "ages"}
     document = checked(plan)
     assert [row["group"] for row in document["strategies"]] == ["wards + everybody", "ages"]
     assert [set(row["strategy"]) for row in document["exact"]["measurements"]] == [{"rows", "digest"}] * 2
@@ -305,10 +305,10 @@ def test_absolute_losses_are_served_too(town: Any) -> None:
 
 def test_the_workshop_keeps_each_law_to_its_currency(town: Any) -> None:
     program = load(town())
-    workshop = Workshop(program.file.mechanism, program.workload, program.protection, program.welfare)
+    workshop = TechnologyBuilder(program.file.mechanism, program.workload, program.protection, program.welfare)
     geometric = workshop.technology(GEOMETRIC, "optimized")
-    assert geometric.frontier.currency is NOISE_LAWS["geometric"].currency
-    assert geometric.producer.production("all").sensitivity.norm == "l1"
+    assert geometric.frontier.privacy_measure is NOISE_LAWS["geometric"].privacy_measure
+    assert geometric.measurements["all"].sensitivity.norm == "l1"
     assert math.isclose(
         geometric.frontier.accuracy(0.01),
         workshop.technology(LAPLACE, "optimized").frontier.accuracy(0.01),

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dualmandate.errors import InvalidLoss
-from dualmandate.population import Currency, PrivacyLoss
+from dualmandate.population import PrivacyLoss, PrivacyMeasure
 from dualmandate.population.conversion import epsilon_at
 
 amounts = st.floats(1e-9, 1e9)
@@ -21,7 +21,7 @@ def test_exact_amounts() -> None:
     assert PrivacyLoss(2).amount == 2  # type: ignore[arg-type]
     assert PrivacyLoss.pure(Fraction(6319, 2500)).exact() == "6319/2500"
     assert float(PrivacyLoss.concentrated("1/4")) == 0.25
-    assert PrivacyLoss(Fraction(1), "rho").currency is Currency.RHO  # type: ignore[arg-type]
+    assert PrivacyLoss(Fraction(1), "rho").privacy_measure is PrivacyMeasure.ZCDP  # type: ignore[arg-type]
 
 
 def test_groups_of_records() -> None:
@@ -72,7 +72,7 @@ def test_losses_in_words_are_never_too_small() -> None:
         lambda: PrivacyLoss.chosen(math.nan),
         lambda: PrivacyLoss.chosen(math.inf),
         lambda: PrivacyLoss.reported(math.inf),
-        lambda: PrivacyLoss(Fraction(1), Currency.RHO, Fraction(1, 10)),
+        lambda: PrivacyLoss(Fraction(1), PrivacyMeasure.ZCDP, Fraction(1, 10)),
         lambda: PrivacyLoss(Fraction(1), failure_probability=Fraction(1)),
         lambda: PrivacyLoss(Fraction(1), failure_probability=Fraction(-1)),
         lambda: PrivacyLoss.pure(1).for_records(0),

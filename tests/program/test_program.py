@@ -21,7 +21,7 @@ from dualmandate.errors import (
     TooLarge,
 )
 from dualmandate.planning.program import load
-from dualmandate.population import Currency, Neighbors
+from dualmandate.population import Neighbors, PrivacyMeasure
 
 
 def refusal(path: Any, kind: type[Refusal], key: str) -> Refusal:
@@ -90,7 +90,7 @@ def test_tables_and_their_values(survey: Any) -> None:
     assert [value.unit for value in program.welfare.table_values] == ["person", "person", "USD"]
     income = program.welfare.table_values[2]
     assert (income.grid, income.value) == (10, 0.001)
-    assert program.welfare.currency is Currency.EPSILON
+    assert program.welfare.privacy_measure is PrivacyMeasure.PURE_DP
     assert program.protection.neighbors is Neighbors.ADD_OR_REMOVE
 
 
@@ -139,8 +139,8 @@ mean_disclosure_cost = {{ value = {cost}, unit = "USD per person{per}", source =
 def test_a_cost_per_rho_counts_the_loss_in_rho(survey: Any) -> None:
     path = survey(("per person per epsilon", "per person per rho"), ('noise = "laplace"', 'noise = "gaussian"'))
     plan = load(path).plan()
-    assert plan.choice.currency is Currency.RHO
-    assert plan.loss.currency is Currency.RHO
+    assert plan.choice.privacy_measure is PrivacyMeasure.ZCDP
+    assert plan.loss.privacy_measure is PrivacyMeasure.ZCDP
 
 
 REPLACE = ("add-or-remove", "replace-one")

@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from scipy import stats
+from tests.measured import optimized
 
 from dualmandate.errors import InvalidMechanism, InvalidRequest, TooLarge
-from dualmandate.mechanism import ExactStrategy, optimize_strategy
+from dualmandate.mechanism import GAUSSIAN, GEOMETRIC, ExactStrategy, Noise, optimize_strategy
 from dualmandate.mechanism.noise import NoiseKey
 from dualmandate.population import Protection
 from dualmandate.publication import error_distribution, intervals
 from dualmandate.publication.error_distribution import error_of
 from dualmandate.publication.intervals import Interval, interval_of, simultaneous_of, simultaneous_of_cells
-from dualmandate.publication.measurements import Noise
 from dualmandate.workload import all_range, identity, prefix, stack, total
 
 EPSILONS = (Fraction(1, 10), Fraction(1), Fraction(5))
@@ -68,7 +68,7 @@ def direct(noise: Noise, factors: list[float], probability: float = 0.95) -> Int
 @pytest.mark.parametrize("law", ["laplace", "gaussian"])
 def test_cells_and_sums_of_cells(epsilon: Fraction, count: int, law: str) -> None:
     """The exact attainable probability, the shortest width, and the coverage that real noise has."""
-    noise = Noise("laplace", 1 / epsilon) if law == "laplace" else Noise("gaussian", 1 / (2 * epsilon))
+    noise = Noise(GEOMETRIC, 1 / epsilon) if law == "laplace" else Noise(GAUSSIAN, 1 / (2 * epsilon))
     for probability in (0.9, 0.95, 0.99):
         found = direct(noise, [1.0] * count, probability)
         distance, expected = attainable(convolved(noise, [1] * count), probability)
@@ -85,7 +85,7 @@ def test_cells_and_sums_of_cells(epsilon: Fraction, count: int, law: str) -> Non
 
 @pytest.mark.parametrize("epsilon", EPSILONS)
 def test_weights_in_simple_ratios(epsilon: Fraction) -> None:
-    noise = Noise("laplace", 1 / epsilon)
+    noise = Noise(GEOMETRIC, 1 / epsilon)
     for factors in ([1, 2, 2], [3, 1, 7, 7]):
         found = direct(noise, [factor / 6 for factor in factors])
         distance, expected = attainable(convolved(noise, factors), 0.95)
@@ -95,7 +95,7 @@ def test_weights_in_simple_ratios(epsilon: Fraction) -> None:
 
 def test_a_normal_approximation_would_not_do() -> None:
     """±1.96 standard deviations about one count at ε = 1 hold it in 92.7 % of cases, not in 95 %."""
-    noise = Noise("laplace", Fraction(1))
+    noise = Noise(GEOMETRIC, Fraction(1))
     half = 1.959964 * math.sqrt(noise.distribution().variance)
     places = np.abs(np.arange(-50, 51))
     share = float(masses(noise, 50)[places <= half].sum())
@@ -111,7 +111,7 @@ def strategy_of(workload: str) -> ExactStrategy:
 
 
 def noises_of(exact: ExactStrategy, loss: Fraction) -> tuple[Noise, ...]:
-    return tuple(Noise("laplace", 1 / each) for each in exact.row_losses(loss, Protection()))
+    return optimized(exact, Protection()).noises(loss)
 
 
 def rows_of(exact: ExactStrategy, table: str, numbers: list[int]) -> tuple[Floats, NDArray[np.int64]]:
@@ -153,7 +153,7 @@ def test_reconstructed_ranges(workload: str, epsilon: Fraction) -> None:
 def test_a_strategy_for_gaussian_noise() -> None:
     exact = optimize_strategy(prefix(16), "gaussian").exact
     weights, kinds = rows_of(exact, "prefix", [3, 15])
-    noises = tuple(Noise("gaussian", 1 / (2 * loss)) for loss in exact.row_losses(Fraction(1), Protection()))
+    noises = optimized(exact, Protection()).noises(Fraction(1))
     errors = drawn_errors(weights, kinds, noises, DRAWS)
     for row, each in zip(weights, errors, strict=True):
         found = interval_of(0.0, row, kinds, noises)
@@ -162,7 +162,7 @@ def test_a_strategy_for_gaussian_noise() -> None:
 
 def test_few_draws_are_taken_value_by_value() -> None:
     """A draw of scale 1/25, weighed a hundred thousandfold, beside two common ones that are not commensurable."""
-    noises = (Noise("laplace", Fraction(1)), Noise("laplace", Fraction(1, 25)))
+    noises = (Noise(GEOMETRIC, Fraction(1)), Noise(GEOMETRIC, Fraction(1, 25)))
     weights, kinds = np.array([1.0, math.sqrt(3), 1e5 * math.sqrt(2), 0.0]), np.array([0, 0, 1, 1])
     found = interval_of(7.0, weights, kinds, noises)
     chances = masses(noises[0], 60)
@@ -174,7 +174,7 @@ def test_few_draws_are_taken_value_by_value() -> None:
 
 
 @pytest.mark.parametrize("count", [2, 5, 30])
-@pytest.mark.parametrize("noise", [Noise("laplace", Fraction(1)), Noise("gaussian", Fraction(2))])
+@pytest.mark.parametrize("noise", [Noise(GEOMETRIC, Fraction(1)), Noise(GAUSSIAN, Fraction(2))])
 def test_sums_over_frequencies_are_accurate(noise: Noise, count: int) -> None:
     """Between two points of a lattice, a little Gaussian noise changes nothing: tails are those of the lattice."""
     error = error_of(np.ones(count), np.zeros(count, dtype=np.int64), (noise,))
@@ -219,7 +219,7 @@ def test_sums_without_an_end_are_simulated(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_what_needs_no_noise() -> None:
-    noise = Noise("laplace", Fraction(1, 30))
+    noise = Noise(GEOMETRIC, Fraction(1, 30))
     nothing = direct(noise, [0.0, 0.0])
     assert (nothing.lower, nothing.upper, nothing.probability, nothing.is_exact) == (100.0, 100.0, 1.0, True)
     silent = direct(noise, [1.0, math.sqrt(2), math.pi])
@@ -228,21 +228,21 @@ def test_what_needs_no_noise() -> None:
 
 
 def test_intervals_read_as_sentences() -> None:
-    found = direct(Noise("laplace", Fraction(1)), [1.0])
+    found = direct(Noise(GEOMETRIC, Fraction(1)), [1.0])
     expected = "97 to 103 with probability exactly 97.32% (0.95 was asked for; one draw of noise)"
     assert str(found) == expected
     assert 97 in found
     assert 103.5 not in found
     for odd in (0.0, 1.0, 1.5, math.nan, "much"):
         with pytest.raises(InvalidRequest, match="an interval that holds with probability"):
-            direct(Noise("laplace", Fraction(1)), [1.0], odd)  # type: ignore[arg-type]
+            direct(Noise(GEOMETRIC, Fraction(1)), [1.0], odd)  # type: ignore[arg-type]
     with pytest.raises(InvalidMechanism, match="a combination of noise leaves with probability"):
-        direct(Noise("laplace", Fraction(1)), [1.0, math.sqrt(2)], 1 - 1e-12)
+        direct(Noise(GEOMETRIC, Fraction(1)), [1.0, math.sqrt(2)], 1 - 1e-12)
 
 
 class TestSimultaneous:
     def test_cells_by_themselves_are_exact(self) -> None:
-        noises = (Noise("laplace", Fraction(1)), Noise("laplace", Fraction(10)))
+        noises = (Noise(GEOMETRIC, Fraction(1)), Noise(GEOMETRIC, Fraction(10)))
         kinds = np.array([0] * 30 + [1] * 20)
         found = simultaneous_of_cells(np.arange(50.0), kinds, noises)
         halves = found.upper - np.arange(50.0)
@@ -283,7 +283,7 @@ class TestSimultaneous:
 
 
 def test_public_draws_are_repeated_and_of_the_right_law() -> None:
-    noises = (Noise("laplace", Fraction(2)), Noise("gaussian", Fraction(9)))
+    noises = (Noise(GEOMETRIC, Fraction(2)), Noise(GAUSSIAN, Fraction(9)))
     kinds = np.array([0, 1, 0])
     first, second = (np.concatenate(list(intervals.public_errors(np.eye(3), kinds, noises))) for _ in range(2))
     np.testing.assert_array_equal(first, second)
@@ -296,7 +296,7 @@ def test_public_draws_are_repeated_and_of_the_right_law() -> None:
 
 
 def test_equal_weights_are_gathered() -> None:
-    noises = (Noise("laplace", Fraction(2)), Noise("laplace", Fraction(3)))
+    noises = (Noise(GEOMETRIC, Fraction(2)), Noise(GEOMETRIC, Fraction(3)))
     error = error_of(np.array([0.5, -0.5, 1e-17, 0.25]), np.array([0, 0, 1, 1]), noises)
     assert [(term.factors.tolist(), term.counts.tolist()) for term in error.terms] == [([0.5], [2.0]), ([0.25], [1.0])]
 
@@ -304,7 +304,7 @@ def test_equal_weights_are_gathered() -> None:
 def test_a_probability_beyond_what_was_taken_value_by_value_is_still_held() -> None:
     weights = 1 + np.random.default_rng(1).random(100)
     nothing = np.zeros(100, dtype=np.int64)
-    found = interval_of(0.0, weights, nothing, [Noise("laplace", Fraction(1, 12))], probability=1 - 1.5e-10)
+    found = interval_of(0.0, weights, nothing, [Noise(GEOMETRIC, Fraction(1, 12))], probability=1 - 1.5e-10)
     assert found.upper >= weights.max()
     assert found.probability >= 1 - 1.5e-10 or not found.is_exact
 
@@ -333,7 +333,7 @@ class TestExactlyWhichNumber:
         drawn = np.random.default_rng(3).permutation(np.arange(DRAWS, dtype=np.float64) + 1)
         monkeypatch.setattr(intervals, "public_errors", lambda *given: iter([drawn[:, None]]))
         weights = 1 + np.random.default_rng(1).random(100)
-        found = interval_of(0.0, weights, np.zeros(100, dtype=np.int64), [Noise("laplace", Fraction(10))])
+        found = interval_of(0.0, weights, np.zeros(100, dtype=np.int64), [Noise(GEOMETRIC, Fraction(10))])
         place = intervals.order_statistic(Fraction(19, 20))
         assert place is not None
         assert found.upper == pytest.approx(place, rel=1e-8)
@@ -344,7 +344,7 @@ class TestExactlyWhichNumber:
         drawn = np.random.default_rng(3).permutation(np.arange(DRAWS, dtype=np.float64) + 1)
         both = np.stack([drawn, -drawn / 2], axis=1)
         monkeypatch.setattr(intervals, "public_errors", lambda *given: iter([both[:1000], both[1000:]]))
-        weights, noise = np.array([[1.0, 1.0], [1.0, -1.0]]), Noise("laplace", Fraction(1))
+        weights, noise = np.array([[1.0, 1.0], [1.0, -1.0]]), Noise(GEOMETRIC, Fraction(1))
         found = simultaneous_of(np.zeros(2), weights, np.zeros(2, dtype=np.int64), [noise])
         place = intervals.order_statistic(Fraction(19, 20))
         assert place is not None
@@ -354,7 +354,7 @@ class TestExactlyWhichNumber:
 
     def test_listed_values_are_taken_until_enough_is_held(self) -> None:
         """0.9495 is not 0.95, and 0.95 is."""
-        none = error_of(np.zeros(1), np.zeros(1, dtype=np.int64), [Noise("laplace", Fraction(1))])
+        none = error_of(np.zeros(1), np.zeros(1, dtype=np.int64), [Noise(GEOMETRIC, Fraction(1))])
         values = np.array([0.0, -1.0, 2.0, -3.0])
         short = error_distribution.Split(values, np.array([0.5, 0.3, 0.1495, 0.0505]), 0.0, none).by_values(0.05)
         assert short.distance == pytest.approx(3.0)
@@ -363,7 +363,7 @@ class TestExactlyWhichNumber:
         assert enough.distance == pytest.approx(2.0)
         assert enough.probability == pytest.approx(0.9531)
 
-    @pytest.mark.parametrize("noise", [Noise("laplace", Fraction(2)), Noise("gaussian", Fraction(3))])
+    @pytest.mark.parametrize("noise", [Noise(GEOMETRIC, Fraction(2)), Noise(GAUSSIAN, Fraction(3))])
     def test_noise_that_was_added_is_paid_for(self, noise: Noise) -> None:
         """Nine tenths of two points may be missed, so that both belong to the interval; blurred, they seem not to."""
         error = error_of(np.ones(12), np.zeros(12, dtype=np.int64), (noise,))
@@ -374,7 +374,7 @@ class TestExactlyWhichNumber:
             assert place <= reach.distance < place + 0.2
 
     def test_tails_between_two_points_of_a_grid_are_those_of_the_one_before(self) -> None:
-        none = error_of(np.zeros(1), np.zeros(1, dtype=np.int64), [Noise("laplace", Fraction(1))])
+        none = error_of(np.zeros(1), np.zeros(1, dtype=np.int64), [Noise(GEOMETRIC, Fraction(1))])
         split = error_distribution.Split(np.array([0.0, 3.0]), np.array([0.75, 0.25]), 0.0, none)
         vars(split)["_grid"] = (1.0, np.array([0.5, 0.25, 0.125, 0.0625]))
         # P(R > 1.5) ≤ P(R > 1), and P(R > −1.5) = 1 − P(R > 1.5) ≤ 1 − P(R > 2).

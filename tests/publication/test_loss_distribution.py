@@ -8,19 +8,19 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from tests.measured import direct
 
 from dualmandate.errors import InvalidRequest
-from dualmandate.population import Attribute, Currency, Domain, Neighbors, PrivacyLoss, Protection
+from dualmandate.mechanism import GAUSSIAN, GEOMETRIC, Noise
+from dualmandate.mechanism.changes import Change, Measured
+from dualmandate.population import Attribute, Domain, Neighbors, PrivacyLoss, PrivacyMeasure, Protection
 from dualmandate.publication import loss_distribution
-from dualmandate.publication.changes import Change, Measured
-from dualmandate.publication.forms import DirectForm
 from dualmandate.publication.loss_distribution import epsilon_of, release_privacy
-from dualmandate.publication.measurements import Noise
 from dualmandate.workload import Tabulation, Workload
 
 Floats = NDArray[np.float64]
 REACH = 140
-LAPLACE, GAUSSIAN = Noise("laplace", Fraction(3, 2)), Noise("gaussian", Fraction(7, 3))
+TWO_SIDED, NORMAL = Noise(GEOMETRIC, Fraction(3, 2)), Noise(GAUSSIAN, Fraction(7, 3))
 
 
 def masses(noise: Noise, shift: int = 0) -> Floats:
@@ -82,23 +82,24 @@ def convolved(noise: Noise, count: int, probability: float) -> float:
 @pytest.mark.parametrize(
     ("noise", "count"),
     [
-        (Noise("gaussian", 5 / Fraction("2.5562")), 10),
-        (Noise("laplace", Fraction(10)), 100),
-        (LAPLACE, 7),
-        (GAUSSIAN, 30),
-        (Noise("gaussian", Fraction(1, 5)), 3),
+        (Noise(GAUSSIAN, 5 / Fraction("2.5562")), 10),
+        (Noise(GEOMETRIC, Fraction(10)), 100),
+        (TWO_SIDED, 7),
+        (NORMAL, 30),
+        (Noise(GAUSSIAN, Fraction(1, 5)), 3),
     ],
 )
 def test_many_rows_as_by_convolution(noise: Noise, count: int, probability: float) -> None:
     exact = convolved(noise, count, probability)
     found = epsilon_of(frozenset({((noise, 1), count)}), probability, fineness=2e-5 * exact)
+    assert found is not None
     assert exact <= found < exact * 1.001 + 1e-3
 
 
 @pytest.mark.parametrize("probability", [1e-3, 1e-6])
 def test_rows_of_several_kinds_as_by_every_outcome(probability: float) -> None:
     """Three rows, of two laws, shifted by 2, 1 and 3: the joint distribution written out."""
-    change: Change = frozenset({((LAPLACE, 2), 1), ((GAUSSIAN, 1), 1), ((GAUSSIAN, 3), 1)})
+    change: Change = frozenset({((TWO_SIDED, 2), 1), ((NORMAL, 1), 1), ((NORMAL, 3), 1)})
     middle = slice(REACH - 40, REACH + 41)
     one, other = np.ones(1), np.ones(1)
     for (noise, size), _ in change:
@@ -106,12 +107,11 @@ def test_rows_of_several_kinds_as_by_every_outcome(probability: float) -> None:
         other = np.multiply.outer(other, masses(noise, size)[middle]).reshape(-1)
     exact = smallest_epsilon(one, other, probability)
     found = epsilon_of(change, probability, fineness=1e-4)
+    assert found is not None
     assert exact - 1e-9 <= found < exact + 5e-3
 
 
-@pytest.mark.parametrize(
-    "noise", [LAPLACE, GAUSSIAN, Noise("laplace", Fraction(1, 5)), Noise("gaussian", Fraction(40))]
-)
+@pytest.mark.parametrize("noise", [TWO_SIDED, NORMAL, Noise(GEOMETRIC, Fraction(1, 5)), Noise(GAUSSIAN, Fraction(40))])
 def test_larger_shifts_are_easier_to_tell(noise: Noise) -> None:
     """What lets changes be left out that others cover, for every γ, also below 1."""
     for size in range(1, 6):
@@ -121,17 +121,17 @@ def test_larger_shifts_are_easier_to_tell(noise: Noise) -> None:
 
 
 @pytest.mark.parametrize("neighbors", list(Neighbors))
-@pytest.mark.parametrize("currency", list(Currency))
-def test_a_small_release_as_by_all_its_outcomes(neighbors: Neighbors, currency: Currency) -> None:
+@pytest.mark.parametrize("currency", list(PrivacyMeasure))
+def test_a_small_release_as_by_all_its_outcomes(neighbors: Neighbors, privacy_measure: PrivacyMeasure) -> None:
     """Four measured numbers, every change, every outcome; by symmetry all replaced records were once in one cell."""
     domain = Domain((Attribute("age", ("young", "old")), Attribute("sex", ("f", "m"))))
     tables = [Tabulation.of("ages", ("age",)), Tabulation.of("sexes", ("sex",))]
     protection = Protection(neighbors=neighbors)
-    form = DirectForm(Workload.from_tabulations(domain, tables), protection, currency)
-    loss = PrivacyLoss(Fraction(3), currency)
-    [noise] = form.noises(loss.amount)
-    found = release_privacy([Measured(form, (noise,))], protection, loss, "0.0001")
-    cells = [form.count(cell.reshape(2, 2)) for cell in np.eye(4, dtype=np.int64)]
+    made = direct(Workload.from_tabulations(domain, tables), protection, privacy_measure)
+    loss = PrivacyLoss(Fraction(3), privacy_measure)
+    [noise] = made.noises(loss.amount)
+    found = release_privacy([(made.rows, (noise,))], protection, loss, "0.0001")
+    cells = [made.rows.count(cell.reshape(2, 2)) for cell in np.eye(4, dtype=np.int64)]
     none = np.zeros(4, dtype=np.int64)
     moves = [a - none for a in cells] if neighbors is Neighbors.ADD_OR_REMOVE else [a - cells[0] for a in cells[1:]]
     middle, worst = slice(REACH - 20, REACH + 21), 0.0
@@ -151,19 +151,19 @@ def rows_of(noise: Noise, count: int) -> list[Measured]:
     """One record in each of some tables."""
     domain = Domain((Attribute("age", ("young", "old")),))
     tables = [Tabulation.of(f"ages {number}", ("age",)) for number in range(count)]
-    currency = Currency.EPSILON if noise.law == "laplace" else Currency.RHO
-    return [Measured(DirectForm(Workload.from_tabulations(domain, tables), Protection(), currency), (noise,))]
+    privacy_measure = PrivacyMeasure.PURE_DP if noise.law == "laplace" else PrivacyMeasure.ZCDP
+    return [(direct(Workload.from_tabulations(domain, tables), Protection(), privacy_measure).rows, (noise,))]
 
 
 def test_figures_of_the_documentation() -> None:
     rho = PrivacyLoss.concentrated("2.5562")
-    found = release_privacy(rows_of(Noise("gaussian", 5 / rho.amount), 10), Protection(), rho, "1e-10")
+    found = release_privacy(rows_of(Noise(GAUSSIAN, 5 / rho.amount), 10), Protection(), rho, "1e-10")
     assert (str(found.by_conversion), str(found.by_distribution)) == (
         "epsilon = 17.1435, δ = 1e-10",
         "epsilon = 16.4185, δ = 1e-10",
     )
     pure = PrivacyLoss.pure(10)
-    found = release_privacy(rows_of(Noise("laplace", Fraction(10)), 100), Protection(), pure, "1e-10")
+    found = release_privacy(rows_of(Noise(GEOMETRIC, Fraction(10)), 100), Protection(), pure, "1e-10")
     assert found.by_distribution is not None
     assert float(found.by_distribution) == pytest.approx(6.2953, abs=5e-4)
     assert float(found.by_conversion) == 10.0  # ρ = 50 would state more at this δ
@@ -171,11 +171,11 @@ def test_figures_of_the_documentation() -> None:
 
 
 def test_where_nothing_is_known_beyond_the_conversion(monkeypatch: pytest.MonkeyPatch) -> None:
-    rho, groups = PrivacyLoss.concentrated(1), rows_of(Noise("gaussian", Fraction(1)), 2)
+    rho, groups = PrivacyLoss.concentrated(1), rows_of(Noise(GAUSSIAN, Fraction(1)), 2)
     tiny = release_privacy(groups, Protection(), rho, Fraction(1, 10**13))
     assert (tiny.by_distribution, tiny.loss) == (None, tiny.by_conversion)
     assert "of at least 1e-12" in tiny.words
-    broad = release_privacy(rows_of(Noise("gaussian", Fraction(2**33)), 2), Protection(), rho, "1e-9")
+    broad = release_privacy(rows_of(Noise(GAUSSIAN, Fraction(2**33)), 2), Protection(), rho, "1e-9")
     assert (broad.by_distribution, broad.words) == (None, "noise as broad as this is not composed value by value")
     with monkeypatch.context() as patch:
         patch.setattr(loss_distribution, "MOST_COMPOSED", 0)
@@ -186,7 +186,7 @@ def test_where_nothing_is_known_beyond_the_conversion(monkeypatch: pytest.Monkey
         assert absent.by_distribution is None
         assert absent.words == "dp-accounting is not installed: install dualmandate[accounting]"
     small = release_privacy(
-        rows_of(Noise("laplace", Fraction(1000)), 1), Protection(), PrivacyLoss.pure("1/1000"), "0.1"
+        rows_of(Noise(GEOMETRIC, Fraction(1000)), 1), Protection(), PrivacyLoss.pure("1/1000"), "0.1"
     )
     assert small.by_distribution is None
     assert small.words == "δ alone covers the loss"
@@ -201,8 +201,8 @@ def test_the_worst_of_several_changes_counts() -> None:
     groups = []
     for age, scale in (("young", 2), ("old", 1)):
         table = Tabulation.of(age, where={"age": (age,)})
-        form = DirectForm(Workload.from_tabulations(domain, [table]), Protection(), Currency.EPSILON)
-        groups.append(Measured(form, (Noise("laplace", Fraction(scale)),)))
+        made = direct(Workload.from_tabulations(domain, [table]), Protection(), PrivacyMeasure.PURE_DP)
+        groups.append((made.rows, (Noise(GEOMETRIC, Fraction(scale)),)))
     found = release_privacy(groups, Protection(), PrivacyLoss.pure("3/2"), "0.01")
     assert found.words == "the worst of 2 kinds of changes, composed numerically"
     assert found.by_distribution is not None

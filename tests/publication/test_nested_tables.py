@@ -7,25 +7,25 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from tests.measured import direct
 
 from dualmandate.population import (
     Attribute,
-    Currency,
     Domain,
     Grouping,
     Hierarchy,
     Invariant,
     Neighbors,
     PrivacyLoss,
+    PrivacyMeasure,
     Protection,
     StructuralZero,
 )
-from dualmandate.publication.forms import DirectForm
-from dualmandate.publication.measurements import Measurements, PublishedTable
+from dualmandate.publication.measurements import NoisyRows, PublishedTable
 from dualmandate.publication.measuring import estimated
-from dualmandate.publication.nest_form import NestForm
+from dualmandate.publication.nest_weights import NestWeights
 from dualmandate.publication.nested_tables import nested_tables_of
-from dualmandate.publication.order import Group, Order, known_histogram
+from dualmandate.publication.order import Group, ReleaseSpec, known_histogram
 from dualmandate.publication.post_processing import consistent_nest, post_process
 from dualmandate.publication.rules import Rules
 from dualmandate.workload import Tabulation, Workload
@@ -49,26 +49,32 @@ NESTED = (
 )
 
 
-def order_of(tabulations: tuple[Tabulation, ...], protection: Protection, over: Domain | None = None) -> Order:
+def release_spec_of(
+    tabulations: tuple[Tabulation, ...], protection: Protection, over: Domain | None = None
+) -> ReleaseSpec:
     over = domain() if over is None else over
     groups = tuple(
-        Group(each.name, DirectForm(Workload.from_tabulations(over, [each]), protection, Currency.RHO), Fraction(1, 5))
+        Group(
+            each.name, direct(Workload.from_tabulations(over, [each]), protection, PrivacyMeasure.ZCDP), Fraction(1, 5)
+        )
         for each in tabulations
     )
     units = {each.name: "person" for each in tabulations}
-    return Order("0" * 64, "p", "people", PrivacyLoss.concentrated(1), over, protection, Rules(), groups, units)
+    return ReleaseSpec("0" * 64, "p", "people", PrivacyLoss.concentrated(1), over, protection, Rules(), groups, units)
 
 
-def released(order: Order, counts: NDArray[np.int64], seed: int) -> tuple[list[PublishedTable], list[PublishedTable]]:
+def released(
+    order: ReleaseSpec, counts: NDArray[np.int64], seed: int
+) -> tuple[list[PublishedTable], list[PublishedTable]]:
     """The tables as measured, and after they were adjusted."""
     generator = np.random.default_rng(seed)
     totals = None if order.public is None else np.asarray(order.public.answers(counts), dtype=np.int64)
     public = None if totals is None else known_histogram(order, totals)
-    measured, tables = list[Measurements](), list[PublishedTable]()
+    measured, tables = list[NoisyRows](), list[PublishedTable]()
     for group in order.groups:
         law = group.noises[0].distribution()
-        values = group.form.count(counts) + law.draw(generator, group.form.rows).astype(np.int64)
-        each = Measurements(group.name, group.noises, group.form.kinds().astype(np.int64), values)
+        values = group.rows.count(counts) + law.draw(generator, group.rows.size).astype(np.int64)
+        each = NoisyRows(group.name, group.noises, group.rows.kinds().astype(np.int64), values)
         measured.append(each)
         tables += estimated(order, group, each, public)
     return tables, list(post_process(order, measured=measured, totals=totals).tables)
@@ -77,11 +83,11 @@ def released(order: Order, counts: NDArray[np.int64], seed: int) -> tuple[list[P
 @pytest.mark.parametrize("protection", [Protection(), REPLACED])
 def test_nested_tables_add_up_hold_what_is_exact_and_err_less(protection: Protection) -> None:
     asked = NESTED if protection is not REPLACED else NESTED[1:]  # the number of all is public there
-    order = order_of(asked, protection)
+    order = release_spec_of(asked, protection)
     assert nested_tables_of(order) is not None
     counts = np.random.default_rng(1).poisson(6.0, order.domain.shape).astype(np.int64)
     squares = np.zeros((2, len(asked)))
-    truths = [order.groups[i].form.workload.answers(counts) for i in range(len(asked))]
+    truths = [order.groups[i].measurement.workload.answers(counts) for i in range(len(asked))]
     for seed in range(60):
         before, after = released(order, counts, seed)
         detail = next(table for table in after if table.name == "detail")
@@ -91,7 +97,7 @@ def test_nested_tables_add_up_hold_what_is_exact_and_err_less(protection: Protec
             assert table.values is not None
             assert table.values.min() >= 0
             assert np.array_equal(
-                table.values, order.groups[[t.name for t in after].index(table.name)].form.count(whole)
+                table.values, order.groups[[t.name for t in after].index(table.name)].rows.count(whole)
             )
         if protection is REPLACED:
             assert order.public is not None
@@ -108,7 +114,7 @@ def test_nested_tables_add_up_hold_what_is_exact_and_err_less(protection: Protec
 
 def test_cells_that_cannot_occur_stay_empty() -> None:
     over = domain((StructuralZero.of({"age": "young", "job": "y"}),))
-    order = order_of(
+    order = release_spec_of(
         (Tabulation.of("detail", ("block", "job", "age")), Tabulation.of("blocks", ("block",))), Protection(), over
     )
     counts = np.full(over.shape, 3, dtype=np.int64)
@@ -128,11 +134,11 @@ def test_cells_that_cannot_occur_stay_empty() -> None:
     ],
 )
 def test_what_does_not_nest_is_said_so(crossing: Tabulation) -> None:
-    assert nested_tables_of(order_of((*NESTED, crossing), Protection())) is None
+    assert nested_tables_of(release_spec_of((*NESTED, crossing), Protection())) is None
 
 
 def test_the_total_alone_nests() -> None:
-    order = order_of((Tabulation.of("all"),), Protection())
+    order = release_spec_of((Tabulation.of("all"),), Protection())
     counts = np.ones(order.domain.shape, dtype=np.int64)
     _, [table] = released(order, counts, 5)
     assert table.values is not None
@@ -141,28 +147,29 @@ def test_the_total_alone_nests() -> None:
 
 @pytest.mark.parametrize("protection", [Protection(), REPLACED])
 def test_the_weights_of_a_nested_estimate_are_those_of_its_measurements(protection: Protection) -> None:
-    order = order_of(NESTED if protection is not REPLACED else NESTED[1:], protection)
+    order = release_spec_of(NESTED if protection is not REPLACED else NESTED[1:], protection)
     nest = nested_tables_of(order)
     assert nest is not None
-    form = NestForm(order, nest)
+    weighing = NestWeights(order, nest)
     counts = np.random.default_rng(1).poisson(6.0, order.domain.shape).astype(np.int64)
     totals = None if order.public is None else np.asarray(order.public.answers(counts), dtype=np.int64)
-    spread = np.array([noise.distribution().variance for noise in form.all_noises])[form.kinds()]
+    noises = [noise for group in order.groups for noise in group.noises]
+    spread = np.array([noise.distribution().variance for noise in noises])[weighing.kinds()]
 
     def nested(noise: NDArray[np.int64]) -> list[PublishedTable]:
-        measured, start = list[Measurements](), 0
+        measured, start = list[NoisyRows](), 0
         for group in order.groups:
-            values = group.form.count(counts) + noise[start : start + group.form.rows]
-            start += group.form.rows
-            each = Measurements(group.name, group.noises, group.form.kinds().astype(np.int64), values)
+            values = group.rows.count(counts) + noise[start : start + group.rows.size]
+            start += group.rows.size
+            each = NoisyRows(group.name, group.noises, group.rows.kinds().astype(np.int64), values)
             measured.append(each)
         return list(consistent_nest(order, nest, measured=measured, totals=totals).tables)
 
-    noise = np.random.default_rng(2).integers(-4, 5, form.rows)
+    noise = np.random.default_rng(2).integers(-4, 5, weighing.size)
     still, moved = nested(np.zeros_like(noise)), nested(noise)
     for before, after in zip(still, moved, strict=True):
         cells = list(range(0, len(before.estimates), 2))
-        weights = form.summed_rows(before.name, cells)
+        weights = weighing.weights(before.name, cells)
         assert weights @ noise == pytest.approx((after.estimates - before.estimates)[cells].sum(), abs=1e-9)
-        rows = form.query_rows(before.name, [0])
-        assert np.sqrt(rows[0] ** 2 @ spread) == pytest.approx(before.standard_errors[0], abs=1e-9)
+        rows = weighing.weights(before.name, [0])
+        assert np.sqrt(rows**2 @ spread) == pytest.approx(before.standard_errors[0], abs=1e-9)

@@ -7,15 +7,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from tests.publication.test_nested_tables import BLOCKS, COUNTY, NESTED, REPLACED, domain, order_of, released
+from tests.publication.test_nested_tables import BLOCKS, COUNTY, NESTED, REPLACED, domain, release_spec_of, released
 
 from dualmandate.errors import NoConsistentTables
 from dualmandate.population import Attribute, Domain, Grouping, Hierarchy, Protection, StructuralZero
 from dualmandate.publication import nested_tables, post_processing
-from dualmandate.publication.measurements import Measurements, PublishedTable
-from dualmandate.publication.nest_form import NestForm
+from dualmandate.publication.measurements import NoisyRows, PublishedTable
+from dualmandate.publication.nest_weights import NestWeights
 from dualmandate.publication.nested_tables import nested_tables_of, partly_nested_tables_of
-from dualmandate.publication.order import Order
+from dualmandate.publication.order import ReleaseSpec
 from dualmandate.publication.post_processing import consistent_crossed_nest, post_process
 from dualmandate.workload import Tabulation
 
@@ -28,24 +28,24 @@ ASKED = (*CHAIN, JOBS)
 
 
 def measured_of(
-    order: Order, counts: NDArray[np.int64], generator: np.random.Generator
-) -> tuple[list[Measurements], NDArray[np.int64] | None]:
+    order: ReleaseSpec, counts: NDArray[np.int64], generator: np.random.Generator
+) -> tuple[list[NoisyRows], NDArray[np.int64] | None]:
     found = []
     for group in order.groups:
         law = group.noises[0].distribution()
-        values = group.form.count(counts) + law.draw(generator, group.form.rows).astype(np.int64)
-        found.append(Measurements(group.name, group.noises, group.form.kinds().astype(np.int64), values))
+        values = group.rows.count(counts) + law.draw(generator, group.rows.size).astype(np.int64)
+        found.append(NoisyRows(group.name, group.noises, group.rows.kinds().astype(np.int64), values))
     return found, None if order.public is None else np.asarray(order.public.answers(counts), dtype=np.int64)
 
 
-def settled(order: Order, counts: NDArray[np.int64], generator: np.random.Generator) -> list[PublishedTable]:
+def settled(order: ReleaseSpec, counts: NDArray[np.int64], generator: np.random.Generator) -> list[PublishedTable]:
     crossed = partly_nested_tables_of(order)
     assert crossed is not None
     measured, totals = measured_of(order, counts, generator)
     return list(consistent_crossed_nest(order, crossed, measured=measured, totals=totals).tables)
 
 
-def all_add_up(order: Order, tables: list[PublishedTable], counts: NDArray[np.int64]) -> None:
+def all_add_up(order: ReleaseSpec, tables: list[PublishedTable], counts: NDArray[np.int64]) -> None:
     """Every table is one of the same whole file, and what is exact is exact."""
     assert [table.name for table in tables] == [table.name for table in order.tables]
     detail = next(table for table in tables if table.name == "detail")
@@ -54,7 +54,7 @@ def all_add_up(order: Order, tables: list[PublishedTable], counts: NDArray[np.in
     for table, group in zip(tables, order.groups, strict=True):
         assert table.values is not None
         assert table.values.min() >= 0
-        assert np.array_equal(table.values, group.form.count(whole))
+        assert np.array_equal(table.values, group.rows.count(whole))
     if order.public is not None:
         assert np.array_equal(order.public.answers(whole), order.public.answers(counts))
 
@@ -62,7 +62,7 @@ def all_add_up(order: Order, tables: list[PublishedTable], counts: NDArray[np.in
 @pytest.mark.parametrize("protection", [Protection(), REPLACED])
 @pytest.mark.parametrize("across", [(JOBS,), (ADULTS,), (PARTS,), (TWICE,), (JOBS, ADULTS, TWICE)])
 def test_tables_that_cross_add_up_with_the_rest(across: tuple[Tabulation, ...], protection: Protection) -> None:
-    order = order_of((*CHAIN, *across), protection)
+    order = release_spec_of((*CHAIN, *across), protection)
     assert nested_tables_of(order) is None
     counts = np.random.default_rng(1).poisson(2.0, order.domain.shape).astype(np.int64)
     all_add_up(order, settled(order, counts, np.random.default_rng(3)), counts)
@@ -71,21 +71,21 @@ def test_tables_that_cross_add_up_with_the_rest(across: tuple[Tabulation, ...], 
 @pytest.mark.parametrize("first", [ADULTS, PARTS, Tabulation.of("one county", ("age",), where={"block": ("c2", "c1")})])
 def test_a_table_of_some_only_may_come_first(first: Tabulation) -> None:
     """What it leaves out and what it counts are parts that another table tells apart: they are still two parts."""
-    order = order_of((first, *CHAIN), Protection())
+    order = release_spec_of((first, *CHAIN), Protection())
     counts = np.random.default_rng(1).poisson(200.0, order.domain.shape).astype(np.int64)
     tables = settled(order, counts, np.random.default_rng(3))
     all_add_up(order, tables, counts)
     for table, group in zip(tables, order.groups, strict=True):
-        errors = np.abs(table.estimates - group.form.workload.answers(counts))
+        errors = np.abs(table.estimates - group.measurement.workload.answers(counts))
         assert errors.max() < 5 * table.standard_errors.max()
 
 
 @pytest.mark.parametrize("protection", [Protection(), REPLACED])
 def test_standard_errors_are_those_of_simulated_estimates(protection: Protection) -> None:
-    order = order_of(ASKED, protection)
+    order = release_spec_of(ASKED, protection)
     counts = np.random.default_rng(1).poisson(6.0, order.domain.shape).astype(np.int64)
     generator, squares, sums = np.random.default_rng(2), np.zeros(len(ASKED)), np.zeros(len(ASKED))
-    truths = [group.form.count(counts) for group in order.groups]
+    truths = [group.rows.count(counts) for group in order.groups]
     tables = settled(order, counts, generator)
     for _ in range(200):
         for i, table in enumerate(settled(order, counts, generator)):
@@ -98,11 +98,12 @@ def test_standard_errors_are_those_of_simulated_estimates(protection: Protection
 
 def test_a_crossing_table_is_nearer_with_its_own_numbers_than_without() -> None:
     """Estimates, and whole numbers: what the table says is not thrown away, and not only carried by estimates."""
-    order, alone = order_of(ASKED, REPLACED), order_of(CHAIN, REPLACED)
+    order, alone = release_spec_of(ASKED, REPLACED), release_spec_of(CHAIN, REPLACED)
     nest = nested_tables_of(alone)
     assert nest is not None
     counts = np.random.default_rng(1).poisson(3.0, order.domain.shape).astype(np.int64)
-    truth, errors = order.groups[-1].form.count(counts), np.zeros((3, 2))
+    last = order.groups[-1]
+    truth, errors = last.rows.count(counts), np.zeros((3, 2))
     for seed in range(30):
         table = settled(order, counts, np.random.default_rng(seed))[-1]
         assert table.values is not None
@@ -110,7 +111,7 @@ def test_a_crossing_table_is_nearer_with_its_own_numbers_than_without() -> None:
         assert detail.values is not None
         found = [
             (table.estimates, table.values),
-            (order.groups[-1].form.workload.answers(detail.estimates), order.groups[-1].form.count(detail.values)),
+            (last.measurement.workload.answers(detail.estimates), last.rows.count(detail.values)),
         ]
         for i, (estimates, whole) in enumerate(found):
             errors[i] += ((estimates - truth) ** 2).mean(), ((whole - truth) ** 2).mean()
@@ -123,41 +124,42 @@ def test_a_crossing_table_is_nearer_with_its_own_numbers_than_without() -> None:
 def test_the_weights_of_crossed_estimates_are_those_of_their_measurements(
     across: tuple[Tabulation, ...], protection: Protection
 ) -> None:
-    order = order_of((*CHAIN, *across), protection)
+    order = release_spec_of((*CHAIN, *across), protection)
     linear(order, np.random.default_rng(1).poisson(6.0, order.domain.shape).astype(np.int64))
 
 
-def linear(order: Order, counts: NDArray[np.int64]) -> None:
+def linear(order: ReleaseSpec, counts: NDArray[np.int64]) -> None:
     """Sums of estimates move with the noise by the weights that intervals rest on; errors are at least theirs."""
     crossed = partly_nested_tables_of(order)
     assert crossed is not None
-    form = NestForm(order, crossed)
-    spread = np.array([noise.distribution().variance for noise in form.all_noises])[form.kinds()]
+    weighing = NestWeights(order, crossed)
+    noises = [noise for group in order.groups for noise in group.noises]
+    spread = np.array([noise.distribution().variance for noise in noises])[weighing.kinds()]
     totals = None if order.public is None else np.asarray(order.public.answers(counts), dtype=np.int64)
 
     def nested(noise: NDArray[np.int64]) -> list[PublishedTable]:
-        measured, start = list[Measurements](), 0
+        measured, start = list[NoisyRows](), 0
         for group in order.groups:
-            values = group.form.count(counts) + noise[start : start + group.form.rows]
-            start += group.form.rows
-            measured.append(Measurements(group.name, group.noises, group.form.kinds().astype(np.int64), values))
+            values = group.rows.count(counts) + noise[start : start + group.rows.size]
+            start += group.rows.size
+            measured.append(NoisyRows(group.name, group.noises, group.rows.kinds().astype(np.int64), values))
         return list(consistent_crossed_nest(order, crossed, measured=measured, totals=totals).tables)
 
-    noise = np.random.default_rng(2).integers(-4, 5, form.rows)
+    noise = np.random.default_rng(2).integers(-4, 5, weighing.size)
     for before, after in zip(nested(np.zeros_like(noise)), nested(noise), strict=True):
         cells = list(range(0, len(before.estimates), 2))
-        weights = form.summed_rows(before.name, cells)
+        weights = weighing.weights(before.name, cells)
         assert weights @ noise == pytest.approx((after.estimates - before.estimates)[cells].sum(), abs=1e-8)
         for number in cells[:4]:
-            own = np.sqrt(form.query_rows(before.name, [number])[0] ** 2 @ spread)
+            own = np.sqrt(weighing.weights(before.name, [number]) ** 2 @ spread)
             assert own <= before.standard_errors[number] + 1e-9
 
 
 ONLY_IN_A = (StructuralZero.of({"county": ("b", "c"), "job": "y"}),)
 
 
-def placed_order(protection: Protection, *across: Tabulation) -> tuple[Order, NDArray[np.int64]]:
-    order = order_of((*CHAIN, *across), protection, domain(ONLY_IN_A))
+def placed_order(protection: Protection, *across: Tabulation) -> tuple[ReleaseSpec, NDArray[np.int64]]:
+    order = release_spec_of((*CHAIN, *across), protection, domain(ONLY_IN_A))
     counts = np.random.default_rng(4).poisson(2.0, order.domain.shape).astype(np.int64)
     counts[:, [block[0] != "a" for block in BLOCKS], 1] = 0
     return order, counts
@@ -175,7 +177,7 @@ def test_what_cannot_occur_in_some_places_is_empty_there(
         tables = settled(order, counts, np.random.default_rng(seed))
         all_add_up(order, tables, counts)
         for table, group in zip(tables, order.groups, strict=True):
-            never = group.form.count(possible.astype(np.int64)) == 0
+            never = group.rows.count(possible.astype(np.int64)) == 0
             assert table.values is not None
             assert not table.values[never].any()
             assert not table.estimates[never].any()
@@ -192,7 +194,7 @@ def test_tables_in_another_order_than_the_nest_are_read_in_theirs() -> None:
     over = Domain(attributes, (Hierarchy("block", (county,)),), zeros)
     by_job = [Tabulation.of(f"jobs by {area}", (area, "job")) for area in ("county", "block")]
     asked = (*by_job, *NESTED[2:4], Tabulation.of("ages by block", ("block", "age")))
-    order = order_of(asked, Protection(), over)
+    order = release_spec_of(asked, Protection(), over)
     crossed = partly_nested_tables_of(order)
     assert crossed is not None
     assert [each.table.name for each in crossed.across] == ["ages by block"]
@@ -204,7 +206,7 @@ def test_tables_in_another_order_than_the_nest_are_read_in_theirs() -> None:
     tables = settled(order, counts, np.random.default_rng(1))
     all_add_up(order, tables, counts)
     for table, group in zip(tables, order.groups, strict=True):
-        truth = group.form.count(counts)
+        truth = group.rows.count(counts)
         assert np.all(np.abs(table.estimates - truth) <= 6 * table.standard_errors + 1e-9)
     detail = tables[3]
     assert detail.values is not None
@@ -216,7 +218,7 @@ def test_tables_in_another_order_than_the_nest_are_read_in_theirs() -> None:
 
 def test_errors_with_cells_bound_to_places_are_at_most_their_standard_errors() -> None:
     order, counts = placed_order(REPLACED, JOBS)
-    truths = [group.form.count(counts) for group in order.groups]
+    truths = [group.rows.count(counts) for group in order.groups]
     tables, squares = settled(order, counts, np.random.default_rng(0)), [np.zeros(t.shape) for t in truths]
     sums = [np.zeros(t.shape) for t in truths]
     for seed in range(200):
@@ -231,18 +233,18 @@ def test_errors_with_cells_bound_to_places_are_at_most_their_standard_errors() -
 def test_releases_say_what_crosses_and_how_good_estimates_are() -> None:
     counts = np.random.default_rng(1).poisson(2.0, domain().shape).astype(np.int64)
 
-    def words(order: Order) -> tuple[str, bool, int]:
+    def words(order: ReleaseSpec) -> tuple[str, bool, int]:
         measured, totals = measured_of(order, counts, np.random.default_rng(1))
         made = post_process(order, measured=measured, totals=totals)
         return made.words, made.together, len({effect.table for effect in made.effects})
 
-    orthogonal, together, simulated = words(order_of(ASKED, Protection()))
+    orthogonal, together, simulated = words(release_spec_of(ASKED, Protection()))
     assert together
     assert simulated == len(ASKED)
     assert "'jobs by county' cross these" in orthogonal
     assert "are the best linear unbiased ones" in orthogonal
     assert "standard errors are exact" in orthogonal
-    assert "standard errors are upper bounds" in words(order_of((*CHAIN, ADULTS), Protection()))[0]
+    assert "standard errors are upper bounds" in words(release_spec_of((*CHAIN, ADULTS), Protection()))[0]
     placed, counts = placed_order(Protection(), JOBS)
     assert "not the best" in words(placed)[0]
     assert "What cannot occur in some places is 0 there" in words(placed)[0]
@@ -275,11 +277,11 @@ def test_bounds_that_contradict_exact_totals_are_reported(monkeypatch: pytest.Mo
     ],
 )
 def test_what_is_weighed_is_left_to_one_histogram(table: Tabulation) -> None:
-    assert partly_nested_tables_of(order_of((*CHAIN, table), Protection())) is None
+    assert partly_nested_tables_of(release_spec_of((*CHAIN, table), Protection())) is None
 
 
 def test_without_measured_cells_a_small_domain_is_left_to_one_histogram(monkeypatch: pytest.MonkeyPatch) -> None:
-    order = order_of((NESTED[1], NESTED[2], JOBS), Protection())
+    order = release_spec_of((NESTED[1], NESTED[2], JOBS), Protection())
     assert partly_nested_tables_of(order) is None
     monkeypatch.setattr(nested_tables, "LARGEST_FITTED", 1)
     counts = np.random.default_rng(1).poisson(2.0, order.domain.shape).astype(np.int64)
@@ -316,7 +318,7 @@ def test_random_programs_hold_everything_exactly(data: st.DataObject) -> None:
     for number, (area, others) in enumerate(tables_by):
         asked[Tabulation.of(f"table {number}", (*area, *sorted(others)))] = None
     protection = data.draw(st.sampled_from([Protection(), REPLACED]))
-    order = order_of(tuple(asked), protection, over)
+    order = release_spec_of(tuple(asked), protection, over)
     counts = np.random.default_rng(data.draw(st.integers(0, 99))).poisson(1.5, over.shape).astype(np.int64)
     possible = np.ones(over.shape, dtype=bool)
     for masks in over.all_zero_masks:

@@ -6,17 +6,17 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from tests.publication.test_publish import order_of
+from tests.publication.test_publish import release_spec_of
 
 from dualmandate.errors import NoConsistentTables
 from dualmandate.population import Confidential, Histogram
 from dualmandate.publication import Tabulated, measuring, post_processing
-from dualmandate.publication.measurements import Measurements
-from dualmandate.publication.order import Order
+from dualmandate.publication.measurements import NoisyRows
+from dualmandate.publication.order import ReleaseSpec
 
 
-def measured() -> tuple[Order, Sequence[Measurements]]:
-    order = order_of()
+def measured() -> tuple[ReleaseSpec, Sequence[NoisyRows]]:
+    order = release_spec_of()
     histogram = Histogram(order.domain, np.array([[40, 0], [31, 55], [3, 0]]))
     box = Confidential("a test", Tabulated(histogram, 129))
     return order, list(measuring.measure(order, box, Confidential("a test", bytes(32)), mac="5a" * 32))

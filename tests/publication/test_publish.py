@@ -15,6 +15,7 @@ from typing import Any, Literal
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from tests.measured import direct, optimized
 
 from dualmandate.errors import (
     BudgetExceeded,
@@ -29,11 +30,10 @@ from dualmandate.errors import (
 from dualmandate.ledger import Account, Approval, Ledger, State, durable, make_key, open_ledger
 from dualmandate.mechanism import optimize_strategy
 from dualmandate.mechanism.noise import LaplaceSampler, NoiseKey, subkey
-from dualmandate.population import Attribute, Currency, Domain, Invariant, Neighbors, PrivacyLoss, Protection
+from dualmandate.population import Attribute, Domain, Invariant, Neighbors, PrivacyLoss, PrivacyMeasure, Protection
 from dualmandate.publication import AttributeRule, CsvFile, Rules, ValueRule, measuring
 from dualmandate.publication import publish as publishing
-from dualmandate.publication.forms import DirectForm, StrategyForm
-from dualmandate.publication.order import Group, Order
+from dualmandate.publication.order import Group, ReleaseSpec
 from dualmandate.publication.publish import PublicationRequest, publish, resume
 from dualmandate.publication.release_folder import is_complete
 from dualmandate.publication.writing import Csv, Parquet, read_measurements, read_table
@@ -49,32 +49,33 @@ ASKED = PublicationRequest("Ann", "people.csv")
 TABLES = (Tabulation.of("ages", ("age",)), Tabulation.of("ages by sex", ("age", "sex")))
 
 
-def order_of(protection: Protection = PLAIN, *, kind: str = "strategy", currency: Currency = Currency.EPSILON) -> Order:
+def release_spec_of(
+    protection: Protection = PLAIN, *, kind: str = "strategy", privacy_measure: PrivacyMeasure = PrivacyMeasure.PURE_DP
+) -> ReleaseSpec:
     workload = Workload.from_tabulations(DOMAIN, TABLES)
-    form: StrategyForm | DirectForm
     if kind == "strategy":
-        noise: Literal["laplace", "gaussian"] = "laplace" if currency is Currency.EPSILON else "gaussian"
-        form = StrategyForm(optimize_strategy(workload, noise, protection=protection).exact, protection)
+        noise: Literal["laplace", "gaussian"] = "laplace" if privacy_measure is PrivacyMeasure.PURE_DP else "gaussian"
+        made = optimized(optimize_strategy(workload, noise, protection=protection).exact, protection)
     else:
-        form = DirectForm(workload, protection, currency, every_cell=kind == "cells")
+        made = direct(workload, protection, privacy_measure, every_cell=kind == "cells")
     never = AttributeRule(ValueRule.DROP, ValueRule.DROP)
     rules = Rules({"age": never, "sex": never}, dropping_is_public=protection is FIXED)
-    return Order(
+    return ReleaseSpec(
         PLAN,
         "people",
         "people",
-        PrivacyLoss(LOSS, currency),
+        PrivacyLoss(LOSS, privacy_measure),
         DOMAIN,
         protection,
         rules,
-        (Group("all", form, LOSS),),
+        (Group("all", made, LOSS),),
         {table.name: "person" for table in TABLES},
         {"invariants": [each.name for each in protection.invariants]},
         {"program/program.toml": b"# public\n"},
     )
 
 
-def replaced(order: Order, changes: dict[str, Any]) -> Order:
+def replaced(order: ReleaseSpec, changes: dict[str, Any]) -> ReleaseSpec:
     return dataclasses.replace(order, **changes)
 
 
@@ -86,17 +87,19 @@ def source(tmp_path: Path) -> CsvFile:
 
 
 @pytest.fixture
-def books(tmp_path: Path) -> Callable[[Order], Ledger]:
-    def opened(order: Order, cap: int = 4) -> Ledger:
+def books(tmp_path: Path) -> Callable[[ReleaseSpec], Ledger]:
+    def opened(order: ReleaseSpec, cap: int = 4) -> Ledger:
         ledger = open_ledger(tmp_path / "state" / "ledger.sqlite", make_key(tmp_path / "state" / "key"), create=True)
-        ledger.open_account(Account("people", "person", PrivacyLoss(Fraction(cap), order.loss.currency)), by="Ann")
+        ledger.open_account(
+            Account("people", "person", PrivacyLoss(Fraction(cap), order.loss.privacy_measure)), by="Ann"
+        )
         ledger.approve(Approval("people", PLAN, order.charge, "person", by="Ben"))
         return ledger
 
     return opened
 
 
-Books = Callable[[Order], Ledger]
+Books = Callable[[ReleaseSpec], Ledger]
 
 
 def until_written(ledger: Ledger) -> Callable[..., object]:
@@ -117,11 +120,11 @@ def files_of(folder: Path) -> dict[str, bytes]:
 
 @pytest.mark.parametrize("protection", [PLAIN, FIXED])
 @pytest.mark.parametrize("kind", ["strategy", "tables", "cells"])
-@pytest.mark.parametrize("currency", list(Currency))
+@pytest.mark.parametrize("currency", list(PrivacyMeasure))
 def test_a_release_holds_what_it_says_and_costs_its_loss(
-    protection: Protection, kind: str, currency: Currency, source: CsvFile, books: Books, tmp_path: Path
+    protection: Protection, kind: str, privacy_measure: PrivacyMeasure, source: CsvFile, books: Books, tmp_path: Path
 ) -> None:
-    order = order_of(protection, kind=kind, currency=currency)
+    order = release_spec_of(protection, kind=kind, privacy_measure=privacy_measure)
     ledger = books(order)
     folder = publish(order, source, ledger, out=tmp_path / "out", request=ASKED)
     entry = ledger.release(folder.name)
@@ -132,7 +135,7 @@ def test_a_release_holds_what_it_says_and_costs_its_loss(
     assert facts["ledger_head"]["sequence"] == entry.entry
     assert facts["loss"]["exact"] == "3/2"
     measured = read_measurements(folder / facts["groups"][0]["measurements"])
-    assert len(measured.values) == order.groups[0].form.rows
+    assert len(measured.values) == order.groups[0].rows.size
     assert measured.noises == order.groups[0].noises
     whole = {}
     for table in facts["tables"]:
@@ -154,11 +157,11 @@ def test_a_release_holds_what_it_says_and_costs_its_loss(
 
 
 def test_the_noise_is_that_of_the_law(source: CsvFile, books: Books, tmp_path: Path) -> None:
-    order = order_of(kind="tables")
+    order = release_spec_of(kind="tables")
     ledger = books(order)
     ledger.open_account(Account("many", "person", PrivacyLoss.pure(10**6)), by="Ann")
     draws = []
-    truth = order.groups[0].form.count(np.array([[40, 0], [31, 55], [3, 0]]))
+    truth = order.groups[0].rows.count(np.array([[40, 0], [31, 55], [3, 0]]))
     many = replaced(order, {"account": "many"})
     ledger.approve(Approval("many", PLAN, order.loss, "person", by="Ben"))
     for run in range(40):
@@ -179,7 +182,7 @@ STEPS = ("tabulate", "fingerprint", "measure", "write_measurements", "write_rele
 def test_a_release_that_fails_at_any_step_becomes_what_it_would_have_been(
     step: str, after: bool, source: CsvFile, books: Books, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    order = order_of()
+    order = release_spec_of()
     ledger = books(order)
     whole, secrets = publishing.__dict__[step], []
     keep: Callable[..., str] = publishing.__dict__["fingerprint"]
@@ -218,7 +221,7 @@ def test_a_release_that_fails_at_any_step_becomes_what_it_would_have_been(
 def test_making_it_twice_gives_the_same_bytes(
     source: CsvFile, books: Books, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    order = order_of()
+    order = release_spec_of()
     ledger = books(order)
     with monkeypatch.context() as patched:
         patched.setattr(ledger, "destroy_secret", lambda *_, **__: (_ for _ in ()).throw(RuntimeError))
@@ -241,7 +244,7 @@ def test_making_it_twice_gives_the_same_bytes(
 def test_other_data_are_refused_and_the_loss_stays_spent(
     source: CsvFile, books: Books, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    order = order_of()
+    order = release_spec_of()
     ledger = books(order)
     with monkeypatch.context() as patched:
         patched.setattr(publishing, "measure", lambda *_, **__: (_ for _ in ()).throw(RuntimeError))
@@ -266,15 +269,15 @@ def test_other_data_are_refused_and_the_loss_stays_spent(
 def test_what_cannot_be_carried_out_is_refused_before_anything_is_spent(
     source: CsvFile, books: Books, tmp_path: Path
 ) -> None:
-    order = order_of()
+    order = release_spec_of()
     ledger = books(order)
     heads = ledger.head()
-    bad: list[tuple[type[Exception], Order, CsvFile, Path]] = [
+    bad: list[tuple[type[Exception], ReleaseSpec, CsvFile, Path]] = [
         (UnreadableSource, order, CsvFile(tmp_path / "gone.csv"), tmp_path / "out"),
         (InvalidRule, replaced(order, {"rules": Rules({"age": AttributeRule(ValueRule.REFUSE)})}), source, tmp_path),
         (
             InvalidMechanism,
-            replaced(order, {"groups": (Group("all", order.groups[0].form, Fraction(2)),)}),
+            replaced(order, {"groups": (Group("all", order.groups[0].measurement, Fraction(2)),)}),
             source,
             tmp_path,
         ),
@@ -290,7 +293,7 @@ def test_what_cannot_be_carried_out_is_refused_before_anything_is_spent(
 
 
 def test_a_cap_is_kept(source: CsvFile, books: Books, tmp_path: Path) -> None:
-    order = order_of()
+    order = release_spec_of()
     ledger = books(order)
     for run in range(2):
         publish(order, source, ledger, out=tmp_path / "out", request=PublicationRequest("Ann", f"run {run}"))
@@ -302,7 +305,7 @@ def test_a_cap_is_kept(source: CsvFile, books: Books, tmp_path: Path) -> None:
 def test_a_release_belongs_to_its_plan_and_to_one_process(
     source: CsvFile, books: Books, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    order = order_of()
+    order = release_spec_of()
     ledger = books(order)
     with monkeypatch.context() as patched:
         patched.setattr(publishing, "tabulate", lambda *_, **__: (_ for _ in ()).throw(RuntimeError))
@@ -327,7 +330,7 @@ def test_a_release_belongs_to_its_plan_and_to_one_process(
 def test_a_folder_that_was_harmed_after_it_was_written_is_made_again(
     source: CsvFile, books: Books, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    order = order_of()
+    order = release_spec_of()
     ledger = books(order)
     with monkeypatch.context() as patched:
         patched.setattr(ledger, "advance", until_written(ledger))
@@ -344,12 +347,12 @@ def test_a_folder_that_was_harmed_after_it_was_written_is_made_again(
 def test_noise_is_never_drawn_twice_at_one_place_nor_before_the_release_is_bound(
     source: CsvFile, books: Books, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first = order_of()
+    first = release_spec_of()
     half = LOSS / 2
     halves = Tabulation.of("halves", ("sex",), weights={"age": {"young": "0.5", "adult": "1"}})  # another kind of row
     asked = [[TABLES[0], halves], [TABLES[1]]]
-    forms = [DirectForm(Workload.from_tabulations(DOMAIN, tables), PLAIN, Currency.EPSILON) for tables in asked]
-    groups = tuple(Group(name, form, half) for name, form in zip(("a", "a / kind 0"), forms, strict=True))
+    made = [direct(Workload.from_tabulations(DOMAIN, tables), PLAIN, PrivacyMeasure.PURE_DP) for tables in asked]
+    groups = tuple(Group(name, each, half) for name, each in zip(("a", "a / kind 0"), made, strict=True))
     order = replaced(first, {"groups": groups, "units": {**first.units, "halves": "person"}})
     assert len(groups[0].noises) == 2
     ledger = books(order)
@@ -380,13 +383,13 @@ def test_noise_is_never_drawn_twice_at_one_place_nor_before_the_release_is_bound
     assert {named["histogram_mac"].hex() for _, named in keys} == {fingerprint}
     assert {digest for (digest,), _ in keys} == {PLAN}
     places = [(key, cell) for key, cells in drawn for cell in cells]
-    assert len(set(places)) == len(places) == sum(form.rows for form in forms)
+    assert len(set(places)) == len(places) == sum(each.rows.size for each in made)
 
 
 def test_a_release_that_was_written_and_lost_is_not_written_otherwise(
     source: CsvFile, books: Books, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    order = order_of()
+    order = release_spec_of()
     ledger = books(order)
     with monkeypatch.context() as patched:
         patched.setattr(ledger, "advance", until_written(ledger))
@@ -410,7 +413,7 @@ def test_a_release_that_was_written_and_lost_is_not_written_otherwise(
 def test_a_release_that_is_given_up_while_it_is_made_is_not_put_in_place(
     step: str, source: CsvFile, books: Books, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    order = order_of()
+    order = release_spec_of()
     ledger = books(order)
     whole = publishing.__dict__[step]
 
@@ -436,15 +439,22 @@ def test_a_release_that_is_given_up_while_it_is_made_is_not_put_in_place(
 @pytest.mark.parametrize("name", ["by sex", "number of records"])
 def test_a_table_cannot_take_the_name_of_an_exact_one(name: str, source: CsvFile, books: Books, tmp_path: Path) -> None:
     workload = Workload.from_tabulations(DOMAIN, [Tabulation.of(name, ("age",))])
-    form = DirectForm(workload, FIXED, Currency.EPSILON)
-    order = Order(
-        **{**vars(order_of(FIXED, kind="tables")), "groups": (Group("all", form, LOSS),), "units": {name: "person"}}
+    made = direct(workload, FIXED, PrivacyMeasure.PURE_DP)
+    order = ReleaseSpec(
+        **{
+            **vars(release_spec_of(FIXED, kind="tables")),
+            "groups": (Group("all", made, LOSS),),
+            "units": {name: "person"},
+        }
     )
     ledger = books(order)
     with pytest.raises(InvalidWorkload, match=name):
         publish(order, source, ledger, out=tmp_path / "out", request=ASKED)
-    twins = Order(
-        **{**vars(order_of()), "groups": tuple(Group("all", order_of().groups[0].form, LOSS / 2) for _ in "ab")}
+    twins = ReleaseSpec(
+        **{
+            **vars(release_spec_of()),
+            "groups": tuple(Group("all", release_spec_of().groups[0].measurement, LOSS / 2) for _ in "ab"),
+        }
     )
     with pytest.raises(InvalidWorkload, match="ages"):
         publish(twins, source, ledger, out=tmp_path / "out", request=ASKED)
@@ -457,7 +467,7 @@ def test_units_that_are_bounded_and_exact_totals_do_not_go_together(
     several = Protection(
         neighbors=Neighbors.REPLACE_ONE, invariants=FIXED.invariants, most_records_per_unit=2, identifier="id"
     )
-    order = order_of(several, kind="tables")
+    order = release_spec_of(several, kind="tables")
     ledger = books(order)
     with pytest.raises(InvalidRule, match="published exactly"):
         publish(order, source, ledger, out=tmp_path / "out", request=ASKED)
@@ -472,7 +482,7 @@ def test_crossing_totals_are_charged_for_all_records_that_change_together(
         invariants=(Invariant("by sex", ("sex",)), Invariant("by age", ("age",))),
         records_changing_together=2,
     )
-    order = replaced(order_of(crossing, kind="cells"), {"rules": Rules(dropping_is_public=True)})
+    order = replaced(release_spec_of(crossing, kind="cells"), {"rules": Rules(dropping_is_public=True)})
     assert (order.loss.amount, order.charge.amount) == (LOSS, 2 * LOSS)
     ledger = books(order)
     folder = publish(order, source, ledger, out=tmp_path / "out", request=ASKED)
@@ -484,7 +494,7 @@ def test_crossing_totals_are_charged_for_all_records_that_change_together(
 def test_whoever_writes_a_release_second_and_otherwise_takes_it_away_again(
     source: CsvFile, books: Books, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    order = order_of()
+    order = release_spec_of()
     ledger = books(order)
     other = replaced(order, {"files": {"program/program.toml": b"# another rounding\n"}})
     put = publishing.__dict__["_put_in_place"]
@@ -507,7 +517,7 @@ def test_whoever_writes_a_release_second_and_otherwise_takes_it_away_again(
 def test_every_new_folder_above_a_release_is_on_the_disk(
     source: CsvFile, books: Books, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    order = order_of()
+    order = release_spec_of()
     synced: list[Path] = []
     whole = durable.sync_folder
 
@@ -521,6 +531,6 @@ def test_every_new_folder_above_a_release_is_on_the_disk(
 
 
 def test_no_count_is_too_large_to_go_on() -> None:
-    form = DirectForm(Workload.from_tabulations(DOMAIN, TABLES), PLAIN, Currency.EPSILON)
+    made = direct(Workload.from_tabulations(DOMAIN, TABLES), PLAIN, PrivacyMeasure.PURE_DP)
     counts = np.full(DOMAIN.shape, 2**62, dtype=np.int64)
-    assert form.count(counts)[:3].tolist() == [-(2**63)] * 3  # modulo 2⁶⁴
+    assert made.rows.count(counts)[:3].tolist() == [-(2**63)] * 3  # modulo 2⁶⁴

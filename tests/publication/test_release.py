@@ -14,15 +14,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.measured import direct, optimized, query_rows
 
 from dualmandate.errors import InvalidRelease, InvalidRequest, TooLarge, UnknownName
-from dualmandate.mechanism import optimize_strategy
+from dualmandate.mechanism import GEOMETRIC, Measurement, Noise, Rows, optimize_strategy
 from dualmandate.mechanism.noise import NoiseKey
-from dualmandate.population import Attribute, Currency, Domain, Protection
+from dualmandate.population import Attribute, Domain, PrivacyMeasure, Protection
 from dualmandate.publication import release as module
-from dualmandate.publication.forms import DirectForm, Form, StrategyForm
 from dualmandate.publication.intervals import interval_of
-from dualmandate.publication.measurements import Measurements, Noise, PublishedTable
+from dualmandate.publication.measurements import NoisyRows, PublishedTable
 from dualmandate.publication.release import Release, read_facts
 from dualmandate.publication.writing import (
     Parquet,
@@ -58,39 +58,43 @@ CELLS = Workload.from_tabulations(DOMAIN, [Tabulation("incomes", by=("income",))
 @dataclass(frozen=True)
 class Group:
     name: str
-    form: Form
+    measurement: Measurement
     loss: Fraction
+
+    @property
+    def rows(self) -> Rows:
+        return self.measurement.rows
 
 
 @cache
 def groups(noise: str = "laplace") -> tuple[Group, ...]:
-    currency = Currency.EPSILON if noise == "laplace" else Currency.RHO
+    privacy_measure = PrivacyMeasure.PURE_DP if noise == "laplace" else PrivacyMeasure.ZCDP
     exact = optimize_strategy(TWO_WAY, noise).exact  # type: ignore[arg-type]
     return (
-        Group("two-way tables", StrategyForm(exact, PROTECTION), Fraction(1)),
-        Group("direct", DirectForm(DIRECT, PROTECTION, currency), Fraction(1, 2)),
-        Group("cells", DirectForm(CELLS, PROTECTION, currency, every_cell=True), Fraction(1, 2)),
+        Group("two-way tables", optimized(exact, PROTECTION), Fraction(1)),
+        Group("direct", direct(DIRECT, PROTECTION, privacy_measure), Fraction(1, 2)),
+        Group("cells", direct(CELLS, PROTECTION, privacy_measure, every_cell=True), Fraction(1, 2)),
     )
 
 
-def measured(group: Group, seed: int) -> Measurements:
+def measured(group: Group, seed: int) -> NoisyRows:
     """A group with its exact noise, from a key that only the test has."""
-    kinds, noises = group.form.kinds().astype(np.int64), group.form.noises(group.loss)
-    values = group.form.count(COUNTS).copy()
+    kinds, noises = group.rows.kinds().astype(np.int64), group.measurement.noises(group.loss)
+    values = group.rows.count(COUNTS).copy()
     for kind, noise in enumerate(noises):
         rows = np.flatnonzero(kinds == kind)
         key = NoiseKey(hashlib.sha256(f"{seed} {group.name} {kind}".encode()).digest())
         values[rows] += noise.sampler().draw(key, range(len(rows)))
-    return Measurements(group.name, noises, kinds, values)
+    return NoisyRows(group.name, noises, kinds, values)
 
 
-def tables_of(group: Group, found: Measurements) -> list[PublishedTable]:
-    answers, tables, start = group.form.answers(found.values, None), [], 0
-    for table in group.form.workload.tables:
+def tables_of(group: Group, found: NoisyRows) -> list[PublishedTable]:
+    answers, tables, start = group.rows.answers(found.values, None), [], 0
+    for table in group.measurement.workload.tables:
         here = answers[start : start + table.query_count]
         start += table.query_count
         labels = tuple(DOMAIN.attributes[axis].levels for axis in sorted(table.label_axes))
-        errors = np.sqrt(group.form.variances(table.name, group.loss))
+        errors = np.sqrt(group.measurement.query_variances(table.name, group.loss))
         columns = tuple(DOMAIN.names[axis] for axis in sorted(table.label_axes))
         values = np.rint(np.maximum(here, 0)).astype(np.int64)
         tables.append(PublishedTable(table.name, "person", columns, tuple(map(tuple, labels)), here, errors, values))
@@ -119,7 +123,7 @@ def write(folder: Path, noise: str = "laplace", seed: int = 0) -> None:
         described.append(
             {
                 "name": group.name,
-                "tables": [table.name for table in group.form.workload.tables],
+                "tables": [table.name for table in group.measurement.workload.tables],
                 "measurements": f"measurements/{path.name}",
                 "noises": [{"law": n.law, "parameter": str(n.parameter)} for n in each.noises],
             }
@@ -133,8 +137,8 @@ def write(folder: Path, noise: str = "laplace", seed: int = 0) -> None:
 
 
 def opened(folder: Path, noise: str = "laplace") -> Release:
-    forms = {group.name: group.form for group in groups(noise)}
-    return Release(folder, read_facts(folder), forms.__getitem__)
+    made = {group.name: group.measurement for group in groups(noise)}
+    return Release(folder, read_facts(folder), made.__getitem__)
 
 
 @pytest.fixture(scope="module")
@@ -165,7 +169,7 @@ def test_tables_are_there(release: Release) -> None:
     assert table.column("income").to_pylist() == ["<=50K", ">50K"] * 2
     assert table.num_rows == 4
     assert release.table("everybody").column_names == ["value", "estimate", "standard_error"]
-    assert release.measurements("direct").noises == groups()[1].form.noises(Fraction(1, 2))
+    assert release.measurements("direct").noises == groups()[1].measurement.noises(Fraction(1, 2))
 
 
 def test_labels_choose_what_is_summed(release: Release) -> None:
@@ -185,10 +189,10 @@ def test_intervals_rest_on_the_noise_of_the_estimate(noise: str, tmp_path: Path)
     write(tmp_path, noise)
     release = opened(tmp_path, noise)
     for group in groups(noise):
-        variances = np.array([each.distribution().variance for each in group.form.noises(group.loss)])
-        for table in group.form.workload.tables:
-            rows = group.form.query_rows(table.name, list(range(table.query_count)))
-            errors = np.sqrt(np.square(rows) @ variances[group.form.kinds()])
+        variances = np.array([each.distribution().variance for each in group.measurement.noises(group.loss)])
+        for table in group.measurement.workload.tables:
+            rows = query_rows(group.rows, table.name, list(range(table.query_count)))
+            errors = np.sqrt(np.square(rows) @ variances[group.rows.kinds()])
             np.testing.assert_allclose(release.published(table.name).standard_errors, errors, rtol=1e-9)
 
 
@@ -196,11 +200,11 @@ def test_intervals_rest_on_the_noise_of_the_estimate(noise: str, tmp_path: Path)
 def test_intervals_hold_their_promise(noise: str) -> None:
     """400 releases of the same counts: single numbers, sums over a column, and a whole table at once."""
     group = groups(noise)[0]
-    kinds, noises = group.form.kinds().astype(np.int64), group.form.noises(group.loss)
+    kinds, noises = group.rows.kinds().astype(np.int64), group.measurement.noises(group.loss)
     truth = TWO_WAY.answers(COUNTS)
-    answers = np.array([group.form.answers(measured(group, seed).values, None) for seed in range(400)])
+    answers = np.array([group.rows.answers(measured(group, seed).values, None) for seed in range(400)])
     weights = np.concatenate(
-        [group.form.query_rows(table.name, list(range(table.query_count))) for table in TWO_WAY.tables]
+        [query_rows(group.rows, table.name, list(range(table.query_count))) for table in TWO_WAY.tables]
     )
     for combination in (np.eye(20)[3], np.eye(20)[:8].sum(axis=0), np.eye(20)[[8, 10, 12]].sum(axis=0)):
         found = interval_of(0.0, combination @ weights, kinds, noises)
@@ -210,10 +214,10 @@ def test_intervals_hold_their_promise(noise: str) -> None:
 
 def test_an_interval_says_how_it_was_found(release: Release) -> None:
     one = release.interval("ages", age="old")
-    scale = groups()[1].form.noises(Fraction(1, 2))[0].parameter
+    scale = groups()[1].measurement.noises(Fraction(1, 2))[0].parameter
     assert scale == 4  # two tables share a loss of 1/2
     assert (one.method, one.is_exact) == ("one draw of noise", True)
-    assert one.half_width == Noise("laplace", scale).distribution().half_width(0.95)
+    assert one.half_width == Noise(GEOMETRIC, scale).distribution().reach(0.05)
     assert one.lower == round(one.lower)
     several = release.interval("incomes", income=">50K", probability=Fraction(9, 10))
     assert several.method == "8 draws of noise on a lattice"
@@ -241,9 +245,9 @@ def test_all_numbers_of_a_table_at_once(release: Release, tmp_path: Path, monkey
 def test_sums_take_what_their_numbers_take(release: Release) -> None:
     """The interval of a sum is that of the sum of what each of its numbers takes of every row."""
     for group in groups():
-        for table in group.form.workload.tables:
-            rows = group.form.query_rows(table.name, list(range(table.query_count))).sum(axis=0)
-            kinds, noises = group.form.kinds().astype(np.int64), group.form.noises(group.loss)
+        for table in group.measurement.workload.tables:
+            rows = query_rows(group.rows, table.name, list(range(table.query_count))).sum(axis=0)
+            kinds, noises = group.rows.kinds().astype(np.int64), group.measurement.noises(group.loss)
             expected = interval_of(0.0, rows, kinds, noises)
             assert release.interval(table.name).half_width == pytest.approx(expected.half_width, abs=1e-3)
 
@@ -253,8 +257,8 @@ def test_sums_are_in_the_unit_of_their_table(tmp_path: Path) -> None:
     hours = Attribute.numbers("hours", 0, 20, 5)
     domain = Domain((Attribute.categories("sex", list(SEXES)), hours))
     workload = Workload.from_tabulations(domain, [Tabulation("hours by sex", by=("sex",), sum_of="hours")])
-    form = DirectForm(workload, PROTECTION, Currency.EPSILON)
-    [noise] = form.noises(Fraction(1))
+    made = direct(workload, PROTECTION, PrivacyMeasure.PURE_DP)
+    [noise] = made.noises(Fraction(1))
     table = PublishedTable("hours by sex", "hour", ("sex",), (SEXES,), np.array([50.0, 75.0]), np.ones(2))
     (tmp_path / "estimates").mkdir()
     Parquet().write(estimates_sheet(table), tmp_path / "estimates" / "t")
@@ -270,9 +274,9 @@ def test_sums_are_in_the_unit_of_their_table(tmp_path: Path) -> None:
             }
         ],
     }
-    release = Release(tmp_path, facts, lambda _: form)
+    release = Release(tmp_path, facts, lambda _: made)
     found = release.interval("hours by sex", sex="f")
-    assert found.half_width == 5 * noise.distribution().half_width(0.95)
+    assert found.half_width == 5 * noise.distribution().reach(0.05)
     whole = release.simultaneous("hours by sex")
     tail = -np.expm1(np.log(0.95) / 2)
     np.testing.assert_allclose(whole.upper - whole.estimates, 5 * noise.distribution().reach(float(tail)))

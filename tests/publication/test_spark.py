@@ -21,7 +21,7 @@ import pytest
 from numpy.typing import NDArray
 from tests.publication.consistency.test_top_down_rounding import added, grown
 from tests.publication.reference import Record, Value, tabulated
-from tests.publication.test_publish import order_of
+from tests.publication.test_publish import release_spec_of
 from tests.publication.test_tabulating import DOMAIN, KEY, TYPES, counts
 from tests.publication.test_wall import CANARY, everything_said
 
@@ -145,7 +145,7 @@ def test_measuring_is_that_of_one_machine(spark: SparkSession, table: SparkTable
 
 @pytest.mark.parametrize("kind", ["strategy", "tables"])
 def test_an_order_is_measured_as_on_one_machine(spark: SparkSession, kind: str) -> None:
-    order = order_of(kind=kind)
+    order = release_spec_of(kind=kind)
     histogram = Histogram(order.domain, np.array([[40, 0], [31, 55], [3, 0]]))
     box, secret, mac = Confidential("a test", Tabulated(histogram, 129)), Confidential("a test", bytes(32)), "5a" * 32
     here = list(measuring.measure(order, box, secret, mac=mac))
@@ -161,7 +161,7 @@ def test_a_program_is_published_from_the_cluster(spark: SparkSession, tmp_path: 
     pq.write_table(
         pa.table({"age": [age for age, _ in people], "sex": [sex for _, sex in people]}), tmp_path / "p.parquet"
     )
-    order = replace(order_of(), engine="spark")
+    order = replace(release_spec_of(), engine="spark")
     ledger = open_ledger(tmp_path / "state" / "ledger.sqlite", make_key(tmp_path / "state" / "key"), create=True)
     ledger.open_account(Account("people", "person", PrivacyLoss.pure(4)), by="Ann")
     ledger.approve(Approval("people", order.plan_digest, order.loss, "person", by="Ben"))

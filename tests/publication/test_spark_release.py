@@ -22,16 +22,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from tests.publication.test_publish import order_of
+from tests.publication.test_publish import release_spec_of
 from tests.publication.towns import CODES, RHO, SHARES, write_towns
 
 from dualmandate.apps.cli import app
 from dualmandate.apps.exit_status import run
 from dualmandate.errors import CannotWrite, ReleaseConflict
 from dualmandate.ledger import Account, Approval, Ledger, State, keys, make_key, open_ledger, read_key
+from dualmandate.mechanism import Noise
 from dualmandate.mechanism.noise import SAMPLER_VERSION, NoiseKey, Sampler
 from dualmandate.planning.program import load
-from dualmandate.planning.release_spec import order_of_plan
+from dualmandate.planning.release_spec import release_spec_of_plan
 from dualmandate.planning.released import load_release
 from dualmandate.population import Attribute, Confidential, Domain, PrivacyLoss, Protection
 from dualmandate.publication import (
@@ -43,12 +44,11 @@ from dualmandate.publication import (
     SparseHistogram,
     StatisticalFile,
     ValueRule,
-    measurements,
 )
 from dualmandate.publication import publish as publishing
 from dualmandate.publication.consistency import PartitionChain, Tree, estimate
 from dualmandate.publication.measuring import fingerprint, fingerprint_of
-from dualmandate.publication.order import Order
+from dualmandate.publication.order import ReleaseSpec
 from dualmandate.publication.release_folder import is_complete
 from dualmandate.publication.spark import histogram as spark_histogram
 from dualmandate.publication.spark import nested_tables as spark_nest
@@ -91,13 +91,13 @@ def towns(tmp_path: Path) -> Path:
     return folder
 
 
-def approve(ledger: Ledger, order: Order) -> None:
+def approve(ledger: Ledger, order: ReleaseSpec) -> None:
     ledger.open_account(Account("residents", "person", PrivacyLoss.concentrated(5)), by="Ann")
     ledger.approve(Approval("residents", order.plan_digest, order.charge, "person", by="Ben"))
 
 
-def order_for(folder: Path) -> Order:
-    return order_of_plan(load(folder / "program.toml").plan())
+def order_for(folder: Path) -> ReleaseSpec:
+    return release_spec_of_plan(load(folder / "program.toml").plan())
 
 
 def ledger_of(folder: Path) -> Ledger:
@@ -233,7 +233,7 @@ def test_a_program_is_published_by_the_cluster_though_a_worker_dies(
 ) -> None:
     """`dualmandate publish` from the records to the tables: byte for byte those of one machine under the same key."""
     wanted = published_here(towns, tmp_path / "here", SECRET)
-    begun, sampler = tmp_path / "begun", measurements.Noise.sampler
+    begun, sampler = tmp_path / "begun", Noise.sampler
 
     @dataclass(frozen=True)
     class Slow:  # here: workers do not know the modules of the tests
@@ -244,7 +244,7 @@ def test_a_program_is_published_by_the_cluster_though_a_worker_dies(
             time.sleep(0.2)
             return self.sampler.draw(key, cells)
 
-    monkeypatch.setattr(measurements.Noise, "sampler", lambda self: Slow(sampler(self)))
+    monkeypatch.setattr(Noise, "sampler", lambda self: Slow(sampler(self)))
     monkeypatch.chdir(towns)
     spark.conf.set("spark.sql.shuffle.partitions", str(TASKS))
     killed: list[int] = []
@@ -280,7 +280,7 @@ def test_records_that_changed_while_they_were_read_are_refused(towns: Path, monk
     def measured(*_: object, **__: object) -> Iterator[Any]:
         yield SimpleNamespace()
 
-    monkeypatch.setattr(Order, "check", lambda _: None)
+    monkeypatch.setattr(ReleaseSpec, "check", lambda _: None)
     monkeypatch.setattr(spark_histogram, "counted_on_cluster", counted)
     monkeypatch.setattr(spark_nest, "measured_on_cluster", measured)
     order, source = order_for(towns), ParquetFile(towns / "people.parquet")
@@ -309,7 +309,7 @@ def test_an_order_is_divided_where_its_tables_allow_it(towns: Path, monkeypatch:
 
 
 def test_what_cannot_be_divided_says_why(towns: Path) -> None:
-    assert "do not nest" in str(divided(order_of()))
+    assert "do not nest" in str(divided(release_spec_of()))
     text = (towns / "program.toml").read_text("utf-8")
     block, age = 'attributes.block   = { codes = "blocks.csv" }\n', "attributes.age     = { from = 0, to = 3 }\n"
     (towns / "program.toml").write_text(text.replace(block, "").replace(age, age + block), encoding="utf-8")

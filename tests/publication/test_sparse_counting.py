@@ -10,13 +10,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.measured import direct
 
 from dualmandate.errors import TooLarge
 from dualmandate.ledger import Account, Approval, make_key, open_ledger
+from dualmandate.mechanism import TableRows
 from dualmandate.population import (
     Attribute,
     Confidential,
-    Currency,
     Domain,
     Grouping,
     Hierarchy,
@@ -24,14 +25,14 @@ from dualmandate.population import (
     Invariant,
     Neighbors,
     PrivacyLoss,
+    PrivacyMeasure,
     Protection,
 )
 from dualmandate.publication import CsvFile, Rules, SparseHistogram, Tabulated, measuring, post_processing
 from dualmandate.publication import order as ordering
-from dualmandate.publication.forms import DirectForm
 from dualmandate.publication.measuring import exact_totals, fingerprint, measure
 from dualmandate.publication.nested_tables import nested_tables_of
-from dualmandate.publication.order import Group, Order
+from dualmandate.publication.order import Group, ReleaseSpec
 from dualmandate.publication.publish import PublicationRequest, publish
 from dualmandate.publication.sparse_counting import add_counts, countable
 from dualmandate.workload import Tabulation, Workload, prefix
@@ -61,16 +62,16 @@ def boxed(counts: np.ndarray[Any, np.dtype[np.int64]], domain: Domain = DOMAIN) 
     return [Confidential("test", Tabulated(each, int(counts.sum()))) for each in both]
 
 
-def order_of(protection: Protection = REPLACED, tables: tuple[Tabulation, ...] = TABLES) -> Order:
+def release_spec_of(protection: Protection = REPLACED, tables: tuple[Tabulation, ...] = TABLES) -> ReleaseSpec:
     """Two groups; rows of the first have two kinds of noise, because one of its tables has another weight."""
     workloads = [Workload.from_tabulations(DOMAIN, part) for part in (tables[:6], tables[6:]) if part]
     groups = tuple(
-        Group(f"group {place}", DirectForm(workload, protection, Currency.RHO), Fraction(1, 2))
+        Group(f"group {place}", direct(workload, protection, PrivacyMeasure.ZCDP), Fraction(1, 2))
         for place, workload in enumerate(workloads)
     )
     units = {table.name: "person" for table in tables}
     rules = Rules(dropping_is_public=True)
-    return Order("5e" * 32, "p", "people", PrivacyLoss.concentrated(1), DOMAIN, protection, rules, groups, units)
+    return ReleaseSpec("5e" * 32, "p", "people", PrivacyLoss.concentrated(1), DOMAIN, protection, rules, groups, units)
 
 
 @pytest.fixture
@@ -80,13 +81,13 @@ def counts() -> np.ndarray[Any, np.dtype[np.int64]]:
 
 
 def test_tables_of_occupied_cells_are_those_of_all(counts: np.ndarray[Any, np.dtype[np.int64]]) -> None:
-    form = DirectForm(Workload.from_tabulations(DOMAIN, TABLES), Protection(), Currency.RHO)
-    assert countable(form.counted.tables)
+    rows = TableRows(Workload.from_tabulations(DOMAIN, TABLES))
+    assert countable(rows.counted)
     histogram = boxed(counts)[1].open_for("a test").histogram
     assert isinstance(histogram, SparseHistogram)
-    found = np.full(form.rows, 3, dtype=np.int64)
-    add_counts(form.counted.tables, histogram, found)
-    assert np.array_equal(found - 3, form.count(counts))
+    found = np.full(rows.size, 3, dtype=np.int64)
+    add_counts(rows.counted, histogram, found)
+    assert np.array_equal(found - 3, rows.count(counts))
 
 
 def test_a_level_in_several_rows_is_not_counted_so() -> None:
@@ -97,7 +98,7 @@ def test_a_level_in_several_rows_is_not_counted_so() -> None:
 def test_measurements_are_the_same_bytes_from_sparse_counts(
     counts: np.ndarray[Any, np.dtype[np.int64]], monkeypatch: pytest.MonkeyPatch, block: int
 ) -> None:
-    order = order_of()
+    order = release_spec_of()
     dense, sparse = boxed(counts)
     mac = fingerprint(order, dense, SECRET)
     whole = list(measure(order, dense, SECRET, mac=mac))
@@ -124,11 +125,11 @@ def large(size: int) -> Domain:
     return Domain((places, Attribute("wage", tuple(map(str, range(2**15))))), (Hierarchy("place", (county,)),))
 
 
-def over(domain: Domain, *tables: Tabulation, every_cell: bool = False) -> Order:
-    form = DirectForm(Workload.from_tabulations(domain, tables), Protection(), Currency.RHO, every_cell)
+def over(domain: Domain, *tables: Tabulation, every_cell: bool = False) -> ReleaseSpec:
+    made = direct(Workload.from_tabulations(domain, tables), Protection(), PrivacyMeasure.ZCDP, every_cell)
     units = {table.name: "person" for table in tables}
-    group = Group("all", form, Fraction(1))
-    return replace(order_of(Protection()), domain=domain, groups=(group,), units=units)
+    group = Group("all", made, Fraction(1))
+    return replace(release_spec_of(Protection()), domain=domain, groups=(group,), units=units)
 
 
 def test_a_domain_that_is_never_written_out_may_be_large() -> None:
@@ -151,7 +152,7 @@ def test_more_numbers_than_can_be_held_are_refused(every_cell: bool) -> None:
 
 def test_one_table_is_held_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tables = TABLES[0], TABLES[1], Tabulation.of("places by sex", ("place", "sex")), TABLES[6]
-    order = order_of(Protection(), tables)
+    order = release_spec_of(Protection(), tables)
     monkeypatch.setattr(ordering, "SPARSE_FROM", 0)
     monkeypatch.setattr(post_processing, "NUMBERS_AT_ONCE", 10)  # fewer than a table has
     ledger = open_ledger(tmp_path / "ledger.sqlite", make_key(tmp_path / "key"), create=True)

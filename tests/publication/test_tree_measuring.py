@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from dualmandate.mechanism import GAUSSIAN, Noise
 from dualmandate.mechanism.noise import NoiseKey, subkey
 from dualmandate.population import Confidential, Domain, Histogram
 from dualmandate.publication import SparseHistogram, Tabulated, tree_measuring
 from dualmandate.publication.consistency.gls_weights import Pair
 from dualmandate.publication.consistency.partitions import PartitionChain, Tree
-from dualmandate.publication.measurements import Noise
 from dualmandate.publication.tree_measuring import TreePlaces, measure_tree
 
 AREAS, GROUPS = np.array([1, 0, 1, 0, 1]), np.array([0, 1, 0, 1])
-NOISE = Noise("gaussian", Fraction(9))
+NOISE = Noise(GAUSSIAN, Fraction(9))
 
 
 def key(pair: Pair) -> NoiseKey:

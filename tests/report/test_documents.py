@@ -17,7 +17,7 @@ from dualmandate.apps.doctor import examine
 from dualmandate.errors import InvalidFile, Place
 from dualmandate.planning.program import load
 from dualmandate.report.documents.commands import RefusalDocument
-from dualmandate.report.documents.document import AmountPart, Document
+from dualmandate.report.documents.document import AmountPart, DocumentModel
 from dualmandate.report.documents.plan import PlanDocument, plan_document
 from dualmandate.report.documents.schemas import DOCUMENTS, schema
 
@@ -141,7 +141,7 @@ def test_preferences_say_something() -> None:
 
 
 def test_a_document_is_made_of_the_first_thing_that_says_a_key() -> None:
-    class Pair(Document):
+    class Pair(DocumentModel):
         exact: str
         amount: float
 

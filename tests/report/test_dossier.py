@@ -177,7 +177,7 @@ def test_it_says_what_is_measured_and_what_that_saves(page: str, tmp_path: Path)
         f"<dt>what the better technology is worth</dt><dd>{money(plan.saving.welfare_gained, short=True)}</dd>" in other
     )
     assert "the better technology saves" in other
-    assert f"{plan.technology.producer.found['all'].exact.rows:,} measurements." in other
+    assert f"{plan.technology.found['all'].exact.rows:,} measurements." in other
 
 
 def test_a_study_says_so_first_and_in_its_notes_and_names_what_to_use(page: str, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from fractions import Fraction
 
 from dualmandate.errors import InvalidAccount, InvalidLoss, InvalidRequest
 from dualmandate.ledger import Account, Earmark, Limit, Scope, UnitBound
-from dualmandate.population import Currency, PrivacyLoss
+from dualmandate.population import PrivacyLoss, PrivacyMeasure
 from dualmandate.population.rational import rational, written
 
 RESERVE = "reserve"
@@ -69,26 +69,30 @@ def _is_inside(text: str) -> bool:
 
 def loss_of(text: str, what: str) -> PrivacyLoss:
     """A loss as typed: 0.1, epsilon=1/10 or rho=0.01."""
-    currency, _, amount = _split(text)
-    if currency and currency not in set(Currency):
+    privacy_measure, _, amount = _split(text)
+    if privacy_measure and privacy_measure not in set(PrivacyMeasure):
         raise InvalidLoss(
-            f"{what} in '{currency}'",
+            f"{what} in '{privacy_measure}'",
             why="a loss is in epsilon or in rho",
             instead="state 0.1, epsilon=1/10 or rho=0.01",
         )
-    return PrivacyLoss(number(amount, what), Currency(currency) if currency else Currency.EPSILON)
+    return PrivacyLoss(
+        number(amount, what), PrivacyMeasure(privacy_measure) if privacy_measure else PrivacyMeasure.PURE_DP
+    )
 
 
 def _cap(text: str) -> PrivacyLoss:
-    currency, _, amount = _split(text)
-    if currency and currency not in set(Currency):
+    privacy_measure, _, amount = _split(text)
+    if privacy_measure and privacy_measure not in set(PrivacyMeasure):
         raise InvalidAccount(
-            f"a cap in '{currency}'",
+            f"a cap in '{privacy_measure}'",
             why="an account counts in epsilon or in rho",
             instead="state --cap epsilon=10, or --cap rho=2.56; inside it --limit user=2, group:NAME=1, "
             "purpose:NAME=1/2 or reserve:PURPOSE=3",
         )
-    return PrivacyLoss(number(amount, "a cap"), Currency(currency) if currency else Currency.EPSILON)
+    return PrivacyLoss(
+        number(amount, "a cap"), PrivacyMeasure(privacy_measure) if privacy_measure else PrivacyMeasure.PURE_DP
+    )
 
 
 def _limit(text: str) -> Limit:
@@ -165,14 +169,15 @@ def number(text: str, what: str) -> Fraction:
 
 def term_lines(account: Account) -> list[str]:
     """What stands inside an account's cap, a line each."""
-    currency = account.currency
+    privacy_measure = account.privacy_measure
     lines = [
         f"{f'each {limit.scope}' if limit.name is None else f'the {limit.scope} {limit.name!r}'} may spend "
-        f"{currency} {written(limit.amount)}"
+        f"{privacy_measure} {written(limit.amount)}"
         for limit in account.limits
     ]
     lines += [
-        f"{currency} {written(kept.amount)} is kept for the purpose '{kept.purpose}'" for kept in account.earmarks
+        f"{privacy_measure} {written(kept.amount)} is kept for the purpose '{kept.purpose}'"
+        for kept in account.earmarks
     ]
     lines += [
         f"one {account.unit} is in at most {bound.most} of the unit '{bound.unit}'" for bound in account.unit_bounds

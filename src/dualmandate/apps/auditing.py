@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from dualmandate.apps.audit_options import AuditFlags
 from dualmandate.apps.folder import check_writable, written_whole
-from dualmandate.apps.voice import Voice
+from dualmandate.apps.voice import Output
 from dualmandate.errors import InvalidRequest, Place
 from dualmandate.ledger.anchors import RELEASE_FILE
 
@@ -41,7 +41,7 @@ def records_of(typed: Sequence[str]) -> tuple[Path | None, Path | None]:
     return next(iter(true), None), next(iter(tabulated), None)
 
 
-def carry_out(typed: AuditFlags, voice: Voice) -> None:
+def carry_out(typed: AuditFlags, voice: Output) -> None:
     """Audit, write where asked, then speak; exit 0 whatever was found."""
     confidential, tabulated = records_of(typed.confidential or ())
     _check_folders(typed)

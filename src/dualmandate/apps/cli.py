@@ -13,7 +13,7 @@ from dualmandate.apps import ledger_cli
 from dualmandate.apps.audit_options import AuditFlags
 from dualmandate.apps.option_groups import with_groups
 from dualmandate.apps.options import By, CountedLedger, Json, LedgerPlace, Publisher, folder
-from dualmandate.apps.voice import Voice
+from dualmandate.apps.voice import Output
 
 app = typer.Typer(
     name="dualmandate",
@@ -46,7 +46,7 @@ def _version(asked: bool) -> None:
     if asked:
         from dualmandate import __version__
 
-        Voice().say(f"dualmandate {__version__}")
+        Output().say(f"dualmandate {__version__}")
         raise typer.Exit
 
 
@@ -59,7 +59,7 @@ def door(
 ) -> None:
     """Derive how much privacy loss a statistical agency should accept, and show why."""
     if context.invoked_subcommand is None and not version:
-        Voice().say(context.get_help())
+        Output().say(context.get_help())
 
 
 @app.command()
@@ -75,7 +75,7 @@ def demo(
     """
     from dualmandate.apps.demonstration import demonstrate
 
-    demonstrate(out, Voice(json))
+    demonstrate(out, Output(json))
 
 
 @app.command()
@@ -100,7 +100,7 @@ def init(
     from dualmandate.apps.init import start
 
     started = start(name, Path(name) if directory is None else directory)
-    Voice(json).tell(started)
+    Output(json).tell(started)
 
 
 @app.command()
@@ -128,7 +128,7 @@ def plan(
     """
     from dualmandate.apps.planning import carry_out
 
-    carry_out(program, out, Voice(json), ledger=ledger)
+    carry_out(program, out, Output(json), ledger=ledger)
 
 
 @app.command()
@@ -145,7 +145,7 @@ def approve(
     from dualmandate.apps import ledgers
 
     approved = ledgers.approve(plan, ledger, by=ledgers.person(by))
-    Voice(json).tell(approved)
+    Output(json).tell(approved)
 
 
 @app.command()
@@ -171,7 +171,7 @@ def tabulate(
     """
     from dualmandate.apps.tabulate import carry_out
 
-    carry_out(program, Voice(json), checking=check, refuse=refuse or ())
+    carry_out(program, Output(json), checking=check, refuse=refuse or ())
 
 
 @app.command()
@@ -205,11 +205,11 @@ def publish(
     page. Killed at any instant it can be resumed, and its loss counts once.
     """
     from dualmandate.apps.account_options import spender_of
-    from dualmandate.apps.publishing import Publishing
+    from dualmandate.apps.publishing import PublishOptions
     from dualmandate.apps.publishing import publish as carry_out
 
     who = spender_of(by or ())
-    carry_out(Publishing(plan, out, ledger, who.by, resume, again, who.group, who.purpose), Voice(json))
+    carry_out(PublishOptions(plan, out, ledger, who.by, resume, again, who.group, who.purpose), Output(json))
 
 
 @app.command()
@@ -222,7 +222,7 @@ def audit(typed: AuditFlags, *, json: Json = False) -> None:
     """
     from dualmandate.apps.auditing import carry_out
 
-    carry_out(typed, Voice(json))
+    carry_out(typed, Output(json))
 
 
 app.add_typer(ledger_cli.app)
@@ -255,7 +255,7 @@ def preferences(
     """
     from dualmandate.apps.preferences import carry_out
 
-    carry_out(survey, out, Voice(json), questionnaire=questionnaire)
+    carry_out(survey, out, Output(json), questionnaire=questionnaire)
 
 
 @app.command()
@@ -264,7 +264,7 @@ def replicate(json: Json = False) -> None:
     from dualmandate.apps.replicate import document, tables
     from dualmandate.gallery import paper
 
-    voice = Voice(json)
+    voice = Output(json)
     with voice.progress("replicating the paper"):
         rows = paper.rows()
     for table in tables(rows):
@@ -287,7 +287,7 @@ def benchmark(
     from dualmandate import benchmarks
     from dualmandate.apps.benchmark import StageLog, document, nothing, table
 
-    voice = Voice(json)
+    voice = Output(json)
     with voice.progress("measuring") as progress:
         log = StageLog(progress)
         rows = benchmarks.run(name, progress=log)
@@ -306,7 +306,7 @@ def doctor(json: Json = False) -> None:
     """
     from dualmandate.apps.doctor import examine, words
 
-    voice = Voice(json)
+    voice = Output(json)
     with voice.progress("examining"):
         examination = examine(Path.cwd())
     voice.say(words(examination))
@@ -332,7 +332,7 @@ def schema(
     if name is not None:
         write_json(schemas.schema(name))
         return
-    voice = Voice(json)
+    voice = Output(json)
     voice.say("\n".join(schemas.names()))
     voice.document(SchemasDocument.made_of(names=schemas.names()).as_json)
 

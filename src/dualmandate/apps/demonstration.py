@@ -9,9 +9,9 @@ from dualmandate.apps import auditing, planning
 from dualmandate.apps.folder import check_writable, written_whole
 from dualmandate.apps.init import IGNORE_FILE, PROJECT, ignoring, write_files
 from dualmandate.apps.ledgers import KEY_FILE, LedgerFiles
-from dualmandate.apps.publishing import RELEASES, Published, Publishing, carry_out
+from dualmandate.apps.publishing import RELEASES, PublicationNotice, PublishOptions, carry_out
 from dualmandate.apps.settings import LEDGER_FILE, PROJECT_FILE, STATE_FOLDER
-from dualmandate.apps.voice import Progress, Voice
+from dualmandate.apps.voice import Output, Progress
 from dualmandate.audit.solvers import check_solvers
 from dualmandate.ledger import Account, Approval, EventKind, Ledger, State
 from dualmandate.population import PrivacyLoss
@@ -22,7 +22,7 @@ from dualmandate.report.plan_words import plan_words
 if TYPE_CHECKING:
     from dualmandate.audit.run import Audit
     from dualmandate.planning.plan import Plan
-    from dualmandate.publication.order import Order
+    from dualmandate.publication.order import ReleaseSpec
 
 PROGRAM = "title_i"
 RECORDS = "children.parquet"
@@ -32,7 +32,7 @@ CAP = 10  # epsilon, of the children's account: the program's own largest_epsilo
 PUBLISHER, APPROVER = "demo", "demo, in place of a review board"
 
 
-def demonstrate(directory: Path, voice: Voice) -> None:
+def demonstrate(directory: Path, voice: Output) -> None:
     """Write the program folder, plan, approve, publish and attack it, and say in plain words what happened."""
     check_solvers()
     check_writable(directory)
@@ -62,25 +62,25 @@ def demonstrate(directory: Path, voice: Voice) -> None:
     voice.document(written.as_json)
 
 
-def _publish(plan: Plan, directory: Path, progress: Progress) -> Published:
+def _publish(plan: Plan, directory: Path, progress: Progress) -> PublicationNotice:
     """Open the account, approve and publish, each once: a demo that is run again finds what it did."""
-    from dualmandate.planning.release_spec import order_of_plan
+    from dualmandate.planning.release_spec import release_spec_of_plan
     from dualmandate.report.release_page import release_page
 
     file = directory / STATE_FOLDER / LEDGER_FILE  # never the ledger that a setting names: this one spends for show
     files = LedgerFiles(str(file), file, file.parent, file.parent / KEY_FILE)
-    order = order_of_plan(plan, release_page)
+    order = release_spec_of_plan(plan, release_page)
     ledger = files.create()
     if order.account not in {account.name for account in ledger.accounts()}:
         ledger.open_account(Account(order.account, order.protection.unit, PrivacyLoss.pure(CAP)), by=PUBLISHER)
     if not any(event.kind is EventKind.APPROVED and _names(event.document(), order) for event in ledger.events()):
         unit = order.protection.unit
         ledger.approve(Approval(order.account, order.plan_digest, order.charge, unit, by=APPROVER))
-    asked = Publishing(directory / REPORT, directory / RELEASES, by=PUBLISHER, resume=_begun(ledger, order))
+    asked = PublishOptions(directory / REPORT, directory / RELEASES, by=PUBLISHER, resume=_begun(ledger, order))
     return carry_out(asked, plan.program, order, ledger=ledger, progress=progress)
 
 
-def _attack(directory: Path, published: Published, progress: Progress) -> tuple[Audit, Audit]:
+def _attack(directory: Path, published: PublicationNotice, progress: Progress) -> tuple[Audit, Audit]:
     """What exact statistics give away, on a block from an article, and what this release does, with its page."""
     from dualmandate import gallery
     from dualmandate.audit import audit
@@ -92,17 +92,17 @@ def _attack(directory: Path, published: Published, progress: Progress) -> tuple[
     return exact, released
 
 
-def _names(details: dict[str, object], order: Order) -> bool:
+def _names(details: dict[str, object], order: ReleaseSpec) -> bool:
     return details["plan_digest"] == order.plan_digest
 
 
-def _begun(ledger: Ledger, order: Order) -> str | None:
+def _begun(ledger: Ledger, order: ReleaseSpec) -> str | None:
     """The release of this plan that an earlier demo made, or was making."""
     begun = [entry for entry in ledger.releases() if entry.plan_digest == order.plan_digest]
     return next((entry.name for entry in begun if entry.state.is_active or entry.state is State.SETTLED), None)
 
 
-def _story(directory: Path, words: str, published: Published) -> str:
+def _story(directory: Path, words: str, published: PublicationNotice) -> str:
     program, report = directory / planning.PROGRAM_FILE, directory / REPORT
     return f"""\
 The United States allot money to school districts by their number of poor children. Noise in those counts protects the

@@ -13,7 +13,7 @@ import typer
 from typer.main import get_command
 
 from dualmandate.apps.settings import debugging
-from dualmandate.apps.voice import Voice, write
+from dualmandate.apps.voice import Output, write
 from dualmandate.errors import InvalidRequest, Refusal
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class Interruption(Exception):
 
 def run(app: typer.Typer, words: Sequence[str]) -> int:
     """Run one command line; its exit status."""
-    voice = Voice(json="--json" in words)
+    voice = Output(json="--json" in words)
     try:
         return _run(app, words, voice)
     except KeyboardInterrupt:
@@ -47,7 +47,7 @@ def run(app: typer.Typer, words: Sequence[str]) -> int:
         return REFUSED
 
 
-def _run(app: typer.Typer, words: Sequence[str], voice: Voice) -> int:
+def _run(app: typer.Typer, words: Sequence[str], voice: Output) -> int:
     try:
         status = _command(app).main(args=list(words), prog_name="dualmandate", standalone_mode=False)
     except Refusal as refusal:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from dualmandate.apps.options import AccountName, By, Json, LedgerPlace, MaybeAccountName, ReleaseName
-from dualmandate.apps.voice import Voice
+from dualmandate.apps.voice import Output
 
 app = typer.Typer(
     name="ledger",
@@ -24,7 +24,7 @@ def door(context: typer.Context) -> None:
     Open accounts, see what is spent and left, and check that nobody changed it.
     """
     if context.invoked_subcommand is None:
-        Voice().say(context.get_help())
+        Output().say(context.get_help())
 
 
 @app.command("open")
@@ -70,7 +70,7 @@ def open_(
 
     account = AccountOptions(unit, cap, approver_differs).account(population)
     opened = ledgers.open_account(account, ledgers.find_ledger(Path.cwd(), ledger), by=ledgers.person(by))
-    Voice(json).tell(opened)
+    Output(json).tell(opened)
 
 
 @app.command()
@@ -82,7 +82,7 @@ def show(account: MaybeAccountName = None, ledger: LedgerPlace = None, json: Jso
     from dualmandate.apps import ledgers, statements
 
     statement = statements.statement(ledgers.find_ledger(Path.cwd(), ledger).open(), account)
-    Voice(json).tell(statement)
+    Output(json).tell(statement)
 
 
 @app.command()
@@ -91,7 +91,7 @@ def accounts(ledger: LedgerPlace = None, json: Json = False) -> None:
     from dualmandate.apps import ledgers, statements
 
     balances = statements.balances(ledgers.find_ledger(Path.cwd(), ledger).open())
-    voice = Voice(json)
+    voice = Output(json)
     voice.say("\n".join(balance.line() for balance in balances))
     voice.document(lambda: statements.accounts_document(balances))
 
@@ -105,8 +105,8 @@ def events(account: MaybeAccountName = None, ledger: LedgerPlace = None, json: J
     from dualmandate.apps import ledgers, statements
 
     books = ledgers.find_ledger(Path.cwd(), ledger).open()
-    found, counted_in = statements.events(books, account), statements.currencies(books)
-    voice = Voice(json)
+    found, counted_in = statements.events(books, account), statements.privacy_measures(books)
+    voice = Output(json)
     voice.say("\n".join(statements.event_line(event, counted_in) for event in found))
     voice.document(lambda: statements.events_document(found))
 
@@ -132,7 +132,7 @@ def verify(
     from dualmandate.apps import ledgers, statements
 
     place = ledgers.find_ledger(Path.cwd(), ledger)
-    voice = Voice(json)
+    voice = Output(json)
     with voice.progress("verifying the ledger"):
         files = ledgers.anchor_files(anchor or ())
         books = place.open(anchors=files)
@@ -152,7 +152,7 @@ def cancel(release: ReleaseName, by: By = None, ledger: LedgerPlace = None, json
 
     books = ledgers.find_ledger(Path.cwd(), ledger).open()
     canceled = statements.canceled(books, books.cancel(release, by=ledgers.person(by)))
-    Voice(json).tell(canceled)
+    Output(json).tell(canceled)
 
 
 @app.command()
@@ -172,7 +172,7 @@ def export(
     books = ledgers.find_ledger(Path.cwd(), ledger).open()
     books.record_export(release, to, by=ledgers.person(by))
     exported = statements.ExportNotice(books.release(release), to, ledgers.person(by))
-    Voice(json).tell(exported)
+    Output(json).tell(exported)
 
 
 @app.command()
@@ -202,7 +202,7 @@ def report(
     from dualmandate.apps import ledgers, statements
 
     probability = ledgers.probability(failure_probability)
-    books, voice = ledgers.find_ledger(Path.cwd(), ledger).open(), Voice(json)
+    books, voice = ledgers.find_ledger(Path.cwd(), ledger).open(), Output(json)
     with voice.progress("composing the noise of releases"):
         files = ledgers.anchor_files(release or ())
         ledgers.check_releases(books, files)

@@ -29,7 +29,7 @@ from dualmandate.ledger.anchors import RELEASE_FILE
 from dualmandate.ledger.composition import LossKind, affordable, cost
 from dualmandate.ledger.durable import alone_in, make_folder
 from dualmandate.ledger.storage import find_store
-from dualmandate.population import Currency, PrivacyLoss
+from dualmandate.population import PrivacyLoss, PrivacyMeasure
 from dualmandate.population.rational import written
 
 if TYPE_CHECKING:
@@ -206,7 +206,7 @@ class ApprovalNotice:
 
     approval: Approval
     program: str
-    currency: Currency  # of the account
+    privacy_measure: PrivacyMeasure  # of the account
     cost: Fraction
     remaining: Fraction
 
@@ -215,10 +215,10 @@ class ApprovalNotice:
         lines = [
             f"approved by {approval.by}: the plan of '{self.program}', digest {approval.plan_digest}",
             f"it may spend {_loss(approval.loss)} of each {approval.unit} from the account '{approval.account}', "
-            f"which has {self.currency} {written(self.remaining)} left",
+            f"which has {self.privacy_measure} {written(self.remaining)} left",
         ]
         if self.cost > self.remaining:
-            lines.append(f"that is not enough: publishing it costs {self.currency} {written(self.cost)}")
+            lines.append(f"that is not enough: publishing it costs {self.privacy_measure} {written(self.cost)}")
         return "\n".join(lines)
 
     def document(self) -> dict[str, object]:
@@ -250,7 +250,7 @@ def approve(plan_file: Path, ledger: str | None, *, by: str) -> ApprovalNotice:
                 where=Place(file=str(plan_file)),
             )
     books.approve(approval)
-    return ApprovalNotice(approval, plan.program, account.currency, asked, books.remaining(account.name))
+    return ApprovalNotice(approval, plan.program, account.privacy_measure, asked, books.remaining(account.name))
 
 
 def named_account(ledger: Ledger, name: str) -> Account:
@@ -277,14 +277,16 @@ class AccountRoom:
     remaining: Fraction
 
     def words(self) -> str:
-        return f"counted: the account '{self.account.name}' has {self.account.currency} {written(self.left)} left"
+        return (
+            f"counted: the account '{self.account.name}' has {self.account.privacy_measure} {written(self.left)} left"
+        )
 
     def check(self, plan: Plan) -> None:
         """Refuse a plan that would cost more than is left: floats chose it, exact numbers decide."""
         asked = cost(plan.charge, self.unit, self.account)
         if asked > self.left:
             raise BudgetExceeded(
-                f"the plan costs {self.account.currency} {written(asked)}, and '{self.account.name}' has "
+                f"the plan costs {self.account.privacy_measure} {written(asked)}, and '{self.account.name}' has "
                 f"{written(self.left)} left",
                 why="caps belong to the people in the data, and what was spent stays spent",
                 instead="state a smaller largest_epsilon, or a noise that counts in the account's currency",
@@ -296,7 +298,7 @@ def room_for(program: Program, ledger: Ledger) -> AccountRoom:
     population, mechanism = program.file.population, program.file.mechanism
     account = named_account(ledger, population.account)
     kind = LossKind(
-        program.welfare.currency,
+        program.welfare.privacy_measure,
         records=program.protection.records_together,
         gaussian=mechanism.noise == "gaussian",
         failure_probability=mechanism.failure_probability,
@@ -306,4 +308,4 @@ def room_for(program: Program, ledger: Ledger) -> AccountRoom:
 
 
 def _loss(loss: PrivacyLoss) -> str:
-    return f"{loss.currency} {written(loss.amount)}"
+    return f"{loss.privacy_measure} {written(loss.amount)}"

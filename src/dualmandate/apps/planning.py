@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from dualmandate.apps.folder import check_writable, file_meant, written_whole
 from dualmandate.apps.settings import settings
-from dualmandate.apps.voice import Progress, Voice
-from dualmandate.report.documents.plan import plan_document
-from dualmandate.report.plan_words import plan_words
+from dualmandate.apps.voice import Output, Progress
 
 if TYPE_CHECKING:
     from dualmandate.apps.ledgers import AccountRoom
@@ -21,7 +19,7 @@ PROGRAM_FILE = "program.toml"
 PLAN_FILE = "plan.json"
 
 
-def carry_out(program: Path, out: Path | None, voice: Voice, *, ledger: str | None = None) -> None:
+def carry_out(program: Path, out: Path | None, voice: Output, *, ledger: str | None = None) -> None:
     """`dualmandate plan`: plan, write where asked, then speak. Nothing is written before the plan stands.
 
     With a `ledger`, what the program's account has left limits the choice.
@@ -32,6 +30,8 @@ def carry_out(program: Path, out: Path | None, voice: Voice, *, ledger: str | No
         check_writable(folder)
     with voice.progress(f"planning {file.name}") as progress:
         from dualmandate.planning.program import load
+        from dualmandate.report.documents.plan import plan_document
+        from dualmandate.report.plan_words import plan_words
 
         loaded = load(file)
         room = None if ledger is None else _room(loaded, file, ledger)

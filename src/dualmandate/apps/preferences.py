@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dualmandate.apps.folder import check_writable, file_meant, written_whole
-from dualmandate.apps.voice import Progress, Voice
+from dualmandate.apps.voice import Output, Progress
 
 if TYPE_CHECKING:
     from dualmandate.survey.questionnaire import SurveyQuestionnaire
@@ -18,7 +18,7 @@ SURVEY_FILE = "survey.toml"
 REPORT_FILE = "preferences.json"
 
 
-def carry_out(survey: Path, out: Path | None, voice: Voice, *, questionnaire: bool = False) -> None:
+def carry_out(survey: Path, out: Path | None, voice: Output, *, questionnaire: bool = False) -> None:
     """Estimate, or design, then write where asked, then speak. Nothing is written before all of it stands."""
     file = survey_file(survey)
     if out is not None:
@@ -34,7 +34,7 @@ def survey_file(survey: Path) -> Path:
     return file_meant(survey, SURVEY_FILE, "survey", "dualmandate init survey")
 
 
-def _measure(file: Path, out: Path | None, voice: Voice) -> None:
+def _measure(file: Path, out: Path | None, voice: Output) -> None:
     with voice.progress(f"reading {file.name}") as progress:
         from dualmandate.report.documents.survey import preferences_document
         from dualmandate.report.survey_words import words
@@ -59,7 +59,7 @@ def _measure(file: Path, out: Path | None, voice: Voice) -> None:
     voice.document(lambda: document)
 
 
-def _ask(file: Path, out: Path | None, voice: Voice) -> None:
+def _ask(file: Path, out: Path | None, voice: Output) -> None:
     with voice.progress(f"reading {file.name}") as progress:
         from dualmandate.report.documents.survey import questionnaire_document
         from dualmandate.report.questionnaire_page import FORM, questionnaire_files

@@ -13,21 +13,21 @@ from typing import TYPE_CHECKING
 from dualmandate.apps.exit_status import Interruption
 from dualmandate.apps.ledgers import find_ledger, person
 from dualmandate.apps.planning import PROGRAM_FILE, program_file
-from dualmandate.apps.voice import Progress, Voice
+from dualmandate.apps.voice import Output, Progress
 from dualmandate.errors import InvalidFile, InvalidRequest, NotApproved, Place, Refusal
 from dualmandate.ledger import Ledger, Release
-from dualmandate.population import Currency
+from dualmandate.population import PrivacyMeasure
 from dualmandate.population.rational import written
 
 if TYPE_CHECKING:
     from dualmandate.program import ProgramFile
-    from dualmandate.publication.order import Order
+    from dualmandate.publication.order import ReleaseSpec
 
 RELEASES = "releases"  # the folder beside the program where releases are written unless another is named
 
 
 @dataclass(frozen=True)
-class Publishing:
+class PublishOptions:
     """What was typed."""
 
     plan: Path
@@ -41,12 +41,12 @@ class Publishing:
 
 
 @dataclass(frozen=True)
-class Published:
+class PublicationNotice:
     """A release that was just written and settled."""
 
     entry: Release
     folder: Path
-    currency: Currency  # of the account
+    privacy_measure: PrivacyMeasure  # of the account
     remaining: Fraction
 
     def words(self) -> str:
@@ -54,9 +54,10 @@ class Published:
         entry = self.entry
         return "\n".join(
             [
-                f"published: release {entry.name}, at a loss of {entry.loss.currency} {written(entry.loss.amount)} "
+                f"published: release {entry.name}, at a loss of {entry.loss.privacy_measure} "
+                f"{written(entry.loss.amount)} "
                 f"of each {entry.unit}",
-                f"the account '{entry.account}' has {self.currency} {written(self.remaining)} left",
+                f"the account '{entry.account}' has {self.privacy_measure} {written(self.remaining)} left",
                 "the secret of its noise is destroyed; nobody can make or unmake it again",
                 "",
                 f"to open: {self.folder / 'index.html'}",
@@ -71,7 +72,7 @@ class Published:
         return PublicationDocument.made_of(self, self.entry, **stated).as_json()
 
 
-def publish(asked: Publishing, voice: Voice) -> None:
+def publish(asked: PublishOptions, voice: Output) -> None:
     """Publish, or resume, and say what happened."""
     with voice.progress(f"reading {asked.plan.name}") as progress:
         program, order = _ordered(asked, progress)
@@ -83,8 +84,8 @@ def publish(asked: Publishing, voice: Voice) -> None:
 
 
 def carry_out(
-    asked: Publishing, program: ProgramFile, order: Order, *, ledger: Ledger, progress: Progress
-) -> Published:
+    asked: PublishOptions, program: ProgramFile, order: ReleaseSpec, *, ledger: Ledger, progress: Progress
+) -> PublicationNotice:
     """Carry the order out, or the rest of it, and count what is left."""
     from dualmandate.publication import publish as publishing
 
@@ -106,12 +107,12 @@ def carry_out(
         made = publishing.publish(order, source, ledger, out=out, request=request, progress=progress)
     entry = ledger.release(made.name)
     account = next(account for account in ledger.accounts() if account.name == entry.account)
-    return Published(entry, made, account.currency, ledger.remaining(account.name))
+    return PublicationNotice(entry, made, account.privacy_measure, ledger.remaining(account.name))
 
 
-def _ordered(asked: Publishing, progress: Progress) -> tuple[ProgramFile, Order]:
+def _ordered(asked: PublishOptions, progress: Progress) -> tuple[ProgramFile, ReleaseSpec]:
     """The program and what its plan orders: a saved plan as it stands, or a program that is planned again."""
-    from dualmandate.planning.release_spec import order_of, order_of_plan
+    from dualmandate.planning.release_spec import release_spec_of, release_spec_of_plan
     from dualmandate.planning.saved_plan import load_plan
     from dualmandate.report.release_page import release_page
 
@@ -119,11 +120,11 @@ def _ordered(asked: Publishing, progress: Progress) -> tuple[ProgramFile, Order]
         from dualmandate.planning.program import load  # here: a saved plan needs none of the economics
 
         loaded = load(program_file(asked.plan))
-        return loaded, order_of_plan(loaded.plan(progress=progress), release_page)
+        return loaded, release_spec_of_plan(loaded.plan(progress=progress), release_page)
     plan = load_plan(asked.plan)
     plan.check_publishable(Place(file=str(asked.plan), key="mechanism.noise"))
     program = _program_of(asked.plan, plan.program_digest)
-    return program, order_of(plan, program, asked.plan.parent, release_page)
+    return program, release_spec_of(plan, program, asked.plan.parent, release_page)
 
 
 def _program_of(plan: Path, digest: str) -> ProgramFile:
@@ -157,7 +158,7 @@ def _program_of(plan: Path, digest: str) -> ProgramFile:
 
 
 @contextmanager
-def _resumable(asked: Publishing, ledger: Ledger, order: Order) -> Iterator[None]:
+def _resumable(asked: PublishOptions, ledger: Ledger, order: ReleaseSpec) -> Iterator[None]:
     """An interruption, and a refusal after something was spent, say how to go on."""
     try:
         yield
@@ -171,7 +172,7 @@ def _resumable(asked: Publishing, ledger: Ledger, order: Order) -> Iterator[None
         raise refusal.advising(f"{refusal.instead}: {command}") from None
 
 
-def _resuming(asked: Publishing, ledger: Ledger, order: Order) -> str | None:
+def _resuming(asked: PublishOptions, ledger: Ledger, order: ReleaseSpec) -> str | None:
     """The command that takes up the release of this plan which is under way; None where there is none."""
     try:
         begun = [entry for entry in ledger.releases(order.account) if entry.plan_digest == order.plan_digest]

@@ -20,12 +20,12 @@ def publish(
     `by` is who publishes, for the record; `resume` names a release to take up where it was left. The release is
     written to a folder of its own below `out`.
     """
-    from dualmandate.planning.release_spec import order_of_plan
+    from dualmandate.planning.release_spec import release_spec_of_plan
     from dualmandate.planning.released import load_release
     from dualmandate.publication import publish as publishing
     from dualmandate.report.release_page import release_page
 
-    order, place = order_of_plan(plan, release_page), Path(out)
+    order, place = release_spec_of_plan(plan, release_page), Path(out)
     if resume is not None:
         folder = publishing.resume(order, source, ledger, release=resume, out=place, by=by)
     else:

@@ -12,7 +12,7 @@ from dualmandate.apps.account_options import term_lines
 from dualmandate.apps.ledgers import named_account
 from dualmandate.errors import InvalidRequest
 from dualmandate.ledger import Account, Event, EventKind, Head, Ledger, Release, Verification
-from dualmandate.population import Currency, PrivacyLoss
+from dualmandate.population import PrivacyLoss, PrivacyMeasure
 from dualmandate.population.rational import written
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class Balance:
         """The balance in one line."""
         account = self.account
         return (
-            f"{account.name} ({account.unit}): {account.currency} {written(account.cap.amount)} in all, "
+            f"{account.name} ({account.unit}): {account.privacy_measure} {written(account.cap.amount)} in all, "
             f"{written(self.spent)} spent, {written(self.remaining)} left"
         )
 
@@ -112,7 +112,7 @@ def _approval(event: Event) -> ApprovalPart:
     from dualmandate.report.documents.ledger import ApprovalPart
 
     said = event.document()
-    loss = PrivacyLoss(Fraction(str(said["loss"])), Currency(str(said["currency"])))
+    loss = PrivacyLoss(Fraction(str(said["loss"])), PrivacyMeasure(str(said["currency"])))
     return ApprovalPart.made_of(event, plan_digest=said["plan_digest"], loss=loss, unit=said["unit"])
 
 
@@ -128,12 +128,12 @@ def events(ledger: Ledger, account: str | None) -> tuple[Event, ...]:
     return ledger.events(None if account is None else named_account(ledger, account).name)
 
 
-def currencies(ledger: Ledger) -> dict[str | None, Currency]:
+def privacy_measures(ledger: Ledger) -> dict[str | None, PrivacyMeasure]:
     """What each account counts in, by its name."""
-    return {account.name: account.currency for account in ledger.accounts()}
+    return {account.name: account.privacy_measure for account in ledger.accounts()}
 
 
-def event_line(event: Event, counted_in: Mapping[str | None, Currency]) -> str:
+def event_line(event: Event, counted_in: Mapping[str | None, PrivacyMeasure]) -> str:
     """One entry in one line, its amount in what the account counts in."""
     parts = [f"{event.sequence:>6}  {event.recorded_at[:19]}Z  {event.kind} by {event.by}"]
     if event.account is not None:
@@ -241,7 +241,7 @@ class Report:
         account = self.balance.account
         if self.loss is None:
             return f"each {account.unit} of '{account.name}' has lost nothing so far"
-        exact = f"{account.currency} {written(self.balance.spent)}"
+        exact = f"{account.privacy_measure} {written(self.balance.spent)}"
         all_of_it = f"each {account.unit} of '{account.name}' has lost at most {self.loss} (exactly {exact})"
         return "\n".join([all_of_it, *(release.line() for release in self.releases)])
 

@@ -11,13 +11,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from dualmandate.apps.planning import program_file
-from dualmandate.apps.voice import Voice
+from dualmandate.apps.voice import Output
 from dualmandate.errors import InvalidRequest, MissingKey
 
 STEPS = 20  # how often a long reading says how far it is
 
 
-def carry_out(program: Path, voice: Voice, *, checking: bool, refuse: Sequence[str]) -> None:
+def carry_out(program: Path, voice: Output, *, checking: bool, refuse: Sequence[str]) -> None:
     """Check the program's source and say what was counted, on a terminal or as a document."""
     _refuse_unless_for_the_curator(voice, checking=checking)
     file = program_file(program)
@@ -45,7 +45,7 @@ def carry_out(program: Path, voice: Voice, *, checking: bool, refuse: Sequence[s
     voice.document(lambda: check_document(report))
 
 
-def _refuse_unless_for_the_curator(voice: Voice, *, checking: bool) -> None:
+def _refuse_unless_for_the_curator(voice: Output, *, checking: bool) -> None:
     if not checking:
         raise InvalidRequest(
             "tabulating alone is no command",

@@ -52,7 +52,7 @@ class CommandResult(Protocol):
 
 
 @dataclass(frozen=True)
-class Voice:
+class Output:
     """Where the words and the document of one command go."""
 
     json: bool = False

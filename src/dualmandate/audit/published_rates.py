@@ -29,11 +29,11 @@ from dualmandate.ledger import Approval, EventKind, Ledger, Request, State
 from dualmandate.ledger import Release as Entry
 from dualmandate.ledger.anchors import RELEASE_FILE
 from dualmandate.ledger.releases import STEPS
+from dualmandate.mechanism import GAUSSIAN, GEOMETRIC, Noise
 from dualmandate.mechanism.noise import subkey
-from dualmandate.population import Confidential, Currency, Domain, PrivacyLoss, Protection
+from dualmandate.population import Confidential, Domain, PrivacyLoss, PrivacyMeasure, Protection
 from dualmandate.program.program import read_program
 from dualmandate.publication import Rules, Source, source_file
-from dualmandate.publication.measurements import Noise
 from dualmandate.publication.measuring import tabulation_key
 from dualmandate.publication.records import check_source
 from dualmandate.publication.release import Release
@@ -153,9 +153,9 @@ class RateQuery:
     def noise(self) -> Noise:
         """The exact noise of each of the two numbers: sensitivity m, half of the loss."""
         most, half = self.protection.most_records_per_unit, self.loss.amount / len(QUERIES)
-        if self.loss.currency is Currency.EPSILON:
-            return Noise("laplace", Fraction(most) / half)
-        return Noise("gaussian", Fraction(most) ** 2 / (2 * half))
+        if self.loss.privacy_measure is PrivacyMeasure.PURE_DP:
+            return Noise(GEOMETRIC, Fraction(most) / half)
+        return Noise(GAUSSIAN, Fraction(most) ** 2 / (2 * half))
 
     @property
     def digest(self) -> str:
@@ -165,7 +165,7 @@ class RateQuery:
             "version": VERSION,
             "release": self.release_digest,
             "account": self.account,
-            "loss": [self.loss.exact(), str(self.loss.currency)],
+            "loss": [self.loss.exact(), str(self.loss.privacy_measure)],
             "counts": counts,
             "places": list(self.found.shape),
         }
@@ -294,7 +294,7 @@ def _measured(query: RateQuery, source: Source, ledger: Ledger, entry: Entry, *,
         opened = secret.open_for("drawing noise")
         key = subkey(opened, query.digest, histogram_mac=bytes.fromhex(mac), measurement=f"{VERSION} / {name}")
         numbers.append(int(sampler.draw(key, range(1))[0]) + int(np.minimum(guessed, counts).sum()))
-    width = noise.distribution().half_width(LEVEL)
+    width = noise.distribution().reach(1 - LEVEL)
     return BookedRates((numbers[0], numbers[1]), float(width), entry.entry, entry.name)
 
 

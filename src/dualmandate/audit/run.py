@@ -9,7 +9,7 @@ from typing import Any
 
 from dualmandate.audit.claims.attack import CheckClaim, ClaimedRelease
 from dualmandate.audit.claims.membership import Frequencies, RecognizeMembers
-from dualmandate.audit.disclosure_control.comparison import Compared, compared_words
+from dualmandate.audit.disclosure_control.comparison import MethodEvaluation, compared_words
 from dualmandate.audit.disclosure_control.magnitude_rules import SecondLargest, SummedTables
 from dualmandate.audit.effort import Effort
 from dualmandate.audit.finding import LOWER_BOUND, Attack, Finding, Label
@@ -52,7 +52,7 @@ class Audit:
     kind: str  # "program", "release" or "tables"
     findings: tuple[Finding, ...]
     left_out: tuple[str, ...] = ()
-    compared: tuple[Compared, ...] = ()  # on synthetic people: risk beside accuracy
+    compared: tuple[MethodEvaluation, ...] = ()  # on synthetic people: risk beside accuracy
     notes: tuple[str, ...] = ()  # on what is compared, in words
 
     def labeled(self, label: Label) -> tuple[Finding, ...]:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualmandate.audit.claims.bound_trial import bound_trial
-from dualmandate.audit.disclosure_control.comparison import Compared, Judged, compare
+from dualmandate.audit.disclosure_control.comparison import AttackRates, MethodEvaluation, compare
 from dualmandate.audit.disclosure_control.methods import swap
 from dualmandate.audit.disclosure_control.publication_methods import Subject
 from dualmandate.audit.effort import generator
@@ -231,7 +231,10 @@ def methods(progress: Callable[[str], None], blocks: int) -> list[BenchmarkRow]:
     return [row for each in compared if each.name in SHOWN for row in _compared(f"{case}, {each.name}", each)]
 
 
-def _compared(case: str, each: Compared) -> list[BenchmarkRow]:
-    judged: list[tuple[str, Judged | None]] = [("records", each.records), ("nonmodal uniques", each.standing_out)]
+def _compared(case: str, each: MethodEvaluation) -> list[BenchmarkRow]:
+    judged: list[tuple[str, AttackRates | None]] = [
+        ("records", each.records),
+        ("nonmodal uniques", each.nonmodal_uniques),
+    ]
     risks = [beside_guesser(case, own.attack, who, own.proportional) for who, own in judged if own is not None]
     return [BenchmarkRow(case, each.error, "mean absolute error of a number"), *risks]

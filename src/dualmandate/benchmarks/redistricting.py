@@ -30,10 +30,10 @@ from dualmandate.benchmarks.redistricting_program import CHAIN, table_name, writ
 from dualmandate.benchmarks.rhode_island import LEVELS, Blocks
 from dualmandate.ledger import Account, Approval, State, make_key, open_ledger
 from dualmandate.ledger.anchors import RELEASE_FILE
-from dualmandate.mechanism import GAUSSIAN
+from dualmandate.mechanism import GAUSSIAN, Noise
 from dualmandate.mechanism.noise import NoiseKey, subkey
 from dualmandate.planning.program import Program, load
-from dualmandate.planning.release_spec import order_of_plan
+from dualmandate.planning.release_spec import release_spec_of_plan
 from dualmandate.planning.released import load_release
 from dualmandate.population import PrivacyLoss, Protection
 from dualmandate.publication import ParquetFile, Rules, tabulate
@@ -41,7 +41,6 @@ from dualmandate.publication.consistency.budget_allocation import BudgetAllocati
 from dualmandate.publication.consistency.estimates import TreeEstimates, estimate
 from dualmandate.publication.consistency.gls_weights import Pair
 from dualmandate.publication.consistency.top_down_rounding import Counts, top_down
-from dualmandate.publication.measurements import Noise
 from dualmandate.publication.order import NUMBER_OF_RECORDS
 from dualmandate.publication.publish import PublicationRequest, publish
 from dualmandate.publication.release_folder import is_complete
@@ -77,7 +76,7 @@ class ReleaseDesign:
         values = {(level, k): value for level in range(1, tree.last + 1) for k, value in enumerate(VALUES)}
         sharing = allocate_budget(tree, chain, LEVEL_SHARES, values, known=[KNOWN])
         noises: dict[Pair, Noise | None] = {KNOWN: None}
-        noises |= {pair: Noise("gaussian", 1 / (RHO * share)) for pair, share in sharing.shares().items()}
+        noises |= {pair: Noise(GAUSSIAN, 1 / (RHO * share)) for pair, share in sharing.shares().items()}
         variances = {
             pair: 0.0 if noise is None else GAUSSIAN.variance(float(1 / (2 * noise.parameter)))
             for pair, noise in noises.items()
@@ -173,7 +172,7 @@ def release(design: ReleaseDesign, persons: Path, folder: Path) -> Path:
     """One release and its ledger: planned, approved, published and settled; where the release lies."""
     folder.mkdir(parents=True, exist_ok=True)
     plan = program_of(design, persons, folder).plan()
-    order, source = order_of_plan(plan, release_page), plan.program.source
+    order, source = release_spec_of_plan(plan, release_page), plan.program.source
     check(order.loss, PrivacyLoss.concentrated(RHO))
     assert source is not None
     ledger = open_ledger(folder / "ledger.sqlite", make_key(folder / "key"), create=True)

@@ -22,7 +22,7 @@ from dualmandate.choice.welfare import DataLoss, PopulationGroup, SocialWelfare,
 from dualmandate.errors import InvalidLoss, NoOptimum
 from dualmandate.frontier.frontier import Frontier
 from dualmandate.frontier.numerics import lowest
-from dualmandate.population import Currency
+from dualmandate.population import PrivacyMeasure
 from dualmandate.population.wording import number
 
 Floats = NDArray[np.float64]
@@ -60,8 +60,8 @@ class SharedLoss:
         return self.whole.table
 
     @property
-    def currency(self) -> Currency | None:
-        return self.whole.currency
+    def privacy_measure(self) -> PrivacyMeasure | None:
+        return self.whole.privacy_measure
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ def costs_of(parts: Sequence[CostPart], frontier: Frontier) -> PartCosts:
     def costs(loss: float) -> tuple[Floats, Floats]:
         found, rates = np.full(len(parts), math.nan), np.full(len(parts), math.nan)
         try:
-            errors = {measure: frontier.table_losses(loss, measure) for measure in measures}
+            errors = {measure: frontier.table_errors(loss, measure) for measure in measures}
             slopes = {measure: frontier.table_slopes(loss, measure) for measure in measures}
         except InvalidLoss:
             return found, rates

@@ -148,7 +148,7 @@ class _Turn:
 
     def at(self, price: float) -> float:
         """The loss at which gain less cost is the price; it falls with the price, and never below the floor."""
-        shadow = PopulationGroup(SHADOW, 1.0, LinearCost(price, self.frontier.currency))
+        shadow = PopulationGroup(SHADOW, 1.0, LinearCost(price, self.frontier.privacy_measure))
         dearer = replace(self.welfare, groups=(*self.welfare.groups, shadow))
         low, high = math.log(self.floor or self.alone * SMALLEST_SHARE), math.log(self.alone)
         if low >= high:

@@ -10,7 +10,7 @@ from dualmandate.choice.optimum import choose
 from dualmandate.choice.welfare import SocialWelfare
 from dualmandate.errors import InvalidLoss, InvalidPreferences, NoOptimum
 from dualmandate.frontier.frontier import Frontier
-from dualmandate.population import Currency, PrivacyLoss
+from dualmandate.population import PrivacyLoss, PrivacyMeasure
 from dualmandate.population.wording import number
 
 SAME_LOSS = 1e-6  # Two losses that differ by less than this share are one.
@@ -86,7 +86,7 @@ def implied_price(frontier: Frontier, welfare: SocialWelfare, epsilon: float) ->
     needed = cost - (gain - priced_gain)
     if needed < 0:
         raise InvalidPreferences(
-            f"no price makes {frontier.currency} = {epsilon:g} the right choice",
+            f"no price makes {frontier.privacy_measure} = {epsilon:g} the right choice",
             why="tables that have no price are alone worth more loss than that",
             instead="ask for the implied weight or cost",
         )
@@ -103,13 +103,13 @@ def implied_coefficient_ratio(first: PrivacyLoss, second: PrivacyLoss) -> Fracti
     value-weighted coefficients stand as (ρ₁/ρ₂)²; with errors c/ε² as (ε₁/ε₂)³. No frontier is needed for this ratio;
     a weight or a cost cannot be had without one.
     """
-    if first.currency is not second.currency or first.failure_probability or second.failure_probability:
+    if first.privacy_measure is not second.privacy_measure or first.failure_probability or second.failure_probability:
         raise InvalidLoss(
             f"{first} cannot be compared with {second}",
             why="the two losses must be in one currency, without δ",
             instead="state both in rho, or both in epsilon",
         )
-    return (first.amount / second.amount) ** (2 if first.currency is Currency.RHO else 3)
+    return (first.amount / second.amount) ** (2 if first.privacy_measure is PrivacyMeasure.ZCDP else 3)
 
 
 def _with_weight(welfare: SocialWelfare, weight: float) -> SocialWelfare:
@@ -121,15 +121,15 @@ def _margins(frontier: Frontier, welfare: SocialWelfare, epsilon: float) -> tupl
     """What one more unit of loss saves and costs, USD; both above 0."""
     if not (math.isfinite(epsilon) and epsilon > 0):
         raise InvalidLoss(
-            f"a chosen {frontier.currency} of {epsilon}",
+            f"a chosen {frontier.privacy_measure} of {epsilon}",
             why="noise is set by a positive, finite loss",
-            instead=f"state a positive {frontier.currency}",
+            instead=f"state a positive {frontier.privacy_measure}",
         )
     welfare.check(frontier)
     gain, cost = -welfare.marginal_data_loss(frontier, epsilon), welfare.marginal_privacy_cost(epsilon)
     if not (0 < gain < math.inf and 0 < cost < math.inf):
         raise InvalidPreferences(
-            f"at {frontier.currency} = {epsilon:g} one more unit saves {gain:g} and costs {cost:g} USD",
+            f"at {frontier.privacy_measure} = {epsilon:g} one more unit saves {gain:g} and costs {cost:g} USD",
             why="a choice implies a preference only where it weighs something against something",
             instead="state costs and values above 0",
         )

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from dualmandate.errors import InvalidPreferences
-from dualmandate.population import Currency
+from dualmandate.population import PrivacyMeasure
 
 FORMS = ("linear", "exponential", "bounded", "posterior")
 LARGEST_EXPONENT = 709.0  # e^709 is still a float.
@@ -33,7 +33,7 @@ class InformationUtility(Protocol):
         ...
 
     @property
-    def currency(self) -> Currency:
+    def privacy_measure(self) -> PrivacyMeasure:
         """What the loss is counted in."""
         ...
 
@@ -73,7 +73,7 @@ class LinearCost:
     """Each unit of loss costs the same: κ = k·ε. Source: Abowd and Schmutte 2019, section IV."""
 
     parameter: float  # k, USD per protected unit per unit of loss, ≥ 0
-    currency: Currency = Currency.EPSILON
+    privacy_measure: PrivacyMeasure = PrivacyMeasure.PURE_DP
     form = "linear"
     convex = True
 
@@ -98,7 +98,7 @@ class LinearCost:
         return replace(self, parameter=self.parameter * factor)
 
     def unit(self, protected_unit: str) -> str:
-        return f"USD per {protected_unit} per {self.currency}"
+        return f"USD per {protected_unit} per {self.privacy_measure}"
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ class ExponentialCost:
     parameter: float  # k, USD per protected unit, ≥ 0
     form = "exponential"
     convex = True
-    currency = Currency.EPSILON
+    privacy_measure = PrivacyMeasure.PURE_DP
 
     def __post_init__(self) -> None:
         _check(self.parameter)
@@ -141,7 +141,7 @@ class BoundedCost:
     parameter: float  # k, USD per protected unit, ≥ 0
     form = "bounded"
     convex = False
-    currency = Currency.EPSILON
+    privacy_measure = PrivacyMeasure.PURE_DP
 
     def __post_init__(self) -> None:
         _check(self.parameter)
@@ -178,7 +178,7 @@ class PosteriorCost:
     prior: float  # p, what was believed before, strictly between 0 and 1
     form = "posterior"
     convex = False
-    currency = Currency.EPSILON
+    privacy_measure = PrivacyMeasure.PURE_DP
 
     def __post_init__(self) -> None:
         _check(self.parameter)

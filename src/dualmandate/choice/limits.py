@@ -13,7 +13,7 @@ from dualmandate.errors import ConflictingLimits, InvalidPreferences, InvalidVal
 from dualmandate.frontier.frontier import Frontier
 from dualmandate.frontier.numerics import root
 from dualmandate.frontier.participation import peak_of
-from dualmandate.population import Currency, PrivacyLoss
+from dualmandate.population import PrivacyLoss, PrivacyMeasure
 from dualmandate.population.units import plural
 from dualmandate.population.wording import number
 
@@ -68,33 +68,40 @@ class Limits:
         """The range of losses that satisfies every limit; refused where there is none."""
         lowest, reason = self._lowest(frontier, welfare)
         caps: list[tuple[Fraction, BoundBy]] = []
-        legal = self._legal_cap(frontier.currency)
+        legal = self._legal_cap(frontier.privacy_measure)
         if legal is not None:
-            caps.append((exact(legal), "largest epsilon" if frontier.currency is Currency.EPSILON else "largest rho"))
+            caps.append(
+                (
+                    exact(legal),
+                    "largest epsilon" if frontier.privacy_measure is PrivacyMeasure.PURE_DP else "largest rho",
+                )
+            )
         if self.remaining is not None:
             caps.append((exact(self.remaining), "ledger"))
         peak = peak_of(frontier)
         if peak is not None:  # beyond it a frontier is dominated: more loss for no more accuracy
-            caps.append((PrivacyLoss.chosen(peak, frontier.currency).amount, "participation"))
+            caps.append((PrivacyLoss.chosen(peak, frontier.privacy_measure).amount, "participation"))
         if not caps:
             return Bounds(lowest, reason)
         cap, cap_by = min(caps)
         highest = float(cap)
         if lowest is not None and lowest > highest:
             if lowest > highest * (1 + SLACK):
-                raise _conflict(lowest, reason, highest=highest, highest_by=cap_by, currency=frontier.currency)
+                raise _conflict(
+                    lowest, reason, highest=highest, highest_by=cap_by, privacy_measure=frontier.privacy_measure
+                )
             lowest = highest
         return Bounds(lowest, reason, highest, cap, cap_by)
 
-    def _legal_cap(self, currency: Currency) -> float | Fraction | None:
+    def _legal_cap(self, privacy_measure: PrivacyMeasure) -> float | Fraction | None:
         ours, other = self.largest_epsilon, self.largest_rho
-        if currency is Currency.RHO:
+        if privacy_measure is PrivacyMeasure.ZCDP:
             ours, other = other, ours
         if ours is None and other is not None:
             raise ConflictingLimits(
-                f"the cap {float(other):g} does not count the loss in {currency}",
+                f"the cap {float(other):g} does not count the loss in {privacy_measure}",
                 why="epsilon and rho are different dimensions",
-                instead=f"state largest_{currency}, or express the frontier in the currency of the cap",
+                instead=f"state largest_{privacy_measure}, or express the frontier in the currency of the cap",
             )
         return ours
 
@@ -132,7 +139,7 @@ def _smallest_loss(frontier: Frontier, table: str, *, mean_squared_error: float)
     count = frontier.query_counts[table]
 
     def excess(log_loss: float) -> float:
-        error = frontier.table_losses(math.exp(log_loss))[table] / count
+        error = frontier.table_errors(math.exp(log_loss))[table] / count
         return math.log(error) - math.log(mean_squared_error) if error > 0 else -1e3
 
     ends = math.log(SMALLEST_LOSS), math.log(LARGEST_LOSS)
@@ -147,13 +154,13 @@ def _smallest_loss(frontier: Frontier, table: str, *, mean_squared_error: float)
 
 
 def _conflict(
-    lowest: float, reason: str, *, highest: float, highest_by: BoundBy, currency: Currency
+    lowest: float, reason: str, *, highest: float, highest_by: BoundBy, privacy_measure: PrivacyMeasure
 ) -> ConflictingLimits:
     others = {"ledger": "the ledger has left", "participation": "accuracy peaks, because people stop taking part, at"}
-    limit = others.get(highest_by, f"largest_{currency} is")
+    limit = others.get(highest_by, f"largest_{privacy_measure} is")
     return ConflictingLimits(
-        f"no {currency} satisfies all limits: fitness for use asks for at least {number(lowest, 6)}, {limit} "
+        f"no {privacy_measure} satisfies all limits: fitness for use asks for at least {number(lowest, 6)}, {limit} "
         f"{number(highest, 6)}",
-        why=f"{reason} needs {currency} ≥ {number(lowest, 6)}",
+        why=f"{reason} needs {privacy_measure} ≥ {number(lowest, 6)}",
         instead="allow larger errors, raise the cap by decision, publish fewer numbers, or choose a better mechanism",
     )

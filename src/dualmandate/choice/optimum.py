@@ -160,13 +160,13 @@ def _refuse_unbounded(frontier: Frontier, welfare: SocialWelfare, *, bounds: Bou
     reached = -math.inf if best is None else best.welfare
     gain = _Advantage(frontier, welfare)
     lowest, highest = gain.range(bounds)
-    currency = frontier.currency
-    inside = f"; the best {currency} inside, {number(best.epsilon, 6)}, gives {money(reached)}" if best else ""
+    privacy_measure = frontier.privacy_measure
+    inside = f"; the best {privacy_measure} inside, {number(best.epsilon, 6)}, gives {money(reached)}" if best else ""
     if bounds.lowest is None and gain(lowest) <= 0:
         nothing = welfare.at(frontier, math.exp(lowest))
         if nothing > reached:
             raise NoOptimum(
-                f"no {currency} is worth its cost: society is best off as {currency} falls to 0{inside}",
+                f"no {privacy_measure} is worth its cost: society is best off as {privacy_measure} falls to 0{inside}",
                 why="every release costs more in privacy than the errors it removes",
                 instead="publish nothing new, or state what errors in the tables cost",
             )
@@ -176,15 +176,16 @@ def _refuse_unbounded(frontier: Frontier, welfare: SocialWelfare, *, bounds: Bou
         limit = -welfare.most_privacy_cost - _least_data_loss(frontier, welfare, math.exp(highest))
         if best is None or limit - reached > TIE * abs(limit):
             raise NoOptimum(
-                f"welfare rises without limit of {currency}, to {money(limit)} when nothing is protected{inside}",
+                f"welfare rises without limit of {privacy_measure}, to {money(limit)} when nothing is "
+                f"protected{inside}",
                 why="the cost of privacy loss is bounded, and exact tables are worth more than all of it",
-                instead=f"state a legal cap (largest_{currency}), or a cost that grows with every unit of loss",
+                instead=f"state a legal cap (largest_{privacy_measure}), or a cost that grows with every unit of loss",
             )
     elif best is None:
         raise NoOptimum(
-            f"welfare still rises at {currency} = {number(math.exp(highest), 3)}",
+            f"welfare still rises at {privacy_measure} = {number(math.exp(highest), 3)}",
             why="privacy loss costs next to nothing beside the errors it removes",
-            instead=f"state a legal cap (largest_{currency}), and check the units of the costs and values",
+            instead=f"state a legal cap (largest_{privacy_measure}), and check the units of the costs and values",
         )
 
 
@@ -238,7 +239,7 @@ def regret(
     """
     if not (math.isfinite(epsilon) and epsilon > 0):
         raise InvalidLoss(
-            f"the regret of {frontier.currency} = {epsilon}",
+            f"the regret of {frontier.privacy_measure} = {epsilon}",
             why="a release has a positive, finite loss",
             instead="ask for a positive loss",
         )

@@ -11,7 +11,7 @@ from typing import Literal
 from dualmandate.choice.limits import BoundBy, Bounds
 from dualmandate.choice.welfare import SocialWelfare, TableValue
 from dualmandate.frontier.frontier import Frontier
-from dualmandate.population import Currency, PrivacyLoss
+from dualmandate.population import PrivacyLoss, PrivacyMeasure
 from dualmandate.population.loss import SIGNIFICANT_DIGITS
 from dualmandate.population.units import singular
 from dualmandate.population.wording import counted, money, number, quantity
@@ -62,7 +62,7 @@ class Choice:
     """
 
     epsilon: float
-    currency: Currency
+    privacy_measure: PrivacyMeasure
     loss: PrivacyLoss
     accuracy: float  # I ≤ 0
     root_mean_squared_error: float | None  # in the tables' unit; None where tables differ in unit
@@ -89,7 +89,7 @@ class Choice:
         return "\n".join(part for part in parts if part)
 
     def _headline(self) -> str:
-        amount = f"{self.currency} = {number(float(self.loss), 6)}"
+        amount = f"{self.privacy_measure} = {number(float(self.loss), 6)}"
         if self.bound_by == "preferences":
             return f"The choice is {amount}, where accuracy is worth exactly what it costs in privacy."
         if self.bound_by == "fitness for use":
@@ -101,10 +101,12 @@ class Choice:
 
     def _margin(self) -> str:
         cost, gain = self.marginal_privacy_cost, -self.marginal_data_loss
-        text = f"At the margin one more {self.currency} would cost {money(cost)} of privacy and save {money(gain)}"
+        text = (
+            f"At the margin one more {self.privacy_measure} would cost {money(cost)} of privacy and save {money(gain)}"
+        )
         if self.bound_by == "preferences":
             # Squared people and squared dollars have no sum to speak of; in dollars the balance holds all the same.
-            rate = f"{number(self.marginal_rate_of_transformation, 6)} squared units per {self.currency}"
+            rate = f"{number(self.marginal_rate_of_transformation, 6)} squared units per {self.privacy_measure}"
             rates = "" if self.root_mean_squared_error is None else f" (MRT = WTA = {rate})"
             return f"{text} of errors: the two are in balance{rates}."
         if gain >= cost:
@@ -147,7 +149,7 @@ class Choice:
             weighed = "" if weight == 1 else f", counted {weight:g} times in the sum"
             lines.append(
                 f"The privacy loss is borne by {members}: {money(group.cost_per_member)} each, and "
-                f"{money(group.marginal_cost_per_member)} each for one more {self.currency}{weighed}."
+                f"{money(group.marginal_cost_per_member)} each for one more {self.privacy_measure}{weighed}."
             )
         lines.append("The errors are borne by those whom the tables serve.")
         return lines
@@ -158,7 +160,8 @@ class Choice:
         for point in peaks:
             what = "another peak of welfare" if point.kind == "maximum" else f"the limit set by {point.bound_by}"
             lines.append(
-                f"Considered too: {self.currency} = {number(point.epsilon, 6)}, {what}, at {money(point.welfare)}."
+                f"Considered too: {self.privacy_measure} = {number(point.epsilon, 6)}, {what}, at "
+                f"{money(point.welfare)}."
             )
         return lines
 
@@ -176,8 +179,8 @@ def outcome(
     tables = _table_outcomes(frontier, welfare, loss)
     return Choice(
         epsilon=loss,
-        currency=frontier.currency,
-        loss=_exact_loss(loss, bounds, currency=frontier.currency),
+        privacy_measure=frontier.privacy_measure,
+        loss=_exact_loss(loss, bounds, privacy_measure=frontier.privacy_measure),
         accuracy=frontier.accuracy(loss),
         root_mean_squared_error=_pooled_error(tables),
         root_mean_squared_consequence=_pooled_consequence(tables),
@@ -200,7 +203,7 @@ def outcome(
 
 
 def _table_outcomes(frontier: Frontier, welfare: SocialWelfare, loss: float) -> tuple[TableOutcome, ...]:
-    squared = frontier.table_losses(loss)
+    squared = frontier.table_errors(loss)
     costs = welfare.table_data_losses(frontier, loss)
     values = {value.table: value for value in welfare.table_values}
     rows = []
@@ -254,11 +257,11 @@ def _pooled_consequence(tables: tuple[TableOutcome, ...]) -> float | None:
     return math.sqrt(math.fsum(count * size**2 for count, size in stated) / sum(count for count, _ in stated))
 
 
-def _exact_loss(loss: float, bounds: Bounds, *, currency: Currency) -> PrivacyLoss:
+def _exact_loss(loss: float, bounds: Bounds, *, privacy_measure: PrivacyMeasure) -> PrivacyLoss:
     """The loss as an exact number within the limits."""
     if bounds.highest_exact is not None and loss >= float(bounds.highest_exact):
-        return PrivacyLoss(bounds.highest_exact, currency)
-    rounded = PrivacyLoss.chosen(loss, currency)
+        return PrivacyLoss(bounds.highest_exact, privacy_measure)
+    rounded = PrivacyLoss.chosen(loss, privacy_measure)
     if bounds.lowest is None or float(rounded) >= bounds.lowest:
         return rounded
     # Rounding down would leave a table unfit for use.
@@ -266,4 +269,4 @@ def _exact_loss(loss: float, bounds: Bounds, *, currency: Currency) -> PrivacyLo
     up = -(-Fraction(bounds.lowest) // step) * step
     if bounds.highest_exact is not None and up > bounds.highest_exact:
         up = bounds.highest_exact
-    return PrivacyLoss(up, currency)
+    return PrivacyLoss(up, privacy_measure)

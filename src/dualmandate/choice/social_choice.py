@@ -441,7 +441,7 @@ class SocialChoices:
 
     def explain(self) -> str:
         """What a board should know of it: peaks, rules with who gains and who loses, votes and prices."""
-        currency, lines = self.profile.frontier.currency, [self.profile.explain()]
+        privacy_measure, lines = self.profile.frontier.privacy_measure, [self.profile.explain()]
         for row in self.rows:
             rule = row.rule[:1].upper() + row.rule[1:]
             if row.epsilon is None:
@@ -453,7 +453,7 @@ class SocialChoices:
                 if gain != 0
             )
             against = f" Against {number(self.against)}, {gains}." if gains else ""
-            lines.append(f"{rule}: {currency} = {number(row.epsilon)}, where {row.words}.{against}")
+            lines.append(f"{rule}: {privacy_measure} = {number(row.epsilon)}, where {row.words}.{against}")
         return "\n".join([*lines, self.majority.explain(), self.lindahl.explain()])
 
     def __str__(self) -> str:

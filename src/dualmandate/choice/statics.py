@@ -244,7 +244,11 @@ def _limit_inputs(welfare: SocialWelfare, limits: Limits) -> tuple[Input, ...]:
         return welfare, replace(limits, **{key: {**getattr(limits, key), table: amount}})  # type: ignore[arg-type]
 
     rows = []
-    for key, unit in (("largest_epsilon", "epsilon"), ("largest_rho", "rho"), ("remaining", str(welfare.currency))):
+    for key, unit in (
+        ("largest_epsilon", "epsilon"),
+        ("largest_rho", "rho"),
+        ("remaining", str(welfare.privacy_measure)),
+    ):
         stated = getattr(limits, key)
         if stated is not None:
             rows.append(Input(key, float(stated), unit, partial(put, key)))

@@ -29,7 +29,7 @@ from dualmandate.choice.welfare import SocialWelfare, TableValue
 from dualmandate.errors import InvalidPreferences, NoOptimum
 from dualmandate.frontier.frontier import Frontier
 from dualmandate.frontier.numerics import root
-from dualmandate.population import Currency
+from dualmandate.population import PrivacyMeasure
 from dualmandate.population.wording import money, number
 
 PRICES = 49  # Bounds are known at this many prices μ.
@@ -63,7 +63,7 @@ class Candidate:
 
     def errors(self, loss: float) -> float:
         """D, USD."""
-        return self.worth.value_per_step * self.frontier.table_losses(loss, self.worth.measure)[self.worth.table]
+        return self.worth.value_per_step * self.frontier.table_errors(loss, self.worth.measure)[self.worth.table]
 
     def spent(self, price: float) -> float:
         """The loss at which one more unit of it saves exactly its price: D′ = −μ."""
@@ -103,7 +103,7 @@ class TableSelection:
 
     verdicts: tuple[Verdict, ...]  # every candidate, in the order given
     epsilon: float  # Σ of what is spent
-    currency: Currency
+    privacy_measure: PrivacyMeasure
     net: float  # USD, ≥ 0
     price: float  # μ, USD: what the last unit of loss costs or is worth
     bound: float  # USD: no set is worth more
@@ -119,7 +119,8 @@ class TableSelection:
         kept = ", ".join(self.published) or "nothing"
         left = [verdict.name for verdict in self.verdicts if not verdict.published]
         lines = [
-            f"Worth publishing: {kept}, at {self.currency} = {number(self.epsilon, 6)} in all; {money(self.net)} net."
+            f"Worth publishing: {kept}, at {self.privacy_measure} = {number(self.epsilon, 6)} in all; "
+            f"{money(self.net)} net."
         ]
         if left:
             lines.append(f"Not worth its price: {', '.join(left)}.")
@@ -144,7 +145,7 @@ def choose_tables(
     """
     _check(candidates, welfare, cap)
     market = _LossMarket(welfare, cap)
-    search = _Search(tuple(candidates), market, most_nodes)
+    search = _SelectionSearch(tuple(candidates), market, most_nodes)
     chosen, exact = search.best()
     price = market.clearing(chosen)
     verdicts = tuple(
@@ -164,7 +165,7 @@ def choose_tables(
     return TableSelection(
         verdicts,
         epsilon=math.fsum(verdict.epsilon or 0.0 for verdict in verdicts),
-        currency=candidates[0].frontier.currency,
+        privacy_measure=candidates[0].frontier.privacy_measure,
         net=net,
         price=price,
         bound=net if exact else max(net, search.root_bound),
@@ -235,7 +236,7 @@ class _LossMarket:
 
 
 @dataclass(frozen=True, eq=False)
-class _Search:
+class _SelectionSearch:
     """Depth first over tables, the ones that matter most first; bounds at many prices rule out the rest."""
 
     candidates: tuple[Candidate, ...]
@@ -311,11 +312,11 @@ def _check(candidates: Sequence[Candidate], welfare: SocialWelfare, cap: float |
             why="each table at each detail is chosen or not",
             instead="state at least one candidate, each with another table or detail",
         )
-    if any(each.frontier.currency is not welfare.currency for each in candidates):
+    if any(each.frontier.privacy_measure is not welfare.privacy_measure for each in candidates):
         raise InvalidPreferences(
-            f"a table measured in another currency than {welfare.currency}",
+            f"a table measured in another currency than {welfare.privacy_measure}",
             why="losses of tables add up only in the currency that their cost is stated in",
-            instead=f"express every table's frontier in {welfare.currency}",
+            instead=f"express every table's frontier in {welfare.privacy_measure}",
         )
     if not all(group.information_utility.convex for group in welfare.groups):
         raise InvalidPreferences(

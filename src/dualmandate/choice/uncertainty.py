@@ -30,7 +30,7 @@ from dualmandate.choice.outcome import Choice
 from dualmandate.choice.welfare import SocialWelfare
 from dualmandate.errors import InvalidLoss, InvalidPreferences, InvalidValue
 from dualmandate.frontier.frontier import Frontier
-from dualmandate.population import Currency, PrivacyLoss
+from dualmandate.population import PrivacyLoss, PrivacyMeasure
 from dualmandate.population.wording import money, number
 
 SMALLEST_SHARE = 1e-4  # A share below this is said to be small, and not written out.
@@ -51,7 +51,7 @@ class UncertainChoice:
 
     choice: Choice  # the one that maximizes expected welfare
     beliefs: Beliefs
-    landscape: CostGrid
+    cost_grid: CostGrid
     epsilons: Floats  # the best loss in each state
     least_costs: Floats  # what society loses there, USD
 
@@ -87,7 +87,7 @@ class UncertainChoice:
     @property
     def at_limits(self) -> tuple[float, float]:
         """Probability that the best loss stands at the lowest, and at the highest, that the limits allow."""
-        low, high = self.landscape.at_limit(self.epsilons)
+        low, high = self.cost_grid.at_limit(self.epsilons)
         return float(self.weights[low].sum()), float(self.weights[high].sum())
 
     def regrets(self, epsilon: float | None = None) -> Floats:
@@ -114,7 +114,7 @@ class UncertainChoice:
 
     def density(self, points: Floats) -> Floats:
         """Probability per unit of ln loss of the best loss at given losses, away from limits; for pictures."""
-        low, high = self.landscape.at_limit(self.epsilons)
+        low, high = self.cost_grid.at_limit(self.epsilons)
         free = ~(low | high)
         logs, weights = np.log(self.epsilons[free]), self.weights[free]
         if not len(logs):
@@ -122,7 +122,7 @@ class UncertainChoice:
         width = max(_deviation(logs, weights) * 0.6 * min(_effective(weights), 2000.0) ** -0.2, 1e-6)
         inside = np.ones(len(points), dtype=bool)
         places = [logs]
-        for limit, sign in ((self.landscape.bounds.lowest, 1), (self.landscape.bounds.highest, -1)):
+        for limit, sign in ((self.cost_grid.bounds.lowest, 1), (self.cost_grid.bounds.highest, -1)):
             if limit is not None:  # what a kernel would carry beyond a limit is folded back
                 places.append(2 * np.log(limit) - logs)
                 inside &= sign * (np.log(points) - np.log(limit)) >= -1e-12
@@ -134,7 +134,7 @@ class UncertainChoice:
 
     def explain(self) -> str:
         """The distribution and what it means, in sentences."""
-        name, chosen = self.choice.currency, float(self.choice.loss)
+        name, chosen = self.choice.privacy_measure, float(self.choice.loss)
         low, high = self.interval()
         lines = [
             f"Preferences are not known exactly. Expected welfare is highest at {name} = {number(chosen, 6)}.",
@@ -162,14 +162,14 @@ class UncertainChoice:
         return self.explain()
 
     def _cost_at(self, epsilon: float) -> Floats:
-        costs: Floats = self.beliefs.multiples @ self.landscape.costs(np.array([epsilon]))[0]
+        costs: Floats = self.beliefs.multiples @ self.cost_grid.costs(np.array([epsilon]))[0]
         return costs
 
     def _inside(self, epsilon: float) -> float:
-        low, high = np.exp(self.landscape.grid.points[[0, -1]]).tolist()
+        low, high = np.exp(self.cost_grid.grid.points[[0, -1]]).tolist()
         if not low * (1 - 1e-9) <= epsilon <= high * (1 + 1e-9):
             raise InvalidLoss(
-                f"the regret of {self.choice.currency} = {epsilon:g}",
+                f"the regret of {self.choice.privacy_measure} = {epsilon:g}",
                 why=f"losses between {number(low)} and {number(high)} were looked at: others are outside the limits, "
                 "or far from every best one",
                 instead="ask for a loss between these",
@@ -239,22 +239,22 @@ class RobustChoice:
     """The loss whose worst regret over a set of preferences is least."""
 
     epsilon: float
-    currency: Currency
+    privacy_measure: PrivacyMeasure
     relative: bool
     regret: float  # the worst, USD; a share of the least cost where relative
     corners: tuple[Corner, ...]
-    landscape: CostGrid
+    cost_grid: CostGrid
     multiples: Floats  # (corners, parts)
 
     @property
     def loss(self) -> PrivacyLoss:
         """The choice as an exact number, rounded down to five digits."""
-        return PrivacyLoss.chosen(self.epsilon, self.currency)
+        return PrivacyLoss.chosen(self.epsilon, self.privacy_measure)
 
     def regrets(self, losses: Floats) -> Floats:
         """Regret of each loss at each corner, in the unit of the criterion; shape (losses, corners)."""
         least = np.array([corner.least_cost for corner in self.corners])
-        gap = self.landscape.costs(losses) @ self.multiples.T - least
+        gap = self.cost_grid.costs(losses) @ self.multiples.T - least
         found: Floats = gap / least if self.relative else gap
         return found
 
@@ -266,8 +266,9 @@ class RobustChoice:
         low = min(self.corners, key=lambda corner: corner.epsilon)
         high = max(self.corners, key=lambda corner: corner.epsilon)
         lines = [
-            f"Whatever the preferences in the set, {self.currency} = {number(self.epsilon, 6)} costs society {size} "
-            f"more than the best choice for them; every other {self.currency} may cost more.",
+            f"Whatever the preferences in the set, {self.privacy_measure} = {number(self.epsilon, 6)} costs "
+            f"society {size} "
+            f"more than the best choice for them; every other {self.privacy_measure} may cost more.",
             f"The best choice ranges from {number(low.epsilon)}{_where(low)} to {number(high.epsilon)}{_where(high)}.",
         ]
         worst = [_where(corner).removeprefix(" at ") for corner in self.corners if corner.binding and corner.values]
@@ -313,7 +314,7 @@ def minimax_regret(
         )
         for i in range(len(least))
     )
-    return RobustChoice(chosen, frontier.currency, relative, most, corners, land, beliefs.multiples)
+    return RobustChoice(chosen, frontier.privacy_measure, relative, most, corners, land, beliefs.multiples)
 
 
 def _where(corner: Corner) -> str:
@@ -485,6 +486,6 @@ def _gained(known: UncertainChoice, multiples: Floats) -> float:
     """What is gained by choosing anew for each row: rows are weighted, and add up to the mean multiples."""
     totals = multiples.sum(axis=1)
     rows = multiples[totals > totals.max() * 1e-18]
-    _, least = known.landscape.cheapest(rows)
-    costs = multiples.sum(axis=0) @ known.landscape.costs(np.array([known.choice.epsilon]))[0]
+    _, least = known.cost_grid.cheapest(rows)
+    costs = multiples.sum(axis=0) @ known.cost_grid.costs(np.array([known.choice.epsilon]))[0]
     return max(float(costs - least.sum()), 0.0)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from dualmandate.errors import InvalidPreferences, UnsupportedWorkload
 from dualmandate.frontier.frontier import Frontier
-from dualmandate.population import Currency
+from dualmandate.population import PrivacyMeasure
 from dualmandate.population.wording import number
 
 TAYLOR_TOLERANCE = 0.05  # A Taylor cost within this share of the exact one counts as close.
@@ -146,8 +146,8 @@ class WealthRisk:
         return
 
     @property
-    def currency(self) -> Currency:
-        return Currency.RHO if self.noise == "gaussian" else Currency.EPSILON
+    def privacy_measure(self) -> PrivacyMeasure:
+        return PrivacyMeasure.ZCDP if self.noise == "gaussian" else PrivacyMeasure.PURE_DP
 
     @property
     def least(self) -> float:

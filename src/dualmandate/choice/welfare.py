@@ -23,7 +23,7 @@ from dualmandate.choice.information import (
 )
 from dualmandate.errors import IncompatibleUnits, InvalidPreferences, MissingKey
 from dualmandate.frontier.frontier import Frontier
-from dualmandate.population import Calibrated, Currency, Units
+from dualmandate.population import Calibrated, PrivacyMeasure, Units
 from dualmandate.population.wording import number
 
 PRIVACY_SHARES = 1e-9  # Shares of groups add up to 1 within this.
@@ -52,7 +52,7 @@ class DataLoss(Protocol):
         ...
 
     @property
-    def currency(self) -> Currency | None:
+    def privacy_measure(self) -> PrivacyMeasure | None:
         """What privacy loss must be counted in; None where either will do."""
         ...
 
@@ -134,7 +134,7 @@ class RootMeanSquaredLoss:
     table: str
     price: float  # USD per unit of root summed squared error, ≥ 0
     existing_squared_error: float = 0.0  # σ², unit², ≥ 0
-    currency = None
+    privacy_measure = None
 
     def __post_init__(self) -> None:
         if not all(math.isfinite(number) and number >= 0 for number in (self.price, self.existing_squared_error)):
@@ -145,10 +145,10 @@ class RootMeanSquaredLoss:
             )
 
     def at(self, frontier: Frontier, loss: float, /) -> float:
-        return self.price * math.sqrt(self.existing_squared_error + frontier.table_losses(loss)[self.table])
+        return self.price * math.sqrt(self.existing_squared_error + frontier.table_errors(loss)[self.table])
 
     def slope(self, frontier: Frontier, loss: float, /) -> float:
-        level = math.sqrt(self.existing_squared_error + frontier.table_losses(loss)[self.table])
+        level = math.sqrt(self.existing_squared_error + frontier.table_errors(loss)[self.table])
         return self.price * frontier.table_slopes(loss)[self.table] / (2 * level) if level > 0 else 0.0
 
     @property
@@ -227,7 +227,7 @@ class SocialWelfare:
                 raise InvalidPreferences(
                     f"the {words} '{twice}' is stated twice", why="it would count double", instead="state it once"
                 )
-        if len({group.information_utility.currency for group in self.groups}) > 1:
+        if len({group.information_utility.privacy_measure for group in self.groups}) > 1:
             raise IncompatibleUnits(
                 "some groups count privacy loss in epsilon and some in rho",
                 why="one release has one privacy loss",
@@ -254,9 +254,9 @@ class SocialWelfare:
         return math.fsum(group.size for group in self.groups)
 
     @property
-    def currency(self) -> Currency:
+    def privacy_measure(self) -> PrivacyMeasure:
         """What privacy loss is counted in."""
-        return self.groups[0].information_utility.currency
+        return self.groups[0].information_utility.privacy_measure
 
     @property
     def most_privacy_cost(self) -> float:
@@ -292,7 +292,7 @@ class SocialWelfare:
 
     def table_data_losses(self, frontier: Frontier, loss: float) -> dict[str, float]:
         """What errors in each table cost, existing ones included, USD."""
-        errors = {measure: frontier.table_losses(loss, measure) for measure in self._measures}
+        errors = {measure: frontier.table_errors(loss, measure) for measure in self._measures}
         return {t.table: t.value_per_step * errors[t.measure][t.table] + t.least for t in self.table_values}
 
     def data_loss(self, frontier: Frontier, loss: float) -> float:
@@ -333,12 +333,12 @@ class SocialWelfare:
 
     def check(self, frontier: Frontier) -> None:
         """Refuse preferences that do not fit what the frontier produces."""
-        for currency in (self.currency, *(other.currency for other in self.other_losses)):
-            if currency not in (None, frontier.currency):
+        for privacy_measure in (self.privacy_measure, *(other.privacy_measure for other in self.other_losses)):
+            if privacy_measure not in (None, frontier.privacy_measure):
                 raise IncompatibleUnits(
-                    f"losses are stated per {currency}, the frontier is in {frontier.currency}",
+                    f"losses are stated per {privacy_measure}, the frontier is in {frontier.privacy_measure}",
                     why="epsilon and rho are different dimensions",
-                    instead=f"state them per {frontier.currency}, or express the frontier in {currency}",
+                    instead=f"state them per {frontier.privacy_measure}, or express the frontier in {privacy_measure}",
                 )
         stated = {value.table for value in self.table_values}
         named = [*stated, *(other.table for other in self.other_losses if other.table is not None)]
@@ -377,7 +377,7 @@ def information_utility(
     mean_disclosure_cost: Calibrated,
     *,
     units: Units,
-    currency: Currency = Currency.EPSILON,
+    privacy_measure: PrivacyMeasure = PrivacyMeasure.PURE_DP,
     prior: float | None = None,
 ) -> InformationUtility:
     """What privacy loss costs one protected unit, by the form's name; the cost must be in the unit of that form."""
@@ -387,9 +387,9 @@ def information_utility(
             why=f"the forms are {', '.join(FORMS)}",
             instead="choose one of them",
         )
-    if form != "linear" and currency is not Currency.EPSILON:
+    if form != "linear" and privacy_measure is not PrivacyMeasure.PURE_DP:
         raise InvalidPreferences(
-            f"the {form} form counts a loss in {currency}",
+            f"the {form} form counts a loss in {privacy_measure}",
             why="it is a statement about odds, and odds are bounded by epsilon",
             instead='use "linear" with a cost per rho, or express the frontier in epsilon at a failure_probability',
         )
@@ -399,7 +399,7 @@ def information_utility(
             why="the posterior form, and only it, starts from what was believed before",
             instead="state prior_probability, between 0 and 1" if prior is None else "leave prior_probability out",
         )
-    expected = f"USD per {units.singular}" + (f" per {currency}" if form == "linear" else "")
+    expected = f"USD per {units.singular}" + (f" per {privacy_measure}" if form == "linear" else "")
     if not units.agree(mean_disclosure_cost.unit, expected):
         raise IncompatibleUnits(
             f"the {form} form has a cost in '{mean_disclosure_cost.unit}'",
@@ -410,7 +410,7 @@ def information_utility(
     if prior is not None:
         return PosteriorCost(cost, prior)
     if form == "linear":
-        return LinearCost(cost, currency)
+        return LinearCost(cost, privacy_measure)
     return ExponentialCost(cost) if form == "exponential" else BoundedCost(cost)
 
 

@@ -107,7 +107,7 @@ def efficient_design(
     _check(tasks, alternatives, blocks, uncertainty)
     generator = np.random.Generator(np.random.PCG64(seed))
     scales = np.array([max(a.values) - min(a.values) for a in attributes])
-    search = _Search(tuple(attributes), _draws(np.asarray(expected, float) * scales, uncertainty), alternatives)
+    search = _DesignSearch(tuple(attributes), _draws(np.asarray(expected, float) * scales, uncertainty), alternatives)
     found = [search.improved(search.start(tasks * blocks, generator)) for _ in range(STARTS)]
     levels, error = min(found, key=lambda design: design[1])
     return ChoiceDesign(tuple(attributes), levels, _blocked(levels, blocks), error * blocks)
@@ -161,7 +161,7 @@ def _error(information: Floats) -> Floats:
 
 
 @dataclass(frozen=True, eq=False)
-class _Search:
+class _DesignSearch:
     """Coordinate exchange over the levels of alternatives."""
 
     attributes: tuple[DesignAttribute, ...]

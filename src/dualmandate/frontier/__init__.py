@@ -1,8 +1,8 @@
 """How much accuracy each privacy loss buys, in closed form or simulated: the best technology, splits and limits."""
 
-from dualmandate.frontier.closed_form import ClosedFormCurves, frontier_of
+from dualmandate.frontier.closed_form import ClosedFormCurves, frontier_of, priced
 from dualmandate.frontier.converted import in_epsilon
-from dualmandate.frontier.curves import CurveFrontier, Curves
+from dualmandate.frontier.curves import CurveFrontier, Curves, TableWeights
 from dualmandate.frontier.envelope import EnvelopeCurves, envelope, public_guess
 from dualmandate.frontier.frontier import Frontier, Measure
 from dualmandate.frontier.lower_bound import LowerBound, count_bound, efficiency, matrix_bound, strategy_bound
@@ -36,6 +36,7 @@ __all__ = [
     "PowerLawTechnology",
     "Simulation",
     "TableTotals",
+    "TableWeights",
     "count_bound",
     "decision_frontier",
     "efficiency",
@@ -47,6 +48,7 @@ __all__ = [
     "noisy_answers",
     "peak_of",
     "power_split",
+    "priced",
     "private_multiplicative_weights",
     "public_guess",
     "simulated",

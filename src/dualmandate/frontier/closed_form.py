@@ -17,8 +17,8 @@ from dualmandate.frontier.converted import in_epsilon
 from dualmandate.frontier.curves import CurveFrontier
 from dualmandate.frontier.frontier import Measure
 from dualmandate.frontier.numerics import SmoothCurve, derivative
-from dualmandate.mechanism import Mechanism, NoiseProduction, Production, StrategyProduction
-from dualmandate.population import Currency, Protection
+from dualmandate.mechanism import Mechanism, Production
+from dualmandate.population import PrivacyMeasure, Protection
 from dualmandate.workload import Workload
 
 
@@ -29,12 +29,10 @@ class ClosedFormCurves:
     production: Production
 
     def values(self, loss: float, measure: Measure) -> NDArray[np.float64]:
-        """Errors of each table."""
         logs = self._read_off(loss, measure)
-        return _listed(self.production.table_losses(loss, measure)) if logs is None else np.exp(logs[0])
+        return _listed(self.production.table_errors(loss, measure)) if logs is None else np.exp(logs[0])
 
     def slopes(self, loss: float, measure: Measure) -> NDArray[np.float64]:
-        """Slopes of each table."""
         logs = self._read_off(loss, measure)
         if logs is None:
             return _listed(self.production.table_slopes(loss, measure))
@@ -78,22 +76,19 @@ class ClosedFormCurves:
 
     @cached_property
     def _absolute(self) -> SmoothCurve | None:
-        production = self.production
-        if not (isinstance(production, StrategyProduction) or _combines(production)):
+        if not self.production.combines:
             return None
-        return SmoothCurve(lambda loss: _listed(production.table_losses(loss, "absolute")))
-
-
-def _combines(production: Production) -> bool:
-    """Whether some answer is put together from more than one draw."""
-    if not isinstance(production, NoiseProduction):
-        return False
-    mixes = (mix for noise in production.noises for mix in noise.kinds.mixes)
-    return any(sum(float(counts.sum()) for _, counts in mix) > 1 for mix in mixes)
+        return SmoothCurve(lambda loss: _listed(self.production.table_errors(loss, "absolute")))
 
 
 def _listed(by_table: dict[str, float]) -> NDArray[np.float64]:
     return np.array(list(by_table.values()))
+
+
+def priced(production: Production) -> CurveFrontier:
+    """The frontier of a measurement, or of anything else that states its errors."""
+    query_counts = {table.name: table.query_count for table in production.workload.tables}
+    return CurveFrontier(production.technology, production.privacy_measure, query_counts, ClosedFormCurves(production))
 
 
 def frontier_of(
@@ -110,8 +105,7 @@ def frontier_of(
     that ρ implies at that δ.
     """
     production = mechanism.production(workload) if protection is None else mechanism.production(workload, protection)
-    query_counts = {table.name: table.query_count for table in workload.tables}
-    frontier = CurveFrontier(production.technology, production.currency, query_counts, ClosedFormCurves(production))
-    if failure_probability is None or production.currency is Currency.EPSILON:
+    frontier = priced(production)
+    if failure_probability is None or production.privacy_measure is PrivacyMeasure.PURE_DP:
         return frontier
     return in_epsilon(frontier, failure_probability)

@@ -11,7 +11,7 @@ from dualmandate.errors import InvalidLoss
 from dualmandate.frontier.curves import CurveFrontier
 from dualmandate.frontier.frontier import Frontier, Measure
 from dualmandate.frontier.numerics import derivative
-from dualmandate.population import Currency
+from dualmandate.population import PrivacyMeasure
 from dualmandate.population.conversion import epsilon_at, rho_at, rho_curvature_at, rho_slope_at
 
 
@@ -23,7 +23,7 @@ class ConvertedCurves:
     failure_probability: float  # δ
 
     def values(self, loss: float, measure: Measure) -> NDArray[np.float64]:
-        return _listed(self.frontier.table_losses(rho_at(loss, self.failure_probability), measure))
+        return _listed(self.frontier.table_errors(rho_at(loss, self.failure_probability), measure))
 
     def slopes(self, loss: float, measure: Measure) -> NDArray[np.float64]:
         """Slopes in ρ, times ρ′."""
@@ -56,16 +56,16 @@ class ConvertedCurves:
 
 def in_epsilon(frontier: Frontier, failure_probability: float) -> CurveFrontier:
     """A frontier in ρ expressed in ε at a stated δ, by the tight conversion; a frontier in ε is refused."""
-    if frontier.currency is not Currency.RHO:
+    if frontier.privacy_measure is not PrivacyMeasure.ZCDP:
         raise InvalidLoss(
-            f"'{frontier.name}' counts its loss in {frontier.currency} already",
+            f"'{frontier.name}' counts its loss in {frontier.privacy_measure} already",
             why="only a concentrated loss is expressed in ε at a δ",
             instead="use the frontier as it is",
         )
     rho_at(1.0, failure_probability)  # refuses what is not a probability
     curves = ConvertedCurves(frontier, failure_probability)
     name = f"{frontier.name} at δ = {failure_probability:.3g}"
-    return CurveFrontier(name, Currency.EPSILON, frontier.query_counts, curves)
+    return CurveFrontier(name, PrivacyMeasure.PURE_DP, frontier.query_counts, curves)
 
 
 def _listed(by_table: dict[str, float]) -> NDArray[np.float64]:

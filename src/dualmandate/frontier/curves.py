@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +20,7 @@ from dualmandate.errors import InvalidLoss, UnknownName
 from dualmandate.frontier.frontier import Frontier, Measure
 from dualmandate.frontier.numerics import loss_where
 from dualmandate.mechanism.mechanism import known_measure, positive_loss
-from dualmandate.population import Currency
+from dualmandate.population import PrivacyMeasure
 
 MEASURES: tuple[Measure, ...] = ("squared", "absolute", "largest variance")
 
@@ -57,22 +58,27 @@ class CurveFrontier:
     """Accuracy as a function of privacy loss, from the curves of its tables; a `Frontier`."""
 
     name: str
-    currency: Currency
+    privacy_measure: PrivacyMeasure
     query_counts: Mapping[str, int]  # by table, in the workload's order
     curves: Curves
+    remembers: bool = False  # whether each number is worked out once: a plan looks at the same losses again and again
+
+    def remembered(self, *, name: str | None = None) -> CurveFrontier:
+        """The same frontier, under another name where one is given, that works out each number once."""
+        return replace(self, name=name or self.name, remembers=True)
 
     @property
     def tables(self) -> tuple[str, ...]:
         """The tables it produces, in the workload's order."""
         return tuple(self.query_counts)
 
-    def table_losses(self, loss: float, measure: Measure = "squared") -> dict[str, float]:
+    def table_errors(self, loss: float, measure: Measure = "squared") -> dict[str, float]:
         """Expected error of each table: Σ E[error²], Σ E|error|, or max E[error²]; ≥ 0, in the table's unit."""
-        return self._by_table(self.curves.values(positive_loss(loss), known_measure(measure)))
+        return self._by_table(self._values(positive_loss(loss), known_measure(measure)))
 
     def table_slopes(self, loss: float, measure: Measure = "squared") -> dict[str, float]:
         """Derivative of `table_losses` with respect to the loss; ≤ 0."""
-        return self._by_table(self.curves.slopes(positive_loss(loss), known_measure(measure)))
+        return self._by_table(self._slopes(positive_loss(loss), known_measure(measure)))
 
     def table_curvatures(self, loss: float, measure: Measure = "squared") -> dict[str, float]:
         """Second derivative of `table_losses` with respect to the loss."""
@@ -80,7 +86,7 @@ class CurveFrontier:
 
     def expected_squared_error(self, loss: float) -> float:
         """E‖M(x, Q) − Qx‖², summed over all queries; ≥ 0."""
-        return math.fsum(self.curves.values(positive_loss(loss), "squared"))
+        return math.fsum(self._values(positive_loss(loss), "squared"))
 
     def accuracy(self, loss: float) -> float:
         """The paper's I: minus the expected squared error; ≤ 0, higher is better."""
@@ -88,7 +94,7 @@ class CurveFrontier:
 
     def marginal_rate_of_transformation(self, loss: float) -> float:
         """dI/dloss > 0: accuracy gained for one more unit of privacy loss."""
-        return -math.fsum(self.curves.slopes(positive_loss(loss), "squared"))
+        return -math.fsum(self._slopes(positive_loss(loss), "squared"))
 
     def second_derivative(self, loss: float) -> float:
         """d²I/dloss²; < 0 where the frontier is concave."""
@@ -101,7 +107,7 @@ class CurveFrontier:
                 f"no privacy loss buys an accuracy of {accuracy}",
                 why="accuracy is minus the expected squared error: below 0 at every finite loss, and 0 only without "
                 "any protection",
-                instead=f"ask for a negative accuracy; {self.currency} = 1 buys {self.accuracy(1.0):.6g}",
+                instead=f"ask for a negative accuracy; {self.privacy_measure} = 1 buys {self.accuracy(1.0):.6g}",
             )
         known = self.curves.inverse(-accuracy)
         return loss_where(self.expected_squared_error, -accuracy) if known is None else known
@@ -113,6 +119,23 @@ class CurveFrontier:
     def allocation(self, loss: float) -> dict[str, float]:
         """How the loss is split over groups of tables measured apart; one entry where they are measured together."""
         return self.curves.allocation(positive_loss(loss))
+
+    def _values(self, loss: float, measure: Measure) -> NDArray[np.float64]:
+        return self._once("values", loss, measure) if self.remembers else self.curves.values(loss, measure)
+
+    def _slopes(self, loss: float, measure: Measure) -> NDArray[np.float64]:
+        return self._once("slopes", loss, measure) if self.remembers else self.curves.slopes(loss, measure)
+
+    def _once(self, what: Literal["values", "slopes"], loss: float, measure: Measure) -> NDArray[np.float64]:
+        key = what, loss, measure
+        if key not in self._known:
+            asked = self.curves.values if what == "values" else self.curves.slopes
+            self._known[key] = asked(loss, measure)
+        return self._known[key]
+
+    @cached_property
+    def _known(self) -> dict[tuple[str, float, Measure], NDArray[np.float64]]:
+        return {}
 
     def _by_table(self, numbers: NDArray[np.float64]) -> dict[str, float]:
         return dict(zip(self.query_counts, numbers.tolist(), strict=True))
@@ -149,7 +172,7 @@ class TableWeights:
 
     def losses(self, frontier: Frontier, loss: float) -> dict[str, float]:
         """loss_t of each table, in its own measure."""
-        found = {measure: frontier.table_losses(loss, measure) for measure in set(self.measures)}
+        found = {measure: frontier.table_errors(loss, measure) for measure in set(self.measures)}
         return {table: found[measure][table] for table, measure in zip(self.tables, self.measures, strict=True)}
 
     def total(self, frontier: Frontier, loss: float) -> float:

@@ -43,7 +43,7 @@ class EnvelopeCurves:
         return self.members[self._index(loss)]
 
     def values(self, loss: float, measure: Measure) -> NDArray[np.float64]:
-        return np.array(list(self.best(loss).table_losses(loss, measure).values()))
+        return np.array(list(self.best(loss).table_errors(loss, measure).values()))
 
     def slopes(self, loss: float, measure: Measure) -> NDArray[np.float64]:
         return np.array(list(self.best(loss).table_slopes(loss, measure).values()))
@@ -118,7 +118,7 @@ def envelope(
         )
     first = members[0]
     for member in members[1:]:
-        if member.tables != first.tables or member.currency is not first.currency:
+        if member.tables != first.tables or member.privacy_measure is not first.privacy_measure:
             raise InvalidMechanism(
                 f"'{member.name}' cannot be compared with '{first.name}'",
                 why="technologies are compared on the same tables, with losses in the same currency",
@@ -126,7 +126,7 @@ def envelope(
             )
     weights = TableWeights.of(first.tables, values, measures)
     name = f"best of {', '.join(dict.fromkeys(member.name for member in members))}"
-    return CurveFrontier(name, first.currency, first.query_counts, EnvelopeCurves(members, weights))
+    return CurveFrontier(name, first.privacy_measure, first.query_counts, EnvelopeCurves(members, weights))
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,7 +187,7 @@ def public_guess(
     errors["largest variance"] = (
         errors["squared"] if largest_variances is None else _stated_errors(largest_variances, tables)
     )
-    return CurveFrontier("public guess", frontier.currency, frontier.query_counts, GuessCurves(errors))
+    return CurveFrontier("public guess", frontier.privacy_measure, frontier.query_counts, GuessCurves(errors))
 
 
 def _stated_errors(errors: Mapping[str, float], tables: tuple[str, ...]) -> NDArray[np.float64]:

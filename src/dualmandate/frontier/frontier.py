@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from dualmandate.mechanism.mechanism import Measure
-from dualmandate.population import Currency
+from dualmandate.population import PrivacyMeasure
 
 __all__ = ["Frontier", "Measure"]
 
@@ -20,7 +20,7 @@ class Frontier(Protocol):
         ...
 
     @property
-    def currency(self) -> Currency:
+    def privacy_measure(self) -> PrivacyMeasure:
         """What `loss` is counted in."""
         ...
 
@@ -34,7 +34,7 @@ class Frontier(Protocol):
         """Number of queries of each table."""
         ...
 
-    def table_losses(self, loss: float, measure: Measure = "squared") -> dict[str, float]:
+    def table_errors(self, loss: float, measure: Measure = "squared") -> dict[str, float]:
         """Expected error of each table: Σ E[error²], Σ E|error|, or max E[error²]; ≥ 0, in the table's unit."""
         ...
 

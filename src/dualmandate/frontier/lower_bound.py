@@ -18,9 +18,9 @@ from dualmandate.errors import InvalidLoss, InvalidMechanism, TooLarge
 from dualmandate.frontier.frontier import Frontier
 from dualmandate.mechanism.geometric import GEOMETRIC
 from dualmandate.mechanism.mechanism import NoiseLaw, positive_loss
-from dualmandate.mechanism.optimized import StrategyMechanism
 from dualmandate.mechanism.strategy import Strategy
-from dualmandate.population import Currency, Neighbors, Protection
+from dualmandate.mechanism.technologies import StrategyMechanism
+from dualmandate.population import Neighbors, PrivacyMeasure, Protection
 from dualmandate.workload import Table, Workload
 from dualmandate.workload.factor import Factor, Identity, Total, dense
 
@@ -116,7 +116,7 @@ class LowerBound:
 
     name: str
     valid_for: str
-    currency: Currency
+    privacy_measure: PrivacyMeasure
     error: Callable[[float], float]
 
     def at(self, loss: float) -> float:
@@ -126,9 +126,9 @@ class LowerBound:
 
 def efficiency(frontier: Frontier, bound: LowerBound, loss: float) -> float:
     """The bound over the frontier's expected squared error; 1 where nothing of that class can be more accurate."""
-    if frontier.currency is not bound.currency:
+    if frontier.privacy_measure is not bound.privacy_measure:
         raise InvalidLoss(
-            f"'{frontier.name}' is in {frontier.currency}, the bound in {bound.currency}",
+            f"'{frontier.name}' is in {frontier.privacy_measure}, the bound in {bound.privacy_measure}",
             why="an error can be compared with its limit only at the same loss",
             instead="use the bound of the frontier's currency",
         )
@@ -146,7 +146,7 @@ def count_bound(workload: Workload, protection: Protection) -> LowerBound:
     return LowerBound(
         "one count at a time",
         "every ε-differentially private mechanism, in the worst case over files without a stated largest count",
-        Currency.EPSILON,
+        PrivacyMeasure.PURE_DP,
         lambda loss: total * GEOMETRIC.variance(loss),
     )
 
@@ -167,12 +167,12 @@ def matrix_bound(workload: Workload, law: NoiseLaw, protection: Protection) -> L
     except TooLarge:
         coefficient = max(_svd_coefficient(found, protection) for found in _affordable(workload))
         whole = " (bounded by its hardest table alone)"
-    per_record = 1.0 / (records**2 if law.currency is Currency.RHO else records)
+    per_record = 1.0 / (records**2 if law.privacy_measure is PrivacyMeasure.ZCDP else records)
     return LowerBound(
         f"singular values{whole}",
         f"every matrix mechanism with {law.name} noise"
         + (" on a strategy of whole numbers" if law.needs_whole_numbers else ""),
-        law.currency,
+        law.privacy_measure,
         lambda loss: coefficient * law.variance(loss * per_record),
     )
 
@@ -190,12 +190,12 @@ def strategy_bound(strategy: Strategy, law: NoiseLaw) -> LowerBound:
     StrategyMechanism(strategy, law)  # refuses a law of another norm
     records = strategy.protection.most_records_per_unit
     coefficient = strategy.lower_bound / records**2
-    per_record = 1.0 / (records**2 if law.currency is Currency.RHO else records)
+    per_record = 1.0 / (records**2 if law.privacy_measure is PrivacyMeasure.ZCDP else records)
     return LowerBound(
         "the dual of the matrix mechanism",
         f"every matrix mechanism with {law.name} noise"
         + (" on a strategy of whole numbers" if law.needs_whole_numbers else ""),
-        law.currency,
+        law.privacy_measure,
         lambda loss: coefficient * law.variance(loss * per_record),
     )
 

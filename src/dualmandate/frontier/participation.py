@@ -123,7 +123,8 @@ class ParticipationCurves:
             if expected_squared_error < reached:
                 raise InvalidLoss(
                     f"an expected squared error of {expected_squared_error:.6g} is out of reach",
-                    why=f"at {self.frontier.currency} = {self.peak:.6g} it is {reached:.6g}, and beyond it too many "
+                    why=f"at {self.frontier.privacy_measure} = {self.peak:.6g} it is {reached:.6g}, and "
+                    "beyond it too many "
                     "people no longer take part",
                     instead="ask for less accuracy, or make it easier to take part",
                 )
@@ -205,7 +206,7 @@ class ParticipationCurves:
         return np.array(list(self.frontier.query_counts.values()), dtype=np.float64)
 
     def _noise(self, loss: float, measure: Measure) -> NDArray[np.float64]:
-        return np.array(list(self.frontier.table_losses(loss, measure).values()))
+        return np.array(list(self.frontier.table_errors(loss, measure).values()))
 
     def _noise_slopes(self, loss: float, measure: Measure) -> NDArray[np.float64]:
         return np.array(list(self.frontier.table_slopes(loss, measure).values()))
@@ -238,13 +239,12 @@ def with_participation(
         )
     weights = TableWeights.of(frontier.tables, values, measures)
     curves = ParticipationCurves(frontier, response, tuple(totals[table] for table in frontier.tables), weights)
-    return CurveFrontier(frontier.name, frontier.currency, frontier.query_counts, curves)
+    return CurveFrontier(frontier.name, frontier.privacy_measure, frontier.query_counts, curves)
 
 
 def peak_of(frontier: Frontier) -> float | None:
     """The loss beyond which a frontier buys nothing more, because people stop taking part; None where there is none."""
     curves = getattr(frontier, "curves", None)
-    curves = getattr(curves, "original", curves)  # a frontier that remembers what it was asked
     if isinstance(curves, ParticipationCurves):
         return curves.peak
     if isinstance(curves, EnvelopeCurves):

@@ -25,7 +25,7 @@ from dualmandate.errors import InvalidLoss, InvalidMechanism, InvalidWorkload
 from dualmandate.frontier.curves import MEASURES, CurveFrontier
 from dualmandate.frontier.frontier import Measure
 from dualmandate.mechanism import Production
-from dualmandate.population import Currency, Histogram
+from dualmandate.population import Histogram, PrivacyMeasure
 from dualmandate.workload import Workload
 
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ def simulated(
     *,
     histogram: Histogram,
     simulation: Simulation,
-    currency: Currency = Currency.EPSILON,
+    privacy_measure: PrivacyMeasure = PrivacyMeasure.PURE_DP,
     name: str = "simulated",
 ) -> CurveFrontier:
     """The frontier of a release chain on public or synthetic data, with a Monte-Carlo band.
@@ -149,7 +149,13 @@ def simulated(
     truth = np.asarray(workload.answers(histogram.counts), dtype=np.float64)
     query_counts = {table.name: table.query_count for table in workload.tables}
     return simulated_numbers(
-        release, truth, query_counts, histogram=histogram, simulation=simulation, currency=currency, name=name
+        release,
+        truth,
+        query_counts,
+        histogram=histogram,
+        simulation=simulation,
+        privacy_measure=privacy_measure,
+        name=name,
     )
 
 
@@ -160,7 +166,7 @@ def simulated_numbers(
     *,
     histogram: Histogram,
     simulation: Simulation,
-    currency: Currency = Currency.EPSILON,
+    privacy_measure: PrivacyMeasure = PrivacyMeasure.PURE_DP,
     name: str = "simulated",
 ) -> CurveFrontier:
     """The same for any numbers that a chain ends in, beside the `truth` of shape (Σ query counts,), table by table."""
@@ -177,11 +183,11 @@ def simulated_numbers(
     if silent.size:
         loss, table = simulation.losses[silent[0][0]], list(query_counts)[silent[0][1]]
         raise InvalidLoss(
-            f"no error was seen in '{table}' at {currency} = {loss:g}",
+            f"no error was seen in '{table}' at {privacy_measure} = {loss:g}",
             why=f"{simulation.repetitions} repetitions are too few to see how rare its errors are",
             instead="simulate more repetitions, or only smaller losses",
         )
-    return CurveFrontier(name, currency, dict(query_counts), SimulatedCurves(name, simulation, tallies))
+    return CurveFrontier(name, privacy_measure, dict(query_counts), SimulatedCurves(name, simulation, tallies))
 
 
 def _measure_at(
@@ -292,7 +298,7 @@ def decision_frontier(
     *,
     histogram: Histogram,
     simulation: Simulation,
-    currency: Currency = Currency.EPSILON,
+    privacy_measure: PrivacyMeasure = PrivacyMeasure.PURE_DP,
 ) -> CurveFrontier:
     """How far a decision with noisy answers is off, in USD, at each privacy loss; one table, named after the decision.
 
@@ -310,7 +316,7 @@ def decision_frontier(
         {decision.name: truth.size},
         histogram=histogram,
         simulation=simulation,
-        currency=currency,
+        privacy_measure=privacy_measure,
         name=f"{decision.name} decided with noisy counts",
     )
 

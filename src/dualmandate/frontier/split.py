@@ -23,7 +23,7 @@ from dualmandate.errors import InvalidLoss, InvalidWorkload
 from dualmandate.frontier.curves import CurveFrontier, TableWeights
 from dualmandate.frontier.frontier import Frontier, Measure
 from dualmandate.frontier.numerics import derivative
-from dualmandate.population import Currency
+from dualmandate.population import PrivacyMeasure
 
 _MOST_STEPS = 80
 _LONGEST_STEP = 2.0  # A step of ln l_g is at most this long.
@@ -95,7 +95,7 @@ class SplitCurves:
 
     def values(self, loss: float, measure: Measure) -> NDArray[np.float64]:
         spent = self.best(loss).losses.tolist()
-        parts = [group.frontier.table_losses(l_g, measure) for group, l_g in zip(self.groups, spent, strict=True)]
+        parts = [group.frontier.table_errors(l_g, measure) for group, l_g in zip(self.groups, spent, strict=True)]
         return np.array([value for part in parts for value in part.values()])
 
     def slopes(self, loss: float, measure: Measure) -> NDArray[np.float64]:
@@ -138,7 +138,7 @@ def split(
     as a mapping keep their names; others are named after their tables. Each group's errors must be convex in its loss.
     """
     named = frontiers if isinstance(frontiers, Mapping) else {" + ".join(f.tables): f for f in frontiers}
-    currency = common_currency(tuple(named.values()))
+    privacy_measure = common_privacy_measure(tuple(named.values()))
     query_counts = counts_of_groups(named, len(frontiers))
     weights = TableWeights.of(tuple(query_counts), values, measures)
     groups = tuple(_Group(name, frontier, weights.only(frontier.tables)) for name, frontier in named.items())
@@ -150,7 +150,7 @@ def split(
             instead="state a value above 0 for one of its tables, or do not measure it",
         )
     name = f"split over {', '.join(named)}" if len(named) <= 4 else f"split over {len(named)} groups"
-    return CurveFrontier(name, currency, query_counts, SplitCurves(groups, weights))
+    return CurveFrontier(name, privacy_measure, query_counts, SplitCurves(groups, weights))
 
 
 def counts_of_groups(named: Mapping[str, Frontier], given: int | None = None) -> dict[str, int]:
@@ -165,22 +165,24 @@ def counts_of_groups(named: Mapping[str, Frontier], given: int | None = None) ->
     return query_counts
 
 
-def common_currency(frontiers: tuple[Frontier, ...]) -> Currency:
+def common_privacy_measure(frontiers: tuple[Frontier, ...]) -> PrivacyMeasure:
     """The one currency that all of them count their loss in."""
-    currencies = {frontier.currency for frontier in frontiers}
-    if len(currencies) != 1:
+    privacy_measures = {frontier.privacy_measure for frontier in frontiers}
+    if len(privacy_measures) != 1:
         raise InvalidLoss(
-            "groups count their loss in different currencies" if currencies else "no group of tables to split over",
+            "groups count their loss in different currencies"
+            if privacy_measures
+            else "no group of tables to split over",
             why="one loss can be split only over groups that count it alike",
             instead="use technologies of one currency, or express rho in epsilon at a stated δ",
         )
-    return currencies.pop()
+    return privacy_measures.pop()
 
 
 def _best_split(groups: tuple[_Group, ...], loss: float) -> Allocation:
     """Equalize marginal values; refused only where curves are not convex, so that no split equalizes them."""
     share = loss / len(groups)
-    power = 1.0 if groups[0].frontier.currency is Currency.RHO else 2.0
+    power = 1.0 if groups[0].frontier.privacy_measure is PrivacyMeasure.ZCDP else 2.0
     start = [min(max(group.weights.total(group.frontier, share), _TINY), _HUGE) for group in groups]
     # Errors that have vanished at an equal split say nothing about shares: no group starts with less than a crumb.
     logs = np.log(np.maximum(power_split(start, loss, power), _CRUMB * share))
@@ -235,7 +237,7 @@ class StatedCurves:
     shares: tuple[float, ...]  # s_g > 0, in the order of the groups; sum to 1
 
     def values(self, loss: float, measure: Measure) -> NDArray[np.float64]:
-        return self._listed(lambda group, share: group.table_losses(share * loss, measure), power=0)
+        return self._listed(lambda group, share: group.table_errors(share * loss, measure), power=0)
 
     def slopes(self, loss: float, measure: Measure) -> NDArray[np.float64]:
         return self._listed(lambda group, share: group.table_slopes(share * loss, measure), power=1)
@@ -268,7 +270,7 @@ def stated_split(frontiers: Mapping[str, CurveFrontier], shares: Mapping[str, Fr
             instead="state one share for each group, so that they add up to exactly 1",
         )
     counts = counts_of_groups(frontiers)
-    currency = common_currency(tuple(frontiers.values()))
+    privacy_measure = common_privacy_measure(tuple(frontiers.values()))
     name = f"stated shares of {', '.join(frontiers) if len(frontiers) <= 4 else f'{len(frontiers)} groups'}"
     floats = tuple(float(shares[group]) for group in frontiers)
-    return CurveFrontier(name, currency, counts, StatedCurves(dict(frontiers), floats))
+    return CurveFrontier(name, privacy_measure, counts, StatedCurves(dict(frontiers), floats))

@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Any
 
 from dualmandate.errors import InvalidAccount, InvalidLoss
-from dualmandate.population import Currency, PrivacyLoss
+from dualmandate.population import PrivacyLoss, PrivacyMeasure
 from dualmandate.population.rational import Written, rational
 
 LONGEST_NAME = 200
@@ -107,15 +107,15 @@ class Account:
             )
 
     @property
-    def currency(self) -> Currency:
+    def privacy_measure(self) -> PrivacyMeasure:
         """What the account counts in."""
-        return self.cap.currency
+        return self.cap.privacy_measure
 
     def document(self) -> dict[str, object]:
         """What the entry that opens the account records beside its name and cap."""
         return {
             "unit": self.unit,
-            "currency": self.currency.value,
+            "currency": self.privacy_measure.value,
             "limits": [[limit.scope.value, limit.name, str(limit.amount)] for limit in self.limits],
             "earmarks": [[earmark.purpose, str(earmark.amount)] for earmark in self.earmarks],
             "unit_bounds": [[bound.unit, bound.most] for bound in self.unit_bounds],
@@ -128,7 +128,7 @@ def read_account(name: str, cap: Fraction, document: Mapping[str, Any]) -> Accou
     return Account(
         name=name,
         unit=document["unit"],
-        cap=PrivacyLoss(cap, Currency(document["currency"])),
+        cap=PrivacyLoss(cap, PrivacyMeasure(document["currency"])),
         limits=tuple(Limit(Scope(scope), Fraction(amount), of) for scope, of, amount in document["limits"]),
         earmarks=tuple(Earmark(purpose, Fraction(amount)) for purpose, amount in document["earmarks"]),
         unit_bounds=tuple(UnitBound(unit, most) for unit, most in document["unit_bounds"]),

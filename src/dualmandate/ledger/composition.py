@@ -19,7 +19,7 @@ from fractions import Fraction
 
 from dualmandate.errors import BudgetExceeded, InvalidAccount
 from dualmandate.ledger.accounts import Account, Scope, exact_amount
-from dualmandate.population import Currency, PrivacyLoss
+from dualmandate.population import PrivacyLoss, PrivacyMeasure
 from dualmandate.population.conversion import epsilon_at
 
 # The smallest ε of a report: a δ that covers a whole loss would leave none to state.
@@ -40,13 +40,15 @@ def cost(loss: PrivacyLoss, unit: str, account: Account) -> Fraction:
             why=f"the account does not declare in how many units '{unit}' one {account.unit} can be",
             instead="plan for the account's unit, or open an account that declares the bound",
         )
-    if loss.failure_probability or (account.currency is Currency.EPSILON and loss.currency is Currency.RHO):
+    if loss.failure_probability or (
+        account.privacy_measure is PrivacyMeasure.PURE_DP and loss.privacy_measure is PrivacyMeasure.ZCDP
+    ):
         raise InvalidAccount(
-            f"a release of {loss} cannot be paid from '{account.name}', which counts in {account.currency}",
+            f"a release of {loss} cannot be paid from '{account.name}', which counts in {account.privacy_measure}",
             why="Gaussian noise has no pure ε, and an (ε, δ) statement does not add up",
             instead="publish with Laplace or geometric noise, or from an account in rho",
         )
-    counted = loss.in_rho() if account.currency is Currency.RHO else loss
+    counted = loss.in_rho() if account.privacy_measure is PrivacyMeasure.ZCDP else loss
     return exact_amount(counted.for_records(most).amount)
 
 
@@ -54,7 +56,7 @@ def cost(loss: PrivacyLoss, unit: str, account: Account) -> Fraction:
 class LossKind:
     """How a program counts its loss: in ε or ρ, for how many records at once, from which noise, at which δ."""
 
-    currency: Currency
+    privacy_measure: PrivacyMeasure
     records: int = 1
     gaussian: bool = False
     failure_probability: Fraction | float | None = None
@@ -66,26 +68,26 @@ def affordable(left: Fraction, unit: str, account: Account, kind: LossKind) -> F
     Where the account counts in ρ and the program in ε, a pure ε costs ε²/2, and an ε at δ its tight ρ.
     """
 
-    def cost_of_one(currency: Currency) -> Fraction:
-        return cost(PrivacyLoss(Fraction(1), currency).for_records(kind.records), unit, account)
+    def cost_of_one(privacy_measure: PrivacyMeasure) -> Fraction:
+        return cost(PrivacyLoss(Fraction(1), privacy_measure).for_records(kind.records), unit, account)
 
     left = max(left, Fraction(0))
-    share = left / cost_of_one(Currency.RHO if kind.gaussian else kind.currency)
-    if account.currency is kind.currency or not share:
+    share = left / cost_of_one(PrivacyMeasure.ZCDP if kind.gaussian else kind.privacy_measure)
+    if account.privacy_measure is kind.privacy_measure or not share:
         return share
-    squared = left / cost_of_one(Currency.EPSILON)
+    squared = left / cost_of_one(PrivacyMeasure.PURE_DP)
     pure = Fraction(math.isqrt(math.floor(squared * _FINENESS**2)), _FINENESS)
     if kind.failure_probability is None:
         return pure
-    tight = Fraction(epsilon_at(left / cost_of_one(Currency.RHO), kind.failure_probability))
+    tight = Fraction(epsilon_at(left / cost_of_one(PrivacyMeasure.ZCDP), kind.failure_probability))
     return tight if kind.gaussian else min(pure, tight)
 
 
-def reported(spent: Fraction, currency: Currency, failure_probability: Fraction) -> PrivacyLoss | None:
+def reported(spent: Fraction, privacy_measure: PrivacyMeasure, failure_probability: Fraction) -> PrivacyLoss | None:
     """A sum for the public: the pure ε, or (ε, δ) by the tight conversion from ρ, rounded up; None for nothing."""
     if not spent:
         return None
-    if currency is Currency.EPSILON:
+    if privacy_measure is PrivacyMeasure.PURE_DP:
         return PrivacyLoss(spent)
     epsilon = max(epsilon_at(spent, failure_probability), SMALLEST_REPORT)
     return PrivacyLoss.reported(epsilon, failure_probability)
@@ -135,7 +137,7 @@ class Accountant:
         for words, left in self.room(account, parts).items():
             if asked > left:
                 raise BudgetExceeded(
-                    f"a loss of {asked} {account.currency} is more than the {left} that {words} leaves",
+                    f"a loss of {asked} {account.privacy_measure} is more than the {left} that {words} leaves",
                     why="caps belong to the people in the data, and what was spent stays spent",
                     instead=instead,
                 )

@@ -286,7 +286,7 @@ class Ledger:
     def report(self, account: str, failure_probability: Fraction) -> PrivacyLoss | None:
         """What is spent, for the public: (ε, δ) by the tight conversion from ρ, or the pure ε; None for nothing."""
         with self._reading() as books:
-            return reported(books.spent(account), books.account(account).currency, failure_probability)
+            return reported(books.spent(account), books.account(account).privacy_measure, failure_probability)
 
     def head(self) -> Head:
         """How far the ledger has come; a release writes it down as a further anchor."""

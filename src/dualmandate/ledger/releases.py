@@ -11,7 +11,7 @@ from typing import Any
 
 from dualmandate.errors import NotApproved
 from dualmandate.ledger.accounts import Scope, checked_name
-from dualmandate.population import Currency, PrivacyLoss
+from dualmandate.population import PrivacyLoss, PrivacyMeasure
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
@@ -130,12 +130,12 @@ def request_document(request: Request, supersedes: str | None) -> dict[str, obje
 
 def loss_document(loss: PrivacyLoss, unit: str) -> dict[str, object]:
     """A loss as entries record it: exact, with its currency and the unit it protects."""
-    return {"loss": loss.exact(), "currency": loss.currency.value, "unit": unit}
+    return {"loss": loss.exact(), "currency": loss.privacy_measure.value, "unit": unit}
 
 
 def read_loss(document: Mapping[str, Any]) -> PrivacyLoss:
     """The loss that an entry recorded."""
-    return PrivacyLoss(Fraction(document["loss"]), Currency(document["currency"]))
+    return PrivacyLoss(Fraction(document["loss"]), PrivacyMeasure(document["currency"]))
 
 
 def is_digest(text: object) -> bool:

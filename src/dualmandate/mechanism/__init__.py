@@ -1,18 +1,28 @@
-"""How answers are produced: one technology a module."""
+"""How answers are produced: the measurement, the laws of noise, and one technology a module."""
 
-from dualmandate.mechanism.additive import NoiseMechanism
 from dualmandate.mechanism.gaussian import GAUSSIAN, DiscreteGaussian
 from dualmandate.mechanism.geometric import GEOMETRIC, Geometric
 from dualmandate.mechanism.k_norm import KNorm
 from dualmandate.mechanism.laplace import LAPLACE, Laplace
-from dualmandate.mechanism.matrix import MatrixMechanism
-from dualmandate.mechanism.mechanism import Distribution, Measure, Mechanism, NoiseLaw, Production
-from dualmandate.mechanism.optimized import OptimizedMechanism, StrategyMechanism
-from dualmandate.mechanism.production import NoiseProduction
+from dualmandate.mechanism.measurement import Measurement, Rows
+from dualmandate.mechanism.mechanism import Distribution, ExactLaw, Measure, Mechanism, Noise, NoiseLaw, Production
 from dualmandate.mechanism.randomized_response import RandomizedResponse
-from dualmandate.mechanism.registry import NOISE_LAWS, gaussian, geometric, laplace, mechanism_named, staircase
+from dualmandate.mechanism.rows import MatrixRows, TableRows
 from dualmandate.mechanism.staircase import STAIRCASE, Staircase
-from dualmandate.mechanism.strategy import ExactStrategy, Strategy, StrategyProduction, optimize_strategy
+from dualmandate.mechanism.strategy import ExactStrategy, Strategy, optimize_strategy
+from dualmandate.mechanism.strategy_rows import StrategyRows
+from dualmandate.mechanism.technologies import (
+    NOISE_LAWS,
+    MatrixMechanism,
+    NoiseMechanism,
+    OptimizedMechanism,
+    StrategyMechanism,
+    gaussian,
+    geometric,
+    laplace,
+    mechanism_named,
+    staircase,
+)
 
 __all__ = [
     "GAUSSIAN",
@@ -22,23 +32,28 @@ __all__ = [
     "STAIRCASE",
     "DiscreteGaussian",
     "Distribution",
+    "ExactLaw",
     "ExactStrategy",
     "Geometric",
     "KNorm",
     "Laplace",
     "MatrixMechanism",
+    "MatrixRows",
     "Measure",
+    "Measurement",
     "Mechanism",
+    "Noise",
     "NoiseLaw",
     "NoiseMechanism",
-    "NoiseProduction",
     "OptimizedMechanism",
     "Production",
     "RandomizedResponse",
+    "Rows",
     "Staircase",
     "Strategy",
     "StrategyMechanism",
-    "StrategyProduction",
+    "StrategyRows",
+    "TableRows",
     "gaussian",
     "geometric",
     "laplace",

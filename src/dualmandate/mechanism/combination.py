@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from dualmandate.mechanism.characteristic import CharacteristicFunction, blocks, computable
 from dualmandate.mechanism.laplace import Laplace
-from dualmandate.mechanism.mechanism import Distribution, tail_of
+from dualmandate.mechanism.mechanism import Distribution
 
 _NEGLECTED = 1e-20  # tail of one term that the sums leave out
 _BETWEEN = 8  # terms after which frequencies that are lost already are left out
@@ -108,10 +108,6 @@ class Combination:
         if self._single is not None or self.variance == 0:
             return True
         return self._period is not None and self.variance < (_SMOOTH * self._period[0]) ** 2
-
-    def half_width(self, probability: float) -> float:
-        """The smallest t with P(|S| ≤ t) ≥ probability, or a little more where it is not exact."""
-        return self.reach(tail_of(probability))
 
     @property
     def step(self) -> float | None:

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dualmandate.mechanism import theta
 from dualmandate.mechanism.geometric import Geometric
-from dualmandate.mechanism.mechanism import positive_loss, tail_of
-from dualmandate.population import Currency
+from dualmandate.mechanism.mechanism import LARGEST_SHIFT, positive_loss
+from dualmandate.mechanism.noise import GaussianSampler, Sampler
+from dualmandate.population import PrivacyMeasure
+
+LARGEST_VARIANCE = 2**32  # The privacy loss of broader noise is not worked out, value by value.
 
 
 @dataclass(frozen=True)
@@ -34,7 +38,6 @@ class DiscreteGaussian:
 
     @property
     def mean_absolute(self) -> float:
-        """E|X|."""
         return GAUSSIAN.mean_absolute(self.rate)
 
     def tail(self, distance: float) -> float:
@@ -54,10 +57,6 @@ class DiscreteGaussian:
             middle = (low + high) // 2
             low, high = (middle, high) if self.tail(middle) > tail else (low, middle)
         return float(high)
-
-    def half_width(self, probability: float) -> float:
-        """The smallest whole t with P(|X| ≤ t) ≥ probability."""
-        return self.reach(tail_of(probability))
 
     def log_likelihood(self, value: float) -> float:
         """Logarithm of the probability; −∞ off the whole numbers."""
@@ -97,13 +96,12 @@ class GaussianLaw:
     """
 
     name: ClassVar[str] = "gaussian"
-    currency: ClassVar[Currency] = Currency.RHO
-    discrete: ClassVar[bool] = True
+    privacy_measure: ClassVar[PrivacyMeasure] = PrivacyMeasure.ZCDP
     needs_whole_numbers: ClassVar[bool] = True
     publishable: ClassVar[bool] = True
+    published_as: ClassVar[str] = "gaussian"
 
     def at(self, unit_loss: float) -> DiscreteGaussian:
-        """The noise at a loss for one unit of sensitivity."""
         return DiscreteGaussian(positive_loss(unit_loss))
 
     def variance(self, unit_loss: float) -> float:
@@ -119,13 +117,35 @@ class GaussianLaw:
         return theta.square_cumulants(positive_loss(unit_loss))[2]
 
     def mean_absolute(self, unit_loss: float) -> float:
-        """E|X|."""
         return theta.absolute_moments(positive_loss(unit_loss))[0]
 
     def mean_absolute_slope(self, unit_loss: float) -> float:
         """−Cov(|X|, X²) = −(E|X|³ − E|X|·V)."""
         first, third = theta.absolute_moments(positive_loss(unit_loss))
         return first * self.variance(unit_loss) - third
+
+    def parameter(self, unit_loss: Fraction) -> Fraction:
+        """σ² = 1/(2u)."""
+        return 1 / (2 * unit_loss)
+
+    def unit_loss(self, parameter: Fraction) -> Fraction:
+        """ρ = 1/(2σ²)."""
+        return 1 / (2 * parameter)
+
+    def sampler(self, parameter: Fraction) -> Sampler:
+        return GaussianSampler(parameter)
+
+    def loss_distribution(self, parameter: Fraction, shift: int, fineness: float) -> Any | None:
+        if shift > LARGEST_SHIFT or parameter > LARGEST_VARIANCE:
+            return None
+        from dp_accounting.pld import privacy_loss_distribution as distributions
+
+        return distributions.from_discrete_gaussian_mechanism(
+            math.nextafter(math.sqrt(parameter), 0.0),
+            sensitivity=shift,
+            value_discretization_interval=fineness,
+            use_connect_dots=True,
+        )
 
 
 GAUSSIAN = GaussianLaw()

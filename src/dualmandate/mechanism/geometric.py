@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from fractions import Fraction
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dualmandate.mechanism.mechanism import positive_loss, tail_of
-from dualmandate.population import Currency
+from dualmandate.mechanism.mechanism import LARGEST_SHIFT, positive_loss
+from dualmandate.mechanism.noise import LaplaceSampler, Sampler
+from dualmandate.population import PrivacyMeasure
 
 
 @dataclass(frozen=True)
@@ -48,10 +50,6 @@ class Geometric:
             distance += 1
         return float(distance)
 
-    def half_width(self, probability: float) -> float:
-        """The smallest whole t with P(|X| ≤ t) ≥ probability."""
-        return self.reach(tail_of(probability))
-
     def log_likelihood(self, value: float) -> float:
         """Logarithm of the probability; −∞ off the whole numbers."""
         if value != round(value):
@@ -79,13 +77,12 @@ class GeometricLaw:
     """
 
     name: ClassVar[str] = "geometric"
-    currency: ClassVar[Currency] = Currency.EPSILON
-    discrete: ClassVar[bool] = True
+    privacy_measure: ClassVar[PrivacyMeasure] = PrivacyMeasure.PURE_DP
     needs_whole_numbers: ClassVar[bool] = True
     publishable: ClassVar[bool] = True
+    published_as: ClassVar[str] = "laplace"  # the discrete Laplace law, as releases name it
 
     def at(self, unit_loss: float) -> Geometric:
-        """The noise at a loss for one unit of sensitivity."""
         return Geometric(positive_loss(unit_loss))
 
     def variance(self, unit_loss: float) -> float:
@@ -112,6 +109,29 @@ class GeometricLaw:
         """−2a(1 + a²)/(1 − a²)²."""
         a, w = _decay(unit_loss)
         return -2 * a * (1 + a * a) * w * w / (1 + a) ** 2
+
+    def parameter(self, unit_loss: Fraction) -> Fraction:
+        """The scale 1/u."""
+        return 1 / unit_loss
+
+    def unit_loss(self, parameter: Fraction) -> Fraction:
+        """ε = 1/scale."""
+        return 1 / parameter
+
+    def sampler(self, parameter: Fraction) -> Sampler:
+        return LaplaceSampler(parameter)
+
+    def loss_distribution(self, parameter: Fraction, shift: int, fineness: float) -> Any | None:
+        if shift > LARGEST_SHIFT:
+            return None
+        from dp_accounting.pld import privacy_loss_distribution as distributions
+
+        return distributions.from_discrete_laplace_mechanism(
+            math.nextafter(1 / parameter, math.inf),
+            sensitivity=shift,
+            value_discretization_interval=fineness,
+            use_connect_dots=True,
+        )
 
 
 def _decay(unit_loss: float) -> tuple[float, float]:

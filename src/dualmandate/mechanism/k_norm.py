@@ -9,26 +9,270 @@ Its error comes near the least possible under pure ε where K is about as wide i
 that overlap much; where K is long and thin (prefix sums of many cells), a good strategy with Laplace noise does better.
 Where the columns are independent, K is a cross-polytope and the noise is exactly Laplace noise on every cell.
 Source: [HT10].
+
+A draw is Σ ±E_i·v_i: independent exponentials of mean 1/ε on the corners v_i of one simplex of K, chosen by volume. So
+a query's error is a mixture of differences of sums of exponentials, and everything about it scales like 1/ε.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dualmandate.errors import InvalidMechanism, TooLarge
-from dualmandate.mechanism.k_norm_production import KNormProduction
-from dualmandate.mechanism.mechanism import EVERY_PERSON
-from dualmandate.mechanism.polytope import fan_of, most_simplices
-from dualmandate.population import Currency, Domain, Neighbors, Protection
+from dualmandate.errors import InvalidMechanism, TooLarge, UnknownName
+from dualmandate.mechanism.characteristic import CharacteristicFunction
+from dualmandate.mechanism.mechanism import EVERY_PERSON, Measure, known_measure, positive_loss, tail_of
+from dualmandate.mechanism.polytope import Fan, fan_of, most_simplices
+from dualmandate.population import Domain, Neighbors, PrivacyMeasure, Protection
 from dualmandate.population.invariants import group_labels, steps
-from dualmandate.workload import Table, Workload
+from dualmandate.workload import Sensitivity, Table, Workload
 from dualmandate.workload.factor import dense
 from dualmandate.workload.levels import row_ids
+
+_NEGLECTED = 1e-20  # tail that Fourier sums leave out
+_BLOCK = 2**14  # simulated releases held at once
+
+
+@dataclass(frozen=True)
+class SimulatedError:
+    """A mean error from simulation, and an interval that holds the true one with probability `confidence`.
+
+    The interval is Student's, by the central limit theorem: its coverage is as stated for many releases.
+    """
+
+    mean: float
+    low: float
+    high: float
+    confidence: float
+    releases: int
+
+
+@dataclass(frozen=True, eq=False)
+class KNormProduction:
+    """A `Production` with noise of density ∝ exp(−(ε/m)·‖a‖_K), m the most records of a unit, K for one record."""
+
+    workload: Workload
+    protection: Protection
+    changes: NDArray[np.float64]  # of the answers of tables of weight 1 by one record, shape (changes, query_count)
+    fan: Fan  # K in coordinates, which are the answers of some independent queries
+    queries: NDArray[np.intp]  # these queries, shape (rank,)
+    technology: ClassVar[str] = "K-norm"
+    privacy_measure: ClassVar[PrivacyMeasure] = PrivacyMeasure.PURE_DP
+    combines: ClassVar[bool] = False
+
+    @property
+    def rank(self) -> int:
+        """The number of dimensions in which the answers can change."""
+        return self.fan.rank
+
+    @property
+    def sensitivity(self) -> Sensitivity:
+        """In the norm of K, which is that of the histogram (L1) seen through the workload: 1 for each record."""
+        return Sensitivity(
+            norm="l1",
+            power=Fraction(self.protection.most_records_per_unit),
+            exact=True,
+            method="the norm is that of the changes which one record can make",
+        )
+
+    def norm(self, errors: NDArray[np.float64]) -> NDArray[np.float64]:
+        """‖a‖_K of some errors of all answers, shape (…, query_count) → (…): how many records' changes they amount to.
+
+        Infinite where no change of the data moves the answers that way.
+        """
+        unweighted = errors / self._weights
+        coordinates = unweighted[..., self.queries]
+        rest = np.abs(unweighted - coordinates @ self._answers).max(axis=-1)
+        sizes = np.abs(coordinates @ self.fan.normals.T).max(axis=-1)
+        return np.where(rest <= 1e-9 * np.abs(unweighted).max(axis=-1), sizes, np.inf)
+
+    def query_variances(self, table: str, loss: float) -> NDArray[np.float64]:
+        return np.asarray(self._unit_variances[self._rows(table)] * self._scale(loss) ** 2)
+
+    def table_errors(self, loss: float, measure: Measure = "squared") -> dict[str, float]:
+        scale, unit = self._scale(loss), self._unit_losses(known_measure(measure))
+        return {name: each * scale ** _power(measure) for name, each in unit.items()}
+
+    def table_slopes(self, loss: float, measure: Measure = "squared") -> dict[str, float]:
+        return {name: -_power(measure) * each / loss for name, each in self.table_errors(loss, measure).items()}
+
+    def table_curvatures(self, loss: float) -> dict[str, float]:
+        return {name: 6 * each / loss**2 for name, each in self.table_errors(loss).items()}
+
+    def expected_squared_error(self, loss: float) -> float:
+        return math.fsum(self.table_errors(loss).values())
+
+    def half_width(self, table: str, loss: float, probability: float) -> NDArray[np.float64]:
+        return self._reaches(table, loss, tail_of(probability))
+
+    def simultaneous_half_width(self, table: str, loss: float, probability: float) -> NDArray[np.float64]:
+        rows = self._rows(table)
+        return self._reaches(table, loss, tail_of(probability) / (rows.stop - rows.start))
+
+    def draw(
+        self, counts: NDArray[np.int64], loss: float, *, generator: np.random.Generator, size: int
+    ) -> NDArray[np.float64]:
+        return np.asarray(self.workload.answers(counts) + self._errors(loss, generator, size), dtype=np.float64)
+
+    def simulated_losses(
+        self,
+        loss: float,
+        measure: Measure = "squared",
+        *,
+        generator: np.random.Generator,
+        releases: int = 10_000,
+        confidence: float = 0.95,
+    ) -> dict[str, SimulatedError]:
+        """`table_losses` by simulation, with an interval each: the check of the closed forms.
+
+        The largest variance is that of the query for which the closed form is largest: the largest of several
+        simulated ones would be biased upward.
+        """
+        if releases < 2 or not 0.0 < confidence < 1.0:
+            raise InvalidMechanism(
+                f"an interval of {confidence:.0%} from {releases} simulated releases",
+                why="an interval needs releases to differ and a confidence strictly between 0 and 1",
+                instead="simulate at least two releases, with a confidence such as 0.95",
+            )
+        known_measure(measure)
+        drawn: dict[str, list[NDArray[np.float64]]] = {table.name: [] for table in self.workload.tables}
+        for begin in range(0, releases, _BLOCK):
+            errors = self._errors(loss, generator, min(_BLOCK, releases - begin))
+            for name, parts in drawn.items():
+                parts.append(self._measured(errors[:, self._rows(name)], name, measure))
+        return {name: _interval(np.concatenate(parts), confidence) for name, parts in drawn.items()}
+
+    def _errors(self, loss: float, generator: np.random.Generator, size: int) -> NDArray[np.float64]:
+        return self.fan.draw(self.changes, generator, size) * (self._weights * self._scale(loss))
+
+    def _measured(self, errors: NDArray[np.float64], table: str, measure: Measure) -> NDArray[np.float64]:
+        """The error of a table in each simulated release, shape (releases,)."""
+        if measure == "absolute":
+            return np.asarray(np.abs(errors).sum(axis=1))
+        if measure == "squared":
+            return np.asarray(np.square(errors).sum(axis=1))
+        return np.square(errors[:, int(np.argmax(self._unit_variances[self._rows(table)]))])
+
+    def _scale(self, loss: float) -> float:
+        """m/ε."""
+        return self.protection.most_records_per_unit / positive_loss(loss)
+
+    def _rows(self, name: str) -> slice:
+        start = 0
+        for table in self.workload.tables:
+            if table.name == name:
+                return slice(start, start + table.query_count)
+            start += table.query_count
+        raise UnknownName(
+            f"'{name}' is not a table of this workload",
+            why=f"it has {', '.join([table.name for table in self.workload.tables][:12])}",
+            instead="name one of its tables",
+        )
+
+    @cached_property
+    def _weights(self) -> NDArray[np.float64]:
+        tables = self.workload.tables
+        return np.repeat([float(table.weight) for table in tables], [table.query_count for table in tables])
+
+    @cached_property
+    def _answers(self) -> NDArray[np.float64]:
+        """Changes of all answers from those of the independent queries; shape (rank, query_count)."""
+        return np.asarray(np.linalg.lstsq(self.fan.points, self.changes, rcond=None)[0])
+
+    @cached_property
+    def _unit_variances(self) -> NDArray[np.float64]:
+        """E[error²] of each query for one record and ε = 1."""
+        unweighted = [self.fan.second_moment(each) for each in self.changes.T]
+        return np.asarray(np.square(self._weights) * unweighted)
+
+    def _unit_losses(self, measure: Measure) -> dict[str, float]:
+        if measure == "absolute":
+            return self._unit_absolute
+        combine = math.fsum if measure == "squared" else max
+        return {
+            table.name: float(combine(self._unit_variances[self._rows(table.name)].tolist()))
+            for table in self.workload.tables
+        }
+
+    @cached_property
+    def _unit_absolute(self) -> dict[str, float]:
+        """Σ E|error| of each table for one record and ε = 1."""
+        means = np.array([_mean_absolute(*self._mixture(query)) for query in range(self.workload.query_count)])
+        return {
+            table.name: math.fsum((self._weights * means)[self._rows(table.name)]) for table in self.workload.tables
+        }
+
+    def _mixture(self, query: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """A query's error is ±Σ c_i·E_i: the different c, shape (kinds, rank), and the probability of each."""
+        terms = np.sort(self.fan.terms(self.changes[:, query]), axis=1)
+        kinds, members = np.unique(terms, axis=0, return_inverse=True)
+        shares = np.bincount(members.reshape(-1), weights=self.fan.shares)
+        return np.asarray(kinds, dtype=np.float64), np.asarray(shares, dtype=np.float64)
+
+    def _reaches(self, table: str, loss: float, tail: float) -> NDArray[np.float64]:
+        rows = self._rows(table)
+        laws = [_law(*self._mixture(query)) for query in range(rows.start, rows.stop)]
+        unit = np.array([0.0 if law is None else law.reach(tail) for law in laws])
+        return np.asarray(unit * self._weights[rows] * self._scale(loss))
+
+
+def _mean_absolute(kinds: NDArray[np.float64], shares: NDArray[np.float64]) -> float:
+    """E|Σ c_i·E_i| = 2·E[(Σ c_i·E_i)⁺] − Σ c_i, in the mean over the kinds.
+
+    Let one exponential with c > 0 race one with c < 0: which of them ends first is a matter of their sizes alone, what
+    is left of the other is as good as new, and the difference of the two sums stays as it is. Every term is positive.
+    """
+    ups, downs = np.maximum(kinds, 0.0), np.maximum(-kinds, 0.0)
+    rank = kinds.shape[1]
+    # left[i]: what is expected of the exponentials from i on, once those that pull down are used up.
+    left = [ups[:, place:].sum(axis=1) for place in range(rank + 1)]
+    for down in reversed(downs.T):
+        for place in reversed(range(rank)):
+            both = ups[:, place] + down
+            ends_first = np.divide(down, both, out=np.ones_like(both), where=both > 0.0)
+            left[place] = ends_first * left[place + 1] + (1.0 - ends_first) * left[place]
+    return float(shares @ (2.0 * left[0] - kinds.sum(axis=1)))
+
+
+def _law(kinds: NDArray[np.float64], shares: NDArray[np.float64]) -> CharacteristicFunction | None:
+    """The law of an error: E[exp(itS)] = Σ share·Re Π 1/(1 − i·c·t); None where there is no error."""
+    from scipy.special import gammainccinv
+
+    if not kinds.any():
+        return None
+    values, places = np.unique(kinds, return_inverse=True)
+    squares = np.square(kinds).sum(axis=1) + np.square(kinds.sum(axis=1))
+
+    def at(frequencies: NDArray[np.float64]) -> NDArray[np.float64]:
+        single = 1.0 / (1.0 - 1j * values[:, None] * frequencies)
+        found = np.zeros(frequencies.shape)
+        for kind, share in zip(places.reshape(kinds.shape), shares, strict=True):
+            found += share * np.prod(single[kind], axis=0).real
+        return found
+
+    # No error exceeds the largest c times the sum of all the exponentials.
+    largest = float(np.abs(values).max()) * float(gammainccinv(kinds.shape[1], _NEGLECTED))
+    return CharacteristicFunction(at, float(shares @ squares), largest)
+
+
+def _interval(errors: NDArray[np.float64], confidence: float) -> SimulatedError:
+    from scipy.special import stdtrit
+
+    mean, count = float(errors.mean()), len(errors)
+    reach = float(stdtrit(count - 1, 0.5 + confidence / 2)) * float(errors.std(ddof=1)) / math.sqrt(count)
+    return SimulatedError(mean, mean - reach, mean + reach, confidence, count)
+
+
+def _power(measure: Measure) -> int:
+    """Absolute errors fall like 1/ε, squared ones like 1/ε²."""
+    return 1 if measure == "absolute" else 2
+
 
 MOST_POINTS = 2**12  # of which the polytope of a workload may be the hull
 MOST_SIMPLICES = 2**16  # into which it may have to be cut
@@ -49,17 +293,14 @@ class KNorm:
     errors and nothing else, because the noise follows the workload.
     """
 
-    discrete: ClassVar[bool] = False
-
     @property
     def name(self) -> str:
-        """The technology in words."""
         return "K-norm"
 
     @property
-    def currency(self) -> Currency:
+    def privacy_measure(self) -> PrivacyMeasure:
         """Pure ε."""
-        return Currency.EPSILON
+        return PrivacyMeasure.PURE_DP
 
     def production(self, workload: Workload, protection: Protection = EVERY_PERSON) -> KNormProduction:
         """What it produces for a workload; refused where its polytope would have too many facets."""

@@ -9,8 +9,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dualmandate.mechanism.mechanism import positive_loss, tail_of
-from dualmandate.population import Currency
+from dualmandate.mechanism.mechanism import positive_loss
+from dualmandate.population import PrivacyMeasure
 
 
 @dataclass(frozen=True)
@@ -39,10 +39,6 @@ class Laplace:
         """The smallest t with P(|X| > t) ≤ tail: −b·ln(tail)."""
         return max(-self.scale * math.log(tail), 0.0)
 
-    def half_width(self, probability: float) -> float:
-        """The smallest t with P(|X| ≤ t) ≥ probability."""
-        return self.reach(tail_of(probability))
-
     def log_likelihood(self, value: float) -> float:
         """Logarithm of the density."""
         return -abs(value) / self.scale - math.log(2 * self.scale)
@@ -52,7 +48,6 @@ class Laplace:
         return 1 / (1 + np.square(self.scale * frequencies))
 
     def draw(self, generator: np.random.Generator, size: int | tuple[int, ...]) -> NDArray[np.float64]:
-        """Draws for simulation and tests; never for publication."""
         return generator.laplace(0.0, self.scale, size)
 
 
@@ -65,13 +60,11 @@ class LaplaceLaw:
     """
 
     name: ClassVar[str] = "laplace"
-    currency: ClassVar[Currency] = Currency.EPSILON
-    discrete: ClassVar[bool] = False
+    privacy_measure: ClassVar[PrivacyMeasure] = PrivacyMeasure.PURE_DP
     needs_whole_numbers: ClassVar[bool] = False
     publishable: ClassVar[bool] = False
 
     def at(self, unit_loss: float) -> Laplace:
-        """The noise at a loss for one unit of sensitivity."""
         return Laplace(1 / positive_loss(unit_loss))
 
     def variance(self, unit_loss: float) -> float:

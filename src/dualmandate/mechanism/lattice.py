@@ -3,8 +3,8 @@
 A table with weight w holds answers on the lattice w·ℤ. It is measured as the whole-number table at unit loss u·w
 (u·w² under ρ) and the result is multiplied by w. One unit that moves the table by w·s then costs u·w·‖s‖₁ =
 u·‖w·s‖₁ (or u·‖w·s‖₂²): exactly its share of the *weighted* workload's sensitivity, so the whole release loses
-u·Δ, as with continuous noise. The coarser the lattice, the less noise is needed: entries with a common divisor are
-divided by it first. As the lattice gets finer, geometric noise tends to Laplace noise of the same rate.
+u·Δ, as with continuous noise. The coarser the lattice, the less noise is needed. As the lattice gets finer, geometric
+noise tends to Laplace noise of the same rate.
 """
 
 from __future__ import annotations
@@ -16,10 +16,8 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from dualmandate.mechanism.mechanism import Distribution, NoiseLaw, positive_loss, tail_of
-from dualmandate.population import Currency
-from dualmandate.workload import Factor, Table
-from dualmandate.workload.factor import dense
+from dualmandate.mechanism.mechanism import Distribution, NoiseLaw, positive_loss
+from dualmandate.population import PrivacyMeasure
 
 
 @dataclass(frozen=True)
@@ -31,12 +29,10 @@ class Stretched:
 
     @property
     def discrete(self) -> bool:
-        """Whether the noise takes separate values."""
         return self.noise.discrete
 
     @property
     def step(self) -> float:
-        """Distance between two values; 0 where the noise is continuous."""
         return self.noise.step * self.factor
 
     @property
@@ -50,19 +46,12 @@ class Stretched:
         return self.noise.mean_absolute * self.factor
 
     def tail(self, distance: float) -> float:
-        """P(|X| > distance)."""
         return self.noise.tail(self._steps(distance))
 
     def reach(self, tail: float) -> float:
-        """The smallest t with P(|X| > t) ≤ tail."""
         return self.noise.reach(tail) * self.factor
 
-    def half_width(self, probability: float) -> float:
-        """The smallest t with P(|X| ≤ t) ≥ probability."""
-        return self.reach(tail_of(probability))
-
     def log_likelihood(self, value: float) -> float:
-        """Logarithm of the probability (discrete) or of the density."""
         found = self.noise.log_likelihood(self._steps(value))
         return found if self.discrete else found - math.log(self.factor)
 
@@ -71,7 +60,6 @@ class Stretched:
         return self.noise.characteristic(frequencies * self.factor)
 
     def draw(self, generator: np.random.Generator, size: int | tuple[int, ...]) -> NDArray[np.float64]:
-        """Draws for simulation and tests; never for publication."""
         return self.noise.draw(generator, size) * self.factor
 
     def _steps(self, value: float) -> float:
@@ -95,14 +83,8 @@ class LatticeLaw:
         return self.law.name
 
     @property
-    def currency(self) -> Currency:
-        """What its privacy loss is counted in."""
-        return self.law.currency
-
-    @property
-    def discrete(self) -> bool:
-        """Whether the noise takes separate values."""
-        return self.law.discrete
+    def privacy_measure(self) -> PrivacyMeasure:
+        return self.law.privacy_measure
 
     @property
     def needs_whole_numbers(self) -> bool:
@@ -118,19 +100,15 @@ class LatticeLaw:
         return Stretched(self.law.at(self._inner(unit_loss)), float(self.step))
 
     def variance(self, unit_loss: float) -> float:
-        """V."""
         return float(self.step) ** 2 * self.law.variance(self._inner(unit_loss))
 
     def variance_slope(self, unit_loss: float) -> float:
-        """V′ < 0."""
         return float(self.step) ** (2 + self._power) * self.law.variance_slope(self._inner(unit_loss))
 
     def variance_curvature(self, unit_loss: float) -> float:
-        """V″ > 0."""
         return float(self.step) ** (2 + 2 * self._power) * self.law.variance_curvature(self._inner(unit_loss))
 
     def mean_absolute(self, unit_loss: float) -> float:
-        """E|X|."""
         return float(self.step) * self.law.mean_absolute(self._inner(unit_loss))
 
     def mean_absolute_slope(self, unit_loss: float) -> float:
@@ -139,7 +117,7 @@ class LatticeLaw:
 
     @property
     def _power(self) -> int:
-        return loss_power(self.currency)
+        return loss_power(self.privacy_measure)
 
     def _inner(self, unit_loss: float) -> float:
         return positive_loss(unit_loss) * float(self.step) ** self._power
@@ -150,18 +128,6 @@ def on_lattice(law: NoiseLaw, step: Fraction) -> NoiseLaw:
     return law if step == 1 or not law.needs_whole_numbers else LatticeLaw(law, step)
 
 
-def lattice_of(law: NoiseLaw, table: Table) -> Fraction:
-    """The step of which every entry of a table is a whole multiple: its weight times the entries' common divisor."""
-    if not law.needs_whole_numbers:
-        return Fraction(1)
-    return table.weight * math.prod(_divisor(factor) for factor in table.factors)
-
-
-def loss_power(currency: Currency) -> int:
+def loss_power(privacy_measure: PrivacyMeasure) -> int:
     """How a loss grows when answers are stretched: ε like the stretch, ρ like its square."""
-    return 2 if currency is Currency.RHO else 1
-
-
-def _divisor(factor: Factor) -> int:
-    entries = dense(factor) if factor.scales is None else factor.scales
-    return int(np.gcd.reduce(entries, axis=None)) or 1
+    return 2 if privacy_measure is PrivacyMeasure.ZCDP else 1

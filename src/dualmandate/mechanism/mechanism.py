@@ -1,24 +1,28 @@
 """The seam between computer science and economics: what a technology must say about itself.
 
 A mechanism is a way to answer a workload. For a workload and a protection it states a `Production`: how wrong each
-answer is expected to be at each privacy loss, exactly. The frontier turns this into accuracy bought by loss.
+answer is expected to be at each privacy loss, exactly. The frontier turns this into accuracy bought by loss. Where the
+answers rest on rows with noise, the production is a `Measurement`, which is also what is published and audited.
 """
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal, Protocol, get_args
+from typing import Any, Literal, Protocol, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dualmandate.errors import InvalidLoss, InvalidMechanism, UnknownName
-from dualmandate.population import Currency, PrivacyLoss, Protection
+from dualmandate.mechanism.noise import Sampler
+from dualmandate.population import PrivacyMeasure, Protection
 from dualmandate.workload import Sensitivity, Workload
 
 Measure = Literal["squared", "absolute", "largest variance"]
 EVERY_PERSON = Protection()  # add or remove one person's record
+LARGEST_SHIFT = 2**17  # The privacy loss of a number that is shifted farther is not worked out, value by value.
 
 
 class Distribution(Protocol):
@@ -52,10 +56,6 @@ class Distribution(Protocol):
         """The smallest t with P(|X| > t) ≤ tail: precise also where the tail is too small to be 1 − probability."""
         ...
 
-    def half_width(self, probability: float) -> float:
-        """The smallest t with P(|X| ≤ t) ≥ probability."""
-        ...
-
     def log_likelihood(self, value: float) -> float:
         """Logarithm of the probability (discrete) or of the density at a value."""
         ...
@@ -78,13 +78,8 @@ class NoiseLaw(Protocol):
         ...
 
     @property
-    def currency(self) -> Currency:
+    def privacy_measure(self) -> PrivacyMeasure:
         """What its privacy loss is counted in."""
-        ...
-
-    @property
-    def discrete(self) -> bool:
-        """Whether the noise takes separate values."""
         ...
 
     @property
@@ -94,7 +89,7 @@ class NoiseLaw(Protocol):
 
     @property
     def publishable(self) -> bool:
-        """Whether it is drawn exactly, on whole numbers; a law that is not can be studied and not published."""
+        """Whether it is drawn exactly, so that it is an `ExactLaw`; one that is not can be studied, never published."""
         ...
 
     def at(self, unit_loss: float) -> Distribution:
@@ -122,6 +117,62 @@ class NoiseLaw(Protocol):
         ...
 
 
+class ExactLaw(NoiseLaw, Protocol):
+    """A family of whole-number noise that is drawn exactly, set by one fraction: what may be published."""
+
+    @property
+    def published_as(self) -> str:
+        """The word for it in a release, before its parameter."""
+        ...
+
+    def parameter(self, unit_loss: Fraction) -> Fraction:
+        """What the noise is set by so that a change by 1 loses exactly so much: a scale, or a σ²."""
+        ...
+
+    def unit_loss(self, parameter: Fraction) -> Fraction:
+        """What a change by 1 loses: the inverse of `parameter`."""
+        ...
+
+    def sampler(self, parameter: Fraction) -> Sampler:
+        """What draws it from a key; refused where it cannot."""
+        ...
+
+    def loss_distribution(self, parameter: Fraction, shift: int, fineness: float) -> Any | None:
+        """The privacy loss of a number that is shifted so far, as dp-accounting composes it; None where it does not.
+
+        Rounded to `fineness` on the safe side.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class Noise:
+    """The exact noise of one kind of row, a whole number: a law that is drawn exactly, and the fraction that sets it.
+
+    `parameter` is the scale of discrete Laplace noise, P(X = k) ∝ exp(−|k|/scale), or the σ² of discrete Gaussian
+    noise, P(X = k) ∝ exp(−k²/(2σ²)).
+    """
+
+    family: ExactLaw
+    parameter: Fraction
+
+    @property
+    def law(self) -> str:
+        """The word for it in a release."""
+        return self.family.published_as
+
+    @property
+    def unit_loss(self) -> Fraction:
+        return self.family.unit_loss(self.parameter)
+
+    def sampler(self) -> Sampler:
+        return self.family.sampler(self.parameter)
+
+    def distribution(self) -> Distribution:
+        """Its variance, tails, probabilities and characteristic function."""
+        return self.family.at(float(self.unit_loss))
+
+
 class Production(Protocol):
     """What a technology produces for a workload under a protection, at every privacy loss.
 
@@ -134,7 +185,7 @@ class Production(Protocol):
         ...
 
     @property
-    def currency(self) -> Currency:
+    def privacy_measure(self) -> PrivacyMeasure:
         """What `loss` is counted in."""
         ...
 
@@ -153,11 +204,16 @@ class Production(Protocol):
         """How far one protected unit can move what is measured; where it is a bound, the loss is at most as stated."""
         ...
 
+    @property
+    def combines(self) -> bool:
+        """Whether an answer is put together from several draws, so that its absolute error takes long to work out."""
+        ...
+
     def query_variances(self, table: str, loss: float) -> NDArray[np.float64]:
         """E[error²] of each query of a table; shape (query_count,)."""
         ...
 
-    def table_losses(self, loss: float, measure: Measure = "squared") -> dict[str, float]:
+    def table_errors(self, loss: float, measure: Measure = "squared") -> dict[str, float]:
         """Expected error of each table: Σ E[error²], Σ E|error|, or max E[error²]; ≥ 0, in the table's unit."""
         ...
 
@@ -165,20 +221,12 @@ class Production(Protocol):
         """Derivative of `table_losses` with respect to the loss; ≤ 0."""
         ...
 
-    def expected_squared_error(self, loss: float) -> float:
-        """E‖M(x, Q) − Qx‖², summed over all queries; minus the paper's I."""
-        ...
-
-    def expected_squared_error_slope(self, loss: float) -> float:
-        """First derivative of the expected squared error; minus the marginal rate of transformation."""
-        ...
-
-    def expected_squared_error_curvature(self, loss: float) -> float:
-        """Second derivative of the expected squared error."""
-        ...
-
     def table_curvatures(self, loss: float) -> dict[str, float]:
         """Second derivative of each table's expected squared error."""
+        ...
+
+    def expected_squared_error(self, loss: float) -> float:
+        """E‖M(x, Q) − Qx‖², summed over all queries; minus the paper's I."""
         ...
 
     def half_width(self, table: str, loss: float, probability: float) -> NDArray[np.float64]:
@@ -187,14 +235,6 @@ class Production(Protocol):
 
     def simultaneous_half_width(self, table: str, loss: float, probability: float) -> NDArray[np.float64]:
         """Half-widths such that *all* answers of the table lie within theirs with at least this probability."""
-        ...
-
-    def relative_errors(self, table: str, loss: float, reference: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Root mean squared error of each query as a share of a public reference answer; infinite where that is 0."""
-        ...
-
-    def privacy_loss(self, loss: Fraction) -> PrivacyLoss:
-        """The exact privacy loss of a release at this setting."""
         ...
 
     def draw(
@@ -213,7 +253,7 @@ class Mechanism(Protocol):
         ...
 
     @property
-    def currency(self) -> Currency:
+    def privacy_measure(self) -> PrivacyMeasure:
         """What its privacy loss is counted in."""
         ...
 

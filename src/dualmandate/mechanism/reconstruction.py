@@ -8,8 +8,9 @@ Structural zeros are not used here: the inverse is that of the whole strategy, a
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property, reduce
 from itertools import product
 from typing import Protocol
@@ -18,8 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualmandate.errors import TooLarge
-from dualmandate.mechanism.kinds import Bag, Kinds
-from dualmandate.mechanism.production import constant
+from dualmandate.mechanism.combination import SMOOTHNESS, Combination, Term
+from dualmandate.mechanism.kinds import FEW, Bag, Kinds, Mix, draws
+from dualmandate.mechanism.mechanism import Distribution
 from dualmandate.workload.factor import Factor, Identity, Numbers, dense
 
 LARGEST_INVERSE = 2048  # smaller side of a matrix that is inverted
@@ -51,6 +53,71 @@ class AxisMap(Protocol):
     def apply(self, values: NDArray[np.float64], axis: int) -> Numbers:
         """F·A⁺ along one axis of an array."""
         ...
+
+    def apply_transpose(self, values: NDArray[np.float64], axis: int) -> Numbers:
+        """(F·A⁺)ᵀ along one axis of an array."""
+        ...
+
+
+class TableNoise(Protocol):
+    """How the noise of what is measured reaches the queries of one table."""
+
+    @property
+    def coefficients(self) -> tuple[NDArray[np.float64], ...]:
+        """One array a kind of row, shape (query_count,): a query's variance is the sum of variance × coefficient."""
+        ...
+
+    @property
+    def independent(self) -> bool:
+        """Whether the errors of its queries are independent of each other."""
+        ...
+
+    @property
+    def kinds(self) -> Kinds:
+        """Its queries by the mix of noise that reaches them."""
+        ...
+
+    def spread(self, noise: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The errors of its queries, shape (size, query_count), from noise of shape (size, measured rows)."""
+        ...
+
+    def gathered(self, shares: NDArray[np.float64]) -> NDArray[np.float64]:
+        """What a sum of its queries, each times its share, takes of the noise of every row; shape (measured rows,)."""
+        ...
+
+
+_ONE_DRAW = (np.ones(1), np.ones(1))
+_NO_DRAW = (np.empty(0), np.empty(0))
+
+
+@dataclass(frozen=True)
+class DirectNoise:
+    """Each query gets one draw of its own."""
+
+    query_count: int
+    kind: int  # of its rows
+    kind_count: int
+    start: int  # of this table among all measured rows
+    rows: int  # of all tables
+    independent: bool = True
+
+    @property
+    def coefficients(self) -> tuple[NDArray[np.float64], ...]:
+        """1 for its own kind, 0 for the others."""
+        return tuple(constant(float(i == self.kind), self.query_count) for i in range(self.kind_count))
+
+    @property
+    def kinds(self) -> Kinds:
+        mix = tuple(_ONE_DRAW if i == self.kind else _NO_DRAW for i in range(self.kind_count))
+        return Kinds((mix,), np.broadcast_to(np.intp(0), (self.query_count,)))
+
+    def spread(self, noise: NDArray[np.float64]) -> NDArray[np.float64]:
+        return noise[:, self.start : self.start + self.query_count]
+
+    def gathered(self, shares: NDArray[np.float64]) -> NDArray[np.float64]:
+        found = np.zeros(self.rows)
+        found[self.start : self.start + self.query_count] = shares
+        return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,8 +156,10 @@ class FactorMap:
         return tuple((sizes[row > 0], row[row > 0]) for row in counts), members.reshape(-1)
 
     def apply(self, values: NDArray[np.float64], axis: int) -> Numbers:
-        """F along one axis."""
         return self.factor.apply(values, axis)
+
+    def apply_transpose(self, values: NDArray[np.float64], axis: int) -> Numbers:
+        return self.factor.apply_transpose(values, axis)
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,12 +170,10 @@ class MatrixMap:
 
     @cached_property
     def squares(self) -> NDArray[np.float64]:
-        """Squared length of each row."""
         return np.asarray(np.square(self.matrix).sum(axis=1))
 
     @property
     def disjoint(self) -> bool:
-        """Whether no measurement is used in two rows."""
         return _disjoint(self.matrix)
 
     @cached_property
@@ -115,8 +182,10 @@ class MatrixMap:
         return _bags_of(self.matrix)
 
     def apply(self, values: NDArray[np.float64], axis: int) -> Numbers:
-        """The matrix along one axis."""
         return np.moveaxis(np.tensordot(self.matrix, values, axes=([1], [axis])), 0, axis)
+
+    def apply_transpose(self, values: NDArray[np.float64], axis: int) -> Numbers:
+        return np.moveaxis(np.tensordot(self.matrix, values, axes=([0], [axis])), 0, axis)
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,6 +230,12 @@ class KroneckerNoise:
             values = axis.apply(values, place + 1)
         return np.asarray(values.reshape(len(noise), -1) * self.weight, dtype=np.float64)
 
+    def gathered(self, shares: NDArray[np.float64]) -> NDArray[np.float64]:
+        values: Numbers = shares.reshape([len(axis.squares) for axis in self.maps])
+        for place, axis in enumerate(self.maps):
+            values = axis.apply_transpose(values, place)
+        return np.asarray(values.reshape(-1) * self.weight, dtype=np.float64)
+
 
 @dataclass(frozen=True, eq=False)
 class DenseNoise:
@@ -189,8 +264,75 @@ class DenseNoise:
         return Kinds(mixes, members.reshape(-1))
 
     def spread(self, noise: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The matrix times the noise."""
         return noise @ self.matrix.T
+
+    def gathered(self, shares: NDArray[np.float64]) -> NDArray[np.float64]:
+        return shares @ self.matrix
+
+
+@dataclass(frozen=True, eq=False)
+class MixedAnswers:
+    """The answers of one table, each a known mix of draws; an `Answers` of a measurement."""
+
+    noise: TableNoise
+    steps: tuple[Fraction, ...]  # the weight of each kind of row
+
+    @cached_property
+    def sums(self) -> NDArray[np.float64]:
+        return np.array([total(each) for each in self.noise.coefficients])
+
+    @property
+    def independent(self) -> bool:
+        return self.noise.independent
+
+    @cached_property
+    def single(self) -> NDArray[np.float64] | None:
+        kinds = self.noise.kinds
+        if any(draws(mix) > 1 for mix in kinds.mixes):
+            return None
+        factors = [[float(factors.sum()) for factors, _ in mix] for mix in kinds.mixes]
+        return np.asarray(kinds.numbers() @ np.array(factors))
+
+    def variances(self, of_row: Callable[[Fraction], float]) -> NDArray[np.float64]:
+        pairs = zip(self.steps, self.noise.coefficients, strict=True)
+        return reduce(np.add, [scaled(each, of_row(step)) for step, each in pairs])
+
+    def mean_absolute(self, noises: Sequence[Distribution]) -> float:
+        found = self.noise.kinds.evaluate(lambda mix: combination(mix, noises).mean_absolute)
+        return float(found @ self.noise.kinds.numbers())
+
+    def reaches(self, noises: Sequence[Distribution], tail: float) -> NDArray[np.float64]:
+        """One kind of query after the other; interpolated, never too small and hardly too wide, where they are many."""
+        kinds = self.noise.kinds
+        if len(kinds.mixes) <= FEW:
+            widths = np.array([combination(mix, noises).reach(tail) for mix in kinds.mixes])
+        else:
+            widths = kinds.evaluate(
+                lambda mix: combination(mix, noises).smooth_reach(tail),
+                rough=lambda mix: combination(mix, noises).is_coarse,
+                tolerance=SMOOTHNESS,
+            )
+        return np.broadcast_to(widths[0], kinds.members.shape) if len(widths) == 1 else widths[kinds.members]
+
+
+def combination(mix: Mix, noises: Sequence[Distribution]) -> Combination:
+    """The error of a query that such a mix of noise reaches."""
+    return Combination(tuple(Term(noise, *bag) for noise, bag in zip(noises, mix, strict=True) if len(bag[0])))
+
+
+def constant(value: float, count: int) -> NDArray[np.float64]:
+    """An array of one value that takes no memory, however many queries there are."""
+    return np.broadcast_to(np.float64(value), (count,))
+
+
+def scaled(values: NDArray[np.float64], factor: float) -> NDArray[np.float64]:
+    """An array times a number; a constant array stays one that takes no memory."""
+    return constant(float(values[0]) * factor, len(values)) if values.strides == (0,) else values * factor
+
+
+def total(values: NDArray[np.float64]) -> float:
+    """The sum of an array, at once where it is constant."""
+    return float(values[0]) * len(values) if values.strides == (0,) else float(np.sum(values))
 
 
 def reconstruct(queries: NDArray[np.float64], strategy: NDArray[np.float64]) -> tuple[NDArray[np.float64], int | None]:

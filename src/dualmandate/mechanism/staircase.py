@@ -15,8 +15,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dualmandate.mechanism.mechanism import positive_loss, tail_of
-from dualmandate.population import Currency
+from dualmandate.mechanism.mechanism import positive_loss
+from dualmandate.population import PrivacyMeasure
 
 
 @dataclass(frozen=True)
@@ -41,12 +41,10 @@ class Staircase:
 
     @property
     def variance(self) -> float:
-        """E[X²]."""
         return STAIRCASE.variance(self.rate)
 
     @property
     def mean_absolute(self) -> float:
-        """E|X|."""
         return STAIRCASE.mean_absolute(self.rate)
 
     def tail(self, distance: float) -> float:
@@ -71,10 +69,6 @@ class Staircase:
             return whole + shape.mass * (1 - ratio) / shape.rest
         return whole + 1 - (ratio - shape.decay) / low_piece
 
-    def half_width(self, probability: float) -> float:
-        """The smallest t with P(|X| ≤ t) ≥ probability."""
-        return self.reach(tail_of(probability))
-
     def log_likelihood(self, value: float) -> float:
         """Logarithm of the density."""
         shape = self._shape
@@ -92,7 +86,6 @@ class Staircase:
         return value
 
     def draw(self, generator: np.random.Generator, size: int | tuple[int, ...]) -> NDArray[np.float64]:
-        """Draws for simulation and tests; never for publication."""
         shape = self._shape
         whole = np.floor(generator.standard_exponential(size) / self.rate)
         is_high = generator.random(size) < shape.high / shape.mass
@@ -148,13 +141,11 @@ class StaircaseLaw:
     """
 
     name: ClassVar[str] = "staircase"
-    currency: ClassVar[Currency] = Currency.EPSILON
-    discrete: ClassVar[bool] = False
+    privacy_measure: ClassVar[PrivacyMeasure] = PrivacyMeasure.PURE_DP
     needs_whole_numbers: ClassVar[bool] = True
     publishable: ClassVar[bool] = False
 
     def at(self, unit_loss: float) -> Staircase:
-        """The noise at a loss for one unit of sensitivity."""
         return Staircase(positive_loss(unit_loss))
 
     def variance(self, unit_loss: float) -> float:

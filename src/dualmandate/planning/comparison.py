@@ -7,19 +7,20 @@ from dataclasses import dataclass
 
 from dualmandate.choice import Choice, Limits, choose
 from dualmandate.errors import Refusal
-from dualmandate.mechanism import GAUSSIAN, LAPLACE, NOISE_LAWS
+from dualmandate.mechanism import GAUSSIAN, LAPLACE
+from dualmandate.mechanism.technologies import CELLS, NOISE_LAWS, OPTIMIZED, TABLES
 from dualmandate.planning.saving import Comparison, Saving, limit_of
 from dualmandate.planning.strategies import SLOW, Kind, Offered
-from dualmandate.planning.technology import CELLS, OPTIMIZED, TABLES, Technology, Workshop, is_slow
-from dualmandate.population import Currency
+from dualmandate.planning.technology import Technology, TechnologyBuilder, is_slow
+from dualmandate.population import PrivacyMeasure
 from dualmandate.population.wording import money
 
 
 @dataclass(frozen=True, eq=False)
-class Bench:
+class TechnologyComparison:
     """Technologies side by side, around the one in use and what was chosen with it."""
 
-    workshop: Workshop
+    workshop: TechnologyBuilder
     offer: Offered
     used: Technology
     choice: Choice
@@ -59,7 +60,7 @@ class Bench:
 
     @property
     def _naive(self) -> Kind:
-        in_rho = NOISE_LAWS[self.used.noise].currency is Currency.RHO
+        in_rho = NOISE_LAWS[self.used.noise].privacy_measure is PrivacyMeasure.ZCDP
         return (GAUSSIAN if in_rho else LAPLACE).name, TABLES
 
     def _built(self, kind: Kind) -> Technology | Refusal:
@@ -83,7 +84,7 @@ class Bench:
             return Comparison(noise, strategy, None, f"{built.what}: {built.why}")
         if built is not self.used and is_slow(strategy, welfare):
             more = welfare.data_loss(built.frontier, self.choice.epsilon) - self.choice.data_loss
-            why = f"at the same {self.choice.currency} its errors cost {money(more)} more"
+            why = f"at the same {self.choice.privacy_measure} its errors cost {money(more)} more"
             return Comparison(noise, strategy, None, f"{why}; its own choice takes long to work out")
         try:
             return Comparison(noise, strategy, choose(built.frontier, welfare, self.limits))

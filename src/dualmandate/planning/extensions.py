@@ -25,8 +25,9 @@ from dualmandate.choice.markets import EVEN_TASTES, Institution, LognormalAmount
 from dualmandate.errors import InvalidValue, Refusal
 from dualmandate.frontier import CurveFrontier, peak_of
 from dualmandate.mechanism import NOISE_LAWS
+from dualmandate.mechanism.technologies import TABLES
 from dualmandate.planning.participation import Participation
-from dualmandate.planning.technology import TABLES, Technology, Workshop
+from dualmandate.planning.technology import Technology, TechnologyBuilder
 from dualmandate.planning.welfare import calibrated, units_of
 from dualmandate.program.schema import CalibratedNumber, DetailTable, WorkloadTable
 from dualmandate.workload import Tabulation, Workload
@@ -87,7 +88,7 @@ class ExtensionBuilder:
     """A chosen plan, and what is needed to go beyond it."""
 
     program: Program
-    workshop: Workshop
+    workshop: TechnologyBuilder
     frontier: CurveFrontier
     technology: Technology
     choice: Choice
@@ -137,7 +138,7 @@ class ExtensionBuilder:
         weight = response.response.weight(loss)
         total = self.program.welfare.least_data_loss
         for value in self.program.welfare.table_values:
-            noise = inner.table_losses(loss, value.measure)[value.table]
+            noise = inner.table_errors(loss, value.measure)[value.table]
             sampling = response.totals[value.table].total * (weight - 1)
             if value.measure == "squared":
                 error = noise * weight**2 + sampling
@@ -242,7 +243,7 @@ class ExtensionBuilder:
         values = tuple(value for value in self.program.welfare.table_values if value.table in kept)
         welfare = replace(self.program.welfare, table_values=values)
         together = self.workshop.table.model_copy(update={"measured": "together"})
-        shop = Workshop(
+        shop = TechnologyBuilder(
             together, workload, self.workshop.protection, welfare, participation=self.workshop.participation
         )
         return shop.technology(NOISE_LAWS[self.technology.noise], TABLES).frontier

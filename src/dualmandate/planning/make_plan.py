@@ -9,7 +9,7 @@ from fractions import Fraction
 
 from dualmandate.choice import Choice, choose, regret_curve, tornado
 from dualmandate.frontier import Measure
-from dualmandate.planning.comparison import Bench
+from dualmandate.planning.comparison import TechnologyComparison
 from dualmandate.planning.extensions import ExtensionBuilder
 from dualmandate.planning.notes import notes_on
 from dualmandate.planning.participation import participation_of
@@ -17,7 +17,7 @@ from dualmandate.planning.plan import Plan, TableConsequence, costliest
 from dualmandate.planning.program import Program
 from dualmandate.planning.social_choice import social_choice_of
 from dualmandate.planning.strategies import offered
-from dualmandate.planning.technology import Technology, Workshop, combine, used_at
+from dualmandate.planning.technology import Technology, TechnologyBuilder, combine, used_at
 from dualmandate.planning.uncertainty import uncertainty_of
 from dualmandate.population import PrivacyLoss
 from dualmandate.semantics import guarantee
@@ -34,7 +34,7 @@ def make_plan(program: Program, remaining: Fraction | float | None, progress: Ca
         limits = replace(program.limits, remaining=remaining)
     progress("working out what to measure, and what each kind of noise can produce")
     with document.at("mechanism"):
-        workshop = Workshop(
+        workshop = TechnologyBuilder(
             mechanism, program.workload, program.protection, welfare, program.file.shares, participation_of(program)
         )
         offer = offered(workshop, limits)
@@ -43,10 +43,10 @@ def make_plan(program: Program, remaining: Fraction | float | None, progress: Ca
     progress("choosing the privacy loss")
     with document.at("limits" if program.document.value(("limits",)) else "preferences"):
         choice = choose(frontier, welfare, limits)
-    technology = used_at(frontier, technologies, choice.epsilon)
+    technology = used_at(mechanism.noise, technologies, welfare, choice.epsilon)
     loss = technology.exact_loss(choice)
     progress("comparing with other technologies")
-    bench = Bench(workshop, offer, technology, choice=choice, limits=limits)
+    bench = TechnologyComparison(workshop, offer, technology, choice=choice, limits=limits)
     comparisons = bench.comparisons()
     saving = bench.saving(comparisons)
     progress("asking how the choice moves with each number it rests on")
@@ -80,26 +80,26 @@ def make_plan(program: Program, remaining: Fraction | float | None, progress: Ca
 
 
 def _table_consequences(
-    workshop: Workshop, technology: Technology, choice: Choice, loss: PrivacyLoss
+    workshop: TechnologyBuilder, technology: Technology, choice: Choice, loss: PrivacyLoss
 ) -> tuple[TableConsequence, ...]:
     """RMSE, 95 % half-width and consequences of every table at exactly the loss that a release spends.
 
     So what is promised here is what the release states. The choice itself is the optimum before its loss is rounded.
     """
     values = {value.table: value for value in workshop.welfare.table_values}
-    shares, producer = technology.shares(loss), technology.producer
+    shares, measurements = technology.shares(loss), technology.measurements
 
     def errors(measure: Measure) -> dict[str, float]:
         if workshop.participation is not None:  # noise is weighted up, and those who stay away are an error too
-            return technology.frontier.table_losses(choice.epsilon, measure)
-        found = [producer.production(group).table_losses(float(share), measure) for group, share in shares.items()]
+            return technology.frontier.table_errors(choice.epsilon, measure)
+        found = [measurements[group].table_errors(float(share), measure) for group, share in shares.items()]
         return {table: error for each in found for table, error in each.items()}
 
     summed = {measure: errors(measure) for measure in {"squared", *(value.measure for value in values.values())}}
     rows = []
     for group, share in shares.items():
-        production = producer.production(group)
-        for table in production.workload.tables:
+        measurement = measurements[group]
+        for table in measurement.workload.tables:
             value = values[table.name]
             mean_squared_error = summed["squared"][table.name] / table.query_count * value.grid**2
             consequence = value.squared_consequence(mean_squared_error)
@@ -110,7 +110,7 @@ def _table_consequences(
                     query_count=table.query_count,
                     measured_in=group,
                     root_mean_squared_error=math.sqrt(mean_squared_error),
-                    half_width=float(production.half_width(table.name, float(share), COVERAGE).max()) * value.grid,
+                    half_width=float(measurement.half_width(table.name, float(share), COVERAGE).max()) * value.grid,
                     root_mean_squared_consequence=None if consequence is None else math.sqrt(consequence),
                     data_loss=value.value_per_step * summed[value.measure][table.name] + value.least,
                 )

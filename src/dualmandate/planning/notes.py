@@ -8,12 +8,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dualmandate.choice import Choice, LinearCost
+from dualmandate.mechanism.technologies import OPTIMIZED
 from dualmandate.planning.plan import costliest
 from dualmandate.planning.saving import Comparison
-from dualmandate.planning.study import BEST, study_words
-from dualmandate.planning.technology import MEASURED, OPTIMIZED
-from dualmandate.population import Currency
+from dualmandate.planning.study import study_words
+from dualmandate.planning.technology import MEASURED
+from dualmandate.population import PrivacyMeasure
 from dualmandate.population.wording import money, number
+from dualmandate.program.schema.mechanism import BEST
 
 if TYPE_CHECKING:
     from dualmandate.planning.plan import Plan
@@ -40,7 +42,7 @@ def notes_on(plan: Plan) -> tuple[str, ...]:
 
 def _bounds(plan: Plan) -> Iterator[str]:
     for group in plan.allocation:
-        sensitivity = plan.technology.producer.production(group).sensitivity
+        sensitivity = plan.technology.measurements[group].sensitivity
         if not sensitivity.exact:
             measured = "the tables" if len(plan.allocation) == 1 else f"'{group}'"
             yield (
@@ -60,7 +62,7 @@ def _better_noise(plan: Plan) -> Iterator[str]:
     if (used, noise) == ("laplace", "geometric"):
         reason = " Laplace noise on whole-number counts is dominated: geometric noise is its whole-number twin."
     yield (
-        f"{noise.capitalize()} noise would leave society {money(gain)} better off, at {best.currency} = "
+        f"{noise.capitalize()} noise would leave society {money(gain)} better off, at {best.privacy_measure} = "
         f'{number(best.epsilon)}; noise = "best" chooses among all that are drawn.{reason}'
     )
 
@@ -76,7 +78,7 @@ def _strategy(plan: Plan) -> Iterator[str]:
     if found is not None:
         yield (
             f"Noise on {MEASURED[found.row.strategy]} would leave society {money(found.gain)} better off, at "
-            f'{found.choice.currency} = {number(found.choice.epsilon)}: strategy = "{found.row.strategy}".'
+            f'{found.choice.privacy_measure} = {number(found.choice.epsilon)}: strategy = "{found.row.strategy}".'
         )
 
 
@@ -107,7 +109,7 @@ def _shares_and_fitness(plan: Plan) -> Iterator[str]:
         yield (
             "Tables share the privacy loss by the value of their accuracy alone. The one whose fitness for use decides "
             "is worth more than its stated value says: with a higher value it gets a larger share, and the whole "
-            f"takes less {plan.choice.currency}."
+            f"takes less {plan.choice.privacy_measure}."
         )
 
 
@@ -124,7 +126,7 @@ def _left_out(plan: Plan) -> Iterator[str]:
 def _worst_case(plan: Plan) -> Iterator[str]:
     epsilon = plan.choice.epsilon
     linear = any(isinstance(group.information_utility, LinearCost) for group in plan.welfare.groups)
-    if linear and plan.choice.currency is Currency.EPSILON and FAR < epsilon < 700:
+    if linear and plan.choice.privacy_measure is PrivacyMeasure.PURE_DP and FAR < epsilon < 700:
         times = math.expm1(epsilon) / epsilon
         yield (
             f"The cost of privacy loss is taken as linear. At epsilon = {number(epsilon)} a worst case that starts "

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING
 
 from dualmandate.choice import SocialWelfare
 from dualmandate.errors import InvalidValue, MissingKey
-from dualmandate.frontier import CurveFrontier, ExponentialResponse, Measure, TableTotals, with_participation
-from dualmandate.planning.remembered import remembered
-from dualmandate.planning.technology import Technology, values_of
+from dualmandate.frontier import CurveFrontier, ExponentialResponse, TableTotals, with_participation
+from dualmandate.planning.technology import measures_of, values_of
 from dualmandate.planning.welfare import calibrated, units_of
-from dualmandate.population import Currency
+from dualmandate.population import PrivacyMeasure
 
 if TYPE_CHECKING:
     from dualmandate.planning.plan import TableConsequence
@@ -31,13 +30,9 @@ class Participation:
     assumed: tuple[str, ...]  # tables whose total is not stated, so that everybody is taken to be counted
     source: str
 
-    def applied(self, technology: Technology, welfare: SocialWelfare) -> Technology:
-        """The same technology, with data of those who still take part."""
-        return replace(technology, frontier=self.of(technology.frontier, welfare))
-
     def of(self, frontier: CurveFrontier, welfare: SocialWelfare) -> CurveFrontier:
         """A frontier of some of the tables, with data of those who still take part."""
-        values, measures = values_of(welfare), self._measures(welfare)
+        values, measures = values_of(welfare), measures_of(welfare)
         kept = set(frontier.tables)
         limited = with_participation(
             frontier,
@@ -46,7 +41,7 @@ class Participation:
             values={table: value for table, value in values.items() if table in kept},
             measures={table: measure for table, measure in measures.items() if table in kept},
         )
-        return remembered(limited)
+        return limited.remembered()
 
     def widened(
         self, tables: tuple[TableConsequence, ...], loss: float, grids: Mapping[str, float]
@@ -60,23 +55,19 @@ class Participation:
             rows.append(replace(table, half_width=width))
         return tuple(rows)
 
-    @staticmethod
-    def _measures(welfare: SocialWelfare) -> dict[str, Measure]:
-        return {value.table: value.measure for value in welfare.table_values}
-
 
 def participation_of(program: Program) -> Participation | None:
     """What the program says about response; None where it says nothing."""
-    table, document, currency = program.file.participation, program.document, program.welfare.currency
+    table, document, privacy_measure = program.file.participation, program.document, program.welfare.privacy_measure
     if table is None:
         return None
-    decline = table.decline_per_epsilon if currency is Currency.EPSILON else table.decline_per_rho
+    decline = table.decline_per_epsilon if privacy_measure is PrivacyMeasure.PURE_DP else table.decline_per_rho
     if decline is None:
-        wrong = "decline_per_rho" if currency is Currency.EPSILON else "decline_per_epsilon"
+        wrong = "decline_per_rho" if privacy_measure is PrivacyMeasure.PURE_DP else "decline_per_epsilon"
         raise InvalidValue(
             f"{wrong} answers to a privacy loss that this program does not choose",
-            why=f"its cost of disclosure is stated so that the loss is counted in {currency}",
-            instead=f"state decline_per_{currency}",
+            why=f"its cost of disclosure is stated so that the loss is counted in {privacy_measure}",
+            instead=f"state decline_per_{privacy_measure}",
             where=document.place(("participation", wrong)),
         )
     with document.at("participation"):

@@ -99,29 +99,28 @@ class Plan:
     def exact(self) -> dict[str, Exact]:
         """What the digest covers: exact things only."""
         program = self.program
-        productions = {group: self.technology.producer.production(group) for group in self.allocation}
         return {
             "plan": str(PLAN_VERSION),
             "program": exact_content(program.document.content),
             "attributes": [[attribute.name, str(attribute.size)] for attribute in program.domain.attributes],
             "code_lists": {name: codes.digest for name, codes in program.code_lists.items()},
             "mechanism": {"noise": self.technology.noise, "strategy": self.technology.strategy},
-            "loss": {"amount": self.loss.exact(), "currency": str(self.loss.currency)},
+            "loss": {"amount": self.loss.exact(), "currency": str(self.loss.privacy_measure)},
             "measurements": [
                 {
-                    "tables": [table.name for table in production.workload.tables],
+                    "tables": [table.name for table in measurement.workload.tables],
                     "loss": str(self.allocation[group]),
-                    "sensitivity": str(production.sensitivity.power),
-                    "norm": production.sensitivity.norm,
+                    "sensitivity": str(measurement.sensitivity.power),
+                    "norm": measurement.sensitivity.norm,
                     **self._exact_strategy(group),
                 }
-                for group, production in productions.items()
+                for group, measurement in self.technology.measurements.items()
             ],
         }
 
     def _exact_strategy(self, group: str) -> dict[str, Exact]:
         """The whole-number rows that are measured, by their fingerprint; nothing where the tables or cells are."""
-        found = self.technology.producer.found.get(group)
+        found = self.technology.found.get(group)
         if found is None:
             return {}
         return {"strategy": {"rows": str(found.exact.rows), "digest": strategy_digest(found.exact)}}

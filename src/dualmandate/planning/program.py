@@ -40,6 +40,6 @@ def load(path: str | Path) -> Program:
     """Read a program file and the code lists it names; anything that cannot be meant is refused with its place."""
     read = read_program(path)
     welfare = welfare_of(read.file, read.workload, read.document)
-    limits = limits_of(read.file, welfare.currency, read.document)
+    limits = limits_of(read.file, welfare.privacy_measure, read.document)
     known = {field.name: getattr(read, field.name) for field in fields(read)}
     return Program(**known, welfare=welfare, limits=limits)

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dualmandate.errors import InvalidFile, NotApproved, Place
-from dualmandate.mechanism import ExactStrategy
+from dualmandate.errors import InvalidFile, InvalidMechanism, NotApproved, Place
+from dualmandate.mechanism import ExactStrategy, MatrixRows, Measurement, StrategyRows, TableRows
 from dualmandate.mechanism.strategy.strategy_file import strategy_digest, strategy_document, strategy_from
+from dualmandate.mechanism.technologies import CELLS, OPTIMIZED, drawn_law
 from dualmandate.planning.digest import exact_content
 from dualmandate.planning.saved_plan import SavedPlan
-from dualmandate.planning.technology import ALL_TABLES, CELLS, OPTIMIZED
 from dualmandate.population import Protection
 from dualmandate.program.file import read_bytes
 from dualmandate.program.program import ProgramFile
-from dualmandate.publication.forms import DirectForm, Form, StrategyForm, currency_of
-from dualmandate.publication.order import Group, Order, Page
+from dualmandate.publication.order import ALL_TABLES, Group, Page, ReleaseSpec
 from dualmandate.publication.writing import file_names
 from dualmandate.semantics import guarantee
 from dualmandate.workload import Workload
@@ -29,13 +29,14 @@ if TYPE_CHECKING:
 
 STRATEGIES = "strategies"
 LARGEST_STRATEGY = 2**28  # bytes
+SAME = 1e-9  # Errors of one strategy differ by less on different machines.
 
 Strategies = Callable[[str, Workload], ExactStrategy]
 
 
 def strategy_files(plan: Plan) -> dict[str, bytes]:
     """What is measured for each group with an optimized strategy, by the path of its file beside plan.json."""
-    found = plan.technology.producer.found
+    found = plan.technology.found
     names = file_names(tuple(plan.allocation))
     return {
         f"{STRATEGIES}/{names[group]}.json": _written(strategy_document(found[group].exact))
@@ -44,7 +45,7 @@ def strategy_files(plan: Plan) -> dict[str, bytes]:
     }
 
 
-def order_of(plan: SavedPlan, program: ProgramFile, folder: Path, page: Page | None = None) -> Order:
+def release_spec_of(plan: SavedPlan, program: ProgramFile, folder: Path, page: Page | None = None) -> ReleaseSpec:
     """What a saved plan orders; refused where the program beside it is not the one that was planned.
 
     `folder` is where the plan lies, with its strategies; `page` is how the release is shown to people.
@@ -60,9 +61,9 @@ def order_of(plan: SavedPlan, program: ProgramFile, folder: Path, page: Page | N
     return _order(plan, program, read, page)
 
 
-def order_of_plan(plan: Plan, page: Page | None = None) -> Order:
+def release_spec_of_plan(plan: Plan, page: Page | None = None) -> ReleaseSpec:
     """What a plan that was just made orders, bit by bit what the saved one does: strategies are written and read."""
-    found, protection = plan.technology.producer.found, plan.program.protection
+    found, protection = plan.technology.found, plan.program.protection
 
     def read(group: str, workload: Workload) -> ExactStrategy:
         return strategy_from(strategy_document(found[group].exact), workload, protection)
@@ -70,19 +71,19 @@ def order_of_plan(plan: Plan, page: Page | None = None) -> Order:
     return _order(SavedPlan({"digest": plan.digest, "exact": plan.exact}), plan.program, read, page)
 
 
-def _order(plan: SavedPlan, program: ProgramFile, strategies: Strategies, page: Page | None) -> Order:
+def _order(plan: SavedPlan, program: ProgramFile, strategies: Strategies, page: Page | None) -> ReleaseSpec:
     plan.check_publishable(program.document.place(("mechanism", "noise")))
     exact = plan.document["exact"]
     groups, files = [], {}
     names = file_names(tuple(_group_name(each, exact["measurements"]) for each in exact["measurements"]))
     for each in exact["measurements"]:
         name = _group_name(each, exact["measurements"])
-        form = form_of(each["tables"], name, exact["mechanism"], program=program, strategies=strategies)
-        groups.append(Group(name, form, Fraction(each["loss"])))
-        if isinstance(form, StrategyForm):
-            _check_strategy(form, each, name)
-            files[f"{STRATEGIES}/{names[name]}.json"] = _written(strategy_document(form.strategy))
-    return Order(
+        made = measurement_of(each["tables"], name, exact["mechanism"], program=program, strategies=strategies)
+        groups.append(Group(name, made, Fraction(each["loss"])))
+        if made.rows.strategy is not None:
+            _check_strategy(made, each, name, plan)
+            files[f"{STRATEGIES}/{names[name]}.json"] = _written(strategy_document(made.rows.strategy))
+    return ReleaseSpec(
         plan_digest=plan.digest,
         program=program.name,
         account=plan.account,
@@ -109,19 +110,29 @@ def program_files(program: ProgramFile) -> dict[str, bytes]:
     return {f"program/{path.relative_to(top).as_posix()}": path.read_bytes() for path in paths}
 
 
-def form_of(
+def measurement_of(
     tables: Sequence[str], group: str, mechanism: Mapping[str, str], *, program: ProgramFile, strategies: Strategies
-) -> Form:
+) -> Measurement:
     """How a group of tables is measured, from what a plan or a release says of it."""
-    workload, protection = program.workload.only(tuple(tables)), program.protection
-    currency = currency_of(mechanism["noise"])
-    if mechanism["strategy"] != OPTIMIZED:
-        return DirectForm(workload, protection, currency, every_cell=mechanism["strategy"] == CELLS)
-    return StrategyForm(strategies(group, workload), protection)
+    workload, law = program.workload.only(tuple(tables)), drawn_law(mechanism["noise"])
+    if mechanism["strategy"] == OPTIMIZED:
+        return Measurement(StrategyRows(strategies(group, workload)), law, program.protection)
+    rows = MatrixRows.every_cell(workload) if mechanism["strategy"] == CELLS else TableRows(workload)
+    return Measurement(rows, law, program.protection)
 
 
-def _check_strategy(form: StrategyForm, measurement: Mapping[str, Any], group: str) -> None:
-    if strategy_digest(form.strategy) != measurement["strategy"]["digest"]:
+def _check_strategy(made: Measurement, measurement: Mapping[str, Any], group: str, plan: SavedPlan) -> None:
+    """Its rows by their digest; the values of the tables, which decide nothing, by the error that the plan states."""
+    strategy = made.rows.strategy
+    assert strategy is not None
+    stated = [each["error_coefficient"] for each in plan.document.get("strategies", ()) if each["group"] == group]
+    if any(not math.isclose(each, strategy.error_coefficient(made.protection), rel_tol=SAME) for each in stated):
+        raise InvalidMechanism(
+            f"the strategy of '{group}' is written for other values of the tables than the plan",
+            why="it was changed after it was written, or it is of another plan",
+            instead="take the strategy and the plan from the same folder",
+        )
+    if strategy_digest(strategy) != measurement["strategy"]["digest"]:
         raise NotApproved(
             f"the strategy of '{group}' is not the one that the plan names",
             why="exactly the approved plan is published, row by row",
@@ -166,10 +177,8 @@ def _group_name(measurement: Mapping[str, Any], measurements: list[Any]) -> str:
     return ALL_TABLES if len(measurements) == 1 else " + ".join(measurement["tables"])
 
 
-def read_strategy(
-    path: Path, workload: Workload, protection: Protection, *, values: Mapping[str, float] | None = None
-) -> ExactStrategy:
-    """A strategy from its file beside a plan or in a release; one for other `values` of the tables is refused."""
+def read_strategy(path: Path, workload: Workload, protection: Protection) -> ExactStrategy:
+    """A strategy from its file beside a plan or in a release."""
     try:
         document = json.loads(read_bytes(path, largest=LARGEST_STRATEGY, what="strategy").decode("utf-8"))
     except InvalidFile as refusal:
@@ -181,7 +190,7 @@ def read_strategy(
             instead="plan the program again: dualmandate plan PROGRAM.toml --out DIR",
             where=Place(file=str(path)),
         ) from None
-    return strategy_from(document, workload, protection, values=values)
+    return strategy_from(document, workload, protection)
 
 
 def _written(document: Mapping[str, Any]) -> bytes:

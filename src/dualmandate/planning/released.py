@@ -8,14 +8,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from dualmandate.mechanism import ExactStrategy
-from dualmandate.planning.release_spec import form_of, read_strategy
-from dualmandate.population import Currency, PrivacyLoss
+from dualmandate.mechanism import ExactStrategy, Measurement
+from dualmandate.planning.release_spec import measurement_of, read_strategy
+from dualmandate.population import PrivacyLoss, PrivacyMeasure
 from dualmandate.program.program import read_program
-from dualmandate.publication.forms import Form
-from dualmandate.publication.nest_form import NestForm
+from dualmandate.publication.nest_weights import NestWeights
 from dualmandate.publication.nested_tables import nest_together
-from dualmandate.publication.order import Group, Order
+from dualmandate.publication.order import Group, ReleaseSpec
 from dualmandate.publication.release import Release, read_facts
 from dualmandate.publication.writing.sheet import damaged
 from dualmandate.workload import Workload
@@ -27,7 +26,7 @@ def load_release(folder: str | Path) -> Release:
     facts = read_facts(place)
 
     @cache
-    def order() -> Order:
+    def order() -> ReleaseSpec:
         try:
             found = _order(place, facts)
             stated = [[(noise["law"], noise["parameter"]) for noise in group["noises"]] for group in facts["groups"]]
@@ -39,19 +38,19 @@ def load_release(folder: str | Path) -> Release:
             raise damaged(f"the release in '{place}'", why)
         return found
 
-    def form(group: str) -> Form:
-        return next(each.form for each in order().groups if each.name == group)
+    def measurement(group: str) -> Measurement:
+        return next(each.measurement for each in order().groups if each.name == group)
 
-    def together() -> NestForm:
+    def together() -> NestWeights:
         nest = nest_together(order())
         if nest is None:
             raise damaged(f"the release in '{place}'", "its tables do not nest, though its release.json says so")
-        return NestForm(order(), nest)
+        return NestWeights(order(), nest)
 
-    return Release(place, facts, form, together)
+    return Release(place, facts, measurement, together)
 
 
-def _order(folder: Path, facts: Mapping[str, Any]) -> Order:
+def _order(folder: Path, facts: Mapping[str, Any]) -> ReleaseSpec:
     """What was carried out, from the program and the strategies that the release carries along."""
     program = read_program(folder / facts["program_file"])
 
@@ -62,16 +61,16 @@ def _order(folder: Path, facts: Mapping[str, Any]) -> Order:
     groups = tuple(
         Group(
             each["name"],
-            form_of(each["tables"], each["name"], facts["mechanism"], program=program, strategies=read),
+            measurement_of(each["tables"], each["name"], facts["mechanism"], program=program, strategies=read),
             Fraction(each["loss"]),
         )
         for each in facts["groups"]
     )
-    return Order(
+    return ReleaseSpec(
         plan_digest=facts["plan_digest"],
         program=facts["program"],
         account=facts["account"],
-        loss=PrivacyLoss(Fraction(facts["loss"]["exact"]), Currency(facts["loss"]["currency"])),
+        loss=PrivacyLoss(Fraction(facts["loss"]["exact"]), PrivacyMeasure(facts["loss"]["currency"])),
         domain=program.domain,
         protection=program.protection,
         rules=program.rules,

@@ -11,7 +11,7 @@ from typing import Any
 from dualmandate.errors import InvalidFile, Place, Refusal
 from dualmandate.planning.digest import PLAN_VERSION, digest_of
 from dualmandate.planning.study import is_study, refuse_study
-from dualmandate.population import Currency, PrivacyLoss
+from dualmandate.population import PrivacyLoss, PrivacyMeasure
 from dualmandate.program.file import read_bytes
 
 LARGEST_PLAN = 2**24  # bytes
@@ -47,7 +47,7 @@ class SavedPlan:
     def loss(self) -> PrivacyLoss:
         """What a release of it spends, exactly."""
         loss = self.document["exact"]["loss"]
-        return PrivacyLoss(Fraction(loss["amount"]), Currency(loss["currency"]))
+        return PrivacyLoss(Fraction(loss["amount"]), PrivacyMeasure(loss["currency"]))
 
     @property
     def charge(self) -> PrivacyLoss:
@@ -89,7 +89,7 @@ def load_plan(path: str | Path) -> SavedPlan:
     try:
         shown = [strategy["digest"] for strategy in document["strategies"]]
         stated = document["loss"]["exact"], document["loss"]["currency"], document["program"]["account"], shown
-        signed = plan.loss.exact(), str(plan.loss.currency), plan.account, list(plan.strategies.values())
+        signed = plan.loss.exact(), str(plan.loss.privacy_measure), plan.account, list(plan.strategies.values())
         shown_as_study = document.get("study", is_study(plan.noise))  # plans of earlier versions do not say
     except (KeyError, TypeError, ValueError, ZeroDivisionError, Refusal):
         raise _no_plan(file, "it lacks what a plan says") from None

@@ -11,7 +11,7 @@ from dualmandate.errors import Refusal
 from dualmandate.frontier import LowerBound, strategy_bound
 from dualmandate.mechanism import NOISE_LAWS
 from dualmandate.planning.study import is_study
-from dualmandate.planning.technology import Technology, Workshop
+from dualmandate.planning.technology import Technology, TechnologyBuilder
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ class Saving:
         return lambda loss: self.welfare.data_loss(frontier, loss)
 
 
-def limit_of(workshop: Workshop, used: Technology) -> Limit | None:
+def limit_of(workshop: TechnologyBuilder, used: Technology) -> Limit | None:
     """The bound for the noise in use; None where no strategy was found for all tables, or errors are not squared."""
     welfare, law = workshop.welfare, NOISE_LAWS[used.noise]
     if any(value.measure != "squared" for value in welfare.table_values):

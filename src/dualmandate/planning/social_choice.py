@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from dualmandate.choice import Limits, SocialChoices, SocialChoiceTerms, Society, social_choices
 from dualmandate.errors import InvalidLoss, InvalidValue, Place
 from dualmandate.planning.welfare import calibrated, units_of
-from dualmandate.population import Currency
+from dualmandate.population import PrivacyMeasure
 
 if TYPE_CHECKING:
     from dualmandate.frontier import Frontier
@@ -47,7 +47,7 @@ def _disagreeing(program: Program) -> Iterator[None]:
     try:
         yield
     except InvalidLoss as refusal:
-        key = f"disagreement_{program.welfare.currency}"
+        key = f"disagreement_{program.welfare.privacy_measure}"
         named = "disagreement_epsilon" in refusal.what
         raise refusal.at(program.document.place(("social_choice", key)) if named else Place()) from None
 
@@ -90,7 +90,7 @@ def _baseline(program: Program) -> Mapping[str, float] | float | None:
 def _disagreement(program: Program) -> float | None:
     table = program.file.social_choice
     assert table is not None
-    rho = program.welfare.currency is Currency.RHO
+    rho = program.welfare.privacy_measure is PrivacyMeasure.ZCDP
     ours, other = table.disagreement_epsilon, table.disagreement_rho
     if rho:
         ours, other = other, ours
@@ -98,8 +98,8 @@ def _disagreement(program: Program) -> float | None:
         wrong = "disagreement_epsilon" if rho else "disagreement_rho"
         raise InvalidValue(
             f"{wrong} states a privacy loss that this program does not choose",
-            why=f"its cost of disclosure is stated so that the loss is counted in {program.welfare.currency}",
-            instead=f"state disagreement_{program.welfare.currency}",
+            why=f"its cost of disclosure is stated so that the loss is counted in {program.welfare.privacy_measure}",
+            instead=f"state disagreement_{program.welfare.privacy_measure}",
             where=program.document.place(("social_choice", wrong)),
         )
     return None if ours is None else float(ours)

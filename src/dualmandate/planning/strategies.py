@@ -12,10 +12,11 @@ from dataclasses import dataclass
 
 from dualmandate.choice import Limits, SocialWelfare, choose
 from dualmandate.errors import InvalidMechanism, Refusal
-from dualmandate.mechanism import NOISE_LAWS
-from dualmandate.planning.study import BEST, may_be_used
-from dualmandate.planning.technology import OPTIMIZED, TABLES, Technology, Workshop, combine, is_slow
+from dualmandate.mechanism.technologies import NOISE_LAWS, OPTIMIZED, TABLES
+from dualmandate.planning.study import may_be_used
+from dualmandate.planning.technology import Technology, TechnologyBuilder, combine, is_slow
 from dualmandate.program.schema import MechanismTable
+from dualmandate.program.schema.mechanism import BEST
 
 WORTHWHILE = 1e-3  # share of what errors cost that a strategy must save to be measured instead of the tables
 Kind = tuple[str, str]  # of technology: noise, and what is measured
@@ -40,7 +41,7 @@ class Offered:
         return {noise: self.able[noise, strategy] for noise, strategy in self.used.items()}
 
 
-def offered(workshop: Workshop, limits: Limits) -> Offered:
+def offered(workshop: TechnologyBuilder, limits: Limits) -> Offered:
     """Every kind of noise that can serve the program, each with the strategy it would use.
 
     Refused where the noise, or the strategy, that the file states cannot serve. Kinds of noise that were not asked for
@@ -63,7 +64,7 @@ def offered(workshop: Workshop, limits: Limits) -> Offered:
     return Offered(able, refused, _used(able, workshop, limits))
 
 
-def _used(able: Mapping[Kind, Technology], workshop: Workshop, limits: Limits) -> dict[str, str]:
+def _used(able: Mapping[Kind, Technology], workshop: TechnologyBuilder, limits: Limits) -> dict[str, str]:
     """What is measured for each kind of noise: the tables, unless the optimized strategy is worth its trouble."""
     welfare = workshop.welfare
     plain = {noise: technology for (noise, strategy), technology in able.items() if strategy == TABLES}

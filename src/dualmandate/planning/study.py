@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from dualmandate.errors import InvalidMechanism, Place
 from dualmandate.mechanism import NOISE_LAWS, NoiseLaw
-
-BEST = "best"
+from dualmandate.program.schema.mechanism import BEST
 
 
 def is_study(noise: str) -> bool:
@@ -25,7 +24,9 @@ def may_be_used(noise: str, asked: str) -> bool:
 def drawn_instead(noise: str) -> NoiseLaw:
     """The law to use instead of a studied one: drawn exactly, with its privacy loss counted in the same way."""
     studied = NOISE_LAWS[noise]
-    return next(law for law in NOISE_LAWS.values() if law.publishable and law.currency is studied.currency)
+    return next(
+        law for law in NOISE_LAWS.values() if law.publishable and law.privacy_measure is studied.privacy_measure
+    )
 
 
 def marked(words: str, noise: str) -> str:

@@ -11,125 +11,81 @@ from typing import TYPE_CHECKING
 
 from dualmandate.choice import Choice, SocialWelfare
 from dualmandate.errors import InvalidMechanism, MissingKey, Place, Refusal, TooLarge
-from dualmandate.frontier import (
-    ClosedFormCurves,
-    CurveFrontier,
-    EnvelopeCurves,
-    Measure,
-    envelope,
-    frontier_of,
-    in_epsilon,
-    split,
-    stated_split,
-)
+from dualmandate.frontier import CurveFrontier, Measure, TableWeights, envelope, in_epsilon, priced, split, stated_split
 from dualmandate.mechanism import (
-    MatrixMechanism,
-    Mechanism,
+    MatrixRows,
+    Measurement,
     NoiseLaw,
-    NoiseMechanism,
-    Production,
+    Rows,
     Strategy,
-    StrategyMechanism,
+    StrategyRows,
+    TableRows,
     optimize_strategy,
 )
-from dualmandate.mechanism.optimized import noise_of
-from dualmandate.mechanism.strategy.strategy import Noise
-from dualmandate.planning.remembered import RememberedCurves, remembered
-from dualmandate.planning.study import BEST, may_be_used
-from dualmandate.population import Currency, PrivacyLoss, Protection
+from dualmandate.mechanism.strategy.strategy import NoiseName
+from dualmandate.mechanism.technologies import CELLS, OPTIMIZED, TABLES, noise_of
+from dualmandate.planning.study import may_be_used
+from dualmandate.population import PrivacyLoss, PrivacyMeasure, Protection
 from dualmandate.population.conversion import rho_at
 from dualmandate.population.wording import number
 from dualmandate.program.program import MOST_MEASURED
 from dualmandate.program.schema import MechanismTable
-from dualmandate.workload import Tabulation, Workload
+from dualmandate.program.schema.mechanism import BEST
+from dualmandate.publication.order import ALL_TABLES
+from dualmandate.workload import Workload
 
 if TYPE_CHECKING:
     from dualmandate.planning.participation import Participation
 
-ALL_TABLES = "all"
-OPTIMIZED, TABLES, CELLS = "optimized", "workload", "identity"  # what is measured
 MEASURED = {OPTIMIZED: "an optimized strategy", TABLES: "the tables", CELLS: "every cell"}
 NAMED_AFTER_PEOPLE = ("laplace", "gaussian")
 SHARE_DIGITS = 7  # decimal digits, after the first of the whole loss, to which a share of it is rounded down
 
 
 @dataclass(frozen=True, eq=False)
-class Producer:
-    """One kind of noise on one choice of what is measured, before the loss is shared out."""
-
-    noise: str
-    strategy: str
-    groups: Mapping[str, CurveFrontier]  # tables measured together, in the currency that the noise is set by
-    failure_probability: float | None  # set where Gaussian noise is read in epsilon
-    found: Mapping[str, Strategy] = field(default_factory=dict)  # by group, where strategies were optimized
-    shares: Mapping[str, Fraction] = field(default_factory=dict)  # of the loss, by group, where the program states them
-
-    def technology(self, welfare: SocialWelfare) -> Technology:
-        """The frontier of this noise; groups of tables share the loss as stated, or by what their accuracy is worth."""
-        if len(self.groups) == 1:
-            measured = next(iter(self.groups.values()))
-        elif self.shares:
-            measured = stated_split(self.groups, self.shares)
-        else:
-            measured = split(self.groups, values=values_of(welfare), measures=_measures(welfare))
-        measured = remembered(measured, name=self.noise)
-        if self.failure_probability is None:
-            return Technology(self.noise, measured, measured, self)
-        return Technology(self.noise, remembered(in_epsilon(measured, self.failure_probability)), measured, self)
-
-    def production(self, group: str) -> Production:
-        """What the noise does to the answers of one group of tables."""
-        curves = self.groups[group].curves
-        assert isinstance(curves, ClosedFormCurves)
-        return curves.production
-
-
-@dataclass(frozen=True, eq=False)
 class Technology:
-    """One way to produce the tables.
+    """One way to produce the tables: one kind of noise on one choice of what is measured, group by group.
 
     `frontier` counts the loss in the program's currency; `measured` in the currency that the noise is set by, which
     differs where Gaussian noise is read in epsilon at a failure probability.
     """
 
     noise: str
-    frontier: CurveFrontier
+    strategy: str  # what is measured
+    measurements: Mapping[str, Measurement]  # of tables measured together, by a name for the group
     measured: CurveFrontier
-    producer: Producer
-
-    @property
-    def strategy(self) -> str:
-        """What is measured."""
-        return self.producer.strategy
+    frontier: CurveFrontier
+    failure_probability: float | None = None  # set where Gaussian noise is read in epsilon
+    found: Mapping[str, Strategy] = field(default_factory=dict)  # by group, where strategies were optimized
+    stated_shares: Mapping[str, Fraction] = field(default_factory=dict)  # of the loss, by group, where there are any
 
     def spent(self, loss: float) -> float:
         """The loss in the currency that the noise is set by, for a loss in the program's currency."""
-        probability = self.producer.failure_probability
-        return loss if probability is None else rho_at(loss, probability)
+        return loss if self.failure_probability is None else rho_at(loss, self.failure_probability)
 
     def exact_loss(self, choice: Choice) -> PrivacyLoss:
         """The loss that a release spends, exactly: the chosen one, or the ρ behind a chosen ε at δ, rounded down.
 
         Where fitness for use decides, more digits are kept, so that rounding leaves no table unfit.
         """
-        if self.producer.failure_probability is None:
+        if self.failure_probability is None:
             return choice.loss
         rho = self.spent(float(choice.loss))
         if choice.bound_by != "fitness for use":
-            return PrivacyLoss.chosen(rho, Currency.RHO)
+            return PrivacyLoss.chosen(rho, PrivacyMeasure.ZCDP)
         step = _decimal_step(rho)
-        return PrivacyLoss(Fraction(rho) // step * step, Currency.RHO)
+        return PrivacyLoss(Fraction(rho) // step * step, PrivacyMeasure.ZCDP)
 
     def shares(self, loss: PrivacyLoss) -> dict[str, Fraction]:
         """What each group of tables spends of an exact loss: its stated share, exactly; else rounded down.
 
         At most all of it together.
         """
-        groups = self.producer.groups
+        groups = self.measurements
         if len(groups) == 1:
             return dict.fromkeys(groups, loss.amount)
-        if self.producer.shares:
-            return {group: loss.amount * self.producer.shares[group] for group in groups}
+        if self.stated_shares:
+            return {group: loss.amount * self.stated_shares[group] for group in groups}
         step = _decimal_step(float(loss))
         allocation = self.measured.allocation(float(loss))
         shares = {group: max(Fraction(spent) // step, 1) * step for group, spent in allocation.items()}
@@ -145,7 +101,7 @@ def _decimal_step(loss: float) -> Fraction:
 
 
 @dataclass(frozen=True, eq=False)
-class Workshop:
+class TechnologyBuilder:
     """A program's tables and the ways to produce them; a strategy is optimized once for each norm and group."""
 
     table: MechanismTable
@@ -154,7 +110,7 @@ class Workshop:
     welfare: SocialWelfare
     table_shares: Mapping[str, Fraction] = field(default_factory=dict)  # of the loss, where the program states them
     participation: Participation | None = None  # where people respond to the privacy loss
-    _optimized: dict[tuple[Noise, tuple[str, ...]], Strategy | Refusal] = field(default_factory=dict)
+    _optimized: dict[tuple[NoiseName, tuple[str, ...]], Strategy | Refusal] = field(default_factory=dict)
 
     @cached_property
     def groups(self) -> dict[str, Workload]:
@@ -170,20 +126,34 @@ class Workshop:
 
     def technology(self, law: NoiseLaw, strategy: str) -> Technology:
         """One kind of noise on one choice of what is measured; refused where it cannot serve the program."""
-        self._check_currency(law)
-        found, frontiers = {}, {}
+        self._check_privacy_measure(law)
+        found, measurements = {}, {}
         for group, workload in self.groups.items():
             try:
                 if strategy == OPTIMIZED:
                     found[group] = self.optimized(law, workload)
-                mechanism = StrategyMechanism(found[group], law) if found else _plain(law, strategy, workload)
-                frontiers[group] = frontier_of(mechanism, workload, protection=self.protection)
+                rows = StrategyRows(found[group].exact) if found else _plain_rows(strategy, workload)
+                measurements[group] = Measurement(rows, law, self.protection)
             except Refusal as refusal:
                 raise (refusal.at(Place(key="mechanism.strategy")) if strategy == OPTIMIZED else refusal) from None
-        probability = self.table.failure_probability if law.currency is not self.welfare.currency else None
+        probability = (
+            self.table.failure_probability if law.privacy_measure is not self.welfare.privacy_measure else None
+        )
         delta = None if probability is None else float(probability)
-        made = Producer(law.name, strategy, frontiers, delta, found, self.group_shares).technology(self.welfare)
-        return made if self.participation is None else self.participation.applied(made, self.welfare)
+        measured = self._together(measurements).remembered(name=law.name)
+        frontier = measured if delta is None else in_epsilon(measured, delta).remembered()
+        if self.participation is not None:
+            frontier = self.participation.of(frontier, self.welfare)
+        return Technology(law.name, strategy, measurements, measured, frontier, delta, found, self.group_shares)
+
+    def _together(self, measurements: Mapping[str, Measurement]) -> CurveFrontier:
+        """One frontier; groups of tables share the loss as stated, or by what their accuracy is worth."""
+        groups = {group: priced(measurement) for group, measurement in measurements.items()}
+        if len(groups) == 1:
+            return next(iter(groups.values()))
+        if self.group_shares:
+            return stated_split(groups, self.group_shares)
+        return split(groups, values=values_of(self.welfare), measures=measures_of(self.welfare))
 
     @cached_property
     def group_shares(self) -> dict[str, Fraction]:
@@ -226,16 +196,17 @@ class Workshop:
         """What a unit of each table's error costs, relative to the dearest one; in [0, 1]."""
         return {name: value / self.dearest for name, value in values_of(self.welfare).items()}
 
-    def _check_currency(self, law: NoiseLaw) -> None:
-        currency = self.welfare.currency
-        if law.currency is not currency and law.currency is Currency.EPSILON:
+    def _check_privacy_measure(self, law: NoiseLaw) -> None:
+        privacy_measure = self.welfare.privacy_measure
+        if law.privacy_measure is not privacy_measure and law.privacy_measure is PrivacyMeasure.PURE_DP:
             raise InvalidMechanism(
-                f"{law.name} noise is not counted in {currency}",
-                why=f"the cost of disclosure is stated per {currency}, and the loss of {law.name} noise is an epsilon",
+                f"{law.name} noise is not counted in {privacy_measure}",
+                why=f"the cost of disclosure is stated per {privacy_measure}, and the loss of {law.name} "
+                "noise is an epsilon",
                 instead='use noise = "gaussian", or state the cost per epsilon',
                 where=Place(key="mechanism.noise"),
             )
-        if law.currency is not currency and self.table.failure_probability is None:
+        if law.privacy_measure is not privacy_measure and self.table.failure_probability is None:
             raise MissingKey(
                 f"{law.name} noise needs a failure_probability here",
                 why="its loss, a rho, is an epsilon only at a δ",
@@ -244,19 +215,16 @@ class Workshop:
             )
 
 
-def _plain(law: NoiseLaw, strategy: str, workload: Workload) -> Mechanism:
-    """Noise on the tables themselves, or on every cell."""
-    if strategy == TABLES:
-        return NoiseMechanism(law)
-    if workload.domain.size > MOST_MEASURED:
+def _plain_rows(strategy: str, workload: Workload) -> Rows:
+    """The tables themselves, or every cell."""
+    if strategy == CELLS and workload.domain.size > MOST_MEASURED:
         raise TooLarge(
             f"every one of {number(workload.domain.size, 3)} cells was asked to be measured",
             why=f"at most {MOST_MEASURED:,} numbers are measured, and each of them gets noise",
             instead='state strategy = "workload", or record less: fewer attributes or fewer levels',
             where=Place(key="mechanism.strategy"),
         )
-    every_cell = Tabulation("every cell", by=workload.domain.names)
-    return MatrixMechanism(Workload.from_tabulations(workload.domain, [every_cell]), law)
+    return MatrixRows.every_cell(workload) if strategy == CELLS else TableRows(workload)
 
 
 def in_words(noise: str, strategy: str) -> str:
@@ -274,14 +242,16 @@ def combine(asked: str, technologies: Mapping[str, Technology], welfare: SocialW
     if asked != BEST:
         return technologies[asked].frontier
     frontiers = [technology.frontier for noise, technology in technologies.items() if may_be_used(noise, asked)]
-    return remembered(envelope(frontiers, values=values_of(welfare), measures=_measures(welfare)))
+    return envelope(frontiers, values=values_of(welfare), measures=measures_of(welfare)).remembered()
 
 
-def used_at(frontier: CurveFrontier, technologies: Mapping[str, Technology], loss: float) -> Technology:
-    """The technology that stands on the frontier at a loss."""
-    curves = frontier.curves.original if isinstance(frontier.curves, RememberedCurves) else frontier.curves
-    standing = curves.best(loss) if isinstance(curves, EnvelopeCurves) else frontier
-    return next(technology for technology in technologies.values() if technology.frontier is standing)
+def used_at(asked: str, technologies: Mapping[str, Technology], welfare: SocialWelfare, loss: float) -> Technology:
+    """The technology that stands on the frontier at a loss: the one that is asked for, or whose errors cost least."""
+    if asked != BEST:
+        return technologies[asked]
+    made = [technology for noise, technology in technologies.items() if may_be_used(noise, asked)]
+    weights = TableWeights.of(made[0].frontier.tables, values_of(welfare), measures_of(welfare))
+    return min(made, key=lambda technology: weights.total(technology.frontier, loss))
 
 
 def values_of(welfare: SocialWelfare) -> dict[str, float]:
@@ -289,5 +259,6 @@ def values_of(welfare: SocialWelfare) -> dict[str, float]:
     return {value.table: value.value_per_step for value in welfare.table_values}
 
 
-def _measures(welfare: SocialWelfare) -> dict[str, Measure]:
+def measures_of(welfare: SocialWelfare) -> dict[str, Measure]:
+    """How the errors of each table are counted."""
     return {value.table: value.measure for value in welfare.table_values}

@@ -80,7 +80,7 @@ class Uncertainty:
             yield from self.robust.explain().splitlines()
         if self.relative is not None:
             yield (
-                f"Counted as a share of what is lost at best, {self.relative.currency} = "
+                f"Counted as a share of what is lost at best, {self.relative.privacy_measure} = "
                 f"{number(self.relative.epsilon, 6)} has the least worst regret: {_bounded(self.relative.regret)} more."
             )
 

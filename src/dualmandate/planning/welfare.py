@@ -14,7 +14,7 @@ from dualmandate.choice.welfare import (
     table_value,
 )
 from dualmandate.errors import InvalidValue
-from dualmandate.population import Calibrated, Currency, Units, common_time_base
+from dualmandate.population import Calibrated, PrivacyMeasure, Units, common_time_base
 from dualmandate.population.units import is_money, singular
 from dualmandate.population.wording import exact
 from dualmandate.program.file import Document
@@ -39,15 +39,15 @@ def welfare_of(file: ProgramKeys, workload: Workload, document: Document) -> Soc
         return SocialWelfare(groups, values, protected_unit=units.singular)
 
 
-def limits_of(file: ProgramKeys, currency: Currency, document: Document) -> Limits:
+def limits_of(file: ProgramKeys, privacy_measure: PrivacyMeasure, document: Document) -> Limits:
     """Caps from outside and the least accuracy of each table, in the currency of the program."""
     stated = {"largest_epsilon": file.limits.largest_epsilon, "largest_rho": file.limits.largest_rho}
-    other = "largest_rho" if currency is Currency.EPSILON else "largest_epsilon"
+    other = "largest_rho" if privacy_measure is PrivacyMeasure.PURE_DP else "largest_epsilon"
     if stated[other] is not None:
         raise InvalidValue(
             f"{other} limits a privacy loss that this program does not choose",
-            why=f"its cost of disclosure is stated so that the loss is counted in {currency}",
-            instead=f"state largest_{currency}",
+            why=f"its cost of disclosure is stated so that the loss is counted in {privacy_measure}",
+            instead=f"state largest_{privacy_measure}",
             where=document.place(("limits", other)),
         )
     fit = {table.name: table.fitness_for_use for table in file.workload if table.fitness_for_use is not None}
@@ -125,7 +125,7 @@ def _group(
             form,
             cost,
             units=units,
-            currency=Currency.RHO if per_rho else Currency.EPSILON,
+            privacy_measure=PrivacyMeasure.ZCDP if per_rho else PrivacyMeasure.PURE_DP,
             prior=_float(prior),
         )
     with document.at(*key, "size"):

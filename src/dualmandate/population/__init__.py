@@ -6,7 +6,7 @@ from dualmandate.population.confidential import Confidential
 from dualmandate.population.domain import Domain, StructuralZero
 from dualmandate.population.hierarchy import Grouping, Hierarchy
 from dualmandate.population.histogram import Histogram
-from dualmandate.population.loss import Currency, PrivacyLoss
+from dualmandate.population.loss import PrivacyLoss, PrivacyMeasure
 from dualmandate.population.protection import Invariant, Neighbors, Protection
 from dualmandate.population.units import Units, plural, singular, with_article
 from dualmandate.population.wording import counted
@@ -15,7 +15,6 @@ __all__ = [
     "Attribute",
     "Calibrated",
     "Confidential",
-    "Currency",
     "Domain",
     "GridLevels",
     "Grouping",
@@ -24,6 +23,7 @@ __all__ = [
     "Invariant",
     "Neighbors",
     "PrivacyLoss",
+    "PrivacyMeasure",
     "Protection",
     "StructuralZero",
     "Units",

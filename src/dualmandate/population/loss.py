@@ -19,11 +19,11 @@ SIGNIFICANT_DIGITS = 5  # of a chosen loss
 PRINTED_DIGITS = 6  # of a loss in words
 
 
-class Currency(StrEnum):
+class PrivacyMeasure(StrEnum):
     """What a privacy loss is counted in."""
 
-    EPSILON = "epsilon"
-    RHO = "rho"
+    PURE_DP = "epsilon"
+    ZCDP = "rho"
 
 
 @dataclass(frozen=True)
@@ -34,23 +34,25 @@ class PrivacyLoss:
     """
 
     amount: Fraction
-    currency: Currency = Currency.EPSILON
+    privacy_measure: PrivacyMeasure = PrivacyMeasure.PURE_DP
     failure_probability: Fraction = Fraction(0)
 
     def __post_init__(self) -> None:
         if not isinstance(self.amount, Fraction) or not isinstance(self.failure_probability, Fraction):
             object.__setattr__(self, "amount", _exact(self.amount))
             object.__setattr__(self, "failure_probability", _exact(self.failure_probability))
-        object.__setattr__(self, "currency", Currency(self.currency))
+        object.__setattr__(self, "privacy_measure", PrivacyMeasure(self.privacy_measure))
         if self.amount <= 0:
             raise InvalidLoss(
-                f"a privacy loss of {self.amount} {self.currency}",
+                f"a privacy loss of {self.amount} {self.privacy_measure}",
                 why="a release with no privacy loss says nothing about the data, and a negative one does not exist",
-                instead=f"state a positive {self.currency}",
+                instead=f"state a positive {self.privacy_measure}",
             )
-        if not 0 <= self.failure_probability < 1 or (self.failure_probability and self.currency is Currency.RHO):
+        if not 0 <= self.failure_probability < 1 or (
+            self.failure_probability and self.privacy_measure is PrivacyMeasure.ZCDP
+        ):
             raise InvalidLoss(
-                f"a failure probability of {self.failure_probability} with {self.currency}",
+                f"a failure probability of {self.failure_probability} with {self.privacy_measure}",
                 why="δ is a probability below 1, and belongs to an epsilon",
                 instead="state 0 < δ < 1 with an epsilon, or no δ",
             )
@@ -63,7 +65,7 @@ class PrivacyLoss:
     @classmethod
     def concentrated(cls, rho: Written) -> PrivacyLoss:
         """ρ-zero-concentrated differential privacy."""
-        return cls(_exact(rho), Currency.RHO)
+        return cls(_exact(rho), PrivacyMeasure.ZCDP)
 
     @classmethod
     def reported(cls, epsilon: float, failure_probability: Written = 0) -> PrivacyLoss:
@@ -77,18 +79,18 @@ class PrivacyLoss:
         return cls(Fraction(_rounded_up(Fraction(epsilon))), failure_probability=_exact(failure_probability))
 
     @classmethod
-    def chosen(cls, amount: float, currency: Currency = Currency.EPSILON) -> PrivacyLoss:
+    def chosen(cls, amount: float, privacy_measure: PrivacyMeasure = PrivacyMeasure.PURE_DP) -> PrivacyLoss:
         """A loss found by the planner, rounded down to five significant decimal digits: 2.527644… → 6319/2500."""
         if not math.isfinite(amount) or amount <= 0:
             raise InvalidLoss(
-                f"a chosen {currency} of {amount}",
+                f"a chosen {privacy_measure} of {amount}",
                 why="noise is set by a positive, finite loss",
-                instead=f"choose a positive {currency}",
+                instead=f"choose a positive {privacy_measure}",
             )
         exact = Fraction(amount)
         step = Fraction(10) ** (math.floor(math.log10(amount)) - SIGNIFICANT_DIGITS + 1)
         rounded = exact // step * step
-        return cls(rounded if rounded > 0 else exact, currency)
+        return cls(rounded if rounded > 0 else exact, privacy_measure)
 
     def for_records(self, records: int) -> PrivacyLoss:
         """Group privacy, the loss of records that change together: mε [DMNS06], or m²ρ [BS16]."""
@@ -98,12 +100,12 @@ class PrivacyLoss:
                 why="group privacy is stated for a whole number of records and a pure or concentrated loss",
                 instead="ask for at least one record",
             )
-        power = 2 if self.currency is Currency.RHO else 1
-        return PrivacyLoss(self.amount * records**power, self.currency)
+        power = 2 if self.privacy_measure is PrivacyMeasure.ZCDP else 1
+        return PrivacyLoss(self.amount * records**power, self.privacy_measure)
 
     def in_rho(self) -> PrivacyLoss:
         """A pure ε as the ρ it implies, ε²/2 (Bun and Steinke 2016)."""
-        if self.currency is Currency.RHO:
+        if self.privacy_measure is PrivacyMeasure.ZCDP:
             return self
         if self.failure_probability:
             raise InvalidLoss(
@@ -121,7 +123,7 @@ class PrivacyLoss:
         return float(self.amount)
 
     def __str__(self) -> str:
-        amount = f"{self.currency} = {_printed(self.amount)}"
+        amount = f"{self.privacy_measure} = {_printed(self.amount)}"
         return f"{amount}, δ = {_printed(self.failure_probability)}" if self.failure_probability else amount
 
 

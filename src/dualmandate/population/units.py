@@ -13,7 +13,7 @@ from tokenize import TokenError
 from typing import Any
 
 from dualmandate.errors import IncompatibleUnits, MissingKey
-from dualmandate.population.loss import Currency
+from dualmandate.population.loss import PrivacyMeasure
 
 LONGEST_UNIT = 200  # characters
 MONEY_WORDS = frozenset({"usd", "dollar", "dollars"})
@@ -105,7 +105,7 @@ class Units:
 
     def _undefined(self, unit: str, names: str | tuple[str, ...]) -> IncompatibleUnits:
         name = names if isinstance(names, str) else names[0]
-        known = ["USD", self.singular, *self.others, *(str(currency) for currency in Currency)]
+        known = ["USD", self.singular, *self.others, *(str(privacy_measure) for privacy_measure in PrivacyMeasure)]
         instead = f"use {', '.join(known)}"
         if singular(name).casefold() in {"year", "month", "week", "day", "hour", "decade", "lifetime"}:
             instead = f'say the time in time_base (time_base = "per {singular(name)}"), not in the unit'

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import math
 
-from dualmandate.population.loss import Currency, PrivacyLoss
+from dualmandate.population.loss import PrivacyLoss, PrivacyMeasure
 from dualmandate.population.units import is_money, plural, singular
 
-SYMBOLS = {Currency.EPSILON: "ε", Currency.RHO: "ρ"}
+SYMBOLS = {PrivacyMeasure.PURE_DP: "ε", PrivacyMeasure.ZCDP: "ρ"}
 LEAST_MILLION = 999_999.5  # USD, from here on told in millions
 LARGE_SUMS = ((1e12, "trillion"), (1e9, "billion"), (1e6, "million"))
 SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -77,9 +77,9 @@ def plain_unit(unit: str) -> str:
     return unit.replace("^2", "²") or "pure number"
 
 
-def loss_symbol(currency: Currency) -> str:
+def loss_symbol(privacy_measure: PrivacyMeasure) -> str:
     """The letter for a privacy loss: ε or ρ."""
-    return SYMBOLS[currency]
+    return SYMBOLS[privacy_measure]
 
 
 def rounded_down(loss: float) -> str:
@@ -89,7 +89,7 @@ def rounded_down(loss: float) -> str:
 
 def stated_loss(loss: PrivacyLoss) -> str:
     """The chosen loss with all of its digits, so that printing never rounds it up: ε = 2.5276."""
-    return f"{loss_symbol(loss.currency)} = {float(loss.amount):,.6g}"
+    return f"{loss_symbol(loss.privacy_measure)} = {float(loss.amount):,.6g}"
 
 
 def _stripped(digits: str) -> str:

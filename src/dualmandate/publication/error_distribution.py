@@ -16,11 +16,11 @@ from statistics import NormalDist
 
 import numpy as np
 
+from dualmandate.mechanism import Noise
 from dualmandate.mechanism.characteristic import computable
 from dualmandate.mechanism.combination import Combination, Term
 from dualmandate.mechanism.mechanism import Distribution
 from dualmandate.population.arrays import Floats, Integers
-from dualmandate.publication.measurements import Noise
 
 NOTHING = 1e-12  # A weight below so much of the largest is a rounding error.
 LONGEST_REMEMBERED = 2**12  # The reach of a law with at most so many different weights is remembered.

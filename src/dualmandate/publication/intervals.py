@@ -25,11 +25,11 @@ from hashlib import sha256
 import numpy as np
 
 from dualmandate.errors import InvalidRequest, TooLarge
+from dualmandate.mechanism import Noise
 from dualmandate.mechanism.noise import NoiseKey
 from dualmandate.population.arrays import Booleans, Floats, Integers
 from dualmandate.population.rational import written_probability
 from dualmandate.publication.error_distribution import NOTHING, Reach, reach_of_rows
-from dualmandate.publication.measurements import Noise
 
 ROUNDING = 1e-4  # Bounds are moved outward by so much of a lattice step: no truth is lost to a rounding error.
 DRAWS = 2**17  # Simulations draw so often.

@@ -15,17 +15,15 @@ from importlib.util import find_spec
 from typing import Any
 
 from dualmandate.errors import InvalidRequest
-from dualmandate.population import Currency, PrivacyLoss, Protection
+from dualmandate.mechanism.changes import Change, Measured, largest_changes
+from dualmandate.population import PrivacyLoss, PrivacyMeasure, Protection
 from dualmandate.population.conversion import epsilon_at
 from dualmandate.population.rational import Written, written_probability
-from dualmandate.publication.changes import Change, Measured, largest_changes
-from dualmandate.publication.measurements import Noise
 
 LEAST_PROBABILITY = Fraction(1, 10**12)  # δ below which rounding errors of Fourier transforms would show
 KEPT_BACK = 1e-3  # of δ, for these errors
 FINENESS = 2e-5  # of the converted ε: how finely losses are told apart
 MOST_COMPOSED = 64  # changes whose distributions are worked out
-LARGEST_SHIFT, LARGEST_VARIANCE = 2**17, 2**32  # of rows whose distributions are worked out, value by value
 
 
 @dataclass(frozen=True)
@@ -72,7 +70,7 @@ def _checked(failure_probability: Written) -> Fraction:
 def _converted(charge: PrivacyLoss, probability: Fraction) -> PrivacyLoss:
     """The tight conversion of ρ; a pure ε stays what it is where that is less."""
     epsilon = epsilon_at(charge.in_rho().amount, probability)
-    if charge.currency is Currency.EPSILON and float(charge) <= epsilon:
+    if charge.privacy_measure is PrivacyMeasure.PURE_DP and float(charge) <= epsilon:
         return charge
     return PrivacyLoss.reported(epsilon, probability) if epsilon > 0 else charge
 
@@ -87,33 +85,25 @@ def _composed(
     changes = largest_changes(groups, protection)
     if changes is None or len(changes) > MOST_COMPOSED:
         return None, "the changes that one unit can make are too many to go through"
-    if any(_is_broad(noise, size) for change in changes for (noise, size), _ in change):
+    found = [epsilon_of(change, float(probability), fineness=FINENESS * bound) for change in changes]
+    if any(each is None for each in found):
         return None, "noise as broad as this is not composed value by value"
-    worst = max((epsilon_of(change, float(probability), fineness=FINENESS * bound) for change in changes), default=0.0)
+    worst = max((each for each in found if each is not None), default=0.0)
     if not 0 < worst < math.inf:
         return None, "δ alone covers the loss" if worst <= 0 else "the discretized distribution has no end"
     return worst, f"the worst of {len(changes)} kinds of changes, composed numerically"
 
 
-def _is_broad(noise: Noise, size: int) -> bool:
-    return size > LARGEST_SHIFT or (noise.law == "gaussian" and noise.parameter > LARGEST_VARIANCE)
+def epsilon_of(change: Change, probability: float, *, fineness: float) -> float | None:
+    """The ε at this δ between a release and one whose rows are shifted so, an upper bound to `fineness` a row.
 
-
-def epsilon_of(change: Change, probability: float, *, fineness: float) -> float:
-    """The ε at this δ between a release and one whose rows are shifted so, an upper bound to `fineness` a row."""
+    None where the loss of a row is not worked out.
+    """
     composed: Any = None
     for (noise, size), count in sorted(change, key=str):
-        one = _distribution(noise, size, fineness)
+        one = noise.family.loss_distribution(noise.parameter, size, fineness)
+        if one is None:
+            return None
         rows = one.self_compose(count) if count > 1 else one
         composed = rows if composed is None else composed.compose(rows)
     return 0.0 if composed is None else float(composed.get_epsilon_for_delta(probability * (1 - KEPT_BACK)))
-
-
-def _distribution(noise: Noise, size: int, fineness: float) -> Any:
-    """Of the privacy loss of one row that is shifted; its rounding is on the safe side."""
-    from dp_accounting.pld import privacy_loss_distribution as distributions
-
-    common = {"sensitivity": size, "value_discretization_interval": fineness, "use_connect_dots": True}
-    if noise.law == "laplace":
-        return distributions.from_discrete_laplace_mechanism(math.nextafter(1 / noise.parameter, math.inf), **common)
-    return distributions.from_discrete_gaussian_mechanism(math.nextafter(math.sqrt(noise.parameter), 0.0), **common)

@@ -3,42 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from fractions import Fraction
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dualmandate.mechanism import DiscreteGaussian, Geometric
-from dualmandate.mechanism.mechanism import Distribution
-from dualmandate.mechanism.noise import GaussianSampler, LaplaceSampler, Sampler
+from dualmandate.mechanism import Noise
 
 RELEASE_SCHEMA = "release/1"
 
 
-@dataclass(frozen=True)
-class Noise:
-    """The exact noise of one kind of row, a whole number.
-
-    `parameter` is the scale of discrete Laplace noise, P(X = k) ∝ exp(−|k|/scale), or the σ² of discrete Gaussian
-    noise, P(X = k) ∝ exp(−k²/(2σ²)).
-    """
-
-    law: Literal["laplace", "gaussian"]
-    parameter: Fraction
-
-    def sampler(self) -> Sampler:
-        """What draws it from a key."""
-        return LaplaceSampler(self.parameter) if self.law == "laplace" else GaussianSampler(self.parameter)
-
-    def distribution(self) -> Distribution:
-        """Its variance, tails and characteristic function."""
-        rate = float(1 / self.parameter)
-        return Geometric(rate) if self.law == "laplace" else DiscreteGaussian(rate / 2)
-
-
 @dataclass(frozen=True, eq=False)
-class Measurements:
+class NoisyRows:
     """What was measured for one group of tables: noisy whole numbers in the order of its strategy's rows."""
 
     group: str

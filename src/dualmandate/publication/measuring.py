@@ -16,9 +16,8 @@ from numpy.typing import NDArray
 
 from dualmandate.mechanism.noise import SAMPLER_VERSION, NoiseKey, subkey
 from dualmandate.population import Confidential, Histogram
-from dualmandate.publication.forms import DirectForm
-from dualmandate.publication.measurements import Measurements, PublishedTable
-from dualmandate.publication.order import Group, Order
+from dualmandate.publication.measurements import NoisyRows, PublishedTable
+from dualmandate.publication.order import Group, ReleaseSpec
 from dualmandate.publication.sparse_counting import add_counts
 from dualmandate.publication.tabulated import SparseHistogram, Tabulated
 from dualmandate.workload import Table
@@ -33,14 +32,19 @@ def tabulation_key(secret: Confidential[bytes]) -> bytes:
     return hmac.new(secret.open_for("tabulating"), b"contribution bounds", sha256).digest()
 
 
-def fingerprint(order: Order, tabulated: Confidential[Tabulated], secret: Confidential[bytes]) -> str:
+def fingerprint(order: ReleaseSpec, tabulated: Confidential[Tabulated], secret: Confidential[bytes]) -> str:
     """HMAC-SHA-256 of the exact histogram, of the plan and of the versions, under the release's secret: 64 digits."""
     cells, counts = _occupied(tabulated.open_for("binding a release to its data").histogram)
     return fingerprint_of(order, secret, occupied=len(cells), cells=(cells,), counts=(counts,))
 
 
 def fingerprint_of(
-    order: Order, secret: Confidential[bytes], *, occupied: int, cells: Iterable[Numbers], counts: Iterable[Numbers]
+    order: ReleaseSpec,
+    secret: Confidential[bytes],
+    *,
+    occupied: int,
+    cells: Iterable[Numbers],
+    counts: Iterable[Numbers],
 ) -> str:
     """The same from a histogram that is read piece by piece: cells with records in increasing order, and their counts.
 
@@ -67,8 +71,8 @@ def _occupied(histogram: Histogram | SparseHistogram) -> tuple[NDArray[np.intege
 
 
 def measure(
-    order: Order, tabulated: Confidential[Tabulated], secret: Confidential[bytes], *, mac: str
-) -> Iterator[Measurements]:
+    order: ReleaseSpec, tabulated: Confidential[Tabulated], secret: Confidential[bytes], *, mac: str
+) -> Iterator[NoisyRows]:
     """Every group of tables with its noise; `mac` is the fingerprint that the ledger has bound the release to."""
     if order.engine == "spark":
         from dualmandate.publication.spark.measuring import measure_on_cluster
@@ -78,24 +82,24 @@ def measure(
     for group in order.groups:
         values = _noise(order, group, secret, mac=mac)  # all of it, before the counts are looked at
         counted_rows(order, group, tabulated, onto=values)
-        yield Measurements(group.name, group.noises, group.form.kinds().astype(np.int64, copy=False), values)
+        yield NoisyRows(group.name, group.noises, group.rows.kinds().astype(np.int64, copy=False), values)
 
 
 def counted_rows(
-    order: Order, group: Group, tabulated: Confidential[Tabulated], *, onto: NDArray[np.int64] | None = None
+    order: ReleaseSpec, group: Group, tabulated: Confidential[Tabulated], *, onto: NDArray[np.int64] | None = None
 ) -> NDArray[np.int64]:
     """The exact whole numbers of a group's rows, added to `onto` where given; shape (rows,)."""
     counts = _counts(order, tabulated, "measuring")
-    values = np.zeros(group.form.rows, dtype=np.int64) if onto is None else onto
+    values = np.zeros(group.rows.size, dtype=np.int64) if onto is None else onto
     if isinstance(counts, SparseHistogram):
-        assert isinstance(group.form, DirectForm)
-        add_counts(group.form.counted.tables, counts, values)
+        assert group.rows.counted is not None
+        add_counts(group.rows.counted, counts, values)
     else:
-        np.add(values, group.form.count(counts), out=values)
+        np.add(values, group.rows.count(counts), out=values)
     return values
 
 
-def noise_key(order: Order, group: Group, kind: int, secret: Confidential[bytes], *, mac: str) -> NoiseKey:
+def noise_key(order: ReleaseSpec, group: Group, kind: int, secret: Confidential[bytes], *, mac: str) -> NoiseKey:
     """Whose noise the rows of one kind of a group get."""
     return subkey(
         secret.open_for("drawing noise"),
@@ -105,8 +109,8 @@ def noise_key(order: Order, group: Group, kind: int, secret: Confidential[bytes]
     )
 
 
-def _noise(order: Order, group: Group, secret: Confidential[bytes], *, mac: str) -> NDArray[np.int64]:
-    kinds = group.form.kinds()
+def _noise(order: ReleaseSpec, group: Group, secret: Confidential[bytes], *, mac: str) -> NDArray[np.int64]:
+    kinds = group.rows.kinds()
     noise = np.empty(len(kinds), dtype=np.int64)
     for kind, law in enumerate(group.noises):
         key = noise_key(order, group, kind, secret, mac=mac)
@@ -118,7 +122,7 @@ def _noise(order: Order, group: Group, secret: Confidential[bytes], *, mac: str)
     return noise
 
 
-def exact_totals(order: Order, tabulated: Confidential[Tabulated]) -> NDArray[np.int64] | None:
+def exact_totals(order: ReleaseSpec, tabulated: Confidential[Tabulated]) -> NDArray[np.int64] | None:
     """What the program publishes without noise, and what its neighbor relation takes as known; None for nothing."""
     if order.public is None:
         return None
@@ -130,7 +134,9 @@ def exact_totals(order: Order, tabulated: Confidential[Tabulated]) -> NDArray[np
     return totals
 
 
-def _counts(order: Order, tabulated: Confidential[Tabulated], purpose: str) -> NDArray[np.int64] | SparseHistogram:
+def _counts(
+    order: ReleaseSpec, tabulated: Confidential[Tabulated], purpose: str
+) -> NDArray[np.int64] | SparseHistogram:
     """The counts of all cells, or of those with records where these are enough."""
     histogram = tabulated.open_for(purpose).histogram
     if not isinstance(histogram, SparseHistogram):
@@ -139,11 +145,11 @@ def _counts(order: Order, tabulated: Confidential[Tabulated], purpose: str) -> N
 
 
 def estimated(
-    order: Order, group: Group, measured: Measurements, public: NDArray[np.float64] | None
+    order: ReleaseSpec, group: Group, measured: NoisyRows, public: NDArray[np.float64] | None
 ) -> Iterator[PublishedTable]:
     """The best linear unbiased estimates of a group's tables, each with its standard error."""
-    answers, start = group.form.answers(measured.values, public), 0
-    for table in group.form.workload.tables:
+    answers, start = group.rows.answers(measured.values, public), 0
+    for table in group.tables:
         here = answers[start : start + table.query_count]
         start += table.query_count
         grid = float(table.grid)
@@ -154,11 +160,11 @@ def estimated(
             columns=columns,
             labels=labels,
             estimates=here * grid,
-            standard_errors=np.sqrt(group.form.variances(table.name, group.loss)) * grid,
+            standard_errors=np.sqrt(group.measurement.query_variances(table.name, group.loss)) * grid,
         )
 
 
-def labeled(order: Order, table: Table) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
+def labeled(order: ReleaseSpec, table: Table) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
     """The columns of a table and the levels of each, in the row-major order of its numbers."""
     names = [attribute.name for attribute in order.domain.attributes]
     asked = table.tabulation.by if table.tabulation is not None else ()

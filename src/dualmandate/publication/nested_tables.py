@@ -29,9 +29,8 @@ from dualmandate.publication.consistency.crossing import (
 from dualmandate.publication.consistency.gls_weights import Pair, Weights
 from dualmandate.publication.consistency.partitions import PartitionChain, Tree
 from dualmandate.publication.consistency.tree_kernels import count_across
-from dualmandate.publication.forms import DirectForm
 from dualmandate.publication.nested_partitions import OUTSIDE, NestedPartitions, heaviest_chain, nested_partitions
-from dualmandate.publication.order import Order
+from dualmandate.publication.order import ReleaseSpec
 from dualmandate.publication.sparse_counting import NOWHERE, single_rows
 from dualmandate.workload import Factor, Table
 
@@ -189,7 +188,7 @@ class PartlyNestedTables:
         return Strata.of(self.nest.tree, self.nest.chain, spread, found.crossings)
 
 
-def nest_together(order: Order) -> NestedTables | PartlyNestedTables | None:
+def nest_together(order: ReleaseSpec) -> NestedTables | PartlyNestedTables | None:
     """How all measurements of an order are estimated together: where all tables nest, or most do; None where neither.
 
     `NestedTables` come from here only where passes over the tree can combine their measurements.
@@ -200,7 +199,7 @@ def nest_together(order: Order) -> NestedTables | PartlyNestedTables | None:
     return partly_nested_tables_of(order)
 
 
-def nested_tables_of(order: Order) -> NestedTables | None:
+def nested_tables_of(order: ReleaseSpec) -> NestedTables | None:
     """The nest of an order whose tables are measured by themselves and nest; None for any other order."""
     tables = _plain_tables(order)
     if tables is None:
@@ -210,7 +209,7 @@ def nested_tables_of(order: Order) -> NestedTables | None:
     return next((nest for axis in axes if (nest := _nested_by(order, tables, axis)) is not None), None)
 
 
-def partly_nested_tables_of(order: Order) -> PartlyNestedTables | None:
+def partly_nested_tables_of(order: ReleaseSpec) -> PartlyNestedTables | None:
     """The nest of an order whose tables are measured by themselves, with those that cross it; None where there is none.
 
     The geography is an attribute with a hierarchy, or, where no histogram could be fitted, any.
@@ -224,37 +223,31 @@ def partly_nested_tables_of(order: Order) -> PartlyNestedTables | None:
     return next((found for axis in axes if (found := _partly_nested_by(order, tables, axis)) is not None), None)
 
 
-def all_variances(order: Order) -> list[float]:
+def all_variances(order: ReleaseSpec) -> list[float]:
     """Of the measurements of each table, and 0 of each that is exact."""
     return [0.0 if law is None else law.variance for law in table_noises(order)]
 
 
-def table_noises(order: Order) -> list[Distribution | None]:
+def table_noises(order: ReleaseSpec) -> list[Distribution | None]:
     """The law of the measurements of each table, all measured by themselves, and None of each that is exact."""
-    found: list[Distribution | None] = []
-    for group in order.groups:
-        laws, kinds, start = [noise.distribution() for noise in group.noises], group.form.kinds(), 0
-        for table in group.form.workload.tables:
-            found.append(laws[int(kinds[start])])
-            start += table.query_count
+    found: list[Distribution | None] = [noise.distribution() for group in order.groups for noise in group.table_noises]
     return found + [None] * (0 if order.public is None else len(order.public.tables))
 
 
-def _plain_tables(order: Order) -> list[Table] | None:
+def _plain_tables(order: ReleaseSpec) -> list[Table] | None:
     """The tables of an order, exact ones last, where each counts records and is measured by itself; else None."""
-    forms = [group.form for group in order.groups]
-    if not all(isinstance(form, DirectForm) and not form.every_cell for form in forms):
+    if not all(group.rows.direct for group in order.groups):
         return None
     tables = [*order.tables, *(() if order.public is None else order.public.tables)]
     return None if any(table.weight != 1 for table in tables) else tables
 
 
-def _geographies(order: Order) -> set[str]:
+def _geographies(order: ReleaseSpec) -> set[str]:
     """Attributes with a hierarchy."""
     return {hierarchy.attribute for hierarchy in order.domain.hierarchies}
 
 
-def _row_labels(order: Order, tables: Sequence[Table], axis: int) -> list[RowLabels] | None:
+def _row_labels(order: ReleaseSpec, tables: Sequence[Table], axis: int) -> list[RowLabels] | None:
     """Which row of each table counts each level of one attribute, the geography, and each cell of the rest.
 
     None where the rest has too many cells, or a table counts records otherwise than each once, with weight 1.
@@ -290,7 +283,7 @@ def _counts_all(labels: RowLabels) -> bool:
     return not any(np.any(each == NOWHERE) for each in labels)
 
 
-def _nested_by(order: Order, tables: Sequence[Table], axis: int) -> NestedTables | None:
+def _nested_by(order: ReleaseSpec, tables: Sequence[Table], axis: int) -> NestedTables | None:
     """The nest with one attribute as the geography; None where some table does not nest or shares its place."""
     labels = _row_labels(order, tables, axis)
     bound_to_places = any(axis in masks for masks in order.domain.all_zero_masks)
@@ -308,7 +301,7 @@ def _nested_by(order: Order, tables: Sequence[Table], axis: int) -> NestedTables
     return NestedTables(axis, skeleton.tree, skeleton.chain, tuple(places))
 
 
-def _partly_nested_by(order: Order, tables: Sequence[Table], axis: int) -> PartlyNestedTables | None:
+def _partly_nested_by(order: ReleaseSpec, tables: Sequence[Table], axis: int) -> PartlyNestedTables | None:
     """The same with as many tables as nest, where what is exact is among them, and it is worth it; else None."""
     labels = _row_labels(order, tables, axis)
     if labels is None:
@@ -344,7 +337,7 @@ class _Skeleton:
     cells: Sequence[Integers]  # likewise of the chain
 
     @classmethod
-    def of(cls, order: Order, axis: int, areas: NestedPartitions, groups: NestedPartitions) -> _Skeleton:
+    def of(cls, order: ReleaseSpec, axis: int, areas: NestedPartitions, groups: NestedPartitions) -> _Skeleton:
         """The tree of a geography's levels and the chain of groupings; groups without a possible cell are zeros."""
         zeros = None
         if order.domain.structural_zeros:
@@ -372,7 +365,7 @@ class _Skeleton:
 
 
 def _assembled(
-    order: Order, tables: Sequence[Table], labels: Sequence[RowLabels], skeleton: _Skeleton
+    order: ReleaseSpec, tables: Sequence[Table], labels: Sequence[RowLabels], skeleton: _Skeleton
 ) -> PartlyNestedTables:
     """Every table in its place of the nest, or across it."""
     taken, inside, outside = dict[Pair, NestedTable](), list[int](), list[int]()
@@ -393,7 +386,7 @@ def _assembled(
     return PartlyNestedTables(nest, tuple(inside), tuple(crossing), tuple(outside), capacities)
 
 
-def _with_passable_nest(order: Order, found: PartlyNestedTables) -> PartlyNestedTables:
+def _with_passable_nest(order: ReleaseSpec, found: PartlyNestedTables) -> PartlyNestedTables:
     """The same, with as many tables in the nest as its passes can combine; the others cross it with their numbers."""
     nest, variances = found.nest, all_variances(order)
     own, exact = list(zip(nest.places, found.inside, strict=False)), nest.places[len(found.inside) :]

@@ -12,17 +12,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualmandate.errors import InvalidMechanism, InvalidWorkload, TooLarge
+from dualmandate.mechanism import Measurement, Noise, Rows
 from dualmandate.mechanism.strategy.exact import affordable_estimate
 from dualmandate.population import Domain, Neighbors, PrivacyLoss, Protection
 from dualmandate.population.histogram import LARGEST_DENSE_HISTOGRAM, dense_shape
-from dualmandate.publication.forms import DirectForm, Form, StrategyForm
-from dualmandate.publication.measurements import Glance, Noise
+from dualmandate.publication.measurements import Glance
 from dualmandate.publication.rules import Rules
 from dualmandate.publication.sparse_counting import countable
 from dualmandate.publication.writing import require_sdmx
 from dualmandate.workload import Table, Tabulation, Workload
 
 Page = Callable[[Mapping[str, Any], Sequence[Glance]], str]
+ALL_TABLES = "all"  # the name of a group of all tables
 NUMBER_OF_RECORDS = "number of records"  # the total that replacing a record leaves as it is
 SPARSE_FROM = 2**24  # cells, from which on only those with records are held, where tables can be counted so
 
@@ -32,17 +33,34 @@ class Group:
     """Tables that are measured together, how, and what of the loss is theirs."""
 
     name: str
-    form: Form
+    measurement: Measurement
     loss: Fraction
+
+    @property
+    def rows(self) -> Rows:
+        """What is measured."""
+        return self.measurement.rows
+
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        """What is answered."""
+        return self.measurement.workload.tables
 
     @cached_property
     def noises(self) -> tuple[Noise, ...]:
         """The exact noise of each kind of row."""
-        return self.form.noises(self.loss)
+        return self.measurement.noises(self.loss)
+
+    @property
+    def table_noises(self) -> list[Noise]:
+        """The noise of each table's numbers, where the tables themselves are measured."""
+        starts = np.cumsum([0, *(table.query_count for table in self.tables)])[:-1]
+        kinds = self.rows.kinds()
+        return [self.noises[int(kinds[start])] for start in starts]
 
 
 @dataclass(frozen=True, eq=False)
-class Order:
+class ReleaseSpec:
     """One release, before any data are opened. It is carried out as it stands, or refused."""
 
     plan_digest: str
@@ -69,7 +87,7 @@ class Order:
     @property
     def tables(self) -> tuple[Table, ...]:
         """Every table, in the order of the groups."""
-        return tuple(table for group in self.groups for table in group.form.workload.tables)
+        return tuple(table for group in self.groups for table in group.tables)
 
     @cached_property
     def public(self) -> Workload | None:
@@ -82,8 +100,7 @@ class Order:
     @property
     def sparse(self) -> bool:
         """Whether tables are counted from cells with records alone: decided by the plan, never by the records."""
-        forms = [group.form for group in self.groups]
-        if self.domain.size <= SPARSE_FROM or not all(isinstance(f, DirectForm) and not f.every_cell for f in forms):
+        if self.domain.size <= SPARSE_FROM or not all(group.rows.direct for group in self.groups):
             return False
         return countable([*self.tables, *(() if self.public is None else self.public.tables)])
 
@@ -124,9 +141,9 @@ class Order:
     def _check_size(self) -> None:
         if not self.sparse:
             dense_shape(self.domain)
-        if any(isinstance(group.form, StrategyForm) for group in self.groups):
+        if any(group.rows.strategy is not None for group in self.groups):
             affordable_estimate(self.domain.size)
-        rows = sum(group.form.rows for group in self.groups)
+        rows = sum(group.rows.size for group in self.groups)
         if rows > LARGEST_DENSE_HISTOGRAM:
             raise TooLarge(
                 f"{rows:.3g} numbers are to be measured",
@@ -135,7 +152,7 @@ class Order:
             )
 
 
-def known_histogram(order: Order, totals: NDArray[np.int64]) -> NDArray[np.float64]:
+def known_histogram(order: ReleaseSpec, totals: NDArray[np.int64]) -> NDArray[np.float64]:
     """Some histogram with the public totals, made from these alone: the one of least squares over possible cells.
 
     Estimates take from it what is public and nothing else. `totals` are the answers of `order.public`.

@@ -23,8 +23,7 @@ from dualmandate.publication.consistency.estimates import TreeEstimates, estimat
 from dualmandate.publication.consistency.histogram_fit import consistent_histogram
 from dualmandate.publication.consistency.top_down_rounding import CountConstraints, top_down
 from dualmandate.publication.consistency.tree_kernels import count_across
-from dualmandate.publication.forms import DirectForm
-from dualmandate.publication.measurements import Measurements, PublishedTable
+from dualmandate.publication.measurements import NoisyRows, PublishedTable
 from dualmandate.publication.measuring import estimated, labeled
 from dualmandate.publication.nested_tables import (
     LARGEST_FITTED,
@@ -35,7 +34,7 @@ from dualmandate.publication.nested_tables import (
     nest_together,
     table_noises,
 )
-from dualmandate.publication.order import Group, Order, known_histogram
+from dualmandate.publication.order import Group, ReleaseSpec, known_histogram
 from dualmandate.workload import Table, Workload
 
 MOST_SIMULATED = 30_000  # At most so many numbers, and cells, are simulated to see what making them whole does.
@@ -83,7 +82,7 @@ class PostProcessed:
     effects: tuple[ConsistencyEffect, ...] = ()
 
 
-def post_process(order: Order, *, measured: Sequence[Measurements], totals: Integers | None) -> PostProcessed:
+def post_process(order: ReleaseSpec, *, measured: Sequence[NoisyRows], totals: Integers | None) -> PostProcessed:
     """Estimates and whole numbers for every table; the best of all measurements together where tables nest."""
     nest = nest_together(order)
     if isinstance(nest, NestedTables):
@@ -92,7 +91,7 @@ def post_process(order: Order, *, measured: Sequence[Measurements], totals: Inte
     if nest is not None:
         with suppress(NoConsistentTables):
             return _crossed(order, nest, measured=measured, totals=totals)
-    found = _estimated(order, measured, totals)
+    found = estimated_tables(order, measured, totals)
     if order.domain.size > LARGEST_FITTED:
         return PostProcessed(found, TOO_LARGE.format(cells=order.domain.size))
     tables = list(found)
@@ -115,7 +114,7 @@ class ConsistentNest:
 
 
 def consistent_nest(
-    order: Order, nest: NestedTables, *, measured: Sequence[Measurements], totals: Integers | None
+    order: ReleaseSpec, nest: NestedTables, *, measured: Sequence[NoisyRows], totals: Integers | None
 ) -> ConsistentNest:
     """Best estimates over the whole nest, with standard errors, and whole numbers that add up."""
     numbers, variances = {}, {}
@@ -132,7 +131,7 @@ def consistent_nest(
 
 
 def published_place(
-    order: Order,
+    order: ReleaseSpec,
     nest: NestedTables,
     place: NestedTable,
     *,
@@ -177,10 +176,10 @@ class ConsistentCrossedNest:
 
 
 def consistent_crossed_nest(
-    order: Order,
+    order: ReleaseSpec,
     crossed: PartlyNestedTables,
     *,
-    measured: Sequence[Measurements],
+    measured: Sequence[NoisyRows],
     totals: Integers | None,
     whole: bool = True,
 ) -> ConsistentCrossedNest:
@@ -203,7 +202,7 @@ def consistent_crossed_nest(
 
 
 def _published(
-    order: Order,
+    order: ReleaseSpec,
     crossed: PartlyNestedTables,
     *,
     found: CrossedEstimates,
@@ -231,7 +230,7 @@ def _published(
 
 
 def _published_across(
-    order: Order,
+    order: ReleaseSpec,
     crossed: PartlyNestedTables,
     which: int,
     *,
@@ -257,12 +256,12 @@ def _published_across(
 
 
 def _numbers(
-    order: Order, measured: Sequence[Measurements], totals: Integers | None
+    order: ReleaseSpec, measured: Sequence[NoisyRows], totals: Integers | None
 ) -> tuple[list[NDArray[Any]], list[float]]:
     """The numbers of each table and of what is exact, and the variance of each, 0 for the exact ones."""
     values = list[NDArray[Any]]()
     for group, each in zip(order.groups, measured, strict=True):
-        edges = np.cumsum([table.query_count for table in group.form.workload.tables])[:-1]
+        edges = np.cumsum([table.query_count for table in group.tables])[:-1]
         values += np.split(each.values, edges)
     if totals is not None and order.public is not None:
         values += np.split(totals, np.cumsum([table.query_count for table in order.public.tables])[:-1])
@@ -270,7 +269,7 @@ def _numbers(
 
 
 def _crossed(
-    order: Order, crossed: PartlyNestedTables, *, measured: Sequence[Measurements], totals: Integers | None
+    order: ReleaseSpec, crossed: PartlyNestedTables, *, measured: Sequence[NoisyRows], totals: Integers | None
 ) -> PostProcessed:
     """A nest with tables that cross it; where bounds leave no whole numbers, that is reported."""
     try:
@@ -295,15 +294,17 @@ def _crossed(
     return PostProcessed(tables, words, together=True, effects=_crossed_effects(order, crossed, tables, totals))
 
 
-def _estimated(order: Order, measured: Sequence[Measurements], totals: Integers | None) -> Iterator[PublishedTable]:
+def estimated_tables(
+    order: ReleaseSpec, measured: Sequence[NoisyRows], totals: Integers | None
+) -> Iterator[PublishedTable]:
     """The tables as each group's own measurements tell them."""
-    needed = totals is not None and not all(isinstance(group.form, DirectForm) for group in order.groups)
+    needed = totals is not None and any(group.rows.needs_public for group in order.groups)
     public = known_histogram(order, totals) if needed and totals is not None else None
     for group, each in zip(order.groups, measured, strict=True):
         yield from estimated(order, group, each, public)
 
 
-def _fit(order: Order, tables: Sequence[PublishedTable], totals: Integers | None) -> Integers:
+def _fit(order: ReleaseSpec, tables: Sequence[PublishedTable], totals: Integers | None) -> Integers:
     """The histogram of whole records that is nearest to the estimates."""
     grids = [float(table.grid) for table in order.tables]
     answers = np.concatenate([table.estimates / grid for table, grid in zip(tables, grids, strict=True)])
@@ -318,7 +319,7 @@ def _fit(order: Order, tables: Sequence[PublishedTable], totals: Integers | None
     )
 
 
-def _tables_of(order: Order, tables: Sequence[PublishedTable], histogram: Integers) -> list[PublishedTable]:
+def _tables_of(order: ReleaseSpec, tables: Sequence[PublishedTable], histogram: Integers) -> list[PublishedTable]:
     workload = Workload(order.domain, order.tables)
     return [
         replace(table, values=_whole(workload.table_answers(table.name, histogram), each))
@@ -333,16 +334,16 @@ def _whole(answers: NDArray[np.generic], table: Table) -> Integers | None:
     return np.asarray(np.rint(answers).astype(np.int64) * int(table.grid))
 
 
-def _measured_again(group: Group, values: Integers, generator: np.random.Generator) -> Measurements:
+def _measured_again(group: Group, values: Integers, generator: np.random.Generator) -> NoisyRows:
     """Rows of a group with new noise, which touches nothing confidential."""
-    kinds = group.form.kinds()
+    kinds = group.rows.kinds()
     for kind, noise in enumerate(group.noises):
         rows = np.flatnonzero(kinds == kind)
         values[rows] += noise.distribution().draw(generator, len(rows)).astype(np.int64)
-    return Measurements(group.name, group.noises, kinds.astype(np.int64), values)
+    return NoisyRows(group.name, group.noises, kinds.astype(np.int64), values)
 
 
-def nest_effects(order: Order, nest: NestedTables, leaves: NDArray[Any]) -> tuple[ConsistencyEffect, ...]:
+def nest_effects(order: ReleaseSpec, nest: NestedTables, leaves: NDArray[Any]) -> tuple[ConsistencyEffect, ...]:
     """What fixing a nest from the top down does, on releases of what it was fixed to."""
     if too_long(order):
         return ()
@@ -358,7 +359,7 @@ def nest_effects(order: Order, nest: NestedTables, leaves: NDArray[Any]) -> tupl
 
 
 def _crossed_effects(
-    order: Order, crossed: PartlyNestedTables, tables: Sequence[PublishedTable], totals: Integers | None
+    order: ReleaseSpec, crossed: PartlyNestedTables, tables: Sequence[PublishedTable], totals: Integers | None
 ) -> tuple[ConsistencyEffect, ...]:
     """What fixing a crossed nest from the top down does, on releases of what it was fixed to."""
     truth = {table.name: table.values for table in tables if table.values is not None}
@@ -366,7 +367,7 @@ def _crossed_effects(
     def draw(generator: np.random.Generator) -> dict[str, Both]:
         measured = []
         for group in order.groups:
-            values = np.concatenate([truth[table.name] for table in group.form.workload.tables])
+            values = np.concatenate([truth[table.name] for table in group.tables])
             measured.append(_measured_again(group, values, generator))
         settled = consistent_crossed_nest(order, crossed, measured=measured, totals=totals)
         return {each.name: (each.estimates, each.values) for each in settled.tables if each.values is not None}
@@ -376,7 +377,9 @@ def _crossed_effects(
     return ()
 
 
-def _fit_effects(order: Order, tables: Sequence[PublishedTable], histogram: Integers) -> tuple[ConsistencyEffect, ...]:
+def _fit_effects(
+    order: ReleaseSpec, tables: Sequence[PublishedTable], histogram: Integers
+) -> tuple[ConsistencyEffect, ...]:
     """What fitting does, on releases of the fitted histogram."""
     whole = _tables_of(order, tables, histogram)
     if too_long(order) or any(table.values is None for table in whole):
@@ -387,7 +390,7 @@ def _fit_effects(order: Order, tables: Sequence[PublishedTable], histogram: Inte
     def draw(generator: np.random.Generator) -> dict[str, Both]:
         made = list[PublishedTable]()
         for group in order.groups:
-            measured = _measured_again(group, group.form.count(histogram), generator)
+            measured = _measured_again(group, group.rows.count(histogram), generator)
             made += estimated(order, group, measured, public)
         return {
             table.name: (table.estimates, table.values)
@@ -401,6 +404,6 @@ def _fit_effects(order: Order, tables: Sequence[PublishedTable], histogram: Inte
     return ()
 
 
-def too_long(order: Order) -> bool:
+def too_long(order: ReleaseSpec) -> bool:
     """Whether an order has too many numbers or cells for its releases to be simulated."""
     return sum(table.query_count for table in order.tables) > MOST_SIMULATED or order.domain.size > MOST_SIMULATED

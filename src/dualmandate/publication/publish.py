@@ -23,7 +23,7 @@ from dualmandate.ledger.durable import make_folders, sync_folder
 from dualmandate.ledger.releases import STEPS
 from dualmandate.population import Confidential
 from dualmandate.publication.measuring import exact_totals, fingerprint, measure, tabulation_key
-from dualmandate.publication.order import Order
+from dualmandate.publication.order import ReleaseSpec
 from dualmandate.publication.records import check_source
 from dualmandate.publication.release_folder import is_complete, write_measurements, write_release
 from dualmandate.publication.rules import check_rules
@@ -47,7 +47,7 @@ class PublicationRequest:
 
 
 def publish(
-    order: Order,
+    order: ReleaseSpec,
     source: Source,
     ledger: Ledger,
     *,
@@ -73,7 +73,14 @@ def publish(
 
 
 def resume(
-    order: Order, source: Source, ledger: Ledger, *, release: str, out: Path, by: str, progress: Told | None = None
+    order: ReleaseSpec,
+    source: Source,
+    ledger: Ledger,
+    *,
+    release: str,
+    out: Path,
+    by: str,
+    progress: Told | None = None,
 ) -> Path:
     """Take up a release where it was left; one that is finished already is left as it is."""
     entry = ledger.release(release)
@@ -97,7 +104,7 @@ def resume(
 
 @dataclass(frozen=True, eq=False)
 class _Work:
-    order: Order
+    order: ReleaseSpec
     source: Source
     ledger: Ledger
     out: Path
@@ -105,7 +112,7 @@ class _Work:
     tell: Told
 
 
-def _check(order: Order, source: Source, ledger: Ledger, out: Path) -> None:
+def _check(order: ReleaseSpec, source: Source, ledger: Ledger, out: Path) -> None:
     order.check()
     check_rules(order.rules, order.domain, order.protection, checking=False)
     check_source(source)
@@ -267,7 +274,7 @@ def _make_on_cluster(work: _Work, entry: Entry, draft: Path) -> str:
                 return write_release(draft, order, (), totals=found.totals, entry=entry, head=head, made=made)
 
 
-def _told(order: Order, words: str) -> Order:
+def _told(order: ReleaseSpec, words: str) -> ReleaseSpec:
     """The order, with where it was carried out among its facts."""
     return replace(order, facts={**order.facts, "engine": words})
 

@@ -19,11 +19,11 @@ from numpy.typing import NDArray
 
 from dualmandate.errors import InvalidRelease, InvalidRequest, Place, TooLarge, UnknownName
 from dualmandate.ledger.anchors import RELEASE_FILE
-from dualmandate.population import Currency, PrivacyLoss
-from dualmandate.population.arrays import Floats, Integers
+from dualmandate.mechanism import Measurement, Noise, Rows
+from dualmandate.mechanism.technologies import noise_named
+from dualmandate.population import PrivacyLoss, PrivacyMeasure
+from dualmandate.population.arrays import Integers
 from dualmandate.population.rational import Written
-from dualmandate.publication.changes import Measured
-from dualmandate.publication.forms import DirectForm, Form, StrategyForm
 from dualmandate.publication.intervals import (
     Interval,
     Probability,
@@ -36,13 +36,13 @@ from dualmandate.publication.intervals import (
 from dualmandate.publication.loss_distribution import ReleasePrivacy, release_privacy
 from dualmandate.publication.measurements import (
     RELEASE_SCHEMA,
-    Measurements,
-    Noise,
+    NoisyRows,
     PublishedTable,
 )
-from dualmandate.publication.nest_form import NestForm
+from dualmandate.publication.nest_weights import NestWeights
 from dualmandate.publication.writing import read_measurements, read_table
 from dualmandate.publication.writing.sheet import damaged
+from dualmandate.workload import Table
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -55,7 +55,7 @@ Levels = str | Sequence[str]
 
 @dataclass(frozen=True, eq=False)
 class Release:
-    """What was published: `facts` is release.json, `form` says how a group of tables was measured.
+    """What was published: `facts` is release.json, `measurement` says how a group of tables was measured.
 
     Labels name one level of a column or several; a column that is left out is summed over all its levels. So
     `release.interval("by sex and age", sex="f")` is about all women, whatever their age.
@@ -63,8 +63,8 @@ class Release:
 
     folder: Path
     facts: Mapping[str, Any] = field(repr=False)
-    form: Callable[[str], Form] = field(repr=False)  # of a group, by its name
-    together: Callable[[], NestForm] | None = field(default=None, repr=False)  # of all, where estimates rest on all
+    measurement: Callable[[str], Measurement] = field(repr=False)  # of a group, by its name
+    together: Callable[[], NestWeights] | None = field(default=None, repr=False)  # of all, where estimates rest on all
 
     @property
     def tables(self) -> tuple[str, ...]:
@@ -98,7 +98,7 @@ class Release:
             self._known[name] = read_table(paths[0], estimates=paths[1] if len(paths) > 1 else None)
         return self._known[name]
 
-    def measurements(self, group: str) -> Measurements:
+    def measurements(self, group: str) -> NoisyRows:
         """The measured numbers of a group, with the exact noise of each."""
         return read_measurements(self.folder / self._entry("groups", group)["measurements"])
 
@@ -121,9 +121,9 @@ class Release:
         if self._entry("tables", table)["exact"]:
             nominal = float(asked_for(probability))
             return Interval(estimate, estimate, estimate, nominal, 1.0, True, "published without noise")
-        form, noises = self._form_of(table)
-        weights = _summed(form, table, cells)
-        return interval_of(estimate, weights, _kinds(form), noises, probability=probability)
+        rows, noises = self._rows_of(table)
+        weights = float(self._table(table).grid) * rows.weights(table, cells.tolist())
+        return interval_of(estimate, weights, _kinds(rows), noises, probability=probability)
 
     def simultaneous(self, table: str, probability: Probability = 0.95) -> SimultaneousIntervals:
         """Intervals for all numbers of a table that hold together with at least this probability."""
@@ -132,31 +132,29 @@ class Release:
             return SimultaneousIntervals(
                 estimates, estimates, estimates, float(asked_for(probability)), 1.0, True, "published without noise"
             )
-        form, noises = self._form_of(table)
-        if isinstance(form, DirectForm) and not form.every_cell:
-            tables = [each.name for each in form.workload.tables]
-            sizes = [each.query_count for each in form.workload.tables]
-            start = sum(sizes[: tables.index(table)])
-            factor = float(_grid(form, table) * form.workload.table(table).weight)
-            kinds = _kinds(form)[start : start + len(estimates)]
+        rows, noises = self._rows_of(table)
+        grid = float(self._table(table).grid)
+        if rows.direct:
+            kinds = _kinds(rows)[np.flatnonzero(rows.weights(table, range(len(estimates))))]
+            factor = grid * float(self._table(table).weight)
             return simultaneous_of_cells(estimates, kinds, noises, factor=factor, probability=probability)
-        if len(estimates) * form.rows > MOST_TOGETHER:
+        if len(estimates) * rows.size > MOST_TOGETHER:
             raise TooLarge(
                 f"intervals for all {len(estimates):,} numbers of '{table}' together",
-                why=f"they rest on {form.rows:,} measurements, and errors of {MOST_TOGETHER:,} pairs are followed",
+                why=f"they rest on {rows.size:,} measurements, and errors of {MOST_TOGETHER:,} pairs are followed",
                 instead="ask for intervals one by one, at a probability closer to 1",
             )
-        weights = float(_grid(form, table)) * form.query_rows(table, list(range(len(estimates))))
-        return simultaneous_of(estimates, weights, _kinds(form), noises, probability=probability)
+        weights = grid * np.stack([rows.weights(table, [number]) for number in range(len(estimates))])
+        return simultaneous_of(estimates, weights, _kinds(rows), noises, probability=probability)
 
     def privacy(self, failure_probability: Written) -> ReleasePrivacy:
         """What this release alone loses, as (ε, δ): by the tight conversion, and by its exact noise where it is known.
 
         Not a balance: such numbers of several releases do not add up. The account's report is `ledger report`.
         """
-        groups = [Measured(self.form(group["name"]), _noises(group)) for group in self.facts["groups"]]
-        protection = groups[0].form.protection
-        loss = PrivacyLoss(Fraction(self.facts["loss"]["exact"]), Currency(self.facts["loss"]["currency"]))
+        groups = [(self.measurement(group["name"]).rows, _noises(group)) for group in self.facts["groups"]]
+        protection = self.measurement(self.groups[0]).protection
+        loss = PrivacyLoss(Fraction(self.facts["loss"]["exact"]), PrivacyMeasure(self.facts["loss"]["currency"]))
         return release_privacy(groups, protection, loss.for_records(protection.records_together), failure_probability)
 
     @cached_property
@@ -174,12 +172,18 @@ class Release:
             )
         return found
 
-    def _form_of(self, table: str) -> tuple[Form | NestForm, tuple[Noise, ...]]:
-        """How the estimates of a table rest on measurements, and the noise of each kind of these."""
+    def _group_of(self, table: str) -> Mapping[str, Any]:
+        return next(group for group in self.facts["groups"] if table in group["tables"])
+
+    def _table(self, name: str) -> Table:
+        return self.measurement(self._group_of(name)["name"]).workload.table(name)
+
+    def _rows_of(self, table: str) -> tuple[Rows | NestWeights, tuple[Noise, ...]]:
+        """The rows that the estimates of a table rest on, and the noise of each kind of these."""
         if self.facts.get("estimated_together") and self.together is not None:
             return self.together(), tuple(noise for group in self.facts["groups"] for noise in _noises(group))
-        group = next(group for group in self.facts["groups"] if table in group["tables"])
-        return self.form(group["name"]), _noises(group)
+        group = self._group_of(table)
+        return self.measurement(group["name"]).rows, _noises(group)
 
     def _cells(self, table: str, where: Mapping[str, Levels]) -> NDArray[np.intp]:
         """The numbers of a table that some labels choose, row-major."""
@@ -274,33 +278,9 @@ def _places(column: str, levels: Sequence[str], where: Mapping[str, Levels]) -> 
     return np.array([known[name] for name in names], dtype=np.intp)
 
 
-def _summed(form: Form | NestForm, table: str, cells: NDArray[np.intp]) -> Floats:
-    """What a sum of numbers of a table takes of the noise of each row."""
-    if isinstance(form, NestForm):
-        return form.summed_rows(table, cells.tolist())
-    workload, grid = form.workload, float(_grid(form, table))
-    if isinstance(form, StrategyForm):
-        shape = workload.table(table).shape  # labels choose a product of rows of its factors
-        pairs = zip(shape, np.unravel_index(cells, shape), strict=True)
-        shares = [np.isin(np.arange(size), each).astype(np.float64) for size, each in pairs]
-        steps = np.array([float(step) for step in form.strategy.steps])[_kinds(form)]
-        return np.asarray(grid * steps * form.strategy.combined(table, shares))
-    assert isinstance(form, DirectForm)
-    place = [each.name for each in workload.tables].index(table)
-    answers = np.zeros(workload.query_count)
-    answers[sum(each.query_count for each in workload.tables[:place]) + cells] = grid
-    if form.every_cell:
-        return np.asarray(workload.transpose_answers(answers), dtype=np.float64).reshape(-1)
-    return answers * float(workload.table(table).weight)
-
-
-def _grid(form: Form | NestForm, table: str) -> Fraction:
-    return form.workload.table(table).grid
-
-
-def _kinds(form: Form | NestForm) -> Integers:
-    return form.kinds().astype(np.int64)
+def _kinds(rows: Rows | NestWeights) -> Integers:
+    return rows.kinds().astype(np.int64)
 
 
 def _noises(group: Mapping[str, Any]) -> tuple[Noise, ...]:
-    return tuple(Noise(each["law"], Fraction(each["parameter"])) for each in group["noises"])
+    return tuple(noise_named(each["law"], Fraction(each["parameter"])) for each in group["noises"])

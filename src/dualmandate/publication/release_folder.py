@@ -26,15 +26,14 @@ from dualmandate.ledger.anchors import RELEASE_FILE
 from dualmandate.ledger.durable import durably, sync_folder
 from dualmandate.mechanism.noise import SAMPLER_VERSION
 from dualmandate.population.arrays import Integers
-from dualmandate.publication.forms import StrategyForm
 from dualmandate.publication.measurements import (
     RELEASE_SCHEMA,
     Glance,
-    Measurements,
+    NoisyRows,
     PublishedTable,
 )
 from dualmandate.publication.measuring import labeled
-from dualmandate.publication.order import Group, Order
+from dualmandate.publication.order import Group, ReleaseSpec
 from dualmandate.publication.writing import (
     Csv,
     Parquet,
@@ -59,7 +58,7 @@ ENOUGH = 2**20  # So many standard errors, evenly chosen, are enough for a typic
 SOFTWARE = ("dualmandate", "numpy", "scipy", "numba", "pyarrow", "duckdb", "cryptography", "python-flint")
 
 
-def write_measurements(draft: Path, order: Order, measured: Iterable[Measurements]) -> None:
+def write_measurements(draft: Path, order: ReleaseSpec, measured: Iterable[NoisyRows]) -> None:
     """Bring every measurement to the disk."""
     names = file_names([group.name for group in order.groups])
     folder = _folder(draft, "measurements")
@@ -69,8 +68,8 @@ def write_measurements(draft: Path, order: Order, measured: Iterable[Measurement
 
 def write_release(
     draft: Path,
-    order: Order,
-    measured: Sequence[Measurements],
+    order: ReleaseSpec,
+    measured: Sequence[NoisyRows],
     *,
     totals: Integers | None,
     entry: Entry,
@@ -127,7 +126,7 @@ def digests(folder: Path) -> dict[str, str]:
     return found
 
 
-def _exact_tables(order: Order, totals: Integers | None) -> Iterator[PublishedTable]:
+def _exact_tables(order: ReleaseSpec, totals: Integers | None) -> Iterator[PublishedTable]:
     """The totals that the program publishes without noise, as tables of their own."""
     if totals is None or order.public is None:
         return
@@ -140,7 +139,7 @@ def _exact_tables(order: Order, totals: Integers | None) -> Iterator[PublishedTa
         yield PublishedTable(table.name, order.protection.unit, columns, labels, here.astype(np.float64), none, here)
 
 
-def writers_of(order: Order, prepared: str) -> dict[str, Writer]:
+def writers_of(order: ReleaseSpec, prepared: str) -> dict[str, Writer]:
     """The forms in which whole numbers are published, by name; refused where a package for one is not installed."""
     time, agency = datetime.fromisoformat(prepared), order.agency or AGENCY
     known: dict[str, Writer] = {"csv": Csv(), "sdmx-csv": SdmxCsv(agency, time), "sdmx-ml": SdmxMl(agency, time)}
@@ -160,7 +159,7 @@ class _Written:
         return self.glance.first.name
 
 
-def _write_tables(draft: Path, order: Order, tables: Iterable[PublishedTable], prepared: str) -> list[_Written]:
+def _write_tables(draft: Path, order: ReleaseSpec, tables: Iterable[PublishedTable], prepared: str) -> list[_Written]:
     """Estimates of every table, and its whole numbers where there are any; one table is held at a time."""
     public = () if order.public is None else order.public.tables
     names = file_names([table.name for table in (*order.tables, *public)])
@@ -172,7 +171,7 @@ def _write_tables(draft: Path, order: Order, tables: Iterable[PublishedTable], p
 
 
 def _write_table(
-    draft: Path, order: Order, table: PublishedTable, *, writers: Mapping[str, Writer], name: str
+    draft: Path, order: ReleaseSpec, table: PublishedTable, *, writers: Mapping[str, Writer], name: str
 ) -> _Written:
     paths = {"estimates": Parquet().write(estimates_sheet(table, _named(order)), _folder(draft, "estimates") / name)}
     if table.values is not None:
@@ -194,7 +193,7 @@ def _glance(table: PublishedTable, *, shown: bool) -> Glance:
     return Glance(first, len(table.estimates), float(np.median(some)) if shown else 0.0)
 
 
-def _named(order: Order) -> dict[str, str]:
+def _named(order: ReleaseSpec) -> dict[str, str]:
     """What every file says of where it comes from."""
     return {"plan digest": order.plan_digest, "program": order.program}
 
@@ -217,7 +216,7 @@ def _folder(draft: Path, name: str) -> Path:
     return folder
 
 
-def _facts(order: Order, tables: Sequence[_Written], *, entry: Entry) -> dict[str, Any]:
+def _facts(order: ReleaseSpec, tables: Sequence[_Written], *, entry: Entry) -> dict[str, Any]:
     exact = {table.name for table in order.public.tables} if order.public is not None else set()
     names = file_names([group.name for group in order.groups])
     return {
@@ -233,7 +232,7 @@ def _facts(order: Order, tables: Sequence[_Written], *, entry: Entry) -> dict[st
         "loss": {
             "exact": order.loss.exact(),
             "amount": float(order.loss),
-            "currency": str(order.loss.currency),
+            "currency": str(order.loss.privacy_measure),
         },
         **order.facts,
         "groups": [_group(group, names[group.name]) for group in order.groups],
@@ -260,10 +259,10 @@ def _facts(order: Order, tables: Sequence[_Written], *, entry: Entry) -> dict[st
 def _group(group: Group, name: str) -> dict[str, Any]:
     return {
         "name": group.name,
-        "tables": [table.name for table in group.form.workload.tables],
+        "tables": [table.name for table in group.tables],
         "loss": str(group.loss),
-        "rows": group.form.rows,
+        "rows": group.rows.size,
         "measurements": f"measurements/{name}.parquet",
-        "strategy": f"strategies/{name}.json" if isinstance(group.form, StrategyForm) else None,
+        "strategy": f"strategies/{name}.json" if group.rows.strategy is not None else None,
         "noises": [{"law": noise.law, "parameter": str(noise.parameter)} for noise in group.noises],
     }

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dualmandate.mechanism import Noise
 from dualmandate.mechanism.noise import NoiseKey
 from dualmandate.population import Confidential
 from dualmandate.population.arrays import Integers
 from dualmandate.publication.consistency.gls_weights import Pair
 from dualmandate.publication.consistency.partitions import PartitionChain, Tree
-from dualmandate.publication.measurements import Noise
 from dualmandate.publication.tabulated import SparseHistogram, Tabulated
 
 Whole = NDArray[np.signedinteger[Any]]  # 64-bit, or 32-bit in large tables.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from dualmandate.audit.disclosure_control.comparison import Compared
+from dualmandate.audit.disclosure_control.comparison import MethodEvaluation
 from dualmandate.audit.finding import LOWER_BOUND, REFERENCES, Finding, Label
 from dualmandate.audit.run import Audit
 from dualmandate.population.wording import number
@@ -45,7 +45,7 @@ def _picture(audit: Audit) -> dict[str, object] | None:
     return shown_figure(risk(audit.compared)) | {"notes": notes}
 
 
-def _frontier(compared: Sequence[Compared]) -> Iterator[str]:
+def _frontier(compared: Sequence[MethodEvaluation]) -> Iterator[str]:
     """What the frontier says at the plan's loss, beside what came out here."""
     for each in compared:
         if each.planned and each.promised_error is not None:

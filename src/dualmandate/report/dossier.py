@@ -118,7 +118,7 @@ def _belonging(shown: Mapping[str, dict[str, object]], anchor: str) -> list[dict
 
 def _numbers(plan: Plan) -> list[tuple[str, str]]:
     """The few numbers to remember."""
-    choice, probability = plan.choice, plan.technology.producer.failure_probability
+    choice, probability = plan.choice, plan.technology.failure_probability
     numbers = [("privacy loss", stated_loss(choice.loss))]
     if probability is not None:
         numbers += [("failure probability δ", number(probability)), ("spent, exactly", stated_loss(plan.loss))]
@@ -169,7 +169,7 @@ def _compared(plan: Plan) -> FigureTable:
         columns=(
             Column("noise", "noise", "text"),
             Column("measured", "on", "text"),
-            Column("loss", f"chosen {plan.choice.currency}", "loss"),
+            Column("loss", f"chosen {plan.choice.privacy_measure}", "loss"),
             Column("error", "typical error (RMSE)"),
             Column("consequence", "what such an error comes to", "money"),
             Column("cost", "cost to society", "money"),

@@ -30,18 +30,23 @@ def extension_sections(plan: Plan) -> Iterator[tuple[str, str, list[str]]]:
 
 
 def _participation(plan: Plan) -> Iterator[str]:
-    part, currency, unit = plan.extensions.participation, plan.choice.currency, plural(plan.program.protection.unit)
+    part, privacy_measure, unit = (
+        plan.extensions.participation,
+        plan.choice.privacy_measure,
+        plural(plan.program.protection.unit),
+    )
     if part is None:
         return
     yield (
-        f"At this {currency} {part.rate:.1%} of the {unit} take part, {part.rate_without_loss:.1%} if nothing could be "
+        f"At this {privacy_measure} {part.rate:.1%} of the {unit} take part, {part.rate_without_loss:.1%} if "
+        "nothing could be "
         "learned about them. Errors count the noise weighted up for them, and that the others are missing at random."
     )
     times = number(1 / part.rate)
     yield f"A release counts those who take part: to stand for all {unit}, multiply its numbers by {times}."
     if part.peak is not None:
         yield (
-            f"Accuracy peaks at {currency} = {number(part.peak)}: beyond it so many stay away that tables become less "
+            f"Accuracy peaks at {privacy_measure} = {number(part.peak)}: beyond it so many stay away that tables become less "
             "accurate. Whatever lies beyond is worse for privacy and for accuracy, and is never chosen. Where this "
             "plan speaks of larger losses, errors are counted as at the peak; they would be larger."
         )
@@ -74,7 +79,7 @@ def _offering(plan: Plan) -> Iterator[str]:
         )
     if any(verdict.published for verdict in offering.verdicts):
         yield (
-            f"Published by themselves, those that do would take {offering.currency} = {number(offering.epsilon)} in "
+            f"Published by themselves, those that do would take {offering.privacy_measure} = {number(offering.epsilon)} in "
             f"all and leave society {money(offering.net)} better off."
         )
     else:
@@ -85,11 +90,11 @@ def _offering(plan: Plan) -> Iterator[str]:
 
 
 def _path(plan: Plan) -> Iterator[str]:
-    path, currency = plan.extensions.path, plan.choice.currency
+    path, privacy_measure = plan.extensions.path, plan.choice.privacy_measure
     if path is None:
         return
     losses = ", ".join(f"{number(release.epsilon)} in year {release.year:g}" for release in path.releases)
-    yield f"The best {currency} of each release: {losses}; {number(path.total)} in all."
+    yield f"The best {privacy_measure} of each release: {losses}; {number(path.total)} in all."
     if path.cap is not None and path.price > 0:
         yield (
             f"Without the cap of {number(path.cap)} on all of them they would spend "
@@ -99,7 +104,7 @@ def _path(plan: Plan) -> Iterator[str]:
 
 
 def _markets(plan: Plan) -> Iterator[str]:
-    currency = plan.choice.currency
+    privacy_measure = plan.choice.privacy_measure
     for row in plan.extensions.markets:
         if row.epsilon is None:
             yield f"{_raised(row.name)}: no choice, because {row.why}."
@@ -109,7 +114,7 @@ def _markets(plan: Plan) -> Iterator[str]:
             cost = f"society is {money(row.forgone)} worse off" if worse else "society is as well off"
             if row.one_count:
                 cost = "it buys no table of this program"
-            yield f"{_raised(row.name)} ({row.why}): {currency} = {number(row.epsilon)}{paid}; {cost}."
+            yield f"{_raised(row.name)} ({row.why}): {privacy_measure} = {number(row.epsilon)}{paid}; {cost}."
 
 
 def _raised(sentence: str) -> str:

@@ -50,7 +50,9 @@ def plan_figures(plan: Plan, grid: WhatIf) -> Iterator[Figure]:
     yield consequences(choice, plan.half_widths)
     yield what_if(frontier, welfare, choice, grid=grid)
     yield _saving(plan)
-    beside = {noise: other for noise, other in plan.frontiers.items() if other.currency is choice.currency}
+    beside = {
+        noise: other for noise, other in plan.frontiers.items() if other.privacy_measure is choice.privacy_measure
+    }
     studies = tuple(other.name for noise, other in beside.items() if is_study(noise))
     if len(beside) > 1:
         yield technologies([*beside.values()], welfare, choice, studies=studies)
@@ -96,7 +98,7 @@ def _of_preferences(plan: Plan) -> Iterator[Figure]:
 
 def _of_extensions(plan: Plan) -> Iterator[Figure]:
     """The optional parts, each figure named after its section."""
-    parts, currency = plan.extensions, plan.choice.currency
+    parts, privacy_measure = plan.extensions, plan.choice.privacy_measure
     responding = parts.participation
     if responding is not None and responding.peak is not None:
         yield participation(responding.noise_cost, responding.cost, plan.choice, peak=responding.peak)
@@ -105,6 +107,6 @@ def _of_extensions(plan: Plan) -> Iterator[Figure]:
     if parts.offering is not None:
         yield offering(parts.offering)
     if parts.path is not None:
-        yield path(parts.path, currency)
+        yield path(parts.path, privacy_measure)
     if parts.markets:
-        yield institutions(parts.markets, currency)
+        yield institutions(parts.markets, privacy_measure)

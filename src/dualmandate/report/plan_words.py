@@ -6,9 +6,10 @@ import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from dualmandate.mechanism.technologies import CELLS, OPTIMIZED, TABLES
 from dualmandate.planning.study import marked, study_words
-from dualmandate.planning.technology import CELLS, MEASURED, OPTIMIZED, TABLES, in_words
-from dualmandate.population import Currency, plural, with_article
+from dualmandate.planning.technology import MEASURED, in_words
+from dualmandate.population import PrivacyMeasure, plural, with_article
 from dualmandate.population.wording import exact, money, number, quantity
 from dualmandate.report.extension_words import extension_sections
 from dualmandate.report.preference_sections import preference_sections
@@ -109,7 +110,7 @@ def _raised(sentence: str) -> str:
 def _beliefs(plan: Plan) -> tuple[str, ...]:
     """What somebody may come to think, for one prior belief instead of three; the rest stands in the dossier."""
     probability = plan.program.file.mechanism.failure_probability
-    if plan.loss.currency is Currency.RHO and probability is None:
+    if plan.loss.privacy_measure is PrivacyMeasure.ZCDP and probability is None:
         return plan.guarantee.beliefs
     return sentences(
         plan.loss,
@@ -120,10 +121,10 @@ def _beliefs(plan: Plan) -> tuple[str, ...]:
 
 
 def _regrets(plan: Plan) -> list[str]:
-    currency = plan.choice.currency
+    privacy_measure = plan.choice.privacy_measure
     rows = [row for row in plan.regrets if any(abs(row.multiple - shown) < 1e-9 for shown in SHOWN_MULTIPLES)]
     return _wrapped(
-        f"{currency} = {number(row.epsilon)} ({row.multiple:g} times the choice) would "
+        f"{privacy_measure} = {number(row.epsilon)} ({row.multiple:g} times the choice) would "
         + (f"cost society {money(row.absolute)} more" if row.absolute >= 0 else "be better, but is not allowed")
         + f" ({row.relative:+,.1%})."
         for row in rows
@@ -154,7 +155,7 @@ def technology_words(plan: Plan) -> tuple[str, ...]:
 
 def _measured(plan: Plan) -> list[str]:
     """What gets noise, how many numbers that are, and how near to the best possible."""
-    found = plan.technology.producer.found
+    found = plan.technology.found
     if not found:
         measured = f"Measured: {_MEASURED[plan.technology.strategy]}"
         if _at_the_limit(plan):
@@ -171,7 +172,7 @@ def _measured(plan: Plan) -> list[str]:
 
 def _saving(plan: Plan) -> Iterator[str]:
     """What errors cost beside plain noise on the tables, and at least."""
-    saving, currency = plan.saving, plan.choice.currency
+    saving, privacy_measure = plan.saving, plan.choice.privacy_measure
     naive, used, least = (saving.at_choice[name] for name in ("naive", "used", "least"))
     assert used is not None
     plain, alone = in_words(saving.naive.noise, saving.naive.strategy), saving.naive.choice
@@ -179,10 +180,10 @@ def _saving(plan: Plan) -> Iterator[str]:
         verb, share = ("saved", 1 - used / naive) if saving.dollars >= 0 else ("lost", used / naive - 1)
         paper = ", the paper's technology (a study)" if saving.naive.study else ""
         saved = f"{money(abs(saving.dollars))} of errors ({share:.1%}) are {verb}"
-        yield f"At this {currency} {saved} against {plain}{paper}."
+        yield f"Here {saved} against {plain}{paper}."
         if alone is not None and saving.welfare_gained is not None:
             off = f"{money(abs(saving.welfare_gained))} {'worse' if saving.welfare_gained >= 0 else 'better'} off"
-            chosen = f"{currency} = {number(float(alone.loss), 6)}{_typical(alone)}"
+            chosen = f"{privacy_measure} = {number(float(alone.loss), 6)}{_typical(alone)}"
             yield f"That would choose {chosen}, and leave society {off}."
     if least is not None and saving.limit is not None and not _at_the_limit(plan):
         yield f"No strategy brings errors below {money(least)} here; that holds for {saving.limit.bound.valid_for}."
@@ -207,7 +208,7 @@ def _comparisons(plan: Plan) -> list[str]:
     """What others would choose; whatever else can be measured with the same noise only where it makes a difference."""
     able = [row for row in plan.comparisons if row.choice is not None and (plan.uses(row) or _differs(plan, row))]
     lines = _columns(
-        ["noise", "on", str(plan.choice.currency), "typical error", "society loses"],
+        ["noise", "on", str(plan.choice.privacy_measure), "typical error", "society loses"],
         [
             [
                 _noise(plan, row),
@@ -247,7 +248,7 @@ def _signed(plan: Plan) -> list[str]:
     split = [f"{group}: {number(float(share), 8)}" for group, share in shares]
     spent = "" if plan.study else f", spent from the account '{_account(plan)}'"
     return [
-        f"loss    {plan.loss.currency} = {plan.loss.exact()}{spent}",
+        f"loss    {plan.loss.privacy_measure} = {plan.loss.exact()}{spent}",
         *(f"        of it {line}" for line in split[:MOST_ROWS]),
         *(f"        {line}" for line in _more(len(split), "groups")),
         f"noise   {plan.technology.noise}, on {_MEASURED[plan.technology.strategy]}",

@@ -7,7 +7,7 @@ from fractions import Fraction
 from itertools import islice, product
 from typing import Any
 
-from dualmandate.population import Currency, PrivacyLoss, plural
+from dualmandate.population import PrivacyLoss, PrivacyMeasure, plural
 from dualmandate.population.wording import counted, number, stated_loss
 from dualmandate.publication.measurements import Glance
 from dualmandate.report.pages import rendered
@@ -31,7 +31,7 @@ READING = (
 
 def release_page(facts: Mapping[str, Any], tables: Sequence[Glance]) -> str:
     """The page, from what `release.json` says and from the first numbers of each table."""
-    loss = PrivacyLoss(Fraction(facts["loss"]["exact"]), Currency(facts["loss"]["currency"]))
+    loss = PrivacyLoss(Fraction(facts["loss"]["exact"]), PrivacyMeasure(facts["loss"]["currency"]))
     cells = sum(table.cells for table in tables)
     return rendered(
         "release.html",

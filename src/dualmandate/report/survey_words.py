@@ -8,7 +8,7 @@ from dataclasses import replace
 from dualmandate.elicitation.willingness import ParameterEstimates, Willingness, in_words
 from dualmandate.population.wording import number
 from dualmandate.survey.estimates import Opinions, SurveyEstimates
-from dualmandate.survey.findings import MEAN_COST, Finding, Worth
+from dualmandate.survey.findings import MEAN_COST, SurveyFinding, Worth
 
 NO_NOISE = "These numbers are estimated without noise: they protect respondents only by adding many of them up."
 
@@ -34,7 +34,7 @@ def words(measured: SurveyEstimates | Opinions) -> str:
     return "\n".join(lines)
 
 
-def _found_in_words(found: Finding) -> str:
+def _found_in_words(found: SurveyFinding) -> str:
     estimate, (low, high) = found.number, found.interval
     base = f", {estimate.time_base}" if estimate.time_base else ""
     what = "A unit of privacy loss costs" if found.key == MEAN_COST else "Accuracy is worth"

@@ -15,7 +15,7 @@ from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 
 from dualmandate.errors import InvalidLoss
-from dualmandate.population import Currency, Neighbors, PrivacyLoss, Protection
+from dualmandate.population import Neighbors, PrivacyLoss, PrivacyMeasure, Protection
 from dualmandate.population.conversion import epsilon_at
 from dualmandate.semantics.posterior import Belief, OddsBound, Secret, after_steps, odds_bound, participation_bound
 from dualmandate.semantics.power import power_of_best_test
@@ -74,7 +74,7 @@ class Guarantee:
                     "label": group.label,
                     "units": group.units,
                     "exact": None if group.loss is None else group.loss.exact(),
-                    "currency": None if group.loss is None else group.loss.currency.value,
+                    "currency": None if group.loss is None else group.loss.privacy_measure.value,
                     "words": group.words,
                 }
                 for group in self.losses
@@ -104,7 +104,7 @@ def guarantee(
     groups = [(f"one {protection.unit}", 1), ("two, changing together", 2)]
     if household_size is not None:
         groups.append((f"a household of {household_size}, changing together", household_size))
-    if loss.currency is Currency.RHO and failure_probability is None:
+    if loss.privacy_measure is PrivacyMeasure.ZCDP and failure_probability is None:
         beliefs: tuple[str, ...] = (
             "A concentrated loss bounds beliefs only up to a failure probability, and none was stated.",
         )
@@ -171,8 +171,8 @@ def _group_loss(
         grown = PrivacyLoss(loss.amount * records, failure_probability=exact)
         return GroupLoss(label, units, grown, f"epsilon = {rounded_up(grown.amount, 6)}, δ = {rounded_up(delta, 3)}")
     group = loss.for_records(records)
-    words = f"{group.currency} = {rounded_up(group.amount, 6)}"
-    if group.currency is Currency.RHO and failure_probability is not None:
+    words = f"{group.privacy_measure} = {rounded_up(group.amount, 6)}"
+    if group.privacy_measure is PrivacyMeasure.ZCDP and failure_probability is not None:
         epsilon = epsilon_at(float(group.amount), failure_probability)
         words += f" (epsilon = {rounded_up(epsilon, 6)} at δ = {failure_probability:.3g})"
     return GroupLoss(label, units, group, words)

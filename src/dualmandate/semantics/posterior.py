@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from dualmandate.errors import InvalidLoss, InvalidPreferences
-from dualmandate.population import Currency, Neighbors, PrivacyLoss
+from dualmandate.population import Neighbors, PrivacyLoss, PrivacyMeasure
 from dualmandate.population.conversion import epsilon_at
 
 
@@ -108,7 +108,7 @@ def participation_bound(loss: PrivacyLoss, *, records: int = 1) -> OddsBound:
     Pure losses only: with a δ, outcomes that are rare under one statement may be common under the other, and there the
     odds may differ by any factor.
     """
-    if loss.currency is Currency.RHO or loss.failure_probability:
+    if loss.privacy_measure is PrivacyMeasure.ZCDP or loss.failure_probability:
         raise InvalidLoss(
             f"no bound on the odds of any two statements follows from {loss}",
             why="where δ > 0, the likelihood of an unlikely statement may change by any factor",
@@ -133,7 +133,7 @@ def after_steps(loss: PrivacyLoss, steps: int, failure_probability: float | None
             why="a guarantee is stated for at least one record",
             instead="ask for one record or more",
         )
-    if loss.currency is Currency.RHO:
+    if loss.privacy_measure is PrivacyMeasure.ZCDP:
         if failure_probability is None:
             raise InvalidLoss(
                 f"no bound on beliefs follows from {loss} alone",

@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from dualmandate.population import Currency, Neighbors, PrivacyLoss
+from dualmandate.population import Neighbors, PrivacyLoss, PrivacyMeasure
 from dualmandate.semantics.posterior import Secret, after_steps, checked_probability, neighbor_steps
 
 # A concentrated loss gives one (ε, δ) for each δ; the smallest of their bounds holds.
@@ -39,7 +39,7 @@ def power_of_best_test(
     steps = neighbor_steps(secret, neighbors)
     if steps is None:
         return 1.0
-    if loss.currency is not Currency.RHO:
+    if loss.privacy_measure is not PrivacyMeasure.ZCDP:
         return largest_power(false_positive_rate, *after_steps(loss, steps * records, None))
     pairs = (after_steps(loss, steps * records, float(delta)) for delta in _FAILURE_PROBABILITIES)
     return min(largest_power(false_positive_rate, epsilon, delta) for epsilon, delta in pairs)

@@ -18,7 +18,7 @@ from dualmandate.population import Calibrated, Units
 from dualmandate.program.file import Document
 from dualmandate.program.schema.calibrated import CalibratedNumber
 from dualmandate.survey.answers import read_answers
-from dualmandate.survey.findings import MEAN_COST, Finding, SurveyFindings, bid_findings, choice_findings
+from dualmandate.survey.findings import MEAN_COST, SurveyFinding, SurveyFindings, bid_findings, choice_findings
 from dualmandate.survey.survey_file import Survey, load_survey
 
 PREFERENCES_FILE = "preferences.toml"
@@ -82,7 +82,7 @@ class SurveyEstimates:
 
     survey: Survey
     findings: SurveyFindings
-    found: tuple[Finding, ...]  # on the time base of the report
+    found: tuple[SurveyFinding, ...]  # on the time base of the report
     pooled: dict[str, Pooled]  # by the key of a program
 
     def numbers(self) -> dict[str, Calibrated]:
@@ -170,7 +170,7 @@ def _opinions(survey: Survey, progress: Progress) -> Opinions:
     return Opinions(survey, len(answers.lines), found)
 
 
-def _timed(survey: Survey, found: Finding) -> Finding:
+def _timed(survey: Survey, found: SurveyFinding) -> SurveyFinding:
     """The number on the time base of the report, its interval with it."""
     if found.number.time_base is None:
         return found
@@ -178,7 +178,7 @@ def _timed(survey: Survey, found: Finding) -> Finding:
         number = _ground(survey, found.number.unit, found.number.time_base).brought(found.number)
     factor = number.value / found.number.value
     low, high = (end * factor for end in found.interval)
-    return Finding(found.key, number, (low, high), found.level, found.method, found.of, found.place)
+    return SurveyFinding(found.key, number, (low, high), found.level, found.method, found.of, found.place)
 
 
 def _ground(survey: Survey, unit: str, own: str | None) -> CommonGround:
@@ -196,7 +196,7 @@ def _ground(survey: Survey, unit: str, own: str | None) -> CommonGround:
     )
 
 
-def _pooled(survey: Survey, found: tuple[Finding, ...], progress: Progress) -> dict[str, Pooled]:
+def _pooled(survey: Survey, found: tuple[SurveyFinding, ...], progress: Progress) -> dict[str, Pooled]:
     """The posterior of each number of which other evidence, or a prior, is stated."""
     document, pooled = survey.document, {}
     evidence = _evidence(survey, progress)
@@ -244,7 +244,7 @@ def _evidence(survey: Survey, progress: Progress) -> dict[str, list[tuple[int, C
     return evidence
 
 
-def _other_survey(document: Document, position: int, name: str) -> tuple[Finding, ...]:
+def _other_survey(document: Document, position: int, name: str) -> tuple[SurveyFinding, ...]:
     """What another survey file says by itself; its own other evidence is not counted twice."""
     with document.at("source", position, "survey"):
         other = load_survey(document.path.parent / name)

@@ -45,7 +45,7 @@ _CLUSTERED = ", errors clustered by respondent"
 
 
 @dataclass(frozen=True)
-class Finding:
+class SurveyFinding:
     """A cost or a value with its interval, as a program states it."""
 
     key: str  # in a program file
@@ -73,7 +73,7 @@ class SurveyFindings:
     model: str  # how it was estimated, in words
     respondents: int
     estimates: ParameterEstimates
-    found: tuple[Finding, ...]
+    found: tuple[SurveyFinding, ...]
     worths: tuple[Worth, ...] = ()
     notes: tuple[str, ...] = ()
     correlation: float | None = None  # of the errors of the two numbers that were found
@@ -110,7 +110,7 @@ def finding_of(
     time_base: str | None,
     place: KeyPath,
     unit: str | None = None,
-) -> Finding:
+) -> SurveyFinding:
     """A willingness to pay as a number of a program; refused where people are glad of a loss or an error."""
     form, word = survey.file.report.information_utility, survey.units.singular
     stated = unit or f"USD per {word}" + (" per epsilon" if form == "linear" else "")
@@ -128,7 +128,7 @@ def finding_of(
         number = Calibrated(
             worth.estimate, stated, f"{survey.name}: {source}", time_base, standard_error=worth.standard_error
         )
-    return Finding(key, number, worth.interval, worth.level, worth.method, of, place)
+    return SurveyFinding(key, number, worth.interval, worth.level, worth.method, of, place)
 
 
 def bid_findings(survey: Survey, progress: Progress) -> SurveyFindings:
@@ -349,7 +349,7 @@ def _mixed(survey: Survey, data: ChoiceData, price: str, progress: Progress) -> 
     return estimates, f"mixed logit in {model.space} space with {model.draws:,} draws, random {', '.join(model.random)}"
 
 
-def _priced(survey: Survey, worths: tuple[Worth, ...], asked: str, notes: list[str]) -> list[Finding]:
+def _priced(survey: Survey, worths: tuple[Worth, ...], asked: str, notes: list[str]) -> list[SurveyFinding]:
     """The cost of privacy loss and the price of accuracy, where the survey asked for them."""
     found = []
     _, paid = _of_role(survey, "price")
@@ -393,7 +393,7 @@ def _widened(total: Willingness, relative: float) -> Willingness:
 
 
 def _correlation(
-    survey: Survey, estimates: ParameterEstimates, found: tuple[Finding, ...], worths: tuple[Worth, ...]
+    survey: Survey, estimates: ParameterEstimates, found: tuple[SurveyFinding, ...], worths: tuple[Worth, ...]
 ) -> float | None:
     """How far the errors of the cost and of the price of accuracy go together: both are divided by the same price."""
     if len(found) < 2:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dualmandate.audit.disclosure_control import comparison
-from dualmandate.audit.disclosure_control.comparison import Compared, Judged, compare, compared_words
+from dualmandate.audit.disclosure_control.comparison import AttackRates, MethodEvaluation, compare, compared_words
 from dualmandate.audit.disclosure_control.publication_methods import PublicationMethod, Subject, publication_methods
 from dualmandate.audit.disclosure_control.uniques import secret_of
 from dualmandate.audit.reconstruction.noisy import KnownNumbers
@@ -28,13 +28,13 @@ def subject(places: int) -> Subject:
 
 
 @cache
-def compared() -> tuple[Compared, ...]:
+def compared() -> tuple[MethodEvaluation, ...]:
     return compare(subject(12), sensitivity=8.0, key=b"k", epsilons=EPSILONS)
 
 
-def right(each: Compared) -> float:
-    assert each.standing_out is not None
-    return each.standing_out.attack.value
+def right(each: MethodEvaluation) -> float:
+    assert each.nonmodal_uniques is not None
+    return each.nonmodal_uniques.attack.value
 
 
 def test_privacy_falls_to_the_guess_and_old_methods_are_points() -> None:
@@ -55,13 +55,13 @@ def test_privacy_falls_to_the_guess_and_old_methods_are_points() -> None:
 
 def test_people_who_stand_out_separate_attack_from_guess() -> None:
     exact, private = compared()[0], [each for each in compared() if each.loss is not None]
-    assert exact.standing_out is not None
-    assert exact.standing_out.modal.value == 0.0
+    assert exact.nonmodal_uniques is not None
+    assert exact.nonmodal_uniques.modal.value == 0.0
     assert right(exact) > 0.8  # research: .905 from exact tables, .204 for a proportional guesser
-    assert exact.standing_out.proportional.value < 0.3
-    assert right(private[0]) == pytest.approx(exact.standing_out.proportional.value, abs=0.05)
+    assert exact.nonmodal_uniques.proportional.value < 0.3
+    assert right(private[0]) == pytest.approx(exact.nonmodal_uniques.proportional.value, abs=0.05)
     for each in compared():  # whoever attacks can guess instead
-        assert right(each) >= exact.standing_out.proportional.value
+        assert right(each) >= exact.nonmodal_uniques.proportional.value
 
 
 def test_suppressed_numbers_count_with_what_others_make_likely() -> None:
@@ -87,7 +87,7 @@ def test_how_many_live_in_a_place_is_known() -> None:
     assert found[0].records.attack.value == 1.0  # whoever is not counted is the rest
     assert found[0].records.attack.interval()[1] == 1.0
     assert found[0].records.proportional.value < 0.8
-    assert found[0].standing_out is None  # nothing but the secret is recorded
+    assert found[0].nonmodal_uniques is None  # nothing but the secret is recorded
 
 
 def test_whoever_knows_how_ages_were_averaged_finds_more(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -138,14 +138,14 @@ def test_a_document_has_both_measures() -> None:
         assert isinstance(judged, dict)
         assert judged["low"] <= judged["attack"] <= judged["high"]
         assert {"proportional_guesser", "modal_guesser", "trials"} <= set(judged)
-    without = replace(compared()[0], standing_out=None)
+    without = replace(compared()[0], nonmodal_uniques=None)
     assert without.document()["nonmodal_uniques_right"] is None
 
 
 def test_risks_of_0_and_1_have_one_sided_intervals() -> None:
     from dualmandate.audit.finding import Rate
 
-    none, every = (Judged(Rate(n, 9), Rate(0, 9), Rate(0, 9)).document() for n in (0, 9))
+    none, every = (AttackRates(Rate(n, 9), Rate(0, 9), Rate(0, 9)).document() for n in (0, 9))
     assert none["low"] == 0.0 < none["high"] < 1  # type: ignore[operator]
     assert every["high"] == 1.0 > every["low"] > 0  # type: ignore[operator]
 

@@ -31,7 +31,7 @@ from dualmandate.choice.welfare import TableValue
 from dualmandate.errors import InvalidPreferences
 from dualmandate.frontier import frontier_of
 from dualmandate.mechanism import gaussian, laplace
-from dualmandate.population import Currency
+from dualmandate.population import PrivacyMeasure
 from dualmandate.workload import identity
 
 FRONTIER = frontier_of(laplace(), identity(13_000))
@@ -155,7 +155,7 @@ def test_an_institution_that_would_choose_nothing_says_so() -> None:
 
 def test_in_rho_there_are_no_auctions() -> None:
     frontier = frontier_of(gaussian(), identity(100))
-    groups = (PopulationGroup("everybody", 1e6, LinearCost(1.0, Currency.RHO)),)
+    groups = (PopulationGroup("everybody", 1e6, LinearCost(1.0, PrivacyMeasure.ZCDP)),)
     welfare = SocialWelfare(groups, (TableValue(frontier.tables[0], 10.0),))
     names = [row.name for row in compare_markets(frontier, welfare, Market(0.5, budget=1e6, harm=10, target_error=0.1))]
     assert "FairQuery" not in names

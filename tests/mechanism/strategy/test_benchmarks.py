@@ -7,7 +7,7 @@ import math
 import pytest
 
 from dualmandate.mechanism import optimize_strategy
-from dualmandate.mechanism.strategy.strategy import Noise
+from dualmandate.mechanism.strategy.strategy import NoiseName
 from dualmandate.population import Domain
 from dualmandate.workload import (
     Identity,
@@ -62,7 +62,7 @@ def population_survey() -> Workload:
         pytest.param(all_range(1024), "gaussian", 6_484_394, id="ranges 1024, gaussian", marks=pytest.mark.slow),
     ],
 )
-def test_as_good_as_the_best_known(workload: Workload, noise: Noise, most: float) -> None:
+def test_as_good_as_the_best_known(workload: Workload, noise: NoiseName, most: float) -> None:
     strategy = optimize_strategy(workload, noise)
     assert strategy.error_coefficient <= most
     assert strategy.lower_bound <= strategy.error_coefficient

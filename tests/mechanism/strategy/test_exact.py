@@ -10,6 +10,7 @@ from itertools import product
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from tests.measured import optimized
 
 from dualmandate.errors import InvalidMechanism, InvalidWorkload, TooLarge
 from dualmandate.mechanism import (
@@ -25,8 +26,8 @@ from dualmandate.mechanism import (
 )
 from dualmandate.mechanism.combination import Combination, Term
 from dualmandate.mechanism.strategy.memory import machine_memory
-from dualmandate.mechanism.strategy.production import NearlyNormal
-from dualmandate.mechanism.strategy.strategy import Noise
+from dualmandate.mechanism.strategy.strategy import NoiseName
+from dualmandate.mechanism.strategy_rows import NearlyNormal
 from dualmandate.population import Attribute, Domain, Invariant, Neighbors, Protection
 from dualmandate.workload import (
     Tabulation,
@@ -87,7 +88,7 @@ every_case = pytest.mark.parametrize(("workload", "noise", "protection"), CASES)
 
 
 @cache
-def strategy_of(workload: str, noise: Noise, protection: str) -> Strategy:
+def strategy_of(workload: str, noise: NoiseName, protection: str) -> Strategy:
     return optimize_strategy(WORKLOADS[workload], noise, protection=PROTECTIONS[protection])
 
 
@@ -107,12 +108,13 @@ def public(workload: Workload, protection: Protection) -> NDArray[np.float64]:
 
 
 @every_case
-def test_the_loss_is_exact(workload: str, noise: Noise, protection: str) -> None:
+def test_the_loss_is_exact(workload: str, noise: NoiseName, protection: str) -> None:
     """max Σ ε_i·|a_i·Δx|, or max Σ ρ_i·(a_i·Δx)², over all neighbors, in fractions."""
     exact, promised = strategy_of(workload, noise, protection).exact, PROTECTIONS[protection]
     rows = written_out(exact)
     assert all(math.gcd(*(int(entry) for entry in row)) == 1 for row in rows)
-    losses = [exact.row_losses(Fraction(3, 7), promised)[kind] for kind in exact.kinds()]
+    noises = optimized(exact, promised).noises(Fraction(3, 7))
+    losses = [noises[kind].unit_loss for kind in exact.kinds()]
     known = public(WORKLOADS[workload], promised)
     cells = range(rows.shape[1])
     records = promised.most_records_per_unit
@@ -132,7 +134,7 @@ def test_the_loss_is_exact(workload: str, noise: Noise, protection: str) -> None
 
 
 @every_case
-def test_errors_are_those_of_the_rows(workload: str, noise: Noise, protection: str) -> None:
+def test_errors_are_those_of_the_rows(workload: str, noise: NoiseName, protection: str) -> None:
     strategy, promised = strategy_of(workload, noise, protection), PROTECTIONS[protection]
     exact, asked = strategy.exact, WORKLOADS[workload]
     weights = np.array([float(exact.steps[kind]) for kind in exact.kinds()])
@@ -159,7 +161,7 @@ def test_errors_are_those_of_the_rows(workload: str, noise: Noise, protection: s
 
 
 @every_case
-def test_answers_come_back(workload: str, noise: Noise, protection: str) -> None:
+def test_answers_come_back(workload: str, noise: NoiseName, protection: str) -> None:
     strategy, promised = strategy_of(workload, noise, protection), PROTECTIONS[protection]
     asked = WORKLOADS[workload]
     counts = (np.arange(asked.domain.size) * 7 % 5).reshape(asked.domain.shape)
@@ -213,7 +215,7 @@ def test_unequal_values_beside_public_totals(worth: float) -> None:
 
 
 def test_many_weights_are_read_off_a_polynomial(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dualmandate.mechanism.strategy.production.FEW_KINDS", 20)
+    monkeypatch.setattr("dualmandate.mechanism.measurement.FEW_KINDS", 20)
     strategy = optimize_strategy(prefix(100))
     production = StrategyMechanism(strategy, GEOMETRIC).production(strategy.workload)
     assert len(strategy.exact.steps) > 30
@@ -229,7 +231,7 @@ def test_half_widths_are_near_two_standard_deviations(law: NoiseLaw) -> None:
     ratios = production.half_width("prefix", 0.2, 0.95) / np.sqrt(production.query_variances("prefix", 0.2))
     assert ratios.min() > 1.95
     assert ratios.max() < 2.15
-    expected = production.table_losses(0.2, "absolute")["prefix"]
+    expected = production.table_errors(0.2, "absolute")["prefix"]
     spreads = np.sqrt(production.query_variances("prefix", 0.2)).sum()
     assert 0.7 < expected / spreads < 0.8
 
@@ -245,7 +247,7 @@ def test_sums_of_many_counts_are_nearly_normal() -> None:
     ratio = exactly.reach(0.05) / math.sqrt(exactly.variance)
     np.testing.assert_allclose(production.half_width(halves, 0.2, 0.95) / spreads, ratio, rtol=1e-2)
     expected = exactly.mean_absolute / math.sqrt(exactly.variance)
-    assert production.table_losses(0.2, "absolute")[halves] / spreads.sum() == pytest.approx(expected, rel=1e-2)
+    assert production.table_errors(0.2, "absolute")[halves] / spreads.sum() == pytest.approx(expected, rel=1e-2)
 
 
 def test_nearly_normal_errors() -> None:

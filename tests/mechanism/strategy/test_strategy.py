@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dualmandate.errors import InvalidMechanism, InvalidWorkload, TooLarge
 from dualmandate.mechanism import Strategy, optimize_strategy
-from dualmandate.mechanism.strategy.strategy import Noise
+from dualmandate.mechanism.strategy.strategy import NoiseName
 from dualmandate.population import Attribute, Domain
 from dualmandate.population.domain import StructuralZero
 from dualmandate.workload import (
@@ -30,7 +30,7 @@ from dualmandate.workload import (
     total,
 )
 
-NOISES: tuple[Noise, ...] = ("laplace", "gaussian")
+NOISES: tuple[NoiseName, ...] = ("laplace", "gaussian")
 
 
 def one_way(shape: tuple[int, ...], ordered: int) -> Workload:
@@ -93,7 +93,7 @@ def possible(workload: Workload) -> NDArray[np.bool_]:
 
 
 @pytest.fixture(scope="module")
-def found() -> dict[tuple[str, Noise], Strategy]:
+def found() -> dict[tuple[str, NoiseName], Strategy]:
     return {(name, noise): optimize_strategy(SMALL[name], noise) for name in SMALL for noise in NOISES}
 
 
@@ -101,7 +101,7 @@ def found() -> dict[tuple[str, Noise], Strategy]:
 @pytest.mark.parametrize("name", SMALL)
 class TestAgainstMatrices:
     def test_sensitivity_is_that_of_the_rows_measured(
-        self, found: dict[tuple[str, Noise], Strategy], name: str, noise: Noise
+        self, found: dict[tuple[str, NoiseName], Strategy], name: str, noise: NoiseName
     ) -> None:
         strategy = found[name, noise]
         columns = written_out(strategy)[:, possible(strategy.workload)]
@@ -110,7 +110,7 @@ class TestAgainstMatrices:
         assert strategy.sensitivity == pytest.approx(largest, rel=1e-9)
 
     def test_error_is_that_of_the_pseudo_inverse(
-        self, found: dict[tuple[str, Noise], Strategy], name: str, noise: Noise
+        self, found: dict[tuple[str, NoiseName], Strategy], name: str, noise: NoiseName
     ) -> None:
         strategy = found[name, noise]
         mask = possible(strategy.workload)
@@ -123,7 +123,7 @@ class TestAgainstMatrices:
         np.testing.assert_allclose(each, np.square(inverse).sum(axis=1), rtol=1e-6, atol=1e-12)
 
     def test_answers_come_back_and_carry_least_squares(
-        self, found: dict[tuple[str, Noise], Strategy], name: str, noise: Noise
+        self, found: dict[tuple[str, NoiseName], Strategy], name: str, noise: NoiseName
     ) -> None:
         strategy = found[name, noise]
         mask = possible(strategy.workload)
@@ -136,7 +136,7 @@ class TestAgainstMatrices:
         np.testing.assert_allclose(strategy.reconstruct(bumps), expected @ bumps, atol=1e-7)
 
     def test_nothing_is_below_the_bound(
-        self, found: dict[tuple[str, Noise], Strategy], name: str, noise: Noise
+        self, found: dict[tuple[str, NoiseName], Strategy], name: str, noise: NoiseName
     ) -> None:
         strategy = found[name, noise]
         assert 0 < strategy.lower_bound <= strategy.error_coefficient
@@ -150,7 +150,7 @@ class TestAgainstMatrices:
         assert gaussian.error_coefficient >= svd * (1 - 1e-9)
 
     def test_it_beats_what_anybody_would_do(
-        self, found: dict[tuple[str, Noise], Strategy], name: str, noise: Noise
+        self, found: dict[tuple[str, NoiseName], Strategy], name: str, noise: NoiseName
     ) -> None:
         matrix = SMALL[name].dense()[:, possible(SMALL[name])]
         direct = np.linalg.norm(matrix, ord=1 if noise == "laplace" else 2, axis=0).max() ** 2 * len(matrix)
@@ -182,7 +182,7 @@ def test_the_reduced_problem_is_the_whole_one() -> None:
 
 
 @pytest.mark.parametrize("noise", NOISES)
-def test_the_same_workload_gives_the_same_strategy(noise: Noise) -> None:
+def test_the_same_workload_gives_the_same_strategy(noise: NoiseName) -> None:
     for workload in (prefix(20), marginals((3, 4, 2), 2)):
         first, second = (optimize_strategy(workload, noise) for _ in range(2))
         assert first.error_coefficient == second.error_coefficient

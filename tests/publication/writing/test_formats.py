@@ -17,9 +17,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dualmandate.errors import InvalidRelease, InvalidRequest
-from dualmandate.population import Currency, Domain, PrivacyLoss, Protection
-from dualmandate.publication.measurements import Measurements, Noise, PublishedTable
-from dualmandate.publication.order import Order
+from dualmandate.mechanism import GAUSSIAN, GEOMETRIC, Noise
+from dualmandate.population import Domain, PrivacyLoss, PrivacyMeasure, Protection
+from dualmandate.publication.measurements import NoisyRows, PublishedTable
+from dualmandate.publication.order import ReleaseSpec
 from dualmandate.publication.rules import Rules
 from dualmandate.publication.writing import (
     Csv,
@@ -116,9 +117,9 @@ class TestParquet:
             Parquet().read(path)
 
     def test_measurements_come_back_with_their_noise(self, tmp_path: Path) -> None:
-        noises = (Noise("laplace", Fraction(7, 3)), Noise("gaussian", Fraction(5)))
+        noises = (Noise(GEOMETRIC, Fraction(7, 3)), Noise(GAUSSIAN, Fraction(5)))
         kinds, values = np.array([1, 0, 1]), np.array([5, -3, 2**62])
-        [path] = Parquet().write(measurements_sheet(Measurements("g", noises, kinds, values)), tmp_path / "g")
+        [path] = Parquet().write(measurements_sheet(NoisyRows("g", noises, kinds, values)), tmp_path / "g")
         found = read_measurements(path)
         assert (found.group, found.noises) == ("g", noises)
         np.testing.assert_array_equal(found.kinds, kinds)
@@ -127,10 +128,10 @@ class TestParquet:
 
     def test_one_kind_for_all_is_held_once_and_written_for_each(self, tmp_path: Path) -> None:
         kinds = np.broadcast_to(np.int64(0), (5,))
-        sheet = measurements_sheet(Measurements("g", (Noise("laplace", Fraction(7)),), kinds, np.arange(5)))
+        sheet = measurements_sheet(NoisyRows("g", (Noise(GEOMETRIC, Fraction(7)),), kinds, np.arange(5)))
         assert sheet.numbers["kind"].strides == (0,)
         [path] = Parquet().write(sheet, tmp_path / "one")
-        each = Measurements("g", (Noise("laplace", Fraction(7)),), np.zeros(5, dtype=np.int64), np.arange(5))
+        each = NoisyRows("g", (Noise(GEOMETRIC, Fraction(7)),), np.zeros(5, dtype=np.int64), np.arange(5))
         [other] = Parquet().write(measurements_sheet(each), tmp_path / "each")
         assert path.read_bytes() == other.read_bytes()
 
@@ -213,8 +214,8 @@ class TestSdmx:
         with pytest.raises(InvalidRequest, match="packages are not installed") as refused:
             SdmxCsv().write(sheet, tmp_path / "t")
         assert refused.value.instead == "install dualmandate[sdmx]"
-        domain, loss = Domain.of_shape((2,)), PrivacyLoss(Fraction(1), Currency.EPSILON)
-        order = Order("digest", "p", "a", loss, domain, Protection(), Rules(), (), {}, formats=("sdmx-ml",))
+        domain, loss = Domain.of_shape((2,)), PrivacyLoss(Fraction(1), PrivacyMeasure.PURE_DP)
+        order = ReleaseSpec("digest", "p", "a", loss, domain, Protection(), Rules(), (), {}, formats=("sdmx-ml",))
         with pytest.raises(InvalidRequest, match="packages are not installed"):
             order.check()  # before anything is spent
         assert list(tmp_path.iterdir()) == []

@@ -12,7 +12,7 @@ import pytest
 from dualmandate.choice import BoundedCost, Choice, Limits, LinearCost, SocialWelfare, TableValue, choose
 from dualmandate.choice.information import InformationUtility
 from dualmandate.frontier.frontier import Measure
-from dualmandate.population import Currency
+from dualmandate.population import PrivacyMeasure
 from dualmandate.report.figures import Figure
 from dualmandate.report.theme import WIDE
 
@@ -25,13 +25,13 @@ class SmallFrontier:
 
     name: str
     query_counts: Mapping[str, int]
-    currency: Currency = Currency.EPSILON
+    privacy_measure: PrivacyMeasure = PrivacyMeasure.PURE_DP
 
     @property
     def tables(self) -> tuple[str, ...]:
         return tuple(self.query_counts)
 
-    def table_losses(self, loss: float, measure: Measure = "squared") -> dict[str, float]:
+    def table_errors(self, loss: float, measure: Measure = "squared") -> dict[str, float]:
         each = self._variance(loss) if measure == "squared" else 1 / loss
         return {table: count * each for table, count in self.query_counts.items()}
 
@@ -40,7 +40,7 @@ class SmallFrontier:
         return {table: count * each for table, count in self.query_counts.items()}
 
     def expected_squared_error(self, loss: float) -> float:
-        return math.fsum(self.table_losses(loss).values())
+        return math.fsum(self.table_errors(loss).values())
 
     def accuracy(self, loss: float) -> float:
         return -self.expected_squared_error(loss)

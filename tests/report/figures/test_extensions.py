@@ -20,7 +20,7 @@ from dualmandate.choice import (
 from dualmandate.choice.markets import Market, compare_markets
 from dualmandate.frontier import ExponentialResponse, TableTotals, frontier_of, peak_of, with_participation
 from dualmandate.mechanism import laplace
-from dualmandate.population import Currency
+from dualmandate.population import PrivacyMeasure
 from dualmandate.report.figures import Figure, institutions, offering, participation, path
 from dualmandate.report.theme import NARROW, WIDE
 from dualmandate.workload import identity
@@ -41,15 +41,17 @@ def drawn(figure: Figure) -> str:
 
 def test_institutions() -> None:
     rows = compare_markets(DISTRICTS, PAPER, Market(0.125, budget=1e9, harm=1_400, target_error=0.01))
-    finding = drawn(institutions(rows, Currency.EPSILON))
+    finding = drawn(institutions(rows, PrivacyMeasure.PURE_DP))
     assert finding == ("A private provider would choose 50 % of the planner's ε, and society would lose 66.7 % more")
-    twin = institutions(rows, Currency.EPSILON).table
+    twin = institutions(rows, PrivacyMeasure.PURE_DP).table
     assert [row["institution"] for row in twin.rows if row["marked"]] == ["planner"]
     assert [row["institution"] for row in twin.rows if row["one_count"]] == ["MinCostAuction", "FairQuery"]
     alone = [row for row in rows if row.name == "planner"]
-    assert institutions(alone, Currency.EPSILON).title == "The planner chooses ε = 2.528"
+    assert institutions(alone, PrivacyMeasure.PURE_DP).title == "The planner chooses ε = 2.528"
     alike = compare_markets(DISTRICTS, PAPER, Market(1.0))
-    assert institutions(alike, Currency.EPSILON).title.startswith("A private provider would choose what the planner")
+    assert institutions(alike, PrivacyMeasure.PURE_DP).title.startswith(
+        "A private provider would choose what the planner"
+    )
 
 
 def test_paths() -> None:
@@ -59,10 +61,12 @@ def test_paths() -> None:
         budget_path(cell, welfare, years=range(0, 70, 10), horizon=DisclosureHorizon(72, 0.97), cap=cap)
         for cap in (6, None)
     )
-    finding = drawn(path(capped, Currency.EPSILON))
+    finding = drawn(path(capped, PrivacyMeasure.PURE_DP))
     assert finding == "7 releases would spend ε = 9.951; the cap leaves 6"
-    assert path(free, Currency.EPSILON).title == ("The best ε goes from 1.26 now to 1.797 in year 60; 9.951 in all")
-    assert [row["year"] for row in path(capped, Currency.EPSILON).table.rows] == list(range(0, 70, 10))
+    assert path(free, PrivacyMeasure.PURE_DP).title == (
+        "The best ε goes from 1.26 now to 1.797 in year 60; 9.951 in all"
+    )
+    assert [row["year"] for row in path(capped, PrivacyMeasure.PURE_DP).table.rows] == list(range(0, 70, 10))
 
 
 def test_participation(units: Any) -> None:

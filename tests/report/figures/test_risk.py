@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from dualmandate.audit.disclosure_control.comparison import Compared, Judged
+from dualmandate.audit.disclosure_control.comparison import AttackRates, MethodEvaluation
 from dualmandate.audit.finding import Rate
 from dualmandate.population import PrivacyLoss
 from dualmandate.report.figures import risk
@@ -15,9 +15,9 @@ from dualmandate.report.figures.risk import LINE, Box, along, box_of_words, hits
 from dualmandate.report.theme import NARROW, WIDE
 
 
-def way(family: str, name: str, error: float, right: int, **more: object) -> Compared:
-    judged = Judged(Rate(right, 100), Rate(20, 100), Rate(0, 100))
-    return Compared(family, name, error, judged, judged, **more)  # type: ignore[arg-type]
+def way(family: str, name: str, error: float, right: int, **more: object) -> MethodEvaluation:
+    judged = AttackRates(Rate(right, 100), Rate(20, 100), Rate(0, 100))
+    return MethodEvaluation(family, name, error, judged, judged, **more)  # type: ignore[arg-type]
 
 
 WAYS = (
@@ -59,20 +59,20 @@ def test_what_the_picture_says(width: int) -> None:
 
 
 def test_everybody_where_few_stand_out() -> None:
-    few = tuple(replace(each, standing_out=None) for each in WAYS)
+    few = tuple(replace(each, nonmodal_uniques=None) for each in WAYS)
     document = risk(few).specification()
     assert "Records that the attack gets right" in " ".join(document["title"]["text"])
     assert not [column for column in risk(few).table.columns if column.key.startswith("unique")]
-    handful = Judged(Rate(3, 5), Rate(1, 5), Rate(0, 5))
-    some = tuple(replace(each, standing_out=handful) for each in WAYS)
+    handful = AttackRates(Rate(3, 5), Rate(1, 5), Rate(0, 5))
+    some = tuple(replace(each, nonmodal_uniques=handful) for each in WAYS)
     assert "Records" in " ".join(risk(some).specification()["title"]["text"])
     assert [column for column in risk(some).table.columns if column.key == "unique"]
 
 
 @pytest.mark.parametrize("share", [0, 100])
 def test_risks_of_0_and_1(share: int) -> None:
-    judged = Judged(Rate(share, 100), Rate(share, 100), Rate(share, 100))
-    same = tuple(replace(each, records=judged, standing_out=judged) for each in WAYS)
+    judged = AttackRates(Rate(share, 100), Rate(share, 100), Rate(share, 100))
+    same = tuple(replace(each, records=judged, nonmodal_uniques=judged) for each in WAYS)
     for width in (NARROW, WIDE):
         document = json.dumps(risk(same).specification(width))
         assert "NaN" not in document

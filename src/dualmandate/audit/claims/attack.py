@@ -26,12 +26,13 @@ from dualmandate.audit.claims.checks import (
     pmf_ratio,
 )
 from dualmandate.audit.claims.mechanism_audit import CLAIMED, DRAWS, LEVEL, meaning
-from dualmandate.audit.claims.own_noise import Law, audit_noise
+from dualmandate.audit.claims.own_noise import Law, audit_noise, drawn_from, own_law
 from dualmandate.audit.claims.shared_noise import SharedNoise
 from dualmandate.audit.effort import Effort, generator
 from dualmandate.audit.equations import Floats, Integers
 from dualmandate.audit.finding import Baseline, Finding, Range, Rate
-from dualmandate.population import PrivacyLoss
+from dualmandate.mechanism import Noise
+from dualmandate.population import PrivacyLoss, PrivacyMeasure
 from dualmandate.workload.statistics_count import StatisticsCount
 
 CELLS, PAIRED_CELLS = 512, 96  # Records of so many cells are added, or compared, where there are more.
@@ -48,24 +49,57 @@ Change = tuple[Integers, Integers]  # which rows change, in their order, and by 
 
 @dataclass(frozen=True)
 class ClaimedNoise:
-    """The noise of one kind of row: its law, its exact parameter, and the logarithm of its probabilities."""
+    """The noise of one kind of row: its law, its exact parameter, and the logarithm of its probabilities.
+
+    What discrete Laplace and Gaussian noise lose is worked out here. Of another law it is what `stated` says, and the
+    probabilities are held against it.
+    """
 
     name: str
-    law: Law  # discrete; the parameter is its scale, or its σ²
+    law: str  # discrete; the parameter of "laplace" is its scale, of "gaussian" its σ²
     parameter: Fraction
     log_pmf: Callable[[int], float] = field(repr=False, compare=False)
+    stated: Noise | None = field(default=None, repr=False, compare=False)  # what another law says of itself
+
+    @property
+    def own_law(self) -> Law | None:
+        """The law, where the audit has arithmetic of its own for it."""
+        return own_law(self.law)
+
+    @property
+    def power(self) -> int:
+        """1 where a loss grows with a change (ε), 2 where it grows with its square (ρ)."""
+        if self.stated is not None and self.own_law is None:
+            return 2 if self.stated.family.privacy_measure is PrivacyMeasure.ZCDP else 1
+        return 2 if self.law == "gaussian" else 1
 
     def unit_loss(self) -> Fraction:
         """The loss of a change by one: ε = 1/scale, or ρ = 1/(2σ²)."""
+        if self.stated is not None and self.own_law is None:
+            return self.stated.unit_loss
         return 1 / self.parameter if self.law == "laplace" else 1 / (2 * self.parameter)
 
     def check(self) -> ClaimCheck:
         """Probabilities of outputs under two answers that differ by one, against the loss of the parameter."""
-        spread = float(self.parameter) if self.law == "laplace" else math.sqrt(float(self.parameter))
-        reach = min(math.ceil(REACH * spread) + 1, MOST_REACH)
-        if self.law == "laplace":
+        spread = 1 / (self.power * float(self.unit_loss()))  # the scale, or σ²
+        reach = min(math.ceil(REACH * (spread if self.power == 1 else math.sqrt(spread))) + 1, MOST_REACH)
+        if self.power == 1:
             return pmf_ratio(self.log_pmf, shift=1, epsilon=float(self.unit_loss()), reach=reach)
         return self._divergence(min(3 * reach, MOST_REACH))
+
+    def drawn(self, key: bytes, purpose: str, shape: tuple[int, int]) -> Floats:
+        """Draws of it from the audit's key."""
+        if self.stated is not None and self.own_law is None:
+            return drawn_from(self.stated.sampler(), key, purpose, shape).astype(np.float64)
+        return audit_noise(key, purpose, self.own_law or "laplace", self.parameter, shape).astype(np.float64)
+
+    def log_ratios(self, near: Floats, far: Floats) -> Floats:
+        """ln P(near) − ln P(far), number by number."""
+        if self.own_law is None:
+            logs = {value: self.log_pmf(int(value)) for value in np.unique(np.concatenate([near, far]))}
+            return np.asarray(np.vectorize(logs.__getitem__)(near) - np.vectorize(logs.__getitem__)(far))
+        power = self.power
+        return np.asarray((np.abs(far) ** power - np.abs(near) ** power) / (power * float(self.parameter)))
 
     def _divergence(self, reach: int) -> ClaimCheck:
         """Rényi's divergence of answers that differ by one, at most order × ρ at every order."""
@@ -158,7 +192,7 @@ class CheckClaim:
         self.effort.say(f"computing the loss of {target.name} again")
         worst = largest_loss(target, cells)
         found = worst.loss
-        unit, claimed = str(target.loss.currency), float(target.loss.amount)
+        unit, claimed = str(target.loss.privacy_measure), float(target.loss.amount)
         sense = "exactly" if every else f"at least, from {most:,} of {int(target.possible.sum()):,} cells"
         above = found > target.loss.amount
         yield make(
@@ -256,7 +290,7 @@ class WorstChange:
 def largest_loss(target: ClaimedRelease, cells: Integers) -> WorstChange:
     """The largest loss of neighbors among records of some cells, exactly: Σ |change|/scale, or Σ change²/(2σ²)."""
     changes = [[group.change(int(cell)) for cell in cells] for group in target.groups]
-    power = 2 if target.groups[0].noises[0].law == "gaussian" else 1
+    power = target.groups[0].noises[0].power
     nothing = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
     worst = WorstChange(Fraction(0), (nothing,) * len(target.groups), target.groups, int(cells[0]), None)
     for one in range(len(cells)):
@@ -302,9 +336,8 @@ def drawn_ratios(worst: WorstChange, key: bytes, purpose: str) -> tuple[Floats, 
         columns = by[[each == noise for each in noises]]
         for side, score in enumerate(sides):
             words = f"{purpose}, {noise.name}, side {side}"
-            drawn = audit_noise(key, words, noise.law, noise.parameter, (draws, len(columns))).astype(np.float64)
-            power, scale = (1, 1.0) if noise.law == "laplace" else (2, 2.0)
+            drawn = noise.drawn(key, words, (draws, len(columns)))
             near, far = drawn - (columns if side else 0), drawn + (0 if side else columns)
-            ratios = (np.abs(far) ** power - np.abs(near) ** power) / (scale * float(noise.parameter))
+            ratios = noise.log_ratios(near, far)
             score += ratios.sum(axis=1) + TIE * ((far + near) @ np.sign(columns))
     return sides[0], sides[1]

@@ -14,7 +14,7 @@ from dualmandate.audit.effort import generator
 from dualmandate.audit.equations import Floats
 from dualmandate.audit.finding import Baseline, Finding, Range, Rate
 from dualmandate.errors import InvalidRequest
-from dualmandate.population import Currency, PrivacyLoss
+from dualmandate.population import PrivacyLoss, PrivacyMeasure
 from dualmandate.population.conversion import epsilon_at
 
 Data = TypeVar("Data")
@@ -103,7 +103,7 @@ def _findings(
 
 def meaning(claimed: PrivacyLoss) -> tuple[float, float]:
     """A claim as (ε, δ): a ρ by the tight conversion at δ = 10⁻⁶."""
-    if claimed.currency is Currency.RHO:
+    if claimed.privacy_measure is PrivacyMeasure.ZCDP:
         return epsilon_at(claimed.amount, FAILURE_PROBABILITY), FAILURE_PROBABILITY
     return float(claimed), float(claimed.failure_probability)
 

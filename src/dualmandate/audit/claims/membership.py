@@ -22,7 +22,7 @@ from dualmandate.audit.effort import Effort, generator
 from dualmandate.audit.equations import Floats, Integers
 from dualmandate.audit.finding import Baseline, Finding, Range, Rate, Reference
 from dualmandate.errors import InvalidRequest
-from dualmandate.population import Currency, PrivacyLoss, Protection
+from dualmandate.population import PrivacyLoss, PrivacyMeasure, Protection
 from dualmandate.workload import Workload
 
 FALSE_POSITIVE_RATES = (0.001, 0.01, 0.05, 0.1, 0.25)
@@ -268,7 +268,9 @@ def tables(
     other = None if replacement is None else _row(workload, replacement)
     expected = np.asarray(workload.answers(population.reshape(workload.domain.shape)), dtype=np.float64)
     neighbors = neighbor_sums(members, other, population=expected)
-    power = workload.sensitivity(protection or Protection(), "l1" if loss.currency is Currency.EPSILON else "l2").power
+    power = workload.sensitivity(
+        protection or Protection(), "l1" if loss.privacy_measure is PrivacyMeasure.PURE_DP else "l2"
+    ).power
     words = f"tables with {workload.query_count:,} numbers"
     return _noisy(words, neighbors, loss, power, draws=DRAWS, coarsening="values as declared")
 
@@ -289,7 +291,7 @@ def _row(workload: Workload, cell: int) -> Integers:
 def _sums(
     name: str, neighbors: NeighborSums, loss: PrivacyLoss, largest: Integers, *, draws: int, coarsening: str
 ) -> Frequencies:
-    power = 1 if loss.currency is Currency.EPSILON else 2
+    power = 1 if loss.privacy_measure is PrivacyMeasure.PURE_DP else 2
     return _noisy(name, neighbors, loss, Fraction(int((largest**power).sum())), draws=draws, coarsening=coarsening)
 
 
@@ -297,7 +299,7 @@ def _noisy(
     name: str, neighbors: NeighborSums, loss: PrivacyLoss, sensitivity: Fraction, *, draws: int, coarsening: str
 ) -> Frequencies:
     """Sums with exact noise for a loss: scale Δ/ε, or σ² = Δ²/(2ρ)."""
-    pure = loss.currency is Currency.EPSILON
+    pure = loss.privacy_measure is PrivacyMeasure.PURE_DP
     law: Law = "laplace" if pure else "gaussian"
     parameter = sensitivity / loss.amount if pure else sensitivity / (2 * loss.amount)
 
@@ -315,13 +317,14 @@ def membership_in(target: ClaimedRelease, key: bytes) -> Frequencies | None:
     What was measured stands for everybody else: it is public, and what the mechanism does to one record does not
     depend on the others. The record is the one, of some, that makes the largest loss.
     """
-    laws = {noise.law for group in target.groups for noise in group.noises}
-    if len(laws) != 1 or any(group.measured is None for group in target.groups) or target.records > 1:
+    laws = {noise.own_law for group in target.groups for noise in group.noises}
+    law = laws.pop() if len(laws) == 1 else None
+    if law is None or any(group.measured is None for group in target.groups) or target.records > 1:
         return None
     cells = np.flatnonzero(target.possible)
     draws = generator(key, f"membership: {target.name}")
     worst = largest_loss(target, np.sort(draws.choice(cells, min(CELLS, len(cells)), replace=False)))
-    return _frequencies(target, worst, draws, laws.pop())
+    return _frequencies(target, worst, draws, law)
 
 
 def _frequencies(target: ClaimedRelease, worst: WorstChange, draws: np.random.Generator, law: Law) -> Frequencies:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualmandate.audit.equations import Floats, Integers
-from dualmandate.mechanism.noise import GaussianSampler, LaplaceSampler, NoiseKey
+from dualmandate.mechanism.noise import GaussianSampler, LaplaceSampler, NoiseKey, Sampler
 
 Law = Literal["laplace", "gaussian"]
 LogPmf = Callable[[Floats, NDArray[np.intp]], Floats]  # of noise in some columns, up to a constant; (draws, columns)
@@ -22,9 +22,19 @@ def audit_noise(key: bytes, purpose: str, law: Law, parameter: Fraction, shape: 
 
     Equal for an equal key and purpose. The key is the audit's own: no release draws from it.
     """
-    own = NoiseKey(hashlib.blake2b(f"noise: {purpose}".encode(), key=key[:64], digest_size=32).digest())
     sampler = LaplaceSampler(parameter) if law == "laplace" else GaussianSampler(parameter)
+    return drawn_from(sampler, key, purpose, shape)
+
+
+def drawn_from(sampler: Sampler, key: bytes, purpose: str, shape: tuple[int, ...]) -> Integers:
+    """The same of any exact noise."""
+    own = NoiseKey(hashlib.blake2b(f"noise: {purpose}".encode(), key=key[:64], digest_size=32).digest())
     return sampler.draw(own, range(int(np.prod(shape)))).reshape(shape)
+
+
+def own_law(word: str) -> Law | None:
+    """The law that a release names, where the audit has arithmetic of its own for it."""
+    return "laplace" if word == "laplace" else "gaussian" if word == "gaussian" else None
 
 
 def log_weights(law: Law, parameters: Fraction | Floats) -> LogPmf:

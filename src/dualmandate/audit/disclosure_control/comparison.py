@@ -25,13 +25,13 @@ from dualmandate.audit.equations import Equations, Floats
 from dualmandate.audit.finding import Rate
 from dualmandate.audit.reconstruction.noisy import KnownNumbers, guess, guessers, most_likely_within, stacked
 from dualmandate.errors import InvalidRequest
-from dualmandate.population import Currency, PrivacyLoss
+from dualmandate.population import PrivacyLoss, PrivacyMeasure
 
 UNSEEN = 0.01  # The belief in what no other place has.
 
 
 @dataclass(frozen=True)
-class Judged:
+class AttackRates:
     """How often an attack is right, beside two guessers who have no tables."""
 
     attack: Rate
@@ -52,7 +52,7 @@ class Judged:
 
 
 @dataclass(frozen=True)
-class Compared:
+class MethodEvaluation:
     """One method of publication: the mean absolute error of its numbers, and what an attack gets right.
 
     `records` counts everybody; `standing_out` those who are alone with their key in their place and unlike most of it,
@@ -62,8 +62,8 @@ class Compared:
     family: Family
     name: str
     error: float
-    records: Judged
-    standing_out: Judged | None
+    records: AttackRates
+    nonmodal_uniques: AttackRates | None
     loss: PrivacyLoss | None = None  # None: the method has none
     planned: bool = False
     promised_error: float | None = None
@@ -71,7 +71,7 @@ class Compared:
     @property
     def epsilon(self) -> float | None:
         """The privacy loss where it is counted in ε."""
-        return float(self.loss.amount) if self.loss and self.loss.currency is Currency.EPSILON else None
+        return float(self.loss.amount) if self.loss and self.loss.privacy_measure is PrivacyMeasure.PURE_DP else None
 
     def document(self) -> dict[str, object]:
         """For machines."""
@@ -79,27 +79,27 @@ class Compared:
             "method": self.name,
             "family": self.family,
             "loss": None if self.loss is None else float(self.loss.amount),
-            "currency": None if self.loss is None else str(self.loss.currency),
+            "currency": None if self.loss is None else str(self.loss.privacy_measure),
             "planned": self.planned,
             "mean_absolute_error": self.error,
             "promised_mean_absolute_error": self.promised_error,
             "records_right": self.records.document(),
-            "nonmodal_uniques_right": None if self.standing_out is None else self.standing_out.document(),
+            "nonmodal_uniques_right": None if self.nonmodal_uniques is None else self.nonmodal_uniques.document(),
         }
 
 
-def compared_words(compared: Sequence[Compared]) -> list[str]:
+def compared_words(compared: Sequence[MethodEvaluation]) -> list[str]:
     """The comparison for people, a line a method, under what guessers without tables get right."""
     if not compared:
         return []
     lines = ["methods of publication, on people who were drawn for the audit; an attack gets right"]
     first = compared[0]
-    for who, judged in (("of nonmodal uniques", first.standing_out), ("of all records", first.records)):
+    for who, judged in (("of nonmodal uniques", first.nonmodal_uniques), ("of all records", first.records)):
         if judged is not None:
             lines.append(f"  beside it  {who}, proportional guesser: {judged.proportional}")
             lines.append(f"  beside it  {who}, modal guesser: {judged.modal}")
     for each in compared:
-        out = "" if each.standing_out is None else f"nonmodal uniques {each.standing_out.attack}; "
+        out = "" if each.nonmodal_uniques is None else f"nonmodal uniques {each.nonmodal_uniques.attack}; "
         lines.append(f"  {each.name}, mean absolute error {each.error:.3g}: {out}records {each.records.attack}")
     return [*lines, ""]
 
@@ -112,7 +112,7 @@ def compare(
     planned: Sequence[PublicationMethod] = (),
     epsilons: Sequence[float] = EPSILONS,
     effort: Effort | None = None,
-) -> tuple[Compared, ...]:
+) -> tuple[MethodEvaluation, ...]:
     """Every method on the same records, then what a plan would publish.
 
     `sensitivity` is that of all tables together, in the records of one unit.
@@ -146,7 +146,7 @@ class _Judge:
         sizes = Equations.of_matrix(np.ones((1, subject.truth.shape[1]), dtype=np.int64))
         return cls(subject, Equations.of_workload(subject.workload), _believed(subject), sizes)
 
-    def compared(self, method: PublicationMethod) -> Compared:
+    def compared(self, method: PublicationMethod) -> MethodEvaluation:
         found = self._attacked(method)
         exact = self.equations.of(self.subject.truth)
         read = np.where(np.isnan(method.printed), (self.equations.matrix @ found.T).T, method.printed)
@@ -155,7 +155,7 @@ class _Judge:
         records = max((self._everybody(file) for file in files), key=lambda judged: judged.attack.value)
         named = [judged for judged in (self._standing_out(file) for file in files) if judged is not None]
         alone = max(named, key=lambda judged: judged.attack.value, default=None)
-        return Compared(
+        return MethodEvaluation(
             method.family, method.name, error, records, alone, method.loss, method.planned, method.promised_error
         )
 
@@ -178,19 +178,19 @@ class _Judge:
         file = most_likely_within(stacked(self.equations, self.sizes), known, expected)
         return [method.recoding.undone(file), method.recoding.looked_up(file)]
 
-    def _everybody(self, found: Floats) -> Judged:
+    def _everybody(self, found: Floats) -> AttackRates:
         truth = self.subject.truth
         records = int(truth.sum())
         right = Rate(min(round(float(np.minimum(found, truth).sum())), records), records)
         proportional, modal = (each.success for each in guessers(truth, self.expected))
         assert isinstance(proportional, Rate)
         assert isinstance(modal, Rate)
-        return Judged(right, proportional, modal)
+        return AttackRates(right, proportional, modal)
 
-    def _standing_out(self, found: Floats) -> Judged | None:
+    def _standing_out(self, found: Floats) -> AttackRates | None:
         people = find_nonmodal_uniques(self.subject.workload.domain, self.subject.truth, self.subject.secret)
         right, drawn, modal = people.named(found, self.expected), people.drawn(self.expected), people.modal()
-        return None if right is None or drawn is None or modal is None else Judged(right, drawn, modal)
+        return None if right is None or drawn is None or modal is None else AttackRates(right, drawn, modal)
 
 
 def _believed(subject: Subject) -> Floats:

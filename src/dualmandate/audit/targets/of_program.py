@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dualmandate.audit.disclosure_control.comparison import Compared, compare
+from dualmandate.audit.disclosure_control.comparison import MethodEvaluation, compare
 from dualmandate.audit.disclosure_control.magnitude_rules import SummedTables, summed_tables
 from dualmandate.audit.disclosure_control.publication_methods import PROTECTED, Subject
 from dualmandate.audit.disclosure_control.uniques import key_in_words, secret_of
@@ -67,7 +67,7 @@ def people_of(program: Program, place: OnePlace, options: AuditOptions) -> Truth
 class MethodComparison:
     """The methods side by side, what is said about them, and what was not tried."""
 
-    compared: tuple[Compared, ...] = ()
+    compared: tuple[MethodEvaluation, ...] = ()
     notes: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
     summed: tuple[SummedTables, ...] = ()  # tables of sums, whose contributors are told or not

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from fractions import Fraction
-from functools import cache, partial
+from functools import cache
 
 import numpy as np
 
@@ -21,10 +21,11 @@ from dualmandate.audit.targets.linkage import Homes, linkage_targets
 from dualmandate.audit.targets.shared_noise import compared_rows
 from dualmandate.audit.targets.targets import Targets, check_place
 from dualmandate.errors import Refusal
-from dualmandate.population import Currency, Neighbors, PrivacyLoss
+from dualmandate.mechanism import Noise
+from dualmandate.mechanism.rows import cell_change
+from dualmandate.mechanism.technologies import noise_named
+from dualmandate.population import Neighbors, PrivacyLoss, PrivacyMeasure
 from dualmandate.program.program import ProgramFile, read_program
-from dualmandate.publication.changes import cell_change, record_change
-from dualmandate.publication.measurements import Noise
 from dualmandate.publication.order import NUMBER_OF_RECORDS
 from dualmandate.publication.release import Release
 from dualmandate.workload import Tabulation, Workload
@@ -73,7 +74,7 @@ def claim_of(release: Release, program: ProgramFile, beside: Mapping[str, Shared
     }
     return ClaimedRelease(
         f"release {facts['release']}",
-        PrivacyLoss(Fraction(facts["loss"]["exact"]), Currency(facts["loss"]["currency"])),
+        PrivacyLoss(Fraction(facts["loss"]["exact"]), PrivacyMeasure(facts["loss"]["currency"])),
         tuple(_group(release, name) for name in release.groups),
         program.domain.possible_cells(),
         _kept(program),
@@ -87,15 +88,15 @@ def claim_of(release: Release, program: ProgramFile, beside: Mapping[str, Shared
 
 
 def _group(release: Release, name: str) -> ClaimedGroup:
-    form = release.form(name)
+    rows = release.measurement(name).rows
     stated = next(each for each in release.facts["groups"] if each["name"] == name)
-    noises = [Noise(each["law"], Fraction(each["parameter"])) for each in stated["noises"]]
+    noises = [noise_named(each["law"], Fraction(each["parameter"])) for each in stated["noises"]]
     claimed = tuple(
-        ClaimedNoise(f"discrete {noise.law} {noise.parameter}", noise.law, noise.parameter, _log_pmf(noise))
+        ClaimedNoise(f"discrete {noise.law} {noise.parameter}", noise.law, noise.parameter, _log_pmf(noise), noise)
         for noise in noises
     )
-    kinds = form.kinds().astype(np.int64, copy=False)  # one number of no size where all rows are of one kind
-    return ClaimedGroup(name, partial(record_change, form), kinds, claimed, release.measurements(name).values)
+    kinds = rows.kinds().astype(np.int64, copy=False)  # one number of no size where all rows are of one kind
+    return ClaimedGroup(name, rows.changed, kinds, claimed, release.measurements(name).values)
 
 
 def _log_pmf(noise: Noise) -> Callable[[int], float]:

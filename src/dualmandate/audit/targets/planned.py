@@ -16,11 +16,10 @@ from dualmandate.audit.equations import Equations, Integers
 from dualmandate.audit.places import OnePlace
 from dualmandate.audit.reconstruction.noisy import KnownNumbers
 from dualmandate.errors import Refusal, TooLarge
-from dualmandate.mechanism import NoiseProduction
 from dualmandate.planning.plan import Plan
-from dualmandate.planning.release_spec import order_of_plan
+from dualmandate.planning.release_spec import release_spec_of_plan
 from dualmandate.population.wording import stated_loss
-from dualmandate.publication.order import Order, known_histogram
+from dualmandate.publication.order import ReleaseSpec, known_histogram
 
 Floats = NDArray[np.float64]
 Numbers = dict[str, tuple[Floats, Floats]]  # by table: what is printed and its mean absolute error, a row a place
@@ -66,7 +65,7 @@ def _promised(plan: Plan) -> dict[str, float]:
     """By table, the mean absolute error of a number; nothing where the frontier does not state it."""
     measured = plan.technology.measured
     try:
-        losses = measured.table_losses(float(plan.loss.amount), "absolute")
+        losses = measured.table_errors(float(plan.loss.amount), "absolute")
     except Refusal:
         return {}
     return {name: loss / measured.query_counts[name] for name, loss in losses.items()}
@@ -76,8 +75,8 @@ def _released(plan: Plan, place: OnePlace, people: Integers, draws: np.random.Ge
     domain = plan.program.domain
     if domain.size > LARGEST_MEASURED:
         raise TooLarge(f"{domain.size:,} cells", why="all of them are counted", instead="plan for fewer")
-    order = order_of_plan(plan)
-    rows = sum(group.form.rows for group in order.groups)
+    order = release_spec_of_plan(plan)
+    rows = sum(group.rows.size for group in order.groups)
     if rows > LARGEST_MEASURED:
         raise TooLarge(f"{rows:,} rows are measured", why="all of them are drawn", instead="plan for fewer")
     counts = _everywhere(place, people, domain.shape)
@@ -88,7 +87,7 @@ def _released(plan: Plan, place: OnePlace, people: Integers, draws: np.random.Ge
 
 
 def _measured(
-    order: Order,
+    order: ReleaseSpec,
     place: OnePlace,
     counts: Integers,
     public: Floats | None,
@@ -98,17 +97,16 @@ def _measured(
 ) -> Numbers:
     found: Numbers = {}
     for group in order.groups:
-        form, kinds = group.form, group.form.kinds()
-        values = form.count(counts).astype(np.int64)
+        kinds, values = group.rows.kinds(), group.rows.count(counts).astype(np.int64)
         for kind, noise in enumerate(group.noises):
             own = np.flatnonzero(kinds == kind)
             values[own] += noise.distribution().draw(draws, own.shape).astype(np.int64)
-        answers, start = form.answers(values, public), 0
-        for table in form.workload.tables:
+        answers, start = group.rows.answers(values, public), 0
+        for table in group.tables:
             here = answers[start : start + table.query_count]
             start += table.query_count
             if table in place.tables:
-                errors = np.sqrt(form.variances(table.name, group.loss)) * MEAN_SIZE
+                errors = np.sqrt(group.measurement.query_variances(table.name, group.loss)) * MEAN_SIZE
                 spread = np.broadcast_to(errors, here.shape)
                 both = (place.by_place(table, each)[:places].astype(np.float64) for each in (here, spread))
                 found[table.name] = next(both), next(both)
@@ -132,14 +130,14 @@ def _with_noise(plan: Plan, place: OnePlace, people: Integers, draws: np.random.
     found: Numbers = {}
     promised = _promised(plan)
     for group, spent in plan.allocation.items():
-        production = plan.technology.producer.production(group)
+        measurement = plan.technology.measurements[group]
         for table in place.tables:
-            if table.name not in {each.name for each in production.workload.tables}:
+            if table.name not in {each.name for each in measurement.workload.tables}:
                 continue
             exact = Equations.of_workload(place.workload.only((table.name,))).of(people)
-            variance = float(np.mean(production.query_variances(table.name, float(spent))))
-            if isinstance(production, NoiseProduction):
-                law = production.law.at(production.unit_loss(float(spent)))
+            variance = float(np.mean(measurement.query_variances(table.name, float(spent))))
+            if measurement.rows.strategy is None:
+                law = measurement.law.at(measurement.unit_loss(float(spent)))
                 size = math.sqrt(variance / law.variance)
                 noise, error = law.draw(draws, exact.shape) * size, law.mean_absolute * size
             else:

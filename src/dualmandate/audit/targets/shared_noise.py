@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from dualmandate.audit.claims.own_noise import own_law
 from dualmandate.audit.claims.shared_noise import FEWEST, RowNoise, SharedNoise, shared_noise
 from dualmandate.errors import InvalidRequest, Place
 from dualmandate.planning.released import load_release
@@ -69,11 +70,20 @@ def _rows(release: Release, program: ProgramFile) -> _Rows:
     files = [draws.integers(0, PROBED, shape, dtype=np.int64) for _ in range(2)]
     probes, values, kinds, noises = [], [], [], list[RowNoise]()
     for name in release.groups:
-        form, measured = release.form(name), release.measurements(name)
-        probes.append(np.stack([form.count(file) for file in files], axis=1))
+        rows, measured = release.measurement(name).rows, release.measurements(name)
+        probes.append(np.stack([rows.count(file) for file in files], axis=1))
         values.append(measured.values)
         kinds.append(measured.kinds + len(noises))
-        noises += [RowNoise(noise.law, noise.parameter) for noise in measured.noises]
+        for noise in measured.noises:
+            law = own_law(noise.law)
+            if law is None:
+                raise InvalidRequest(
+                    f"rows with {noise.law} noise are to be compared",
+                    why="how often two draws of it are equal is not worked out",
+                    instead="compare releases with discrete Laplace or Gaussian noise",
+                    where=Place(file=str(release.folder)),
+                )
+            noises.append(RowNoise(law, noise.parameter))
     return _Rows(np.concatenate(probes), np.concatenate(values), np.concatenate(kinds), tuple(noises))
 
 

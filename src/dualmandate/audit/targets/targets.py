@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dualmandate.audit.disclosure_control.comparison import Compared
+from dualmandate.audit.disclosure_control.comparison import MethodEvaluation
 from dualmandate.audit.places import OnePlace
 from dualmandate.errors import TooLarge
 
@@ -17,7 +17,7 @@ class Targets:
 
     attacked: tuple[object, ...]
     left_out: tuple[str, ...] = ()
-    compared: tuple[Compared, ...] = ()
+    compared: tuple[MethodEvaluation, ...] = ()
     notes: tuple[str, ...] = ()  # on what is compared, in words
 
 

@@ -24,7 +24,7 @@ from dualmandate.choice.optimum import choose
 from dualmandate.choice.welfare import PopulationGroup, SocialWelfare
 from dualmandate.errors import InvalidPreferences, Refusal
 from dualmandate.frontier.frontier import Frontier
-from dualmandate.population import Currency
+from dualmandate.population import PrivacyMeasure
 from dualmandate.population.wording import money, number
 
 FIRST_LOSS = 1e-9  # Here the cost of a first, small loss is read off forms that are not linear.
@@ -79,7 +79,7 @@ def compare_markets(
     """Every institution on the program's own numbers, the planner first. Losses must be counted in ε for auctions."""
     limits = limits or Limits()
     planned = choose(frontier, welfare, limits)
-    table = _Table(frontier, welfare, limits, best=planned.welfare)
+    table = _MarketTable(frontier, welfare, limits, best=planned.welfare)
     rows = [table.at(PLANNER, planned.epsilon, None, "maximizes society's welfare; nobody is paid")]
     for name, share, one_price, why in _providers(market):
         seen = _takes_account(welfare, share, one_price=one_price)
@@ -110,7 +110,7 @@ def _providers(market: Market) -> Iterator[tuple[str, float, bool, str]]:
 
 
 @dataclass(frozen=True)
-class _Table:
+class _MarketTable:
     frontier: Frontier
     welfare: SocialWelfare
     limits: Limits
@@ -146,9 +146,9 @@ def _paid(welfare: SocialWelfare, epsilon: float, *, one_price: bool) -> float:
     return math.fsum(size * cost for size, cost in costs)
 
 
-def _budgeted(table: _Table, market: Market) -> Iterator[Institution]:
+def _budgeted(table: _MarketTable, market: Market) -> Iterator[Institution]:
     """Those who buy with a budget or for a stated accuracy; only where the file states it, and only in ε."""
-    if table.frontier.currency is not Currency.EPSILON:
+    if table.frontier.privacy_measure is not PrivacyMeasure.PURE_DP:
         return
     people = table.welfare.population_size
     costs = cost_distribution(table.welfare)
@@ -187,7 +187,7 @@ def _needed(market: Market, people: float, affordable: float) -> str:
     return f": {verdict} for one proportion within {market.target_error:.2%}, which needs epsilon = {number(needed, 3)}"
 
 
-def _one_count(table: _Table, name: str, epsilon: float, total: float, why: str) -> Institution:
+def _one_count(table: _MarketTable, name: str, epsilon: float, total: float, why: str) -> Institution:
     """An auction's row: its ε buys one count of everybody, not the program's tables, and is judged on these."""
     return replace(table.at(name, epsilon, total, why), payment=None, one_count=True)
 
@@ -217,8 +217,8 @@ class OnePrice:
         return max(member.parameter for member in self.members)
 
     @property
-    def currency(self) -> Currency:
-        return self.members[0].currency
+    def privacy_measure(self) -> PrivacyMeasure:
+        return self.members[0].privacy_measure
 
     @property
     def convex(self) -> bool:

@@ -60,7 +60,6 @@ class LaplaceSampler:
         return tuple(_geometric_levels(1 / Fraction(self.scale), step=1, high=1))
 
     def draw(self, key: NoiseKey, cells: range, *, out: Integers | None = None) -> Integers:
-        """The noise of consecutive cells, modulo 2⁶⁴; shape (len(cells),). Written to `out` where given."""
         return draw_noise(self.levels, key, cells=cells, out=out)
 
 
@@ -85,7 +84,6 @@ class GaussianSampler:
         return (Level.alike(Normal(variance) if variance <= LARGEST_TABLE_VARIANCE else BroadNormal(variance)),)
 
     def draw(self, key: NoiseKey, cells: range, *, out: Integers | None = None) -> Integers:
-        """The noise of consecutive cells, modulo 2⁶⁴; shape (len(cells),). Written to `out` where given."""
         return draw_noise(self.levels, key, cells=cells, out=out)
 
 
@@ -117,7 +115,6 @@ class StaircaseSampler:
         return tuple(_geometric_levels(Fraction(self.rate), step=self.step, high=self.high))
 
     def draw(self, key: NoiseKey, cells: range, *, out: Integers | None = None) -> Integers:
-        """The noise of consecutive cells, modulo 2⁶⁴; shape (len(cells),). Written to `out` where given."""
         return draw_noise(self.levels, key, cells=cells, out=out)
 
 

@@ -2,7 +2,6 @@
 
 from dualmandate.mechanism.strategy.exact import ExactStrategy
 from dualmandate.mechanism.strategy.optimize import optimize_strategy
-from dualmandate.mechanism.strategy.production import StrategyProduction
 from dualmandate.mechanism.strategy.strategy import Strategy
 
-__all__ = ["ExactStrategy", "Strategy", "StrategyProduction", "optimize_strategy"]
+__all__ = ["ExactStrategy", "Strategy", "optimize_strategy"]

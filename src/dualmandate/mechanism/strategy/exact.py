@@ -134,11 +134,6 @@ class ExactStrategy:
             found = np.add.outer(found * len(part.steps), part.kinds()).reshape(-1)
         return found
 
-    def row_losses(self, loss: Fraction, protection: Protection) -> tuple[Fraction, ...]:
-        """The rational loss of a row of each kind when a release loses `loss` in all: u·w, or u·w²."""
-        unit = loss / self.sensitivity(protection).power
-        return tuple(unit * step**self.power for step in self.steps)
-
     def sensitivity(self, protection: Protection) -> Sensitivity:
         """How far one protected unit can move the weighted rows, in exact arithmetic."""
         records = Fraction(protection.most_records_per_unit) ** self.power

@@ -21,7 +21,7 @@ from dualmandate.mechanism.strategy.partition_search import LARGEST_BASE, best_p
 from dualmandate.mechanism.strategy.partition_stack import GroupStack
 from dualmandate.mechanism.strategy.public_totals import LARGEST_BY_PAIRS, pair_optimum, public_tables, same_groups
 from dualmandate.mechanism.strategy.residuals import Residuals
-from dualmandate.mechanism.strategy.strategy import Noise, Strategy, known_noise, worth_of
+from dualmandate.mechanism.strategy.strategy import NoiseName, Strategy, known_noise, worth_of
 from dualmandate.mechanism.strategy.workload_blocks import EVERYTHING_AVERAGED, WorkloadBlock
 from dualmandate.population import Domain, Protection
 from dualmandate.workload import Workload
@@ -51,7 +51,7 @@ class Means:
 
 def optimize_strategy(
     workload: Workload,
-    noise: Noise = "laplace",
+    noise: NoiseName = "laplace",
     *,
     values: Mapping[str, float] | None = None,
     protection: Protection = EVERY_PERSON,

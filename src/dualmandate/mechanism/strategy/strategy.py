@@ -29,7 +29,7 @@ from dualmandate.population import Neighbors, Protection
 from dualmandate.workload import Workload
 from dualmandate.workload.sensitivity import Norm
 
-Noise = Literal["laplace", "gaussian"]
+NoiseName = Literal["laplace", "gaussian"]
 LEAST_WORTH = Fraction(1, 10**6)  # of the dearest table: what is worth less still has to be answered
 
 
@@ -82,7 +82,7 @@ class Strategy:
     """
 
     workload: Workload
-    noise: Noise
+    noise: NoiseName
     protection: Protection
     values: dict[str, Fraction]  # what the squared error of each table costs
     found_error: float  # of the rows as they were found, for one record added or removed

@@ -2,6 +2,11 @@
 
 A weight is written as a fraction, a row as its whole numbers: of groups of levels where it counts these, of orbits of
 cells where it weighs them. The levels behind groups and orbits are written out too.
+
+The levels behind the rows follow from the workload and the protection, so they are not in the document; the digest is,
+and a document that does not lead back to it is refused. What puts queries together is worked out anew from the rows.
+Only the values of tables lie outside the digest: they say what the rows were chosen for. Whatever they say, the rows
+that are measured and the answers from them stay what they are, or the document is refused.
 """
 
 from __future__ import annotations
@@ -28,7 +33,6 @@ from dualmandate.mechanism.strategy.integer_rows import IntegerRows, IntegerSect
 from dualmandate.mechanism.strategy.level_partitions import Partition
 from dualmandate.mechanism.strategy.partition_stack import GroupStack
 from dualmandate.mechanism.strategy.public_totals import public_tables
-from dualmandate.mechanism.strategy.strategy import worth_of
 from dualmandate.mechanism.strategy.workload_blocks import Sector, WorkloadBlock
 from dualmandate.population import Protection
 from dualmandate.workload import Factor, Workload
@@ -81,7 +85,6 @@ def _integers(numbers: NDArray[Any]) -> bytes:
 
 
 LONGEST_LIST = 4_096  # whole numbers that are written one by one; longer arrays are packed
-ROUNDING = Fraction(1, 10**9)  # of the dearest table's value, within which two values are the same
 AS_WRITTEN = "rows as they were written"
 KINDS = ("<i1", "<i2", "<i4", "<i8")  # of packed numbers: the shortest that holds them
 
@@ -101,20 +104,11 @@ def strategy_document(exact: ExactStrategy) -> Document:
     }
 
 
-def strategy_from(
-    document: Mapping[str, Any],
-    workload: Workload,
-    protection: Protection,
-    *,
-    values: Mapping[str, float] | None = None,
-) -> ExactStrategy:
-    """The strategy of a document, for the workload and the protection that it was made for; refused for any other.
-
-    `values` says what the squared error of each table costs, in any unit; where given, a document of others is refused.
-    """
+def strategy_from(document: Mapping[str, Any], workload: Workload, protection: Protection) -> ExactStrategy:
+    """The strategy of a document, for the workload and the protection that it was made for; refused for any other."""
     try:
         found = _strategy(document, workload, protection)
-        named = strategy_digest(found) == document["digest"] and (values is None or _are_worth(found, values))
+        named = strategy_digest(found) == document["digest"]
     except Refusal:
         raise
     except (KeyError, IndexError, TypeError, ValueError, AttributeError, ArithmeticError, np.linalg.LinAlgError):
@@ -140,14 +134,6 @@ def _strategy(document: Mapping[str, Any], workload: Workload, protection: Prote
     parts = parts_of(workload, relative, split=len(written) > 1, public=public)
     found = [_part_from(each, part, document["norm"]) for each, part in zip(written, parts, strict=True)]
     return ExactStrategy(workload, document["norm"], tuple(found), values)
-
-
-def _are_worth(exact: ExactStrategy, values: Mapping[str, float]) -> bool:
-    """Whether the tables' values have these proportions, but for rounding errors."""
-    known = worth_of(exact.workload, {name: values[name] for name in exact.values})
-    (stated, dearest), (expected, most) = ((each, max(each.values())) for each in (exact.values, known))
-    allowed = ROUNDING * dearest * most
-    return all(abs(stated[name] * most - expected[name] * dearest) <= allowed for name in stated)
 
 
 def _public_name(tables: tuple[tuple[Factor, ...], ...]) -> str | None:

@@ -5,11 +5,22 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, WithJsonSchema
+from pydantic_core import PydanticCustomError
 
+from dualmandate.mechanism.technologies import NOISE_LAWS
 from dualmandate.program.schema.number import CLOSED, Cap, Probability, refused
 
-Noise = Literal["laplace", "geometric", "gaussian", "staircase", "best"]
+BEST = "best"
 Measured = Literal["optimized", "workload", "identity"]
+
+
+def _noise(value: object) -> object:
+    """A word of the registry of laws, or the best of all."""
+    known = [*NOISE_LAWS, BEST]
+    if isinstance(value, str) and value in known:
+        return value
+    expected = f"{', '.join(map(repr, known[:-1]))} or {known[-1]!r}"
+    raise PydanticCustomError("literal_error", "one of {expected}", {"expected": expected})
 
 
 def _measured(value: object) -> object:
@@ -38,7 +49,7 @@ class MechanismTable(BaseModel):
 
     model_config = CLOSED
 
-    noise: Noise
+    noise: Annotated[str, BeforeValidator(_noise), WithJsonSchema({"enum": [*NOISE_LAWS, BEST], "type": "string"})]
     """The noise decides how much accuracy a privacy loss buys. "geometric" and "gaussian" are drawn exactly, and "best"
     is the best of them; "laplace" and "staircase" are studies, to compare and not to publish."""
     strategy: Measured = "optimized"

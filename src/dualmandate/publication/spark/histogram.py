@@ -16,7 +16,7 @@ import numpy as np
 from dualmandate.population import Confidential
 from dualmandate.population.arrays import Integers
 from dualmandate.publication.measuring import fingerprint_of
-from dualmandate.publication.order import Order
+from dualmandate.publication.order import ReleaseSpec
 from dualmandate.publication.sources import Source
 from dualmandate.publication.spark.counting import PIECES, Counting, packed
 from dualmandate.publication.spark.session import kept, map_batches, quiet, running_session, streamed
@@ -38,7 +38,7 @@ HERE = "The records were tabulated on the machine that published, because {why}"
 class ClusterHistogram:
     """The cells that hold a record, increasing, and their counts: pieces of both, kept by the workers. Confidential."""
 
-    order: Order
+    order: ReleaseSpec
     source: str  # its name
     pieces: DataFrame = field(repr=False)
     words: str  # where the records were tabulated
@@ -85,7 +85,7 @@ class ClusterHistogram:
 
 
 @contextmanager
-def counted_on_cluster(order: Order, source: Source, *, key: bytes) -> Iterator[ClusterHistogram]:
+def counted_on_cluster(order: ReleaseSpec, source: Source, *, key: bytes) -> Iterator[ClusterHistogram]:
     """The histogram of a source, kept by the workers for as long as it is needed.
 
     What they cannot read is tabulated here, and handed to them: `words` says so.
@@ -110,7 +110,7 @@ def counted_on_cluster(order: Order, source: Source, *, key: bytes) -> Iterator[
         found.pieces.unpersist()
 
 
-def _sent(session: SparkSession, order: Order, source: Source, *, key: bytes) -> DataFrame:
+def _sent(session: SparkSession, order: ReleaseSpec, source: Source, *, key: bytes) -> DataFrame:
     """Tabulated here, by cell (`cell`, `records`)."""
     import pyarrow as pa
 

@@ -8,29 +8,29 @@ import numpy as np
 
 from dualmandate.population import Confidential
 from dualmandate.population.arrays import Integers
-from dualmandate.publication.measurements import Measurements
+from dualmandate.publication.measurements import NoisyRows
 from dualmandate.publication.measuring import counted_rows, noise_key
-from dualmandate.publication.order import Group, Order
+from dualmandate.publication.order import Group, ReleaseSpec
 from dualmandate.publication.spark.noise_blocks import Kernel, measured_here
 from dualmandate.publication.spark.session import quiet, running_session
 from dualmandate.publication.tabulated import Tabulated
 
 
 def measure_on_cluster(
-    order: Order, tabulated: Confidential[Tabulated], secret: Confidential[bytes], *, mac: str
-) -> Iterator[Measurements]:
+    order: ReleaseSpec, tabulated: Confidential[Tabulated], secret: Confidential[bytes], *, mac: str
+) -> Iterator[NoisyRows]:
     """Every group of tables with its noise, drawn by the workers of the running session.
 
     Exact counts and keys travel to the workers over a channel that is refused unless it is encrypted.
     """
     for group in order.groups:
-        kinds = group.form.kinds().astype(np.int64, copy=False)
+        kinds = group.rows.kinds().astype(np.int64, copy=False)
         kernels = [
             Kernel(int(np.count_nonzero(kinds == kind)), law.sampler(), noise_key(order, group, kind, secret, mac=mac))
             for kind, law in enumerate(group.noises)
         ]
         counts = counted_rows(order, group, tabulated)
-        yield Measurements(group.name, group.noises, kinds, _measured(group, kinds, counts, kernels))
+        yield NoisyRows(group.name, group.noises, kinds, _measured(group, kinds, counts, kernels))
 
 
 def _measured(group: Group, kinds: Integers, counts: Integers, kernels: list[Kernel]) -> Integers:

@@ -23,7 +23,7 @@ from dualmandate.errors import CannotWrite
 from dualmandate.population import Confidential
 from dualmandate.population.arrays import Integers
 from dualmandate.publication.consistency.gls_weights import Weights
-from dualmandate.publication.measurements import Measurements, PublishedTable
+from dualmandate.publication.measurements import NoisyRows, PublishedTable
 from dualmandate.publication.measuring import labeled, noise_key
 from dualmandate.publication.nested_tables import (
     NestedTable,
@@ -31,7 +31,7 @@ from dualmandate.publication.nested_tables import (
     all_variances,
     nest_together,
 )
-from dualmandate.publication.order import Group, Order
+from dualmandate.publication.order import Group, ReleaseSpec
 from dualmandate.publication.post_processing import NESTED, PostProcessed, nest_effects, published_place, too_long
 from dualmandate.publication.spark.histogram import ClusterHistogram
 from dualmandate.publication.spark.noise_blocks import Kernel, measured
@@ -58,7 +58,7 @@ NOT_IN_SUBTREES = (
 class SubtreeDivision:
     """How the tables of an order are divided over a cluster: into the subtrees below one level of the geography."""
 
-    order: Order
+    order: ReleaseSpec
     nest: NestedTables
     weights: Weights = field(repr=False)
 
@@ -88,7 +88,7 @@ class SubtreeDivision:
         return IN_SUBTREES.format(subtrees=self.nest.tree.sizes[self.level])
 
 
-def divided(order: Order) -> SubtreeDivision | str:
+def divided(order: ReleaseSpec) -> SubtreeDivision | str:
     """How an order is divided over a cluster, or why it cannot be, in words; the plan decides, never the records."""
     nest = nest_together(order)
     if not isinstance(nest, NestedTables):
@@ -113,11 +113,12 @@ class _Values:
     places: tuple[Integers, ...] = field(repr=False)
 
     @classmethod
-    def of(cls, order: Order, folder: Path) -> _Values:
+    def of(cls, order: ReleaseSpec, folder: Path) -> _Values:
         """Room for all of them."""
-        groups = tuple(in_file(folder, group.form.rows, np.int64) for group in order.groups)
+        groups = tuple(in_file(folder, group.rows.size, np.int64) for group in order.groups)
         totals = None if order.public is None else in_file(folder, order.public.query_count, np.int64)
-        workloads = [group.form.workload for group in order.groups] + ([] if order.public is None else [order.public])
+        measured = [group.measurement.workload for group in order.groups]
+        workloads = measured + ([] if order.public is None else [order.public])
         wholes = [*groups, *(() if totals is None else (totals,))]
         places = []
         for whole, workload in zip(wholes, workloads, strict=True):
@@ -137,10 +138,10 @@ class ClusterMeasurements:
     folder: Path  # for files without a name
 
     @property
-    def measurements(self) -> Iterator[Measurements]:
+    def measurements(self) -> Iterator[NoisyRows]:
         """Every group of tables, one after the other."""
         for group, values in zip(self.division.order.groups, self.values.groups, strict=True):
-            yield Measurements(group.name, group.noises, group.form.kinds().astype(np.int64, copy=False), values)
+            yield NoisyRows(group.name, group.noises, group.rows.kinds().astype(np.int64, copy=False), values)
 
     @property
     def totals(self) -> Integers | None:
@@ -256,10 +257,10 @@ def _kernel(
     return Kernel(place.table.query_count, group.noises[0].sampler(), key, edges, first)
 
 
-def _group(order: Order, number: int) -> tuple[Group, int]:
+def _group(order: ReleaseSpec, number: int) -> tuple[Group, int]:
     """The group of a table, and where its rows start there."""
     for group in order.groups:
-        tables = group.form.workload.tables
+        tables = group.tables
         if number < len(tables):
             return group, sum(table.query_count for table in tables[:number])
         number -= len(tables)

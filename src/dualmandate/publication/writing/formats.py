@@ -21,8 +21,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from dualmandate.errors import UnknownName
 from dualmandate.ledger.durable import durably
-from dualmandate.publication.measurements import Measurements, Noise, PublishedTable
+from dualmandate.mechanism import Noise
+from dualmandate.mechanism.technologies import noise_named
+from dualmandate.publication.measurements import NoisyRows, PublishedTable
 from dualmandate.publication.writing.sheet import (
     NUMBERS,
     PUBLIC,
@@ -227,13 +230,13 @@ def read_table(path: Path, *, estimates: Path | None = None) -> PublishedTable:
     )
 
 
-def read_measurements(path: Path) -> Measurements:
+def read_measurements(path: Path) -> NoisyRows:
     """Measured numbers and the exact noise of each kind, from their Parquet file."""
     sheet = Parquet().read(path)
     noises = _noises(sheet.facts)
     if set(sheet.numbers) != {"kind", "value"} or not np.all(_within(sheet, len(noises))):
         raise damaged(f"the measurements '{sheet.name}'", "they do not say which noise each of them has")
-    return Measurements(sheet.name, noises, sheet.numbers["kind"].astype(np.int64), sheet.numbers["value"])
+    return NoisyRows(sheet.name, noises, sheet.numbers["kind"].astype(np.int64), sheet.numbers["value"])
 
 
 def _within(sheet: ReleaseSheet, kinds: int) -> np.bool_:
@@ -245,12 +248,10 @@ def _noises(facts: Mapping[str, str]) -> tuple[Noise, ...]:
     found: list[Noise] = []
     while (written := facts.get(f"noise {len(found)}")) is not None:
         law, _, parameter = written.partition(" ")
-        if law == "laplace":
-            found.append(Noise("laplace", Fraction(parameter)))
-        elif law == "gaussian":
-            found.append(Noise("gaussian", Fraction(parameter)))
-        else:
-            raise damaged("measurements with unknown noise", f"there is no noise called '{law}'")
+        try:
+            found.append(noise_named(law, Fraction(parameter)))
+        except UnknownName:
+            raise damaged("measurements with unknown noise", f"there is no noise called '{law}'") from None
     return tuple(found)
 
 

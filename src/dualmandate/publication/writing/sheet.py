@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualmandate.errors import InvalidRelease
-from dualmandate.publication.measurements import Measurements, PublishedTable
+from dualmandate.publication.measurements import NoisyRows, PublishedTable
 
 PUBLIC = "public"  # Everything that is written here has this label.
 PUBLIC_MODE = 0o644  # Everyone may read it.
@@ -100,7 +100,7 @@ def estimates_sheet(table: PublishedTable, facts: Mapping[str, str] = NO_FACTS) 
     return _sheet(table, {"estimate": table.estimates, "standard_error": table.standard_errors}, facts)
 
 
-def measurements_sheet(measurements: Measurements, facts: Mapping[str, str] = NO_FACTS) -> ReleaseSheet:
+def measurements_sheet(measurements: NoisyRows, facts: Mapping[str, str] = NO_FACTS) -> ReleaseSheet:
     """Measured numbers in the order of their strategy; the noise of each kind is a fact."""
     noises = {f"noise {kind}": f"{noise.law} {noise.parameter}" for kind, noise in enumerate(measurements.noises)}
     numbers = {"kind": measurements.kinds, "value": measurements.values}

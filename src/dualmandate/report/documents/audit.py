@@ -10,7 +10,7 @@ from dualmandate.audit.finding import Reference
 from dualmandate.report.documents.document import (
     Count,
     CurrencyName,
-    Document,
+    DocumentModel,
     IfAny,
     NotNegative,
     Number,
@@ -24,7 +24,7 @@ from dualmandate.report.documents.document import (
 )
 
 
-class RatePart(Document):
+class RatePart(DocumentModel):
     """How often something succeeded."""
 
     value: Share = Field(description="Successes over trials.")
@@ -34,7 +34,7 @@ class RatePart(Document):
     high: Share = Field(description="The upper end of it.")
 
 
-class RangePart(Document):
+class RangePart(DocumentModel):
     """A number that is known to lie between two others."""
 
     low: Number = Field(description="The least, in the unit.")
@@ -42,7 +42,7 @@ class RangePart(Document):
     unit: Text = Field(description="Of both.")
 
 
-class _Who(Document):
+class _Who(DocumentModel):
     """Somebody who does not attack."""
 
     who: Text = Field(description="A guesser, or what a claim allows.")
@@ -56,7 +56,7 @@ class BaselineRangePart(RangePart, _Who):
     """What somebody achieves who does not attack."""
 
 
-class FindingPart(Document):
+class FindingPart(DocumentModel):
     """One thing that an attack found."""
 
     attack: Text = Field(description="Its name.")
@@ -74,7 +74,7 @@ class FindingPart(Document):
     details: IfAny[tuple[Text, ...]] = Field(None, description="Single cells or records; inside alone.")
 
 
-class JudgedPart(Document):
+class JudgedPart(DocumentModel):
     """How often an attack is right, beside two guessers who have no tables."""
 
     attack: Share = Field(description="The attack's share of right answers.")
@@ -85,7 +85,7 @@ class JudgedPart(Document):
     modal_guesser: Share = Field(description="Who guesses the most frequent value.")
 
 
-class ComparedPart(Document):
+class ComparedPart(DocumentModel):
     """One way to publish: risk beside accuracy."""
 
     method: Text = Field(description="Its name.")
@@ -99,7 +99,7 @@ class ComparedPart(Document):
     nonmodal_uniques_right: JudgedPart | None
 
 
-class AuditDocument(Document):
+class AuditDocument(DocumentModel):
     """What an audit found: claims, successes with intervals, and baselines."""
 
     schema_: Schema[Literal["audit/1"]]

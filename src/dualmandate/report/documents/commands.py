@@ -9,7 +9,7 @@ from pydantic import AfterValidator, Field, WithJsonSchema
 from dualmandate.errors import Refusal
 from dualmandate.report.documents.document import (
     Count,
-    Document,
+    DocumentModel,
     IfAny,
     Number,
     Plain,
@@ -28,7 +28,7 @@ def _of_its_own(code: str) -> str:
     return code
 
 
-class PlacePart(Document):
+class PlacePart(DocumentModel):
     """Where the reason stands; null where that is not known."""
 
     file: Text | None = Field(description="The file.")
@@ -36,7 +36,7 @@ class PlacePart(Document):
     key: Text | None = Field(description="The key in it.")
 
 
-class RefusalDocument(Document):
+class RefusalDocument(DocumentModel):
     """A refusal: what was refused, where, why, and what to do instead."""
 
     schema_: Schema[Literal["refusal/1"]]
@@ -52,7 +52,7 @@ class RefusalDocument(Document):
     instead: Text = Field(description="What to do instead.")
 
 
-class ReplicationRowPart(Document):
+class ReplicationRowPart(DocumentModel):
     """A statement of the paper; null where the paper has no such number, or nothing is to be computed."""
 
     id: Text = Field(description="Its name.")
@@ -65,14 +65,14 @@ class ReplicationRowPart(Document):
     why: Text = Field(description="Why they differ.")
 
 
-class ReplicateDocument(Document):
+class ReplicateDocument(DocumentModel):
     """Every number of the paper, beside what follows from its inputs and what is right."""
 
     schema_: Schema[Literal["replicate/1"]]
     rows: Several[ReplicationRowPart]
 
 
-class BenchmarkRowPart(Document):
+class BenchmarkRowPart(DocumentModel):
     """One measured case."""
 
     case: Text = Field(description="What was measured.")
@@ -85,7 +85,7 @@ class BenchmarkRowPart(Document):
     met: Whether | None = Field(description="Whether the target is met.")
 
 
-class BenchmarkDocument(Document):
+class BenchmarkDocument(DocumentModel):
     """Benchmarks: ours beside a peer's, against targets that were stated before."""
 
     schema_: Schema[Literal["benchmark/1"]]
@@ -94,7 +94,7 @@ class BenchmarkDocument(Document):
     rows: tuple[BenchmarkRowPart, ...]
 
 
-class PackagePart(Document):
+class PackagePart(DocumentModel):
     """A Python package that is needed, or used through an extra."""
 
     name: Text = Field(description="As it is installed.")
@@ -102,7 +102,7 @@ class PackagePart(Document):
     extra: Text | None = Field(description="The extra that asks for it.")
 
 
-class InstalledPart(Document):
+class InstalledPart(DocumentModel):
     """A program of the operating system."""
 
     name: Text = Field(description="Its name.")
@@ -111,7 +111,7 @@ class InstalledPart(Document):
     used_for: Text = Field(description="What for.")
 
 
-class SettingPart(Document):
+class SettingPart(DocumentModel):
     """A setting, and where it came from."""
 
     name: Text = Field(description="As in dualmandate.toml.")
@@ -120,7 +120,7 @@ class SettingPart(Document):
     origin: Text = Field(description="Which one.")
 
 
-class DoctorDocument(Document):
+class DoctorDocument(DocumentModel):
     """What a command finds when it runs here."""
 
     schema_: Schema[Literal["doctor/1"]]
@@ -134,7 +134,7 @@ class DoctorDocument(Document):
     findings: tuple[Text, ...] = Field(description="What should be mended.")
 
 
-class InitDocument(Document):
+class InitDocument(DocumentModel):
     """A program folder that was just written."""
 
     schema_: Schema[Literal["init/1"]]
@@ -145,7 +145,7 @@ class InitDocument(Document):
     next: Text = Field(description="The command to type next.")
 
 
-class DemoDocument(Document):
+class DemoDocument(DocumentModel):
     """The whole story on the embedded program: what was chosen, published and found."""
 
     schema_: Schema[Literal["demo/1"]]
@@ -158,7 +158,7 @@ class DemoDocument(Document):
     audit: Text = Field(description="The page of the audit.")
 
 
-class SchemasDocument(Document):
+class SchemasDocument(DocumentModel):
     """The names of the schemas."""
 
     schema_: Schema[Literal["schemas/1"]]

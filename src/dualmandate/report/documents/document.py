@@ -32,7 +32,10 @@ def _only_word(annotation: Any) -> object:
     return words[0] if len(words) == 1 else _NOTHING
 
 
-class Document(BaseModel):
+ATTRIBUTES = {"currency": "privacy_measure"}  # Published keys that are older than the word the house uses.
+
+
+class DocumentModel(BaseModel):
     """A document that leaves, or a part of one: these keys and no others, in this order, and finite numbers."""
 
     model_config = ConfigDict(
@@ -53,7 +56,8 @@ class Document(BaseModel):
         values = {}
         for name, field in cls.model_fields.items():
             key = field.alias or name
-            said = (getattr(thing, name) for thing in things if hasattr(thing, name))
+            attribute = ATTRIBUTES.get(name, name)
+            said = (getattr(thing, attribute) for thing in things if hasattr(thing, attribute))
             value = stated.pop(key) if key in stated else next(said, _only_word(field.annotation))
             if value is not _NOTHING and not (value is None and _LEFT_OUT in field.metadata):
                 values[key] = value
@@ -71,7 +75,7 @@ def _exact(value: object) -> object:
 def _loss(value: object) -> object:
     """An amount or a loss as its keys; a document that was read is left as it is."""
     if _is_loss(value):
-        return {"exact": value.exact(), "amount": float(value.amount), "currency": value.currency}
+        return {"exact": value.exact(), "amount": float(value.amount), "currency": value.privacy_measure}
     return {"exact": str(value), "amount": float(value)} if isinstance(value, Fraction) else value
 
 
@@ -113,7 +117,7 @@ Welfare = Annotated[NotPositive, Field(description="USD, at most 0: what society
 Words = Annotated[Text, Field(description="The same for people.")]
 
 
-class AmountPart(Document):
+class AmountPart(DocumentModel):
     """An amount of a privacy loss: exactly, and as the nearest number."""
 
     exact: Exact
@@ -130,7 +134,7 @@ Amount = Annotated[AmountPart, BeforeValidator(_loss)]
 Loss = Annotated[LossPart, BeforeValidator(_loss)]
 
 
-class HeadPart(Document):
+class HeadPart(DocumentModel):
     """How far a ledger had come."""
 
     ledger: Text = Field(description="The identifier of the ledger.")
@@ -138,14 +142,14 @@ class HeadPart(Document):
     digest: Digest
 
 
-class Internal(Document):
+class Internal(DocumentModel):
     """A document that stays inside the agency."""
 
     schema_: Schema[str]
     label: Literal["internal"] = Field(description="Whom it is for.")
 
 
-class Public(Document):
+class Public(DocumentModel):
     """A document that everybody may read."""
 
     schema_: Schema[str]

@@ -11,7 +11,7 @@ from dualmandate.report.documents.document import (
     Count,
     CurrencyName,
     Digest,
-    Document,
+    DocumentModel,
     HeadPart,
     Internal,
     Loss,
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from dualmandate.ledger import Account
 
 
-class LimitPart(Document):
+class LimitPart(DocumentModel):
     """A cap inside the account's cap."""
 
     scope: Literal["user", "group", "purpose"] = Field(description="Whose part of the account it is about.")
@@ -36,21 +36,21 @@ class LimitPart(Document):
     limit: Amount
 
 
-class ReservePart(Document):
+class ReservePart(DocumentModel):
     """A part of the account that is kept for a purpose."""
 
     purpose: Text = Field(description="What it is kept for.")
     kept: Amount
 
 
-class UnitBoundPart(Document):
+class UnitBoundPart(DocumentModel):
     """How many of another unit one protected unit can be in."""
 
     unit: Text = Field(description="The other unit.")
     most: Count = Field(description="At most so many.")
 
 
-class AccountPart(Document):
+class AccountPart(DocumentModel):
     """An account as it was opened."""
 
     name: Text = Field(description="The population whose privacy is spent.")
@@ -79,7 +79,7 @@ class BalancePart(AccountPart):
     remaining: Amount
 
 
-class ApprovalPart(Document):
+class ApprovalPart(DocumentModel):
     """One person's word for a plan."""
 
     plan_digest: Digest
@@ -89,7 +89,7 @@ class ApprovalPart(Document):
     recorded_at: Time
 
 
-class LedgerReleasePart(Document):
+class LedgerReleasePart(DocumentModel):
     """A release that spends from an account."""
 
     name: Text = Field(description="As its reservation named it.")
@@ -115,7 +115,7 @@ class StatementPart(BalancePart):
     releases: tuple[LedgerReleasePart, ...]
 
 
-class EventPart(Document):
+class EventPart(DocumentModel):
     """An entry of the ledger."""
 
     sequence: Count = Field(description="Its number.")
@@ -142,7 +142,7 @@ class EventPart(Document):
     digest: Digest
 
 
-class AlonePart(Document):
+class AlonePart(DocumentModel):
     """What one release alone has cost, which is no balance: two of them do not add up."""
 
     release: Text = Field(description="Its name.")

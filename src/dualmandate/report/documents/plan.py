@@ -14,7 +14,7 @@ from dualmandate.report.documents.document import (
     Count,
     CurrencyName,
     Digest,
-    Document,
+    DocumentModel,
     Dollars,
     Epsilon,
     Exact,
@@ -47,7 +47,7 @@ StrategyName = Literal["optimized", "workload", "identity"]
 BoundBy = Literal["preferences", "largest epsilon", "largest rho", "fitness for use", "ledger", "participation"]
 
 
-class ProgramPart(Document):
+class ProgramPart(DocumentModel):
     """The program that was planned."""
 
     name: Text = Field(description="As in the program file.")
@@ -58,7 +58,7 @@ class ProgramPart(Document):
     digest: Digest = Field(description="SHA-256 over what the program file says.")
 
 
-class ChosenPart(Document):
+class ChosenPart(DocumentModel):
     """The loss that was chosen, in the program's currency."""
 
     exact: Exact
@@ -74,7 +74,7 @@ class PlannedLossPart(LossPart):
     allocation: dict[str, Exact] = Field(description="The loss of each group of tables that is measured together.")
 
 
-class LocalOptimumPart(Document):
+class LocalOptimumPart(DocumentModel):
     """A loss at which welfare turns, or at which a limit stops it."""
 
     epsilon: Epsilon
@@ -83,7 +83,7 @@ class LocalOptimumPart(Document):
     bound_by: BoundBy | None = Field(None, description="What stops it there.")
 
 
-class ChoicePart(Document):
+class ChoicePart(DocumentModel):
     """The privacy loss to choose, what it buys and what it costs."""
 
     epsilon: Epsilon
@@ -102,7 +102,7 @@ class ChoicePart(Document):
     explanation: Words
 
 
-class SensitivityPart(Document):
+class SensitivityPart(DocumentModel):
     """By how much one unit can move what is measured."""
 
     norm: Text = Field(description="In which distance.")
@@ -111,7 +111,7 @@ class SensitivityPart(Document):
     words: Words
 
 
-class MechanismPart(Document):
+class MechanismPart(DocumentModel):
     """How the tables will be produced."""
 
     asked: Text = Field(description="The noise that the program names.")
@@ -121,7 +121,7 @@ class MechanismPart(Document):
     sensitivity: dict[str, SensitivityPart] = Field(description="By group of tables.")
 
 
-class FrontierPointPart(Document):
+class FrontierPointPart(DocumentModel):
     """The frontier and welfare at one loss."""
 
     loss: Positive = Field(description="In the frontier's currency.")
@@ -134,7 +134,7 @@ class FrontierPointPart(Document):
     technology: Text = Field(description="The technology that is best there.")
 
 
-class FrontierPart(Document):
+class FrontierPart(DocumentModel):
     """How much accuracy each loss buys."""
 
     name: Text = Field(description="Of the frontier.")
@@ -142,7 +142,7 @@ class FrontierPart(Document):
     points: Several[FrontierPointPart]
 
 
-class PlannedTablePart(Document):
+class PlannedTablePart(DocumentModel):
     """A table, and how wrong its numbers will be."""
 
     name: Text = Field(description="As in the program file.")
@@ -158,7 +158,7 @@ class PlannedTablePart(Document):
     data_loss: Cost
 
 
-class GroupPart(Document):
+class GroupPart(DocumentModel):
     """People who bear the same cost of privacy loss."""
 
     name: Text = Field(description="As in the program file.")
@@ -168,7 +168,7 @@ class GroupPart(Document):
     privacy_cost: Cost = Field(description="USD, at least 0: of all of them.")
 
 
-class TechnologyPart(Document):
+class TechnologyPart(DocumentModel):
     """A technology, and what would be chosen with it alone."""
 
     noise: Text = Field(description="The law of its noise.")
@@ -183,7 +183,7 @@ class TechnologyPart(Document):
     bound_by: BoundBy | None = Field(description="What decides.")
 
 
-class StrategyPart(Document):
+class StrategyPart(DocumentModel):
     """What is measured for a group of tables, where it is neither the tables nor the cells."""
 
     group: Text = Field(description="Its tables.")
@@ -197,7 +197,7 @@ class StrategyPart(Document):
     gap: Text = Field(description="How far from it the strategy is, in words.")
 
 
-class NaivePart(Document):
+class NaivePart(DocumentModel):
     """Plain noise on the tables, and what would be chosen with it alone."""
 
     noise: Text = Field(description="The law of its noise.")
@@ -210,7 +210,7 @@ class NaivePart(Document):
     root_mean_squared_consequence: Dollars | None = Field(None, description="USD.")
 
 
-class CostsPart(Document):
+class CostsPart(DocumentModel):
     """What errors cost under each technology; null where that is not known."""
 
     naive: Dollars | None = Field(description="USD: plain noise on the tables.")
@@ -219,7 +219,7 @@ class CostsPart(Document):
     least: Dollars | None = Field(description="USD: no technology of the kind costs less.")
 
 
-class CostsPointPart(Document):
+class CostsPointPart(DocumentModel):
     """The same at one loss."""
 
     loss: Positive = Field(description="In the program's currency.")
@@ -229,7 +229,7 @@ class CostsPointPart(Document):
     least: Dollars | None
 
 
-class SavingPart(Document):
+class SavingPart(DocumentModel):
     """What the technology in use saves."""
 
     naive: NaivePart
@@ -240,7 +240,7 @@ class SavingPart(Document):
     points: tuple[CostsPointPart, ...]
 
 
-class GroupLossPart(Document):
+class GroupLossPart(DocumentModel):
     """The loss of some units whose records change together."""
 
     label: Text = Field(description="Whose.")
@@ -250,7 +250,7 @@ class GroupLossPart(Document):
     words: Words
 
 
-class GuaranteePart(Document):
+class GuaranteePart(DocumentModel):
     """The guarantee as it is printed."""
 
     protected: Text = Field(description="Who is protected.")
@@ -261,7 +261,7 @@ class GuaranteePart(Document):
     assumption: Text = Field(description="What all of it assumes.")
 
 
-class RegretPart(Document):
+class RegretPart(DocumentModel):
     """What choosing another loss would cost."""
 
     multiple: Positive = Field(description="Of the chosen loss.")
@@ -271,7 +271,7 @@ class RegretPart(Document):
     relative: Number = Field(description="The same as a share of what is lost at best.")
 
 
-class TornadoEndPart(Document):
+class TornadoEndPart(DocumentModel):
     """One end of an input's range, and what would be chosen there."""
 
     value: Number = Field(description="Of the input.")
@@ -279,7 +279,7 @@ class TornadoEndPart(Document):
     refusal: Text | None = Field(description="Why nothing can be chosen there.")
 
 
-class TornadoPart(Document):
+class TornadoPart(DocumentModel):
     """How far the choice rests on one input."""
 
     input: Text = Field(description="Its name.")
@@ -290,7 +290,7 @@ class TornadoPart(Document):
     high: TornadoEndPart
 
 
-class ParticipationPart(Document):
+class ParticipationPart(DocumentModel):
     """How many still take part."""
 
     rate: Positive = Field(description="Share of people who take part at the choice.")
@@ -300,7 +300,7 @@ class ParticipationPart(Document):
     source: Text = Field(description="As in the program file.")
 
 
-class VerdictPart(Document):
+class VerdictPart(DocumentModel):
     """Whether a table, or a detail of it, earns its place."""
 
     name: Text = Field(description="Of the candidate.")
@@ -313,7 +313,7 @@ class VerdictPart(Document):
     errors: Dollars | None = Field(description="USD: what its errors then cost.")
 
 
-class OfferingPart(Document):
+class OfferingPart(DocumentModel):
     """Which tables earn their place: advice, the plan is for all tables as stated."""
 
     epsilon: NotNegative = Field(description="What those that do spend together.")
@@ -323,13 +323,13 @@ class OfferingPart(Document):
     tables: Several[VerdictPart]
 
 
-class NoOfferingPart(Document):
+class NoOfferingPart(DocumentModel):
     """Tables cannot be priced."""
 
     why_not: Text = Field(description="The reason.")
 
 
-class PathReleasePart(Document):
+class PathReleasePart(DocumentModel):
     """One of the releases to come."""
 
     year: NotNegative = Field(description="From now.")
@@ -339,7 +339,7 @@ class PathReleasePart(Document):
     data_loss: Cost
 
 
-class PathPart(Document):
+class PathPart(DocumentModel):
     """Releases to come that share one account."""
 
     total: Positive = Field(description="The loss of all of them.")
@@ -349,7 +349,7 @@ class PathPart(Document):
     releases: Several[PathReleasePart]
 
 
-class InstitutionPart(Document):
+class InstitutionPart(DocumentModel):
     """What one institution would choose, pay and cost."""
 
     institution: Text = Field(description="Its name; the planner is the first.")
@@ -363,7 +363,7 @@ class InstitutionPart(Document):
     why: Text = Field(description="What it is, or why it chooses nothing.")
 
 
-class ExistingErrorPart(Document):
+class ExistingErrorPart(DocumentModel):
     """An error that was there before noise."""
 
     table: Text = Field(description="Whose numbers have it.")
@@ -373,7 +373,7 @@ class ExistingErrorPart(Document):
     added: Number = Field(description="By which share noise widens the error that was there.")
 
 
-class UncertainNumberPart(Document):
+class UncertainNumberPart(DocumentModel):
     """A number of the program that is not known exactly."""
 
     name: Text = Field(description="As in the tornado.")
@@ -384,14 +384,14 @@ class UncertainNumberPart(Document):
     largest: Number | None = Field(description="The upper end of its range.")
 
 
-class QuantilePart(Document):
+class QuantilePart(DocumentModel):
     """A quantile of the best loss."""
 
     probability: Share = Field(description="That the best loss is at most this.")
     epsilon: Epsilon
 
 
-class DistributionPart(Document):
+class DistributionPart(DocumentModel):
     """The best loss as a distribution."""
 
     epsilon: Epsilon = Field(description="What is best now, at the expected costs.")
@@ -404,14 +404,14 @@ class DistributionPart(Document):
     quantiles: tuple[QuantilePart, ...]
 
 
-class RegretQuantilePart(Document):
+class RegretQuantilePart(DocumentModel):
     """A quantile of the regret."""
 
     probability: Share = Field(description="That regret is at most this.")
     regret: Cost
 
 
-class ExpectedRegretPart(Document):
+class ExpectedRegretPart(DocumentModel):
     """What not knowing costs."""
 
     value_of_perfect_information: Cost = Field(description="USD: what it would be worth to know exactly.")
@@ -419,7 +419,7 @@ class ExpectedRegretPart(Document):
     quantiles: tuple[RegretQuantilePart, ...]
 
 
-class SurveyValuePart(Document):
+class SurveyValuePart(DocumentModel):
     """What another survey is worth."""
 
     respondents: Count = Field(description="How many are asked.")
@@ -429,7 +429,7 @@ class SurveyValuePart(Document):
     share_of_perfect: NotNegative = Field(description="The same as a share of knowing exactly.")
 
 
-class CornerPart(Document):
+class CornerPart(DocumentModel):
     """One extreme state of preferences."""
 
     values: dict[str, Number] = Field(description="Of the numbers that are not agreed on.")
@@ -438,7 +438,7 @@ class CornerPart(Document):
     binding: Whether = Field(description="Whether it is the worst, or as bad as the worst.")
 
 
-class RobustPart(Document):
+class RobustPart(DocumentModel):
     """The loss whose worst regret is least."""
 
     epsilon: Epsilon
@@ -446,7 +446,7 @@ class RobustPart(Document):
     corners: Several[CornerPart]
 
 
-class UncertaintyPart(Document):
+class UncertaintyPart(DocumentModel):
     """What follows from numbers that are not known exactly."""
 
     numbers: Several[UncertainNumberPart]
@@ -460,7 +460,7 @@ class UncertaintyPart(Document):
     why_not: IfAny[Text] = Field(None, description="Why that cannot be worked out.")
 
 
-class PeakPart(Document):
+class PeakPart(DocumentModel):
     """What a group wants."""
 
     group: Text = Field(description="Its name.")
@@ -470,7 +470,7 @@ class PeakPart(Document):
     single_peaked: Whether = Field(description="Whether it likes a loss the less the farther it is from there.")
 
 
-class RulePart(Document):
+class RulePart(DocumentModel):
     """What one rule of social choice chooses."""
 
     rule: Text = Field(description="Its name.")
@@ -480,7 +480,7 @@ class RulePart(Document):
     words: Words
 
 
-class MajorityPart(Document):
+class MajorityPart(DocumentModel):
     """Votes between losses, two at a time."""
 
     options: tuple[Positive, ...] = Field(description="The losses that are voted on.")
@@ -489,7 +489,7 @@ class MajorityPart(Document):
     cycle: tuple[Positive, ...] | None = Field(description="Losses that beat each other in a circle.")
 
 
-class PricePart(Document):
+class PricePart(DocumentModel):
     """What a group pays in Lindahl's equilibrium."""
 
     group: Text = Field(description="Its name.")
@@ -498,7 +498,7 @@ class PricePart(Document):
     demand: Positive = Field(description="The loss that it then wants.")
 
 
-class LindahlPart(Document):
+class LindahlPart(DocumentModel):
     """Prices at which everybody wants the same loss."""
 
     epsilon: Epsilon
@@ -507,7 +507,7 @@ class LindahlPart(Document):
     prices: tuple[PricePart, ...]
 
 
-class ClarkePart(Document):
+class ClarkePart(DocumentModel):
     """The tax at which a group has no reason to misstate what it wants."""
 
     group: Text = Field(description="Its name.")
@@ -515,14 +515,14 @@ class ClarkePart(Document):
     tax: Dollars | None
 
 
-class GainsPart(Document):
+class GainsPart(DocumentModel):
     """Who gains and who loses at one loss."""
 
     epsilon: Epsilon
     gains: dict[str, Number] = Field(description="USD: what one member of each group gains.")
 
 
-class SocialChoicePart(Document):
+class SocialChoicePart(DocumentModel):
     """Other ways to add people up."""
 
     peaks: Several[PeakPart]
@@ -537,7 +537,7 @@ class SocialChoicePart(Document):
     gains_at_each_loss: tuple[GainsPart, ...]
 
 
-class PlanVersionsPart(Document):
+class PlanVersionsPart(DocumentModel):
     """What wrote the plan."""
 
     program: int = Field(strict=True, description="The version of the program file's keys.")
@@ -545,7 +545,7 @@ class PlanVersionsPart(Document):
     dualmandate: Text = Field(description="The version of the software.")
 
 
-class PlanDocument(Document):
+class PlanDocument(DocumentModel):
     """A plan: the privacy loss to choose, what it buys and costs, and why."""
 
     schema_: Schema[Literal["plan/1"]]
@@ -625,9 +625,9 @@ def _loss(plan: Plan) -> PlannedLossPart:
     return PlannedLossPart.made_of(
         exact=plan.loss,
         amount=float(plan.loss),
-        currency=plan.loss.currency,
-        failure_probability=plan.technology.producer.failure_probability,
-        chosen=ChosenPart.made_of(exact=plan.choice.loss, currency=plan.choice.currency),
+        currency=plan.loss.privacy_measure,
+        failure_probability=plan.technology.failure_probability,
+        chosen=ChosenPart.made_of(exact=plan.choice.loss, currency=plan.choice.privacy_measure),
         allocation=plan.allocation,
     )
 
@@ -646,8 +646,8 @@ def _choice(plan: Plan) -> ChoicePart:
 
 
 def _mechanism(plan: Plan) -> MechanismPart:
-    table, producer = plan.program.file.mechanism, plan.technology.producer
-    sensitivities = {group: producer.production(group).sensitivity for group in plan.allocation}
+    table = plan.program.file.mechanism
+    sensitivities = {group: each.sensitivity for group, each in plan.technology.measurements.items()}
     return MechanismPart.made_of(
         plan.technology,
         asked=table.noise,
@@ -699,7 +699,7 @@ def _strategies(plan: Plan) -> Iterator[StrategyPart]:
     """What is measured for each group of tables, where it is neither the tables nor the cells."""
     from dualmandate.mechanism.strategy.strategy_file import strategy_digest
 
-    for group, found in plan.technology.producer.found.items():
+    for group, found in plan.technology.found.items():
         yield StrategyPart.made_of(
             found,
             group=group,

@@ -5,16 +5,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, WithJsonSchema
 
+from dualmandate.mechanism.technologies import published_words
 from dualmandate.report.documents.document import (
     Amount,
     Count,
     CurrencyName,
     Digest,
-    Document,
+    DocumentModel,
     Exact,
     HeadPart,
     IfAny,
@@ -34,14 +35,16 @@ if TYPE_CHECKING:
     from dualmandate.publication.curator_check import CheckReport
 
 
-class NoisePart(Document):
+class NoisePart(DocumentModel):
     """The noise of one kind of measured rows."""
 
-    law: Literal["laplace", "gaussian"] = Field(description="Discrete Laplace, or discrete Gaussian.")
+    law: Annotated[str, WithJsonSchema({"enum": published_words(), "type": "string"})] = Field(
+        description="Discrete Laplace, or discrete Gaussian."
+    )
     parameter: Exact = Field(description="The scale of the one, the variance of the other.")
 
 
-class MeasuredGroupPart(Document):
+class MeasuredGroupPart(DocumentModel):
     """Tables that were measured together."""
 
     name: Text = Field(description="Of the group.")
@@ -53,7 +56,7 @@ class MeasuredGroupPart(Document):
     noises: tuple[NoisePart, ...]
 
 
-class PublishedTablePart(Document):
+class PublishedTablePart(DocumentModel):
     """A table, and the files that hold it."""
 
     name: Text = Field(description="As in the program file.")
@@ -68,14 +71,14 @@ class PublishedTablePart(Document):
     sdmx_ml: IfAny[Text] = Field(None, alias="sdmx-ml", description="The same as SDMX-ML.")
 
 
-class ReleaseMechanismPart(Document):
+class ReleaseMechanismPart(DocumentModel):
     """How the tables were produced."""
 
     noise: Text = Field(description="The law of the noise.")
     strategy: Literal["optimized", "workload", "identity"] = Field(description="What was measured.")
 
 
-class EffectPart(Document):
+class EffectPart(DocumentModel):
     """What making numbers consistent does to cells of one size, on average over simulated releases."""
 
     table: Text = Field(description="Of which table.")
@@ -133,7 +136,7 @@ class PublicationDocument(Internal):
     remaining: Amount
 
 
-class CheckedAttributePart(Document):
+class CheckedAttributePart(DocumentModel):
     """What was found in one attribute of the records."""
 
     outside: Whole = Field(description="Records with a value outside the domain.")
@@ -142,7 +145,7 @@ class CheckedAttributePart(Document):
     null_rule: Literal["drop", "missing", "refuse"] = Field(description="What becomes of them.")
 
 
-class TabulateCheckDocument(Document):
+class TabulateCheckDocument(DocumentModel):
     """Confidential: what a check counted in a program's records, without noise."""
 
     schema_: Schema[Literal["tabulate-check/1"]]

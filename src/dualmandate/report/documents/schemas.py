@@ -14,7 +14,7 @@ from dualmandate.audit.targets.tables_schema import TablesFile
 from dualmandate.errors import UnknownName
 from dualmandate.program.schema import ProgramKeys
 from dualmandate.report.documents import audit, commands, ledger, release, survey
-from dualmandate.report.documents.document import Document
+from dualmandate.report.documents.document import DocumentModel
 from dualmandate.report.documents.plan import PlanDocument
 from dualmandate.survey.schema import SurveyFile
 
@@ -26,7 +26,7 @@ FILES: dict[str, tuple[type[BaseModel], str]] = {  # null is not TOML, and is le
     "survey": (SurveyFile, "A survey file of Dualmandate, read as TOML"),
     "tables": (TablesFile, "What published tables a folder holds, read as TOML"),
 }
-DOCUMENTS: dict[str, type[Document]] = {
+DOCUMENTS: dict[str, type[DocumentModel]] = {
     "plan": PlanDocument,
     "refusal": commands.RefusalDocument,
     "replicate": commands.ReplicateDocument,

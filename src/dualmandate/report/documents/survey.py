@@ -8,7 +8,7 @@ from pydantic import ConfigDict, Field, model_validator
 
 from dualmandate.report.documents.document import (
     Count,
-    Document,
+    DocumentModel,
     IfAny,
     NotNegative,
     Number,
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from dualmandate.survey.questionnaire import SurveyQuestionnaire
 
 
-class MeasuredNumberPart(Document):
+class MeasuredNumberPart(DocumentModel):
     """A number with its unit and its source."""
 
     value: Positive = Field(description="In the unit.")
@@ -36,7 +36,7 @@ class MeasuredNumberPart(Document):
     time_base: Text | None = Field(description="The time that it covers.")
 
 
-class _Key(Document):
+class _Key(DocumentModel):
     """What a program calls a number."""
 
     key: Text = Field(description="In [preferences] of a program, or of its table.")
@@ -55,7 +55,7 @@ class FoundPart(PreferencePart):
     of: Text = Field(description="Of whom: the mean, or the median, of people.")
 
 
-class EstimatePart(Document):
+class EstimatePart(DocumentModel):
     """A parameter of the model."""
 
     name: Text = Field(description="Its name.")
@@ -63,7 +63,7 @@ class EstimatePart(Document):
     standard_error: NotNegative = Field(description="Of the estimate.")
 
 
-class WorthPart(Document):
+class WorthPart(DocumentModel):
     """What one respondent would pay for one more unit of an attribute."""
 
     attribute: Text = Field(description="Its name.")
@@ -73,7 +73,7 @@ class WorthPart(Document):
     interval: Pair[Number] = Field(description="Where it lies, in the unit.")
 
 
-class PoolPriorPart(Document):
+class PoolPriorPart(DocumentModel):
     """What was believed before."""
 
     center: Positive = Field(description="The median, in the unit.")
@@ -81,7 +81,7 @@ class PoolPriorPart(Document):
     source: Text = Field(description="Where it comes from.")
 
 
-class ConflictPart(Document):
+class ConflictPart(DocumentModel):
     """Two sources that disagree."""
 
     first: Text = Field(description="One of them.")
@@ -101,7 +101,7 @@ class PooledPart(PreferencePart):
     conflicts: tuple[ConflictPart, ...]
 
 
-class CorrelationPart(Document):
+class CorrelationPart(DocumentModel):
     """How far two opinions go together."""
 
     first: Text = Field(description="One question.")
@@ -147,7 +147,7 @@ class PreferencesDocument(Public):
         return self
 
 
-class LevelPart(Document):
+class LevelPart(DocumentModel):
     """A level of an attribute."""
 
     words: Text = Field(description="As respondents read it.")
@@ -155,7 +155,7 @@ class LevelPart(Document):
     shown: Whole = Field(description="How often it is shown.")
 
 
-class AskedAttributePart(Document):
+class AskedAttributePart(DocumentModel):
     """An attribute of the alternatives."""
 
     name: Text = Field(description="Its name.")

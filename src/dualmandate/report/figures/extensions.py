@@ -15,7 +15,7 @@ from dualmandate.report.theme import LIGHT, ROOMY
 if TYPE_CHECKING:
     from dualmandate.choice import BudgetPath, Choice, TableSelection
     from dualmandate.choice.markets import Institution
-    from dualmandate.population import Currency
+    from dualmandate.population import PrivacyMeasure
 
 PARTICIPATION_REACH = 12.0  # from a twelfth of the peak to twelve times it
 TABLE_HEIGHT = 46  # px, of one table on offer
@@ -33,7 +33,7 @@ def participation(
     `noise` and `responding` are costs of errors in USD, if all took part and with those who do; `responding` must go on
     beyond the peak as it really would.
     """
-    letter, rows = loss_symbol(choice.currency), list[dict[str, Cell]]()
+    letter, rows = loss_symbol(choice.privacy_measure), list[dict[str, Cell]]()
     for loss in log_grid(peak / PARTICIPATION_REACH, peak * PARTICIPATION_REACH, through=(choice.epsilon, peak)):
         costs = noise(loss), responding(loss)
         if all(math.isfinite(cost) and cost > 0 for cost in costs):
@@ -89,7 +89,7 @@ def participation(
 
 def offering(offered: TableSelection) -> Figure:
     """One line a table from its price to its worth: blue where it gains, orange where it would lose."""
-    letter = loss_symbol(offered.currency)
+    letter = loss_symbol(offered.privacy_measure)
     rows: tuple[Mapping[str, Cell], ...] = tuple(
         {
             "table": verdict.name,
@@ -148,9 +148,9 @@ def offering(offered: TableSelection) -> Figure:
     )
 
 
-def path(releases: BudgetPath, currency: Currency) -> Figure:
+def path(releases: BudgetPath, privacy_measure: PrivacyMeasure) -> Figure:
     """A budget over many releases: the loss of each by year, hollow without a cap on all of them, filled under it."""
-    letter, capped = loss_symbol(currency), releases.cap is not None and releases.price > 0
+    letter, capped = loss_symbol(privacy_measure), releases.cap is not None and releases.price > 0
     rows: tuple[Mapping[str, Cell], ...] = tuple(
         {
             "year": release.year,
@@ -215,12 +215,12 @@ def path(releases: BudgetPath, currency: Currency) -> Figure:
     )
 
 
-def institutions(compared: Sequence[Institution], currency: Currency) -> Figure:
+def institutions(compared: Sequence[Institution], privacy_measure: PrivacyMeasure) -> Figure:
     """One line an institution: the privacy loss it arrives at, and what society loses more than under the planner.
 
     Auctions of one count stand in the table alone: their ε buys a count of everybody, not the program's tables.
     """
-    letter = loss_symbol(currency)
+    letter = loss_symbol(privacy_measure)
     rows: tuple[Mapping[str, Cell], ...] = tuple(
         {
             "institution": row.name,

@@ -15,7 +15,7 @@ from dualmandate.report.tables import Cell, Column, FigureTable, amount
 from dualmandate.report.theme import LIGHT, ROOMY
 
 if TYPE_CHECKING:
-    from dualmandate.audit.disclosure_control.comparison import Compared, Judged
+    from dualmandate.audit.disclosure_control.comparison import AttackRates, MethodEvaluation
 
 Point = tuple[float, float]
 PRIVATE = "differential privacy"
@@ -50,22 +50,22 @@ LETTER, LINE = 6.6, 16.0  # px, about the width of a letter and the height of a 
 Row = Mapping[str, Cell]
 
 
-def stands_out(compared: Sequence[Compared]) -> bool:
+def shows_uniques(compared: Sequence[MethodEvaluation]) -> bool:
     """Whether the picture shows people who stand out: it does where there are enough of them, else everybody."""
-    return all(each.standing_out is not None and each.standing_out.attack.trials >= FEWEST for each in compared)
+    return all(each.nonmodal_uniques is not None and each.nonmodal_uniques.attack.trials >= FEWEST for each in compared)
 
 
-def risk(compared: Sequence[Compared]) -> Figure:
+def risk(compared: Sequence[MethodEvaluation]) -> Figure:
     """Mean absolute error of a number against the share that the attack gets right: of people who stand out, or of all.
 
     Points of one old method are joined by a thin line, from its weakest to its strongest form. The table has the error,
     and what an attack gets right with intervals; guessers are the same for all.
     """
-    alone = stands_out(compared)
+    alone = shows_uniques(compared)
     y = "unique" if alone else "right"
     judged = [("right", "records", compared[0].records)] if compared else []
-    if compared and compared[0].standing_out is not None:
-        judged.insert(0, ("unique", "standing out", compared[0].standing_out))
+    if compared and compared[0].nonmodal_uniques is not None:
+        judged.insert(0, ("unique", "standing out", compared[0].nonmodal_uniques))
     guessed = "; ".join(
         f"{who}: {percent(each.proportional.value)} in proportion, {percent(each.modal.value)} by the most frequent"
         for _, who, each in judged
@@ -113,7 +113,7 @@ def risk(compared: Sequence[Compared]) -> Figure:
     )
 
 
-def _row(each: Compared) -> dict[str, Cell]:
+def _row(each: MethodEvaluation) -> dict[str, Cell]:
     return {
         "family": str(each.family),
         "name": each.name,
@@ -123,11 +123,11 @@ def _row(each: Compared) -> dict[str, Cell]:
         "promised": each.promised_error,
         "x": max(each.error, LEAST_ERROR),
         **_rates("right", each.records),
-        **_rates("unique", each.standing_out),
+        **_rates("unique", each.nonmodal_uniques),
     }
 
 
-def _rates(name: str, judged: Judged | None) -> dict[str, Cell]:
+def _rates(name: str, judged: AttackRates | None) -> dict[str, Cell]:
     if judged is None:
         return dict.fromkeys((name, *(f"{name}_{part}" for part in ("interval", "low", "high", "guess", "modal"))))
     low, high = judged.attack.interval()
@@ -338,8 +338,8 @@ class _Canvas:
         return self.plane.across.value(across / (self.width - AXIS)), self.plane.up.value(1 - down / self.height)
 
 
-def _subtitle(compared: Sequence[Compared], *, alone: bool) -> str:
-    first = compared[0].standing_out
+def _subtitle(compared: Sequence[MethodEvaluation], *, alone: bool) -> str:
+    first = compared[0].nonmodal_uniques
     if alone and first is not None:
         who = (
             f"Share right of the {first.attack.trials:,} people who are alone with what an attacker knows of them and "
@@ -350,11 +350,11 @@ def _subtitle(compared: Sequence[Compared], *, alone: bool) -> str:
     return f"{who}, with 95 % intervals. {NOTE}"
 
 
-def _finding(compared: Sequence[Compared], *, alone: bool) -> str:
+def _finding(compared: Sequence[MethodEvaluation], *, alone: bool) -> str:
     """What exact tables give away, then the plan, and the old method that gives least away with errors as small."""
 
-    def right(each: Compared) -> float:
-        judged = each.standing_out if alone else each.records
+    def right(each: MethodEvaluation) -> float:
+        judged = each.nonmodal_uniques if alone else each.records
         assert judged is not None
         return judged.attack.value
 

@@ -43,7 +43,7 @@ def social_choice(choices: SocialChoices) -> Figure:
 
     The table has every rule: what it chooses, welfare there, and what a member of each group gains by it.
     """
-    letter, names = loss_symbol(choices.profile.frontier.currency), choices.profile.society.names
+    letter, names = loss_symbol(choices.profile.frontier.privacy_measure), choices.profile.society.names
     against = f"{letter} = {number(choices.against)}"
     answered = [row for row in choices.rows if _shown(row.epsilon)]
 
@@ -90,7 +90,7 @@ def social_choice(choices: SocialChoices) -> Figure:
 
 def gains_table(choices: SocialChoices) -> FigureTable:
     """What a member of each group gains at each loss, USD, against the status quo: the lower part of the picture."""
-    letter, names = loss_symbol(choices.profile.frontier.currency), choices.profile.society.names
+    letter, names = loss_symbol(choices.profile.frontier.privacy_measure), choices.profile.society.names
     return FigureTable(
         caption=f"Who gains and who loses at each {letter}, against {letter} = {number(choices.against)}",
         columns=(
@@ -217,7 +217,7 @@ def _shown(loss: float | None) -> bool:
 
 def votes(choices: SocialChoices) -> Figure:
     """A square of votes: the share of people who are better off at the loss of the row than at that of the column."""
-    letter, found = loss_symbol(choices.profile.frontier.currency), choices.majority
+    letter, found = loss_symbol(choices.profile.frontier.privacy_measure), choices.majority
     people, shown = float(choices.profile.society.sizes.sum()), found.options[:MOST_OPTIONS]
     rows: tuple[Mapping[str, Cell], ...] = tuple(
         {
@@ -277,7 +277,7 @@ def votes(choices: SocialChoices) -> Figure:
 
 def charges(choices: SocialChoices) -> Figure:
     """What one member of each group pays or receives at Lindahl prices (bars), and its Clarke tax (dots), USD."""
-    letter, lindahl = loss_symbol(choices.profile.frontier.currency), choices.lindahl
+    letter, lindahl = loss_symbol(choices.profile.frontier.privacy_measure), choices.lindahl
     rows: tuple[Mapping[str, Cell], ...] = tuple(
         {
             "group": price.name,

@@ -45,7 +45,7 @@ def distribution(known: UncertainChoice) -> Figure:
 
     `density` is probability per unit of loss; for a discrete set `probability` is that of the state.
     """
-    letter, discrete, chosen = loss_symbol(known.choice.currency), known.beliefs.discrete, known.choice.epsilon
+    letter, discrete, chosen = loss_symbol(known.choice.privacy_measure), known.beliefs.discrete, known.choice.epsilon
     low, high = known.interval(LEVEL)
     kinds = {chosen: "chosen"} | ({} if discrete else {low: "lower end", high: "upper end"})
     rows: tuple[Mapping[str, Cell], ...] = tuple(
@@ -225,11 +225,11 @@ def survey_worth(known: UncertainChoice, *, spread: float, parameter: str | None
 
 def robust(choice: RobustChoice) -> Figure:
     """The choice that needs no probabilities: regret under each extreme preference, and where the worst is least."""
-    letter, kind = loss_symbol(choice.currency), "percent" if choice.relative else "money"
+    letter, kind = loss_symbol(choice.privacy_measure), "percent" if choice.relative else "money"
     places = [corner.epsilon for corner in choice.corners]
     lowest, highest = min([*places, choice.epsilon]), max([*places, choice.epsilon])
     margin = max((highest / lowest) ** 0.25, 1.0005)
-    low, high = np.exp(choice.landscape.grid.points[[0, -1]]).tolist()
+    low, high = np.exp(choice.cost_grid.grid.points[[0, -1]]).tolist()
     ends = max(lowest / margin, low), min(highest * margin, high)
     grid = log_grid(*ends, through=(choice.epsilon,), points=121)
     # The corners with the largest regrets at the choice, from the lowest best loss to the highest.
@@ -300,10 +300,10 @@ def robust(choice: RobustChoice) -> Figure:
 
 def _across(known: UncertainChoice, losses: Sequence[float]) -> Ruler:
     """The axis of losses, with room beyond a limit for the words beside it."""
-    letter = loss_symbol(known.choice.currency)
+    letter = loss_symbol(known.choice.privacy_measure)
     low, high = min(losses), max(losses)
     log = high / low > LONG
-    bounds, (below, above) = known.landscape.bounds, known.at_limits
+    bounds, (below, above) = known.cost_grid.bounds, known.at_limits
     room = (high / low) ** 0.35 if log else (high - low) * 0.35
     if above > 0 and bounds.highest is not None and not known.beliefs.discrete:
         high = max(bounds.highest * room if log else bounds.highest + room, known.choice.epsilon)
@@ -317,7 +317,7 @@ def _across(known: UncertainChoice, losses: Sequence[float]) -> Ruler:
 def _densities(known: UncertainChoice, through: tuple[float, ...]) -> list[dict[str, Cell]]:
     ends = known.quantile(FARTHEST), known.quantile(1 - FARTHEST)
     spread = max((ends[1] / ends[0]) ** 0.1, 1.02)
-    bounds = known.landscape.bounds
+    bounds = known.cost_grid.bounds
     low = max(min(ends[0], *through) / spread, bounds.lowest or 0.0)
     high = min(max(ends[1], *through) * spread, bounds.highest or math.inf)
     grid = log_grid(low, high, through=through, points=121) if low < high else [low]
@@ -342,7 +342,7 @@ def _states(known: UncertainChoice) -> list[dict[str, Cell]]:
 
 def _limits(known: UncertainChoice, plane: Plane) -> list[Mark]:
     """Limits at which the best loss would stand, with how likely that is."""
-    bounds, (below, above) = known.landscape.bounds, known.at_limits
+    bounds, (below, above) = known.cost_grid.bounds, known.at_limits
     marks: list[Mark] = []
     sides: tuple[tuple[float | None, float, Align, int], ...] = (
         (bounds.lowest, below, "right", -6),

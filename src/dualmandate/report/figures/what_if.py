@@ -86,7 +86,11 @@ def what_if(frontier: Frontier, welfare: SocialWelfare, choice: Choice, *, grid:
     The table has the choice at each ratio of weights, from accuracy first to privacy first. The marks named `places`
     and `here` are what a page moves: the circle goes to the place of the choice looked up.
     """
-    letter, count, in_money = loss_symbol(choice.currency), len(grid.choices), choice.root_mean_squared_error is None
+    letter, count, in_money = (
+        loss_symbol(choice.privacy_measure),
+        len(grid.choices),
+        choice.root_mean_squared_error is None,
+    )
     rows: list[dict[str, Cell]] = []
     for k, made in enumerate(grid.choices):
         ratio = 10 ** (DECADES * (k - count // 2) / (len(grid.multiples) // 2))
@@ -103,7 +107,7 @@ def what_if(frontier: Frontier, welfare: SocialWelfare, choice: Choice, *, grid:
     def error_at(loss: float) -> float:
         if in_money:
             return welfare.data_loss(frontier, loss)
-        errors = frontier.table_losses(loss)
+        errors = frontier.table_errors(loss)
         squares = [errors[value.table] * value.grid**2 for value in welfare.table_values]
         numbers = sum(frontier.query_counts[value.table] for value in welfare.table_values)
         return math.sqrt(math.fsum(squares) / numbers)
@@ -156,7 +160,7 @@ def tornado(inputs: Sequence[TornadoRow], choice: Choice) -> Figure:
 
     The choice at an end is empty where there is none; `note` then says why.
     """
-    letter, best = loss_symbol(choice.currency), choice.epsilon
+    letter, best = loss_symbol(choice.privacy_measure), choice.epsilon
     rows: tuple[Mapping[str, Cell], ...] = tuple(
         {
             "input": row.name.replace("_", " "),

@@ -10,13 +10,12 @@ from itertools import combinations_with_replacement, product
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from tests.measured import direct, optimized
 
-from dualmandate.mechanism import optimize_strategy
-from dualmandate.population import Attribute, Currency, Domain, Invariant, Neighbors, Protection, StructuralZero
-from dualmandate.publication import changes
-from dualmandate.publication.changes import Change, Measured, largest_changes, record_change
-from dualmandate.publication.forms import DirectForm, StrategyForm
-from dualmandate.publication.measurements import Noise
+from dualmandate.mechanism import GEOMETRIC, Noise, TableRows, changes, optimize_strategy
+from dualmandate.mechanism.changes import Change, Measured, largest_changes, loss_of
+from dualmandate.mechanism.strategy.strategy import NoiseName
+from dualmandate.population import Attribute, Domain, Invariant, Neighbors, PrivacyMeasure, Protection, StructuralZero
 from dualmandate.workload import Tabulation, Workload
 
 DOMAIN = Domain(
@@ -48,14 +47,12 @@ Integers = NDArray[np.int64]
 def groups_of(kind: str, protection: Protection) -> list[Measured]:
     """Two groups: all of it in one way, and the ages once more."""
     if kind == "strategy":
-        form: StrategyForm | DirectForm = StrategyForm(
-            optimize_strategy(WORKLOAD, "laplace", protection=protection).exact, protection
-        )
+        made = optimized(optimize_strategy(WORKLOAD, "laplace", protection=protection).exact, protection)
     else:
-        form = DirectForm(WORKLOAD, protection, Currency.EPSILON, every_cell=kind == "cells")
+        made = direct(WORKLOAD, protection, PrivacyMeasure.PURE_DP, every_cell=kind == "cells")
     ages = Workload.from_tabulations(DOMAIN, [Tabulation.of("ages", ("age",))])
-    other = DirectForm(ages, protection, Currency.EPSILON)
-    return [Measured(each, each.noises(Fraction(1))) for each in (form, other)]
+    other = direct(ages, protection, PrivacyMeasure.PURE_DP)
+    return [(each.rows, each.noises(Fraction(1))) for each in (made, other)]
 
 
 def neighbors(protection: Protection) -> Iterator[Integers]:
@@ -77,9 +74,9 @@ def neighbors(protection: Protection) -> Iterator[Integers]:
 def shifted(groups: list[Measured], moved: Integers) -> Counter[tuple[Noise, int]]:
     """How many rows of a noise a difference shifts by how much."""
     found: Counter[tuple[Noise, int]] = Counter()
-    for group in groups:
-        sizes = np.abs(group.form.count(moved.reshape(DOMAIN.shape)))
-        found.update((group.noises[kind], int(size)) for kind, size in zip(group.form.kinds(), sizes, strict=True))
+    for rows, noises in groups:
+        sizes = np.abs(rows.count(moved.reshape(DOMAIN.shape)))
+        found.update((noises[kind], int(size)) for kind, size in zip(rows.kinds(), sizes, strict=True))
     return Counter({shift: count for shift, count in found.items() if shift[1]})
 
 
@@ -108,6 +105,28 @@ def test_every_change_is_covered_and_those_kept_can_happen(kind: str, name: str)
     assert not any(covers(one, Counter(dict(other))) for one in kept for other in kept if one != other)
 
 
+@pytest.mark.parametrize("name", PROTECTIONS)
+@pytest.mark.parametrize("kind", ["strategy", "tables", "cells"])
+@pytest.mark.parametrize("currency", list(PrivacyMeasure))
+def test_what_a_unit_loses_follows_from_the_changes_as_from_the_sensitivity(
+    privacy_measure: PrivacyMeasure, kind: str, name: str
+) -> None:
+    """Two engines, one number: the largest loss of a change is the loss, where the sensitivity is no bound."""
+    protection, loss = PROTECTIONS[name], Fraction(7, 5)
+    if kind == "strategy":
+        noise: NoiseName = "laplace" if privacy_measure is PrivacyMeasure.PURE_DP else "gaussian"
+        made = optimized(optimize_strategy(WORKLOAD, noise, protection=protection).exact, protection)
+    else:
+        made = direct(WORKLOAD, protection, privacy_measure, every_cell=kind == "cells")
+    kept = made.changes(loss)
+    assert kept
+    largest = max(map(loss_of, kept))
+    charged = loss * protection.records_together ** (1 if privacy_measure is PrivacyMeasure.PURE_DP else 2)
+    assert largest <= charged
+    if made.sensitivity.exact and protection.records_together == 1:
+        assert largest == loss
+
+
 @pytest.mark.parametrize("name", ["add or remove", "replace", "exact"])
 @pytest.mark.parametrize("kind", ["tables", "cells"])
 def test_classes_of_levels_cover_every_change(kind: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -126,9 +145,9 @@ def test_classes_of_levels_cover_every_change(kind: str, name: str, monkeypatch:
 def test_a_record_that_is_replaced_moves_two_rows_of_each_table(monkeypatch: pytest.MonkeyPatch) -> None:
     """But none of the table of everybody, which it leaves as it is."""
     tables = [Tabulation.of("ages", ("age",)), Tabulation.of("sexes", ("sex",)), Tabulation.of("everybody")]
-    form = DirectForm(Workload.from_tabulations(DOMAIN, tables), REPLACING, Currency.RHO)
-    [noise] = form.noises(Fraction(1))
-    groups = [Measured(form, (noise,))]
+    made = direct(Workload.from_tabulations(DOMAIN, tables), REPLACING, PrivacyMeasure.ZCDP)
+    [noise] = made.noises(Fraction(1))
+    groups: list[Measured] = [(made.rows, (noise,))]
     assert largest_changes(groups, REPLACING) == (frozenset({((noise, 1), 4)}),)
     monkeypatch.setattr(changes, "MOST_NUMBERS", 0)
     assert largest_changes(groups, REPLACING) == (frozenset({((noise, 1), 4)}),)
@@ -139,47 +158,47 @@ def test_cells_that_cannot_occur_change_nothing() -> None:
     tables = [Tabulation.of("young", where={"age": ("0-17",)}), Tabulation.of("workers", where={"works": ("y",)})]
     groups = []
     for each in (domain, DOMAIN):
-        form = DirectForm(Workload.from_tabulations(each, tables), PLAIN, Currency.EPSILON)
-        groups.append(Measured(form, (Noise("laplace", Fraction(2)),)))
+        made = direct(Workload.from_tabulations(each, tables), PLAIN, PrivacyMeasure.PURE_DP)
+        groups.append((made.rows, (Noise(GEOMETRIC, Fraction(2)),)))
     one, two = (largest_changes([group], PLAIN) for group in groups)
-    assert one == (frozenset({((Noise("laplace", Fraction(2)), 1), 1)}),)
-    assert two == (frozenset({((Noise("laplace", Fraction(2)), 1), 2)}),)
+    assert one == (frozenset({((Noise(GEOMETRIC, Fraction(2)), 1), 1)}),)
+    assert two == (frozenset({((Noise(GEOMETRIC, Fraction(2)), 1), 2)}),)
 
 
 def test_large_domains_and_what_is_not_known_of_them() -> None:
     blocks = Domain((Attribute("block", tuple(f"b{n}" for n in range(3_000))), *DOMAIN.attributes))
     tables = [Tabulation.of("blocks", ("block",)), Tabulation.of("ages in blocks", ("block", "age"))]
-    form = DirectForm(Workload.from_tabulations(blocks, tables), PLAIN, Currency.RHO)
-    [noise] = form.noises(Fraction(1))
-    groups = [Measured(form, (noise,))]
+    made = direct(Workload.from_tabulations(blocks, tables), PLAIN, PrivacyMeasure.ZCDP)
+    [noise] = made.noises(Fraction(1))
+    groups: list[Measured] = [(made.rows, (noise,))]
     assert largest_changes(groups, PLAIN) == (frozenset({((noise, 1), 2)}),)
     assert largest_changes(groups, REPLACING) == (frozenset({((noise, 1), 4)}),)
     assert largest_changes(groups, PROTECTIONS["two records"]) is None
     signs = Tabulation.of("balance", ("block",), weights={"sex": {"f": "1", "m": "-1"}})
-    signed = DirectForm(Workload.from_tabulations(blocks, [signs]), PLAIN, Currency.RHO)
-    groups = [Measured(signed, (noise,))]
+    signed = direct(Workload.from_tabulations(blocks, [signs]), PLAIN, PrivacyMeasure.ZCDP)
+    groups = [(signed.rows, (noise,))]
     assert largest_changes(groups, PLAIN) == (frozenset({((noise, 1), 1)}),)
     assert largest_changes(groups, REPLACING) is None  # +1 may become −1, a shift of 2
 
 
 @pytest.mark.parametrize("kind", ["tables", "cells", "strategy"])
 def test_what_a_record_changes_is_what_a_histogram_of_it_counts(kind: str) -> None:
-    for group in groups_of(kind, PLAIN):
+    for rows, _ in groups_of(kind, PLAIN):
         for cell in range(DOMAIN.size):
             histogram = np.zeros(DOMAIN.shape, dtype=np.int64)
             histogram.reshape(-1)[cell] = 1
-            rows, by = record_change(group.form, cell)
-            written = np.zeros(group.form.rows, dtype=np.int64)
-            written[rows] = by
-            np.testing.assert_array_equal(written, group.form.count(histogram))
+            changed, by = rows.changed(cell)
+            written = np.zeros(rows.size, dtype=np.int64)
+            written[changed] = by
+            np.testing.assert_array_equal(written, rows.count(histogram))
             assert (by != 0).all()
-            assert (np.diff(rows) > 0).all()
+            assert (np.diff(changed) > 0).all()
 
 
 def test_what_a_record_changes_takes_no_look_at_the_domain() -> None:
     """A histogram of this domain would not fit into memory."""
     large = Domain(tuple(Attribute.numbers(name, 0, 9_999) for name in "abc"))
     workload = Workload.from_tabulations(large, [Tabulation.of("one", ("b",)), Tabulation.of("two", ("c", "a"))])
-    rows, by = record_change(DirectForm(workload, PLAIN, Currency.EPSILON), (7 * 10_000 + 8) * 10_000 + 9)
+    rows, by = TableRows(workload).changed((7 * 10_000 + 8) * 10_000 + 9)
     assert rows.tolist() == [8, 10_000 + 7 * 10_000 + 9]
     assert by.tolist() == [1, 1]

@@ -4,7 +4,8 @@ Rows have noise of their own, so that a change is told from none by the sizes of
 are in. A larger shift is easier to tell: the laws are log-concave, so that the best test of X against X + s is whether
 the number is at most some t, and P(X ≤ t) − γ·P(X + s ≤ t) grows with s, for every t and γ. The same holds for all rows
 together, because a pair that is easier to tell stays so beside others [ZDW22]. So a change whose shifts are at most
-those of another, noise by noise, need not be looked at.
+those of another, noise by noise, need not be looked at. From the changes that are left follow what is lost at most and
+the distribution of the loss.
 """
 
 from __future__ import annotations
@@ -12,32 +13,37 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from fractions import Fraction
 from itertools import combinations_with_replacement, product
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dualmandate.mechanism.lattice import loss_power
+from dualmandate.mechanism.mechanism import Noise
 from dualmandate.population import Neighbors, Protection
-from dualmandate.publication.forms import DirectForm, Form
-from dualmandate.publication.measurements import Noise
 from dualmandate.workload import Table, Tabulation, Workload
 from dualmandate.workload.factor import Factor
 from dualmandate.workload.levels import column_classes, row_ids
 
-MOST_NUMBERS = 2**24  # shifts that are written out: rows times changes
-MOST_CHANGES = 2**12  # different ones that are compared with each other
+if TYPE_CHECKING:
+    from dualmandate.mechanism.measurement import Rows
+
+MOST_NUMBERS = 2**24  # At most so many shifts are written out: rows times changes.
+MOST_CHANGES = 2**12  # At most so many different changes are compared with each other.
 
 Change = frozenset[tuple[tuple[Noise, int], int]]  # how many rows of a noise are shifted by how much
+Measured = tuple["Rows", tuple[Noise, ...]]  # rows, and the exact noise of each of their kinds
 Integers = NDArray[np.int64]
 
 
-@dataclass(frozen=True, eq=False)
-class Measured:
-    """A group of tables as it was measured: which rows, and the exact noise of each kind of row."""
-
-    form: Form
-    noises: tuple[Noise, ...]
+def loss_of(change: Change) -> Fraction:
+    """What a change loses: Σ |shift|·ε, or Σ shift²·ρ, over its rows, exactly."""
+    return sum(
+        (count * size ** loss_power(noise.family.privacy_measure) * noise.unit_loss for (noise, size), count in change),
+        Fraction(0),
+    )
 
 
 def largest_changes(groups: Sequence[Measured], protection: Protection) -> tuple[Change, ...] | None:
@@ -54,8 +60,8 @@ def largest_changes(groups: Sequence[Measured], protection: Protection) -> tuple
 
 def _written_out(groups: Sequence[Measured], protection: Protection) -> set[Change] | None:
     """Every change that a unit can make, exactly."""
-    workload = groups[0].form.workload
-    rows = sum(group.form.rows for group in groups)
+    workload = groups[0][0].workload
+    rows = sum(each.size for each, _ in groups)
     if workload.domain.size * rows > MOST_NUMBERS:
         return None
     public = _public(workload, protection)
@@ -76,38 +82,6 @@ def _written_out(groups: Sequence[Measured], protection: Protection) -> set[Chan
     return _counted(shifts[unseen][:, :rows], groups)
 
 
-def cell_change(tables: Sequence[Table], shape: tuple[int, ...], cell: int) -> tuple[Integers, Integers]:
-    """Which numbers of tables, one table after the other, a record in a cell changes, and by how much before weights.
-
-    From the levels of the cell: of the rest of the domain, however large, nothing is looked at.
-    """
-    levels = [np.array([level]) for level in np.unravel_index(cell, shape)]
-    rows, sizes, start = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)], 0
-    for table in tables:
-        at, by = np.zeros(1, dtype=np.int64), np.ones(1, dtype=np.int64)
-        for factor, level in zip(table.factors, levels, strict=True):
-            column = factor.columns(level).reshape(-1)
-            there = np.flatnonzero(column)
-            at = (at[:, None] * factor.rows + there).reshape(-1)
-            by = (by[:, None] * column[there]).reshape(-1)
-        rows.append(start + at)
-        sizes.append(by)
-        start += table.query_count
-    return np.concatenate(rows), np.concatenate(sizes)
-
-
-def record_change(form: Form, cell: int) -> tuple[Integers, Integers]:
-    """Which rows of a form one record in a cell changes, in their order, and by how much."""
-    shape = form.workload.domain.shape
-    if isinstance(form, DirectForm):
-        return cell_change(form.counted.tables, shape, cell)
-    histogram = np.zeros(math.prod(shape), dtype=np.int64)
-    histogram[cell] = 1
-    column = form.count(histogram.reshape(shape))
-    rows = np.flatnonzero(column)
-    return rows, column[rows]
-
-
 def _public(workload: Workload, protection: Protection) -> Workload | None:
     exact = [Tabulation(each.name, each.by, each.where) for each in protection.invariants]
     return Workload.from_tabulations(workload.domain, exact) if exact else None
@@ -117,15 +91,15 @@ def _column(groups: Sequence[Measured], public: Workload | None, shape: tuple[in
     """What one record in a cell adds to every row, and then to every public total."""
     histogram = np.zeros(math.prod(shape), dtype=np.int64)
     histogram[cell] = 1
-    parts = [group.form.count(histogram.reshape(shape)) for group in groups]
+    parts = [rows.count(histogram.reshape(shape)) for rows, _ in groups]
     exact = [] if public is None else [np.asarray(public.answers(histogram.reshape(shape)))]
     return np.concatenate([*parts, *exact]).astype(np.int64)
 
 
 def _counted(shifts: Integers, groups: Sequence[Measured]) -> set[Change]:
     """Changes that differ in more than which rows they shift; sizes of shifts of shape (changes, rows)."""
-    noises = list(dict.fromkeys(noise for group in groups for noise in group.noises))
-    places = [np.array([noises.index(noise) for noise in group.noises])[group.form.kinds()] for group in groups]
+    noises = list(dict.fromkeys(noise for _, each in groups for noise in each))
+    places = [np.array([noises.index(noise) for noise in each])[rows.kinds()] for rows, each in groups]
     of_row = np.concatenate(places)
     ordered = [np.sort(shifts[:, of_row == place], axis=1) for place in range(len(noises))]
     found, names = set[Change](), np.sort(of_row)
@@ -145,7 +119,7 @@ def _by_levels(groups: Sequence[Measured], protection: Protection) -> set[Change
     if tables is None or not all(_is_plain(table, replacing=replacing) for table, _ in tables):
         return None
     moved = [(table, noise) for table, noise in tables if not (replacing and _is_fixed(table))]
-    single = _cells(moved, len(groups[0].form.workload.domain.shape))
+    single = _cells(moved, len(groups[0][0].workload.domain.shape))
     if single is None or not replacing:
         return single
     if len(single) ** 2 > 2 * MOST_CHANGES:
@@ -156,11 +130,13 @@ def _by_levels(groups: Sequence[Measured], protection: Protection) -> set[Change
 def _tables(groups: Sequence[Measured]) -> list[tuple[Table, Noise]] | None:
     """The tables that are measured as they are, each with the noise of its rows; None where something else is."""
     found: list[tuple[Table, Noise]] = []
-    for group in groups:
-        if not isinstance(group.form, DirectForm):
+    for rows, noises in groups:
+        if rows.counted is None:
             return None
-        pairs = zip(group.form.counted.tables, group.form.table_kinds, strict=True)
-        found += [(table, group.noises[kind]) for table, kind in pairs]
+        kinds, start = rows.kinds(), 0
+        for table in rows.counted:
+            found.append((table, noises[int(kinds[start])]))
+            start += table.query_count
     return found
 
 

@@ -10,58 +10,44 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dualmandate.publication.consistency.estimates import estimate
-from dualmandate.publication.measurements import Noise
 from dualmandate.publication.nested_tables import NestedTables, PartlyNestedTables
-from dualmandate.publication.order import Order
-from dualmandate.workload import Workload
+from dualmandate.publication.order import ReleaseSpec
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class NestForm:
-    """Every measurement of an order whose tables nest, or cross what nests, group after group, as one `Form`."""
+class NestWeights:
+    """All measurements of an order whose tables nest, or cross what nests, and what its estimates take of each."""
 
-    order: Order
+    order: ReleaseSpec
     nest: NestedTables | PartlyNestedTables
 
-    @property
-    def workload(self) -> Workload:
-        """All tables."""
-        return Workload(self.order.domain, self.order.tables)
+    direct: ClassVar[bool] = False
 
     @property
-    def rows(self) -> int:
+    def size(self) -> int:
         """All measurements."""
-        return sum(group.form.rows for group in self.order.groups)
-
-    @property
-    def all_noises(self) -> tuple[Noise, ...]:
-        """The noise of each kind of row, group after group."""
-        return tuple(noise for group in self.order.groups for noise in group.noises)
+        return sum(group.rows.size for group in self.order.groups)
 
     def kinds(self) -> NDArray[np.intp]:
         """The kind of each row among all of them."""
         counts = np.cumsum([0, *(len(group.noises) for group in self.order.groups)])
-        kinds = [group.form.kinds() + start for group, start in zip(self.order.groups, counts, strict=False)]
+        kinds = [group.rows.kinds() + start for group, start in zip(self.order.groups, counts, strict=False)]
         return np.concatenate(kinds)
 
     @cached_property
     def _variances(self) -> list[float]:
         """Of the measurements of each table; every table is one kind."""
-        spread = [noise.distribution().variance for noise in self.all_noises]
-        kinds, found, start = self.kinds(), [], 0
-        for table in self.order.tables:
-            found.append(spread[int(kinds[start])])
-            start += table.query_count
-        return found
+        return [noise.distribution().variance for group in self.order.groups for noise in group.table_noises]
 
-    def summed_rows(self, table: str, numbers: Sequence[int]) -> Floats:
+    def weights(self, table: str, numbers: Sequence[int]) -> Floats:
         """What the sum of some numbers of a table takes of the noise of each row; shape (rows,)."""
         place = [each.name for each in self.order.tables].index(table)
         asked = np.zeros(self.order.tables[place].query_count)
@@ -103,7 +89,3 @@ class NestForm:
         return np.concatenate(
             [each if mask is None else np.where(mask, each, 0.0) for each, mask in zip(weights, allowed, strict=True)]
         )
-
-    def query_rows(self, table: str, numbers: list[int]) -> Floats:
-        """What some numbers of a table take of the noise of each row; shape (len(numbers), rows)."""
-        return np.stack([self.summed_rows(table, [number]) for number in numbers])

@@ -1,0 +1,383 @@
+"""The one noun: rows that are measured with noise, and the answers from them, under a protection.
+
+A measurement is what a plan prices, what a release draws, and what an audit computes again by itself. Its rows are
+whole numbers, each with a weight w; at a loss ε or ρ for everything, u = loss/Δᵖ is left for one unit of sensitivity
+(Δ that of the weighted rows, p = 1 for ε and 2 for ρ), and a row of weight w gets noise of loss u·wᵖ. A unit that
+changes rows by s then loses Σ u·(w·|s|)ᵖ ≤ loss. From rows, law and protection follow the exact noise, the error of
+every answer, its slopes in the loss, intervals, and what one unit can change at all.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Protocol, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dualmandate.errors import InvalidMechanism, UnknownName
+from dualmandate.mechanism.changes import Change, largest_changes
+from dualmandate.mechanism.lattice import loss_power, on_lattice
+from dualmandate.mechanism.mechanism import (
+    EVERY_PERSON,
+    Distribution,
+    ExactLaw,
+    Measure,
+    Noise,
+    NoiseLaw,
+    known_measure,
+    positive_loss,
+    tail_of,
+)
+from dualmandate.mechanism.strategy.exact import ExactStrategy
+from dualmandate.population import PrivacyLoss, PrivacyMeasure, Protection
+from dualmandate.workload import Sensitivity, Table, Workload
+from dualmandate.workload.sensitivity import Norm
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+FEW_KINDS = 48  # The noise of at most so many weights is worked out one by one.
+NODES = 24  # Where there are more, a polynomial passes through so many points.
+
+
+class Answers(Protocol):
+    """How the noise of rows reaches the answers of one table."""
+
+    @property
+    def sums(self) -> Floats:
+        """Σ of squared coefficients over the answers and the rows of each kind; shape (kinds,)."""
+        ...
+
+    @property
+    def independent(self) -> bool:
+        """Whether the errors of its answers are independent of each other."""
+        ...
+
+    @property
+    def single(self) -> Floats | None:
+        """Σ |coefficient| over the answers and the rows of each kind, shape (kinds,), where each rests on one row.
+
+        None where an answer is put together from several.
+        """
+        ...
+
+    def variances(self, of_row: Callable[[Fraction], float]) -> Floats:
+        """The variance of each answer, given that of a weighted row of each weight; shape (query_count,)."""
+        ...
+
+    def mean_absolute(self, noises: Sequence[Distribution]) -> float:
+        """Σ E|error| over its answers, given the noise of a weighted row of each kind."""
+        ...
+
+    def reaches(self, noises: Sequence[Distribution], tail: float) -> Floats:
+        """For each answer a t with P(|error| > t) ≤ tail, given the noise of a weighted row of each kind."""
+        ...
+
+
+class Rows(Protocol):
+    """What is measured for some tables: whole numbers with weights, numbered from 0, and the answers from them."""
+
+    @property
+    def workload(self) -> Workload:
+        """The tables that are answered."""
+        ...
+
+    @property
+    def size(self) -> int:
+        """How many whole numbers are measured."""
+        ...
+
+    @property
+    def steps(self) -> tuple[Fraction, ...]:
+        """The weight w > 0 of each kind of row."""
+        ...
+
+    @property
+    def whole(self) -> bool:
+        """Whether every row is a whole number times its weight, as noise on whole numbers needs it."""
+        ...
+
+    @property
+    def direct(self) -> bool:
+        """Whether each answer is one row times its weight: the tables themselves are measured."""
+        ...
+
+    @property
+    def needs_public(self) -> bool:
+        """Whether answers beside public totals rest on these too."""
+        ...
+
+    @property
+    def counted(self) -> tuple[Table, ...] | None:
+        """The rows as tables without weights, one after the other; None where they are no tables."""
+        ...
+
+    @property
+    def strategy(self) -> ExactStrategy | None:
+        """The optimized strategy, where the rows are its own."""
+        ...
+
+    @property
+    def answered(self) -> Mapping[str, Answers]:
+        """How noise reaches the answers of each table."""
+        ...
+
+    def technology(self, noise: str) -> str:
+        """What is measured with this noise, in words."""
+        ...
+
+    def kinds(self) -> NDArray[np.intp]:
+        """The kind of each row; shape (size,)."""
+        ...
+
+    def sensitivity(self, protection: Protection, norm: Norm) -> Sensitivity:
+        """How far one protected unit can move the weighted rows, in exact arithmetic."""
+        ...
+
+    def count(self, counts: Integers) -> Integers:
+        """The whole numbers for a histogram, modulo 2⁶⁴; shape (size,)."""
+        ...
+
+    def answers(self, measured: Integers, public: Floats | None, /) -> Floats:
+        """Unbiased answers, table after table, from rows with noise; shape (query_count,).
+
+        `public` is a histogram that has the totals which are published exactly; None where there are none.
+        """
+        ...
+
+    def changed(self, cell: int) -> tuple[Integers, Integers]:
+        """Which rows one record in a cell changes, in their order, and by how much."""
+        ...
+
+    def spread(self, noise: Floats) -> Floats:
+        """Errors of all answers, shape (n, query_count), from noise of weighted rows, shape (n, size)."""
+        ...
+
+    def weights(self, table: str, numbers: Sequence[int]) -> Floats:
+        """What the sum of some numbers of a table takes of the noise of each row; shape (size,)."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Measurement:
+    """Rows, the law of their noise, and who is protected; a `Production`.
+
+    A law that is drawn exactly makes it publishable: `noises` are what a release of it draws. Any other law makes it a
+    study, which is priced and compared and never published.
+    """
+
+    rows: Rows
+    law: NoiseLaw
+    protection: Protection = EVERY_PERSON
+
+    def __post_init__(self) -> None:
+        if self.law.needs_whole_numbers and not self.rows.whole:
+            raise InvalidMechanism(
+                f"{self.law.name} noise on a strategy with fractions",
+                why="its promise holds for measurements that change by whole numbers",
+                instead="scale the rows to whole numbers, state the strategy as a weighted workload, or use laplace",
+            )
+        sensitivity = self.sensitivity
+        assert self.rows.answered  # refuses rows that do not support the workload
+        if sensitivity.power <= 0:
+            raise InvalidMechanism(
+                f"{self.technology} for answers that no protected {self.protection.unit} can change",
+                why="exact totals, or the public number of records, decide what is measured: noise protects nothing",
+                instead="publish it as the exact total that it is, or drop the invariant",
+            )
+
+    @property
+    def technology(self) -> str:
+        return self.rows.technology(self.law.name)
+
+    @property
+    def privacy_measure(self) -> PrivacyMeasure:
+        return self.law.privacy_measure
+
+    @property
+    def workload(self) -> Workload:
+        return self.rows.workload
+
+    @cached_property
+    def sensitivity(self) -> Sensitivity:
+        return self.rows.sensitivity(self.protection, norm_of(self.privacy_measure))
+
+    @cached_property
+    def combines(self) -> bool:
+        return any(answers.single is None for answers in self.rows.answered.values())
+
+    def unit_loss(self, loss: float) -> float:
+        """Loss for one unit of sensitivity: ε/Δ₁ or ρ/Δ₂²."""
+        return positive_loss(loss) / float(self.sensitivity.power)
+
+    def noises(self, loss: Fraction) -> tuple[Noise, ...]:
+        """The exact noise of each kind of row, so that everything together loses exactly `loss`.
+
+        Where the sensitivity is a bound, at most that.
+        """
+        law, power = exact_law(self.law), loss_power(self.privacy_measure)
+        unit = PrivacyLoss(loss, self.privacy_measure).amount / self.sensitivity.power
+        return tuple(Noise(law, law.parameter(unit * step**power)) for step in self.rows.steps)
+
+    def changes(self, loss: Fraction) -> tuple[Change, ...] | None:
+        """What one protected unit can change, less what another change covers; None where that is too much.
+
+        The largest `loss_of` one of them is what a unit loses, and the worst distribution of the loss is that of one.
+        """
+        return largest_changes([(self.rows, self.noises(loss))], self.protection)
+
+    def query_variances(self, table: str, loss: float | Fraction) -> Floats:
+        """E[error²] of each query of a table; for an exact loss, that of the exact noise."""
+        answers = self._answers(table)
+        if isinstance(loss, Fraction) and self.law.publishable:
+            pairs = zip(self.rows.steps, self.noises(loss), strict=True)
+            exact = {step: float(step) ** 2 * noise.distribution().variance for step, noise in pairs}
+            return answers.variances(exact.__getitem__)
+        unit = self.unit_loss(float(loss))
+        return answers.variances(lambda step: on_lattice(self.law, step).variance(unit))
+
+    def table_errors(self, loss: float, measure: Measure = "squared") -> dict[str, float]:
+        unit = self.unit_loss(loss)
+        if known_measure(measure) == "squared":
+            return self._summed(self._of_kinds(lambda law, at: law.variance(at), unit))
+        if measure == "absolute":
+            return {name: self._absolute(name, unit) for name in self.rows.answered}
+        return {name: float(np.max(self.query_variances(name, loss))) for name in self.rows.answered}
+
+    def table_slopes(self, loss: float, measure: Measure = "squared") -> dict[str, float]:
+        """Derivative of `table_losses`; a central difference for absolute errors of several whole-number draws."""
+        unit, power = self.unit_loss(loss), float(self.sensitivity.power)
+        falls = self._of_kinds(lambda law, at: -law.variance_slope(at), unit) / power
+        if known_measure(measure) == "squared":
+            return self._summed(-falls)
+        if measure == "absolute":
+            return {name: self._absolute_slope(name, unit) / power for name in self.rows.answered}
+        found = {}
+        by_step = dict(zip(self.rows.steps, falls.tolist(), strict=True))
+        for name, answers in self.rows.answered.items():
+            worst = int(np.argmax(self.query_variances(name, loss)))
+            found[name] = -float(answers.variances(by_step.__getitem__)[worst])
+        return found
+
+    def table_curvatures(self, loss: float) -> dict[str, float]:
+        unit, power = self.unit_loss(loss), float(self.sensitivity.power)
+        return self._summed(self._of_kinds(lambda law, at: law.variance_curvature(at), unit) / power**2)
+
+    def expected_squared_error(self, loss: float) -> float:
+        return math.fsum(self.table_errors(loss).values())
+
+    @cached_property
+    def error_coefficient(self) -> float:
+        """(ΔA)²·‖QA⁺‖²_F: expected squared error = variance of noise for unit sensitivity × this, for scaled noise."""
+        power = float(self.sensitivity.power)
+        squared = power if self.privacy_measure is PrivacyMeasure.ZCDP else power**2
+        return squared * math.fsum(math.fsum(answers.sums) for answers in self.rows.answered.values())
+
+    def half_width(self, table: str, loss: float, probability: float) -> Floats:
+        return self._answers(table).reaches(self._distributions(self.unit_loss(loss)), tail_of(probability))
+
+    def simultaneous_half_width(self, table: str, loss: float, probability: float) -> Floats:
+        """Exact for independent errors (each query gets p^(1/n)); otherwise by the union bound (1 − (1 − p)/n)."""
+        tail, answers = tail_of(probability), self._answers(table)
+        count = self.workload.table(table).query_count
+        shared = -math.expm1(math.log1p(-tail) / count) if answers.independent else tail / count
+        return answers.reaches(self._distributions(self.unit_loss(loss)), shared)
+
+    def draw(self, counts: Integers, loss: float, *, generator: np.random.Generator, size: int) -> Floats:
+        kinds, noise = self.rows.kinds(), np.empty((size, self.rows.size))
+        for kind, law in enumerate(self._distributions(self.unit_loss(loss))):
+            rows = np.flatnonzero(kinds == kind)
+            noise[:, rows] = law.draw(generator, (size, len(rows)))
+        return np.asarray(self.workload.answers(counts) + self.rows.spread(noise), dtype=np.float64)
+
+    def _answers(self, table: str) -> Answers:
+        names = list(self.rows.answered)
+        if table not in names:
+            raise UnknownName(
+                f"'{table}' is not a table of this workload",
+                why=f"it has {', '.join(names[:12])}{', …' if len(names) > 12 else ''}",
+                instead="name one of its tables",
+            )
+        return self.rows.answered[table]
+
+    def _distributions(self, unit: float) -> list[Distribution]:
+        """The noise of each kind of row, in the unit of a weighted row."""
+        return [on_lattice(self.law, step).at(unit) for step in self.rows.steps]
+
+    def _summed(self, of_kinds: Floats) -> dict[str, float]:
+        return {name: float(answers.sums @ of_kinds) for name, answers in self.rows.answered.items()}
+
+    def _absolute(self, table: str, unit: float) -> float:
+        if self.law.needs_whole_numbers:
+            return self._answers(table).mean_absolute(self._distributions(unit))
+        # Scaled noise: E|error| at unit loss 1, stretched.
+        return float(self._unit_absolute[table] * unit ** -_elasticity(self.privacy_measure))
+
+    def _absolute_slope(self, table: str, unit: float) -> float:
+        if not self.law.needs_whole_numbers:
+            return -_elasticity(self.privacy_measure) / unit * self._absolute(table, unit)
+        single = self._answers(table).single
+        if single is None:
+            return slope_of(lambda at: self._absolute(table, at), unit)
+        return float(single @ [on_lattice(self.law, step).mean_absolute_slope(unit) for step in self.rows.steps])
+
+    @cached_property
+    def _unit_absolute(self) -> dict[str, float]:
+        return {name: each.mean_absolute(self._distributions(1.0)) for name, each in self.rows.answered.items()}
+
+    def _of_kinds(self, value: Callable[[NoiseLaw, float], float], unit: float) -> Floats:
+        """A number > 0 that the law has on each lattice, shape (kinds,); read off a polynomial where they are many."""
+        steps = self.rows.steps
+        if not self.law.needs_whole_numbers:
+            return np.full(len(steps), value(self.law, unit))
+        if len(steps) <= FEW_KINDS:
+            return np.array([value(on_lattice(self.law, step), unit) for step in steps])
+        nodes, interpolation = self._interpolation
+        at_nodes = [value(on_lattice(self.law, Fraction(float(node))), unit) for node in nodes]
+        return np.asarray(np.exp(interpolation @ np.log(at_nodes)))
+
+    @cached_property
+    def _interpolation(self) -> tuple[Floats, Floats]:
+        """Chebyshev points in ln w, and the barycentric formula from values there to all weights: (kinds, nodes)."""
+        steps = np.log([float(step) for step in self.rows.steps])
+        low, high = steps.min(), steps.max()
+        nodes = (low + high) / 2 - (high - low) / 2 * np.cos(np.pi * np.arange(NODES) / (NODES - 1))
+        signs = np.where(np.arange(NODES) % 2 == 0, 1.0, -1.0)
+        signs[[0, -1]] /= 2
+        gaps = steps[:, None] - nodes[None, :]
+        at_node = np.abs(gaps) < 1e-14
+        ratios = signs / np.where(at_node, 1.0, gaps)
+        ratios[at_node.any(axis=1)] = at_node[at_node.any(axis=1)].astype(np.float64)
+        return np.exp(nodes), np.asarray(ratios / ratios.sum(axis=1, keepdims=True))
+
+
+def exact_law(law: NoiseLaw) -> ExactLaw:
+    """A law that is drawn exactly; refused where it is not."""
+    if not law.publishable:
+        raise InvalidMechanism(
+            f"{law.name} noise cannot be published",
+            why="only noise that is drawn exactly, on whole numbers, keeps its promise",
+            instead='plan with noise = "geometric", "gaussian" or "best"',
+        )
+    return cast(ExactLaw, law)
+
+
+def norm_of(privacy_measure: PrivacyMeasure) -> Norm:
+    """The norm in which a sensitivity is measured: ℓ₁ for ε, ℓ₂ for ρ."""
+    return "l2" if privacy_measure is PrivacyMeasure.ZCDP else "l1"
+
+
+def slope_of(curve: Callable[[float], float], at: float) -> float:
+    """The derivative of a smooth curve: a central difference of fourth order, relative error some 10⁻⁷."""
+    step = 0.01 * min(at, 1.0)
+    near, far = (curve(at + k * step) - curve(at - k * step) for k in (1, 2))
+    return (8 * near - far) / (12 * step)
+
+
+def _elasticity(privacy_measure: PrivacyMeasure) -> float:
+    """How fast scaled noise shrinks: like 1/ε, or like 1/√ρ."""
+    return 0.5 if privacy_measure is PrivacyMeasure.ZCDP else 1.0

@@ -1,0 +1,435 @@
+"""Rows that are measured, and the answers from them: the tables themselves, or the rows of another workload or matrix.
+
+A row of weight w is a whole number a·x that is measured with noise of its own loss: u·w (ε) or u·w² (ρ), u the loss for
+one unit of sensitivity. Rows are numbered from 0; a row's noise is a function of its number. Rows of one weight are one
+kind. The paper's Theorem 1 measures the tables; its Theorem 2 measures a strategy A and answers by QA⁺.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from itertools import islice
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dualmandate.errors import InvalidMechanism, TooLarge, UnsupportedWorkload
+from dualmandate.mechanism.reconstruction import (
+    AxisMap,
+    DenseNoise,
+    DirectNoise,
+    FactorMap,
+    KroneckerNoise,
+    MatrixMap,
+    MixedAnswers,
+    TableNoise,
+    is_identity,
+    reconstruct,
+    require_small,
+    unsupported_row,
+)
+from dualmandate.population import Domain, Neighbors, Protection
+from dualmandate.workload import Sensitivity, Table, Tabulation, Workload
+from dualmandate.workload.evaluation import apply_tables
+from dualmandate.workload.factor import Factor, dense
+from dualmandate.workload.sensitivity import Norm
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+Indices = NDArray[np.intp]
+EVERY_CELL = "every cell"
+LARGEST_STRATEGY = 2**22  # A dense strategy has at most so many entries.
+LARGEST_PAIRS = 2**27  # So many entries are looked at, at most, to compare all pairs of columns.
+_CLOSE = 1e-9  # Columns whose norm comes this near to the largest, in floats, are compared exactly.
+
+
+@dataclass(frozen=True, eq=False)
+class TableRows:
+    """The tables themselves: each answer is one row times the weight of its table. Source: [AS19] Theorem 1."""
+
+    workload: Workload
+    direct: ClassVar[bool] = True
+    whole: ClassVar[bool] = True
+    needs_public: ClassVar[bool] = False
+    strategy: ClassVar[None] = None
+
+    def technology(self, noise: str) -> str:
+        return noise
+
+    @property
+    def size(self) -> int:
+        return self.workload.query_count
+
+    @cached_property
+    def steps(self) -> tuple[Fraction, ...]:
+        return tuple(dict.fromkeys(table.weight for table in self.workload.tables))
+
+    def kinds(self) -> Indices:
+        if len(self.steps) == 1:
+            return np.broadcast_to(np.intp(0), (self.size,))  # one number, however many rows
+        kinds = [self.steps.index(table.weight) for table in self.workload.tables]
+        return np.repeat(kinds, [table.query_count for table in self.workload.tables])
+
+    @cached_property
+    def counted(self) -> tuple[Table, ...]:
+        return _unweighted(self.workload)
+
+    def sensitivity(self, protection: Protection, norm: Norm) -> Sensitivity:
+        return self.workload.sensitivity(protection, norm)
+
+    def count(self, counts: Integers) -> Integers:
+        return _count(self.counted, self.workload.domain, counts)
+
+    def answers(self, measured: Integers, _: Floats | None, /) -> Floats:
+        """The rows with noise; what is public takes no part in them."""
+        return np.asarray(measured * np.array([float(weight) for weight in self.steps])[self.kinds()])
+
+    def changed(self, cell: int) -> tuple[Integers, Integers]:
+        return cell_change(self.counted, self.workload.domain.shape, cell)
+
+    @cached_property
+    def answered(self) -> Mapping[str, MixedAnswers]:
+        noises = []
+        for table, start in zip(self.workload.tables, _starts(self.workload), strict=True):
+            kind = self.steps.index(table.weight)
+            noises.append(DirectNoise(table.query_count, kind, len(self.steps), start, self.size))
+        return _answered(self.workload, noises, self.steps)
+
+    def spread(self, noise: Floats) -> Floats:
+        return noise
+
+    def weights(self, table: str, numbers: Sequence[int]) -> Floats:
+        return _gathered(self.workload, self.answered[table].noise, table, numbers) * float(
+            self.workload.table(table).weight
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class MatrixRows:
+    """The rows of a strategy, and the workload's answers from these: Qx + QA⁺·e. Source: [AS19] Theorem 2; [LMHMR15].
+
+    The strategy is a workload over the same domain, or a matrix over its cells. It must support the workload: QA⁺A = Q.
+    A strategy of one product (every cell, say) is never written out.
+    """
+
+    workload: Workload
+    matrix: Workload | NDArray[np.float64] | NDArray[np.int64]
+    direct: ClassVar[bool] = False
+    needs_public: ClassVar[bool] = False
+    strategy: ClassVar[None] = None
+
+    def __post_init__(self) -> None:
+        cells = self.matrix.domain.shape if isinstance(self.matrix, Workload) else (self._dense.matrix.shape[1],)
+        _same_cells(self.workload, cells)
+
+    @classmethod
+    def every_cell(cls, workload: Workload) -> MatrixRows:
+        """Every cell of the domain, each by itself: tables are sums of cells."""
+        cells = Tabulation(EVERY_CELL, by=workload.domain.names)
+        return cls(workload, Workload.from_tabulations(workload.domain, [cells]))
+
+    def technology(self, noise: str) -> str:
+        return f"matrix mechanism with {noise} noise"
+
+    @property
+    def whole(self) -> bool:
+        return isinstance(self.matrix, Workload) or self._dense.is_whole
+
+    @property
+    def size(self) -> int:
+        return self.matrix.query_count if isinstance(self.matrix, Workload) else self._dense.rows
+
+    @cached_property
+    def steps(self) -> tuple[Fraction, ...]:
+        if isinstance(self.matrix, Workload):
+            return tuple(dict.fromkeys(self._lattices))
+        return (self._dense.step if self._dense.is_whole else Fraction(1),)
+
+    def kinds(self) -> Indices:
+        if not isinstance(self.matrix, Workload) or len(self.steps) == 1:
+            return np.broadcast_to(np.intp(0), (self.size,))
+        kinds = [self.steps.index(step) for step in self._lattices]
+        return np.repeat(kinds, [table.query_count for table in self.matrix.tables])
+
+    @cached_property
+    def counted(self) -> tuple[Table, ...] | None:
+        """None also where the entries of a table have a common divisor, by which its rows are divided."""
+        if not isinstance(self.matrix, Workload) or any(_divisor(table) != 1 for table in self.matrix.tables):
+            return None
+        return _unweighted(self.matrix)
+
+    def sensitivity(self, protection: Protection, norm: Norm) -> Sensitivity:
+        if not isinstance(self.matrix, Workload):
+            return self._dense.sensitivity(self.workload.domain, protection, norm)
+        if protection.invariants and self.matrix.domain.shape != self.workload.domain.shape:
+            raise InvalidMechanism(
+                f"a strategy over numbered cells with the exact total '{protection.invariants[0].name}'",
+                why="exact totals are stated by attributes, and numbered cells have none",
+                instead="state the strategy over the program's domain",
+            )
+        found = self._strategy.sensitivity(protection, norm)
+        if not self.workload.domain.structural_zeros or self._strategy.domain is self.workload.domain:
+            return found
+        return replace(found, exact=False, method=f"{found.method}; structural zeros not heeded")
+
+    def count(self, counts: Integers) -> Integers:
+        if isinstance(self.matrix, Workload):
+            found = _count(_unweighted(self.matrix), self._strategy.domain, counts)
+            if self.counted is not None:
+                return found
+            divisors = [_divisor(table) for table in self.matrix.tables]
+            return np.asarray(found // np.repeat(divisors, [table.query_count for table in self.matrix.tables]))
+        rows = (self._dense.matrix / float(self.steps[0])).astype(np.int64)
+        return np.asarray(rows @ counts.reshape(-1), dtype=np.int64)
+
+    def answers(self, measured: Integers, _: Floats | None, /) -> Floats:
+        """Sums of the rows with noise; what is public takes no part in them."""
+        return np.asarray(self.spread((measured * self._row_weights)[None, :])[0])
+
+    def changed(self, cell: int) -> tuple[Integers, Integers]:
+        if self.counted is not None:
+            return cell_change(self.counted, self._strategy.domain.shape, cell)
+        return column_change(self, cell)
+
+    @cached_property
+    def answered(self) -> Mapping[str, MixedAnswers]:
+        return _answered(self.workload, self._noises, self.steps)
+
+    def spread(self, noise: Floats) -> Floats:
+        return np.concatenate([each.spread(noise) for each in self._noises], axis=1)
+
+    def weights(self, table: str, numbers: Sequence[int]) -> Floats:
+        return _gathered(self.workload, self.answered[table].noise, table, numbers) * self._row_weights
+
+    @cached_property
+    def _lattices(self) -> list[Fraction]:
+        """The weight of each table's rows, with the common divisor of its entries: the coarser, the less noise."""
+        assert isinstance(self.matrix, Workload)
+        return [table.weight * _divisor(table) for table in self.matrix.tables]
+
+    @property
+    def _row_weights(self) -> Floats:
+        return np.array([float(step) for step in self.steps])[self.kinds()]
+
+    @cached_property
+    def _strategy(self) -> Workload:
+        """The strategy over the workload's own domain, whose rules and groupings the promise is about; or over cells.
+
+        A strategy brings its tables alone: combinations that only its own domain rules out can occur all the same.
+        """
+        assert isinstance(self.matrix, Workload)
+        if self.matrix.domain.shape == self.workload.domain.shape:
+            return Workload(self.workload.domain, self.matrix.tables)
+        return Workload(Domain.of_shape(self.matrix.domain.shape), self.matrix.tables)
+
+    @cached_property
+    def _dense(self) -> DenseStrategy:
+        matrix = self.matrix.dense() if isinstance(self.matrix, Workload) else self.matrix
+        return DenseStrategy(np.asarray(matrix, dtype=np.float64))
+
+    @cached_property
+    def _noises(self) -> tuple[TableNoise, ...]:
+        if not isinstance(self.matrix, Workload) or self._strategy.domain is not self.workload.domain:
+            return self._from_matrix()
+        return (
+            self._from_matrix() if len(self.matrix.tables) > 1 else _from_product(self.workload, self.matrix.tables[0])
+        )
+
+    def _from_matrix(self) -> tuple[TableNoise, ...]:
+        workload = self.workload
+        require_small(workload.query_count, self.size, workload.domain.size)
+        matrix, missed = reconstruct(np.asarray(workload.dense(), dtype=np.float64), self._dense.matrix)
+        columns = tuple(np.flatnonzero(self.kinds() == kind) for kind in range(len(self.steps)))
+        noises = []
+        for table, start in zip(workload.tables, _starts(workload), strict=True):
+            if missed is not None and missed < start + table.query_count:
+                raise _unsupported(workload, table, missed - start)
+            noises.append(DenseNoise(matrix[start : start + table.query_count], columns))
+        return tuple(noises)
+
+
+@dataclass(frozen=True, eq=False)
+class DenseStrategy:
+    """A strategy given as a matrix A, written out over the cells of a domain in row-major order."""
+
+    matrix: NDArray[np.float64]  # shape (rows, cells), finite
+
+    def __post_init__(self) -> None:
+        if self.matrix.ndim != 2 or self.matrix.size == 0 or not np.all(np.isfinite(self.matrix)):
+            raise InvalidMechanism(
+                f"a strategy of shape {self.matrix.shape}",
+                why="a strategy is a matrix of finite numbers, one column a cell",
+                instead="give a matrix with at least one row and one column",
+            )
+        if self.matrix.size > LARGEST_STRATEGY:
+            raise TooLarge(
+                f"a dense strategy of {self.matrix.shape[0]:,} × {self.matrix.shape[1]:,} numbers",
+                why=f"at most {LARGEST_STRATEGY:,} numbers are handled",
+                instead="state the strategy as a workload, which is never written out",
+            )
+
+    @property
+    def rows(self) -> int:
+        return int(self.matrix.shape[0])
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether every entry is a whole number, small enough for differences of two to be exact."""
+        return bool(np.all((self.matrix == np.rint(self.matrix)) & (np.abs(self.matrix) < 2**52)))
+
+    @property
+    def step(self) -> Fraction:
+        """The common divisor of whole entries."""
+        return Fraction(int(np.gcd.reduce(self.matrix.astype(np.int64), axis=None)) or 1)
+
+    def sensitivity(self, domain: Domain, protection: Protection, norm: Norm) -> Sensitivity:
+        """The largest column (add or remove) or difference of two columns (replace), of cells that can occur."""
+        if protection.invariants:
+            raise InvalidMechanism(
+                f"a dense strategy with the exact total '{protection.invariants[0].name}'",
+                why="exact totals are stated by attributes, and a bare matrix has none",
+                instead="state the strategy as a workload over the program's domain",
+            )
+        columns = self.matrix[:, domain.possible_cells()].T
+        records = Fraction(protection.most_records_per_unit) ** _power(norm)
+        if protection.neighbors is Neighbors.ADD_OR_REMOVE:
+            largest = _largest(columns, norm)
+            return Sensitivity(norm=norm, power=records * largest, exact=True, method="the largest column")
+        if len(columns) ** 2 * columns.shape[1] > LARGEST_PAIRS:
+            twice = 2 ** _power(norm) * _largest(columns, norm)
+            return Sensitivity(norm=norm, power=records * twice, exact=False, method="twice the largest column")
+        farthest = max((_largest(columns[i + 1 :] - column, norm) for i, column in enumerate(columns[:-1])), default=0)
+        # A difference of two floats is rounded: it is exact for whole numbers, otherwise stretched to stay a bound.
+        if self.is_whole:
+            return Sensitivity(norm=norm, power=records * farthest, exact=True, method="all pairs of columns")
+        bound = Fraction(farthest) * (1 + Fraction(1, 2**40))
+        return Sensitivity(norm=norm, power=records * bound, exact=False, method="all pairs of columns, rounded up")
+
+
+def cell_change(tables: Sequence[Table], shape: tuple[int, ...], cell: int) -> tuple[Integers, Integers]:
+    """Which numbers of tables, one table after the other, a record in a cell changes, and by how much before weights.
+
+    From the levels of the cell: of the rest of the domain, however large, nothing is looked at.
+    """
+    levels = [np.array([level]) for level in np.unravel_index(cell, shape)]
+    rows, sizes, start = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)], 0
+    for table in tables:
+        at, by = np.zeros(1, dtype=np.int64), np.ones(1, dtype=np.int64)
+        for factor, level in zip(table.factors, levels, strict=True):
+            column = factor.columns(level).reshape(-1)
+            there = np.flatnonzero(column)
+            at = (at[:, None] * factor.rows + there).reshape(-1)
+            by = (by[:, None] * column[there]).reshape(-1)
+        rows.append(start + at)
+        sizes.append(by)
+        start += table.query_count
+    return np.concatenate(rows), np.concatenate(sizes)
+
+
+def column_change(rows: Any, cell: int) -> tuple[Integers, Integers]:
+    """The same of any rows, by counting a histogram of one record."""
+    shape = rows.workload.domain.shape
+    histogram = np.zeros(math.prod(shape), dtype=np.int64)
+    histogram[cell] = 1
+    column = rows.count(histogram.reshape(shape))
+    changed = np.flatnonzero(column)
+    return changed, column[changed]
+
+
+def _unweighted(measured: Workload) -> tuple[Table, ...]:
+    """The measured tables without their weights: counting stays in whole numbers."""
+    return tuple(replace(table, weight=Fraction(1)) for table in measured.tables)
+
+
+def _count(tables: tuple[Table, ...], domain: Domain, counts: Integers) -> Integers:
+    """The whole numbers for a histogram, modulo 2⁶⁴: no count is too large to go on; shape (rows,)."""
+    parts = apply_tables(tables, counts.reshape(domain.shape))
+    return np.concatenate([part.reshape(-1) for part in parts]).astype(np.int64, copy=False)
+
+
+def _starts(workload: Workload) -> list[int]:
+    """The first number of each table among all of them."""
+    ends = np.cumsum([table.query_count for table in workload.tables]).tolist()
+    return [0, *ends[:-1]]
+
+
+def _answered(workload: Workload, noises: Sequence[TableNoise], steps: tuple[Fraction, ...]) -> dict[str, MixedAnswers]:
+    return {table.name: MixedAnswers(noise, steps) for table, noise in zip(workload.tables, noises, strict=True)}
+
+
+def _gathered(workload: Workload, noise: TableNoise, table: str, numbers: Sequence[int]) -> Floats:
+    shares = np.zeros(workload.table(table).query_count)
+    np.add.at(shares, np.asarray(numbers, dtype=np.intp), 1.0)
+    return noise.gathered(shares)
+
+
+def _from_product(workload: Workload, strategy: Table) -> tuple[TableNoise, ...]:
+    """Attribute by attribute: QA⁺ of a product is the product of the F_i·A_i⁺."""
+    found: dict[object, tuple[AxisMap, int | None]] = {}
+    noises: list[TableNoise] = []
+    for table in workload.tables:
+        maps, missed = [], []
+        for axis, (asked, measured) in enumerate(zip(table.factors, strategy.factors, strict=True)):
+            key = (axis, asked.key)
+            if key not in found:
+                found[key] = _axis_map(asked, measured)
+            maps.append(found[key][0])
+            missed.append(found[key][1])
+        row = unsupported_row(missed, maps)
+        if row is not None:
+            raise _unsupported(workload, table, row)
+        noises.append(KroneckerNoise(tuple(maps), strategy.shape, float(table.weight / strategy.weight)))
+    return tuple(noises)
+
+
+def _axis_map(asked: Factor, measured: Factor) -> tuple[AxisMap, int | None]:
+    if is_identity(measured):
+        return FactorMap(asked), None
+    require_small(asked.rows, measured.rows, measured.size)
+    matrix, missed = reconstruct(dense(asked).astype(np.float64), dense(measured).astype(np.float64))
+    # Where a row is missed its reconstruction may be empty: its own length says whether it asks something.
+    return (FactorMap(asked) if missed is not None else MatrixMap(matrix)), missed
+
+
+def _same_cells(workload: Workload, shape: tuple[int, ...]) -> None:
+    if shape not in (workload.domain.shape, (workload.domain.size,)):
+        raise InvalidMechanism(
+            f"a strategy over cells of shape {shape} for a domain of shape {workload.domain.shape}",
+            why="a strategy measures the cells of the workload's own domain",
+            instead="state the strategy over the same attributes",
+        )
+
+
+def _unsupported(workload: Workload, table: Table, row: int) -> UnsupportedWorkload:
+    label = next(islice(workload.labels(table.name), row, None), ())
+    query = f"'{', '.join(label)}' of table '{table.name}'" if label else f"table '{table.name}'"
+    return UnsupportedWorkload(
+        f"the strategy does not support the query {query}",
+        why="no combination of its measurements gives this query (QA⁺A ≠ Q)",
+        instead="add a measurement that tells these cells apart, for example the cells themselves",
+    )
+
+
+def _largest(columns: NDArray[np.float64], norm: Norm) -> Fraction:
+    """The largest ‖column‖₁ or ‖column‖₂², exactly: floats are fractions, and only the leaders are added as such."""
+    power = _power(norm)
+    sizes = (np.abs(columns) ** power).sum(axis=1)
+    leaders = columns[sizes >= sizes.max(initial=0.0) * (1 - _CLOSE)]
+    different = np.unique(np.sort(np.abs(leaders), axis=1), axis=0)
+    sums = (sum((Fraction(entry) ** power for entry in row[row > 0].tolist()), Fraction(0)) for row in different)
+    return max(sums, default=Fraction(0))
+
+
+def _divisor(table: Table) -> int:
+    """The common divisor of the entries of a table, before its weight."""
+    entries = [dense(factor) if factor.scales is None else factor.scales for factor in table.factors]
+    return math.prod(int(np.gcd.reduce(each, axis=None)) or 1 for each in entries)
+
+
+def _power(norm: Literal["l1", "l2"]) -> int:
+    return 2 if norm == "l2" else 1
