@@ -195,6 +195,8 @@ def _wanted(
     place, height = amount(spot, "loss"), amount(spot, "indifference")
     if height > 0:  # a steep curve leaps over the top between two points: its words stand below the frontier
         place, height, side, shift = choice.epsilon, 1.3 * level, "left", (12, 0)
+    elif choice.bound_by == "fitness for use" and not roomy:  # so do they where the line of a floor leaves no room
+        place, height, side, shift = choice.epsilon, max(2 * level, 0.6 * plane.up.low), "left", (12, 0)
     return plane.words(place, height, words, color=LIGHT.preference, align=side, shift=shift)
 
 
@@ -366,7 +368,8 @@ def welfare_curve(frontier: Frontier, welfare: SocialWelfare, choice: Choice) ->
             Ruler(f"privacy loss {letter}", *ends, log=True),
             Ruler("↑ welfare, USD", bottom, 0.0, labels=MONEY_AXIS),
         )
-        crowded = any(point.kind == "end" for point in choice.local_optima)
+        limits = {point.bound_by for point in choice.local_optima if point.kind == "end"}
+        room = -48 if "fitness for use" in limits else -28 if limits else -8  # px, for the names of limits below
         lost, erring = amount(rows[0], "privacy"), amount(rows[-1], "errors")
         return layered(
             *_ends(plane, choice),
@@ -394,7 +397,7 @@ def welfare_curve(frontier: Frontier, welfare: SocialWelfare, choice: Choice) ->
                 amount(here, "welfare") if roomy else bottom,
                 f"{stated_loss(choice.loss)}\n{money(choice.welfare, short=True)}",
                 align="center",
-                shift=(0, 16) if roomy else (0, -28 if crowded else -8),
+                shift=(0, 16) if roomy else (0, room),
             ),
             height=340 if roomy else 280,
         )
