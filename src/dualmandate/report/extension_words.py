@@ -47,8 +47,8 @@ def _participation(plan: Plan) -> Iterator[str]:
     if part.peak is not None:
         yield (
             f"Accuracy peaks at {privacy_measure} = {number(part.peak)}: beyond it so many stay away that tables "
-            "become less accurate. Whatever lies beyond is worse for privacy and for accuracy, and is never chosen. Where "
-            "this plan speaks of larger losses, errors are counted as at the peak; they would be larger."
+            "become less accurate. Whatever lies beyond is worse for privacy and for accuracy, and is never chosen. "
+            "Where this plan speaks of larger losses, errors are counted as at the peak; they would be larger."
         )
     if part.assumed_totals:
         named = ", ".join(f"'{name}'" for name in part.assumed_totals[:3])
