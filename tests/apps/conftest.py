@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from dualmandate.apps import voice
+from dualmandate.apps import output as voice
 from dualmandate.apps.cli import app
 from dualmandate.apps.exit_status import run
 

@@ -14,7 +14,18 @@ import pytest
 
 from dualmandate.apps.account_options import AccountOptions
 from dualmandate.errors import BudgetExceeded, InvalidAccount, InvalidLoss
-from dualmandate.ledger import Approval, Earmark, Ledger, Limit, Request, Scope, State, UnitBound, open_ledger, read_key
+from dualmandate.ledger import (
+    AccountLimit,
+    Approval,
+    Earmark,
+    Ledger,
+    ReleaseState,
+    Request,
+    Scope,
+    UnitBound,
+    open_ledger,
+    read_key,
+)
 from dualmandate.population import PrivacyLoss
 from dualmandate.report.documents.schemas import schema
 
@@ -55,8 +66,8 @@ def opened(command: Command, project: Path) -> Ledger:
 
 def settled(ledger: Ledger, request: Request = REQUEST) -> str:
     release = ledger.reserve(request).name
-    for state in (State.OPENED, State.MEASURED, State.WRITTEN, State.SETTLED):
-        if state is State.MEASURED:
+    for state in (ReleaseState.OPENED, ReleaseState.MEASURED, ReleaseState.WRITTEN, ReleaseState.SETTLED):
+        if state is ReleaseState.MEASURED:
             ledger.bind(release, "c3" * 32, by="Eve")
         ledger.advance(release, state, by="Eve")
     return release
@@ -67,10 +78,10 @@ def test_what_is_typed_is_the_account() -> None:
     account = AccountOptions(["household", "person=6", "job=2"], caps, approver_differs=True).account("homes")
     assert account.cap == PrivacyLoss.concentrated("5/2")
     assert account.limits == (
-        Limit(Scope.USER, Fraction(2)),
-        Limit(Scope.USER, Fraction(1), "Eve"),
-        Limit(Scope.GROUP, Fraction(1, 3), "a=b"),
-        Limit(Scope.PURPOSE, Fraction(1, 1000), "x"),
+        AccountLimit(Scope.USER, Fraction(2)),
+        AccountLimit(Scope.USER, Fraction(1), "Eve"),
+        AccountLimit(Scope.GROUP, Fraction(1, 3), "a=b"),
+        AccountLimit(Scope.PURPOSE, Fraction(1, 1000), "x"),
     )
     assert account.earmarks == (Earmark("2030 tables", Fraction(1)),)
     assert account.unit_bounds == (UnitBound("person", 6), UnitBound("job", 2))
@@ -154,7 +165,7 @@ def test_a_reservation_is_canceled_and_an_opened_release_is_not(command: Command
     again = command("ledger", "cancel", release, "--json")
     assert (again.status, again.document["code"]) == (2, "release conflict")
     second = ledger.reserve(REQUEST).name
-    ledger.advance(second, State.OPENED, by="Eve")
+    ledger.advance(second, ReleaseState.OPENED, by="Eve")
     outcome = command("ledger", "cancel", second, "--json")
     assert "is opened and cannot be canceled" in outcome.document["what"]
     assert ledger.spent("homes") == Fraction(1, 3)

@@ -23,7 +23,17 @@ from dualmandate.audit import published_rates as booked_rates
 from dualmandate.audit.options import AuditOptions
 from dualmandate.audit.published_rates import BookedRates, RatePublisher, RateQuery, publish_rate, rate_query
 from dualmandate.errors import InvalidLoss, InvalidRequest, LedgerTampered, Refusal, ReleaseConflict
-from dualmandate.ledger import Account, Approval, Ledger, Limit, Scope, State, make_key, open_ledger, read_key
+from dualmandate.ledger import (
+    Account,
+    AccountLimit,
+    Approval,
+    Ledger,
+    ReleaseState,
+    Scope,
+    make_key,
+    open_ledger,
+    read_key,
+)
 from dualmandate.mechanism.noise import NoiseKey, subkey
 from dualmandate.planning.program import load
 from dualmandate.planning.released import load_release
@@ -71,7 +81,7 @@ def test_a_rate_is_booked_and_published(command: Command, folder: Path) -> None:
     entry = next(each for each in ledger_of(folder).releases() if "records right" in each.snapshot)
     assert f"loss epsilon = 0.5 of each person from the account 'residents', entry {entry.entry}" in rate["booked"]
     assert rate["booked"] in html.unescape((folder / "pub" / "audit.html").read_text())
-    assert (entry.state, entry.secret_destroyed, entry.cost) == (State.SETTLED, True, Fraction(1, 2))
+    assert (entry.state, entry.secret_destroyed, entry.cost) == (ReleaseState.SETTLED, True, Fraction(1, 2))
     assert entry.written_digest is not None
     assert ledger_of(folder).spent("residents") == before + Fraction(1, 2)
     widths = [each["high"] - each["low"] for each in (rate["success"], rate["baselines"][0])]
@@ -212,7 +222,11 @@ def test_limits_approvals_and_anchors_hold_as_for_any_release(folder: Path) -> N
     ledger = ledger_of(folder)
     release = load_release(release_of(folder))
     strict = Account(
-        "strict", "person", PrivacyLoss.pure(10), limits=(Limit(Scope.PURPOSE, Fraction(1, 4)),), approver_differs=True
+        "strict",
+        "person",
+        PrivacyLoss.pure(10),
+        limits=(AccountLimit(Scope.PURPOSE, Fraction(1, 4)),),
+        approver_differs=True,
     )
     ledger.open_account(strict, by="Ann")
     object.__setattr__(release, "facts", {**release.facts, "account": "strict"})

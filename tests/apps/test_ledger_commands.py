@@ -19,7 +19,7 @@ import pytest
 from dualmandate import load
 from dualmandate.apps import ledgers
 from dualmandate.errors import BudgetExceeded
-from dualmandate.ledger import Account, Approval, Ledger, Request, State, open_ledger, read_key
+from dualmandate.ledger import Account, Approval, Ledger, ReleaseState, Request, open_ledger, read_key
 from dualmandate.population import PrivacyLoss
 from dualmandate.report.documents.schemas import schema
 
@@ -97,7 +97,7 @@ def spend(project: Path, digest: str, loss: PrivacyLoss) -> None:
     """What `publish` will do first: reserve and open a release of the approved plan."""
     ledger = the_ledger(project)
     release = ledger.reserve(Request("residents", digest, "2026", loss, "person", user="Eve"))
-    ledger.advance(release.name, State.OPENED, by="Eve")
+    ledger.advance(release.name, ReleaseState.OPENED, by="Eve")
 
 
 def refused(command: Command, *words: object, code: str) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import jsonschema
 import numpy as np
 import pytest
 
-from dualmandate.ledger import Ledger, State, open_ledger, read_key
+from dualmandate.ledger import Ledger, ReleaseState, open_ledger, read_key
 from dualmandate.publication import publish as publishing
 from dualmandate.publication.writing import Csv
 from dualmandate.report.documents.schemas import schema
@@ -248,7 +248,7 @@ def test_an_interrupted_publication_names_the_command_that_resumes(
     assert f"dualmandate publish report/plan.json --resume {entry.name}" in outcome.err
     resumed = command("publish", "report/plan.json", "--resume", entry.name, "--by", "Eve")
     assert resumed.status == 0, resumed.err
-    assert the_ledger(project).release(entry.name).state is State.SETTLED
+    assert the_ledger(project).release(entry.name).state is ReleaseState.SETTLED
     assert refused(command, "publish", "report/plan.json", "--resume", "r000099", code="release conflict")
 
 

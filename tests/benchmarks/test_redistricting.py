@@ -15,7 +15,7 @@ from dualmandate.benchmarks import redistricting, rhode_island
 from dualmandate.benchmarks.redistricting import ReleaseDesign
 from dualmandate.benchmarks.rhode_island import RACES, SINGLE, Blocks
 from dualmandate.planning.release_spec import release_spec_of_plan
-from dualmandate.publication import order
+from dualmandate.publication import release_spec as order
 from dualmandate.publication.nested_tables import nested_tables_of
 from dualmandate.publication.writing import read_table
 

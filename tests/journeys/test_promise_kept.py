@@ -26,9 +26,9 @@ from dualmandate.planning.plan import Plan
 from dualmandate.planning.release_spec import release_spec_of_plan
 from dualmandate.population import Confidential, Histogram, PrivacyLoss
 from dualmandate.publication import measuring
-from dualmandate.publication.order import ReleaseSpec
 from dualmandate.publication.post_processing import estimated_tables
 from dualmandate.publication.release import Release
+from dualmandate.publication.release_spec import ReleaseSpec
 from dualmandate.publication.tabulated import Tabulated
 
 RELEASES = 250  # simulated, each under a secret of its own

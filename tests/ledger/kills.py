@@ -21,10 +21,13 @@ from typing import Any
 import sqlalchemy
 
 from dualmandate.errors import ReleaseConflict
-from dualmandate.ledger import Approval, Ledger, Request, State, open_ledger, read_key
+from dualmandate.ledger import Approval, Ledger, ReleaseState, Request, open_ledger, read_key
 from dualmandate.population import PrivacyLoss
 
-ACCOUNT, STEPS = "school children", (State.OPENED, State.MEASURED, State.WRITTEN, State.SETTLED)
+ACCOUNT, STEPS = (
+    "school children",
+    (ReleaseState.OPENED, ReleaseState.MEASURED, ReleaseState.WRITTEN, ReleaseState.SETTLED),
+)
 FILES = {"key", "ledger.sqlite", "ledger.sqlite.anchor", "ledger.sqlite.secrets"}  # and no draft of any
 REQUEST = Request(ACCOUNT, "a1" * 32, "2026", PrivacyLoss.pure("1/3"), "child", user="Eve")
 
@@ -39,7 +42,7 @@ def publish(ledger: Ledger) -> None:
         reached = ledger.release(release.name).state
         if reached in STEPS and STEPS.index(reached) >= STEPS.index(state):
             continue
-        if state is State.MEASURED:
+        if state is ReleaseState.MEASURED:
             ledger.bind(release.name, "c3" * 32, by="Eve")
         ledger.advance(release.name, state, by="Eve")
     ledger.destroy_secret(release.name, by="Eve")
@@ -93,7 +96,7 @@ def trial(number: int, folder: Path) -> bool:
         print(known[0].state.value if known else "nothing", flush=True)
     publish(ledger)
     [release] = ledger.releases()
-    assert (release.state, release.secret_destroyed) == (State.SETTLED, True)
+    assert (release.state, release.secret_destroyed) == (ReleaseState.SETTLED, True)
     assert ledger.spent(ACCOUNT) == Fraction(1, 3)
     assert not list(folder.glob("*.secrets/*"))
     ledger.approve(Approval(ACCOUNT, "b2" * 32, PrivacyLoss.pure(1), "child", by="Ann"))

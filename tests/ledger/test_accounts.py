@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dualmandate.errors import InvalidAccount, InvalidLoss
-from dualmandate.ledger import Account, Earmark, Limit, Scope, UnitBound
+from dualmandate.ledger import Account, AccountLimit, Earmark, Scope, UnitBound
 from dualmandate.ledger.accounts import exact_amount, read_account
 from dualmandate.ledger.composition import cost
 from dualmandate.population import PrivacyLoss
@@ -48,7 +48,7 @@ def test_what_is_recorded_is_read_back() -> None:
         "people",
         "person",
         RHO("22/7"),
-        limits=(Limit(Scope.USER, Fraction(1, 3)), Limit(Scope.GROUP, Fraction(1, 7), "labs")),
+        limits=(AccountLimit(Scope.USER, Fraction(1, 3)), AccountLimit(Scope.GROUP, Fraction(1, 7), "labs")),
         earmarks=(Earmark("2030", Fraction(1)),),
         unit_bounds=(UnitBound("job", 4),),
         approver_differs=True,
@@ -64,7 +64,7 @@ def test_what_is_recorded_is_read_back() -> None:
         ({"name": "two\nlines"}, "without a usable name"),
         ({"unit": "x" * 201}, "without a usable name"),
         ({"cap": PrivacyLoss(Fraction(1), failure_probability=Fraction(1, 10))}, "a cap of"),
-        ({"limits": (Limit(Scope.USER, Fraction(1)), Limit(Scope.USER, Fraction(2)))}, "one limit"),
+        ({"limits": (AccountLimit(Scope.USER, Fraction(1)), AccountLimit(Scope.USER, Fraction(2)))}, "one limit"),
         ({"earmarks": (Earmark("a", Fraction(6)), Earmark("b", Fraction(6)))}, "earmarks of 12"),
         ({"unit_bounds": (UnitBound("person", 2),)}, "one unit"),
     ],
@@ -82,7 +82,7 @@ def test_bounds_are_whole_numbers(most: Any) -> None:
 
 def test_a_limit_has_a_known_scope() -> None:
     with pytest.raises(InvalidAccount, match="a limit for 'planet'"):
-        Limit("planet", Fraction(1))  # type: ignore[arg-type]
+        AccountLimit("planet", Fraction(1))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("amount", [0, -1, float("nan"), float("inf"), "x", None, Fraction(1, 2**256), 2**256])

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from dualmandate.errors import BudgetExceeded, InvalidAccount
-from dualmandate.ledger import Account, Approval, Earmark, EventKind, Ledger, Limit, Request, Scope, UnitBound
+from dualmandate.ledger import Account, AccountLimit, Approval, Earmark, EventKind, Ledger, Request, Scope, UnitBound
 from dualmandate.ledger.books import Books
 from dualmandate.ledger.composition import LossKind, affordable, cost, reported
 from dualmandate.ledger.entries import Event, written_details
@@ -58,24 +58,27 @@ PARTS = {"user": "Eve", "group": "labs", "purpose": "tables"}
 CAPS: dict[str, tuple[Callable[[Fraction], dict[str, Any]], str]] = {
     "the account": (lambda amount: {"cap": amount}, "the cap of 'homes' leaves"),
     "one user": (
-        lambda amount: {"limits": (Limit(Scope.USER, amount, "Eve"),)},
+        lambda amount: {"limits": (AccountLimit(Scope.USER, amount, "Eve"),)},
         "the limit of the user 'Eve' in 'homes' leaves",
     ),
-    "each user": (lambda amount: {"limits": (Limit(Scope.USER, amount),)}, "the limit of each user in 'homes' leaves"),
+    "each user": (
+        lambda amount: {"limits": (AccountLimit(Scope.USER, amount),)},
+        "the limit of each user in 'homes' leaves",
+    ),
     "one group": (
-        lambda amount: {"limits": (Limit(Scope.GROUP, amount, "labs"),)},
+        lambda amount: {"limits": (AccountLimit(Scope.GROUP, amount, "labs"),)},
         "the limit of the group 'labs' in 'homes' leaves",
     ),
     "each group": (
-        lambda amount: {"limits": (Limit(Scope.GROUP, amount),)},
+        lambda amount: {"limits": (AccountLimit(Scope.GROUP, amount),)},
         "the limit of each group in 'homes' leaves",
     ),
     "one purpose": (
-        lambda amount: {"limits": (Limit(Scope.PURPOSE, amount, "tables"),)},
+        lambda amount: {"limits": (AccountLimit(Scope.PURPOSE, amount, "tables"),)},
         "the limit of the purpose 'tables' in 'homes' leaves",
     ),
     "each purpose": (
-        lambda amount: {"limits": (Limit(Scope.PURPOSE, amount),)},
+        lambda amount: {"limits": (AccountLimit(Scope.PURPOSE, amount),)},
         "the limit of each purpose in 'homes' leaves",
     ),
     "what a reserve leaves": (
@@ -175,9 +178,9 @@ def test_costs_are_what_the_formulas_say(coin: Coin) -> None:
 
 def test_the_smallest_of_several_caps_decides() -> None:
     limits = (
-        Limit(Scope.USER, Fraction(4)),
-        Limit(Scope.GROUP, Fraction(3), "labs"),
-        Limit(Scope.PURPOSE, Fraction(2), "tables"),
+        AccountLimit(Scope.USER, Fraction(4)),
+        AccountLimit(Scope.GROUP, Fraction(3), "labs"),
+        AccountLimit(Scope.PURPOSE, Fraction(2), "tables"),
     )
     desk = Desk(homes(EPSILON, Fraction(5), limits=limits))
     for parts, left in (
@@ -201,7 +204,7 @@ def test_the_smallest_of_several_caps_decides() -> None:
 
 
 def test_a_refund_before_it_is_opened_is_whole_and_comes_once() -> None:
-    desk = Desk(homes(EPSILON, Fraction(3), limits=tuple(Limit(scope, Fraction(2)) for scope in Scope)))
+    desk = Desk(homes(EPSILON, Fraction(3), limits=tuple(AccountLimit(scope, Fraction(2)) for scope in Scope)))
     request = desk.ask(EPSILON(2), **PARTS)
     release = desk.reserve(request)
     assert desk.books.spent("homes") == 2

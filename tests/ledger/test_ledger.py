@@ -28,15 +28,15 @@ from dualmandate.errors import (
 )
 from dualmandate.ledger import (
     Account,
+    AccountLimit,
     Approval,
     Earmark,
     EventKind,
     Ledger,
     LedgerKey,
-    Limit,
+    ReleaseState,
     Request,
     Scope,
-    State,
     UnitBound,
     anchors,
     open_ledger,
@@ -59,10 +59,10 @@ def ask(
     return Request("people", PLAN, snapshot, loss, "person", user, group, purpose)
 
 
-def walk(ledger: Ledger, release: str, to: State) -> None:
+def walk(ledger: Ledger, release: str, to: ReleaseState) -> None:
     """Take a reserved release to a state by every step before it."""
-    for state in (State.OPENED, State.MEASURED, State.WRITTEN, State.SETTLED):
-        if state is State.MEASURED:
+    for state in (ReleaseState.OPENED, ReleaseState.MEASURED, ReleaseState.WRITTEN, ReleaseState.SETTLED):
+        if state is ReleaseState.MEASURED:
             ledger.bind(release, TABLES, by="Eve")
         ledger.advance(release, state, by="Eve")
         if state is to:
@@ -75,14 +75,14 @@ def kinds(ledger: Ledger) -> Iterable[EventKind]:
 
 def test_a_release_from_reservation_to_the_end(ledger: Ledger) -> None:
     release = ledger.reserve(REQUEST)
-    assert (release.state, release.cost, release.user) == (State.RESERVED, Fraction(1, 3), "Eve")
+    assert (release.state, release.cost, release.user) == (ReleaseState.RESERVED, Fraction(1, 3), "Eve")
     assert ledger.spent("school children") == Fraction(1, 3)
     assert ledger.remaining("school children") == Fraction(14, 3)
     assert len(ledger.secret(release.name).open_for("a test")) == 32
-    walk(ledger, release.name, State.SETTLED)
+    walk(ledger, release.name, ReleaseState.SETTLED)
     ledger.record_export(release.name, "the public site", by="Eve")
     assert ledger.destroy_secret(release.name, by="Eve").secret_destroyed
-    assert ledger.release(release.name).state is State.SETTLED
+    assert ledger.release(release.name).state is ReleaseState.SETTLED
     assert ledger.spent("school children") == Fraction(1, 3)
     assert kinds(ledger) == [
         *(EventKind.ACCOUNT_OPENED, EventKind.APPROVED, EventKind.RESERVED, EventKind.OPENED, EventKind.TABULATED),
@@ -93,7 +93,7 @@ def test_a_release_from_reservation_to_the_end(ledger: Ledger) -> None:
 
 def test_everything_is_still_there_for_the_next_process(ledger: Ledger, place: Path, key: LedgerKey) -> None:
     release = ledger.reserve(REQUEST)
-    walk(ledger, release.name, State.MEASURED)
+    walk(ledger, release.name, ReleaseState.MEASURED)
     again = open_ledger(place, key)
     assert again.release(release.name) == ledger.release(release.name)
     assert again.accounts() == ledger.accounts()
@@ -145,9 +145,9 @@ def test_the_books_equal_a_plain_sum(empty: Ledger, asked: list[tuple[Fraction, 
 def test_limits_of_users_groups_and_purposes(empty: Ledger) -> None:
     one = PrivacyLoss.pure(1)
     limits = (
-        Limit(Scope.USER, Fraction(2)),
-        Limit(Scope.GROUP, Fraction(3), "labs"),
-        Limit(Scope.PURPOSE, Fraction(1)),
+        AccountLimit(Scope.USER, Fraction(2)),
+        AccountLimit(Scope.GROUP, Fraction(3), "labs"),
+        AccountLimit(Scope.PURPOSE, Fraction(1)),
     )
     empty.open_account(Account("people", "person", PrivacyLoss.pure(10), limits=limits), by="Ann")
     approve(empty, one)
@@ -233,7 +233,7 @@ def test_one_plan_on_one_snapshot_is_one_release(ledger: Ledger) -> None:
     with pytest.raises(ReleaseConflict, match=f"release {first.name} of this plan and snapshot exists") as refusal:
         ledger.reserve(REQUEST)
     assert refusal.value.instead == f"resume release {first.name}"
-    walk(ledger, first.name, State.SETTLED)
+    walk(ledger, first.name, ReleaseState.SETTLED)
     with pytest.raises(ReleaseConflict, match="settled") as refusal:
         ledger.reserve(REQUEST)
     assert refusal.value.instead == f"read release {first.name}, or publish again"
@@ -241,15 +241,15 @@ def test_one_plan_on_one_snapshot_is_one_release(ledger: Ledger) -> None:
     second = ledger.reserve(replace(REQUEST, again=True))
     assert ledger.spent("school children") == Fraction(2, 3)
     assert second.name != first.name
-    assert ledger.release(first.name).state is State.SETTLED
+    assert ledger.release(first.name).state is ReleaseState.SETTLED
 
 
 def test_publishing_again_leaves_an_opened_release_spent(ledger: Ledger) -> None:
     first = ledger.reserve(REQUEST)
     old = ledger.secret(first.name).open_for("a test")
-    ledger.advance(first.name, State.OPENED, by="Eve")
+    ledger.advance(first.name, ReleaseState.OPENED, by="Eve")
     second = ledger.reserve(replace(REQUEST, again=True))
-    assert ledger.release(first.name).state is State.ABANDONED
+    assert ledger.release(first.name).state is ReleaseState.ABANDONED
     assert ledger.spent("school children") == Fraction(2, 3)
     assert ledger.secret(second.name).open_for("a test") != old
     with pytest.raises(ReleaseConflict, match="is abandoned"):
@@ -262,21 +262,21 @@ def test_publishing_again_leaves_an_opened_release_spent(ledger: Ledger) -> None
 def test_publishing_again_takes_the_place_of_a_mere_reservation(ledger: Ledger) -> None:
     first = ledger.reserve(REQUEST)
     ledger.reserve(replace(REQUEST, again=True))
-    assert ledger.release(first.name).state is State.CANCELED
+    assert ledger.release(first.name).state is ReleaseState.CANCELED
     assert ledger.spent("school children") == Fraction(1, 3)
     with pytest.raises(ReleaseConflict, match="is canceled and cannot become opened"):
-        ledger.advance(first.name, State.OPENED, by="Eve")
+        ledger.advance(first.name, ReleaseState.OPENED, by="Eve")
 
 
 def test_a_reservation_is_canceled_only_before_it_is_opened(ledger: Ledger, place: Path) -> None:
     first = ledger.reserve(REQUEST)
     canceled = ledger.cancel(first.name, by="Eve")
-    assert (canceled.state, canceled.secret_destroyed) == (State.CANCELED, True)
+    assert (canceled.state, canceled.secret_destroyed) == (ReleaseState.CANCELED, True)
     assert not list(place.parent.glob("*.secrets/*"))
     assert ledger.spent("school children") == 0
     second = ledger.reserve(REQUEST)
-    for state in (State.OPENED, State.MEASURED, State.WRITTEN, State.SETTLED):
-        if state is State.MEASURED:
+    for state in (ReleaseState.OPENED, ReleaseState.MEASURED, ReleaseState.WRITTEN, ReleaseState.SETTLED):
+        if state is ReleaseState.MEASURED:
             ledger.bind(second.name, TABLES, by="Eve")
         ledger.advance(second.name, state, by="Eve")
         with pytest.raises(ReleaseConflict, match=f"is {state} and cannot be canceled"):
@@ -284,18 +284,27 @@ def test_a_reservation_is_canceled_only_before_it_is_opened(ledger: Ledger, plac
         assert ledger.spent("school children") == Fraction(1, 3)
 
 
-@pytest.mark.parametrize("at", [State.RESERVED, State.OPENED, State.MEASURED, State.WRITTEN, State.SETTLED])
-def test_only_the_next_step_can_be_taken(ledger: Ledger, at: State) -> None:
+@pytest.mark.parametrize(
+    "at",
+    [ReleaseState.RESERVED, ReleaseState.OPENED, ReleaseState.MEASURED, ReleaseState.WRITTEN, ReleaseState.SETTLED],
+)
+def test_only_the_next_step_can_be_taken(ledger: Ledger, at: ReleaseState) -> None:
     release = ledger.reserve(REQUEST)
-    if at is not State.RESERVED:
+    if at is not ReleaseState.RESERVED:
         walk(ledger, release.name, at)
-    order = [State.RESERVED, State.OPENED, State.MEASURED, State.WRITTEN, State.SETTLED]
-    steps = [state for state in State if state not in order[order.index(at) : order.index(at) + 2]]
+    order = [
+        ReleaseState.RESERVED,
+        ReleaseState.OPENED,
+        ReleaseState.MEASURED,
+        ReleaseState.WRITTEN,
+        ReleaseState.SETTLED,
+    ]
+    steps = [state for state in ReleaseState if state not in order[order.index(at) : order.index(at) + 2]]
     for state in steps:
         with pytest.raises(ReleaseConflict, match=f"is {at} and cannot become {state}"):
             ledger.advance(release.name, state, by="Eve")
     before = ledger.head()
-    if at is not State.RESERVED:  # a retry records nothing twice
+    if at is not ReleaseState.RESERVED:  # a retry records nothing twice
         assert ledger.advance(release.name, at, by="Eve").state is at
     assert ledger.head() == before
 
@@ -304,9 +313,9 @@ def test_a_resumed_release_meets_the_data_it_was_begun_with(ledger: Ledger) -> N
     release = ledger.reserve(REQUEST)
     with pytest.raises(ReleaseConflict, match="is reserved and cannot be bound"):
         ledger.bind(release.name, TABLES, by="Eve")
-    ledger.advance(release.name, State.OPENED, by="Eve")
+    ledger.advance(release.name, ReleaseState.OPENED, by="Eve")
     with pytest.raises(ReleaseConflict, match="before it is bound"):
-        ledger.advance(release.name, State.MEASURED, by="Eve")
+        ledger.advance(release.name, ReleaseState.MEASURED, by="Eve")
     assert ledger.bind(release.name, TABLES, by="Eve").fingerprint == TABLES
     with pytest.raises(ReleaseConflict, match="cannot be bound to this"):
         ledger.bind(release.name, "not an HMAC", by="Eve")
@@ -325,12 +334,12 @@ def test_what_is_not_over_is_not_exported_and_keeps_its_secret(ledger: Ledger) -
     with pytest.raises(ReleaseConflict, match="cannot lose its secret"):
         ledger.destroy_secret(release.name, by="Eve")
     with pytest.raises(ReleaseConflict, match="no release 'r9'"):
-        ledger.advance("r9", State.OPENED, by="Eve")
+        ledger.advance("r9", ReleaseState.OPENED, by="Eve")
 
 
 def test_a_secret_destroyed_before_a_crash_is_recorded_after_it(ledger: Ledger, place: Path) -> None:
     release = ledger.reserve(REQUEST)
-    walk(ledger, release.name, State.SETTLED)
+    walk(ledger, release.name, ReleaseState.SETTLED)
     next(place.parent.glob("*.secrets/*")).unlink()
     ledger.destroy_secret(release.name, by="Eve")
     before = ledger.head()

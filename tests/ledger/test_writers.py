@@ -21,8 +21,8 @@ from dualmandate.ledger import (
     Head,
     Ledger,
     LedgerKey,
+    ReleaseState,
     Request,
-    State,
     open_ledger,
     storage,
 )
@@ -78,9 +78,9 @@ def test_a_ledger_in_postgres_from_beginning_to_end(postgres_url: str, key: Ledg
         open_ledger(postgres_url, key, folder=folder)
     ledger = begin(postgres_url, key, folder)
     release = ledger.reserve(Request("school children", PLAN, "2026", THIRD, "child", user="Eve"))
-    ledger.advance(release.name, State.OPENED, by="Eve")
+    ledger.advance(release.name, ReleaseState.OPENED, by="Eve")
     ledger.bind(release.name, "c3" * 32, by="Eve")
-    for state in (State.MEASURED, State.WRITTEN, State.SETTLED):
+    for state in (ReleaseState.MEASURED, ReleaseState.WRITTEN, ReleaseState.SETTLED):
         ledger.advance(release.name, state, by="Eve")
     ledger.destroy_secret(release.name, by="Eve")
     again = open_ledger(postgres_url, key, folder=folder)

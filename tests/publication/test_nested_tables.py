@@ -25,8 +25,8 @@ from dualmandate.publication.measurements import NoisyRows, PublishedTable
 from dualmandate.publication.measuring import estimated
 from dualmandate.publication.nest_weights import NestWeights
 from dualmandate.publication.nested_tables import nested_tables_of
-from dualmandate.publication.order import Group, ReleaseSpec, known_histogram
 from dualmandate.publication.post_processing import consistent_nest, post_process
+from dualmandate.publication.release_spec import Group, ReleaseSpec, known_histogram
 from dualmandate.publication.rules import Rules
 from dualmandate.workload import Tabulation, Workload
 

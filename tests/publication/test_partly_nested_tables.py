@@ -15,8 +15,8 @@ from dualmandate.publication import nested_tables, post_processing
 from dualmandate.publication.measurements import NoisyRows, PublishedTable
 from dualmandate.publication.nest_weights import NestWeights
 from dualmandate.publication.nested_tables import nested_tables_of, partly_nested_tables_of
-from dualmandate.publication.order import ReleaseSpec
 from dualmandate.publication.post_processing import consistent_crossed_nest, post_process
+from dualmandate.publication.release_spec import ReleaseSpec
 from dualmandate.workload import Tabulation
 
 JOBS = Tabulation.of("jobs by county", ("county", "job"))

@@ -12,7 +12,7 @@ from dualmandate.errors import NoConsistentTables
 from dualmandate.population import Confidential, Histogram
 from dualmandate.publication import Tabulated, measuring, post_processing
 from dualmandate.publication.measurements import NoisyRows
-from dualmandate.publication.order import ReleaseSpec
+from dualmandate.publication.release_spec import ReleaseSpec
 
 
 def measured() -> tuple[ReleaseSpec, Sequence[NoisyRows]]:

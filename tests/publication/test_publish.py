@@ -27,15 +27,15 @@ from dualmandate.errors import (
     ReleaseConflict,
     UnreadableSource,
 )
-from dualmandate.ledger import Account, Approval, Ledger, State, durable, make_key, open_ledger
+from dualmandate.ledger import Account, Approval, Ledger, ReleaseState, durable, make_key, open_ledger
 from dualmandate.mechanism import optimize_strategy
 from dualmandate.mechanism.noise import LaplaceSampler, NoiseKey, subkey
 from dualmandate.population import Attribute, Domain, Invariant, Neighbors, PrivacyLoss, PrivacyMeasure, Protection
 from dualmandate.publication import AttributeRule, CsvFile, Rules, ValueRule, measuring
 from dualmandate.publication import publish as publishing
-from dualmandate.publication.order import Group, ReleaseSpec
 from dualmandate.publication.publish import PublicationRequest, publish, resume
 from dualmandate.publication.release_folder import is_complete
+from dualmandate.publication.release_spec import Group, ReleaseSpec
 from dualmandate.publication.writing import Csv, Parquet, read_measurements, read_table
 from dualmandate.workload import Tabulation, Workload
 
@@ -106,8 +106,8 @@ def until_written(ledger: Ledger) -> Callable[..., object]:
     """The ledger's steps up to the last but one, and then the lights go out."""
     advance = ledger.advance
 
-    def stopping(release: str, state: State, *, by: str, digest: str | None = None) -> object:
-        if state is State.SETTLED:
+    def stopping(release: str, state: ReleaseState, *, by: str, digest: str | None = None) -> object:
+        if state is ReleaseState.SETTLED:
             raise RuntimeError
         return advance(release, state, by=by, digest=digest)
 
@@ -128,7 +128,7 @@ def test_a_release_holds_what_it_says_and_costs_its_loss(
     ledger = books(order)
     folder = publish(order, source, ledger, out=tmp_path / "out", request=ASKED)
     entry = ledger.release(folder.name)
-    assert (entry.state, entry.secret_destroyed) == (State.SETTLED, True)
+    assert (entry.state, entry.secret_destroyed) == (ReleaseState.SETTLED, True)
     assert ledger.spent("people") == LOSS
     assert is_complete(folder, entry.written_digest)
     facts = json.loads((folder / "release.json").read_text())
@@ -211,7 +211,7 @@ def test_a_release_that_fails_at_any_step_becomes_what_it_would_have_been(
         patched.setattr(publishing, "fingerprint", seen)
         folder = resume(order, source, ledger, release=entry.name, out=tmp_path / "out", by="Ann")
     finished = ledger.release(entry.name)
-    assert (finished.state, finished.fingerprint) == (State.SETTLED, secrets[0])
+    assert (finished.state, finished.fingerprint) == (ReleaseState.SETTLED, secrets[0])
     assert ledger.spent("people") == LOSS
     assert is_complete(folder, finished.written_digest)
     assert resume(order, source, ledger, release=entry.name, out=tmp_path / "out", by="Ann") == folder
@@ -230,7 +230,7 @@ def test_making_it_twice_gives_the_same_bytes(
             publish(order, source, ledger, out=tmp_path / "out", request=ASKED)
     [entry] = ledger.releases()
     first = files_of(tmp_path / "out" / entry.name)
-    assert entry.state is State.SETTLED
+    assert entry.state is ReleaseState.SETTLED
     # The secret still exists: the same order under it, in a ledger that has not got so far, gives the same bytes.
     monkeypatch.setattr(type(entry.state), "is_active", property(lambda _: True))
     work = publishing._Work(order, source, ledger, tmp_path / "again", "Ann", lambda _: None)
@@ -259,8 +259,8 @@ def test_other_data_are_refused_and_the_loss_stays_spent(
     again = publish(
         order, source, ledger, out=tmp_path / "out", request=PublicationRequest("Ann", "people.csv", again=True)
     )
-    assert ledger.release(again.name).state is State.SETTLED
-    assert ledger.release(entry.name).state is State.ABANDONED
+    assert ledger.release(again.name).state is ReleaseState.SETTLED
+    assert ledger.release(entry.name).state is ReleaseState.ABANDONED
     assert ledger.spent("people") == 2 * LOSS
     with pytest.raises(ReleaseConflict, match="is abandoned"):
         resume(order, source, ledger, release=entry.name, out=tmp_path / "out", by="Ann")

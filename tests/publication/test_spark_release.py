@@ -28,7 +28,7 @@ from tests.publication.towns import CODES, RHO, SHARES, write_towns
 from dualmandate.apps.cli import app
 from dualmandate.apps.exit_status import run
 from dualmandate.errors import CannotWrite, ReleaseConflict
-from dualmandate.ledger import Account, Approval, Ledger, State, keys, make_key, open_ledger, read_key
+from dualmandate.ledger import Account, Approval, Ledger, ReleaseState, keys, make_key, open_ledger, read_key
 from dualmandate.mechanism import Noise
 from dualmandate.mechanism.noise import SAMPLER_VERSION, NoiseKey, Sampler
 from dualmandate.planning.program import load
@@ -48,8 +48,8 @@ from dualmandate.publication import (
 from dualmandate.publication import publish as publishing
 from dualmandate.publication.consistency import PartitionChain, Tree, estimate
 from dualmandate.publication.measuring import fingerprint, fingerprint_of
-from dualmandate.publication.order import ReleaseSpec
 from dualmandate.publication.release_folder import is_complete
+from dualmandate.publication.release_spec import ReleaseSpec
 from dualmandate.publication.spark import histogram as spark_histogram
 from dualmandate.publication.spark import nested_tables as spark_nest
 from dualmandate.publication.spark.nested_tables import SubtreeDivision, divided, in_file
@@ -134,7 +134,7 @@ def published_here(folder: Path, out: Path, secret: bytes) -> dict[str, bytes]:
 def check_release(folder: Path, release: str) -> Path:
     """Complete, settled, its loss counted once; no file of the cluster's work is left."""
     ledger, found = ledger_of(folder), folder / "releases" / release
-    assert ledger.release(release).state is State.SETTLED
+    assert ledger.release(release).state is ReleaseState.SETTLED
     assert is_complete(found, ledger.release(release).written_digest)
     assert ledger.spent("residents") == RHO
     assert [path.name for path in (folder / "releases").iterdir()] == [release]
@@ -161,7 +161,7 @@ def test_a_publication_whose_machine_dies_is_taken_up_again(cluster: Cluster, to
     process.communicate()
     ledger = ledger_of(towns)
     [entry] = ledger.releases("residents")
-    assert entry.state in (State.OPENED, State.MEASURED)
+    assert entry.state in (ReleaseState.OPENED, ReleaseState.MEASURED)
     assert entry.fingerprint is not None
     secret = ledger.secret(entry.name).open_for("a test")
     resumed = started(towns, cluster, "--resume", entry.name)

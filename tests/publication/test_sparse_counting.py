@@ -29,11 +29,11 @@ from dualmandate.population import (
     Protection,
 )
 from dualmandate.publication import CsvFile, Rules, SparseHistogram, Tabulated, measuring, post_processing
-from dualmandate.publication import order as ordering
+from dualmandate.publication import release_spec as ordering
 from dualmandate.publication.measuring import exact_totals, fingerprint, measure
 from dualmandate.publication.nested_tables import nested_tables_of
-from dualmandate.publication.order import Group, ReleaseSpec
 from dualmandate.publication.publish import PublicationRequest, publish
+from dualmandate.publication.release_spec import Group, ReleaseSpec
 from dualmandate.publication.sparse_counting import add_counts, countable
 from dualmandate.workload import Tabulation, Workload, prefix
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from dualmandate.errors import InvalidAccount, InvalidLoss, InvalidRequest
-from dualmandate.ledger import Account, Earmark, Limit, Scope, UnitBound
+from dualmandate.ledger import Account, AccountLimit, Earmark, Scope, UnitBound
 from dualmandate.population import PrivacyLoss, PrivacyMeasure
 from dualmandate.population.rational import rational, written
 
@@ -95,7 +95,7 @@ def _cap(text: str) -> PrivacyLoss:
     )
 
 
-def _limit(text: str) -> Limit:
+def _limit(text: str) -> AccountLimit:
     scope, name, amount = _split(text)
     if scope not in set(Scope):
         raise InvalidAccount(
@@ -104,7 +104,7 @@ def _limit(text: str) -> Limit:
             instead="state user=2 for each user, user:NAME=2 for one, group:NAME=1, purpose:NAME=1/2, "
             "or reserve:PURPOSE=3",
         )
-    return Limit(Scope(scope), number(amount, f"a limit for a {scope}"), name)
+    return AccountLimit(Scope(scope), number(amount, f"a limit for a {scope}"), name)
 
 
 def _earmark(text: str) -> Earmark:

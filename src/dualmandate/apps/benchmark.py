@@ -11,7 +11,7 @@ from dualmandate.population.wording import number
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from dualmandate.apps.voice import Progress
+    from dualmandate.apps.output import Progress
     from dualmandate.benchmarks import BenchmarkRow
 
 

@@ -13,7 +13,7 @@ from dualmandate.apps import ledger_cli
 from dualmandate.apps.audit_options import AuditFlags
 from dualmandate.apps.option_groups import with_groups
 from dualmandate.apps.options import By, CountedLedger, Json, LedgerPlace, Publisher, folder
-from dualmandate.apps.voice import Output
+from dualmandate.apps.output import Output
 
 app = typer.Typer(
     name="dualmandate",
@@ -73,7 +73,7 @@ def demo(
 
     Writes a program folder, plans, approves, publishes and attacks it, with pages to open. Can be run again.
     """
-    from dualmandate.apps.demonstration import demonstrate
+    from dualmandate.apps.demo import demonstrate
 
     demonstrate(out, Output(json))
 
@@ -126,7 +126,7 @@ def plan(
     Prints the choice in words. Never opens confidential data. With --out, also writes plan.json and a dossier. With
     --ledger, the choice is no more than the account has left.
     """
-    from dualmandate.apps.planning import carry_out
+    from dualmandate.apps.plan import carry_out
 
     carry_out(program, out, Output(json), ledger=ledger)
 
@@ -205,8 +205,8 @@ def publish(
     page. Killed at any instant it can be resumed, and its loss counts once.
     """
     from dualmandate.apps.account_options import spender_of
-    from dualmandate.apps.publishing import PublishOptions
-    from dualmandate.apps.publishing import publish as carry_out
+    from dualmandate.apps.publish import PublishOptions
+    from dualmandate.apps.publish import publish as carry_out
 
     who = spender_of(by or ())
     carry_out(PublishOptions(plan, out, ledger, who.by, resume, again, who.group, who.purpose), Output(json))
@@ -220,7 +220,7 @@ def audit(typed: AuditFlags, *, json: Json = False) -> None:
     Attacks a program's tables (on a synthetic population), a release, or tables that anybody published. Every rate
     stands beside what a guess achieves. An attack gives a lower bound on risk.
     """
-    from dualmandate.apps.auditing import carry_out
+    from dualmandate.apps.audit import carry_out
 
     carry_out(typed, Output(json))
 
@@ -325,7 +325,7 @@ def schema(
 
     Prints the schema called NAME, for editors and for other programs; without NAME, lists the names.
     """
-    from dualmandate.apps.voice import write_json
+    from dualmandate.apps.output import write_json
     from dualmandate.report.documents import schemas
     from dualmandate.report.documents.commands import SchemasDocument
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import typer
 from typer.main import get_command
 
+from dualmandate.apps.output import Output, write
 from dualmandate.apps.settings import debugging
-from dualmandate.apps.voice import Output, write
 from dualmandate.errors import InvalidRequest, Refusal
 
 if TYPE_CHECKING:

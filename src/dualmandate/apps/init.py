@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from dualmandate.apps.auditing import TABLES_FILE
+from dualmandate.apps.audit import TABLES_FILE
 from dualmandate.apps.folder import check_writable, written_whole
-from dualmandate.apps.planning import PROGRAM_FILE
+from dualmandate.apps.plan import PROGRAM_FILE
 from dualmandate.apps.preferences import SURVEY_FILE
 from dualmandate.apps.settings import PROJECT_FILE, PROJECT_SCHEMA, STATE_FOLDER, project_folder
 from dualmandate.errors import CannotWrite, Place

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from dualmandate.apps.options import AccountName, By, Json, LedgerPlace, MaybeAccountName, ReleaseName
-from dualmandate.apps.voice import Output
+from dualmandate.apps.output import Output
 
 app = typer.Typer(
     name="ledger",

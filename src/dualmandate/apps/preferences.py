@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dualmandate.apps.folder import check_writable, file_meant, written_whole
-from dualmandate.apps.voice import Output, Progress
+from dualmandate.apps.output import Output, Progress
 
 if TYPE_CHECKING:
     from dualmandate.survey.questionnaire import SurveyQuestionnaire

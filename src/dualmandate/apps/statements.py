@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from dualmandate.apps.account_options import term_lines
 from dualmandate.apps.ledgers import named_account
 from dualmandate.errors import InvalidRequest
-from dualmandate.ledger import Account, Event, EventKind, Head, Ledger, Release, Verification
+from dualmandate.ledger import Account, Event, EventKind, Head, Ledger, ReleaseEntry, Verification
 from dualmandate.population import PrivacyLoss, PrivacyMeasure
 from dualmandate.population.rational import written
 
@@ -56,7 +56,7 @@ class Statement:
     head: Head
     balances: tuple[Balance, ...]
     approvals: tuple[Event, ...]
-    releases: tuple[Release, ...]
+    releases: tuple[ReleaseEntry, ...]
 
     def words(self) -> str:
         lines: list[str] = []
@@ -116,7 +116,7 @@ def _approval(event: Event) -> ApprovalPart:
     return ApprovalPart.made_of(event, plan_digest=said["plan_digest"], loss=loss, unit=said["unit"])
 
 
-def _release_line(release: Release) -> str:
+def _release_line(release: ReleaseEntry) -> str:
     return (
         f"release {release.name} of plan {release.plan_digest[:SHORT]}… on '{release.snapshot}' by {release.user}: "
         f"{release.state}, {written(release.cost)}"
@@ -157,7 +157,7 @@ def events_document(found: Sequence[Event]) -> dict[str, object]:
 class CancellationNotice:
     """A reservation that was given back."""
 
-    release: Release
+    release: ReleaseEntry
     balance: Balance
 
     def words(self) -> str:
@@ -169,7 +169,7 @@ class CancellationNotice:
         return LedgerCancellationDocument.made_of(self, self.release, self.balance).as_json()
 
 
-def canceled(ledger: Ledger, release: Release) -> CancellationNotice:
+def canceled(ledger: Ledger, release: ReleaseEntry) -> CancellationNotice:
     """A release that was just canceled, with the balance of its account."""
     return CancellationNotice(release, balance(ledger, named_account(ledger, release.account)))
 
@@ -178,7 +178,7 @@ def canceled(ledger: Ledger, release: Release) -> CancellationNotice:
 class ExportNotice:
     """A release that was handed out."""
 
-    release: Release
+    release: ReleaseEntry
     to: str
     by: str
 

@@ -10,8 +10,8 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from dualmandate.apps.planning import program_file
-from dualmandate.apps.voice import Output
+from dualmandate.apps.output import Output
+from dualmandate.apps.plan import program_file
 from dualmandate.errors import InvalidRequest, MissingKey
 
 STEPS = 20  # how often a long reading says how far it is

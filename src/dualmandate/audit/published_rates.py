@@ -25,8 +25,7 @@ from dualmandate.audit.places import OnePlace
 from dualmandate.audit.reconstruction.noisy import most_likely, whole_records
 from dualmandate.audit.targets.of_release import noisy_tables
 from dualmandate.errors import InvalidRelease, InvalidRequest, Place, Refusal, ReleaseConflict
-from dualmandate.ledger import Approval, EventKind, Ledger, Request, State
-from dualmandate.ledger import Release as Entry
+from dualmandate.ledger import Approval, EventKind, Ledger, ReleaseEntry, ReleaseState, Request
 from dualmandate.ledger.anchors import RELEASE_FILE
 from dualmandate.ledger.releases import STEPS
 from dualmandate.mechanism import GAUSSIAN, GEOMETRIC, Noise
@@ -103,7 +102,7 @@ def _check_known(release: Release, ledger: Ledger) -> None:
     """Refuse a release that this ledger did not settle: its reconstruction is public because it was published."""
     ledger.heed(sorted(release.folder.parent.glob(f"*/{RELEASE_FILE}")))
     entry = ledger.release(release.facts["release"])
-    if entry.state is not State.SETTLED or not is_complete(release.folder, entry.written_digest):
+    if entry.state is not ReleaseState.SETTLED or not is_complete(release.folder, entry.written_digest):
         raise InvalidRelease(
             f"'{release.folder}' is not the release {entry.name} that the ledger knows",
             why="only what follows from a published release is public, and this one was not published as it stands",
@@ -227,13 +226,13 @@ def book(
     check_source(source)
     entry = _reserved(query, source, ledger, publisher)
     try:
-        _reach(ledger, entry.name, State.OPENED, by=publisher.by)
+        _reach(ledger, entry.name, ReleaseState.OPENED, by=publisher.by)
         booked = _measured(query, source, ledger, entry, by=publisher.by)
-        _reach(ledger, entry.name, State.MEASURED, by=publisher.by)
+        _reach(ledger, entry.name, ReleaseState.MEASURED, by=publisher.by)
         finding = booked.finding(query)
         write(finding)
-        _reach(ledger, entry.name, State.WRITTEN, by=publisher.by, digest=_digest(finding))
-        _reach(ledger, entry.name, State.SETTLED, by=publisher.by)
+        _reach(ledger, entry.name, ReleaseState.WRITTEN, by=publisher.by, digest=_digest(finding))
+        _reach(ledger, entry.name, ReleaseState.SETTLED, by=publisher.by)
         ledger.destroy_secret(entry.name, by=publisher.by)
     except Refusal as refusal:
         if not ledger.release(entry.name).state.is_active:
@@ -242,7 +241,7 @@ def book(
     return booked
 
 
-def _reserved(query: RateQuery, source: Source, ledger: Ledger, publisher: RatePublisher) -> Entry:
+def _reserved(query: RateQuery, source: Source, ledger: Ledger, publisher: RatePublisher) -> ReleaseEntry:
     """The reservation of this query on this file: one that was left under way, or a new one."""
     snapshot, unit = f"{source.name}: records right behind {query.release}", query.protection.unit
     begun = [
@@ -251,7 +250,7 @@ def _reserved(query: RateQuery, source: Source, ledger: Ledger, publisher: RateP
     for each in begun:
         if each.state.is_active:
             return each
-        if each.state is State.SETTLED:
+        if each.state is ReleaseState.SETTLED:
             raise ReleaseConflict(
                 f"this rate was published already, and is booked in entry {each.entry}",
                 why="one question to one file is one number, one secret and one loss",
@@ -279,7 +278,7 @@ def _has_approved(ledger: Ledger, query: RateQuery, approver: str) -> bool:
     return any((event.by, event.document()["plan_digest"]) == (approver, query.digest) for event in approvals)
 
 
-def _measured(query: RateQuery, source: Source, ledger: Ledger, entry: Entry, *, by: str) -> BookedRates:
+def _measured(query: RateQuery, source: Source, ledger: Ledger, entry: ReleaseEntry, *, by: str) -> BookedRates:
     secret = ledger.secret(entry.name)
     tabulated = tabulate(
         source, query.domain, protection=query.protection, rules=query.rules, key=tabulation_key(secret)
@@ -319,7 +318,7 @@ def _digest(finding: Finding) -> str:
     return hashlib.sha256(json.dumps(finding.document(), sort_keys=True).encode("ascii")).hexdigest()
 
 
-def _reach(ledger: Ledger, release: str, state: State, *, by: str, digest: str | None = None) -> None:
+def _reach(ledger: Ledger, release: str, state: ReleaseState, *, by: str, digest: str | None = None) -> None:
     """Record a step that was not recorded yet."""
     if STEPS.index(ledger.release(release).state) < STEPS.index(state):
         ledger.advance(release, state, by=by, digest=digest)

@@ -28,7 +28,7 @@ from dualmandate.benchmarks import rhode_island
 from dualmandate.benchmarks.harness import ONE_THREAD, BenchmarkRow, check, peak_megabytes, run_apart
 from dualmandate.benchmarks.redistricting_program import CHAIN, table_name, write_program
 from dualmandate.benchmarks.rhode_island import LEVELS, Blocks
-from dualmandate.ledger import Account, Approval, State, make_key, open_ledger
+from dualmandate.ledger import Account, Approval, ReleaseState, make_key, open_ledger
 from dualmandate.ledger.anchors import RELEASE_FILE
 from dualmandate.mechanism import GAUSSIAN, Noise
 from dualmandate.mechanism.noise import NoiseKey, subkey
@@ -41,9 +41,9 @@ from dualmandate.publication.consistency.budget_allocation import BudgetAllocati
 from dualmandate.publication.consistency.estimates import TreeEstimates, estimate
 from dualmandate.publication.consistency.gls_weights import Pair
 from dualmandate.publication.consistency.top_down_rounding import Counts, top_down
-from dualmandate.publication.order import NUMBER_OF_RECORDS
 from dualmandate.publication.publish import PublicationRequest, publish
 from dualmandate.publication.release_folder import is_complete
+from dualmandate.publication.release_spec import NUMBER_OF_RECORDS
 from dualmandate.publication.tree_measuring import TreePlaces, measure_tree
 from dualmandate.report.release_page import release_page
 
@@ -182,7 +182,7 @@ def release(design: ReleaseDesign, persons: Path, folder: Path) -> Path:
         order, source, ledger, out=folder / "releases", request=PublicationRequest("benchmark", persons.name)
     )
     entry = ledger.release(found.name)
-    check((entry.state, ledger.spent(order.account)), (State.SETTLED, RHO))
+    check((entry.state, ledger.spent(order.account)), (ReleaseState.SETTLED, RHO))
     return found
 
 

@@ -1,14 +1,15 @@
 """What has been spent, by whom, and how losses compose: accounts, approvals, reservations, in one chain of entries."""
 
-from dualmandate.ledger.accounts import Account, Earmark, Limit, Scope, UnitBound
+from dualmandate.ledger.accounts import Account, AccountLimit, Earmark, Scope, UnitBound
 from dualmandate.ledger.composition import Accountant
 from dualmandate.ledger.entries import Event, EventKind, Head
 from dualmandate.ledger.keys import LedgerKey, make_key, read_key
 from dualmandate.ledger.ledger import Ledger, Verification, open_ledger
-from dualmandate.ledger.releases import Approval, Release, Request, State
+from dualmandate.ledger.releases import Approval, ReleaseEntry, ReleaseState, Request
 
 __all__ = [
     "Account",
+    "AccountLimit",
     "Accountant",
     "Approval",
     "Earmark",
@@ -17,11 +18,10 @@ __all__ = [
     "Head",
     "Ledger",
     "LedgerKey",
-    "Limit",
-    "Release",
+    "ReleaseEntry",
+    "ReleaseState",
     "Request",
     "Scope",
-    "State",
     "UnitBound",
     "Verification",
     "make_key",

@@ -25,7 +25,7 @@ class Scope(StrEnum):
 
 
 @dataclass(frozen=True)
-class Limit:
+class AccountLimit:
     """A cap inside the account's cap, in its currency: for one user, group or purpose, or, without a name, for each."""
 
     scope: Scope
@@ -78,7 +78,7 @@ class Account:
     name: str
     unit: str
     cap: PrivacyLoss
-    limits: tuple[Limit, ...] = ()
+    limits: tuple[AccountLimit, ...] = ()
     earmarks: tuple[Earmark, ...] = ()
     unit_bounds: tuple[UnitBound, ...] = ()
     approver_differs: bool = False
@@ -129,7 +129,7 @@ def read_account(name: str, cap: Fraction, document: Mapping[str, Any]) -> Accou
         name=name,
         unit=document["unit"],
         cap=PrivacyLoss(cap, PrivacyMeasure(document["currency"])),
-        limits=tuple(Limit(Scope(scope), Fraction(amount), of) for scope, of, amount in document["limits"]),
+        limits=tuple(AccountLimit(Scope(scope), Fraction(amount), of) for scope, of, amount in document["limits"]),
         earmarks=tuple(Earmark(purpose, Fraction(amount)) for purpose, amount in document["earmarks"]),
         unit_bounds=tuple(UnitBound(unit, most) for unit, most in document["unit_bounds"]),
         approver_differs=document["approver_differs"],

@@ -10,13 +10,13 @@ from dualmandate.errors import InvalidAccount, NotApproved, ReleaseConflict
 from dualmandate.ledger.accounts import Account, Scope, read_account
 from dualmandate.ledger.composition import Accountant, cost
 from dualmandate.ledger.entries import Event, EventKind, Head
-from dualmandate.ledger.releases import Approval, Release, Request, State, read_loss
+from dualmandate.ledger.releases import Approval, ReleaseEntry, ReleaseState, Request, read_loss
 
 STATE_OF = {
-    EventKind.OPENED: State.OPENED,
-    EventKind.MEASURED: State.MEASURED,
-    EventKind.WRITTEN: State.WRITTEN,
-    EventKind.PUBLISHED: State.SETTLED,
+    EventKind.OPENED: ReleaseState.OPENED,
+    EventKind.MEASURED: ReleaseState.MEASURED,
+    EventKind.WRITTEN: ReleaseState.WRITTEN,
+    EventKind.PUBLISHED: ReleaseState.SETTLED,
 }
 
 
@@ -28,7 +28,7 @@ class Books:
         self.digests = [first_digest]  # of entry n at place n
         self.accounts: dict[str, Account] = {}
         self.approvals: dict[tuple[str, str], list[Approval]] = {}
-        self.releases: dict[str, Release] = {}
+        self.releases: dict[str, ReleaseEntry] = {}
         self._newest: dict[tuple[str, str], str] = {}  # release of a plan and snapshot
         self.accountant = Accountant()
 
@@ -60,7 +60,7 @@ class Books:
         if superseded is not None:
             old = self.releases[str(superseded)]
             # What was never opened costs nothing; what was opened stays spent.
-            self._close(old, State.CANCELED if old.state is State.RESERVED else State.ABANDONED)
+            self._close(old, ReleaseState.CANCELED if old.state is ReleaseState.RESERVED else ReleaseState.ABANDONED)
         self.releases[release.name] = release
         self._newest[release.plan_digest, release.snapshot] = release.name
         self.accountant.compose(release.account, release.parts, release.cost)
@@ -68,7 +68,7 @@ class Books:
     def _change(self, name: str, event: Event) -> None:
         release = self.releases[name]
         if event.kind is EventKind.CANCELED:
-            self._close(release, State.CANCELED)
+            self._close(release, ReleaseState.CANCELED)
         elif event.kind is EventKind.TABULATED:
             self.releases[name] = replace(release, fingerprint=str(event.document()["fingerprint"]))
         elif event.kind is EventKind.KEY_DESTROYED:
@@ -78,9 +78,9 @@ class Books:
             digest = None if written is None else str(written)
             self.releases[name] = replace(release, state=STATE_OF[event.kind], written_digest=digest)
 
-    def _close(self, release: Release, state: State) -> None:
+    def _close(self, release: ReleaseEntry, state: ReleaseState) -> None:
         self.releases[release.name] = replace(release, state=state)
-        if state is State.CANCELED:
+        if state is ReleaseState.CANCELED:
             self.accountant.compose(release.account, release.parts, -release.cost)
 
     def account(self, name: str) -> Account:
@@ -93,7 +93,7 @@ class Books:
             )
         return self.accounts[name]
 
-    def release(self, name: str) -> Release:
+    def release(self, name: str) -> ReleaseEntry:
         """A release that was reserved."""
         if name not in self.releases:
             raise ReleaseConflict(
@@ -140,7 +140,7 @@ class Books:
 
     def _check_new(self, request: Request) -> str | None:
         name = self._newest.get((request.plan_digest, request.snapshot))
-        if name is None or self.releases[name].state is State.CANCELED:
+        if name is None or self.releases[name].state is ReleaseState.CANCELED:
             return None
         state = self.releases[name].state
         if not request.again:
@@ -152,8 +152,8 @@ class Books:
         return name if state.is_active else None
 
 
-def _advice(freed: Release | None) -> str:
-    if freed is not None and freed.state is State.RESERVED:
+def _advice(freed: ReleaseEntry | None) -> str:
+    if freed is not None and freed.state is ReleaseState.RESERVED:
         return f"cancel release {freed.name} first, plan a smaller loss, or ask less"
     return "plan a smaller loss, or ask less"
 
@@ -170,13 +170,13 @@ def _read_approval(event: Event) -> Approval:
     )
 
 
-def _read_release(event: Event) -> Release:
+def _read_release(event: Event) -> ReleaseEntry:
     document = event.document()
     assert event.account is not None
     assert event.release is not None
     assert event.amount is not None
     group, purpose = document["group"], document["purpose"]
-    return Release(
+    return ReleaseEntry(
         name=event.release,
         entry=event.sequence,
         account=event.account,

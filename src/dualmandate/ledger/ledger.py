@@ -43,9 +43,9 @@ from dualmandate.ledger.keys import LedgerKey, SecretFolder
 from dualmandate.ledger.releases import (
     STEPS,
     Approval,
-    Release,
+    ReleaseEntry,
+    ReleaseState,
     Request,
-    State,
     is_digest,
     loss_document,
     request_document,
@@ -150,7 +150,7 @@ class Ledger:
             details = {"plan_digest": approval.plan_digest, **loss_document(approval.loss, approval.unit)}
             page.append(_Draft(EventKind.APPROVED, approval.by, approval.account, amount=paid, details=details))
 
-    def reserve(self, request: Request) -> Release:
+    def reserve(self, request: Request) -> ReleaseEntry:
         """Set a loss aside for a release, with a fresh secret, before any data are opened; a refusal is recorded."""
         refused: LedgerRefusal | None = None
         with self._writing() as page:
@@ -169,7 +169,7 @@ class Ledger:
             raise refused
         return self.release(name)
 
-    def advance(self, release: str, state: State, *, by: str, digest: str | None = None) -> Release:
+    def advance(self, release: str, state: ReleaseState, *, by: str, digest: str | None = None) -> ReleaseEntry:
         """Record that a release has taken its next step; to record the step it is at already changes nothing.
 
         `digest` is the SHA-256 of the release.json that was written: what was published can be told from a forgery.
@@ -181,13 +181,13 @@ class Ledger:
                 return found
             if not found.state.is_active or STEPS[STEPS.index(found.state) + 1] is not state:
                 raise _no_step(found, f"become {state}", "resume it from the state it is in")
-            if state is State.MEASURED and found.fingerprint is None:
+            if state is ReleaseState.MEASURED and found.fingerprint is None:
                 raise _no_step(found, "be measured before it is bound to its data", "bind it to what was tabulated")
             details = None if digest is None else {"release_digest": digest}
             page.append(_Draft(KIND_OF[state], by, found.account, release, details=details))
         return self.release(release)
 
-    def bind(self, release: str, fingerprint: str, *, by: str) -> Release:
+    def bind(self, release: str, fingerprint: str, *, by: str) -> ReleaseEntry:
         """Tie an opened release to its data before any noise is drawn, by the HMAC of the tabulation under its secret.
 
         A resumed release binds again: the same data change nothing, other data are refused, and the loss stays spent.
@@ -201,7 +201,7 @@ class Ledger:
             )
         with self._writing() as page:
             found = page.books.release(release)
-            if not found.state.is_active or found.state is State.RESERVED:
+            if not found.state.is_active or found.state is ReleaseState.RESERVED:
                 raise _no_step(found, "be bound to data", "bind a release after it is opened and before it settles")
             if found.fingerprint is not None:
                 if not hmac.compare_digest(found.fingerprint, fingerprint):
@@ -215,12 +215,12 @@ class Ledger:
             page.append(_Draft(EventKind.TABULATED, by, found.account, release, details=details))
         return self.release(release)
 
-    def cancel(self, release: str, *, by: str) -> Release:
+    def cancel(self, release: str, *, by: str) -> ReleaseEntry:
         """Give a reservation back: only before it is opened. Its secret is destroyed."""
         checked_name(by, "a person")
         with self._writing() as page:
             found = page.books.release(release)
-            if found.state is not State.RESERVED:
+            if found.state is not ReleaseState.RESERVED:
                 raise _no_step(found, "be canceled", "finish it; its loss is spent")
             page.append(_Draft(EventKind.CANCELED, by, found.account, release))
         return self.destroy_secret(release, by=by)
@@ -231,7 +231,7 @@ class Ledger:
         checked_name(to, "a receiver")
         with self._writing() as page:
             found = page.books.release(release)
-            if found.state is not State.SETTLED:
+            if found.state is not ReleaseState.SETTLED:
                 raise _no_step(found, "be exported", "finish it first")
             page.append(_Draft(EventKind.EXPORTED, by, found.account, release, details={"to": to}))
 
@@ -246,7 +246,7 @@ class Ledger:
         """Whether the secret of a release lies on this machine; another may keep it."""
         return self._secrets.path(release).is_file()
 
-    def destroy_secret(self, release: str, *, by: str) -> Release:
+    def destroy_secret(self, release: str, *, by: str) -> ReleaseEntry:
         """Overwrite and remove the secret of a release that is over, and record it."""
         checked_name(by, "a person")
         found = self.release(release)
@@ -263,12 +263,12 @@ class Ledger:
         with self._reading() as books:
             return tuple(books.accounts.values())
 
-    def releases(self, account: str | None = None) -> tuple[Release, ...]:
+    def releases(self, account: str | None = None) -> tuple[ReleaseEntry, ...]:
         """Every release, or those of one account, in the order of reservation."""
         with self._reading() as books:
             return tuple(found for found in books.releases.values() if account in (None, found.account))
 
-    def release(self, name: str) -> Release:
+    def release(self, name: str) -> ReleaseEntry:
         """One release as it stands."""
         with self._reading() as books:
             return books.release(name)
@@ -389,7 +389,7 @@ def _broken(what: str, why: str) -> LedgerTampered:
     )
 
 
-def _no_step(release: Release, step: str, instead: str) -> ReleaseConflict:
+def _no_step(release: ReleaseEntry, step: str, instead: str) -> ReleaseConflict:
     return ReleaseConflict(
         f"release {release.name} is {release.state} and cannot {step}",
         why="a release is reserved, opened, measured, written and settled, in this order, and never goes back",

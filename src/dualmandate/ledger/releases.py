@@ -16,7 +16,7 @@ from dualmandate.population import PrivacyLoss, PrivacyMeasure
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
-class State(StrEnum):
+class ReleaseState(StrEnum):
     """How far a release has come, durably. From `opened` on its loss is spent, whatever happens."""
 
     RESERVED = "reserved"
@@ -33,7 +33,7 @@ class State(StrEnum):
         return self in STEPS[:-1]
 
 
-STEPS = (State.RESERVED, State.OPENED, State.MEASURED, State.WRITTEN, State.SETTLED)
+STEPS = (ReleaseState.RESERVED, ReleaseState.OPENED, ReleaseState.MEASURED, ReleaseState.WRITTEN, ReleaseState.SETTLED)
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ class Request:
 
 
 @dataclass(frozen=True)
-class Release:
+class ReleaseEntry:
     """A release in the ledger. `cost` is in the account's currency; `fingerprint` is the HMAC of what was tabulated."""
 
     name: str
@@ -100,7 +100,7 @@ class Release:
     group: str | None
     purpose: str | None
     reserved_at: str
-    state: State = State.RESERVED
+    state: ReleaseState = ReleaseState.RESERVED
     fingerprint: str | None = None
     written_digest: str | None = None  # SHA-256 of its release.json
     secret_destroyed: bool = False

@@ -19,7 +19,7 @@ from dualmandate.planning.saved_plan import SavedPlan
 from dualmandate.population import Protection
 from dualmandate.program.file import read_bytes
 from dualmandate.program.program import ProgramFile
-from dualmandate.publication.order import ALL_TABLES, Group, Page, ReleaseSpec
+from dualmandate.publication.release_spec import ALL_TABLES, Group, Page, ReleaseSpec
 from dualmandate.publication.writing import file_names
 from dualmandate.semantics import guarantee
 from dualmandate.workload import Workload

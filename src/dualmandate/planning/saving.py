@@ -30,7 +30,7 @@ class Comparison:
 
 
 @dataclass(frozen=True, eq=False)
-class Limit:
+class ErrorLimit:
     """What errors cost at least at each loss, whatever is measured, with the noise of one technology."""
 
     bound: LowerBound  # each table's error weighed by its value, relative to the dearest table's
@@ -56,7 +56,7 @@ class Saving:
     naive: Comparison  # plain noise on the tables, and what it would choose alone
     plain: Technology | None  # the same; None where it cannot serve the program
     optimized: Technology | None  # the optimized strategy with the noise in use
-    limit: Limit | None
+    limit: ErrorLimit | None
 
     @property
     def costs(self) -> dict[str, Callable[[float], float] | None]:
@@ -92,7 +92,7 @@ class Saving:
         return lambda loss: self.welfare.data_loss(frontier, loss)
 
 
-def limit_of(workshop: TechnologyBuilder, used: Technology) -> Limit | None:
+def limit_of(workshop: TechnologyBuilder, used: Technology) -> ErrorLimit | None:
     """The bound for the noise in use; None where no strategy was found for all tables, or errors are not squared."""
     welfare, law = workshop.welfare, NOISE_LAWS[used.noise]
     if any(value.measure != "squared" for value in welfare.table_values):
@@ -103,4 +103,4 @@ def limit_of(workshop: TechnologyBuilder, used: Technology) -> Limit | None:
         return None
     if any(strategy.values[name] != value for name, value in workshop.relative_values.items()):
         return None  # a table that is worth next to nothing was weighed at more than its worth
-    return Limit(strategy_bound(strategy, law), used, workshop.dearest, welfare.least_data_loss)
+    return ErrorLimit(strategy_bound(strategy, law), used, workshop.dearest, welfare.least_data_loss)

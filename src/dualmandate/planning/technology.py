@@ -31,7 +31,7 @@ from dualmandate.population.wording import number
 from dualmandate.program.program import MOST_MEASURED
 from dualmandate.program.schema import MechanismTable
 from dualmandate.program.schema.mechanism import BEST
-from dualmandate.publication.order import ALL_TABLES
+from dualmandate.publication.release_spec import ALL_TABLES
 from dualmandate.workload import Workload
 
 if TYPE_CHECKING:

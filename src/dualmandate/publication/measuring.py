@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from dualmandate.mechanism.noise import SAMPLER_VERSION, NoiseKey, subkey
 from dualmandate.population import Confidential, Histogram
 from dualmandate.publication.measurements import NoisyRows, PublishedTable
-from dualmandate.publication.order import Group, ReleaseSpec
+from dualmandate.publication.release_spec import Group, ReleaseSpec
 from dualmandate.publication.sparse_counting import add_counts
 from dualmandate.publication.tabulated import SparseHistogram, Tabulated
 from dualmandate.workload import Table

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from dualmandate.publication.consistency.estimates import estimate
 from dualmandate.publication.nested_tables import NestedTables, PartlyNestedTables
-from dualmandate.publication.order import ReleaseSpec
+from dualmandate.publication.release_spec import ReleaseSpec
 
 Floats = NDArray[np.float64]
 

@@ -30,7 +30,7 @@ from dualmandate.publication.consistency.gls_weights import Pair, Weights
 from dualmandate.publication.consistency.partitions import PartitionChain, Tree
 from dualmandate.publication.consistency.tree_kernels import count_across
 from dualmandate.publication.nested_partitions import OUTSIDE, NestedPartitions, heaviest_chain, nested_partitions
-from dualmandate.publication.order import ReleaseSpec
+from dualmandate.publication.release_spec import ReleaseSpec
 from dualmandate.publication.sparse_counting import NOWHERE, single_rows
 from dualmandate.workload import Factor, Table
 

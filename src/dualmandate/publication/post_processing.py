@@ -34,7 +34,7 @@ from dualmandate.publication.nested_tables import (
     nest_together,
     table_noises,
 )
-from dualmandate.publication.order import Group, ReleaseSpec, known_histogram
+from dualmandate.publication.release_spec import Group, ReleaseSpec, known_histogram
 from dualmandate.workload import Table, Workload
 
 MOST_SIMULATED = 30_000  # At most so many numbers, and cells, are simulated to see what making them whole does.

@@ -16,16 +16,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dualmandate.errors import CannotWrite, Refusal, ReleaseConflict
-from dualmandate.ledger import Ledger, Request, State
-from dualmandate.ledger import Release as Entry
+from dualmandate.ledger import Ledger, ReleaseEntry, ReleaseState, Request
 from dualmandate.ledger.anchors import RELEASE_FILE, found_head
 from dualmandate.ledger.durable import make_folders, sync_folder
 from dualmandate.ledger.releases import STEPS
 from dualmandate.population import Confidential
 from dualmandate.publication.measuring import exact_totals, fingerprint, measure, tabulation_key
-from dualmandate.publication.order import ReleaseSpec
 from dualmandate.publication.records import check_source
 from dualmandate.publication.release_folder import is_complete, write_measurements, write_release
+from dualmandate.publication.release_spec import ReleaseSpec
 from dualmandate.publication.rules import check_rules
 from dualmandate.publication.sources import Source
 from dualmandate.publication.tabulated import Tabulated
@@ -90,7 +89,7 @@ def resume(
             why="a release carries out exactly the plan that it was reserved for",
             instead="name the plan of this release, or publish this plan as a release of its own",
         )
-    if entry.state is State.SETTLED:
+    if entry.state is ReleaseState.SETTLED:
         return _settled(ledger, entry, out, by)
     if not entry.state.is_active:
         raise ReleaseConflict(
@@ -125,22 +124,22 @@ def _check(order: ReleaseSpec, source: Source, ledger: Ledger, out: Path) -> Non
     ledger.heed(out.glob(f"*/{RELEASE_FILE}"))
 
 
-def _carry_out(work: _Work, entry: Entry) -> Path:
+def _carry_out(work: _Work, entry: ReleaseEntry) -> Path:
     final = work.out / entry.name
     try:
         _tidy(work)
         with _claimed(work.out, entry.name) as draft:
             _check_own(work.ledger, entry.name, final)
-            _reach(work, entry.name, State.OPENED)
+            _reach(work, entry.name, ReleaseState.OPENED)
             known = work.ledger.release(entry.name).written_digest
             if not is_complete(final, known):
                 digest = _make(work, entry, draft)
                 _check_same(entry.name, known, digest)
                 _check_active(work.ledger, entry.name)
                 _put_in_place(draft, final)
-                _reach(work, entry.name, State.WRITTEN, digest)
+                _reach(work, entry.name, ReleaseState.WRITTEN, digest)
                 _check_first(work.ledger, final, digest)
-        _reach(work, entry.name, State.SETTLED)
+        _reach(work, entry.name, ReleaseState.SETTLED)
         work.ledger.destroy_secret(entry.name, by=work.by)
     except Refusal as refusal:
         raise _resumable(refusal, work.ledger, entry) from None
@@ -192,7 +191,7 @@ def _check_first(ledger: Ledger, final: Path, digest: str) -> None:
 def _check_active(ledger: Ledger, release: str) -> None:
     """Refuse to go on with a release that was given up meanwhile."""
     state = ledger.release(release).state
-    if not (state.is_active or state is State.SETTLED):
+    if not (state.is_active or state is ReleaseState.SETTLED):
         raise ReleaseConflict(
             f"release {release} is {state}",
             why="it was given up for another while it was being made",
@@ -200,7 +199,7 @@ def _check_active(ledger: Ledger, release: str) -> None:
         )
 
 
-def _make(work: _Work, entry: Entry, draft: Path) -> str:
+def _make(work: _Work, entry: ReleaseEntry, draft: Path) -> str:
     """Tabulate, bind the release to its data, measure, and write everything into the draft, each step durably.
 
     The SHA-256 of its `release.json`.
@@ -224,7 +223,7 @@ def _make(work: _Work, entry: Entry, draft: Path) -> str:
 
 
 def _measure_and_write(
-    work: _Work, entry: Entry, draft: Path, *, counted: Callable[[], Confidential[Tabulated]], words: str
+    work: _Work, entry: ReleaseEntry, draft: Path, *, counted: Callable[[], Confidential[Tabulated]], words: str
 ) -> str:
     """The steps of `_make` where the whole histogram comes here."""
     order, ledger = _told(work.order, words), work.ledger
@@ -236,12 +235,12 @@ def _measure_and_write(
     totals = exact_totals(order, tabulated)
     del tabulated, secret  # nothing below may look at what is confidential
     write_measurements(draft, order, measured)
-    _reach(work, entry.name, State.MEASURED)
+    _reach(work, entry.name, ReleaseState.MEASURED)
     work.tell("estimating, making the tables consistent, writing them")
     return write_release(draft, order, measured, totals=totals, entry=entry, head=ledger.head_of(entry.name))
 
 
-def _make_on_cluster(work: _Work, entry: Entry, draft: Path) -> str:
+def _make_on_cluster(work: _Work, entry: ReleaseEntry, draft: Path) -> str:
     """The same on a cluster: in subtrees where the tables nest, else the histogram is brought here."""
     from dualmandate.publication.spark.histogram import counted_on_cluster
     from dualmandate.publication.spark.nested_tables import (
@@ -267,7 +266,7 @@ def _make_on_cluster(work: _Work, entry: Entry, draft: Path) -> str:
             ledger.bind(entry.name, histogram.fingerprint(secret), by=work.by)
             del secret
             write_measurements(draft, order, found.measurements)
-            _reach(work, entry.name, State.MEASURED)
+            _reach(work, entry.name, ReleaseState.MEASURED)
             work.tell("estimating and making the tables consistent on the cluster, writing them")
             with found.post_processed() as made:
                 head = ledger.head_of(entry.name)
@@ -279,7 +278,7 @@ def _told(order: ReleaseSpec, words: str) -> ReleaseSpec:
     return replace(order, facts={**order.facts, "engine": words})
 
 
-def _reach(work: _Work, release: str, state: State, digest: str | None = None) -> None:
+def _reach(work: _Work, release: str, state: ReleaseState, digest: str | None = None) -> None:
     """Record a step that was not recorded yet."""
     _check_active(work.ledger, release)
     if STEPS.index(work.ledger.release(release).state) < STEPS.index(state):
@@ -355,16 +354,16 @@ def _put_in_place(draft: Path, final: Path) -> None:
         raise CannotWrite.because(error, final) from None
 
 
-def _resumable(refusal: Refusal, ledger: Ledger, entry: Entry) -> Refusal:
+def _resumable(refusal: Refusal, ledger: Ledger, entry: ReleaseEntry) -> Refusal:
     """The refusal, with what became of the release that was under way."""
     state = ledger.release(entry.name).state
     if not state.is_active:
         return refusal
-    spent = "set aside" if state is State.RESERVED else "spent"
+    spent = "set aside" if state is ReleaseState.RESERVED else "spent"
     return refusal.advising(f"{refusal.instead}; then resume release {entry.name}, whose loss is {spent}")
 
 
-def _settled(ledger: Ledger, entry: Entry, out: Path, by: str) -> Path:
+def _settled(ledger: Ledger, entry: ReleaseEntry, out: Path, by: str) -> Path:
     if not entry.secret_destroyed:
         ledger.destroy_secret(entry.name, by=by)
     final = out / entry.name

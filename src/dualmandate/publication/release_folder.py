@@ -20,8 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dualmandate.errors import CannotWrite
-from dualmandate.ledger import Head
-from dualmandate.ledger import Release as Entry
+from dualmandate.ledger import Head, ReleaseEntry
 from dualmandate.ledger.anchors import RELEASE_FILE
 from dualmandate.ledger.durable import durably, sync_folder
 from dualmandate.mechanism.noise import SAMPLER_VERSION
@@ -33,7 +32,7 @@ from dualmandate.publication.measurements import (
     PublishedTable,
 )
 from dualmandate.publication.measuring import labeled
-from dualmandate.publication.order import Group, ReleaseSpec
+from dualmandate.publication.release_spec import Group, ReleaseSpec
 from dualmandate.publication.writing import (
     Csv,
     Parquet,
@@ -72,7 +71,7 @@ def write_release(
     measured: Sequence[NoisyRows],
     *,
     totals: Integers | None,
-    entry: Entry,
+    entry: ReleaseEntry,
     head: Head,
     made: PostProcessed | None = None,
 ) -> str:
@@ -216,7 +215,7 @@ def _folder(draft: Path, name: str) -> Path:
     return folder
 
 
-def _facts(order: ReleaseSpec, tables: Sequence[_Written], *, entry: Entry) -> dict[str, Any]:
+def _facts(order: ReleaseSpec, tables: Sequence[_Written], *, entry: ReleaseEntry) -> dict[str, Any]:
     exact = {table.name for table in order.public.tables} if order.public is not None else set()
     names = file_names([group.name for group in order.groups])
     return {

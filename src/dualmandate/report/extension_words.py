@@ -46,9 +46,9 @@ def _participation(plan: Plan) -> Iterator[str]:
     yield f"A release counts those who take part: to stand for all {unit}, multiply its numbers by {times}."
     if part.peak is not None:
         yield (
-            f"Accuracy peaks at {privacy_measure} = {number(part.peak)}: beyond it so many stay away that tables become less "
-            "accurate. Whatever lies beyond is worse for privacy and for accuracy, and is never chosen. Where this "
-            "plan speaks of larger losses, errors are counted as at the peak; they would be larger."
+            f"Accuracy peaks at {privacy_measure} = {number(part.peak)}: beyond it so many stay away that tables "
+            "become less accurate. Whatever lies beyond is worse for privacy and for accuracy, and is never chosen. "
+            "Where this plan speaks of larger losses, errors are counted as at the peak; they would be larger."
         )
     if part.assumed_totals:
         named = ", ".join(f"'{name}'" for name in part.assumed_totals[:3])
@@ -79,8 +79,8 @@ def _offering(plan: Plan) -> Iterator[str]:
         )
     if any(verdict.published for verdict in offering.verdicts):
         yield (
-            f"Published by themselves, those that do would take {offering.privacy_measure} = {number(offering.epsilon)} in "
-            f"all and leave society {money(offering.net)} better off."
+            f"Published by themselves, those that do would take {offering.privacy_measure} = "
+            f"{number(offering.epsilon)} in all and leave society {money(offering.net)} better off."
         )
     else:
         yield "No table is worth its price."

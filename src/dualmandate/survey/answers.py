@@ -29,7 +29,7 @@ class Line(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Answers:
+class SurveyAnswers:
     """Columns of text by name. It has no repr: what people said is not printed."""
 
     columns: dict[str, tuple[str, ...]]
@@ -99,7 +99,7 @@ class Answers:
         )
 
 
-def read_answers(document: Document, name: str) -> Answers:
+def read_answers(document: Document, name: str) -> SurveyAnswers:
     """Read the answers that a survey file names: a CSV file, or a folder of them that have the same header."""
     path = document.path.parent / name
     with document.at("survey", "source"):
@@ -113,7 +113,7 @@ def read_answers(document: Document, name: str) -> Answers:
             raise _unusable(other, f"its header is not that of '{files[0].name}'", "give all files the same columns")
     columns = {name: tuple(value for each in read for value in each.columns[name]) for name in header}
     lines = tuple(Line(each.file.name, line) for each in read for line in each.lines)
-    return Answers(columns, lines, document)
+    return SurveyAnswers(columns, lines, document)
 
 
 def _number(text: str) -> float | None:

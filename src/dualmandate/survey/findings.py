@@ -33,7 +33,7 @@ from dualmandate.population import Calibrated
 from dualmandate.population.units import is_money
 from dualmandate.population.wording import exact, number
 from dualmandate.program.lines import KeyPath
-from dualmandate.survey.answers import Answers, read_answers
+from dualmandate.survey.answers import SurveyAnswers, read_answers
 from dualmandate.survey.questionnaire import belief_scale
 from dualmandate.survey.schema import SurveyAttribute
 from dualmandate.survey.survey_file import Survey, money
@@ -183,7 +183,7 @@ def _scenario_prior(survey: Survey) -> float | None:
     return None if scenario.prior is None else float(scenario.prior)
 
 
-def _bid_answers(survey: Survey, answers: Answers) -> BidAnswers:
+def _bid_answers(survey: Survey, answers: SurveyAnswers) -> BidAnswers:
     """The answers to bids; contradictions are refused here, where their values are not repeated."""
     document, double = survey.document, survey.file.survey.kind == "double-bounded"
     bid, yes = answers.numbers(("survey", "bid")), answers.truths(("survey", "answer")) == 1
@@ -217,7 +217,7 @@ def _bid_answers(survey: Survey, answers: Answers) -> BidAnswers:
         return BidAnswers.single_bounded(bid, yes, pays_anything=positive)
 
 
-def _refuse(wrong: NDArray[np.bool_], answers: Answers, key: KeyPath, what: str) -> None:
+def _refuse(wrong: NDArray[np.bool_], answers: SurveyAnswers, key: KeyPath, what: str) -> None:
     if wrong.any():
         line = answers.lines[int(np.flatnonzero(wrong)[0])]
         raise InvalidSurvey(
@@ -257,7 +257,7 @@ def choice_findings(survey: Survey, progress: Progress) -> SurveyFindings:
     return SurveyFindings(survey, words, data.people, estimates, found, worths, tuple(notes), correlation)
 
 
-def _choice_data(survey: Survey, answers: Answers) -> ChoiceData:
+def _choice_data(survey: Survey, answers: SurveyAnswers) -> ChoiceData:
     document = survey.document
     respondent, task = answers.labels(("survey", "respondent")), answers.labels(("survey", "task"))
     columns = {name: _regressor(survey, name, attribute, answers) for name, attribute in survey.file.attributes.items()}
@@ -287,7 +287,7 @@ def _varies(column: Floats, called: list[str]) -> bool:
     return any(first.setdefault(task, value) != value for task, value in zip(called, column.tolist(), strict=True))
 
 
-def _regressor(survey: Survey, name: str, attribute: SurveyAttribute, answers: Answers) -> Floats:
+def _regressor(survey: Survey, name: str, attribute: SurveyAttribute, answers: SurveyAnswers) -> Floats:
     """What enters the utility: a loss by the form of its cost, an error by its measure, anything else as it is."""
     key = ("attributes", name, "column")
     column = answers.numbers(key)

@@ -14,7 +14,7 @@ from dualmandate.mechanism.noise.broad import (
     LEAST_BROAD_VARIANCE,
     MARGIN,
     BroadNormal,
-    Curves,
+    ThresholdCurves,
     _beyond_degree,
     _Smooth,
     curves_of,
@@ -39,7 +39,7 @@ def some_words(count: int) -> Words:
 
 def looked_up(words: Words, variance: Fraction) -> tuple[list[int], set[int]]:
     curves, out = table_of(BroadNormal(variance)), np.empty(len(words), dtype=np.int64)
-    assert isinstance(curves, Curves)
+    assert isinstance(curves, ThresholdCurves)
     ties = set(curves.ties(words).tolist())
     assert look_up(words, curves, out=out) == len(ties)
     return out.tolist(), ties
@@ -126,7 +126,7 @@ def test_a_sampler_draws_ties_and_others(key: NoiseKey, monkeypatch: pytest.Monk
     assert stats.kstest(noise / 2**25, "norm").pvalue > 1e-4
     slow = [draw_slowly(sampler.levels, key, cell=cell) for cell in range(20)]
     assert noise[:20].tolist() == slow
-    monkeypatch.setattr(Curves, "ties", lambda curves, words: np.arange(5))
+    monkeypatch.setattr(ThresholdCurves, "ties", lambda curves, words: np.arange(5))
     monkeypatch.setattr(
         "dualmandate.mechanism.noise.kernel.look_up_curves", lambda *given, out, is_open: out.fill(7) or 5
     )
@@ -142,7 +142,7 @@ def test_a_word_is_a_tie_exactly_within_the_margin() -> None:
     """Straight curves with thresholds at every thousandth word: a word w stands for all numbers from w to w + 1."""
     coefficients = np.zeros((1, 6))
     coefficients[0, 1] = 1000.0
-    curves = Curves(-3, 8, np.zeros(1, dtype=np.uint64), coefficients, np.zeros(2**14 + 1, dtype=np.int32))
+    curves = ThresholdCurves(-3, 8, np.zeros(1, dtype=np.uint64), coefficients, np.zeros(2**14 + 1, dtype=np.int32))
     margin = int(MARGIN)
     for value in (1, 4, 7):
         away = np.array([-margin - 2, -margin - 1, -margin, 0, margin - 1, margin, margin + 1])

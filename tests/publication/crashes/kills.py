@@ -37,7 +37,7 @@ from pathlib import Path
 
 from tests.publication.crashes import operations, town
 
-from dualmandate.ledger import Head, Ledger, State
+from dualmandate.ledger import Head, Ledger, ReleaseState
 from dualmandate.ledger import ledger as ledger_module
 
 NOTHING, REFUSED, UNENDED = "nothing", 2, 120
@@ -97,7 +97,7 @@ def check_resumed(folder: Path, whole: dict[str, bytes]) -> None:
     ledger = town.the_ledger(folder)
     ledger.verify()
     [release] = ledger.releases()
-    assert (release.state, release.secret_destroyed) == (State.SETTLED, True)
+    assert (release.state, release.secret_destroyed) == (ReleaseState.SETTLED, True)
     assert ledger.spent(town.ACCOUNT) == COST
     out = folder / town.OUT
     assert [path.name for path in out.iterdir()] == [release.name]
@@ -209,7 +209,7 @@ def timed(folder: Path, kills: int, least: int) -> None:
             if not killed(copy, chance.uniform(0, spans[commits]), commits):
                 continue
             left = state_left(copy)
-            if number % 5 == 0 and left not in (NOTHING, State.SETTLED):
+            if number % 5 == 0 and left not in (NOTHING, ReleaseState.SETTLED):
                 killed(copy, chance.uniform(0, sum(spans)), 0)
                 state_left(copy)
             check_resumed(copy, whole)

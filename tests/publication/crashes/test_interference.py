@@ -23,7 +23,7 @@ import pytest
 from tests.publication.crashes import town
 
 from dualmandate.errors import CannotWrite
-from dualmandate.ledger import State
+from dualmandate.ledger import ReleaseState
 from dualmandate.ledger import ledger as ledger_module
 from dualmandate.mechanism.strategy import strategy_file
 from dualmandate.mechanism.strategy.strategy_file import strategy_digest
@@ -98,8 +98,8 @@ def test_everything_is_on_the_disk_before_the_ledger_says_so(folder: Path, monke
 
         monkeypatch.setattr(os, name, named)
 
-    def reached(work: Any, release: str, state: State, digest: str | None = None) -> None:
-        if state is State.WRITTEN:
+    def reached(work: Any, release: str, state: ReleaseState, digest: str | None = None) -> None:
+        if state is ReleaseState.WRITTEN:
             final = folder / town.OUT / release
             everything = {path.stat().st_ino for path in (final, *final.rglob("*"))}
             assert everything <= synced
@@ -126,7 +126,7 @@ def test_two_publications_at_once_are_one(folder: Path) -> None:
     loser = next(words for words, process in zip(said, both, strict=True) if process.returncode)
     assert "of this plan and snapshot exists already" in loser
     [release] = town.the_ledger(folder).releases()
-    assert (release.state, town.the_ledger(folder).spent(town.ACCOUNT)) == (State.SETTLED, COST)
+    assert (release.state, town.the_ledger(folder).spent(town.ACCOUNT)) == (ReleaseState.SETTLED, COST)
     town.done(folder, "ledger", "verify", "--anchor", town.OUT)
 
 
@@ -166,8 +166,8 @@ def test_a_release_given_up_for_another_leaves_neither_secret_nor_draft(
     second = published(folder, "--again")
     ledger = town.the_ledger(folder)
     assert [(entry.state, entry.secret_destroyed) for entry in ledger.releases()] == [
-        (State.ABANDONED, True),
-        (State.SETTLED, True),
+        (ReleaseState.ABANDONED, True),
+        (ReleaseState.SETTLED, True),
     ]
     assert ledger.spent(town.ACCOUNT) == 2 * COST
     assert [path.name for path in (folder / town.OUT).iterdir()] == [second]
@@ -310,8 +310,8 @@ def test_a_release_in_place_is_held_until_the_ledger_knows(folder: Path, monkeyp
     """Another process that resumes just then must not take the folder away from under the first."""
     seen: list[str] = []
 
-    def met(work: Any, release: str, state: State, digest: str | None = None) -> None:
-        if state is State.WRITTEN:
+    def met(work: Any, release: str, state: ReleaseState, digest: str | None = None) -> None:
+        if state is ReleaseState.WRITTEN:
             command = [sys.executable, "-c", RESUMING.format(folder=str(folder), release=release)]
             seen.append(subprocess.run(command, capture_output=True, text=True, check=False).stderr)
         reach(work, release, state, digest)

@@ -21,7 +21,7 @@ import pytest
 from tests.publication.crashes import town
 from tests.publication.crashes.kills import AFTER, COST, NOTHING
 
-from dualmandate.ledger import State
+from dualmandate.ledger import ReleaseState
 
 FULL = os.environ.get("DUALMANDATE_KILLS") == "full"
 THIN, FULL_DISK_THIN = (1, 1) if FULL else (16, 16)
@@ -119,7 +119,7 @@ def state_of(folder: Path) -> str:
 def check_published(folder: Path) -> None:
     ledger = town.the_ledger(folder)
     [release] = ledger.releases()
-    assert (release.state, release.secret_destroyed) == (State.SETTLED, True)
+    assert (release.state, release.secret_destroyed) == (ReleaseState.SETTLED, True)
     assert ledger.spent(town.ACCOUNT) == COST
     assert [path.name for path in (folder / town.OUT).iterdir()] == [release.name]
     town.done(folder, "ledger", "verify", "--anchor", town.OUT)

@@ -14,7 +14,7 @@ from tests.publication.crashes import town
 from tests.publication.crashes.kills import AFTER
 from tests.publication.crashes.test_kills import FULL, KILLS, LEAST, STATES, Tell, by_state, counted
 
-from dualmandate.ledger import Ledger, State
+from dualmandate.ledger import Ledger, ReleaseState
 from dualmandate.publication import publish as publishing
 
 pytestmark = pytest.mark.postgres
@@ -67,15 +67,17 @@ def renamed(postgres_server: Path, old: str, new: str) -> None:
         connection.execute(f'ALTER DATABASE "{old}" RENAME TO "{new}"')
 
 
-@pytest.mark.parametrize("gone_at", [State.OPENED, State.MEASURED, State.WRITTEN, State.SETTLED])
+@pytest.mark.parametrize(
+    "gone_at", [ReleaseState.OPENED, ReleaseState.MEASURED, ReleaseState.WRITTEN, ReleaseState.SETTLED]
+)
 def test_a_ledger_that_goes_away_is_taken_up_when_it_is_back(
-    folder: Path, ledger: Ledger, postgres_server: Path, monkeypatch: pytest.MonkeyPatch, gone_at: State
+    folder: Path, ledger: Ledger, postgres_server: Path, monkeypatch: pytest.MonkeyPatch, gone_at: ReleaseState
 ) -> None:
     database = ledger._store.engine.url.database
     assert database is not None
     reach = publishing._reach
 
-    def reached(work: Any, release: str, state: State, digest: str | None = None) -> None:
+    def reached(work: Any, release: str, state: ReleaseState, digest: str | None = None) -> None:
         if state is gone_at:
             renamed(postgres_server, database, f"{database}_away")
         reach(work, release, state, digest)
@@ -90,7 +92,7 @@ def test_a_ledger_that_goes_away_is_taken_up_when_it_is_back(
     assert begun.state.is_active
     town.done(folder, "publish", town.PLAN, "--by", "Eve", "--resume", begun.name)
     [release] = ledger.releases()
-    assert (release.state, release.secret_destroyed) == (State.SETTLED, True)
+    assert (release.state, release.secret_destroyed) == (ReleaseState.SETTLED, True)
     assert ledger.spent(town.ACCOUNT) == COST
     assert [path.name for path in (folder / town.OUT).iterdir()] == [release.name]
     town.done(folder, "ledger", "verify", "--anchor", town.OUT)

@@ -20,7 +20,7 @@ from dualmandate.errors import InvalidRelease, InvalidRequest
 from dualmandate.mechanism import GAUSSIAN, GEOMETRIC, Noise
 from dualmandate.population import Domain, PrivacyLoss, PrivacyMeasure, Protection
 from dualmandate.publication.measurements import NoisyRows, PublishedTable
-from dualmandate.publication.order import ReleaseSpec
+from dualmandate.publication.release_spec import ReleaseSpec
 from dualmandate.publication.rules import Rules
 from dualmandate.publication.writing import (
     Csv,

@@ -26,8 +26,8 @@ from dualmandate.mechanism.rows import cell_change
 from dualmandate.mechanism.technologies import noise_named
 from dualmandate.population import Neighbors, PrivacyLoss, PrivacyMeasure
 from dualmandate.program.program import ProgramFile, read_program
-from dualmandate.publication.order import NUMBER_OF_RECORDS
 from dualmandate.publication.release import Release
+from dualmandate.publication.release_spec import NUMBER_OF_RECORDS
 from dualmandate.workload import Tabulation, Workload
 from dualmandate.workload.statistics_count import count_statistics
 

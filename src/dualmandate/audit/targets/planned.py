@@ -19,7 +19,7 @@ from dualmandate.errors import Refusal, TooLarge
 from dualmandate.planning.plan import Plan
 from dualmandate.planning.release_spec import release_spec_of_plan
 from dualmandate.population.wording import stated_loss
-from dualmandate.publication.order import ReleaseSpec, known_histogram
+from dualmandate.publication.release_spec import ReleaseSpec, known_histogram
 
 Floats = NDArray[np.float64]
 Numbers = dict[str, tuple[Floats, Floats]]  # by table: what is printed and its mean absolute error, a row a place

@@ -107,7 +107,7 @@ def _left_out(variance: arb, count: int) -> arb:
 
 
 @dataclass(frozen=True, eq=False)
-class Curves:
+class ThresholdCurves:
     """Thresholds of a law, `width` a piece: 2⁶⁴·P(X < first + width·j + s) is starts[j] + Σ a[j, n]·sⁿ ± MARGIN/4.
 
     A word w ≥ starts[j] means the value s of piece j between whose thresholds it lies, if it lies MARGIN within them.
@@ -128,7 +128,7 @@ class Curves:
         return np.flatnonzero(open_places)
 
 
-def curves_of(law: BroadNormal) -> Curves:
+def curves_of(law: BroadNormal) -> ThresholdCurves:
     """The curves of a law: about a second."""
     width = 2 ** (math.isqrt(math.floor(law.variance)).bit_length() - 1) // CURVES
     first = (first_not_below(law, 1, bits=WORD_BITS) - 1) // width
@@ -150,7 +150,7 @@ def curves_of(law: BroadNormal) -> Curves:
     words = np.arange(2**GUIDE_BITS, dtype=np.uint64) << np.uint64(WORD_BITS - GUIDE_BITS)
     places = np.searchsorted(rising, words, side="right").astype(np.int64) - 1
     guide = np.append(np.maximum(places, 0), len(rising) - 1).astype(np.int32)
-    return Curves(first * width, width, rising, np.array(coefficients), guide)
+    return ThresholdCurves(first * width, width, rising, np.array(coefficients), guide)
 
 
 def _beyond_degree(variance: Fraction, width: int) -> float:

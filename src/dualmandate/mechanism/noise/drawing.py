@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualmandate.errors import InvalidRequest
-from dualmandate.mechanism.noise.broad import Curves
+from dualmandate.mechanism.noise.broad import ThresholdCurves
 from dualmandate.mechanism.noise.key import NoiseKey
 from dualmandate.mechanism.noise.laws import Law
-from dualmandate.mechanism.noise.table import Table, table_of
+from dualmandate.mechanism.noise.table import NoiseTable, table_of
 from dualmandate.mechanism.noise.ties import resolve
 from dualmandate.mechanism.noise.words import Words, lane, word_buffers, words_at, words_of_cell
 
@@ -66,7 +66,7 @@ def draw_slowly(levels: Sequence[Level], key: NoiseKey, *, cell: int) -> int:
 
 def _draw_block(
     levels: Sequence[Level],
-    tables: Sequence[Sequence[Table | Curves]],
+    tables: Sequence[Sequence[NoiseTable | ThresholdCurves]],
     *,
     key: NoiseKey,
     cells: range,
@@ -89,7 +89,7 @@ def _draw_block(
     return still_open
 
 
-def _tables(level: Level) -> list[Table | Curves]:
+def _tables(level: Level) -> list[NoiseTable | ThresholdCurves]:
     """One table where both sides are alike; else also that of the side below zero."""
     return [table_of(law) for law in dict.fromkeys((level.law, level.below))]
 

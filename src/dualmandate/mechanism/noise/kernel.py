@@ -12,21 +12,21 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from dualmandate.mechanism.noise.broad import GUIDE_BITS, MARGIN, Curves
-from dualmandate.mechanism.noise.table import Table
+from dualmandate.mechanism.noise.broad import GUIDE_BITS, MARGIN, ThresholdCurves
+from dualmandate.mechanism.noise.table import NoiseTable
 from dualmandate.mechanism.noise.words import WORD_BITS, Words
 
 _SHIFT = np.uint64(WORD_BITS - GUIDE_BITS)
 
 
-def look_up(words: Words, table: Table | Curves, *, out: NDArray[np.int64]) -> int:
+def look_up(words: Words, table: NoiseTable | ThresholdCurves, *, out: NDArray[np.int64]) -> int:
     """Write the value of each word; the number of ties, where what was written means nothing."""
-    if isinstance(table, Curves):
+    if isinstance(table, ThresholdCurves):
         return look_up_curves(words, table, out=out, is_open=np.empty(len(words), dtype=np.bool_))
     return int(_look_up(words, table.lower, table.upper, table.guide, table.first, out))
 
 
-def look_up_curves(words: Words, curves: Curves, *, out: NDArray[np.int64], is_open: NDArray[np.bool_]) -> int:
+def look_up_curves(words: Words, curves: ThresholdCurves, *, out: NDArray[np.int64], is_open: NDArray[np.bool_]) -> int:
     """The same between the thresholds of curves; which words are ties is written, too."""
     pieces = (curves.starts, curves.coefficients, curves.guide)
     return int(_look_up_curves(words, *pieces, (curves.first, curves.width), out, is_open))

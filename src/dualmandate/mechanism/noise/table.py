@@ -8,7 +8,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from dualmandate.mechanism.noise.broad import GUIDE_BITS, BroadNormal, Curves, curves_of
+from dualmandate.mechanism.noise.broad import GUIDE_BITS, BroadNormal, ThresholdCurves, curves_of
 from dualmandate.mechanism.noise.laws import Law
 from dualmandate.mechanism.noise.ties import first_not_below
 from dualmandate.mechanism.noise.words import WORD_BITS, Words
@@ -17,7 +17,7 @@ LARGEST_WORD = 2**WORD_BITS - 1
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class NoiseTable:
     """Thresholds of one law: a word w means first + j, j the smallest with w ≤ upper[j], unless w ≥ lower[j] (a tie).
 
     Between lower[j] and upper[j] lies ⌊2⁶⁴·P(X ≤ first + j)⌋. A word that is 0 where the law has no least value, or
@@ -36,12 +36,12 @@ class Table:
 
 
 @lru_cache(maxsize=64)
-def table_of(law: Law) -> Table | Curves:
+def table_of(law: Law) -> NoiseTable | ThresholdCurves:
     """The table of a law, computed once; milliseconds for a thousand values."""
     return curves_of(law) if isinstance(law, BroadNormal) else thresholds_of(law)
 
 
-def thresholds_of(law: Law) -> Table:
+def thresholds_of(law: Law) -> NoiseTable:
     """The table that has every value."""
     first = first_not_below(law, 1, bits=WORD_BITS) - 1 if law.least is None else law.least
     last = first_not_below(law, LARGEST_WORD, bits=WORD_BITS) if law.most is None else law.most
@@ -51,7 +51,7 @@ def thresholds_of(law: Law) -> Table:
     assert upper[-1] == LARGEST_WORD  # only this word may mean something larger
     starts = np.arange(2**GUIDE_BITS, dtype=np.uint64) << np.uint64(WORD_BITS - GUIDE_BITS)
     guide = np.append(np.searchsorted(upper, starts), len(upper) - 1).astype(np.int32)
-    return Table(first, lower, lower if np.array_equal(lower, upper) else upper, guide)
+    return NoiseTable(first, lower, lower if np.array_equal(lower, upper) else upper, guide)
 
 
 def _rising(numbers: list[int]) -> Words:

@@ -233,14 +233,14 @@ def weighing_of(layout: Layout) -> Weighing:
 
 
 @dataclass(frozen=True, eq=False)
-class _Rows:
+class _GroupRows:
     multiplicity: float
     rows: Floats
     groups: Indices
     asked: Floats
 
 
-def _sector_rows(layout: Layout, sector: Sector, is_top: NDArray[np.bool_]) -> _Rows:
+def _sector_rows(layout: Layout, sector: Sector, is_top: NDArray[np.bool_]) -> _GroupRows:
     """u_g and W_S in a basis of what the finest tables tell about a sector."""
     columns, inside = layout.columns(sector)
     telling = layout.telling(sector)
@@ -254,7 +254,7 @@ def _sector_rows(layout: Layout, sector: Sector, is_top: NDArray[np.bool_]) -> _
         squares = np.square(asked).sum(axis=1)  # its rows are orthogonal
         if len(asked) == asked.shape[1] and squares.min() > _SMALLEST * squares.max():
             rows, asked = rows @ (asked / squares[:, None]).T, np.eye(len(asked))
-    return _Rows(layout.part.multiplicity(sector), rows, groups, asked)
+    return _GroupRows(layout.part.multiplicity(sector), rows, groups, asked)
 
 
 def row_basis(rows: Floats) -> Floats | None:
@@ -266,9 +266,9 @@ def row_basis(rows: Floats) -> Floats | None:
     return np.asarray((vectors[:, kept] / np.sqrt(values[kept])).T @ rows)
 
 
-def _batched(found: Sequence[_Rows], count: int) -> tuple[Batch, ...]:
+def _batched(found: Sequence[_GroupRows], count: int) -> tuple[Batch, ...]:
     """Small sectors together, by dimensions rounded up to a power of two; large ones each by itself."""
-    sizes: dict[tuple[int, int], list[_Rows]] = {}
+    sizes: dict[tuple[int, int], list[_GroupRows]] = {}
     for number, each in enumerate(found):
         size = each.rows.shape[1]
         key = (1 << (size - 1).bit_length(), 0) if size <= SMALL else (size, number + 1)
@@ -276,7 +276,7 @@ def _batched(found: Sequence[_Rows], count: int) -> tuple[Batch, ...]:
     return tuple(_batch(size, some, count) for (size, _), some in sizes.items())
 
 
-def _batch(size: int, found: Sequence[_Rows], count: int) -> Batch:
+def _batch(size: int, found: Sequence[_GroupRows], count: int) -> Batch:
     size = size if len(found) > 1 else found[0].rows.shape[1]
     rows = np.zeros((len(found), max(len(each.rows) for each in found), size))
     asked = np.zeros((len(found), max(len(each.asked) for each in found), size))

@@ -34,7 +34,7 @@ class SoftConstraint:
     variances: Floats = field(repr=False)  # of each child's; shape (children,)
 
 
-class _Table(NamedTuple):
+class _SoftTable(NamedTuple):
     """Children × parts to be found, in groups; tuples, because compiled code takes these."""
 
     targets: Floats  # e
@@ -81,7 +81,7 @@ def soft_constrained(
     parts = np.flatnonzero(held)
     kept = np.append(0, np.cumsum(held))[starts].astype(np.int64)  # where each group starts among those with some
     columns = np.empty(0, dtype=np.int64) if margins[1] is None else margins[1][parts]
-    table = _Table(targets[:, parts], slopes[:, parts], kept, margins[0], columns)
+    table = _SoftTable(targets[:, parts], slopes[:, parts], kept, margins[0], columns)
     wanted = np.zeros((len(constraints), len(targets), max(each.wanted.shape[1] for each in constraints)))
     for place, each in zip(wanted, constraints, strict=True):
         place[:, : each.wanted.shape[1]] = each.wanted

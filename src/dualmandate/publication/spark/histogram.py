@@ -16,7 +16,7 @@ import numpy as np
 from dualmandate.population import Confidential
 from dualmandate.population.arrays import Integers
 from dualmandate.publication.measuring import fingerprint_of
-from dualmandate.publication.order import ReleaseSpec
+from dualmandate.publication.release_spec import ReleaseSpec
 from dualmandate.publication.sources import Source
 from dualmandate.publication.spark.counting import PIECES, Counting, packed
 from dualmandate.publication.spark.session import kept, map_batches, quiet, running_session, streamed

@@ -10,7 +10,7 @@ from dualmandate.population import Confidential
 from dualmandate.population.arrays import Integers
 from dualmandate.publication.measurements import NoisyRows
 from dualmandate.publication.measuring import counted_rows, noise_key
-from dualmandate.publication.order import Group, ReleaseSpec
+from dualmandate.publication.release_spec import Group, ReleaseSpec
 from dualmandate.publication.spark.noise_blocks import Kernel, measured_here
 from dualmandate.publication.spark.session import quiet, running_session
 from dualmandate.publication.tabulated import Tabulated

@@ -31,8 +31,8 @@ from dualmandate.publication.nested_tables import (
     all_variances,
     nest_together,
 )
-from dualmandate.publication.order import Group, ReleaseSpec
 from dualmandate.publication.post_processing import NESTED, PostProcessed, nest_effects, published_place, too_long
+from dualmandate.publication.release_spec import Group, ReleaseSpec
 from dualmandate.publication.spark.histogram import ClusterHistogram
 from dualmandate.publication.spark.noise_blocks import Kernel, measured
 from dualmandate.publication.spark.session import kept, records_at_once, streamed

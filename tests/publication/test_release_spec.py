@@ -11,7 +11,7 @@ from tests.mechanism.test_measurement import COUNTS, DOMAIN, FIXED, PLAIN, made_
 from dualmandate.errors import InvalidMechanism
 from dualmandate.mechanism import Measurement
 from dualmandate.population import PrivacyLoss, PrivacyMeasure, Protection
-from dualmandate.publication.order import Group, ReleaseSpec, known_histogram
+from dualmandate.publication.release_spec import Group, ReleaseSpec, known_histogram
 from dualmandate.publication.rules import Rules
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from dualmandate.apps.audit_options import AuditFlags
 from dualmandate.apps.folder import check_writable, written_whole
-from dualmandate.apps.voice import Output
+from dualmandate.apps.output import Output
 from dualmandate.errors import InvalidRequest, Place
 from dualmandate.ledger.anchors import RELEASE_FILE
 

@@ -5,15 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dualmandate.apps import auditing, planning
+from dualmandate.apps import audit as auditing
+from dualmandate.apps import plan as planning
 from dualmandate.apps.folder import check_writable, written_whole
 from dualmandate.apps.init import IGNORE_FILE, PROJECT, ignoring, write_files
 from dualmandate.apps.ledgers import KEY_FILE, LedgerFiles
-from dualmandate.apps.publishing import RELEASES, PublicationNotice, PublishOptions, carry_out
+from dualmandate.apps.output import Output, Progress
+from dualmandate.apps.publish import RELEASES, PublicationNotice, PublishOptions, carry_out
 from dualmandate.apps.settings import LEDGER_FILE, PROJECT_FILE, STATE_FOLDER
-from dualmandate.apps.voice import Output, Progress
 from dualmandate.audit.solvers import check_solvers
-from dualmandate.ledger import Account, Approval, EventKind, Ledger, State
+from dualmandate.ledger import Account, Approval, EventKind, Ledger, ReleaseState
 from dualmandate.population import PrivacyLoss
 from dualmandate.report.documents.commands import DemoDocument
 from dualmandate.report.documents.plan import plan_document
@@ -22,7 +23,7 @@ from dualmandate.report.plan_words import plan_words
 if TYPE_CHECKING:
     from dualmandate.audit.run import Audit
     from dualmandate.planning.plan import Plan
-    from dualmandate.publication.order import ReleaseSpec
+    from dualmandate.publication.release_spec import ReleaseSpec
 
 PROGRAM = "title_i"
 RECORDS = "children.parquet"
@@ -99,7 +100,7 @@ def _names(details: dict[str, object], order: ReleaseSpec) -> bool:
 def _begun(ledger: Ledger, order: ReleaseSpec) -> str | None:
     """The release of this plan that an earlier demo made, or was making."""
     begun = [entry for entry in ledger.releases() if entry.plan_digest == order.plan_digest]
-    return next((entry.name for entry in begun if entry.state.is_active or entry.state is State.SETTLED), None)
+    return next((entry.name for entry in begun if entry.state.is_active or entry.state is ReleaseState.SETTLED), None)
 
 
 def _story(directory: Path, words: str, published: PublicationNotice) -> str:

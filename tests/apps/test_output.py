@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from rich.table import Table
 
-from dualmandate.apps import voice
-from dualmandate.apps.voice import Output, write, write_json
+from dualmandate.apps import output as voice
+from dualmandate.apps.output import Output, write, write_json
 from dualmandate.errors import CannotWrite, InvalidLoss
 
 ESCAPE = "\x1b"

@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING
 
 from dualmandate.apps.exit_status import Interruption
 from dualmandate.apps.ledgers import find_ledger, person
-from dualmandate.apps.planning import PROGRAM_FILE, program_file
-from dualmandate.apps.voice import Output, Progress
+from dualmandate.apps.output import Output, Progress
+from dualmandate.apps.plan import PROGRAM_FILE, program_file
 from dualmandate.errors import InvalidFile, InvalidRequest, NotApproved, Place, Refusal
-from dualmandate.ledger import Ledger, Release
+from dualmandate.ledger import Ledger, ReleaseEntry
 from dualmandate.population import PrivacyMeasure
 from dualmandate.population.rational import written
 
 if TYPE_CHECKING:
     from dualmandate.program import ProgramFile
-    from dualmandate.publication.order import ReleaseSpec
+    from dualmandate.publication.release_spec import ReleaseSpec
 
 RELEASES = "releases"  # the folder beside the program where releases are written unless another is named
 
@@ -44,7 +44,7 @@ class PublishOptions:
 class PublicationNotice:
     """A release that was just written and settled."""
 
-    entry: Release
+    entry: ReleaseEntry
     folder: Path
     privacy_measure: PrivacyMeasure  # of the account
     remaining: Fraction
