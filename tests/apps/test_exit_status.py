@@ -84,7 +84,7 @@ def test_the_traceback_of_a_bug_must_be_asked_for(
 
 
 def test_a_reader_who_leaves_early_is_no_bug() -> None:
-    lines = "from dualmandate.apps.output import Voice\nfor _ in range(20000): Voice().say('x' * 80)"
+    lines = "from dualmandate.apps.output import Output\nfor _ in range(20000): Output().say('x' * 80)"
     code = f"""
 import sys, typer
 from dualmandate.apps.exit_status import run

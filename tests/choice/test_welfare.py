@@ -243,7 +243,7 @@ def test_a_cost_in_the_unit_of_another_form(form: str, unit: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("form", "currency", "prior", "words"),
+    ("form", "privacy_measure", "prior", "words"),
     [
         ("cubic", PrivacyMeasure.PURE_DP, None, "not known"),
         ("bounded", PrivacyMeasure.ZCDP, None, "in rho"),

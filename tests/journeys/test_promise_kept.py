@@ -79,7 +79,7 @@ measured = "{measured}"
 
 [preferences]
 information_utility  = "linear"
-mean_disclosure_cost = {{ value = 2, unit = "USD per person per {currency}", source = "made up" }}
+mean_disclosure_cost = {{ value = 2, unit = "USD per person per {privacy_measure}", source = "made up" }}
 """
 INVARIANT = '[[invariants]]\nname = "people by ward"\nby = ["ward"]\n'
 PUBLISHABLE = [name for name, law in NOISE_LAWS.items() if law.publishable]

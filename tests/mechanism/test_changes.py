@@ -107,7 +107,7 @@ def test_every_change_is_covered_and_those_kept_can_happen(kind: str, name: str)
 
 @pytest.mark.parametrize("name", PROTECTIONS)
 @pytest.mark.parametrize("kind", ["strategy", "tables", "cells"])
-@pytest.mark.parametrize("currency", list(PrivacyMeasure))
+@pytest.mark.parametrize("privacy_measure", list(PrivacyMeasure))
 def test_what_a_unit_loses_follows_from_the_changes_as_from_the_sensitivity(
     privacy_measure: PrivacyMeasure, kind: str, name: str
 ) -> None:

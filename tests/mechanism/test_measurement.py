@@ -42,7 +42,7 @@ def made_of(kind: str, privacy_measure: PrivacyMeasure, protection: Protection =
 
 
 KINDS = pytest.mark.parametrize("kind", ["strategy", "tables", "cells"])
-CURRENCIES = pytest.mark.parametrize("currency", list(PrivacyMeasure))
+CURRENCIES = pytest.mark.parametrize("privacy_measure", list(PrivacyMeasure))
 
 
 @KINDS

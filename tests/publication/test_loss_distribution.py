@@ -121,7 +121,7 @@ def test_larger_shifts_are_easier_to_tell(noise: Noise) -> None:
 
 
 @pytest.mark.parametrize("neighbors", list(Neighbors))
-@pytest.mark.parametrize("currency", list(PrivacyMeasure))
+@pytest.mark.parametrize("privacy_measure", list(PrivacyMeasure))
 def test_a_small_release_as_by_all_its_outcomes(neighbors: Neighbors, privacy_measure: PrivacyMeasure) -> None:
     """Four measured numbers, every change, every outcome; by symmetry all replaced records were once in one cell."""
     domain = Domain((Attribute("age", ("young", "old")), Attribute("sex", ("f", "m"))))

@@ -120,7 +120,7 @@ def files_of(folder: Path) -> dict[str, bytes]:
 
 @pytest.mark.parametrize("protection", [PLAIN, FIXED])
 @pytest.mark.parametrize("kind", ["strategy", "tables", "cells"])
-@pytest.mark.parametrize("currency", list(PrivacyMeasure))
+@pytest.mark.parametrize("privacy_measure", list(PrivacyMeasure))
 def test_a_release_holds_what_it_says_and_costs_its_loss(
     protection: Protection, kind: str, privacy_measure: PrivacyMeasure, source: CsvFile, books: Books, tmp_path: Path
 ) -> None:

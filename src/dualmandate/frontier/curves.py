@@ -77,11 +77,11 @@ class CurveFrontier:
         return self._by_table(self._values(positive_loss(loss), known_measure(measure)))
 
     def table_slopes(self, loss: float, measure: Measure = "squared") -> dict[str, float]:
-        """Derivative of `table_losses` with respect to the loss; ≤ 0."""
+        """Derivative of `table_errors` with respect to the loss; ≤ 0."""
         return self._by_table(self._slopes(positive_loss(loss), known_measure(measure)))
 
     def table_curvatures(self, loss: float, measure: Measure = "squared") -> dict[str, float]:
-        """Second derivative of `table_losses` with respect to the loss."""
+        """Second derivative of `table_errors` with respect to the loss."""
         return self._by_table(self.curves.curvatures(positive_loss(loss), known_measure(measure)))
 
     def expected_squared_error(self, loss: float) -> float:

@@ -39,7 +39,7 @@ class Frontier(Protocol):
         ...
 
     def table_slopes(self, loss: float, measure: Measure = "squared") -> dict[str, float]:
-        """Derivative of `table_losses` with respect to the loss; ≤ 0."""
+        """Derivative of `table_errors` with respect to the loss; ≤ 0."""
         ...
 
     def expected_squared_error(self, loss: float) -> float:

@@ -129,7 +129,7 @@ class KNormProduction:
         releases: int = 10_000,
         confidence: float = 0.95,
     ) -> dict[str, SimulatedError]:
-        """`table_losses` by simulation, with an interval each: the check of the closed forms.
+        """`table_errors` by simulation, with an interval each: the check of the closed forms.
 
         The largest variance is that of the query for which the closed form is largest: the largest of several
         simulated ones would be biased upward.

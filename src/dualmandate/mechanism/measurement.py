@@ -249,7 +249,7 @@ class Measurement:
         return {name: float(np.max(self.query_variances(name, loss))) for name in self.rows.answered}
 
     def table_slopes(self, loss: float, measure: Measure = "squared") -> dict[str, float]:
-        """Derivative of `table_losses`; a central difference for absolute errors of several whole-number draws."""
+        """Derivative of `table_errors`; a central difference for absolute errors of several whole-number draws."""
         unit, power = self.unit_loss(loss), float(self.sensitivity.power)
         falls = self._of_kinds(lambda law, at: -law.variance_slope(at), unit) / power
         if known_measure(measure) == "squared":

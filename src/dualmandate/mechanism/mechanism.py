@@ -218,7 +218,7 @@ class Production(Protocol):
         ...
 
     def table_slopes(self, loss: float, measure: Measure = "squared") -> dict[str, float]:
-        """Derivative of `table_losses` with respect to the loss; ≤ 0."""
+        """Derivative of `table_errors` with respect to the loss; ≤ 0."""
         ...
 
     def table_curvatures(self, loss: float) -> dict[str, float]:

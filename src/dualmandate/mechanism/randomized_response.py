@@ -78,7 +78,7 @@ class ResponseProduction:
         return {name: float(combine(self.query_variances(name, loss))) for name in self._names}
 
     def table_slopes(self, loss: float, measure: Measure = "squared") -> dict[str, float]:
-        """Derivative of `table_losses` with respect to the loss.
+        """Derivative of `table_errors` with respect to the loss.
 
         The absolute error has a kink wherever the mean of the reports passes a whole number; its slope is that of the
         chord from 5 % below to 5 % above the loss.
