@@ -395,6 +395,8 @@ def test_status_quo(power_frontier: type[PowerFrontier]) -> None:
         "Against 1, one of one loses USD 1.29, one of two loses USD 0.07, one of three gains USD 1.91."
         in found.explain()
     )
+    assert found.clarke
+    assert all(f"Clarke tax of {tax.name}: without it" in found.explain() for tax in found.clarke)
 
 
 def test_refusals(three: Profile, power_frontier: type[PowerFrontier]) -> None:

@@ -367,7 +367,8 @@ class ClarkeTax:
     tax: float  # USD, the whole group; ≥ 0
 
     def __str__(self) -> str:
-        return f"{self.name}: without it {number(self.epsilon_without, 6)} would be chosen; it pays {money(self.tax)}"
+        without = f"without it {number(self.epsilon_without, 6)} would be chosen"
+        return f"Clarke tax of {self.name}: {without}; it pays {money(self.tax)}."
 
 
 def clarke_taxes(profile: Profile) -> tuple[ClarkeTax, ...]:
@@ -440,7 +441,7 @@ class SocialChoices:
         return found
 
     def explain(self) -> str:
-        """What a board should know of it: peaks, rules with who gains and who loses, votes and prices."""
+        """What a board should know of it: peaks, rules with who gains and who loses, votes, prices and taxes."""
         privacy_measure, lines = self.profile.frontier.privacy_measure, [self.profile.explain()]
         for row in self.rows:
             rule = row.rule[:1].upper() + row.rule[1:]
@@ -454,7 +455,7 @@ class SocialChoices:
             )
             against = f" Against {number(self.against)}, {gains}." if gains else ""
             lines.append(f"{rule}: {privacy_measure} = {number(row.epsilon)}, where {row.words}.{against}")
-        return "\n".join([*lines, self.majority.explain(), self.lindahl.explain()])
+        return "\n".join([*lines, self.majority.explain(), self.lindahl.explain(), *map(str, self.clarke)])
 
     def __str__(self) -> str:
         return self.explain()
