@@ -13,8 +13,7 @@ from dualmandate.errors import InvalidRequest
 from dualmandate.population import Attribute, Confidential, Domain, Protection
 from dualmandate.publication import Rules, Source, source_file
 from dualmandate.publication.tabulated import SparseHistogram
-from dualmandate.publication.tabulating import tabulate
-from dualmandate.publication.tabulation_sql import KEY_BYTES
+from dualmandate.publication.tabulating import KEY_BYTES, tabulate
 from dualmandate.workload import Identity, Table, Workload
 
 SMALL_DOMAIN = 4096  # At most this many cells are attacked as one place, where nobody names places.
