@@ -93,7 +93,7 @@ class MethodComparison:
 
 
 def compare_methods(program: Program, options: AuditOptions) -> MethodComparison:
-    """Old methods, DP at each ε, and the plan; nothing confidential is open_truths."""
+    """Old methods, DP at each ε, and the plan; nothing confidential is opened."""
     name = place_attribute(program.workload, options.place)
     if name is None:
         return MethodComparison(
