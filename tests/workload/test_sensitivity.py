@@ -23,7 +23,7 @@ from dualmandate.population import (
     Protection,
     StructuralZero,
 )
-from dualmandate.population.invariants import steps
+from dualmandate.population.protection import steps
 from dualmandate.workload import (
     Dense,
     Factor,

@@ -15,7 +15,7 @@ import numpy as np
 
 from dualmandate.population import Neighbors, Protection
 from dualmandate.population.domain import Domain
-from dualmandate.population.invariants import Labels, group_labels, steps
+from dualmandate.population.protection import Labels, group_labels, steps
 from dualmandate.workload.columns import column_norms, inner, leading, least, signs_vary, sizes_vary
 from dualmandate.workload.extremum import (
     CHUNK,

@@ -19,7 +19,7 @@ from dualmandate.mechanism.strategy.axes import Floats
 from dualmandate.mechanism.strategy.dual import AscentSteps, OptimalRows
 from dualmandate.mechanism.strategy.workload_blocks import Sector, WorkloadBlock
 from dualmandate.population import Domain, Neighbors, Protection
-from dualmandate.population.invariants import group_labels, steps
+from dualmandate.population.protection import group_labels, steps
 from dualmandate.workload import Factor, Total
 from dualmandate.workload.levels import row_ids
 from dualmandate.workload.listed import Groups
