@@ -20,7 +20,7 @@ from dualmandate.audit.equations import Floats
 from dualmandate.audit.finding import Baseline, Finding, Range, Rate
 from dualmandate.errors import InvalidRequest
 from dualmandate.population import PrivacyLoss, PrivacyMeasure
-from dualmandate.population.conversion import epsilon_at
+from dualmandate.population.loss import epsilon_at
 
 TIE = 1e-9  # Equal ratios are put in an order by this much of a projection.
 _QUANTILES = (

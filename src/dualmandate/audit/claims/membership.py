@@ -24,7 +24,7 @@ from dualmandate.audit.equations import Floats, Integers
 from dualmandate.audit.finding import Baseline, Finding, Range, Rate, Reference
 from dualmandate.errors import InvalidRequest
 from dualmandate.population import PrivacyLoss, PrivacyMeasure, Protection
-from dualmandate.population.conversion import epsilon_at, rho_at
+from dualmandate.population.loss import epsilon_at, rho_at
 from dualmandate.workload import Workload
 
 FALSE_POSITIVE_RATES = (0.001, 0.01, 0.05, 0.1, 0.25)

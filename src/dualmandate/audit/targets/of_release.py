@@ -26,7 +26,7 @@ from dualmandate.mechanism.rows import cell_change
 from dualmandate.mechanism.technologies import noise_named
 from dualmandate.planning.released import load_release
 from dualmandate.population import Neighbors, PrivacyLoss, PrivacyMeasure
-from dualmandate.population.histogram import dense_shape
+from dualmandate.population.domain import dense_shape
 from dualmandate.program.program import ProgramFile, read_program
 from dualmandate.publication.release import Release
 from dualmandate.publication.release_spec import NUMBER_OF_RECORDS

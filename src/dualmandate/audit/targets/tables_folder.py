@@ -296,9 +296,9 @@ class RecordedTable(KeyTable):
 
     unit: Text = "person"
     """Who is counted."""
-    attributes: dict[str, AttributeForm] = {}
+    attributes: dict[str, AttributeForm] = Field(default_factory=dict)
     """Records are reconstructed in terms of attributes: each says which values can be recorded."""
-    hierarchies: dict[str, HierarchyTable] = {}
+    hierarchies: dict[str, HierarchyTable] = Field(default_factory=dict)
     """How levels roll up."""
     structural_zeros: Several[dict[str, Levels]] = ()
     """Combinations of levels that cannot occur."""
@@ -321,7 +321,7 @@ class CountsTable(KeyTable):
     """A CSV file beside tables.toml, with a header."""
     by: Several[Text] = ()
     """Attributes or groupings, each a column of the file; none for a total."""
-    where: dict[str, Levels] = {}
+    where: dict[str, Levels] = Field(default_factory=dict)
     """Levels that records must have to be counted."""
     value: Text = "count"
     """The column that holds the numbers."""
