@@ -15,7 +15,7 @@ from dualmandate.elicitation.pooling import CommonGround, DiscountHorizon, Poole
 from dualmandate.errors import InvalidValue
 from dualmandate.population import Calibrated, Units
 from dualmandate.program.file import Document
-from dualmandate.program.schema.calibrated import CalibratedNumber
+from dualmandate.program.number import CalibratedNumber
 from dualmandate.survey.answers import read_answers
 from dualmandate.survey.findings import MEAN_COST, SurveyFinding, SurveyFindings, bid_findings, choice_findings
 from dualmandate.survey.survey_file import Survey, load_survey

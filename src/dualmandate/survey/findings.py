@@ -30,7 +30,7 @@ from dualmandate.errors import IncompatibleUnits, InvalidPreferences, InvalidSur
 from dualmandate.population import Calibrated
 from dualmandate.population.units import is_money
 from dualmandate.population.wording import exact, number
-from dualmandate.program.lines import KeyPath
+from dualmandate.program.file import KeyPath
 from dualmandate.survey.answers import SurveyAnswers, read_answers
 from dualmandate.survey.questionnaire import belief_scale
 from dualmandate.survey.schema import SurveyAttribute

@@ -28,7 +28,7 @@ from dualmandate.gallery.paper.row import Computed, PaperRow
 from dualmandate.gallery.paper.title_i import Calibration, title_i_numbers
 from dualmandate.mechanism import GEOMETRIC, LAPLACE, MatrixMechanism, RandomizedResponse, laplace
 from dualmandate.population import PrivacyLoss
-from dualmandate.population.conversion import epsilon_at
+from dualmandate.population.loss import epsilon_at
 from dualmandate.semantics import Secret, odds_bound, posterior
 from dualmandate.workload import groups, prefix
 
