@@ -2,7 +2,7 @@
 
 Sequential composition: releases about the same people lose ε₁ + ε₂ of pure differential privacy [DMNS06], ρ₁ + ρ₂ of
 zero-concentrated [BS16]. Group privacy: m units that change together lose mε, or m²ρ. Conversion: a pure ε is a ρ of
-ε²/2 [BS16]; a ρ is an (ε, δ) by the tight conversion (`population.conversion`) [CKS20], for reports only, since
+ε²/2 [BS16]; a ρ is an (ε, δ) by the tight conversion (`population.loss`) [CKS20], for reports only, since
 (ε, δ) statements do not add up. Everything kept here is an exact fraction.
 
 The accountant is a privacy odometer (what is spent so far) and a privacy filter (what may still be spent): under a cap
@@ -20,7 +20,7 @@ from fractions import Fraction
 from dualmandate.errors import BudgetExceeded, InvalidAccount
 from dualmandate.ledger.accounts import Account, Scope, exact_amount
 from dualmandate.population import PrivacyLoss, PrivacyMeasure
-from dualmandate.population.conversion import epsilon_at
+from dualmandate.population.loss import epsilon_at
 
 # The smallest ε of a report: a δ that covers a whole loss would leave none to state.
 SMALLEST_REPORT = 1e-6

@@ -33,7 +33,7 @@ from dualmandate.errors import InvalidMechanism, TooLarge, UnknownName
 from dualmandate.mechanism.combination import CharacteristicFunction
 from dualmandate.mechanism.mechanism import EVERY_PERSON, Measure, known_measure, positive_loss, tail_of
 from dualmandate.population import Domain, Neighbors, PrivacyMeasure, Protection
-from dualmandate.population.invariants import group_labels, steps
+from dualmandate.population.protection import group_labels, steps
 from dualmandate.workload import Sensitivity, Table, Workload
 from dualmandate.workload.factor import dense
 from dualmandate.workload.levels import row_ids

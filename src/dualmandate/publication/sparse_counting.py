@@ -9,7 +9,7 @@ import numpy as np
 from dualmandate.population.arrays import Integers
 from dualmandate.publication.tabulated import SparseHistogram
 from dualmandate.workload import Factor, Identity, Table, Total
-from dualmandate.workload.listed import Groups, Row
+from dualmandate.workload.factor import Groups, Row
 
 NOWHERE = -1  # This is the row of a level that is not counted.
 

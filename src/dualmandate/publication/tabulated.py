@@ -9,7 +9,7 @@ import numpy as np
 
 from dualmandate.population import Domain, Histogram
 from dualmandate.population.arrays import Integers
-from dualmandate.population.histogram import dense_shape
+from dualmandate.population.domain import dense_shape
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dualmandate.population import Confidential, Domain, Protection
-from dualmandate.population.histogram import dense_shape
+from dualmandate.population.domain import dense_shape
 from dualmandate.publication.records import check_source, opened
 from dualmandate.publication.rules import Rules
 from dualmandate.publication.sources import Source, SparkTable

@@ -16,7 +16,7 @@ from dualmandate.audit.claims.checks import OperatingPoint
 from dualmandate.audit.claims.membership import frequency_attack, neighbor_sums
 from dualmandate.audit.claims.own_noise import Law, audit_noise, log_weights
 from dualmandate.errors import InvalidRequest
-from dualmandate.population.conversion import epsilon_at, rho_at
+from dualmandate.population.loss import epsilon_at, rho_at
 
 LAWS: tuple[Law, ...] = ("laplace", "gaussian")
 EPSILONS = (0.1, 0.5, 1.0, 2.0, 5.0)

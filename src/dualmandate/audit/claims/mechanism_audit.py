@@ -15,7 +15,7 @@ from dualmandate.audit.equations import Floats
 from dualmandate.audit.finding import Baseline, Finding, Range, Rate
 from dualmandate.errors import InvalidRequest
 from dualmandate.population import PrivacyLoss, PrivacyMeasure
-from dualmandate.population.conversion import epsilon_at
+from dualmandate.population.loss import epsilon_at
 
 Data = TypeVar("Data")
 Data_contra = TypeVar("Data_contra", contravariant=True)

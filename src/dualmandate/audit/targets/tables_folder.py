@@ -18,9 +18,9 @@ from dualmandate.audit.equations import Floats
 from dualmandate.audit.targets.tables_schema import CountsTable, TablesFile
 from dualmandate.errors import InvalidTables, InvalidValue, MissingKey, Place
 from dualmandate.population import Attribute, Domain
-from dualmandate.program.complaints import first_refusal
 from dualmandate.program.domain import code_lists, domain_of
 from dualmandate.program.file import Document, read_document
+from dualmandate.program.reading import first_refusal
 from dualmandate.program.text_columns import TextColumns, read_text_columns
 from dualmandate.workload import Tabulation, Workload
 

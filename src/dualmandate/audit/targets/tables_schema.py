@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated, Self
 
-from pydantic import BaseModel, Field, model_validator
+from pydantic import Field, model_validator
 
-from dualmandate.program.schema import HierarchyTable
-from dualmandate.program.schema.number import CLOSED, Levels, Positive, Probability, Several, Text, lacking, refused
-from dualmandate.program.schema.population import AttributeForm
-from dualmandate.program.schema.program import Version
+from dualmandate.program.number import KeyTable, Levels, Positive, Probability, Several, Text, lacking, refused
+from dualmandate.program.schema import AttributeForm, HierarchyTable, Version
 
 
-class HeadTable(BaseModel):
+class HeadTable(KeyTable):
     """What the folder holds."""
-
-    model_config = CLOSED
 
     schema_: Annotated[Version, Field(alias="schema")]
     """The version of the keys: a later one may mean something else by them."""
@@ -27,13 +23,11 @@ class HeadTable(BaseModel):
     """What stands in a file in place of a suppressed number; in statistics and amounts an empty place does too."""
 
 
-class RecordedTable(BaseModel):
+class RecordedTable(KeyTable):
     """What can be recorded about those who are counted; the place is not one of its attributes.
 
     Attributes, hierarchies and structural zeros are written as in a [program file](program-file.md).
     """
-
-    model_config = CLOSED
 
     unit: Text = "person"
     """Who is counted."""
@@ -50,13 +44,11 @@ class RecordedTable(BaseModel):
         return
 
 
-class CountsTable(BaseModel):
+class CountsTable(KeyTable):
     """A table of counts: one row of its file for each cell of each place, zeros too.
 
     All tables of counts are attacked together.
     """
-
-    model_config = CLOSED
 
     name: Text
     """Contradictions name the tables they come from."""
@@ -80,14 +72,12 @@ class CountsTable(BaseModel):
         return self
 
 
-class StatisticsTable(BaseModel):
+class StatisticsTable(KeyTable):
     """Counts, means and medians of groups of at most 30 people: one row a group; an empty label means everybody.
 
     A mean stands for whatever rounds to it. Structural zeros of one level each and the lowest numbers are rules
     ("married from 15 on").
     """
-
-    model_config = CLOSED
 
     name: Text
     """Findings are told by the name of what was attacked."""
@@ -101,14 +91,12 @@ class StatisticsTable(BaseModel):
     """The column that names each statistic; without it, a statistic is called by its line."""
 
 
-class MagnitudesTable(BaseModel):
+class MagnitudesTable(KeyTable):
     """Amounts that add up, with suppressed cells: along columns, each with a label for its total, or in a tree.
 
     Every cell of every place and period stands in the file once, suppressed ones with their mark. Over several periods,
     suppressed cells are bounded in each, and then estimated from what the others show.
     """
-
-    model_config = CLOSED
 
     name: Text
     """Findings are told by the name of what was attacked."""
@@ -146,10 +134,8 @@ class MagnitudesTable(BaseModel):
         return self
 
 
-class TablesFile(BaseModel):
+class TablesFile(KeyTable):
     """A folder of published tables."""
-
-    model_config = CLOSED
 
     tables: HeadTable
     """A folder of tables has a name and a schema version."""
