@@ -17,8 +17,7 @@ from statistics import NormalDist
 import numpy as np
 
 from dualmandate.mechanism import Noise
-from dualmandate.mechanism.characteristic import computable
-from dualmandate.mechanism.combination import Combination, Term
+from dualmandate.mechanism.combination import Combination, Term, computable
 from dualmandate.mechanism.mechanism import Distribution
 from dualmandate.population.arrays import Floats, Integers
 
