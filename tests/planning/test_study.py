@@ -9,7 +9,7 @@ import pytest
 from dualmandate.mechanism import NOISE_LAWS
 from dualmandate.planning.program import load
 from dualmandate.planning.study import drawn_instead, is_study, may_be_used
-from dualmandate.program.schema.mechanism import BEST
+from dualmandate.program.schema import BEST
 
 
 def test_best_ranges_over_what_is_drawn() -> None:

@@ -28,7 +28,7 @@ from dualmandate.errors import (
     UnknownKey,
 )
 from dualmandate.planning.program import load
-from dualmandate.program.lines import KeyPath
+from dualmandate.program.file import KeyPath
 
 TEXT = gallery.files("title_i")["program.toml"]
 CONTENT = tomllib.loads(TEXT)

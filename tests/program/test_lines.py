@@ -9,7 +9,7 @@ import tomlkit
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dualmandate.program.lines import KeyPath, key_lines
+from dualmandate.program.file import KeyPath, key_lines
 
 DOCUMENT = '''\
 # a remark with = and [brackets]

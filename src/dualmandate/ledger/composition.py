@@ -4,7 +4,7 @@ An account has one currency, a cap, and smaller caps and promises inside it; no 
 
 Sequential composition: releases about the same people lose ε₁ + ε₂ of pure differential privacy [DMNS06], ρ₁ + ρ₂ of
 zero-concentrated [BS16]. Group privacy: m units that change together lose mε, or m²ρ. Conversion: a pure ε is a ρ of
-ε²/2 [BS16]; a ρ is an (ε, δ) by the tight conversion (`population.conversion`) [CKS20], for reports only, since
+ε²/2 [BS16]; a ρ is an (ε, δ) by the tight conversion (`population.loss`) [CKS20], for reports only, since
 (ε, δ) statements do not add up. Everything kept here is an exact fraction.
 
 The accountant is a privacy odometer (what is spent so far) and a privacy filter (what may still be spent): under a cap
@@ -23,7 +23,7 @@ from typing import Any
 
 from dualmandate.errors import BudgetExceeded, InvalidAccount, InvalidLoss
 from dualmandate.population import PrivacyLoss, PrivacyMeasure
-from dualmandate.population.conversion import epsilon_at
+from dualmandate.population.loss import epsilon_at
 from dualmandate.population.rational import Written, rational
 
 LONGEST_NAME = 200

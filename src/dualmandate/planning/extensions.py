@@ -29,7 +29,8 @@ from dualmandate.mechanism.technologies import TABLES
 from dualmandate.planning.participation import Participation
 from dualmandate.planning.technology import Technology, TechnologyBuilder
 from dualmandate.planning.welfare import calibrated, units_of
-from dualmandate.program.schema import CalibratedNumber, DetailTable, WorkloadTable
+from dualmandate.program.number import CalibratedNumber
+from dualmandate.program.schema import DetailTable, WorkloadTable
 from dualmandate.workload import Tabulation, Workload
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from dualmandate.planning.study import study_words
 from dualmandate.planning.technology import MEASURED
 from dualmandate.population import PrivacyMeasure
 from dualmandate.population.wording import money, number
-from dualmandate.program.schema.mechanism import BEST
+from dualmandate.program.schema import BEST
 
 if TYPE_CHECKING:
     from dualmandate.planning.plan import Plan

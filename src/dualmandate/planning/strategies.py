@@ -15,8 +15,7 @@ from dualmandate.errors import InvalidMechanism, Refusal
 from dualmandate.mechanism.technologies import NOISE_LAWS, OPTIMIZED, TABLES
 from dualmandate.planning.study import may_be_used
 from dualmandate.planning.technology import Technology, TechnologyBuilder, combine, is_slow
-from dualmandate.program.schema import MechanismTable
-from dualmandate.program.schema.mechanism import BEST
+from dualmandate.program.schema import BEST, MechanismTable
 
 WORTHWHILE = 1e-3  # share of what errors cost that a strategy must save to be measured instead of the tables
 Kind = tuple[str, str]  # of technology: noise, and what is measured

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dualmandate.errors import InvalidMechanism, Place
 from dualmandate.mechanism import NOISE_LAWS, NoiseLaw
-from dualmandate.program.schema.mechanism import BEST
+from dualmandate.program.schema import BEST
 
 
 def is_study(noise: str) -> bool:

@@ -26,11 +26,10 @@ from dualmandate.mechanism.strategy.strategy import NoiseName
 from dualmandate.mechanism.technologies import CELLS, OPTIMIZED, TABLES, noise_of
 from dualmandate.planning.study import may_be_used
 from dualmandate.population import PrivacyLoss, PrivacyMeasure, Protection
-from dualmandate.population.conversion import rho_at
+from dualmandate.population.loss import rho_at
 from dualmandate.population.wording import number
 from dualmandate.program.program import MOST_MEASURED
-from dualmandate.program.schema import MechanismTable
-from dualmandate.program.schema.mechanism import BEST
+from dualmandate.program.schema import BEST, MechanismTable
 from dualmandate.publication.release_spec import ALL_TABLES
 from dualmandate.workload import Workload
 

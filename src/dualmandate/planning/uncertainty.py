@@ -29,7 +29,7 @@ from dualmandate.population.wording import money, number
 if TYPE_CHECKING:
     from dualmandate.frontier import Frontier
     from dualmandate.planning.program import Program
-    from dualmandate.program.schema import CalibratedNumber
+    from dualmandate.program.number import CalibratedNumber
 
 QUANTILES = (0.005, 0.025, 0.05, 0.25, 0.5, 0.75, 0.95, 0.975, 0.995)
 LEVEL = 0.95

@@ -17,9 +17,9 @@ from dualmandate.errors import InvalidValue
 from dualmandate.population import Calibrated, PrivacyMeasure, Units, common_time_base
 from dualmandate.population.units import is_money, singular
 from dualmandate.population.wording import exact
-from dualmandate.program.file import Document
-from dualmandate.program.lines import KeyPath
-from dualmandate.program.schema import CalibratedNumber, GroupTable, PreferencesTable, ProgramKeys, WorkloadTable
+from dualmandate.program.file import Document, KeyPath
+from dualmandate.program.number import CalibratedNumber
+from dualmandate.program.schema import GroupTable, PreferencesTable, ProgramKeys, WorkloadTable
 from dualmandate.workload import Workload
 
 SIZES_AGREE = 1e-9  # the sizes of the groups add up to the population within this share of it

@@ -1,16 +1,20 @@
-"""From the text of a program file to its keys: every key checked, and the first thing that is wrong said."""
+"""From the text of a program file to its keys: every key checked, and the first thing that is wrong said.
+
+A refusal names the key, its line, the rule and what to write instead.
+"""
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, get_args
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
-from dualmandate.errors import InvalidValue, InvalidWorkload
-from dualmandate.program.complaints import first_refusal
-from dualmandate.program.file import Document
-from dualmandate.program.lines import KeyPath
+from dualmandate.errors import InvalidProgram, InvalidValue, InvalidWorkload, MissingKey, UnknownKey
+from dualmandate.program.file import Document, KeyPath, dotted
 from dualmandate.program.schema import ProgramKeys
 
 
@@ -94,3 +98,151 @@ def _check_shares(file: ProgramKeys, document: Document) -> None:
         instead=instead,
         where=document.place(("workload", first, "share")),
     )
+
+
+# What pydantic found wrong, and the rule in our words.
+_EXPECTED = {
+    "bool_type": ("true or false is meant here", "write true or false, without quotes"),
+    "dict_type": ("a table is meant here", "write { key = value, … }, or a [table] of its own"),
+    "model_type": ("a table is meant here", "write { key = value, … }, or a [table] of its own"),
+    "model_attributes_type": ("a table is meant here", "write { key = value, … }, or a [table] of its own"),
+    "tuple_type": ("a list is meant here", "write [ … ]; a table that may repeat is written [[…]]"),
+    "string_type": ("a text is meant here", 'write it in "quotes"'),
+}
+
+
+def first_refusal(
+    error: ValidationError, document: Document, root: type[BaseModel] = ProgramKeys, kind: str = "program"
+) -> InvalidProgram:
+    """The first thing wrong with a file of some kind (its `root` model reads it), and how many more there are.
+
+    Keys that nobody reads come first: a misspelled key is also a missing one, and the spelling is what to mend.
+    """
+    reader = _Reader(root, kind)
+    found = [_refusal(detail, document, reader) for detail in error.errors(include_url=False, include_input=False)]
+    found.sort(key=lambda refusal: (not isinstance(refusal, UnknownKey), refusal.where.line if refusal.where else 0))
+    first, others = found[0], len(found) - 1
+    if others:
+        plural = "problems wait" if others > 1 else "problem waits"
+        first.instead = f"{first.instead} ({others} more {plural} in this file)"
+    return first
+
+
+@dataclass(frozen=True)
+class _Reader:
+    """The model of a whole file, and what such a file is called: `program`, `survey`, `tables`."""
+
+    root: type[BaseModel]
+    kind: str
+
+
+def _refusal(detail: Any, document: Document, reader: _Reader) -> InvalidProgram:
+    key = _as_written(tuple(detail["loc"]), document)
+    kind = detail["type"]
+    context = detail.get("ctx", {})
+    if kind in ("refused", "lacking"):
+        key = (*key, *context["key"])
+    place = document.place(key)
+    name = dotted(key[-1:]) if isinstance(key[-1], str) else dotted(key[-2:])
+    if kind == "extra_forbidden":
+        known = _keys_of(key[:-1], reader)
+        near = difflib.get_close_matches(str(key[-1]), known, n=1, cutoff=0.5)
+        return UnknownKey(
+            f"nobody reads the key '{name}'",
+            why=f"{_table(key[:-1], reader)} has only the keys {', '.join(sorted(known))}",
+            instead=f"did you mean '{near[0]}'?" if near else "leave it out; remarks stand behind a #",
+            where=place,
+        )
+    if kind == "missing":
+        return MissingKey(
+            f"{_table(key[:-1], reader)} does not state '{name}'",
+            why=_reason(key, reader),
+            instead=_statement(name, reader),
+            where=place,
+        )
+    if kind == "lacking":
+        return MissingKey(
+            f"{_table(key[:-1], reader)} does not state '{name}'",
+            why=context["why"],
+            instead=context["instead"],
+            where=place,
+        )
+    if kind == "refused":
+        why, instead = context["why"], context["instead"]
+    elif kind == "literal_error":
+        why, instead = f"it is one of {context['expected']}", _nearest(document.value(key), context["expected"])
+    else:
+        why, instead = _EXPECTED.get(
+            kind, ("it cannot be read as what is meant here", f"see `dualmandate schema {reader.kind}`")
+        )
+    return InvalidValue(f"{name}{_shown(document.value(key))} cannot be used", why=why, instead=instead, where=place)
+
+
+def _as_written(key: KeyPath, document: Document) -> KeyPath:
+    """The key path without `levels` where an attribute is a bare list of them, or `path` where a source is a text."""
+    if key[:2] == ("population", "source") and isinstance(document.value(key[:2]), str):
+        return key[:2]
+    bare = key[:2] == ("population", "attributes") and isinstance(document.value(key[:3]), list)
+    return (*key[:3], *key[4:]) if bare else key
+
+
+def _table(key: KeyPath, reader: _Reader) -> str:
+    return f"'{dotted(key)}'" if key else f"the {reader.kind} file"
+
+
+def _statement(name: str, reader: _Reader) -> str:
+    if name not in reader.root.model_fields:
+        return f"write {name} = …"
+    return "write at least one [[workload]] table" if name == "workload" else f"write a table [{name}]"
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, str):
+        return f' = "{value}"' if len(value) <= 60 else f' = "{value[:60]}…"'
+    if isinstance(value, bool):
+        return f" = {'true' if value else 'false'}"
+    if isinstance(value, Decimal) or (isinstance(value, int) and value.bit_length() < 200):
+        return f" = {value}"
+    return ""
+
+
+def _nearest(value: object, expected: str) -> str:
+    words = [word.strip("'") for word in expected.replace(" or ", ", ").split(", ")]
+    near = difflib.get_close_matches(value, words, n=1) if isinstance(value, str) else []
+    return f'did you mean "{near[0]}"?' if near else f'write one of them, as "{words[0]}"'
+
+
+def _reason(key: KeyPath, reader: _Reader) -> str:
+    """Why a key must be stated: the words its field carries in the schema."""
+    model = _model_at(key[:-1], reader)
+    for name, field in model.model_fields.items() if model else ():
+        if key[-1] in (name, field.alias):
+            return _lowered(field.description or "")
+    raise AssertionError(f"no field for {key}")
+
+
+def _lowered(sentence: str) -> str:
+    text = sentence.removesuffix(".")
+    return text[:1].lower() + text[1:]
+
+
+def _keys_of(table: KeyPath, reader: _Reader) -> list[str]:
+    model = _model_at(table, reader)
+    assert model is not None  # only models refuse extra keys
+    return [field.alias or name for name, field in model.model_fields.items()]
+
+
+def _model_at(table: KeyPath, reader: _Reader) -> type[BaseModel] | None:
+    """The model that reads the table at a key path: fields by name, positions and free names passed over."""
+    model: type[BaseModel] | None = reader.root
+    for part in table:
+        field = model.model_fields.get(part) if model and isinstance(part, str) else None
+        if field is not None:
+            model = _model_in(field.annotation) or model
+    return model
+
+
+def _model_in(annotation: object) -> type[BaseModel] | None:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    return next((model for part in get_args(annotation) if (model := _model_in(part)) is not None), None)

@@ -35,8 +35,7 @@ import numpy as np
 
 from dualmandate.errors import InvalidRequest, TooLarge
 from dualmandate.mechanism import Noise
-from dualmandate.mechanism.characteristic import computable
-from dualmandate.mechanism.combination import Combination, Term
+from dualmandate.mechanism.combination import Combination, Term, computable
 from dualmandate.mechanism.mechanism import Distribution
 from dualmandate.mechanism.noise import NoiseKey
 from dualmandate.population.arrays import Booleans, Floats, Integers

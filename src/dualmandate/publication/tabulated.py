@@ -12,9 +12,9 @@ import numpy as np
 
 from dualmandate.population import Domain, Histogram
 from dualmandate.population.arrays import Integers
-from dualmandate.population.histogram import dense_shape
+from dualmandate.population.domain import dense_shape
 from dualmandate.workload import Factor, Identity, Table, Total
-from dualmandate.workload.listed import Groups, Row
+from dualmandate.workload.factor import Groups, Row
 
 
 @dataclass(frozen=True, eq=False)

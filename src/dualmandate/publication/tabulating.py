@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from dualmandate.errors import TooLarge, UnreadableSource, UnsafeKey
 from dualmandate.population import Attribute, Confidential, Domain, GridLevels, Protection
 from dualmandate.population.arrays import Booleans, Integers
-from dualmandate.population.histogram import dense_shape
+from dualmandate.population.domain import dense_shape
 from dualmandate.publication.records import check_source, opened
 from dualmandate.publication.rules import AttributeRule, Rules, ValueRule, check_rules
 from dualmandate.publication.sources import Source, SourceColumns, SparkTable, quoted, text

@@ -17,7 +17,7 @@ from dualmandate.planning.study import marked, study_words
 from dualmandate.planning.technology import MEASURED, in_words
 from dualmandate.population import plural
 from dualmandate.population.wording import exact, money, number, plain_unit, stated_loss
-from dualmandate.program.schema import CalibratedNumber
+from dualmandate.program.number import CalibratedNumber
 from dualmandate.report.extension_words import extension_sections
 from dualmandate.report.figures import Figure, WhatIf, what_if_choices
 from dualmandate.report.figures.figure import svg_to_png, write

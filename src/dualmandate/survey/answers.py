@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualmandate.errors import InvalidFile, InvalidSurvey, InvalidValue
-from dualmandate.program.file import Document
-from dualmandate.program.lines import KeyPath
+from dualmandate.program.file import Document, KeyPath
 from dualmandate.program.text_columns import read_text_columns
 
 LARGEST_NUMBER = 1e12  # No price, error, loss or level is larger; squares of such numbers are finite.

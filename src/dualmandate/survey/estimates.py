@@ -10,13 +10,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import combinations
 
-from dualmandate.elicitation.common_ground import CommonGround, DiscountHorizon
-from dualmandate.elicitation.polychoric import Polychoric, answer_table, polychoric
-from dualmandate.elicitation.pooling import Pooled, Prior, pool
+from dualmandate.elicitation.opinions import Polychoric, answer_table, polychoric
+from dualmandate.elicitation.pooling import CommonGround, DiscountHorizon, Pooled, Prior, pool
 from dualmandate.errors import InvalidValue
 from dualmandate.population import Calibrated, Units
 from dualmandate.program.file import Document
-from dualmandate.program.schema.calibrated import CalibratedNumber
+from dualmandate.program.number import CalibratedNumber
 from dualmandate.survey.answers import read_answers
 from dualmandate.survey.findings import MEAN_COST, SurveyFinding, SurveyFindings, bid_findings, choice_findings
 from dualmandate.survey.survey_file import Survey, load_survey

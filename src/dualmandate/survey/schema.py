@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, Self, get_args
 
-from pydantic import BaseModel, BeforeValidator, Field, WithJsonSchema, model_validator
+from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
-from dualmandate.program.schema.calibrated import Calibrated
-from dualmandate.program.schema.number import (
-    CLOSED,
+from dualmandate.program.number import (
+    Calibrated,
     Count,
+    KeyTable,
     NotNegative,
     Number,
     Positive,
@@ -21,7 +21,7 @@ from dualmandate.program.schema.number import (
     refused,
     whole_number,
 )
-from dualmandate.program.schema.preferences import InformationUtility
+from dualmandate.program.schema import InformationUtility
 
 SURVEY_SCHEMA = 1
 _BOUNDED = ("single-bounded", "double-bounded")
@@ -55,10 +55,8 @@ Role = Literal["price", "privacy loss", "accuracy", "other"]
 _ALL_COLUMNS = tuple(dict.fromkeys(name for needed, allowed in _COLUMNS.values() for name in (*needed, *allowed)))
 
 
-class QuestionnaireTable(BaseModel):
+class QuestionnaireTable(KeyTable):
     """Tasks to be shown, and what is expected of the answers beforehand."""
-
-    model_config = CLOSED
 
     title: Text
     """A questionnaire has a title that respondents read."""
@@ -101,10 +99,8 @@ def _version(value: object) -> int:
     return SURVEY_SCHEMA
 
 
-class SurveyTable(BaseModel):
+class SurveyTable(KeyTable):
     """Where the answers lie and what their columns are called."""
-
-    model_config = CLOSED
 
     kind: Kind
     """What people did: "choice" among alternatives, answers to one bid ("single-bounded") or two ("double-bounded"),
@@ -156,10 +152,8 @@ class SurveyTable(BaseModel):
         return self
 
 
-class SurveyAttribute(BaseModel):
+class SurveyAttribute(KeyTable):
     """What the alternatives of a task differ in."""
-
-    model_config = CLOSED
 
     column: Text
     """Answers hold an attribute in a column."""
@@ -216,10 +210,8 @@ class SurveyAttribute(BaseModel):
         return self
 
 
-class ScenarioTable(BaseModel):
+class ScenarioTable(KeyTable):
     """What people bid for: a privacy loss that is lowered."""
-
-    model_config = CLOSED
 
     epsilon: Positive
     """A bid is about a privacy loss."""
@@ -241,10 +233,8 @@ class ScenarioTable(BaseModel):
         return self
 
 
-class ModelTable(BaseModel):
+class ModelTable(KeyTable):
     """How tastes are estimated."""
-
-    model_config = CLOSED
 
     estimator: Literal["conditional logit", "mixed logit"] = "conditional logit"
     """Of choices: one taste for all ("conditional logit"), or tastes that differ between people ("mixed logit")."""
@@ -264,10 +254,8 @@ class ModelTable(BaseModel):
     """After how many steps the search for a conditional logit gives up."""
 
 
-class DiscountingTable(BaseModel):
+class DiscountingTable(KeyTable):
     """How yearly amounts add up to one amount today."""
-
-    model_config = CLOSED
 
     discount_rate: NotNegative
     """By how much a year makes money worth less."""
@@ -277,10 +265,8 @@ class DiscountingTable(BaseModel):
     """Present values hang on both, and somebody has to answer for them."""
 
 
-class ReportTable(BaseModel):
+class ReportTable(KeyTable):
     """What the numbers will be used for."""
-
-    model_config = CLOSED
 
     time_base: Text | None = None
     """Over what time costs and values run, such as "per year" or "lifetime"."""
@@ -309,10 +295,8 @@ class ReportTable(BaseModel):
         return self
 
 
-class EvidenceTable(BaseModel):
+class EvidenceTable(KeyTable):
     """What is known from elsewhere: a published estimate, or another survey file."""
-
-    model_config = CLOSED
 
     name: Text
     """Evidence is known by its name."""
@@ -336,10 +320,8 @@ class EvidenceTable(BaseModel):
         return self
 
 
-class PriorTable(BaseModel):
+class PriorTable(KeyTable):
     """What was believed of a number before any answer, and by whom."""
-
-    model_config = CLOSED
 
     center: Positive
     """The median of what was believed, in the unit and on the time base of the report."""
@@ -361,10 +343,8 @@ class PriorTable(BaseModel):
         return self
 
 
-class SurveyFile(BaseModel):
+class SurveyFile(KeyTable):
     """A survey: its answers, its model, and what is reported."""
-
-    model_config = CLOSED
 
     survey: SurveyTable
     """A survey has a kind, and its answers have columns."""

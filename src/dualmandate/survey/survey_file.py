@@ -11,8 +11,8 @@ from pydantic import ValidationError
 from dualmandate.errors import IncompatibleUnits, InvalidValue, MissingKey
 from dualmandate.population import Units
 from dualmandate.population.units import is_money, singular
-from dualmandate.program.complaints import first_refusal
 from dualmandate.program.file import Document, read_document
+from dualmandate.program.reading import first_refusal
 from dualmandate.survey.schema import SurveyFile
 
 CONFIDENCE = 0.95  # Intervals have this level where the file says nothing.

@@ -584,7 +584,7 @@ def plan_document(plan: Plan) -> dict[str, Any]:
     """Everything that a plan says, in finite numbers; losses also as exact strings."""
     from dualmandate.planning.digest import PLAN_VERSION, digest_of
     from dualmandate.planning.study import study_words
-    from dualmandate.program.schema.program import SCHEMA_VERSION
+    from dualmandate.program.schema import SCHEMA_VERSION
 
     program, known = plan.program, plan.extensions
     return PlanDocument.made_of(

@@ -1,4 +1,7 @@
-"""Numbers and words as a program file may write them: exact, finite, and never a truth value in disguise."""
+"""Numbers and words as a program file may write them: exact, finite, and never a truth value in disguise.
+
+A calibrated number has its unit and its source: 1,400 is "USD per child per epsilon, DOJ 2015", or it is refused.
+"""
 
 from __future__ import annotations
 
@@ -7,16 +10,20 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Annotated, Any, TypeVar
 
-from pydantic import ConfigDict, Field, PlainValidator, WithJsonSchema
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
 LARGEST_EXPONENT = 50  # of ten: products of a few such numbers still have finite doubles
 MOST_DIGITS = 60
 LARGEST_CAP = 10**6  # on a privacy loss
 
-CLOSED = ConfigDict(
-    frozen=True, extra="forbid", strict=True, hide_input_in_errors=True, use_attribute_docstrings=True, title=None
-)
+
+class KeyTable(BaseModel):
+    """A table of a file that people write: these keys and no others, each said what for, and nothing converted."""
+
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", strict=True, hide_input_in_errors=True, use_attribute_docstrings=True, title=None
+    )
 
 
 def refused(why: str, instead: str, *, key: str | tuple[str | int, ...] = ()) -> PydanticCustomError:
@@ -134,6 +141,13 @@ Cap = Annotated[
     ),
     WithJsonSchema({"type": "number", "exclusiveMinimum": 0, "maximum": LARGEST_CAP}),
 ]
+Part = Annotated[
+    Fraction,
+    PlainValidator(
+        _checked(lambda p: 0 < p <= 1, "it is larger than 0 and at most 1", "write a number above 0, at most 1")
+    ),
+    WithJsonSchema({"type": "number", "exclusiveMinimum": 0, "maximum": 1}),
+]
 Probability = Annotated[
     Fraction,
     PlainValidator(_checked(lambda p: 0 < p < 1, "a probability strictly between 0 and 1 is meant", "write 0 < p < 1")),
@@ -157,3 +171,34 @@ QueryWeight = Annotated[
 ]
 Count = Annotated[int, PlainValidator(_whole_from(1)), WithJsonSchema({"type": "integer", "minimum": 1})]
 WholeNumber = Annotated[int, PlainValidator(whole_number), WithJsonSchema({"type": "integer"})]
+
+
+class CalibratedNumber(KeyTable):
+    """A number that was measured, estimated or assumed somewhere."""
+
+    value: Number
+    """A unit and a source describe a number, and none is there."""
+    unit: Text
+    """A number without its unit cannot be added to another."""
+    source: Text
+    """Every number carries where it came from, so that a reader can check it."""
+    time_base: Text | None = None
+    """The time it covers, such as "lifetime" or "per year"."""
+    standard_error: Positive | None = None
+    """How uncertain it is, in its unit; the value is then the mean of what is believed of it."""
+    least: Number | None = None
+    """The lower end of a range, where only a range is agreed; together with largest."""
+    largest: Number | None = None
+    """The upper end of a range; together with least."""
+
+
+def _table(value: object) -> object:
+    if not isinstance(value, dict):
+        raise refused(
+            "every calibrated number carries its unit and its source",
+            'write { value = …, unit = "…", source = "…" }',
+        )
+    return value
+
+
+Calibrated = Annotated[CalibratedNumber, BeforeValidator(_table)]

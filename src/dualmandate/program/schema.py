@@ -1,0 +1,768 @@
+"""The keys of a program file, table by table: what may be written, and what each value must be."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import (
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    GetJsonSchemaHandler,
+    PlainValidator,
+    WithJsonSchema,
+    model_validator,
+)
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema, PydanticCustomError
+
+from dualmandate.mechanism.technologies import NOISE_LAWS
+from dualmandate.program.number import (
+    LEVEL_SCHEMA,
+    Calibrated,
+    Cap,
+    Correlation,
+    Count,
+    KeyTable,
+    Level,
+    Levels,
+    NotNegative,
+    Number,
+    Part,
+    Positive,
+    Probability,
+    QueryWeight,
+    Several,
+    Text,
+    WholeNumber,
+    exact_number,
+    lacking,
+    refused,
+    whole_number,
+)
+
+InformationUtility = Literal["linear", "exponential", "bounded", "posterior"]
+
+
+class GroupTable(KeyTable):
+    """People with a cost of their own."""
+
+    name: Text
+    """A group is known by its name."""
+    size: Calibrated
+    """The number of units in the group."""
+    mean_disclosure_cost: Calibrated
+    """What a privacy loss costs one of them, in the unit of their form."""
+    information_utility: InformationUtility | None = None
+    """The form of their cost, where it differs from everybody's."""
+    prior_probability: Probability | None = None
+    """What an attacker believes beforehand; with the posterior form."""
+    relative_privacy_weight: Positive | None = None
+    """The weight of their privacy, where it differs from everybody's."""
+    share_of_accuracy: NotNegative | None = None
+    """Their share of what accuracy is worth, for [social_choice]; by head where no group states one. Shares add up
+    to 1."""
+    welfare_weight: NotNegative | None = None
+    """The weight of all that they lose, in the weighted rule of [social_choice]; 1 where not stated."""
+    baseline: Calibrated | None = None
+    """How well off one of them is without the release, in USD, for the Rawlsian rule of [social_choice]."""
+
+
+def _stated_or_referred_to(schema: dict[str, Any]) -> None:
+    """For editors: a table that refers to a file need not say what that file says."""
+    schema["required"] = []
+    schema["anyOf"] = [{"required": ["information_utility"]}, {"required": ["from"]}]
+
+
+class PreferencesTable(KeyTable):
+    """What a privacy loss costs people, and how it weighs against accuracy."""
+
+    model_config = ConfigDict(json_schema_extra=_stated_or_referred_to)
+
+    from_: Text | None = Field(default=None, alias="from")
+    """A file with these tables, such as `dualmandate preferences` writes; what it states is not stated here again."""
+    information_utility: InformationUtility
+    """How cost grows with privacy loss must be stated: "linear", "exponential", "bounded" or "posterior"."""
+    mean_disclosure_cost: Calibrated | None = None
+    """What a privacy loss costs one person (or whatever the unit is). Linear: USD per person per epsilon, or per rho.
+    Exponential: USD per person, the harm to be expected by one who is not in the data. Bounded: USD per person, all
+    that can be lost. Posterior: USD per person, the harm of a certain disclosure."""
+    prior_probability: Probability | None = None
+    """What an attacker believes beforehand; with the posterior form."""
+    relative_privacy_weight: Positive | None = None
+    """The weight of privacy relative to data, φ/(1 − φ); 1 where not stated."""
+    privacy_weight: Probability | None = None
+    """The weight of privacy φ between 0 and 1: another way to state relative_privacy_weight."""
+    price_of_squared_misallocation: Calibrated | None = None
+    """What a squared dollar of misallocation is worth, in USD per USD^2."""
+    price_of_misallocation: Calibrated | None = None
+    """What a misallocated dollar is worth, in USD per USD; 1 where not stated."""
+    correlation_of_errors: Correlation | None = None
+    """How far the errors of mean_disclosure_cost and of the price of misallocation go together, where one survey
+    measured both."""
+    groups: Several[GroupTable] = ()
+    """People with costs of their own; their sizes add up to the population."""
+
+    @property
+    def correlated(self) -> tuple[str, str] | None:
+        """The two numbers whose errors go together; None where not exactly two state an error."""
+        names = "mean_disclosure_cost", "price_of_squared_misallocation", "price_of_misallocation"
+        numbers = {name: getattr(self, name) for name in names}
+        sure = [name for name, number in numbers.items() if number is None or number.standard_error is None]
+        uncertain = [name for name in names if name not in sure]
+        return (uncertain[0], uncertain[1]) if len(uncertain) == 2 and uncertain[0] == names[0] else None
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if self.privacy_weight is not None and self.relative_privacy_weight is not None:
+            raise refused(
+                "it states the weight of privacy twice: privacy_weight and relative_privacy_weight",
+                "keep one; relative_privacy_weight = privacy_weight / (1 − privacy_weight)",
+                key="privacy_weight",
+            )
+        if self.groups and self.mean_disclosure_cost is not None:
+            raise refused(
+                "each group states its own cost, so this one would be nobody's",
+                "leave it out, or leave out the groups",
+                key="mean_disclosure_cost",
+            )
+        if not self.groups and self.mean_disclosure_cost is None:
+            raise lacking(
+                "mean_disclosure_cost",
+                "without a cost of privacy loss, more of it is always better",
+                'state { value = …, unit = "…", source = "…" }, or [[preferences.groups]] with their own costs',
+            )
+        if self.correlation_of_errors is not None and self.correlated is None:
+            raise refused(
+                "it is between the errors of mean_disclosure_cost and of one price of misallocation, and not both are "
+                "stated",
+                "state standard_error in both, or leave the correlation out",
+                key="correlation_of_errors",
+            )
+        forms = [group.information_utility or self.information_utility for group in self.groups]
+        if "posterior" not in forms:
+            _check_prior(forms[0] if forms else self.information_utility, self.prior_probability, ())
+        for position, (form, group) in enumerate(zip(forms, self.groups, strict=True)):
+            prior = group.prior_probability or (self.prior_probability if form == "posterior" else None)
+            _check_prior(form, prior, ("groups", position))
+        return self
+
+
+def _check_prior(form: str, prior: object, table: tuple[str | int, ...]) -> None:
+    if form == "posterior" and prior is None:
+        raise lacking(
+            (*table, "prior_probability"),
+            "the posterior form prices how far a belief may move, so it must know where the belief starts",
+            "state prior_probability = 0.01, or the belief you assume",
+        )
+    if form != "posterior" and prior is not None:
+        raise refused(
+            f"a prior belief plays no part in the {form} form",
+            'leave it out, or state information_utility = "posterior"',
+            key=(*table, "prior_probability"),
+        )
+
+
+Rule = Literal[
+    "utilitarian", "weighted", "median", "phantoms", "majority", "rawlsian", "rawlsian against own peak", "nash"
+]
+
+
+class UncertaintyTable(KeyTable):
+    """What another survey would measure, so that its worth to the decision can be stated."""
+
+    spread_of_answers: Positive
+    """How far one answer is off decides what a survey is worth: the standard deviation of its logarithm."""
+    respondents: Count = 1000
+    """How many people the survey would ask."""
+    parameter: Text | None = None
+    """The number that it would ask for, as "mean_disclosure_cost" or "mean_disclosure_cost of GROUP"; the only one that
+    has a standard_error where not stated."""
+    cost_per_respondent: Calibrated | None = None
+    """What asking one person costs, in USD; the plan then says how many it pays to ask."""
+    source: Text
+    """The spread is known from somewhere, and readers must be able to see from where."""
+
+
+class SocialChoiceTable(KeyTable):
+    """Other ways to add people up than the sum, to be shown beside it; none of them moves the plan."""
+
+    rules: Several[Rule] = ()
+    """The rules to show; all whose terms are stated where none is named."""
+    baseline: Calibrated | None = None
+    """How well off everybody is without the release, in USD per person: the Rawlsian rule compares levels. Groups may
+    state their own."""
+    disagreement_epsilon: Cap | None = None
+    """The loss that stands where nothing is agreed on: the Nash product counts gains against it."""
+    disagreement_rho: Cap | None = None
+    """The same where the privacy loss is counted in rho."""
+    phantoms: Several[NotNegative] = ()
+    """Ballots that are always cast: losses, 0 for as little as possible."""
+    options: Several[Cap] = ()
+    """Losses that are put to the vote by pairs; every group's own best ones where none is named."""
+    status_quo: Cap | None = None
+    """The loss that gains and losses are counted against; the utilitarian one where not stated."""
+
+    @model_validator(mode="after")
+    def _terms(self) -> Self:
+        if "phantoms" in self.rules and not self.phantoms:
+            raise lacking("phantoms", "fixed ballots decide how far the choice leans", "state phantoms = [0.5]")
+        if "nash" in self.rules and self.disagreement_epsilon is None and self.disagreement_rho is None:
+            raise lacking(
+                "disagreement_epsilon",
+                "a gain is a gain against something",
+                "state disagreement_epsilon: the loss that would stand without an agreement",
+            )
+        if self.disagreement_epsilon is not None and self.disagreement_rho is not None:
+            raise refused(
+                "it states the disagreement twice", "keep the one in the program's currency", key="disagreement_rho"
+            )
+        return self
+
+
+class ParticipationTable(KeyTable):
+    """How many people take part, and how that falls with the privacy loss they are told of."""
+
+    rate_without_loss: Part
+    """The share of people who would take part if nothing could be learned about them must be known."""
+    decline_per_epsilon: NotNegative | None = None
+    """How fast the share falls: it is rate_without_loss·exp(−decline_per_epsilon·epsilon)."""
+    decline_per_rho: NotNegative | None = None
+    """The same where the privacy loss is counted in rho."""
+    source: Text
+    """How people respond is measured or assumed, and readers must be able to see which."""
+
+    @model_validator(mode="after")
+    def _one_decline(self) -> Self:
+        if self.decline_per_epsilon is None and self.decline_per_rho is None:
+            raise lacking(
+                "decline_per_epsilon",
+                "without it participation would not depend on the privacy loss",
+                "state decline_per_epsilon, or decline_per_rho where the loss is counted in rho",
+            )
+        if self.decline_per_epsilon is not None and self.decline_per_rho is not None:
+            raise refused(
+                "it states the decline twice", "keep the one in the program's currency", key="decline_per_rho"
+            )
+        return self
+
+
+class ReleasesTable(KeyTable):
+    """How preferences change with time: when records are opened, and which releases are to come."""
+
+    discount_factor: Part
+    """What a dollar in a year is worth today must be stated to weigh later releases."""
+    disclosure_after_years: Positive | None = None
+    """After how many years the records are opened, as a census after 72; never where not stated."""
+    releases: Several[NotNegative]
+    """In how many years from now each release is made must be known to share a budget out: 0 is the release planned."""
+    largest_total: Cap | None = None
+    """The largest sum of the losses of all releases."""
+    source: Text
+    """Discounting and the calendar are decided somewhere, and readers must be able to see where."""
+
+    @model_validator(mode="after")
+    def _some_release(self) -> Self:
+        if not self.releases:
+            raise refused("no release is named", "state releases = [0, 10]: years from now", key="releases")
+        return self
+
+
+class MarketsTable(KeyTable):
+    """What must be known to see the same program under private providers, auctions and studies that pay."""
+
+    largest_user_share: Part
+    """How much of the value of accuracy the keenest user holds decides what a private provider is paid for."""
+    spread_of_tastes: Positive | None = None
+    """How users differ in what accuracy is worth to them: the standard deviation of its logarithm; where not stated,
+    every taste between nothing and the largest is as frequent as any other."""
+    budget: Calibrated | None = None
+    """What a buyer of records can pay, in USD."""
+    harm: Calibrated | None = None
+    """The harm that one whose record is not used expects from others' misdeeds: USD per person."""
+    target_error: Probability | None = None
+    """By which share of the population the one count that an auction buys may be off."""
+    failure_probability: Probability = Fraction(1, 20)
+    """How often a study that pays for harm may miss the target error."""
+    source: Text
+    """Who values accuracy, and how much, is measured or assumed, and readers must be able to see which."""
+
+
+class DetailTable(KeyTable):
+    """The same table at another detail, to be chosen instead."""
+
+    name: Text
+    """A detail is told from the others by its name."""
+    by: Several[Text] = ()
+    """Attributes or groupings at this detail."""
+    value_of_publishing: Calibrated
+    """What the table is worth at this detail when it is exact, in USD, decides whether it is chosen."""
+
+
+# The keys that make each form of an attribute, and the keys that it may carry besides.
+FORMS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "levels": (("levels",), ("ordered",)),
+    "codes": (("codes",), ("column", "ordered")),
+    "numbers": (("lower", "upper", "grid"), ()),
+    "bins": (("edges",), ()),
+    "range": (("from", "to"), ()),
+}
+OF_ANY_FORM = ("missing", "outside", "null")
+_WRITE_ONE = (
+    'write a list of levels, or { codes = "file.csv" }, { levels = […], ordered = true }, '
+    "{ lower = …, upper = …, grid = … }, { edges = […] } or { from = …, to = … }"
+)
+
+
+class AttributeTable(KeyTable):
+    """What one attribute may record: listed levels, a code list, numbers on a grid, bins, or a range of integers."""
+
+    levels: Several[Level] | None = None
+    """The values that can be recorded."""
+    codes: Text | None = None
+    """A CSV file beside the program, one row a code."""
+    column: Text | None = None
+    """The column of the CSV file that holds the codes; the first one where it is not stated."""
+    ordered: bool = False
+    """Whether neighbors in the list are neighbors in meaning."""
+    missing: Level | None = None
+    """The level that records a missing answer."""
+    lower: Number | None = None
+    """The lower bound of a number: smaller ones count as this one."""
+    upper: Number | None = None
+    """The upper bound of a number: larger ones count as this one."""
+    grid: Positive | None = None
+    """What a number is rounded to: sums are whole numbers of it."""
+    edges: Several[Number] | None = None
+    """The edges of bins, increasing."""
+    from_: Annotated[WholeNumber | None, Field(alias="from")] = None
+    """The first integer of a range."""
+    to: WholeNumber | None = None
+    """The last integer of a range."""
+    outside: Literal["drop", "clamp", "missing"] | None = None
+    """What becomes of a record with a value outside the levels: it is left out ("drop"), takes the nearest number
+    ("clamp") or the missing level ("missing"). Where not stated, numbers are clamped and other values dropped."""
+    null: Literal["drop", "missing"] | None = None
+    """What becomes of a record without a value: it is left out ("drop") or takes the missing level ("missing"), which
+    it does where a missing level is declared and nothing is stated."""
+
+    @model_validator(mode="after")
+    def _one_form(self) -> Self:
+        stated = {"from" if name == "from_" else name for name in self.model_fields_set}
+        forms = [form for form, (needed, _) in FORMS.items() if stated & set(needed)]
+        if len(forms) != 1:
+            raise refused("an attribute is described in exactly one way", _WRITE_ONE)
+        needed, allowed = FORMS[forms[0]]
+        absent = next((key for key in needed if key not in stated), None)
+        if absent is not None:
+            raise lacking(absent, f"with {needed[0]} goes {absent}", _WRITE_ONE)
+        stray = next((key for key in sorted(stated) if key not in needed + allowed + OF_ANY_FORM), None)
+        if stray is not None:
+            raise refused(f"{stray} says nothing about an attribute given by {needed[0]}", _WRITE_ONE, key=stray)
+        return self
+
+
+def _attribute(value: object) -> object:
+    if isinstance(value, list):
+        return {"levels": value}
+    if not isinstance(value, dict):
+        raise refused("an attribute says which values can be recorded", _WRITE_ONE)
+    return value
+
+
+@dataclass(frozen=True, eq=False)
+class _Or:
+    """Says in the JSON Schema that a shorter form will do in place of the table."""
+
+    short: dict[str, Any]
+
+    def __get_pydantic_json_schema__(self, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        return {"anyOf": [self.short, handler(core)]}
+
+
+AttributeForm = Annotated[
+    AttributeTable,
+    BeforeValidator(_attribute),
+    _Or({"type": "array", "items": LEVEL_SCHEMA, "minItems": 1}),
+]
+
+
+class HierarchyTable(KeyTable):
+    """How the levels of one attribute roll up, coarsest first."""
+
+    attribute: Text
+    """A hierarchy groups the levels of one attribute."""
+    prefixes: dict[str, Count] | None = None
+    """The length of the code of each grouping: { state = 2, county = 5 }."""
+    columns: Several[Text] | None = None
+    """Columns of the attribute's code list, coarsest first."""
+    groups: dict[str, Levels] | None = None
+    """The levels of each group, where the hierarchy has one grouping of the hierarchy's own name."""
+
+    @model_validator(mode="after")
+    def _one_form(self) -> Self:
+        given = [form for form in (self.prefixes, self.columns, self.groups) if form is not None]
+        if len(given) != 1 or not given[0]:
+            raise refused(
+                "a hierarchy is read off code prefixes, off columns of the code list, or off listed groups",
+                'write prefixes = { state = 2 }, or columns = ["state"], or groups = { young = ["0-17"] }',
+            )
+        return self
+
+
+class InvariantTable(KeyTable):
+    """An exact total, published without noise: one for each group of `by`, of the records under `where`."""
+
+    name: Text
+    """The guarantee names what is not protected."""
+    by: Several[Text] = ()
+    """Attributes or groupings; none for the grand total."""
+    where: dict[str, Levels] = {}
+    """Levels that records must have to be counted."""
+
+
+_WRITE_SOURCE = (
+    'write "file.parquet" (or .csv, .sas7bdat, .dta, .sav), { path = "file.csv", delimiter = ";" }, '
+    '{ url = "sqlite:///…", table = "…" }, { url_variable = "…", table = "…" } or { spark = "…" }'
+)
+
+
+class SourceTable(KeyTable):
+    """Where the confidential records lie: a file, a table of a database, or a table of Spark."""
+
+    path: Text | None = None
+    """A file, found from where the program file stands; its ending says its kind: .parquet, .csv, .sas7bdat, .dta or
+    .sav. A text in place of the table is a path."""
+    delimiter: Text | None = None
+    """What separates the values of a CSV file; a comma where it is not stated."""
+    url: Text | None = None
+    """The SQLAlchemy URL of a database, without password, user or host: this file is public, and releases carry it."""
+    url_variable: Text | None = None
+    """The environment variable that holds the URL, which may then have all of them."""
+    table: Text | None = None
+    """The table or view of the database: `name` or `schema.name`."""
+    spark: Text | None = None
+    """A table or view that the Spark session knows."""
+
+    @model_validator(mode="after")
+    def _one_form(self) -> Self:
+        stated = self.model_fields_set
+        if len(stated & {"path", "url", "url_variable", "spark"}) != 1:
+            raise refused("records lie in exactly one place", _WRITE_SOURCE)
+        in_database = bool(stated & {"url", "url_variable"})
+        if in_database and self.table is None:
+            raise lacking("table", "a database has many tables", _WRITE_SOURCE)
+        for key, fits in (("table", in_database), ("delimiter", self.path is not None)):
+            if key in stated and not fits:
+                raise refused(f"{key} says nothing about a source of this kind", _WRITE_SOURCE, key=key)
+        return self
+
+
+def _source(value: object) -> object:
+    if isinstance(value, str):
+        return {"path": value}
+    if not isinstance(value, dict):
+        raise refused("a source is a file or a table", _WRITE_SOURCE)
+    return value
+
+
+SourceForm = Annotated[SourceTable, BeforeValidator(_source), _Or({"type": "string", "minLength": 1})]
+
+
+class PopulationTable(KeyTable):
+    """Who is counted and protected."""
+
+    account: Text
+    """The ledger's account says whose privacy is spent."""
+    unit: Text
+    """A guarantee protects somebody: a person, a household, an establishment."""
+    neighbors: Literal["add-or-remove", "replace-one"]
+    """A guarantee says which two files cannot be told apart: "add-or-remove" or "replace-one"."""
+    population_size: Calibrated
+    """The planner adds up everybody's privacy cost; it never opens the data, so it cannot count them."""
+    attributes: dict[str, AttributeForm]
+    """Tables are made of attributes, and what can be recorded is stated here, never found in the data."""
+    most_records_per_unit: Count = 1
+    """The most records that one unit may contribute."""
+    identifier: Text | None = None
+    """The column that names the unit."""
+    household_size: Count | None = None
+    """The size of a household for which the guarantee is stated too."""
+    records_changing_together: Count | None = None
+    """How many records must change together where invariants cross."""
+    source: SourceForm | None = None
+    """The confidential file or table; `plan` never opens it."""
+    unknown_where_impossible: Text | None = None
+    """The attribute that takes its missing level in a record that lies in a structural zero; where it is not stated,
+    such a record is left out."""
+    dropping_is_public: bool = False
+    """Whether it is accepted, under replace-one neighbors, that leaving out a record with odd values is not
+    protected."""
+    hierarchies: dict[str, HierarchyTable] = {}
+    """How levels roll up."""
+    structural_zeros: Several[dict[str, Levels]] = ()
+    """Combinations of levels that cannot occur."""
+
+
+_PART = "[0-9]{1,15}/[1-9][0-9]{0,14}"
+_PARTS = rf"^{_PART}( \* {_PART}){{0,7}}$"
+
+
+def _share(value: object) -> Fraction:
+    """A share of the loss: a number, or fractions multiplied, exactly."""
+    if isinstance(value, str):
+        if re.fullmatch(_PARTS, value) is None:
+            raise refused("a share is a part of the whole loss", 'write 0.25, "447/4099" or "447/4099 * 1/3"')
+        number = math.prod((Fraction(part) for part in value.split(" * ")), start=Fraction(1))
+    else:
+        number = exact_number(value)
+    if not 0 < number <= 1:
+        raise refused("a share is larger than 0 and at most the whole loss", 'write 0.25, or "447/4099"')
+    return number
+
+
+Share = Annotated[
+    Fraction,
+    PlainValidator(_share),
+    WithJsonSchema(
+        {"anyOf": [{"type": "number", "exclusiveMinimum": 0, "maximum": 1}, {"type": "string", "pattern": _PARTS}]}
+    ),
+]
+
+
+class FitnessForUse(KeyTable):
+    """The least accuracy with which a table is of use."""
+
+    largest_root_mean_squared_error: Positive | None = None
+    """The largest typical error of one number of the table, in the table's unit, with which it is still of use."""
+    largest_root_mean_squared_consequence: Positive | None = None
+    """The same in USD, by the consequence of the table."""
+
+    @model_validator(mode="after")
+    def _some_floor(self) -> Self:
+        if self.largest_root_mean_squared_error is None and self.largest_root_mean_squared_consequence is None:
+            raise lacking(
+                "largest_root_mean_squared_error",
+                "a table is fit for use up to some error, and none is stated",
+                "state largest_root_mean_squared_error, in the table's unit",
+            )
+        return self
+
+
+class WorkloadTable(KeyTable):
+    """A table: its cells, and how much society would pay for its accuracy."""
+
+    name: Text
+    """A published table is known by its name."""
+    by: Several[Text] = ()
+    """Attributes or groupings, one number for each combination; none for a grand total."""
+    where: dict[str, Levels] = {}
+    """Levels that records must have to be counted."""
+    weights: dict[str, dict[str, QueryWeight]] = {}
+    """Weights in [-1, 1] of some levels of an attribute, summed over; levels not named weigh 0."""
+    sum_of: Text | None = None
+    """A numeric attribute to add up instead of counting records."""
+    unit: Text | None = None
+    """What the table counts: the protected unit where not stated; needed with sum_of."""
+    loss: Literal["squared", "absolute"] = "squared"
+    """Whether harm grows with the square of an error or with its size."""
+    consequence: Calibrated | None = None
+    """What an error does: USD^2 per squared unit (squared loss) or USD per unit (absolute loss)."""
+    value_of_accuracy: Calibrated | None = None
+    """What society would pay: USD per squared unit (squared loss) or USD per unit (absolute loss)."""
+    fitness_for_use: FitnessForUse | None = None
+    """The least accuracy with which the table is of use."""
+    share: Share | None = None
+    """The part of the loss that measures this table: a number, or fractions multiplied, as "447/4099 * 1/3". Stated
+    for every table or for none, and 1 in all, it takes the place of the shares that the tables' values would lead to;
+    tables that are measured together add theirs."""
+
+    existing_error: Calibrated | None = None
+    """The typical error (RMSE) that a number of the table had before noise, from sampling or otherwise, in its unit.
+    With squared loss it moves nothing; it is reported beside the noise."""
+    total: Calibrated | None = None
+    """What the table adds up to, in its unit, from a public source; used with [participation]."""
+    value_of_publishing: Calibrated | None = None
+    """What the table is worth to its users when it is exact, in USD: whether it earns its place is then reported."""
+    details: Several[DetailTable] = ()
+    """Other details at which the table could be published; needs value_of_publishing."""
+
+    @model_validator(mode="after")
+    def _worth_its_details(self) -> Self:
+        if self.details and self.value_of_publishing is None:
+            raise lacking(
+                "value_of_publishing",
+                "details are chosen by what the table is worth at each of them",
+                "state value_of_publishing of the table as it stands",
+            )
+        names = [detail.name for detail in self.details]
+        if len(set(names)) != len(names):
+            raise refused("two details have the same name", "give each detail a name of its own", key="details")
+        return self
+
+    @model_validator(mode="after")
+    def _one_value(self) -> Self:
+        if self.consequence is None and self.value_of_accuracy is None:
+            raise lacking(
+                "consequence",
+                "without a value of its accuracy a table has no weight in the choice",
+                "state its consequence, or its value_of_accuracy",
+            )
+        if self.consequence is not None and self.value_of_accuracy is not None:
+            raise refused(
+                "it gives the worth of accuracy twice, as a consequence and as a value of accuracy",
+                "keep one of the two",
+                key="value_of_accuracy",
+            )
+        fitness = self.fitness_for_use
+        if self.consequence is None and fitness and fitness.largest_root_mean_squared_consequence is not None:
+            raise lacking(
+                "consequence",
+                "a largest consequence in USD needs what an error does",
+                "state the consequence, or largest_root_mean_squared_error in the table's unit",
+            )
+        if self.sum_of is not None and self.unit is None:
+            raise lacking("unit", f"a sum of {self.sum_of} is not a number of records", 'state unit = "…" of the sum')
+        return self
+
+
+SCHEMA_VERSION = 1
+
+
+def _version(value: object) -> int:
+    if whole_number(value) != SCHEMA_VERSION:
+        raise refused(
+            f"this version reads program files of schema {SCHEMA_VERSION}",
+            f"write schema = {SCHEMA_VERSION}, or use the version of dualmandate that the file was written for",
+        )
+    return SCHEMA_VERSION
+
+
+Version = Annotated[int, BeforeValidator(_version), WithJsonSchema({"const": SCHEMA_VERSION})]
+
+
+class ProgramTable(KeyTable):
+    """The name of the program."""
+
+    name: Text
+    """A plan and its dossier are filed under the program's name."""
+    schema_: Annotated[Version, Field(alias="schema")]
+    """The version of the keys: a later one may mean something else by them."""
+    description: Text | None = None
+    """What the program publishes, for readers."""
+
+
+BEST = "best"
+Measured = Literal["optimized", "workload", "identity"]
+
+
+def _noise(value: object) -> object:
+    """A word of the registry of laws, or the best of all."""
+    known = [*NOISE_LAWS, BEST]
+    if isinstance(value, str) and value in known:
+        return value
+    expected = f"{', '.join(map(repr, known[:-1]))} or {known[-1]!r}"
+    raise PydanticCustomError("literal_error", "one of {expected}", {"expected": expected})
+
+
+def _measured(value: object) -> object:
+    if value in ("together", "apart"):
+        return value
+    if isinstance(value, list) and value and all(_is_names(group) for group in value):
+        return tuple(tuple(group) for group in value)
+    raise refused(
+        "tables are measured together, each apart, or in groups of named tables",
+        'write "together", "apart", or [["one table", "another"], ["a third"]]',
+    )
+
+
+def _is_names(group: object) -> bool:
+    return isinstance(group, list) and bool(group) and all(isinstance(name, str) and name for name in group)
+
+
+_NAMES = {"type": "array", "minItems": 1, "items": {"type": "string", "minLength": 1}}
+_MEASURED_SCHEMA = WithJsonSchema(
+    {"anyOf": [{"enum": ["together", "apart"]}, {"type": "array", "minItems": 1, "items": _NAMES}]}
+)
+
+
+class MechanismTable(KeyTable):
+    """The technology: what noise is added to what."""
+
+    noise: Annotated[str, BeforeValidator(_noise), WithJsonSchema({"enum": [*NOISE_LAWS, BEST], "type": "string"})]
+    """The noise decides how much accuracy a privacy loss buys. "geometric" and "gaussian" are drawn exactly, and "best"
+    is the best of them; "laplace" and "staircase" are studies, to compare and not to publish."""
+    strategy: Measured = "optimized"
+    """What is measured: whatever serves the tables best, weighed by their value ("optimized"), the tables themselves
+    ("workload"), or every cell of the domain ("identity"). Where it is not stated and nothing better than the tables
+    themselves can be found, these are measured."""
+    measured: Annotated[str | tuple[tuple[str, ...], ...], BeforeValidator(_measured), _MEASURED_SCHEMA] = "together"
+    """Whether the tables share one measurement or split the privacy loss by their value."""
+    failure_probability: Probability | None = None
+    """The δ at which Gaussian noise is expressed in epsilon."""
+
+    @property
+    def states_strategy(self) -> bool:
+        """Whether the file says what is measured, or leaves it to the plan."""
+        return "strategy" in self.model_fields_set
+
+
+class LimitsTable(KeyTable):
+    """Caps that law or policy sets, whatever preferences say."""
+
+    largest_epsilon: Cap | None = None
+    """The largest epsilon that may be chosen."""
+    largest_rho: Cap | None = None
+    """The largest rho that may be chosen, where the privacy loss is counted in rho."""
+
+
+class PublicationTable(KeyTable):
+    """How a release is made. Every table is written as Parquet; the forms here come besides."""
+
+    formats: Several[Literal["csv", "sdmx-csv", "sdmx-ml"]] = ("csv",)
+    """Further forms of the tables: "csv", and for agencies "sdmx-csv" and "sdmx-ml", each beside its structure."""
+    agency: Text | None = None
+    """The agency that SDMX names as the maintainer of its structures."""
+    engine: Literal["local", "spark"] = "local"
+    """Where records are tabulated, noise is drawn and tables are made consistent: here, or by the workers of a Spark
+    cluster as far as the tables allow it; the numbers are the same."""
+
+
+class ProgramKeys(KeyTable):
+    """A program: who is counted, what is asked, how it is produced and what society prefers."""
+
+    program: ProgramTable
+    """A program has a name and a schema version."""
+    population: PopulationTable
+    """Who is counted and who is protected must be stated."""
+    workload: Several[WorkloadTable]
+    """A program that asks nothing publishes nothing."""
+    mechanism: MechanismTable
+    """How answers are produced decides how much accuracy a privacy loss buys."""
+    preferences: PreferencesTable
+    """The optimum balances technology against preferences: without them no privacy loss is better than another."""
+    limits: LimitsTable = LimitsTable()
+    """Caps set from outside."""
+    invariants: Several[InvariantTable] = ()
+    """Totals that are published without noise."""
+    publication: PublicationTable = PublicationTable()
+    """In which forms a release is written."""
+    participation: ParticipationTable | None = None
+    """How participation falls with the privacy loss; everybody takes part where it is not stated."""
+    horizon: ReleasesTable | None = None
+    """Releases to come, and when records are opened."""
+    markets: MarketsTable | None = None
+    """What is needed to compare the program with markets."""
+    uncertainty: UncertaintyTable | None = None
+    """What a further survey of preferences would measure."""
+    social_choice: SocialChoiceTable | None = None
+    """Other ways to add people up, beside the sum."""
+
+    @property
+    def shares(self) -> dict[str, Fraction]:
+        """The stated share of each table in the loss; nothing where none is stated."""
+        return {table.name: table.share for table in self.workload if table.share is not None}
