@@ -10,9 +10,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import combinations
 
-from dualmandate.elicitation.common_ground import CommonGround, DiscountHorizon
-from dualmandate.elicitation.polychoric import Polychoric, answer_table, polychoric
-from dualmandate.elicitation.pooling import Pooled, Prior, pool
+from dualmandate.elicitation.opinions import Polychoric, answer_table, polychoric
+from dualmandate.elicitation.pooling import CommonGround, DiscountHorizon, Pooled, Prior, pool
 from dualmandate.errors import InvalidValue
 from dualmandate.population import Calibrated, Units
 from dualmandate.program.file import Document

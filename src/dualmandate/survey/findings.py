@@ -14,12 +14,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from dualmandate.elicitation.bids import BidAnswers
-from dualmandate.elicitation.choices import ChoiceData
-from dualmandate.elicitation.coding import cost_per_parameter
-from dualmandate.elicitation.conditional_logit import MOST_STEPS, conditional_logit
+from dualmandate.elicitation.answers import BidAnswers, ChoiceData
 from dualmandate.elicitation.contingent import contingent_valuation, turnbull
-from dualmandate.elicitation.mixed_logit import mixed_logit
+from dualmandate.elicitation.logit import MOST_STEPS, conditional_logit, mixed_logit
+from dualmandate.elicitation.questionnaire import cost_per_parameter
 from dualmandate.elicitation.willingness import (
     ParameterEstimates,
     Willingness,

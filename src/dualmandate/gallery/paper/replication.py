@@ -21,7 +21,7 @@ from fractions import Fraction
 from importlib.resources import files
 
 from dualmandate.choice import implied_coefficient_ratio
-from dualmandate.elicitation.interdependent import InterdependentPreferences
+from dualmandate.elicitation.opinions import InterdependentPreferences
 from dualmandate.frontier import frontier_of
 from dualmandate.frontier.worst_case import multiplicative_weights_exponential
 from dualmandate.gallery.paper.row import Computed, PaperRow
