@@ -12,11 +12,10 @@ from dualmandate.mechanism import ExactStrategy, Measurement
 from dualmandate.planning.release_spec import measurement_of, read_strategy
 from dualmandate.population import PrivacyLoss, PrivacyMeasure
 from dualmandate.program.program import read_program
-from dualmandate.publication.nest_weights import NestWeights
-from dualmandate.publication.nested_tables import nest_together
+from dualmandate.publication.nested_tables import NestWeights, nest_together
 from dualmandate.publication.release import Release, read_facts
 from dualmandate.publication.release_spec import Group, ReleaseSpec
-from dualmandate.publication.writing.sheet import damaged
+from dualmandate.publication.writing import damaged
 from dualmandate.workload import Workload
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from dualmandate.population import PrivacyLoss, PrivacyMeasure, plural
 from dualmandate.population.wording import counted, number, stated_loss
-from dualmandate.publication.measurements import Glance
+from dualmandate.publication.writing import Glance
 from dualmandate.report.pages import rendered
 from dualmandate.report.tables import Cell, Column, FigureTable
 
