@@ -35,47 +35,37 @@ class InformationUtility(Protocol):
     @property
     def form(self) -> str:
         """The word for it in a program file."""
-        ...
 
     @property
     def parameter(self) -> float:
         """The mean disclosure cost, ≥ 0, in the unit of the form."""
-        ...
 
     @property
     def privacy_measure(self) -> PrivacyMeasure:
         """What the loss is counted in."""
-        ...
 
     @property
     def convex(self) -> bool:
         """Whether each further unit of loss costs more than the last: one optimum then, on a concave frontier."""
-        ...
 
     @property
     def most(self) -> float:
         """The cost when nothing is protected, USD; infinite where it has no bound."""
-        ...
 
     def cost(self, loss: float) -> float:
         """κ, USD; infinite where it exceeds the range of floats."""
-        ...
 
     def marginal_cost(self, loss: float) -> float:
         """κ', USD per unit of loss."""
-        ...
 
     def log_marginal_cost(self, loss: float) -> float:
         """ln κ'; −∞ where the parameter is 0."""
-        ...
 
     def scaled(self, factor: float) -> InformationUtility:
         """The same form with its parameter multiplied."""
-        ...
 
     def unit(self, protected_unit: str) -> str:
         """The unit of the parameter, in words."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -219,26 +209,21 @@ class DataLoss(Protocol):
 
     def at(self, frontier: Frontier, loss: float, /) -> float:
         """The loss, USD; infinite where it has no bound."""
-        ...
 
     def slope(self, frontier: Frontier, loss: float, /) -> float:
         """Its derivative, USD per unit of privacy loss; ≤ 0."""
-        ...
 
     @property
     def least(self) -> float:
         """What is left of it when tables are exact, USD."""
-        ...
 
     @property
     def table(self) -> str | None:
         """The table it rests on, if it is one table."""
-        ...
 
     @property
     def privacy_measure(self) -> PrivacyMeasure | None:
         """What privacy loss must be counted in; None where either will do."""
-        ...
 
 
 @dataclass(frozen=True)

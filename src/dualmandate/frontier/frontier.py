@@ -38,58 +38,45 @@ class Frontier(Protocol):
     @property
     def name(self) -> str:
         """The technology, or technologies, in words."""
-        ...
 
     @property
     def privacy_measure(self) -> PrivacyMeasure:
         """What `loss` is counted in."""
-        ...
 
     @property
     def tables(self) -> tuple[str, ...]:
         """The tables it produces, in the workload's order."""
-        ...
 
     @property
     def query_counts(self) -> Mapping[str, int]:
         """Number of queries of each table."""
-        ...
 
     def table_errors(self, loss: float, measure: Measure = "squared") -> dict[str, float]:
         """Expected error of each table: Σ E[error²], Σ E|error|, or max E[error²]; ≥ 0, in the table's unit."""
-        ...
 
     def table_slopes(self, loss: float, measure: Measure = "squared") -> dict[str, float]:
         """Derivative of `table_errors` with respect to the loss; ≤ 0."""
-        ...
 
     def expected_squared_error(self, loss: float) -> float:
         """E‖M(x, Q) − Qx‖², summed over all queries; ≥ 0."""
-        ...
 
     def accuracy(self, loss: float) -> float:
         """The paper's I: minus the expected squared error; ≤ 0, higher is better."""
-        ...
 
     def marginal_rate_of_transformation(self, loss: float) -> float:
         """dI/dloss > 0: accuracy gained for one more unit of privacy loss."""
-        ...
 
     def second_derivative(self, loss: float) -> float:
         """d²I/dloss²; < 0 where the frontier is concave."""
-        ...
 
     def epsilon_for(self, accuracy: float) -> float:
         """The smallest privacy loss that buys this accuracy (< 0)."""
-        ...
 
     def technology(self, loss: float) -> str:
         """Which mechanism stands on the frontier at this loss."""
-        ...
 
     def allocation(self, loss: float) -> dict[str, float]:
         """How the loss is split over groups of tables measured apart; one entry where they are measured together."""
-        ...
 
 
 class Curves(Protocol):
@@ -97,11 +84,9 @@ class Curves(Protocol):
 
     def values(self, loss: float, measure: Measure) -> Floats:
         """Σ E[error²], Σ E|error|, or max E[error²] of each table; ≥ 0."""
-        ...
 
     def slopes(self, loss: float, measure: Measure) -> Floats:
         """First derivatives with respect to the loss; ≤ 0."""
-        ...
 
     def curvatures(self, loss: float, measure: Measure) -> Floats:
         """Second derivatives with respect to the loss."""
@@ -113,7 +98,6 @@ class Curves(Protocol):
 
     def technology(self, loss: float) -> str:
         """Which mechanism stands on the frontier at this loss."""
-        ...
 
     def allocation(self, loss: float) -> dict[str, float]:
         """The loss spent on each group of tables that is measured by itself; here all are measured together."""

@@ -37,15 +37,12 @@ class ParticipationResponse(Protocol):
 
     def weight(self, loss: float) -> float:
         """1/r."""
-        ...
 
     def slope(self, loss: float) -> float:
         """Derivative of the weight; ≥ 0."""
-        ...
 
     def curvature(self, loss: float) -> float:
         """Second derivative of the weight."""
-        ...
 
 
 @dataclass(frozen=True)

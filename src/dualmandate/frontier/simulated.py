@@ -247,11 +247,9 @@ class Decision(Protocol):
     @property
     def name(self) -> str:
         """What is given out, as a table of its own."""
-        ...
 
     def allocation(self, numbers: Floats, /) -> Floats:
         """USD to each recipient, shape (recipients,), from the answers of a workload, shape (query_count,)."""
-        ...
 
 
 @dataclass(frozen=True, eq=False)

@@ -95,16 +95,13 @@ class ExtremumRule(Protocol):
     @property
     def flags(self) -> tuple[int, ...]:
         """The columns of flags that it reads."""
-        ...
 
     @property
     def monotone(self) -> bool:
         """Whether what it allows stays allowed when flags are lowered."""
-        ...
 
     def allows(self, flags: Booleans) -> Booleans:
         """Which rows are allowed, from its own columns; shape (choices,)."""
-        ...
 
 
 @dataclass(frozen=True)
