@@ -217,6 +217,9 @@ class DataLoss(Protocol):
     def least(self) -> float:
         """What is left of it when tables are exact, USD."""
 
+    def scaled(self, factor: float) -> DataLoss:
+        """A multiple (> 0) of it: what one group bears, or what one of several scenarios adds to the mean."""
+
     @property
     def table(self) -> str | None:
         """The table it rests on, if it is one table."""
@@ -324,31 +327,8 @@ class RootMeanSquaredLoss:
     def least(self) -> float:
         return self.price * math.sqrt(self.existing_squared_error)
 
-
-@dataclass(frozen=True)
-class SharedLoss:
-    """A part of a loss from errors: what one group bears of it, or what one of several scenarios adds to the mean."""
-
-    whole: DataLoss
-    share: float  # ≥ 0
-
-    def at(self, frontier: Frontier, loss: float, /) -> float:
-        return self.share * self.whole.at(frontier, loss) if self.share > 0 else 0.0
-
-    def slope(self, frontier: Frontier, loss: float, /) -> float:
-        return self.share * self.whole.slope(frontier, loss) if self.share > 0 else 0.0
-
-    @property
-    def least(self) -> float:
-        return self.share * self.whole.least
-
-    @property
-    def table(self) -> str | None:
-        return self.whole.table
-
-    @property
-    def privacy_measure(self) -> PrivacyMeasure | None:
-        return self.whole.privacy_measure
+    def scaled(self, factor: float) -> RootMeanSquaredLoss:
+        return replace(self, price=self.price * factor)
 
 
 @dataclass(frozen=True)
@@ -452,7 +432,7 @@ class CostPart:
         return CostPart(
             tuple(replace(g, information_utility=g.information_utility.scaled(multiple)) for g in self.groups),
             tuple(value.scaled(multiple) for value in self.table_values),
-            tuple(SharedLoss(other, multiple) for other in self.other_losses),
+            tuple(other.scaled(multiple) for other in self.other_losses if multiple > 0),
         )
 
     def table_data_losses(self, frontier: Frontier, loss: float) -> dict[str, float]:

@@ -3,7 +3,6 @@
 from dualmandate.frontier.envelope import EnvelopeCurves, envelope, public_guess
 from dualmandate.frontier.frontier import (
     ClosedFormCurves,
-    CurveFrontier,
     Curves,
     Frontier,
     Measure,
@@ -31,7 +30,6 @@ from dualmandate.frontier.worst_case import (
 
 __all__ = [
     "ClosedFormCurves",
-    "CurveFrontier",
     "Curves",
     "Decision",
     "EnvelopeCurves",

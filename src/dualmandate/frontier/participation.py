@@ -23,7 +23,7 @@ import numpy as np
 
 from dualmandate.errors import InvalidLoss, InvalidPreferences
 from dualmandate.frontier.envelope import EnvelopeCurves
-from dualmandate.frontier.frontier import CurveFrontier, Curves, Frontier, Measure, TableWeights, curvatures_of, listed
+from dualmandate.frontier.frontier import Curves, Frontier, Measure, TableWeights, listed
 from dualmandate.frontier.numerics import derivative, root
 from dualmandate.population.arrays import Floats
 
@@ -109,7 +109,7 @@ class ParticipationCurves(Curves):
         inner, falling = self._noise(loss, measure)
         weight, slope = self.response.weight(loss), self.response.slope(loss)
         bend = self.response.curvature(loss)
-        noise = curvatures_of(self.frontier, loss, measure) * weight**2 + 4 * weight * slope * falling
+        noise = listed(self.frontier.table_curvatures(loss, measure)) * weight**2 + 4 * weight * slope * falling
         return noise + 2 * (slope**2 + weight * bend) * inner + self._counted(measure) * bend
 
     def inverse(self, expected_squared_error: float) -> float | None:
@@ -202,7 +202,7 @@ def with_participation(
     *,
     values: Mapping[str, float] | None = None,
     measures: Mapping[str, Measure] | None = None,
-) -> CurveFrontier:
+) -> Frontier:
     """A frontier whose data come from those who still take part at each loss; it ends at its peak.
 
     `totals` are public numbers, by table. `values` (b_t, default 1) and `measures` (default squared) say what a peak is
@@ -217,12 +217,12 @@ def with_participation(
         )
     weights = TableWeights.of(frontier.tables, values, measures)
     curves = ParticipationCurves(frontier, response, tuple(totals[table] for table in frontier.tables), weights)
-    return CurveFrontier(frontier.name, frontier.privacy_measure, frontier.query_counts, curves)
+    return Frontier(frontier.name, frontier.privacy_measure, frontier.query_counts, curves)
 
 
 def peak_of(frontier: Frontier) -> float | None:
     """The loss beyond which a frontier buys nothing more, because people stop taking part; None where there is none."""
-    curves = getattr(frontier, "curves", None)
+    curves = frontier.curves
     if isinstance(curves, ParticipationCurves):
         return curves.peak
     if isinstance(curves, EnvelopeCurves):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from dualmandate.choice import SocialWelfare
 from dualmandate.errors import InvalidValue, MissingKey
-from dualmandate.frontier import CurveFrontier, ExponentialResponse, TableTotals, with_participation
+from dualmandate.frontier import ExponentialResponse, Frontier, TableTotals, with_participation
 from dualmandate.planning.technology import measures_of, values_of
 from dualmandate.planning.welfare import calibrated, units_of
 from dualmandate.population import PrivacyMeasure
@@ -30,7 +30,7 @@ class Participation:
     assumed: tuple[str, ...]  # tables whose total is not stated, so that everybody is taken to be counted
     source: str
 
-    def of(self, frontier: CurveFrontier, welfare: SocialWelfare) -> CurveFrontier:
+    def of(self, frontier: Frontier, welfare: SocialWelfare) -> Frontier:
         """A frontier of some of the tables, with data of those who still take part."""
         values, measures = values_of(welfare), measures_of(welfare)
         kept = set(frontier.tables)
