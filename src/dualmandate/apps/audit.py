@@ -83,7 +83,7 @@ def _with_rates(found: Audit, typed: AuditFlags, options: AuditOptions) -> Audit
     from dualmandate.apps.account_options import spender_of
     from dualmandate.apps.ledgers import find_ledger, person
     from dualmandate.audit.published_rates import RatePublisher, publish_rate
-    from dualmandate.planning.released import load_release
+    from dualmandate.planning.release_spec import load_release
 
     out = typed.out
     assert out is not None

@@ -62,7 +62,7 @@ def _measure(file: Path, out: Path | None, voice: Output) -> None:
 def _ask(file: Path, out: Path | None, voice: Output) -> None:
     with voice.progress(f"reading {file.name}") as progress:
         from dualmandate.report.documents.survey import questionnaire_document
-        from dualmandate.report.questionnaire_page import FORM, questionnaire_files
+        from dualmandate.report.survey_words import FORM, questionnaire_files
 
         made = _designed(_loaded(file), progress)
         if out is not None:

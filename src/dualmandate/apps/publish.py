@@ -129,7 +129,7 @@ def _ordered(asked: PublishOptions, progress: Progress) -> tuple[ProgramFile, Re
 
 def _program_of(plan: Path, digest: str) -> ProgramFile:
     """The program that a plan was made of: the nearest program.toml upward from the plan that says the same."""
-    from dualmandate.planning.digest import digest_of, exact_content
+    from dualmandate.planning.saved_plan import digest_of, exact_content
     from dualmandate.program import read_program
 
     here, changed = plan.parent, None

@@ -20,8 +20,7 @@ def publish(
     `by` is who publishes, for the record; `resume` names a release to take up where it was left. The release is
     written to a folder of its own below `out`.
     """
-    from dualmandate.planning.release_spec import release_spec_of_plan
-    from dualmandate.planning.released import load_release
+    from dualmandate.planning.release_spec import load_release, release_spec_of_plan
     from dualmandate.publication import publish as publishing
     from dualmandate.report.release_page import release_page
 

@@ -33,8 +33,7 @@ from dualmandate.ledger.anchors import RELEASE_FILE
 from dualmandate.mechanism import GAUSSIAN, Noise
 from dualmandate.mechanism.noise import NoiseKey, subkey
 from dualmandate.planning.program import Program, load
-from dualmandate.planning.release_spec import release_spec_of_plan
-from dualmandate.planning.released import load_release
+from dualmandate.planning.release_spec import load_release, release_spec_of_plan
 from dualmandate.population import PrivacyLoss, Protection
 from dualmandate.publication import ParquetFile, Rules, tabulate
 from dualmandate.publication.consistency.budget_allocation import BudgetAllocation, allocate_budget

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Protocol
+
+import numpy as np
 
 from dualmandate.mechanism.mechanism import Measure
 from dualmandate.population import PrivacyMeasure
 
-__all__ = ["Frontier", "Measure"]
+__all__ = ["Frontier", "Measure", "log_grid"]
+
+SAME = 1e-9  # relative distance within which two losses are one
 
 
 class Frontier(Protocol):
@@ -69,3 +74,10 @@ class Frontier(Protocol):
     def allocation(self, loss: float) -> dict[str, float]:
         """How the loss is split over groups of tables measured apart; one entry where they are measured together."""
         ...
+
+
+def log_grid(low: float, high: float, *, through: tuple[float, ...] = (), points: int = 81) -> list[float]:
+    """Evenly spaced ratios from `low` to `high`, both included, with the losses `through` that lie between added."""
+    kept = {float(loss) for loss in through if low <= loss <= high}
+    even = [low, *np.geomspace(low, high, points)[1:-1].tolist(), high]
+    return sorted(kept | {loss for loss in even if not any(math.isclose(loss, own, rel_tol=SAME) for own in kept)})

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from dualmandate.audit.claims.own_noise import own_law
 from dualmandate.audit.claims.shared_noise import FEWEST, RowNoise, SharedNoise, shared_noise
 from dualmandate.errors import InvalidRequest, Place
-from dualmandate.planning.released import load_release
+from dualmandate.planning.release_spec import load_release
 from dualmandate.population.histogram import dense_shape
 from dualmandate.program.program import ProgramFile, read_program
 from dualmandate.publication.release import Release
