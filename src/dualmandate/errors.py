@@ -1,46 +1,11 @@
 """The tree of refusals: what the house says when it will not do something.
 
-    Refusal
-    ├── InvalidProgram          the program file cannot be used as it stands
-    │   ├── InvalidFile         not there, not TOML, too large, not text
-    │   ├── UnknownKey          a key nobody reads
-    │   ├── MissingKey          a key that must be stated (a unit, a source, a price)
-    │   └── InvalidValue        a key whose value cannot be meant
-    ├── InvalidDomain           attributes, levels, hierarchies, structural zeros
-    ├── InvalidInvariant        exact totals that the neighbor relation cannot live with
-    ├── InvalidLoss             a privacy loss that is not a positive, finite number
-    ├── InvalidWorkload         a tabulation or query matrix that asks for nothing that exists
-    ├── UnsupportedWorkload     queries that a strategy cannot answer
-    ├── InvalidMechanism        a technology that cannot serve this workload or protection
-    ├── TooLarge                a dense object that would not fit
-    ├── IncompatibleUnits       dollars to squared dollars
-    ├── InvalidPreferences      costs, weights and values that cannot be preferences
-    ├── NoOptimum               welfare rises without limit
-    ├── ConflictingLimits       a cap and a floor that no privacy loss satisfies
-    ├── UnknownName             a program, schema or benchmark that does not exist
-    ├── InvalidRequest          a command, option or argument that does not exist, or one that is missing
-    ├── CannotWrite             a place on disk where nothing can be written, or must not be
-    ├── InvalidRule             a rule for odd values that an attribute or a relation cannot live with
-    ├── UnreadableSource        confidential data that are not there, damaged, or lack a declared column
-    ├── NoConsistentTables      exact totals that no counts satisfy, or none that were found in time
-    ├── InvalidRelease          a release folder that is not there, not whole, or changed since it was written
-    ├── InvalidSurvey           answers that tell nothing: one alternative, a price that never varies, gaps
-    ├── NoEstimate              estimates that do not exist, or were not found: separation, no convergence
-    ├── InvalidTables           published tables that an audit cannot read, or that no records can have
-    └── LedgerRefusal           what the account of privacy losses will not do
-        ├── LedgerUnavailable   not there, busy, gone away, or written by a newer version
-        ├── LedgerTampered      a broken chain, or a ledger that is behind one of its anchors
-        ├── UnsafeKey           a key or secret that is missing, damaged, or open to others
-        ├── InvalidAccount      an account that cannot be opened, or does not exist
-        ├── BudgetExceeded      a loss that would go beyond a cap
-        ├── NotApproved         a plan that nobody approved, or only its own publisher
-        └── ReleaseConflict     a release that exists already, or a step it cannot take
-
 A refusal says what, where, why and what instead. It never holds a confidential number.
 """
 
 from __future__ import annotations
 
+import re
 from copy import copy
 from dataclasses import dataclass
 from os import PathLike, strerror
@@ -67,7 +32,10 @@ class Place:
 class Refusal(Exception):
     """The work asked for will not be done; nothing was written and nothing was spent."""
 
-    code: ClassVar[str] = "refusal"
+    code: ClassVar[str] = "refusal"  # in documents and the ledger: the name of the class, in words
+
+    def __init_subclass__(cls) -> None:
+        cls.code = re.sub(r"(?<!^)(?=[A-Z])", " ", cls.__name__).lower()
 
     def __init__(self, what: str, *, why: str, instead: str, where: Place | None = None) -> None:
         super().__init__(what)
@@ -116,115 +84,77 @@ class Refusal(Exception):
 class InvalidProgram(Refusal):
     """The program file cannot be used as it stands."""
 
-    code = "invalid program"
-
 
 class InvalidFile(InvalidProgram):
     """The file is not there, not text, not TOML, or too large to be a program."""
-
-    code = "invalid file"
 
 
 class UnknownKey(InvalidProgram):
     """The program file holds a key that nobody reads."""
 
-    code = "unknown key"
-
 
 class MissingKey(InvalidProgram):
     """The program file leaves out a key that must be stated."""
-
-    code = "missing key"
 
 
 class InvalidValue(InvalidProgram):
     """The program file gives a key a value that cannot be meant."""
 
-    code = "invalid value"
-
 
 class InvalidDomain(Refusal):
     """Attributes, levels, hierarchies or structural zeros that cannot describe a record."""
-
-    code = "invalid domain"
 
 
 class InvalidInvariant(Refusal):
     """Exact totals that the neighbor relation cannot live with."""
 
-    code = "invalid invariant"
-
 
 class InvalidLoss(Refusal):
     """A privacy loss that is not a positive, finite number."""
-
-    code = "invalid loss"
 
 
 class InvalidWorkload(Refusal):
     """A tabulation or query matrix that asks for nothing that exists."""
 
-    code = "invalid workload"
-
 
 class UnsupportedWorkload(Refusal):
     """Queries that a strategy cannot answer."""
-
-    code = "unsupported workload"
 
 
 class InvalidMechanism(Refusal):
     """A technology that cannot serve this workload or this protection."""
 
-    code = "invalid mechanism"
-
 
 class TooLarge(Refusal):
     """A dense object that would not fit in memory."""
-
-    code = "too large"
 
 
 class IncompatibleUnits(Refusal):
     """Quantities that cannot be added or compared."""
 
-    code = "incompatible units"
-
 
 class InvalidPreferences(Refusal):
     """Costs, weights and values that cannot be preferences."""
-
-    code = "invalid preferences"
 
 
 class NoOptimum(Refusal):
     """Welfare rises without limit: no privacy loss is the best."""
 
-    code = "no optimum"
-
 
 class ConflictingLimits(Refusal):
     """A cap and a floor that no privacy loss satisfies."""
-
-    code = "conflicting limits"
 
 
 class UnknownName(Refusal):
     """A program, schema or benchmark that does not exist."""
 
-    code = "unknown name"
-
 
 class InvalidRequest(Refusal):
     """A command, option or argument that does not exist, or one that is missing."""
 
-    code = "invalid request"
-
 
 class CannotWrite(Refusal):
     """A place on disk where nothing can be written, or where something stands that must not be overwritten."""
-
-    code = "cannot write"
 
     @classmethod
     def because(cls, error: OSError, path: PathLike[str] | str) -> Self:
@@ -241,88 +171,58 @@ class CannotWrite(Refusal):
 class InvalidRule(Refusal):
     """A rule for values outside the domain that an attribute or a neighbor relation cannot live with."""
 
-    code = "invalid rule"
-
 
 class UnreadableSource(Refusal):
     """Confidential data that are not there, damaged, or lack a declared column; never what was found in them."""
-
-    code = "unreadable source"
 
 
 class NoConsistentTables(Refusal):
     """Exact totals that no counts satisfy, or none that were found in the time that was allowed."""
 
-    code = "no consistent tables"
-
 
 class InvalidRelease(Refusal):
     """A release that is not there, not whole, or not as it was written."""
-
-    code = "invalid release"
 
 
 class InvalidSurvey(Refusal):
     """Answers from which no preference can be learned: one alternative, a price that never varies, gaps."""
 
-    code = "invalid survey"
-
 
 class NoEstimate(Refusal):
     """Estimates that do not exist, or that were not found: separation, a singular design, no convergence."""
-
-    code = "no estimate"
 
 
 class InvalidTables(Refusal):
     """Published tables that an audit cannot read, or that no records can have."""
 
-    code = "invalid tables"
-
 
 class LedgerRefusal(Refusal):
     """What the account of privacy losses will not do."""
-
-    code = "ledger refusal"
 
 
 class LedgerUnavailable(LedgerRefusal):
     """The ledger is not there, busy, gone away, or written by a newer version."""
 
-    code = "ledger unavailable"
-
 
 class LedgerTampered(LedgerRefusal):
     """The ledger's chain is broken, or the ledger is behind one of its anchors."""
-
-    code = "ledger tampered"
 
 
 class UnsafeKey(LedgerRefusal):
     """A key or secret that is missing, damaged, or open to others."""
 
-    code = "unsafe key"
-
 
 class InvalidAccount(LedgerRefusal):
     """An account that cannot be opened, or does not exist."""
-
-    code = "invalid account"
 
 
 class BudgetExceeded(LedgerRefusal):
     """A loss that would go beyond a cap."""
 
-    code = "budget exceeded"
-
 
 class NotApproved(LedgerRefusal):
     """A plan that nobody approved, or only its own publisher."""
 
-    code = "not approved"
-
 
 class ReleaseConflict(LedgerRefusal):
     """A release that exists already, or a step that it cannot take."""
-
-    code = "release conflict"

@@ -15,7 +15,7 @@ from dualmandate.apps.python import publish
 from dualmandate.audit import audit as run_audit
 from dualmandate.audit.claims.attack import CheckClaim, ClaimedRelease
 from dualmandate.audit.claims.membership import RecognizeMembers, membership_in
-from dualmandate.audit.claims.shared_noise import SharedNoise
+from dualmandate.audit.claims.noise import SharedNoise
 from dualmandate.audit.finding import Finding, Range, Rate
 from dualmandate.audit.options import AuditOptions
 from dualmandate.audit.published_rates import RatePublisher, publish_rate

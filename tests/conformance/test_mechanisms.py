@@ -32,7 +32,7 @@ from dualmandate.mechanism import (
     RandomizedResponse,
     Staircase,
 )
-from dualmandate.mechanism.lattice import Stretched, on_lattice
+from dualmandate.mechanism.mechanism import Stretched, on_lattice
 from dualmandate.population import Neighbors, PrivacyMeasure, Protection
 from dualmandate.workload import Workload, groups, identity, kron, marginals, prefix, stack, total
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel
 
-from dualmandate.audit.targets.tables_schema import TablesFile
+from dualmandate.audit.targets.tables_folder import TablesFile
 from dualmandate.program.schema import ProgramKeys
 from dualmandate.report.documents.schemas import DOCUMENTS, schema
 from dualmandate.survey.schema import SurveyFile

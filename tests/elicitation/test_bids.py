@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from dualmandate.elicitation.bids import BidAnswers
+from dualmandate.elicitation.answers import BidAnswers
 from dualmandate.errors import InvalidSurvey
 
 INFINITE = np.inf
@@ -53,10 +53,10 @@ def test_clusters_and_covariates() -> None:
         (lambda: BidAnswers.double_bounded([1, 2], [1, 0], [2, 4], [1, 1]), "row 2: the second bid"),
         (lambda: BidAnswers.double_bounded([1, 2], [1, 0], [0.5, 1], [1, 1]), "row 1: the second bid"),
         (lambda: BidAnswers.single_bounded([1, 2], [1, 0], pays_anything=[0, 0]), "contradict|row 1"),
-        (lambda: BidAnswers.single_bounded([1, -2], [1, 0]), "row 2 of 'bid'"),
-        (lambda: BidAnswers.single_bounded([1, np.nan], [1, 0]), "row 2 of 'bid' is empty"),
+        (lambda: BidAnswers.single_bounded([1, -2], [1, 0]), "'bid' asks for nothing, or for less, in row 2"),
+        (lambda: BidAnswers.single_bounded([1, np.nan], [1, 0]), "'bid' is empty or infinite in row 2"),
         (lambda: BidAnswers.single_bounded(["a", "b"], [1, 0]), "not made of numbers"),
-        (lambda: BidAnswers.single_bounded([1, 2], [1, 2]), "row 2 of 'yes'"),
+        (lambda: BidAnswers.single_bounded([1, 2], [1, 2]), "'yes' is neither 0 nor 1 in row 2"),
         (lambda: BidAnswers.single_bounded([1, 2], [1]), "'yes' has 1 rows"),
         (lambda: BidAnswers.single_bounded([1, 2], [1, 0]).with_covariates({"age": [3, 3]}), "same for everybody"),
         (

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dualmandate.choice.information import BoundedCost, ExponentialCost, LinearCost, PosteriorCost
-from dualmandate.elicitation.coding import BeliefScale, Form, cost_per_parameter
+from dualmandate.elicitation.questionnaire import BeliefScale, Form, cost_per_parameter
 from dualmandate.errors import InvalidSurvey
 from dualmandate.population import Neighbors
 from dualmandate.semantics import Secret

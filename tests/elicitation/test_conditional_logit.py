@@ -12,7 +12,7 @@ from statsmodels.discrete.discrete_model import Logit
 
 from dualmandate.benchmarks.choice_experiments import ALIKE, Experiment, covered
 from dualmandate.elicitation import ChoiceData, conditional_logit
-from dualmandate.elicitation.conditional_logit import logit_pass
+from dualmandate.elicitation.logit import logit_pass
 from dualmandate.errors import NoEstimate, UnknownName
 
 SMALL = Experiment(people=60, tasks=4, alternatives=3, means=(0.6, -0.8, -0.5), spreads=(0.3, 0.0, 0.0))

@@ -13,9 +13,9 @@ from scipy.integrate import quad
 from scipy.optimize import minimize
 from scipy.special import expit, ndtr
 
-from dualmandate.elicitation.bids import BidAnswers
+from dualmandate.elicitation.answers import BidAnswers
 from dualmandate.elicitation.contingent import ContingentValuation, _self_consistent, contingent_valuation, turnbull
-from dualmandate.elicitation.interval_model import Distribution, IntervalRows, _evaluated
+from dualmandate.elicitation.likelihood import Distribution, IntervalRows, interval_likelihood
 from dualmandate.elicitation.willingness import ParameterEstimates
 from dualmandate.errors import InvalidPreferences, NoEstimate, UnknownName
 
@@ -78,14 +78,14 @@ def test_derivatives_are_those_of_the_likelihood(distribution: Distribution) -> 
         np.array([False] * 4 + [True] * 8),
     )
     place, step = np.array([4.0, 0.2, -0.3]), 1e-5
-    found = _evaluated(rows, place, distribution)
-    assert math.isfinite(found.log_likelihood)
+    found = interval_likelihood(rows, place, distribution)
+    assert math.isfinite(found.value)
     for i, direction in enumerate(np.eye(3) * step):
-        ahead, behind = (_evaluated(rows, place + sign * direction, distribution) for sign in (1, -1))
-        slope = (ahead.log_likelihood - behind.log_likelihood) / (2 * step)
+        ahead, behind = (interval_likelihood(rows, place + sign * direction, distribution) for sign in (1, -1))
+        slope = (ahead.value - behind.value) / (2 * step)
         assert found.scores.sum(axis=0)[i] == pytest.approx(slope, rel=1e-7, abs=1e-8)
         bend = (ahead.scores.sum(axis=0) - behind.scores.sum(axis=0)) / (2 * step)
-        assert found.hessian[i] == pytest.approx(bend, rel=1e-6, abs=1e-7)
+        assert -found.curvature[i] == pytest.approx(bend, rel=1e-6, abs=1e-7)
 
 
 @pytest.mark.parametrize("distribution", DISTRIBUTIONS)
@@ -95,10 +95,10 @@ def test_no_digits_are_lost_in_the_tails(distribution: Distribution) -> None:
 
     for high, low in ((-20.0, -21.0), (25.0, 24.0), (-3.0, -3.0 - 1e-6), (9.0, -9.0)):
         rows = IntervalRows(np.array([[high]]), np.array([[low]]), np.array([True]), np.array([True]))
-        found = _evaluated(rows, np.ones(1), distribution)
+        found = interval_likelihood(rows, np.ones(1), distribution)
         with mpmath.workdps(300):
             exact = float(mpmath.log(law(high) - law(low)))
-        assert found.log_likelihood == pytest.approx(exact, rel=2e-9)
+        assert found.value == pytest.approx(exact, rel=2e-9)
 
 
 @pytest.mark.parametrize("distribution", DISTRIBUTIONS)
@@ -203,7 +203,7 @@ def test_separation_is_refused() -> None:
 
 
 def test_a_failed_search_is_told_from_separation(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(import_module("dualmandate.elicitation.interval_model"), "MOST_STEPS", 1)
+    monkeypatch.setattr(import_module("dualmandate.elicitation.likelihood"), "MOST_STEPS", 1)
     with pytest.raises(NoEstimate, match="1 steps"):
         contingent_valuation(drawn(200, "logistic", double=False, spike=False))
 

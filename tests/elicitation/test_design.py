@@ -8,8 +8,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from dualmandate.elicitation.choices import ChoiceData
-from dualmandate.elicitation.conditional_logit import conditional_logit
+from dualmandate.elicitation.answers import ChoiceData
 from dualmandate.elicitation.design import (
     ChoiceDesign,
     DesignAttribute,
@@ -18,6 +17,7 @@ from dualmandate.elicitation.design import (
     efficient_design,
     fair,
 )
+from dualmandate.elicitation.logit import conditional_logit
 from dualmandate.errors import InvalidSurvey
 
 PRIVACY = DesignAttribute("epsilon", (0.5, 1.0, 2.0, 4.0), -1)

@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dualmandate.elicitation.choices import ChoiceData
-from dualmandate.elicitation.conditional_logit import conditional_logit
+from dualmandate.elicitation.answers import ChoiceData
+from dualmandate.elicitation.logit import conditional_logit
 from dualmandate.elicitation.willingness import willingness_to_pay
 
 DATA = Path(os.environ.get("DUALMANDATE_DATA", Path(__file__).parents[3] / "shared" / "data"))

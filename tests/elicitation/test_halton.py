@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 from scipy.stats import qmc
 
-from dualmandate.elicitation.halton import halton, normal_draws, triangular
+from dualmandate.elicitation.likelihood import halton, normal_draws, triangular
 
 
 def test_digits_fill_their_cells() -> None:

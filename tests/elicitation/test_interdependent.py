@@ -7,8 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from dualmandate.elicitation.interdependent import InterdependentPreferences
-from dualmandate.elicitation.polychoric import answer_table, polychoric
+from dualmandate.elicitation.opinions import InterdependentPreferences, answer_table, polychoric
 from dualmandate.errors import InvalidPreferences, NoOptimum
 from dualmandate.frontier.worst_case import PowerLawTechnology, multiplicative_weights_exponential
 

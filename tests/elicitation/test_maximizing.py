@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dualmandate.elicitation.maximizing import maximize, second_derivatives
+from dualmandate.elicitation.likelihood import maximize, second_derivatives
 
 Floats = NDArray[np.float64]
 SAMPLE = np.random.default_rng(4).standard_t(5, size=400) * 2 + 3

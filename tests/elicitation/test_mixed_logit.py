@@ -13,10 +13,9 @@ from xlogit import MixedLogit
 
 from dualmandate.benchmarks.choice_experiments import MIXED, Experiment, covered
 from dualmandate.elicitation import ChoiceData, ParameterEstimates, conditional_logit, mixed_logit, taste_of
-from dualmandate.elicitation.choices import Differences
-from dualmandate.elicitation.halton import normal_draws
-from dualmandate.elicitation.maximizing import Maximum
-from dualmandate.elicitation.mixed_logit import (
+from dualmandate.elicitation.answers import Differences
+from dualmandate.elicitation.likelihood import Maximum, normal_draws
+from dualmandate.elicitation.logit import (
     CHUNK,
     LINEAR,
     NEGATIVE,

@@ -13,7 +13,7 @@ from scipy.optimize import minimize
 from scipy.special import ndtri
 from scipy.stats import multivariate_normal
 
-from dualmandate.elicitation.polychoric import (
+from dualmandate.elicitation.opinions import (
     Polychoric,
     Steps,
     answer_table,
@@ -171,10 +171,10 @@ def test_tables_that_say_nothing() -> None:
 
 
 def test_a_full_search_that_fails(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = polychoric(INCOME_BY_QUALITY)
-    monkeypatch.setattr(import_module("dualmandate.elicitation.polychoric"), "_searched", lambda *_: found.correlation)
-    monkeypatch.setattr(import_module("dualmandate.elicitation.polychoric"), "MOST_STEPS", 1)
-    with pytest.raises(NoEstimate, match="1 steps"):
+    opinions = import_module("dualmandate.elicitation.opinions")
+    search = opinions._searched
+    monkeypatch.setattr(opinions, "_searched", lambda *given, full: None if full else search(*given, full=False))
+    with pytest.raises(NoEstimate, match="no most likely thresholds"):
         polychoric(INCOME_BY_QUALITY, method="full")
 
 
@@ -199,7 +199,7 @@ def test_polyserial_on_a_hand_case() -> None:
 
 
 def test_polyserial_refusals() -> None:
-    with pytest.raises(InvalidSurvey, match="3 amounts and 2 answers"):
+    with pytest.raises(InvalidSurvey, match="3 and 2 answers"):
         polyserial([1, 2, 3], [1, 2])
     with pytest.raises(InvalidSurvey, match="same for everybody"):
         polyserial([1, 1, 1], [1, 2, 1])

@@ -9,8 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dualmandate.elicitation.common_ground import CommonGround, DiscountHorizon
-from dualmandate.elicitation.pooling import Pooled, Prior, differing_pairs, pool, random_effects
+from dualmandate.elicitation.pooling import (
+    CommonGround,
+    DiscountHorizon,
+    Pooled,
+    Prior,
+    differing_pairs,
+    pool,
+    random_effects,
+)
 from dualmandate.errors import IncompatibleUnits, InvalidPreferences, InvalidValue, MissingKey
 from dualmandate.population import Calibrated, Units
 

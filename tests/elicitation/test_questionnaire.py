@@ -9,10 +9,10 @@ from dataclasses import replace
 
 import pytest
 
-from dualmandate.elicitation.coding import BeliefScale
 from dualmandate.elicitation.design import Precision
 from dualmandate.elicitation.questionnaire import (
     AnswerColumns,
+    BeliefScale,
     Questionnaire,
     QuestionnairePlan,
     accuracy_attribute,

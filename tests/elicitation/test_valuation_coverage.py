@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from scipy.special import ndtr
 
-from dualmandate.elicitation.bids import BidAnswers
+from dualmandate.elicitation.answers import BidAnswers
 from dualmandate.elicitation.contingent import contingent_valuation
-from dualmandate.elicitation.interval_model import Distribution
-from dualmandate.elicitation.polychoric import Steps, answer_table, polychoric, polyserial
+from dualmandate.elicitation.likelihood import Distribution
+from dualmandate.elicitation.opinions import Steps, answer_table, polychoric, polyserial
 
 REPLICATIONS, PEOPLE = 1000, 400
 CONSTANT, STEEPNESS = 1.0, 0.5

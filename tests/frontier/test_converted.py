@@ -12,7 +12,7 @@ from dualmandate.frontier.numerics import derivative
 from dualmandate.mechanism.gaussian import GAUSSIAN
 from dualmandate.mechanism.laplace import LAPLACE
 from dualmandate.population import PrivacyMeasure
-from dualmandate.population.conversion import epsilon_at, rho_at
+from dualmandate.population.loss import epsilon_at, rho_at
 
 if TYPE_CHECKING:
     from tests.frontier.conftest import LawFrontier

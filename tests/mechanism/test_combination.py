@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 
 from dualmandate.errors import InvalidMechanism
 from dualmandate.mechanism import DiscreteGaussian, Distribution, Geometric, Laplace, Staircase
-from dualmandate.mechanism.characteristic import CharacteristicFunction
-from dualmandate.mechanism.combination import Combination, Term, common_step
-from dualmandate.mechanism.lattice import Stretched
+from dualmandate.mechanism.combination import CharacteristicFunction, Combination, Term, common_step
+from dualmandate.mechanism.mechanism import Stretched
 
 
 def combination(noise: Distribution, factors: Sequence[float], counts: Sequence[float] | None = None) -> Combination:

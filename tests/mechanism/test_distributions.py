@@ -20,7 +20,7 @@ from dualmandate.mechanism import (
     NoiseMechanism,
     Staircase,
 )
-from dualmandate.mechanism.lattice import LatticeLaw, Stretched
+from dualmandate.mechanism.mechanism import LatticeLaw, Stretched
 from dualmandate.workload import identity
 
 UNITS = (0.02, 0.3, 1.0, 2.5, 6.0)

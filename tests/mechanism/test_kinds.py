@@ -9,8 +9,7 @@ import pytest
 
 from dualmandate.mechanism import NOISE_LAWS, Geometric, Laplace, MatrixMechanism, NoiseLaw
 from dualmandate.mechanism.combination import Combination, Term
-from dualmandate.mechanism.kinds import Bag, Kinds, Mix, draws, over_counts
-from dualmandate.mechanism.reconstruction import MixedAnswers
+from dualmandate.mechanism.reconstruction import Bag, Kinds, Mix, MixedAnswers, draws, over_counts
 from dualmandate.workload import identity, prefix
 
 

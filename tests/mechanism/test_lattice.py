@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dualmandate.mechanism import GAUSSIAN, GEOMETRIC, LAPLACE, STAIRCASE, NoiseLaw
-from dualmandate.mechanism.lattice import LatticeLaw, on_lattice
+from dualmandate.mechanism.mechanism import LatticeLaw, on_lattice
 
 weights = st.fractions(min_value=Fraction(1, 20), max_value=5, max_denominator=40)
 

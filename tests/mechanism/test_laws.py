@@ -10,7 +10,7 @@ import mpmath
 import pytest
 
 from dualmandate.mechanism import GAUSSIAN, GEOMETRIC, LAPLACE, NOISE_LAWS, STAIRCASE, NoiseLaw
-from dualmandate.mechanism.theta import log_theta, upper_sum
+from dualmandate.mechanism.gaussian import log_theta, upper_sum
 
 Number = Any  # of mpmath, which has no types
 UNITS = (1e-8, 1e-4, 0.1, 1.0, 2.5276, 10.0, 60.0, 700.0)

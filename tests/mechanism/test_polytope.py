@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from scipy.stats import chisquare, gamma, kstest
 
 from dualmandate.errors import InvalidMechanism
-from dualmandate.mechanism import polytope
-from dualmandate.mechanism.polytope import Fan, fan_of, most_simplices
+from dualmandate.mechanism import k_norm
+from dualmandate.mechanism.k_norm import Fan, fan_of, most_simplices
 
 Points = NDArray[np.float64]
 
@@ -184,6 +184,6 @@ def test_facets_that_cannot_be_told_apart_are_refused(monkeypatch: pytest.Monkey
         fan_of(slanted)
     with pytest.raises(InvalidMechanism, match="6 points in 2 dimensions whose facets"):
         fan_of(np.array([[1.0, 1.0], [2.0, 2.0], [3.0, 3.0]]))
-    monkeypatch.setattr(polytope, "_ON", 0.3)
+    monkeypatch.setattr(k_norm, "_ON", 0.3)
     with pytest.raises(InvalidMechanism, match="facets cannot be told apart"):
         fan_of(scattered(3, 12, seed=8))

@@ -16,7 +16,7 @@ from dualmandate.planning.plan import Plan
 from dualmandate.planning.program import load
 from dualmandate.planning.technology import SHARE_DIGITS
 from dualmandate.population import PrivacyMeasure
-from dualmandate.population.conversion import epsilon_at
+from dualmandate.population.loss import epsilon_at
 from dualmandate.report.documents.plan import plan_document
 from dualmandate.report.documents.schemas import schema
 from dualmandate.report.plan_words import plan_words

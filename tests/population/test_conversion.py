@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dualmandate.errors import InvalidLoss
-from dualmandate.population.conversion import epsilon_at, rho_at, rho_curvature_at, rho_slope_at
+from dualmandate.population.loss import epsilon_at, rho_at, rho_curvature_at, rho_slope_at
 
 DELTA = 1e-10
 

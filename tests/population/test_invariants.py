@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from dualmandate.errors import InvalidDomain, InvalidInvariant
 from dualmandate.population import Attribute, Domain, Grouping, Hierarchy, Invariant, Neighbors, Protection
-from dualmandate.population.invariants import cross, group_labels, steps
+from dualmandate.population.protection import cross, group_labels, steps
 
 BLOCK = Attribute.categories("block", ["A1", "A2", "B1", "none"])
 DOMAIN = Domain(

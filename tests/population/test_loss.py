@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from dualmandate.errors import InvalidLoss
 from dualmandate.population import PrivacyLoss, PrivacyMeasure
-from dualmandate.population.conversion import epsilon_at
+from dualmandate.population.loss import epsilon_at
 
 amounts = st.floats(1e-9, 1e9)
 

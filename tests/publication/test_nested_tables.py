@@ -21,13 +21,12 @@ from dualmandate.population import (
     Protection,
     StructuralZero,
 )
-from dualmandate.publication.measurements import NoisyRows, PublishedTable
 from dualmandate.publication.measuring import estimated
-from dualmandate.publication.nest_weights import NestWeights
-from dualmandate.publication.nested_tables import nested_tables_of
+from dualmandate.publication.nested_tables import NestWeights, nested_tables_of
 from dualmandate.publication.post_processing import consistent_nest, post_process
 from dualmandate.publication.release_spec import Group, ReleaseSpec, known_histogram
 from dualmandate.publication.rules import Rules
+from dualmandate.publication.writing import NoisyRows, PublishedTable
 from dualmandate.workload import Tabulation, Workload
 
 BLOCKS = tuple(f"{county}{block}" for county in "cab" for block in "21")  # not in the order of their counties

@@ -12,11 +12,10 @@ from tests.publication.test_nested_tables import BLOCKS, COUNTY, NESTED, REPLACE
 from dualmandate.errors import NoConsistentTables
 from dualmandate.population import Attribute, Domain, Grouping, Hierarchy, Protection, StructuralZero
 from dualmandate.publication import nested_tables, post_processing
-from dualmandate.publication.measurements import NoisyRows, PublishedTable
-from dualmandate.publication.nest_weights import NestWeights
-from dualmandate.publication.nested_tables import nested_tables_of, partly_nested_tables_of
+from dualmandate.publication.nested_tables import NestWeights, nested_tables_of, partly_nested_tables_of
 from dualmandate.publication.post_processing import consistent_crossed_nest, post_process
 from dualmandate.publication.release_spec import ReleaseSpec
+from dualmandate.publication.writing import NoisyRows, PublishedTable
 from dualmandate.workload import Tabulation
 
 JOBS = Tabulation.of("jobs by county", ("county", "job"))

@@ -9,7 +9,7 @@ import pytest
 
 from dualmandate.errors import InvalidLoss
 from dualmandate.population import Invariant, Neighbors, PrivacyLoss, Protection
-from dualmandate.population.conversion import epsilon_at
+from dualmandate.population.loss import epsilon_at
 from dualmandate.semantics import guarantee
 
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from dualmandate.errors import InvalidLoss, InvalidPreferences
 from dualmandate.population import Neighbors, PrivacyLoss
-from dualmandate.population.conversion import epsilon_at
+from dualmandate.population.loss import epsilon_at
 from dualmandate.semantics import (
     OddsBound,
     Secret,

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from dualmandate.errors import InvalidDomain, InvalidInvariant
 from dualmandate.population import Attribute, Domain, Grouping, Hierarchy, Invariant, StructuralZero
-from dualmandate.population.invariants import group_labels
+from dualmandate.population.protection import group_labels
 from dualmandate.workload import AllRange, Dense, Factor, Groups, Identity, Prefix, Row, Table, Total, Workload
 from dualmandate.workload.factor import dense
 

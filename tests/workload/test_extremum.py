@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dualmandate.population.arrays import Booleans
 from dualmandate.workload import extremum
-from dualmandate.workload.extremum import Choices, Flags, Problem, climbed, corners, largest, undominated
+from dualmandate.workload.extremum import Choices, Problem, climbed, corners, largest, undominated
 
 
 @dataclass(frozen=True)
@@ -17,7 +18,7 @@ class Not:
     flags: tuple[int, ...]
     monotone: bool = True
 
-    def allows(self, flags: Flags) -> Flags:
+    def allows(self, flags: Booleans) -> Booleans:
         return ~flags[:, 0]
 
 
@@ -26,7 +27,7 @@ class Same:
     flags: tuple[int, ...]
     monotone: bool = False
 
-    def allows(self, flags: Flags) -> Flags:
+    def allows(self, flags: Booleans) -> Booleans:
         return np.asarray(flags[:, 0] == flags[:, 1])
 
 

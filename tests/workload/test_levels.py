@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dualmandate.workload.factor import Integers
+from dualmandate.population.arrays import Integers
 from dualmandate.workload.levels import disjoint_pairs, row_ids, twins
 
 

@@ -15,7 +15,7 @@ from dualmandate.apps.audit_options import AuditFlags
 from dualmandate.apps.folder import check_writable, written_whole
 from dualmandate.apps.output import Output
 from dualmandate.errors import InvalidRequest, Place
-from dualmandate.ledger.anchors import RELEASE_FILE
+from dualmandate.ledger.chain import RELEASE_FILE
 
 if TYPE_CHECKING:
     from dualmandate.audit.finding import Finding, Label

@@ -24,9 +24,8 @@ from dualmandate.errors import (
     ReleaseConflict,
 )
 from dualmandate.ledger import Account, Approval, EventKind, Ledger, make_key, open_ledger, read_key
-from dualmandate.ledger.accounts import checked_name
-from dualmandate.ledger.anchors import RELEASE_FILE
-from dualmandate.ledger.composition import LossKind, affordable, cost
+from dualmandate.ledger.chain import RELEASE_FILE
+from dualmandate.ledger.composition import LossKind, affordable, checked_name, cost
 from dualmandate.ledger.durable import alone_in, make_folder
 from dualmandate.ledger.storage import find_store
 from dualmandate.population import PrivacyLoss, PrivacyMeasure

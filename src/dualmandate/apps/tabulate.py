@@ -24,7 +24,7 @@ def carry_out(program: Path, voice: Output, *, checking: bool, refuse: Sequence[
     with voice.progress(f"checking the records of {file.name}") as stage:
         from dualmandate.program import read_program
         from dualmandate.publication import check
-        from dualmandate.publication.curator_check import WARNING, refusing, report_for_curator
+        from dualmandate.publication.tabulating import WARNING, refusing, report_for_curator
         from dualmandate.report.documents.release import check_document
 
         loaded = read_program(file)

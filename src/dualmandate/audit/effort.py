@@ -1,4 +1,4 @@
-"""How an attack works: how long a solver may think, on how many threads, and where its draws come from."""
+"""How an attack works: solvers (the extra `audit`: CP-SAT of OR-Tools, and HiGHS), their time, threads, and draws."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import TypeVar
+from importlib.util import find_spec
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -17,6 +18,8 @@ Given = TypeVar("Given")
 Made = TypeVar("Made")
 SECONDS = 10.0  # A solver may think so long about one question.
 AHEAD = 2  # So many pieces of work wait for each thread.
+PACKAGES = ("ortools", "highspy")
+INSTALL = "pip install 'dualmandate[audit]'"
 
 
 def parallel_map(work: Callable[[Given], Made], items: Iterable[Given], workers: int) -> Iterator[Made]:
@@ -70,3 +73,37 @@ def generator(key: bytes, purpose: str) -> np.random.Generator:
     """Draws for one purpose of an audit; equal for an equal key."""
     words = hashlib.blake2b(purpose.encode(), key=key[:64], digest_size=16).digest()
     return np.random.Generator(np.random.Philox(key=int.from_bytes(words, "little")))
+
+
+def check_solvers() -> None:
+    """Refuse where the extra `audit` is not installed."""
+    missing = [name for name in PACKAGES if find_spec(name) is None]
+    if missing:
+        raise _not_installed(*missing)
+
+
+def cp_sat() -> Any:
+    """OR-Tools' module of the constraint solver CP-SAT."""
+    try:
+        from ortools.sat.python import cp_model
+    except ImportError:
+        raise _not_installed("ortools") from None
+    return cp_model
+
+
+def highs() -> Any:
+    """The module of HiGHS, a solver of linear and integer programs."""
+    try:
+        import highspy
+    except ImportError:
+        raise _not_installed("highspy") from None
+    return highspy
+
+
+def _not_installed(*packages: str) -> InvalidRequest:
+    return InvalidRequest(
+        "the solvers that an audit needs are not installed",
+        why=f"{' and '.join(packages)} {'is' if len(packages) == 1 else 'are'} not here; the base package plans and "
+        "publishes without",
+        instead=f"run {INSTALL}",
+    )

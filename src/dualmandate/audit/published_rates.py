@@ -21,13 +21,13 @@ import numpy as np
 from dualmandate.audit.equations import Floats, Integers
 from dualmandate.audit.finding import Baseline, Finding, Range
 from dualmandate.audit.options import AuditOptions
-from dualmandate.audit.places import OnePlace
 from dualmandate.audit.reconstruction.noisy import most_likely, whole_records
+from dualmandate.audit.tables import OnePlace
 from dualmandate.audit.targets.of_release import noisy_tables
 from dualmandate.errors import InvalidRelease, InvalidRequest, Place, Refusal, ReleaseConflict
 from dualmandate.ledger import Approval, EventKind, Ledger, ReleaseEntry, ReleaseState, Request
-from dualmandate.ledger.anchors import RELEASE_FILE
-from dualmandate.ledger.releases import STEPS
+from dualmandate.ledger.books import STEPS
+from dualmandate.ledger.chain import RELEASE_FILE
 from dualmandate.mechanism import GAUSSIAN, GEOMETRIC, Noise
 from dualmandate.mechanism.noise import subkey
 from dualmandate.population import Confidential, Domain, PrivacyLoss, PrivacyMeasure, Protection

@@ -20,8 +20,8 @@ import numpy as np
 from dualmandate.benchmarks.choice_experiments import MIXED, Experiment, covered
 from dualmandate.benchmarks.harness import ONE_THREAD, BenchmarkRow, run_apart
 from dualmandate.elicitation import ChoiceData, mixed_logit
-from dualmandate.elicitation.choices import Differences
-from dualmandate.elicitation.mixed_logit import MixedModel, simulated_likelihood
+from dualmandate.elicitation.answers import Differences
+from dualmandate.elicitation.logit import MixedModel, simulated_likelihood
 
 SPREADS = (1.1, 0.9, 0.9, 0.6, 1.0, 0.4, 0.9, 0.6, 1.0, 0.6, 1.0, 0.7)
 LARGE = Experiment(

@@ -29,16 +29,15 @@ from dualmandate.benchmarks.harness import ONE_THREAD, BenchmarkRow, check, peak
 from dualmandate.benchmarks.redistricting_program import CHAIN, table_name, write_program
 from dualmandate.benchmarks.rhode_island import LEVELS, Blocks
 from dualmandate.ledger import Account, Approval, ReleaseState, make_key, open_ledger
-from dualmandate.ledger.anchors import RELEASE_FILE
+from dualmandate.ledger.chain import RELEASE_FILE
 from dualmandate.mechanism import GAUSSIAN, Noise
 from dualmandate.mechanism.noise import NoiseKey, subkey
 from dualmandate.planning.program import Program, load
 from dualmandate.planning.release_spec import load_release, release_spec_of_plan
 from dualmandate.population import PrivacyLoss, Protection
 from dualmandate.publication import ParquetFile, Rules, tabulate
-from dualmandate.publication.consistency.budget_allocation import BudgetAllocation, allocate_budget
 from dualmandate.publication.consistency.estimates import TreeEstimates, estimate
-from dualmandate.publication.consistency.gls_weights import Pair
+from dualmandate.publication.consistency.gls_weights import BudgetAllocation, Pair, allocate_budget
 from dualmandate.publication.consistency.top_down_rounding import Counts, top_down
 from dualmandate.publication.publish import PublicationRequest, publish
 from dualmandate.publication.release_folder import is_complete

@@ -1,15 +1,11 @@
 """Preferences measured: choices, bids and opinions of people turned into costs and values with their uncertainty."""
 
-from dualmandate.elicitation.bids import BidAnswers
-from dualmandate.elicitation.choices import ChoiceData
-from dualmandate.elicitation.common_ground import CommonGround, DiscountHorizon
-from dualmandate.elicitation.conditional_logit import conditional_logit
+from dualmandate.elicitation.answers import BidAnswers, ChoiceData
 from dualmandate.elicitation.contingent import Turnbull, contingent_valuation, turnbull
 from dualmandate.elicitation.design import Precision
-from dualmandate.elicitation.interdependent import InterdependentPreferences
-from dualmandate.elicitation.mixed_logit import mixed_logit
-from dualmandate.elicitation.polychoric import Polychoric, Polyserial, polychoric, polyserial
-from dualmandate.elicitation.pooling import Agreement, Prior, pool
+from dualmandate.elicitation.logit import conditional_logit, mixed_logit
+from dualmandate.elicitation.opinions import InterdependentPreferences, Polychoric, Polyserial, polychoric, polyserial
+from dualmandate.elicitation.pooling import Agreement, CommonGround, DiscountHorizon, Prior, pool
 from dualmandate.elicitation.willingness import (
     ParameterEstimates,
     Willingness,

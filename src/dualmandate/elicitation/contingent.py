@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, ndtr
 
-from dualmandate.elicitation.bids import BidAnswers
-from dualmandate.elicitation.interval_model import Distribution, IntervalRows, log_density, most_likely
+from dualmandate.elicitation.answers import BidAnswers
+from dualmandate.elicitation.likelihood import Distribution, IntervalRows, log_density, most_likely
 from dualmandate.elicitation.willingness import (
     Method,
     ParameterEstimates,
@@ -148,17 +148,13 @@ def contingent_valuation(answers: BidAnswers, *, distribution: Distribution = "l
     start = np.zeros(len(scale))
     start[-1] = -1.0  # gives every answer a positive probability
     found = most_likely(scaled, start, distribution)
-    values = found.parameters / scale
-    bread = np.linalg.inv(-found.hessian)
-    scores = found.scores
-    clusters = answers.people
-    if answers.cluster is not None:
-        clusters = int(answers.cluster.max()) + 1
-        scores = np.zeros((clusters, scores.shape[1]))
-        np.add.at(scores, answers.cluster, found.scores)
-    covariance = bread @ (scores.T @ scores) @ bread / np.outer(scale, scale)
     estimates = ParameterEstimates(
-        (*answers.names, BID), values, covariance, found.log_likelihood, answers.people, clusters
+        names=(*answers.names, BID),
+        values=found.point / scale,
+        covariance=found.sandwich(answers.cluster) / np.outer(scale, scale),
+        log_likelihood=found.value,
+        observations=answers.people,
+        clusters=answers.people if answers.cluster is None else int(answers.cluster.max()) + 1,
     )
     return ContingentValuation(answers, estimates, distribution)
 

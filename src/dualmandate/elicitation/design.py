@@ -24,7 +24,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from dualmandate.elicitation.halton import normal_draws
+from dualmandate.elicitation.likelihood import normal_draws
+from dualmandate.elicitation.willingness import critical_value
 from dualmandate.errors import InvalidSurvey
 
 Floats = NDArray[np.float64]
@@ -300,21 +301,15 @@ class Precision:
                 instead="state within = 0.2 and confidence = 0.95, or the like",
             )
 
-    @property
-    def _deviations(self) -> float:
-        from scipy.special import ndtri
-
-        return float(ndtri((1 + self.confidence) / 2))
-
     def respondents(self, coefficient_of_variation: float) -> int:
         """The fewest respondents that reach it; CV = 2.4149 asks for 75 at ±20 %."""
-        share = self._deviations * self.elasticity * coefficient_of_variation / math.log1p(self.within)
+        share = critical_value(self.confidence) * self.elasticity * coefficient_of_variation / math.log1p(self.within)
         return max(1, math.ceil(share**2))
 
     def reached(self, coefficient_of_variation: float, respondents: int) -> float:
         """The share within which so many respondents bring ε*."""
         error = self.elasticity * coefficient_of_variation / math.sqrt(respondents)
-        return math.expm1(self._deviations * error)
+        return math.expm1(critical_value(self.confidence) * error)
 
 
 def coefficient_of_variation(

@@ -1,4 +1,4 @@
-"""A frontier in ρ, read in the ε that ρ implies at a stated failure probability δ (`population.conversion`)."""
+"""A frontier in ρ, read in the ε that ρ implies at a stated failure probability δ (`population.loss`)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dualmandate.frontier.curves import CurveFrontier
 from dualmandate.frontier.frontier import Frontier, Measure
 from dualmandate.frontier.numerics import derivative
 from dualmandate.population import PrivacyMeasure
-from dualmandate.population.conversion import epsilon_at, rho_at, rho_curvature_at, rho_slope_at
+from dualmandate.population.loss import epsilon_at, rho_at, rho_curvature_at, rho_slope_at
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,8 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from dualmandate.mechanism.lattice import loss_power
-from dualmandate.mechanism.mechanism import Noise
+from dualmandate.mechanism.mechanism import Noise, loss_power
 from dualmandate.population import Neighbors, Protection
 from dualmandate.workload import Table, Tabulation, Workload
 from dualmandate.workload.factor import Factor

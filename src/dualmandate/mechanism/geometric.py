@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dualmandate.mechanism.mechanism import LARGEST_SHIFT, positive_loss
+from dualmandate.mechanism.mechanism import LARGEST_SHIFT, ExactLaw, positive_loss
 from dualmandate.mechanism.noise import LaplaceSampler, Sampler
 from dualmandate.population import PrivacyMeasure
 
@@ -26,12 +26,14 @@ class Geometric:
     @property
     def variance(self) -> float:
         """2a/(1 − a)² = 1/(2·sinh²(rate/2))."""
-        return GEOMETRIC.variance(self.rate)
+        a, w = _decay(self.rate)
+        return 2 * a * w * w
 
     @property
     def mean_absolute(self) -> float:
         """E|X| = 2a/(1 − a²) = 1/sinh(rate)."""
-        return GEOMETRIC.mean_absolute(self.rate)
+        a, w = _decay(self.rate)
+        return 2 * a * w / (1 + a)
 
     def tail(self, distance: float) -> float:
         """P(|X| > t) = 2a^(⌊t⌋ + 1)/(1 + a)."""
@@ -68,7 +70,7 @@ class Geometric:
 
 
 @dataclass(frozen=True)
-class GeometricLaw:
+class GeometricLaw(ExactLaw):
     """Two-sided geometric noise at unit loss u = ε/Δ₁: P(X = k) ∝ exp(−u|k|).
 
     A change of whole-number answers by a vector s costs u·‖s‖₁. V = 1/(2·sinh²(u/2)), written in a = exp(−u) with
@@ -85,11 +87,6 @@ class GeometricLaw:
     def at(self, unit_loss: float) -> Geometric:
         return Geometric(positive_loss(unit_loss))
 
-    def variance(self, unit_loss: float) -> float:
-        """V = 2a/(1 − a)²."""
-        a, w = _decay(unit_loss)
-        return 2 * a * w * w
-
     def variance_slope(self, unit_loss: float) -> float:
         """V′ = −2a(1 + a)/(1 − a)³."""
         a, w = _decay(unit_loss)
@@ -99,11 +96,6 @@ class GeometricLaw:
         """V″ = 2a(1 + 4a + a²)/(1 − a)⁴."""
         a, w = _decay(unit_loss)
         return 2 * a * (1 + 4 * a + a * a) * w * w * w * w
-
-    def mean_absolute(self, unit_loss: float) -> float:
-        """E|X| = 2a/(1 − a²)."""
-        a, w = _decay(unit_loss)
-        return 2 * a * w / (1 + a)
 
     def mean_absolute_slope(self, unit_loss: float) -> float:
         """−2a(1 + a²)/(1 − a²)²."""

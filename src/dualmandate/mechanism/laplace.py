@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dualmandate.mechanism.mechanism import positive_loss
+from dualmandate.mechanism.mechanism import NoiseLaw, positive_loss
 from dualmandate.population import PrivacyMeasure
 
 
@@ -52,7 +52,7 @@ class Laplace:
 
 
 @dataclass(frozen=True)
-class LaplaceLaw:
+class LaplaceLaw(NoiseLaw):
     """Laplace noise with scale 1/u at unit loss u = ε/Δ₁: V = 2/u².
 
     Its log density falls by u for each unit, so a change of the answers by a vector s costs u·‖s‖₁, whole or not.
@@ -67,11 +67,6 @@ class LaplaceLaw:
     def at(self, unit_loss: float) -> Laplace:
         return Laplace(1 / positive_loss(unit_loss))
 
-    def variance(self, unit_loss: float) -> float:
-        """V = 2/u²."""
-        scale = 1 / positive_loss(unit_loss)
-        return 2 * scale * scale
-
     def variance_slope(self, unit_loss: float) -> float:
         """V′ = −4/u³."""
         scale = 1 / positive_loss(unit_loss)
@@ -81,10 +76,6 @@ class LaplaceLaw:
         """V″ = 12/u⁴."""
         square = self.variance(unit_loss)
         return 3 * square * square
-
-    def mean_absolute(self, unit_loss: float) -> float:
-        """E|X| = 1/u."""
-        return 1 / positive_loss(unit_loss)
 
     def mean_absolute_slope(self, unit_loss: float) -> float:
         """−1/u²."""

@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 
 from dualmandate.errors import InvalidMechanism, UnknownName
 from dualmandate.mechanism.changes import Change, largest_changes
-from dualmandate.mechanism.lattice import loss_power, on_lattice
 from dualmandate.mechanism.mechanism import (
     EVERY_PERSON,
     Distribution,
@@ -30,6 +29,8 @@ from dualmandate.mechanism.mechanism import (
     Noise,
     NoiseLaw,
     known_measure,
+    loss_power,
+    on_lattice,
     positive_loss,
     tail_of,
 )

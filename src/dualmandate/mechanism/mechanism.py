@@ -98,7 +98,7 @@ class NoiseLaw(Protocol):
 
     def variance(self, unit_loss: float) -> float:
         """V, the variance of the noise."""
-        ...
+        return self.at(unit_loss).variance
 
     def variance_slope(self, unit_loss: float) -> float:
         """V′ < 0."""
@@ -110,7 +110,7 @@ class NoiseLaw(Protocol):
 
     def mean_absolute(self, unit_loss: float) -> float:
         """E|X|."""
-        ...
+        return self.at(unit_loss).mean_absolute
 
     def mean_absolute_slope(self, unit_loss: float) -> float:
         """Derivative of E|X| with respect to the unit loss; < 0."""
@@ -293,3 +293,117 @@ def tail_of(probability: float) -> float:
             instead="state a probability strictly between 0 and 1, for example 0.95",
         )
     return 1 - probability
+
+
+@dataclass(frozen=True)
+class Stretched:
+    """Noise times a positive factor."""
+
+    noise: Distribution
+    factor: float
+
+    @property
+    def discrete(self) -> bool:
+        return self.noise.discrete
+
+    @property
+    def step(self) -> float:
+        return self.noise.step * self.factor
+
+    @property
+    def variance(self) -> float:
+        """Grows with the square of the factor."""
+        return self.noise.variance * self.factor * self.factor
+
+    @property
+    def mean_absolute(self) -> float:
+        """Grows with the factor."""
+        return self.noise.mean_absolute * self.factor
+
+    def tail(self, distance: float) -> float:
+        return self.noise.tail(self._steps(distance))
+
+    def reach(self, tail: float) -> float:
+        return self.noise.reach(tail) * self.factor
+
+    def log_likelihood(self, value: float) -> float:
+        found = self.noise.log_likelihood(self._steps(value))
+        return found if self.discrete else found - math.log(self.factor)
+
+    def characteristic(self, frequencies: NDArray[np.float64]) -> NDArray[np.float64]:
+        """That of the noise at stretched frequencies."""
+        return self.noise.characteristic(frequencies * self.factor)
+
+    def draw(self, generator: np.random.Generator, size: int | tuple[int, ...]) -> NDArray[np.float64]:
+        return self.noise.draw(generator, size) * self.factor
+
+    def _steps(self, value: float) -> float:
+        """A value in units of the factor; lattice points must not miss their whole number by a rounding error."""
+        steps = value / self.factor
+        nearest = round(steps)
+        is_near = math.isclose(steps, nearest, rel_tol=1e-12, abs_tol=1e-9)
+        return float(nearest) if self.discrete and is_near else steps
+
+
+@dataclass(frozen=True)
+class LatticeLaw(NoiseLaw):
+    """A law of whole-number noise for answers that are whole numbers times a step: measured whole, then rescaled.
+
+    A table with weight w holds answers on the lattice w·ℤ. It is measured as the whole-number table at unit loss u·wᵖ
+    (p = 1 for ε, 2 for ρ) and the result is multiplied by w: V_w(u) = w²·V(u·wᵖ). One unit that moves the table by w·s
+    then costs u·w·‖s‖₁ = u·‖w·s‖₁ (or u·‖w·s‖₂²): exactly its share of the *weighted* workload's sensitivity, so the
+    whole release loses u·Δ, as with continuous noise. The coarser the lattice, the less noise is needed. As the lattice
+    gets finer, geometric noise tends to Laplace noise of the same rate.
+    """
+
+    law: NoiseLaw
+    step: Fraction  # > 0
+
+    @property
+    def name(self) -> str:
+        """The word for the family."""
+        return self.law.name
+
+    @property
+    def privacy_measure(self) -> PrivacyMeasure:
+        return self.law.privacy_measure
+
+    @property
+    def needs_whole_numbers(self) -> bool:
+        """Whether its promise holds only for changes by whole steps."""
+        return self.law.needs_whole_numbers
+
+    @property
+    def publishable(self) -> bool:
+        return self.law.publishable
+
+    def at(self, unit_loss: float) -> Stretched:
+        """The noise at a loss for one unit of sensitivity, in the unit of the weighted answer."""
+        return Stretched(self.law.at(self._inner(unit_loss)), float(self.step))
+
+    def variance_slope(self, unit_loss: float) -> float:
+        return float(self.step) ** (2 + self._power) * self.law.variance_slope(self._inner(unit_loss))
+
+    def variance_curvature(self, unit_loss: float) -> float:
+        return float(self.step) ** (2 + 2 * self._power) * self.law.variance_curvature(self._inner(unit_loss))
+
+    def mean_absolute_slope(self, unit_loss: float) -> float:
+        """Derivative of E|X|; < 0."""
+        return float(self.step) ** (1 + self._power) * self.law.mean_absolute_slope(self._inner(unit_loss))
+
+    @property
+    def _power(self) -> int:
+        return loss_power(self.privacy_measure)
+
+    def _inner(self, unit_loss: float) -> float:
+        return positive_loss(unit_loss) * float(self.step) ** self._power
+
+
+def on_lattice(law: NoiseLaw, step: Fraction) -> NoiseLaw:
+    """The law for answers that are multiples of a step; a law that serves any answer stays as it is."""
+    return law if step == 1 or not law.needs_whole_numbers else LatticeLaw(law, step)
+
+
+def loss_power(privacy_measure: PrivacyMeasure) -> int:
+    """How a loss grows when answers are stretched: ε like the stretch, ρ like its square."""
+    return 2 if privacy_measure is PrivacyMeasure.ZCDP else 1

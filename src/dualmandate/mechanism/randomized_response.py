@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualmandate.errors import InvalidLoss, InvalidMechanism, UnknownName
-from dualmandate.mechanism.characteristic import CharacteristicFunction
+from dualmandate.mechanism.combination import CharacteristicFunction
 from dualmandate.mechanism.geometric import GEOMETRIC
 from dualmandate.mechanism.mechanism import Measure, known_measure, positive_loss, tail_of
 from dualmandate.population import Neighbors, PrivacyMeasure, Protection

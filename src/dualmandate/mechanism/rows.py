@@ -35,9 +35,9 @@ from dualmandate.mechanism.reconstruction import (
 )
 from dualmandate.population import Domain, Neighbors, Protection
 from dualmandate.workload import Sensitivity, Table, Tabulation, Workload
-from dualmandate.workload.evaluation import apply_tables
 from dualmandate.workload.factor import Factor, dense
 from dualmandate.workload.sensitivity import Norm
+from dualmandate.workload.table import apply_tables
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

@@ -15,7 +15,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dualmandate.mechanism.mechanism import positive_loss
+from dualmandate.mechanism.mechanism import NoiseLaw, positive_loss
 from dualmandate.population import PrivacyMeasure
 
 
@@ -41,11 +41,16 @@ class Staircase:
 
     @property
     def variance(self) -> float:
-        return STAIRCASE.variance(self.rate)
+        """V = (p + b)·w², p = (b(1 + b)/2)^⅔, w = 1/(1 − b)."""
+        power, b, w = _powers(self.rate)
+        return (power + b) * w * w
 
     @property
     def mean_absolute(self) -> float:
-        return STAIRCASE.mean_absolute(self.rate)
+        """E|X| = b/(1 − b) + (γ² + b(1 − γ²))/(2c)."""
+        shape = self._shape
+        moment = shape.high_over_root * shape.high + shape.root**2 * (1 - shape.high**2)
+        return shape.decay / shape.rest + moment / (2 * shape.mass_over_root)
 
     def tail(self, distance: float) -> float:
         """P(|X| > k + s) = bᵏ·(b + (1 − b)·([γ − s]₊ + b(1 − max(s, γ)))/c), 0 ≤ s < 1."""
@@ -132,7 +137,7 @@ class _Shape:
 
 
 @dataclass(frozen=True)
-class StaircaseLaw:
+class StaircaseLaw(NoiseLaw):
     """Staircase noise with unit steps at unit loss u = ε/Δ₁, γ optimal for squared error.
 
     V = ((b(1 + b)/2)^⅔ + b)/(1 − b)², b = exp(−u). A change by a vector s of *whole* numbers costs u·‖s‖₁; a change
@@ -148,11 +153,6 @@ class StaircaseLaw:
     def at(self, unit_loss: float) -> Staircase:
         return Staircase(positive_loss(unit_loss))
 
-    def variance(self, unit_loss: float) -> float:
-        """V = (p + b)·w², p = (b(1 + b)/2)^⅔, w = 1/(1 − b)."""
-        power, b, w = _powers(unit_loss)
-        return (power + b) * w * w
-
     def variance_slope(self, unit_loss: float) -> float:
         """V′, by d/du = −b·d/db: a sum of terms of one sign."""
         power, b, w = _powers(unit_loss)
@@ -165,12 +165,6 @@ class StaircaseLaw:
         rate = 2 * (1 + 2 * b) / (3 * (1 + b))
         second = power * (rate**2 + 2 * b / (3 * (1 + b) ** 2)) + b
         return (second + 4 * (power * rate + b) * b * w + (power + b) * 2 * b * (1 + 2 * b) * w * w) * w * w
-
-    def mean_absolute(self, unit_loss: float) -> float:
-        """E|X| = b/(1 − b) + (γ² + b(1 − γ²))/(2c)."""
-        shape = _Shape.of(positive_loss(unit_loss))
-        moment = shape.high_over_root * shape.high + shape.root**2 * (1 - shape.high**2)
-        return shape.decay / shape.rest + moment / (2 * shape.mass_over_root)
 
     def mean_absolute_slope(self, unit_loss: float) -> float:
         """Derivative of E|X|, through b and γ."""

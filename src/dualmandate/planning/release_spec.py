@@ -22,12 +22,10 @@ from dualmandate.mechanism.technologies import CELLS, OPTIMIZED, drawn_law
 from dualmandate.planning.saved_plan import SavedPlan, exact_content, read_json
 from dualmandate.population import PrivacyLoss, PrivacyMeasure, Protection
 from dualmandate.program.program import ProgramFile, read_program
-from dualmandate.publication.nest_weights import NestWeights
-from dualmandate.publication.nested_tables import nest_together
+from dualmandate.publication.nested_tables import NestWeights, nest_together
 from dualmandate.publication.release import Release, read_facts
 from dualmandate.publication.release_spec import ALL_TABLES, Group, Page, ReleaseSpec
-from dualmandate.publication.writing import file_names
-from dualmandate.publication.writing.sheet import damaged
+from dualmandate.publication.writing import damaged, file_names
 from dualmandate.semantics import guarantee
 from dualmandate.workload import Workload
 

@@ -32,7 +32,7 @@ from dualmandate.mechanism.strategy.strategy import NoiseName
 from dualmandate.mechanism.technologies import CELLS, NOISE_LAWS, OPTIMIZED, TABLES, noise_of
 from dualmandate.planning.study import may_be_used
 from dualmandate.population import PrivacyLoss, PrivacyMeasure, Protection
-from dualmandate.population.conversion import rho_at
+from dualmandate.population.loss import rho_at
 from dualmandate.population.wording import number
 from dualmandate.program.program import MOST_MEASURED
 from dualmandate.program.schema import BEST, MechanismTable

@@ -1,14 +1,10 @@
 """Who is counted, what can be recorded, who is protected, and the exact account of privacy loss."""
 
-from dualmandate.population.attribute import Attribute, GridLevels
-from dualmandate.population.calibrated import Calibrated, common_time_base
 from dualmandate.population.confidential import Confidential
-from dualmandate.population.domain import Domain, StructuralZero
-from dualmandate.population.hierarchy import Grouping, Hierarchy
-from dualmandate.population.histogram import Histogram
+from dualmandate.population.domain import Attribute, Domain, GridLevels, Grouping, Hierarchy, Histogram, StructuralZero
 from dualmandate.population.loss import PrivacyLoss, PrivacyMeasure
 from dualmandate.population.protection import Invariant, Neighbors, Protection
-from dualmandate.population.units import Units, plural, singular, with_article
+from dualmandate.population.units import Calibrated, Units, common_time_base, plural, singular, with_article
 from dualmandate.population.wording import counted
 
 __all__ = [

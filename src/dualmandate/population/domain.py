@@ -1,7 +1,12 @@
 """Everything a record can say: the paper's data domain χ, kept as a product of attributes and never written out.
 
+A level is one value an attribute can take; a missing answer is a level like any other. Levels come from the program,
+never from the data. Numbers are recorded on a declared grid between declared bounds, so that sums over them are
+integers in grid units and their sensitivity is known. Levels roll up by hierarchies: state > county > tract > block.
+
 Cells are numbered in row-major order of the attributes as declared. Structural zeros are combinations that cannot
-occur; they are given by rule (a product of level sets), never found in the data.
+occur; they are given by rule (a product of level sets), never found in the data. A histogram counts the records in each
+cell (the paper's x): public or synthetic here; confidential ones travel boxed.
 """
 
 from __future__ import annotations
@@ -10,18 +15,339 @@ import difflib
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
+from itertools import pairwise
+from typing import overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dualmandate.errors import InvalidDomain, TooLarge
-from dualmandate.population.attribute import Attribute, GridLevels
-from dualmandate.population.hierarchy import Grouping, Hierarchy
+from dualmandate.population.rational import Written, rational, written
 
 MOST_ZERO_STATES = 2**20  # ways in which structural zeros may overlap while cells are counted
+LARGEST_LISTED_ATTRIBUTE = 2**26  # levels whose numbers are held one by one; 512 MiB of 64-bit integers
+LARGEST_DENSE_HISTOGRAM = 2**28  # cells; 2 GiB of 64-bit counts
+
+
+@dataclass(frozen=True)
+class GridLevels(Sequence[str]):
+    """The levels lower, lower + grid, …, without holding a label for each: ten million levels cost nothing.
+
+    With `missing`, one more level after them records a missing answer.
+    """
+
+    lower: Fraction
+    grid: Fraction
+    size: int  # levels, the missing one included
+    missing: str | None = None
+
+    def __len__(self) -> int:
+        return self.size
+
+    @property
+    def points(self) -> int:
+        """How many numbers lie on the grid."""
+        return self.size - (self.missing is not None)
+
+    @overload
+    def __getitem__(self, index: int) -> str: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[str]: ...
+    def __getitem__(self, index: int | slice) -> str | Sequence[str]:
+        if isinstance(index, slice):
+            return tuple(self[i] for i in range(*index.indices(self.size)))
+        if not -self.size <= index < self.size:
+            raise IndexError(index)
+        place = index % self.size
+        if self.missing is not None and place == self.points:
+            return self.missing
+        return written(self.lower + self.grid * place)
+
+    def position(self, level: str) -> int | None:
+        """Index of a level, or None where the grid has no such point."""
+        if self.missing is not None and level == self.missing:
+            return self.points
+        try:
+            steps = (rational(level) - self.lower) / self.grid
+        except ValueError:
+            return None
+        return int(steps) if steps.denominator == 1 and 0 <= steps < self.points else None
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """One column of the confidential file and the levels it may take (a factor of the paper's χ).
+
+    Make one with `categories`, `ordered_levels`, `binned` or `numbers`. `ordered` says that neighbors in the list are
+    neighbors in meaning. `missing` names the level, always the last, that records a missing answer.
+    """
+
+    name: str
+    levels: Sequence[str]
+    ordered: bool = False
+    missing: str | None = None
+    lower: Fraction | None = None  # lowest number on the grid; numbers only
+    grid: Fraction | None = None  # distance between two numbers, > 0; numbers only
+    edges: tuple[Fraction, ...] | None = None  # bin edges, increasing; binned numbers only
+
+    def __post_init__(self) -> None:
+        if not self.name or not isinstance(self.name, str):
+            raise InvalidDomain("an attribute has no name", why="tables name attributes", instead="give it a name")
+        if len(self.levels) == 0:
+            raise InvalidDomain(
+                f"attribute '{self.name}' has no levels",
+                why="a domain with an empty attribute has no cells",
+                instead="list the values that can be recorded",
+            )
+        if isinstance(self.levels, tuple) and len(set(self.levels)) != len(self.levels):
+            twice = next(level for level, count in Counter(self.levels).items() if count > 1)
+            raise InvalidDomain(
+                f"attribute '{self.name}' lists the level '{twice}' twice",
+                why="each record must fall into exactly one level",
+                instead="list each level once",
+            )
+
+    @classmethod
+    def categories(cls, name: str, values: Iterable[str], *, missing: str | None = None) -> Attribute:
+        """An attribute whose values have no order (sex, district, industry)."""
+        return cls(name, _levels(name, values, missing), missing=missing)
+
+    @classmethod
+    def ordered_levels(cls, name: str, values: Iterable[str], *, missing: str | None = None) -> Attribute:
+        """An attribute whose values stand in an order (schooling, age in years)."""
+        return cls(name, _levels(name, values, missing), ordered=True, missing=missing)
+
+    @classmethod
+    def binned(cls, name: str, edges: Iterable[Written], *, missing: str | None = None) -> Attribute:
+        """A number recorded by the interval it falls in: [e₀, e₁), [e₁, e₂), …, the last one closed."""
+        points = tuple(_number(name, edge) for edge in edges)
+        if len(points) < 2 or any(high <= low for low, high in pairwise(points)):
+            raise InvalidDomain(
+                f"the bin edges of '{name}' do not increase",
+                why="a bin lies between two different numbers",
+                instead="give at least two edges, each larger than the one before",
+            )
+        pairs = list(pairwise(points))
+        labels = [f"[{written(low)}, {written(high)})" for low, high in pairs[:-1]]
+        labels.append(f"[{written(pairs[-1][0])}, {written(pairs[-1][1])}]")
+        return cls(name, _levels(name, labels, missing), ordered=True, missing=missing, edges=points)
+
+    @classmethod
+    def numbers(
+        cls,
+        name: str,
+        lower: Written,
+        upper: Written,
+        grid: Written = 1,
+        *,
+        missing: str | None = None,
+    ) -> Attribute:
+        """A number clamped to [lower, upper] and rounded to a grid, so that its sums have a known sensitivity.
+
+        Both bounds must be multiples of the grid: a sum is then an integer in grid units. A missing number adds 0.
+        """
+        low, high, step = (_number(name, number) for number in (lower, upper, grid))
+        if step <= 0 or high <= low or (high - low) / step >= 2**62:
+            raise InvalidDomain(
+                f"the numbers of '{name}' cannot be laid out from {written(low)} to {written(high)} by {written(step)}",
+                why="a sum needs a lower bound below its upper bound and a positive grid, with fewer than 2^62 points",
+                instead="state lower < upper and grid > 0",
+            )
+        if (low / step).denominator != 1 or (high / step).denominator != 1:
+            raise InvalidDomain(
+                f"the bounds {written(low)} and {written(high)} of '{name}' miss its grid {written(step)}",
+                why="sums are integers in grid units",
+                instead="choose bounds that lie on the grid",
+            )
+        points = int((high - low) / step) + 1
+        if missing is not None and GridLevels(low, step, points).position(missing) is not None:
+            raise InvalidDomain(
+                f"the missing level '{missing}' of '{name}' is also one of its numbers",
+                why="a record that says this number would be taken for one that says nothing",
+                instead="choose another word for a missing answer",
+            )
+        levels = GridLevels(low, step, points + (missing is not None), missing)
+        return cls(name, levels, ordered=True, missing=missing, lower=low, grid=step)
+
+    @property
+    def size(self) -> int:
+        """Number of levels."""
+        return len(self.levels)
+
+    @property
+    def is_numeric(self) -> bool:
+        """Whether sums over this attribute are declared (bounds and grid)."""
+        return self.grid is not None
+
+    @property
+    def grid_values(self) -> NDArray[np.int64]:
+        """The number each level stands for, in grid units, a missing one 0; shape (size,)."""
+        if self.lower is None or self.grid is None:
+            raise InvalidDomain(
+                f"'{self.name}' has no numbers to sum",
+                why="a sum needs bounds and a grid, so that one record cannot move it by more than is accounted for",
+                instead=f"declare {self.name} = {{ lower = …, upper = …, grid = … }}",
+            )
+        first = int(self.lower / self.grid)
+        if self.size > LARGEST_LISTED_ATTRIBUTE or abs(first) >= 2**62:
+            raise TooLarge(
+                f"'{self.name}' takes {self.size:,} numbers, the first of them {written(self.lower)}",
+                why=f"at most {LARGEST_LISTED_ATTRIBUTE:,} numbers below 2^62 grid units are held one by one",
+                instead="choose a coarser grid or narrower bounds",
+            )
+        values = first + np.arange(self.size, dtype=np.int64)
+        if self.missing is not None:
+            values[-1] = 0
+        return values
+
+    def position(self, level: str) -> int:
+        """Index of a level, refused with the nearest spelling where there is none."""
+        found = self.levels.position(level) if isinstance(self.levels, GridLevels) else self._positions.get(level)
+        if found is not None:
+            return found
+        near = () if isinstance(self.levels, GridLevels) else difflib.get_close_matches(level, self.levels[:1000], n=1)
+        span = f"its levels run from '{self.levels[0]}' to '{self.levels[-1]}'"
+        raise InvalidDomain(
+            f"'{level}' is not a level of '{self.name}'",
+            why="levels come from the program's code lists, never from the data",
+            instead=f"did you mean '{near[0]}'?" if near else span,
+        )
+
+    @cached_property
+    def _positions(self) -> dict[str, int]:
+        return {level: index for index, level in enumerate(self.levels)}
+
+
+def _levels(name: str, values: Iterable[str], missing: str | None) -> tuple[str, ...]:
+    if isinstance(values, str):
+        raise InvalidDomain(
+            f"the levels of '{name}' are given as the one word '{values}'",
+            why="it would be taken for a list of its letters",
+            instead="give a list of levels",
+        )
+    levels = tuple(str(value) for value in values)
+    return levels if missing is None else (*(level for level in levels if level != missing), missing)
+
+
+def _number(name: str, number: Written) -> Fraction:
+    try:
+        return rational(number)
+    except ValueError as error:
+        raise InvalidDomain(
+            f"'{number}' among the numbers of '{name}'", why=f"it is {error}", instead="give a finite number"
+        ) from None
+
+
+@dataclass(frozen=True, eq=False)
+class Grouping:
+    """A named partition of some of an attribute's levels: tables may be made `by` it.
+
+    `assignment[i]` is the index into `labels` of the group that level i belongs to, or -1 where it belongs to none
+    (a block outside every place); shape (attribute.size,).
+    """
+
+    name: str
+    labels: tuple[str, ...]
+    assignment: NDArray[np.int64]
+
+    def __post_init__(self) -> None:
+        used = np.unique(self.assignment)
+        used = used[used != -1]
+        if len(set(self.labels)) != len(self.labels) or not np.array_equal(used, np.arange(len(self.labels))):
+            raise InvalidDomain(
+                f"the groups of '{self.name}' are not a list of groups that each hold a level",
+                why="every group needs a name of its own and at least one level",
+                instead="make it from one group code a level, with Grouping.of",
+            )
+        if not self.labels:
+            raise InvalidDomain(
+                f"'{self.name}' puts no level into any group",
+                why="a table by it would have no cells",
+                instead="give at least one level a group code",
+            )
+
+    @classmethod
+    def of(cls, name: str, codes: Sequence[str | None]) -> Grouping:
+        """A grouping from one group code a level, None where a level belongs to no group."""
+        labels = tuple(dict.fromkeys(code for code in codes if code is not None))
+        index = {label: i for i, label in enumerate(labels)}
+        assigned = np.array([-1 if code is None else index[code] for code in codes], dtype=np.int64)
+        return cls(name, labels, assigned)
+
+    @property
+    def size(self) -> int:
+        """Number of groups."""
+        return len(self.labels)
+
+    def position(self, label: str) -> int:
+        """Index of a group, refused with the nearest spelling where there is none."""
+        found = self._positions.get(label)
+        if found is not None:
+            return found
+        near = difflib.get_close_matches(str(label), self.labels[:1000], n=1)
+        raise InvalidDomain(
+            f"'{label}' is not a group of '{self.name}'",
+            why="groups come from the program's code lists",
+            instead=f"did you mean '{near[0]}'?" if near else f"its groups begin with '{self.labels[0]}'",
+        )
+
+    def refines(self, coarser: Grouping) -> bool:
+        """Whether every group of this grouping lies within one group of the other (or wholly outside it)."""
+        inside = self.assignment >= 0
+        # A level outside this grouping must be outside the coarser one too, or the coarser group would be split.
+        if np.any(coarser.assignment[~inside] >= 0):
+            return False
+        lowest = np.full(self.size, np.iinfo(np.int64).max)
+        highest = np.full(self.size, -2)
+        np.minimum.at(lowest, self.assignment[inside], coarser.assignment[inside])
+        np.maximum.at(highest, self.assignment[inside], coarser.assignment[inside])
+        return bool(np.all(lowest == highest))
+
+    @cached_property
+    def _positions(self) -> dict[str, int]:
+        return {label: index for index, label in enumerate(self.labels)}
+
+
+@dataclass(frozen=True, eq=False)
+class Hierarchy:
+    """Nested groupings of one attribute, coarsest first; the attribute itself is the finest level.
+
+    Groupings that do not nest (a block's tract and its legislative district) belong in separate hierarchies.
+    """
+
+    attribute: str
+    groupings: tuple[Grouping, ...]
+
+    def __post_init__(self) -> None:
+        for coarser, finer in pairwise(self.groupings):
+            if coarser.assignment.shape != finer.assignment.shape or not finer.refines(coarser):
+                raise InvalidDomain(
+                    f"'{finer.name}' does not nest within '{coarser.name}'",
+                    why=f"some '{finer.name}' lies in two groups of '{coarser.name}'",
+                    instead="put groupings that cross into separate hierarchies",
+                )
+
+    @classmethod
+    def by_prefix(cls, attribute: Attribute, lengths: Mapping[str, int]) -> Hierarchy:
+        """A hierarchy read off the first characters of each code (FIPS: state 2, county 5, tract 11, …; NAICS)."""
+        missing = attribute.missing
+        for name, length in lengths.items():
+            short = next((code for code in attribute.levels if code != missing and len(code) < length), None)
+            if length < 1 or short is not None:
+                raise InvalidDomain(
+                    f"'{name}' asks for the first {length} characters of '{attribute.name}'",
+                    why="a length must be at least 1" if length < 1 else f"the code '{short}' is shorter than that",
+                    instead="give a length that every code has",
+                )
+        ordered = sorted(lengths.items(), key=lambda item: item[1])
+        groupings = [
+            Grouping.of(name, [None if code == missing else code[:length] for code in attribute.levels])
+            for name, length in ordered
+        ]
+        return cls(attribute.name, tuple(groupings))
 
 
 @dataclass(frozen=True)
@@ -253,3 +579,55 @@ def _patterns(concerned: list[int], agreeing: list[NDArray[np.bool_]], levels: i
         sum(1 << bit for bit, agrees in zip(concerned, row, strict=True) if not agrees): int(number)
         for row, number in zip(rows, numbers, strict=True)
     }
+
+
+@dataclass(frozen=True, eq=False)
+class Histogram:
+    """Counts of records by cell, dense, in the shape of the domain (x; ‖x‖₁ = N)."""
+
+    domain: Domain
+    counts: NDArray[np.int64] = field(repr=False)  # shape domain.shape, ≥ 0; never printed
+
+    def __post_init__(self) -> None:
+        if self.counts.shape != self.domain.shape:
+            raise InvalidDomain(
+                f"counts of shape {self.counts.shape} do not fit a domain of shape {self.domain.shape}",
+                why="a histogram has one count a cell",
+                instead="reshape the counts in row-major order of the attributes",
+            )
+        if self.counts.dtype.kind not in "iu" or (self.counts.size and int(self.counts.min()) < 0):
+            raise InvalidDomain(
+                "counts that are not whole numbers of records",
+                why="a histogram counts records",
+                instead="give integers of at least 0",
+            )
+
+    @classmethod
+    def zeros(cls, domain: Domain) -> Histogram:
+        """The empty file."""
+        return cls(domain, np.zeros(dense_shape(domain), dtype=np.int64))
+
+    @property
+    def total(self) -> int:
+        """Number of records, N."""
+        return int(self.counts.sum())
+
+    def project(self, names: Iterable[str]) -> Histogram:
+        """The histogram of some attributes alone."""
+        kept = tuple(names)
+        axes = self.domain.axes(kept)
+        dropped = tuple(axis for axis in range(len(self.domain.shape)) if axis not in axes)
+        summed = self.counts.sum(axis=dropped) if dropped else self.counts
+        order = np.argsort(np.argsort(axes))
+        return Histogram(self.domain.project(kept), np.transpose(summed, tuple(int(i) for i in order)))
+
+
+def dense_shape(domain: Domain) -> tuple[int, ...]:
+    """The domain's shape, refused where a dense array of it would not fit."""
+    if domain.size > LARGEST_DENSE_HISTOGRAM:
+        raise TooLarge(
+            f"a dense histogram of {domain.size:.3g} cells was asked for",
+            why=f"at most {LARGEST_DENSE_HISTOGRAM:,} cells are held densely",
+            instead="ask for tables of fewer attributes; workloads and sensitivities never need the dense domain",
+        )
+    return domain.shape

@@ -1,11 +1,26 @@
-"""Who is protected, and which pairs of files an attacker must not be able to tell apart."""
+"""Who is protected, and which pairs of files an attacker must not be able to tell apart.
+
+An invariant publishes the exact number of records in each of some disjoint groups of cells. The number of records in
+the file is public too, so the cells outside all of its groups form one more group. Where any two groups of different
+invariants are disjoint or nested, a record may change to any cell of the same groups, and every file with the same
+totals can be reached by such changes, one record at a time: the total of every atom of nested groups is known.
+Where two groups overlap without one holding the other, the invariants *cross*, and some files with the same totals can
+be reached only by changing several records together.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
 
 from dualmandate.errors import InvalidInvariant, InvalidLoss
+from dualmandate.population.domain import Domain
+
+Labels = dict[int, NDArray[np.int64]]
 
 
 class Neighbors(StrEnum):
@@ -96,3 +111,89 @@ def _known(neighbors: str) -> Neighbors:
 
 def _is_count(number: object) -> bool:
     return isinstance(number, int) and not isinstance(number, bool) and number >= 1
+
+
+@dataclass(frozen=True)
+class NeighborSteps:
+    """How files with the same exact totals are reached from one another.
+
+    One step changes one record within the groups of `kept`; `records` is how many steps lie between two files that the
+    guarantee is stated for (m, where invariants cross; 1 otherwise).
+    """
+
+    kept: tuple[Invariant, ...]
+    records: int
+
+
+def group_labels(domain: Domain, invariant: Invariant) -> Labels:
+    """For each axis that the invariant names: the group of each level, -1 outside; a cell outside on one is outside."""
+    labels: Labels = {}
+    for name in invariant.by:
+        axis, grouping = domain.resolve(name)
+        if axis in labels:
+            raise InvalidInvariant(
+                f"the exact total '{invariant.name}' names '{domain.names[axis]}' twice in `by`",
+                why="its groups would be counted by one attribute in two ways",
+                instead="name each attribute once, by itself or by one of its groupings",
+            )
+        sizes = np.arange(domain.attributes[axis].size, dtype=np.int64)
+        labels[axis] = sizes if grouping is None else grouping.assignment
+    for name, levels in invariant.where:
+        axis, _ = domain.resolve(name)
+        known = labels.get(axis, np.zeros(domain.attributes[axis].size, dtype=np.int64))
+        labels[axis] = np.where(domain.mask(name, levels), known, -1)
+    if any((labels_of_axis < 0).all() for labels_of_axis in labels.values()):
+        raise InvalidInvariant(
+            f"no cell is counted by the exact total '{invariant.name}'",
+            why="its `where` leaves no level of some attribute",
+            instead="name levels that occur together",
+        )
+    return labels
+
+
+def steps(domain: Domain, protection: Protection) -> NeighborSteps:
+    """How single records may change under the exact totals; crossing totals are refused unless m is stated."""
+    invariants = protection.invariants
+    labels = [group_labels(domain, invariant) for invariant in invariants]
+    crossing = [
+        (one, other) for one, other in combinations(range(len(labels)), 2) if cross(domain, labels[one], labels[other])
+    ]
+    if not crossing:
+        return NeighborSteps(invariants, 1)
+    if protection.records_changing_together is None:
+        one, other = crossing[0]
+        raise InvalidInvariant(
+            f"the exact totals '{invariants[one].name}' and '{invariants[other].name}' cross",
+            why="a group of one overlaps a group of the other without either holding the other, so that some files "
+            "with the same totals differ in several records at once",
+            instead="state records_changing_together, the number m of records (mε or m²ρ is then printed), or drop one",
+        )
+    # Records can be matched within the groups of totals that cross no other; between them any record may change.
+    crossed = {position for pair in crossing for position in pair}
+    kept = tuple(invariant for position, invariant in enumerate(invariants) if position not in crossed)
+    return NeighborSteps(kept, protection.records_changing_together)
+
+
+def cross(domain: Domain, one: Labels, other: Labels) -> bool:
+    """Whether a group of one invariant and a group of another overlap without either holding the other.
+
+    Groups are products of level sets, one a named attribute, so attributes are looked at one at a time. Structural
+    zeros are not consulted: they could only turn groups that seem to cross into groups that do not.
+    """
+    narrower, wider = set(), set()
+    crossing = False
+    for axis in one.keys() | other.keys():
+        whole = np.zeros(domain.attributes[axis].size, dtype=np.int64)
+        first, second = one.get(axis, whole), other.get(axis, whole)
+        both = (first >= 0) & (second >= 0)
+        if not both.any():
+            return False
+        pairs, shared = np.unique(np.stack([first[both], second[both]]), axis=1, return_counts=True)
+        alone_first = np.bincount(first[first >= 0])[pairs[0]] > shared
+        alone_second = np.bincount(second[second >= 0])[pairs[1]] > shared
+        crossing |= bool(np.any(alone_first & alone_second))
+        if np.any(~alone_first & alone_second):
+            narrower.add(axis)
+        if np.any(alone_first & ~alone_second):
+            wider.add(axis)
+    return crossing or any(axis != another for axis in narrower for another in wider)

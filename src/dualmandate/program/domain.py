@@ -17,7 +17,7 @@ from dualmandate.population import (
     Protection,
     StructuralZero,
 )
-from dualmandate.population.invariants import steps
+from dualmandate.population.protection import steps
 from dualmandate.program.file import Document
 from dualmandate.program.schema import AttributeTable, HierarchyTable, ProgramKeys, SourceTable
 from dualmandate.program.text_columns import TextColumns, read_text_columns

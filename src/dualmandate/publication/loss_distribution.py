@@ -17,7 +17,7 @@ from typing import Any
 from dualmandate.errors import InvalidRequest
 from dualmandate.mechanism.changes import Change, Measured, largest_changes
 from dualmandate.population import PrivacyLoss, PrivacyMeasure, Protection
-from dualmandate.population.conversion import epsilon_at
+from dualmandate.population.loss import epsilon_at
 from dualmandate.population.rational import Written, written_probability
 
 LEAST_PROBABILITY = Fraction(1, 10**12)  # δ below which rounding errors of Fourier transforms would show

@@ -1,12 +1,14 @@
 """Post-processing: estimates and tables of whole numbers, at least 0, that add up, from measurements.
 
 Nothing here looks at confidential data. Unbiased estimates come first; whole numbers follow from them; what is exact
-stays exact.
+stays exact. Unbiased estimates have negative counts and do not add up; counts that add up are at least 0, so that small
+ones are too large on average and large ones too small. How much so is found by simulation on data of no one: on
+confidential data it would be a release of its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -14,16 +16,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dualmandate.errors import NoConsistentTables
+from dualmandate.errors import InvalidRequest, NoConsistentTables
 from dualmandate.mechanism import Distribution
 from dualmandate.population.arrays import Floats, Integers
 from dualmandate.publication.consistency.crossing import CrossedEstimates, Strata
-from dualmandate.publication.consistency.effect import Both, ConsistencyEffect, consistency_effect, tree_releases
-from dualmandate.publication.consistency.estimates import TreeEstimates, estimate
+from dualmandate.publication.consistency.estimates import TreeEstimates, count_across, estimate
+from dualmandate.publication.consistency.gls_weights import Pair
 from dualmandate.publication.consistency.histogram_fit import consistent_histogram
+from dualmandate.publication.consistency.partitions import PartitionChain, Tree
 from dualmandate.publication.consistency.top_down_rounding import CountConstraints, top_down
-from dualmandate.publication.consistency.tree_kernels import count_across
-from dualmandate.publication.measurements import NoisyRows, PublishedTable
 from dualmandate.publication.measuring import estimated, labeled
 from dualmandate.publication.nested_tables import (
     LARGEST_FITTED,
@@ -35,6 +36,7 @@ from dualmandate.publication.nested_tables import (
     table_noises,
 )
 from dualmandate.publication.release_spec import Group, ReleaseSpec, known_histogram
+from dualmandate.publication.writing import NoisyRows, PublishedTable
 from dualmandate.workload import Table, Workload
 
 MOST_SIMULATED = 30_000  # At most so many numbers, and cells, are simulated to see what making them whole does.
@@ -407,3 +409,92 @@ def _fit_effects(
 def too_long(order: ReleaseSpec) -> bool:
     """Whether an order has too many numbers or cells for its releases to be simulated."""
     return sum(table.query_count for table in order.tables) > MOST_SIMULATED or order.domain.size > MOST_SIMULATED
+
+
+Both = tuple[Floats, Integers]  # unbiased estimates and consistent counts of one table, flat
+Draw = Callable[[np.random.Generator], Mapping[str, Both]]  # one simulated release, by table
+SIZES = (0, 1, 10, 100, 1000)  # Each class of cells starts at one of these true counts.
+
+
+@dataclass(frozen=True)
+class ConsistencyEffect:
+    """Errors, in records, of one table's cells with true counts in one class, averaged over cells and releases."""
+
+    table: str
+    least: int  # of the class
+    most: int | None  # None: no limit
+    cells: int
+    unbiased_bias: float
+    unbiased_error: float  # root mean squared
+    consistent_bias: float
+    consistent_error: float  # root mean squared
+
+
+def consistency_effect(
+    truth: Mapping[str, NDArray[Any]],
+    draw: Draw,
+    generator: np.random.Generator,
+    *,
+    releases: int = 50,
+    sizes: Sequence[int] = SIZES,
+) -> tuple[ConsistencyEffect, ...]:
+    """Bias and root mean squared error of unbiased and consistent tables, by table and class of true counts.
+
+    `truth` are the exact counts of each table of synthetic or public data, `draw` simulates one release of them.
+    """
+    if releases < 1 or list(sizes) != sorted(set(sizes)):
+        raise InvalidRequest(
+            f"{releases} simulated releases for classes of counts from {tuple(sizes)}",
+            why="errors are averaged over releases, and classes rise",
+            instead="simulate at least one release, and give least counts in rising order",
+        )
+    flat = {name: np.asarray(table).reshape(-1) for name, table in truth.items()}
+    sums = {name: np.zeros((2, 2, table.size)) for name, table in flat.items()}  # kind × power × cell
+    for _ in range(releases):
+        for name, both in draw(generator).items():
+            for kind, values in enumerate(both):
+                error = np.asarray(values, dtype=np.float64).reshape(-1) - flat[name]
+                sums[name][kind, 0] += error / releases
+                sums[name][kind, 1] += error**2 / releases
+    return tuple(effect for name, table in flat.items() for effect in _classes(name, table, sums[name], sizes))
+
+
+def _classes(name: str, table: NDArray[Any], sums: Floats, sizes: Sequence[int]) -> Iterator[ConsistencyEffect]:
+    for least, after in zip(sizes, (*sizes[1:], None), strict=True):
+        chosen = (table >= least) & (True if after is None else table < after)
+        if chosen.any():
+            means = sums[:, :, chosen].mean(axis=2)
+            (bias, squared), (kept_bias, kept_squared) = means.tolist()
+            most = None if after is None else after - 1
+            cells = int(np.count_nonzero(chosen))
+            yield ConsistencyEffect(name, least, most, cells, bias, squared**0.5, kept_bias, kept_squared**0.5)
+
+
+def tree_releases(
+    tree: Tree, chain: PartitionChain, truth: Integers, noises: Mapping[Pair, Distribution | None]
+) -> tuple[dict[str, Integers], Draw]:
+    """The exact tables of a tree × chain from the cells of its leaves, and how to simulate releases of them.
+
+    `noises` says for each measured pair of levels its law, or None for what is exact. Tables are called "level l, k".
+    """
+    levels = [truth]
+    for starts in reversed(tree.starts):
+        levels.insert(0, np.add.reduceat(levels[0], starts[:-1], axis=0))
+    exact = {pair: chain.sums(levels[pair[0]], pair[1]) for pair in noises}
+    variances = {pair: 0.0 if noise is None else noise.variance for pair, noise in noises.items()}
+
+    def draw(generator: np.random.Generator) -> Mapping[str, Both]:
+        measured = {
+            pair: exact[pair] + (0 if noise is None else noise.draw(generator, exact[pair].shape).astype(np.int64))
+            for pair, noise in noises.items()
+        }
+        estimates = estimate(tree, chain, measured, variances)
+        counts = top_down(estimates)
+        tables = [estimates.tables(level) for level in range(tree.last + 1)]
+        return {_named(pair): (tables[pair[0]][pair[1]], chain.sums(counts[pair[0]], pair[1])) for pair in noises}
+
+    return {_named(pair): table for pair, table in exact.items()}, draw
+
+
+def _named(pair: Pair) -> str:
+    return f"level {pair[0]}, {pair[1]}"

@@ -9,7 +9,7 @@ from typing import Any
 
 from dualmandate.population import PrivacyLoss, PrivacyMeasure, plural
 from dualmandate.population.wording import counted, number, stated_loss
-from dualmandate.publication.measurements import Glance
+from dualmandate.publication.writing import Glance
 from dualmandate.report.theme import Cell, Column, FigureTable, rendered
 
 MOST_SAMPLES = 6  # tables

@@ -14,11 +14,12 @@ from dualmandate.semantics.posterior import (
     OddsBound,
     Secret,
     epsilon_for_relative_risk,
+    largest_power,
     odds_bound,
     participation_bound,
     posterior,
+    power_of_best_test,
 )
-from dualmandate.semantics.power import largest_power, power_of_best_test
 
 __all__ = [
     "Belief",

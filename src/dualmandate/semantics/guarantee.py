@@ -16,9 +16,16 @@ from fractions import Fraction
 
 from dualmandate.errors import InvalidLoss
 from dualmandate.population import Neighbors, PrivacyLoss, PrivacyMeasure, Protection
-from dualmandate.population.conversion import epsilon_at
-from dualmandate.semantics.posterior import Belief, OddsBound, Secret, after_steps, odds_bound, participation_bound
-from dualmandate.semantics.power import power_of_best_test
+from dualmandate.population.loss import epsilon_at
+from dualmandate.semantics.posterior import (
+    Belief,
+    OddsBound,
+    Secret,
+    after_steps,
+    odds_bound,
+    participation_bound,
+    power_of_best_test,
+)
 
 # Beliefs that are spoken of, and how often a test may accuse the innocent.
 PRIORS = (0.01, 0.1, 0.5)

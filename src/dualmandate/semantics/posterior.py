@@ -1,4 +1,4 @@
-"""How far a release can move what somebody believes about one person.
+"""How far a release can move what somebody believes about one person, and what the best test of a secret can find.
 
 A secret is a pair of statements about a person that cannot both be true; what an attacker believes is a prior on the
 first of them. A release with pure loss ε moves the odds between two neighboring files by at most e^{±ε}, whatever the
@@ -13,6 +13,9 @@ With a failure probability δ no bound holds for every outcome. For any β > δ 
 (β·e^ε + δ)/(β − δ) with probability at most β: if B is the set of outcomes whose likelihood ratio exceeds e^t, then
 P(B) ≤ e^ε·P′(B) + δ ≤ e^{ε−t}·P(B) + δ, so P(B) ≤ δ/(1 − e^{ε−t}); outcomes whose ratio is below e^{−t} add at most
 e^{−t} times as much, and both together are β at e^t = (β·e^ε + δ)/(β − δ).
+
+An attacker who accuses the innocent rarely also finds the guilty rarely: under (ε, δ) every test of one neighboring
+file against the other obeys power ≤ e^ε·α + δ and 1 − α ≤ e^ε·(1 − power) + δ ([WZ10], [KOV15]).
 """
 
 from __future__ import annotations
@@ -21,9 +24,14 @@ import math
 from dataclasses import dataclass
 from enum import StrEnum
 
+import numpy as np
+
 from dualmandate.errors import InvalidLoss, InvalidPreferences
 from dualmandate.population import Neighbors, PrivacyLoss, PrivacyMeasure
-from dualmandate.population.conversion import epsilon_at
+from dualmandate.population.loss import epsilon_at
+
+# A concentrated loss gives one (ε, δ) for each δ; the smallest of their bounds holds.
+_FAILURE_PROBABILITIES = np.concatenate([np.logspace(-12, -2, 21), np.linspace(0.02, 0.98, 25)])
 
 
 class Secret(StrEnum):
@@ -191,3 +199,31 @@ def epsilon_for_relative_risk(relative_risk: float, prior: float, *, steps: int 
     if relative_risk * prior >= 1.0:
         return math.inf
     return (math.log(relative_risk) + math.log1p(-prior) - math.log1p(-relative_risk * prior)) / steps
+
+
+def largest_power(false_positive_rate: float, epsilon: float, failure_probability: float = 0.0) -> float:
+    """The most that a test with false-positive rate α can detect: min(e^ε·α + δ, 1 − e^{−ε}·(1 − δ − α)), in [α, 1]."""
+    alpha = checked_probability(false_positive_rate, "a false-positive rate")
+    delta = checked_probability(failure_probability, "a failure probability")
+    rising = math.exp(min(epsilon, 709.0)) * alpha + delta
+    falling = 1.0 - math.exp(-epsilon) * (1.0 - delta - alpha)
+    return min(rising, falling, 1.0)
+
+
+def power_of_best_test(
+    false_positive_rate: float,
+    loss: PrivacyLoss,
+    secret: Secret = Secret.IN_OR_OUT,
+    *,
+    neighbors: Neighbors = Neighbors.ADD_OR_REMOVE,
+    records: int = 1,
+) -> float:
+    """The most that any test of a secret can detect at a false-positive rate; 1 where the secret is not protected."""
+    checked_probability(false_positive_rate, "a false-positive rate")
+    steps = neighbor_steps(secret, neighbors)
+    if steps is None:
+        return 1.0
+    if loss.privacy_measure is not PrivacyMeasure.ZCDP:
+        return largest_power(false_positive_rate, *after_steps(loss, steps * records, None))
+    pairs = (after_steps(loss, steps * records, float(delta)) for delta in _FAILURE_PROBABILITIES)
+    return min(largest_power(false_positive_rate, epsilon, delta) for epsilon, delta in pairs)

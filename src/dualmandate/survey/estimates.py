@@ -17,15 +17,12 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from dualmandate.elicitation.bids import BidAnswers
-from dualmandate.elicitation.choices import ChoiceData
-from dualmandate.elicitation.coding import cost_per_parameter
-from dualmandate.elicitation.common_ground import CommonGround, DiscountHorizon
-from dualmandate.elicitation.conditional_logit import MOST_STEPS, conditional_logit
+from dualmandate.elicitation.answers import BidAnswers, ChoiceData
 from dualmandate.elicitation.contingent import contingent_valuation, turnbull
-from dualmandate.elicitation.mixed_logit import mixed_logit
-from dualmandate.elicitation.polychoric import Polychoric, answer_table, polychoric
-from dualmandate.elicitation.pooling import Pooled, Prior, pool
+from dualmandate.elicitation.logit import conditional_logit, mixed_logit
+from dualmandate.elicitation.opinions import MOST_STEPS, Polychoric, answer_table, polychoric
+from dualmandate.elicitation.pooling import CommonGround, DiscountHorizon, Pooled, Prior, pool
+from dualmandate.elicitation.questionnaire import cost_per_parameter
 from dualmandate.elicitation.willingness import (
     ParameterEstimates,
     Willingness,

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from dualmandate.elicitation.coding import BeliefScale, cost_per_parameter
 from dualmandate.elicitation.design import CUBE_ROOT, Precision
 from dualmandate.elicitation.questionnaire import (
     AnswerColumns,
+    BeliefScale,
     Questionnaire,
     QuestionnairePlan,
     ShownAttribute,
     accuracy_attribute,
     amount,
+    cost_per_parameter,
     price_attribute,
     privacy_attribute,
     questionnaire_of,

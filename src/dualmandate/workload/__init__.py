@@ -1,13 +1,31 @@
 """What is asked: tables over a domain as one implicit query matrix, its answers and its sensitivity."""
 
-from dualmandate.workload.builders import all_range, explicit, groups, identity, kron, marginals, prefix, stack, total
-from dualmandate.workload.columns import column_norms, gram, is_partition
-from dualmandate.workload.factor import AllRange, Factor, Identity, Prefix, Total
-from dualmandate.workload.listed import Dense, Groups, Row
+from dualmandate.workload.factor import (
+    AllRange,
+    Dense,
+    Factor,
+    Groups,
+    Identity,
+    Prefix,
+    Row,
+    Total,
+    column_norms,
+    gram,
+)
 from dualmandate.workload.sensitivity import Norm, Sensitivity
-from dualmandate.workload.table import Table
-from dualmandate.workload.tabulation import Tabulation
-from dualmandate.workload.workload import Workload
+from dualmandate.workload.table import Table, Tabulation
+from dualmandate.workload.workload import (
+    Workload,
+    all_range,
+    explicit,
+    groups,
+    identity,
+    kron,
+    marginals,
+    prefix,
+    stack,
+    total,
+)
 
 __all__ = [
     "AllRange",
@@ -29,7 +47,6 @@ __all__ = [
     "gram",
     "groups",
     "identity",
-    "is_partition",
     "kron",
     "marginals",
     "prefix",

@@ -15,9 +15,9 @@ from functools import cached_property
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dualmandate.workload.factor import LARGEST_INTEGER, Integers, Numbers
+from dualmandate.population.arrays import Booleans, Integers
+from dualmandate.workload.factor import LARGEST_INTEGER, Numbers
 from dualmandate.workload.levels import row_ids
 
 FEWEST_POINTS = 8  # below, corners are not looked for
@@ -88,8 +88,6 @@ STARTS = 24  # from which an attained value is looked for
 PATIENCE = 10**8  # comparisons spent on dropping what is beaten
 SLOWER = 64  # how many 64-bit integers cost as much, in time and in room, as one Python integer
 
-Flags = NDArray[np.bool_]
-
 
 class ExtremumRule(Protocol):
     """A condition on a whole cell, or pair of cells, read off flags of its attributes that are combined by `and`."""
@@ -104,7 +102,7 @@ class ExtremumRule(Protocol):
         """Whether what it allows stays allowed when flags are lowered."""
         ...
 
-    def allows(self, flags: Flags) -> Flags:
+    def allows(self, flags: Booleans) -> Booleans:
         """Which rows are allowed, from its own columns; shape (choices,)."""
         ...
 
@@ -114,7 +112,7 @@ class Choices:
     """What one attribute can contribute: a row for each choice."""
 
     numbers: Numbers  # (choices, columns), integers
-    flags: Flags  # (choices, flags)
+    flags: Booleans  # (choices, flags)
 
     @cached_property
     def largest(self) -> list[int]:
@@ -122,7 +120,7 @@ class Choices:
         return [int(max(column.max(), -column.min())) for column in self.numbers.T]
 
     @cached_property
-    def positive(self) -> Flags:
+    def positive(self) -> Booleans:
         """Which columns are nowhere negative."""
         return np.array([bool(column.min() >= 0) for column in self.numbers.T], dtype=np.bool_)
 
@@ -169,7 +167,7 @@ class _Partial:
     """Merged choices of the attributes so far: the terms still to be multiplied, added up, and the flags so far."""
 
     values: Numbers  # (classes, terms)
-    flags: Flags  # (classes, flags)
+    flags: Booleans  # (classes, flags)
     columns: Integers  # (terms, attributes to come)
 
 
@@ -290,7 +288,7 @@ def _cost(numbers: Numbers) -> int:
     return SLOWER if numbers.dtype == object else 1
 
 
-def _allowed(flags: Flags, rules: Sequence[ExtremumRule]) -> Flags:
+def _allowed(flags: Booleans, rules: Sequence[ExtremumRule]) -> Booleans:
     allowed = np.ones(len(flags), dtype=np.bool_)
     for rule in rules:
         allowed &= rule.allows(flags[:, list(rule.flags)])

@@ -20,7 +20,8 @@ from itertools import combinations, pairwise
 
 import numpy as np
 
-from dualmandate.workload.factor import LARGEST_INTEGER, Factor, Integers, Numbers, Structure
+from dualmandate.population.arrays import Booleans, Integers
+from dualmandate.workload.factor import LARGEST_INTEGER, Factor, Numbers, Structure
 
 _LONGEST_DIGIT = 2**31
 TRIES = 16  # levels of a kind from which a pair without a common group is looked for
@@ -113,7 +114,7 @@ def distinct_labels(labels: Integers) -> int:
     return int(np.count_nonzero(np.diff(used))) + (len(used) > 0)
 
 
-def _inside_ordered_run(key: Integers, lines: Sequence[Integers]) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+def _inside_ordered_run(key: Integers, lines: Sequence[Integers]) -> Booleans:
     """Levels at least two steps inside a stretch of equal keys along which every line has one slope."""
     straight = np.zeros(len(key), dtype=np.bool_)
     if len(key) < 3:
@@ -216,9 +217,7 @@ def _two_of_each_kind(levels: Integers, kinds: Integers, nodes: Sequence[Integer
     return np.sort(levels)
 
 
-def _stays(
-    tree: _Kinds, parent: Integers, kind: Integers
-) -> tuple[np.ndarray[tuple[int], np.dtype[np.bool_]], Integers]:
+def _stays(tree: _Kinds, parent: Integers, kind: Integers) -> tuple[Booleans, Integers]:
     """Which branches stay under their parents, and the kind of each parent, in the order of their numbers."""
     order = np.lexsort((kind, parent))
     alike = row_ids([parent[order], kind[order]], len(order))

@@ -14,23 +14,33 @@ from typing import Literal
 import numpy as np
 
 from dualmandate.population import Neighbors, Protection
+from dualmandate.population.arrays import Booleans, Integers
 from dualmandate.population.domain import Domain
-from dualmandate.population.invariants import Labels, group_labels, steps
-from dualmandate.workload.columns import column_norms, inner, leading, least, signs_vary, sizes_vary
+from dualmandate.population.protection import Labels, group_labels, steps
 from dualmandate.workload.extremum import (
     CHUNK,
     LARGEST_ENUMERATION,
     Choices,
     Extremum,
     ExtremumRule,
-    Flags,
     Problem,
     climbed,
     corners_within,
     largest,
     undominated,
 )
-from dualmandate.workload.factor import LARGEST_INTEGER, Factor, Integers, Numbers, Structure
+from dualmandate.workload.factor import (
+    LARGEST_INTEGER,
+    Factor,
+    Numbers,
+    Structure,
+    column_norms,
+    inner,
+    leading,
+    least,
+    signs_vary,
+    sizes_vary,
+)
 from dualmandate.workload.levels import disjoint_pairs, joined, kinds_of, row_ids, run_ends, twins_of
 from dualmandate.workload.table import Table
 
@@ -42,7 +52,7 @@ class Impossible:
     flags: tuple[int, ...]
     monotone: bool = True
 
-    def allows(self, flags: Flags) -> Flags:
+    def allows(self, flags: Booleans) -> Booleans:
         """Cells that miss some mask."""
         return ~flags[:, 0]
 
@@ -104,7 +114,7 @@ class AxisMoves:
 
     factors: tuple[Factor, ...]
     power: int
-    zeros: tuple[Flags | None, ...]
+    zeros: tuple[Booleans | None, ...]
     groups: tuple[Integers | None, ...]
 
     @cached_property
@@ -151,7 +161,7 @@ class AxisMoves:
         """Levels that may make the farthest pair."""
         return self.ends[twins_of(self.structure, self.ends)]
 
-    def cell_flags(self, levels: Integers) -> Flags:
+    def cell_flags(self, levels: Integers) -> Booleans:
         """One flag a structural zero: whether the level agrees with it."""
         columns = [np.ones(len(levels), np.bool_) if mask is None else mask[levels] for mask in self.zeros]
         return np.stack(columns, axis=1) if columns else np.zeros((len(levels), 0), dtype=np.bool_)
@@ -177,7 +187,7 @@ def _cell_choices(axis: AxisMoves) -> Choices:
     return _best_cells(numbers[kept], flags[kept])
 
 
-def _best_cells(numbers: Numbers, flags: Flags) -> Choices:
+def _best_cells(numbers: Numbers, flags: Booleans) -> Choices:
     best = undominated(np.concatenate([numbers, ~flags], axis=1))
     return Choices(numbers[best], flags[best])
 
@@ -211,7 +221,7 @@ class SameGroup:
     flags: tuple[int, ...]
     monotone: bool = False
 
-    def allows(self, flags: Flags) -> Flags:
+    def allows(self, flags: Booleans) -> Booleans:
         """Pairs that leave the total as it is."""
         one, other, same = flags.T
         return np.asarray((one == other) & (~one | same))
@@ -401,10 +411,10 @@ class _Comparison:
         return self._best(self._measured(left, right))
 
 
-def _flags(axis: AxisMoves, left: Integers, right: Integers) -> Flags:
+def _flags(axis: AxisMoves, left: Integers, right: Integers) -> Booleans:
     """Two flags a structural zero, one a cell; three an invariant: one cell in, the other in, in the same group."""
     always = np.ones(len(left), dtype=np.bool_)
-    columns: list[Flags] = []
+    columns: list[Booleans] = []
     for mask in axis.zeros:
         columns += [always, always] if mask is None else [mask[left], mask[right]]
     for labels in axis.groups:

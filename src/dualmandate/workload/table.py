@@ -1,23 +1,40 @@
-"""One table: a weighted product of query matrices, one an attribute."""
+"""One table: a weighted product of query matrices, one an attribute; as an agency asks for it, and its answers.
+
+Answers of many tables come from one histogram, and back, without a dense matrix: each table applies one factor an
+attribute, those that shrink the array first. Tables that begin with the same steps share them: the steps form a tree,
+walked once.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dualmandate.errors import InvalidWorkload
-from dualmandate.workload.columns import column_norms, exact
-from dualmandate.workload.factor import AllRange, Factor, Identity, Prefix, Total
-from dualmandate.workload.listed import Groups, Row
+from dualmandate.population import Domain, Grouping
+from dualmandate.population.arrays import Integers
+from dualmandate.population.rational import Written, rational, written
+from dualmandate.workload.factor import (
+    LARGEST_INTEGER,
+    AllRange,
+    Factor,
+    Groups,
+    Identity,
+    Numbers,
+    Prefix,
+    Row,
+    Total,
+)
 
-if TYPE_CHECKING:
-    from dualmandate.workload.tabulation import Tabulation
+LevelWeights = tuple[tuple[str, Fraction], ...]
+Step = tuple[int, Factor]
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,11 +82,6 @@ class Table:
         """The largest size of an entry of the integer product."""
         return math.prod(_largest_entry(factor) for factor in self.factors)
 
-    @property
-    def squared_norm(self) -> Fraction:
-        """Σ of all squared entries, weight included (‖Q‖²_F: the error of noise of variance 1 on every cell)."""
-        return self.weight**2 * math.prod(_sum_of_squares(factor) for factor in self.factors)
-
     def labels(self, levels: Sequence[Sequence[str]]) -> Iterator[tuple[str, ...]]:
         """For each row its label on each of `axes`, from the levels of all attributes."""
         axes = self.label_axes
@@ -99,13 +111,250 @@ def _row_labels(factor: Factor, levels: Sequence[str]) -> Iterator[str]:
     return (f"row {row}" for row in range(factor.rows))
 
 
-def _sum_of_squares(factor: Factor) -> int:
-    squares = column_norms(factor, 2)
-    return int(exact(squares, int(squares.max()) * factor.size).sum())
-
-
 def _largest_entry(factor: Factor) -> int:
     scales = factor.scales
     if scales is None:
         scales = factor.columns(np.arange(factor.size, dtype=np.int64))
     return int(max(scales.max(), -int(scales.min())))
+
+
+@dataclass(frozen=True)
+class Tabulation:
+    """Counts (or sums of a numeric attribute) for each combination of `by`, of the records under `where`.
+
+    Names are attributes or groupings of the domain. With `by` empty it is a grand total. `weights` gives some levels of
+    an attribute a weight in [-1, 1] that their records are counted with, other levels of it 0. `sum_of` adds up a
+    numeric attribute; answers are then integers in units of its grid.
+    """
+
+    name: str
+    by: tuple[str, ...] = ()
+    where: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    weights: tuple[tuple[str, LevelWeights], ...] = ()
+    sum_of: str | None = None
+
+    def __post_init__(self) -> None:
+        if not self.name:
+            raise InvalidWorkload("a table has no name", why="releases name their tables", instead="give it a name")
+        if isinstance(self.by, str):
+            object.__setattr__(self, "by", (self.by,))
+        self._once("where", [name for name, _ in self.where])
+        self._once("weights", [name for name, _ in self.weights])
+        for name, weights in self.weights:
+            self._once(f"weights.{name}", [level for level, _ in weights])
+        for name, levels in self.where:
+            if isinstance(levels, str) or not levels:
+                raise InvalidWorkload(
+                    f"the table '{self.name}' lists no levels of '{name}' in `where`",
+                    why="a filter keeps records whose level is in a list of at least one",
+                    instead=f"list the levels of '{name}' to count, or leave it out",
+                )
+        exact = (
+            (name, tuple((level, self._weight(level, number)) for level, number in each)) for name, each in self.weights
+        )
+        object.__setattr__(self, "weights", tuple(exact))
+
+    @classmethod
+    def of(
+        cls,
+        name: str,
+        by: str | Sequence[str] = (),
+        *,
+        where: Mapping[str, str | Sequence[str]] | None = None,
+        weights: Mapping[str, Mapping[str, Written]] | None = None,
+        sum_of: str | None = None,
+    ) -> Tabulation:
+        """A tabulation from mappings, as in a program file; a decimal weight 0.1 means 1/10."""
+        filters = tuple(
+            (attribute, (levels,) if isinstance(levels, str) else tuple(levels))
+            for attribute, levels in (where or {}).items()
+        )
+        weighted = tuple(
+            (attribute, tuple((level, cls._exact(name, level, number)) for level, number in each.items()))
+            for attribute, each in (weights or {}).items()
+        )
+        return cls(name, (by,) if isinstance(by, str) else tuple(by), filters, weighted, sum_of)
+
+    def table(self, domain: Domain) -> Table:
+        """The tabulation as a product of query matrices over a domain."""
+        inside = self._inside(domain)
+        scales, denominator = self._scales(domain)
+        by: dict[int, Grouping | None] = {}
+        for name in self.by:
+            axis, grouping = domain.resolve(name)
+            if axis in by:
+                raise InvalidWorkload(
+                    f"the table '{self.name}' names '{domain.names[axis]}' twice in `by`",
+                    why="its cells would be divided by one attribute in two ways",
+                    instead="name each attribute once, by itself or by one of its groupings",
+                )
+            by[axis] = grouping
+        factors = tuple(
+            _factor(domain, axis, by, inside.get(axis), scales.get(axis)) for axis in range(len(domain.shape))
+        )
+        if any(factor is None for factor in factors):
+            raise InvalidWorkload(
+                f"every answer of the table '{self.name}' is 0",
+                why="no level that it counts has a weight, a number or a group other than none",
+                instead="give at least one level that it counts a weight other than 0",
+            )
+        grid = Fraction(1) if self.sum_of is None else domain.attribute(self.sum_of).grid or Fraction(1)
+        found = tuple(factor for factor in factors if factor is not None)
+        return Table(self.name, found, Fraction(1, denominator), tuple(by), grid, self)
+
+    def _inside(self, domain: Domain) -> dict[int, NDArray[np.bool_]]:
+        """Which levels of each filtered attribute are counted."""
+        inside: dict[int, NDArray[np.bool_]] = {}
+        for name, levels in self.where:
+            axis, _ = domain.resolve(name)
+            mask = domain.mask(name, levels)
+            inside[axis] = inside[axis] & mask if axis in inside else mask
+        if inside and domain.count_possible(inside) == 0:
+            raise InvalidWorkload(
+                f"no record can be counted by the table '{self.name}'",
+                why="its `where` leaves no cell that can occur",
+                instead="name levels that can occur together",
+            )
+        return inside
+
+    def _scales(self, domain: Domain) -> tuple[dict[int, Integers], int]:
+        """The number that each level of some attributes is counted with, times a common denominator."""
+        scales: dict[int, Integers] = {}
+        denominator = 1
+        if self.sum_of is not None:
+            axis = domain.axis(self.sum_of)
+            scales[axis] = domain.attributes[axis].grid_values
+        for name, weights in self.weights:
+            axis, grouping = domain.resolve(name)
+            if axis in scales:
+                raise InvalidWorkload(
+                    f"the table '{self.name}' weights '{domain.names[axis]}' twice",
+                    why="a level would be counted with two different numbers",
+                    instead="weight or sum each attribute once",
+                )
+            common = math.lcm(*(weight.denominator for _, weight in weights))
+            if common >= LARGEST_INTEGER:
+                raise InvalidWorkload(
+                    f"the weights of '{name}' in the table '{self.name}' have no common denominator below 2^62",
+                    why="weights are exact: integers over one denominator",
+                    instead="write them with fewer digits",
+                )
+            numbers = np.zeros(domain.attributes[axis].size, dtype=np.int64)
+            for level, weight in weights:
+                place = domain.attributes[axis].position(level) if grouping is None else grouping.position(level)
+                chosen = place if grouping is None else grouping.assignment == place
+                numbers[chosen] = int(weight * common)
+            scales[axis] = numbers
+            denominator *= common
+        return scales, denominator
+
+    def _once(self, what: str, names: Sequence[str]) -> None:
+        twice = next((name for name, count in Counter(names).items() if count > 1), None)
+        if twice is not None:
+            raise InvalidWorkload(
+                f"the table '{self.name}' names '{twice}' twice in `{what}`",
+                why="it would be unclear which of the two holds",
+                instead="name it once",
+            )
+
+    def _weight(self, level: str, number: Written) -> Fraction:
+        weight = self._exact(self.name, level, number)
+        if not -1 <= weight <= 1:
+            raise InvalidWorkload(
+                f"the weight {written(weight)} of '{level}' in the table '{self.name}'",
+                why="weights lie between -1 and 1, so that one record moves an answer by at most 1",
+                instead="divide all weights of the table by the largest",
+            )
+        return weight
+
+    @staticmethod
+    def _exact(name: str, level: str, number: Written) -> Fraction:
+        try:
+            return rational(number)
+        except ValueError as error:
+            raise InvalidWorkload(
+                f"the weight '{number}' of '{level}' in the table '{name}'",
+                why=f"it is {error}",
+                instead="give a number between -1 and 1",
+            ) from None
+
+
+def _factor(
+    domain: Domain,
+    axis: int,
+    by: Mapping[int, Grouping | None],
+    inside: NDArray[np.bool_] | None,
+    scales: Integers | None,
+) -> Factor | None:
+    """The query matrix of one attribute; None where all of it is zero."""
+    attribute = domain.attributes[axis]
+    if axis not in by:
+        if inside is None and scales is None:
+            return Total(attribute.size)
+        row = np.ones(attribute.size, dtype=np.int64) if scales is None else scales
+        row = row if inside is None else row * inside
+        return Row(row) if bool(np.any(row)) else None
+    grouping = by[axis]
+    if grouping is None and inside is None and scales is None:
+        return Identity(attribute.size)
+    labels = np.arange(attribute.size, dtype=np.int64) if grouping is None else grouping.assignment
+    labels = labels if inside is None else np.where(inside, labels, -1)
+    used = labels >= 0 if scales is None else (labels >= 0) & (scales != 0)
+    if not bool(np.any(used)):
+        return None
+    return Groups.of_labels(labels, attribute.levels if grouping is None else grouping.labels, scales)
+
+
+def apply_tables(tables: Sequence[Table], counts: Numbers) -> list[Numbers]:
+    """For each table its integer product times the counts, weight left out; in the shape of the table."""
+    found: dict[int, Numbers] = {}
+
+    def walk(values: Numbers, pending: list[tuple[int, list[Step]]]) -> None:
+        for number, steps in pending:
+            if not steps:
+                found[number] = values
+        for (axis, factor), members in _next_steps(pending):
+            walk(factor.apply(values, axis), members)
+
+    walk(counts, [(number, _steps(table)) for number, table in enumerate(tables)])
+    return [found[number] for number in range(len(tables))]
+
+
+def apply_tables_transpose(tables: Sequence[Table], answers: Sequence[Numbers]) -> Numbers:
+    """Σ over tables of the transposed integer product times that table's answers; in the shape of the domain."""
+
+    def parts(pending: list[tuple[int, list[Step]]]) -> Iterator[Numbers]:
+        for (axis, factor), members in _next_steps(pending):
+            yield factor.apply_transpose(added(members), axis)
+        for number, steps in pending:
+            if not steps:
+                yield answers[number]
+
+    def added(pending: list[tuple[int, list[Step]]]) -> Numbers:
+        total: Numbers | None = None
+        owned = False
+        for part in parts(pending):
+            if total is None:
+                total = part
+            elif owned and np.can_cast(part.dtype, total.dtype):
+                total += part
+            else:
+                total, owned = total + part, True
+        assert total is not None
+        return total
+
+    return added([(number, _steps(table)) for number, table in enumerate(tables)])
+
+
+def _steps(table: Table) -> list[Step]:
+    steps = [(axis, factor) for axis, factor in enumerate(table.factors) if not isinstance(factor, Identity)]
+    return sorted(steps, key=lambda step: (step[1].rows / step[1].size, step[0]))
+
+
+def _next_steps(pending: list[tuple[int, list[Step]]]) -> list[tuple[Step, list[tuple[int, list[Step]]]]]:
+    branches: dict[object, tuple[Step, list[tuple[int, list[Step]]]]] = {}
+    for number, steps in pending:
+        if steps:
+            axis, factor = steps[0]
+            branches.setdefault((axis, factor.key), (steps[0], []))[1].append((number, steps[1:]))
+    return list(branches.values())

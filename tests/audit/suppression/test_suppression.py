@@ -15,9 +15,16 @@ from numpy.typing import NDArray
 from scipy.optimize import linprog
 
 from dualmandate.audit.equations import Equations
-from dualmandate.audit.reconstruction.propagation import UNBOUNDED
-from dualmandate.audit.suppression.cells import LinkedTables, SuppressionAudit, additive_relations, audit_suppression
-from dualmandate.audit.suppression.extremes import _Programs, extremes, network_of
+from dualmandate.audit.reconstruction.enumeration import UNBOUNDED
+from dualmandate.audit.suppression.cells import (
+    LinkedTables,
+    SuppressionAudit,
+    _Programs,
+    additive_relations,
+    audit_suppression,
+    extremes,
+    network_of,
+)
 from dualmandate.errors import InvalidTables
 
 Integers = NDArray[np.int64]

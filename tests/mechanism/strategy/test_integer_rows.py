@@ -23,6 +23,7 @@ from dualmandate.mechanism.strategy.public_totals import public_tables, same_gro
 from dualmandate.mechanism.strategy.residuals import Residuals
 from dualmandate.mechanism.strategy.workload_blocks import EVERYTHING_AVERAGED, WorkloadBlock
 from dualmandate.population import Attribute, Domain, Invariant, Neighbors, Protection
+from dualmandate.population.arrays import Integers
 from dualmandate.population.domain import StructuralZero
 from dualmandate.workload import (
     Identity,
@@ -40,7 +41,6 @@ from dualmandate.workload import (
     stack,
     total,
 )
-from dualmandate.workload.factor import Integers
 
 BINS = groups(9, [[0, 1, 2, 3], [4, 5, 6], [7, 8]])
 

@@ -7,8 +7,8 @@ import pytest
 
 from dualmandate.errors import InvalidRequest
 from dualmandate.mechanism import DiscreteGaussian
-from dualmandate.publication.consistency.effect import consistency_effect, tree_releases
 from dualmandate.publication.consistency.partitions import PartitionChain, Tree
+from dualmandate.publication.post_processing import consistency_effect, tree_releases
 
 
 def test_small_cells_of_a_tree_become_too_large_and_errors_smaller() -> None:

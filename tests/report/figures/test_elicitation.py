@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dualmandate.elicitation.bids import BidAnswers
-from dualmandate.elicitation.common_ground import CommonGround
+from dualmandate.elicitation.answers import BidAnswers
 from dualmandate.elicitation.contingent import contingent_valuation, turnbull
-from dualmandate.elicitation.pooling import Pooled, Prior, pool
+from dualmandate.elicitation.pooling import CommonGround, Pooled, Prior, pool
 from dualmandate.population import Calibrated
 from dualmandate.report.figures import forest, valuation_curve
 from dualmandate.report.theme import LIGHT, NARROW

@@ -17,17 +17,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualmandate.audit.claims.checks import (
+    CLAIMED,
+    DRAWS,
+    LEVEL,
     TIE,
     ClaimCheck,
     exact_totals,
     last_bits,
     least_loss,
+    meaning,
     missing_keys,
     pmf_ratio,
 )
-from dualmandate.audit.claims.mechanism_audit import CLAIMED, DRAWS, LEVEL, meaning
-from dualmandate.audit.claims.own_noise import Law, audit_noise, drawn_from, own_law
-from dualmandate.audit.claims.shared_noise import SharedNoise
+from dualmandate.audit.claims.noise import Law, SharedNoise, audit_noise, drawn_from, own_law
 from dualmandate.audit.effort import Effort, generator
 from dualmandate.audit.equations import Floats, Integers
 from dualmandate.audit.finding import Baseline, Finding, Range, Rate

@@ -24,10 +24,9 @@ from dualmandate.audit.disclosure_control.methods import (
 from dualmandate.audit.effort import Effort
 from dualmandate.audit.equations import Equations, Floats, Integers
 from dualmandate.audit.finding import Baseline, Finding, Rate, nothing_to_compare
-from dualmandate.audit.places import OnePlace
-from dualmandate.audit.reconstruction.propagation import UNBOUNDED
+from dualmandate.audit.reconstruction.enumeration import UNBOUNDED
 from dualmandate.audit.suppression.cells import LinkedTables, audit_suppression
-from dualmandate.audit.tables import levels_in_words
+from dualmandate.audit.tables import OnePlace, levels_in_words
 from dualmandate.workload import Identity, Table, Total, Workload
 
 Bools = NDArray[np.bool_]

@@ -18,11 +18,18 @@ from numpy.typing import NDArray
 from dualmandate.audit.effort import SECONDS, Effort, parallel_map
 from dualmandate.audit.equations import Equations, Integers, checked_values
 from dualmandate.audit.finding import MOST_DETAILS, Baseline, Finding, Range, Rate, Reference, nothing_to_compare
-from dualmandate.audit.reconstruction.enumeration import enumerate_piece, farthest, piece_equations, pieces, reach
+from dualmandate.audit.reconstruction.enumeration import (
+    UNBOUNDED,
+    enumerate_piece,
+    farthest,
+    piece_equations,
+    pieces,
+    propagate,
+    reach,
+)
 from dualmandate.audit.reconstruction.noisy import guess, guessers
-from dualmandate.audit.reconstruction.propagation import UNBOUNDED, propagate
 from dualmandate.audit.reconstruction.solving import contradiction, farthest_apart, first_solution, ranges
-from dualmandate.audit.tables import ExactTables, opened
+from dualmandate.audit.tables import ExactTables, open_truths
 from dualmandate.errors import InvalidTables
 
 KNOWS_TABLES = "the published tables and nothing else"
@@ -316,7 +323,7 @@ class _ReconstructionTally:
 
     def __init__(self, target: ExactTables, chosen: Integers) -> None:
         self.target, self.chosen = target, chosen
-        self.truths = {reference: truth[chosen] for reference, truth in opened(target.truths).items()}
+        self.truths = {reference: truth[chosen] for reference, truth in open_truths(target.truths).items()}
         self.right: dict[Reference, int] = dict.fromkeys(self.truths, 0)
         self.places = self.unique = self.open_places = self.records = self.proved = 0
         self.apart = [0.0, 0.0]

@@ -23,11 +23,10 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from dualmandate.audit.effort import Effort, generator
+from dualmandate.audit.effort import Effort, generator, highs
 from dualmandate.audit.equations import Equations, Floats, Integers
 from dualmandate.audit.finding import Baseline, Finding, Rate, Reference
-from dualmandate.audit.solvers import highs
-from dualmandate.audit.tables import NoisyTables, opened
+from dualmandate.audit.tables import NoisyTables, open_truths
 from dualmandate.errors import InvalidRequest
 
 SWEEPS = 200
@@ -251,7 +250,7 @@ class ReconstructNoisy:
         Without a truth the attack is run on populations drawn from what is expected, published the same way.
         """
         self.effort.say(f"reconstructing {len(target.published):,} places of {target.name}")
-        truths, published = opened(target.truths), target.published
+        truths, published = open_truths(target.truths), target.published
         if not truths:
             draws = generator(key, f"noisy tables: {target.name}")
             drawn = draws.poisson(target.expected).astype(np.int64)

@@ -18,10 +18,9 @@ from itertools import pairwise, product
 from math import ceil, floor, prod
 from typing import Any
 
-from dualmandate.audit.effort import Effort, parallel_map
+from dualmandate.audit.effort import Effort, cp_sat, parallel_map
 from dualmandate.audit.finding import MOST_DETAILS, Baseline, Finding, Range, Rate, nothing_to_compare
 from dualmandate.audit.reconstruction.solving import HOW
-from dualmandate.audit.solvers import cp_sat
 from dualmandate.errors import InvalidTables, TooLarge
 
 SECONDS = 60.0

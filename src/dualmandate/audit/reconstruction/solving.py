@@ -13,10 +13,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from dualmandate.audit.effort import SECONDS
+from dualmandate.audit.effort import SECONDS, cp_sat, highs
 from dualmandate.audit.equations import Equations, Integers
-from dualmandate.audit.reconstruction.propagation import propagate
-from dualmandate.audit.solvers import cp_sat, highs
+from dualmandate.audit.reconstruction.enumeration import propagate
 from dualmandate.errors import InvalidTables
 
 Status = Literal["found", "impossible", "unknown"]

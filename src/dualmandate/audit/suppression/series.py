@@ -26,7 +26,7 @@ from dualmandate.audit.effort import Effort, generator, parallel_map
 from dualmandate.audit.equations import Equations, Floats, Integers
 from dualmandate.audit.finding import Baseline, Finding, Rate, Reference, nothing_to_compare
 from dualmandate.audit.suppression.cells import LinkedTables, audit_suppression
-from dualmandate.audit.tables import Parts, Truths, check_truths, no_truths, opened
+from dualmandate.audit.tables import Parts, Truths, check_truths, no_truths, open_truths
 
 ROUNDS = 30  # Parts are made to add up within their ranges in at most this many rounds.
 TRIALS = 300
@@ -371,7 +371,7 @@ class CarryOver:
         with_truth = (part for part in target.parts if part.truths)
         for part, found in parallel_map(self._known, with_truth, self.effort.workers):
             finished &= found.finished
-            for reference, truth in opened(part.truths).items():
+            for reference, truth in open_truths(part.truths).items():
                 at = part.series.suppressed & (truth > 0)
                 close = [
                     np.abs(guess[at] - truth[at]) <= WITHIN * truth[at] for guess in (found.over_time, found.alone)

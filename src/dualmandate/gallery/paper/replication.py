@@ -21,14 +21,14 @@ from fractions import Fraction
 from importlib.resources import files
 
 from dualmandate.choice import implied_coefficient_ratio
-from dualmandate.elicitation.interdependent import InterdependentPreferences
+from dualmandate.elicitation.opinions import InterdependentPreferences
 from dualmandate.frontier import frontier_of
 from dualmandate.frontier.worst_case import multiplicative_weights_exponential
 from dualmandate.gallery.paper.row import Computed, PaperRow
 from dualmandate.gallery.paper.title_i import Calibration, title_i_numbers
 from dualmandate.mechanism import GEOMETRIC, LAPLACE, MatrixMechanism, RandomizedResponse, laplace
 from dualmandate.population import PrivacyLoss
-from dualmandate.population.conversion import epsilon_at
+from dualmandate.population.loss import epsilon_at
 from dualmandate.semantics import Secret, odds_bound, posterior
 from dualmandate.workload import groups, prefix
 

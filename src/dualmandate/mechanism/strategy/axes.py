@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 
 from dualmandate.errors import TooLarge
 from dualmandate.workload import Factor, Identity, Total
-from dualmandate.workload.columns import inner
-from dualmandate.workload.factor import Numbers, affordable
+from dualmandate.workload.factor import Numbers, affordable, inner
 from dualmandate.workload.levels import column_classes, row_ids
 
 LARGEST_AXIS = 8_192  # merged levels of an attribute whose Gram matrix is written out

@@ -20,7 +20,8 @@ from dualmandate.mechanism.strategy.axes import Axis, Floats, Indices
 from dualmandate.mechanism.strategy.integer_rows import IntegerRows, IntegerSector, lengths, published
 from dualmandate.mechanism.strategy.residuals import Residuals
 from dualmandate.mechanism.strategy.workload_blocks import EVERYTHING_AVERAGED, Sector, WorkloadBlock
-from dualmandate.workload.factor import LARGEST_DENSE, LARGEST_INTEGER, Factor, Integers, Numbers, affordable
+from dualmandate.population.arrays import Integers
+from dualmandate.workload.factor import LARGEST_DENSE, LARGEST_INTEGER, Factor, Numbers, affordable
 from dualmandate.workload.levels import column_classes, row_ids
 from dualmandate.workload.sensitivity import Norm
 

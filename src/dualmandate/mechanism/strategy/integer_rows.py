@@ -21,7 +21,8 @@ from dualmandate.mechanism.strategy.dual import OptimalRows
 from dualmandate.mechanism.strategy.residuals import Residuals
 from dualmandate.mechanism.strategy.symmetry_blocks import copies
 from dualmandate.mechanism.strategy.workload_blocks import EVERYTHING_AVERAGED, Key, Sector, WorkloadBlock
-from dualmandate.workload.factor import LARGEST_INTEGER, Integers, Numbers
+from dualmandate.population.arrays import Integers
+from dualmandate.workload.factor import LARGEST_INTEGER, Numbers
 
 MOST_PAIRS = 2**28  # of orbits, times patterns
 CHUNK = 2**22  # numbers that are held at once

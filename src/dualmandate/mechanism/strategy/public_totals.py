@@ -19,10 +19,10 @@ from dualmandate.mechanism.strategy.axes import Floats
 from dualmandate.mechanism.strategy.dual import AscentSteps, OptimalRows
 from dualmandate.mechanism.strategy.workload_blocks import Sector, WorkloadBlock
 from dualmandate.population import Domain, Neighbors, Protection
-from dualmandate.population.invariants import group_labels, steps
+from dualmandate.population.protection import group_labels, steps
 from dualmandate.workload import Factor, Total
+from dualmandate.workload.factor import Groups
 from dualmandate.workload.levels import row_ids
-from dualmandate.workload.listed import Groups
 
 LARGEST_BY_PAIRS = 256  # cells of which all pairs are weighed
 MOST_STEPS = 300

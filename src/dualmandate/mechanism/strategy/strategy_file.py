@@ -35,8 +35,9 @@ from dualmandate.mechanism.strategy.partition_stack import GroupStack
 from dualmandate.mechanism.strategy.public_totals import public_tables
 from dualmandate.mechanism.strategy.workload_blocks import Sector, WorkloadBlock
 from dualmandate.population import Protection
+from dualmandate.population.arrays import Integers
 from dualmandate.workload import Factor, Workload
-from dualmandate.workload.factor import LARGEST_DENSE, Integers
+from dualmandate.workload.factor import LARGEST_DENSE
 from dualmandate.workload.levels import column_classes
 from dualmandate.workload.sensitivity import Norm
 

@@ -1,6 +1,10 @@
-"""Answers of a choice experiment, one row an alternative that was shown: attributes, and which one was chosen.
+"""Answers of people as they are read: choices among alternatives, and yes or no to bids.
 
-Estimators read them as differences: each alternative not chosen less the chosen one, in standardized attributes.
+In a choice experiment one row is an alternative that was shown: attributes, and which one was chosen. Estimators read
+these as differences: each alternative not chosen less the chosen one, in standardized attributes. A yes or no to a bid
+says between which two amounts lies what a person would pay.
+
+Answers are confidential: a refusal names a row and a column, and repeats no value of them.
 """
 
 from __future__ import annotations
@@ -15,6 +19,7 @@ from dualmandate.errors import InvalidSurvey, NoEstimate
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
+Flags = NDArray[np.bool_]
 CONSTANT = "constant"
 SINGULAR = 1e-10  # Below this least eigenvalue of their correlations within tasks attributes repeat each other.
 
@@ -62,7 +67,7 @@ class ChoiceData:
         data = cls(
             names=tuple(attributes),
             attributes=np.ascontiguousarray(table[order]),
-            chosen=_chosen(chosen, rows)[order],
+            chosen=_flags("chosen", chosen, rows)[order],
             task=np.cumsum(starts, dtype=np.int64) - 1,
             respondent=person,
         )
@@ -88,7 +93,7 @@ class ChoiceData:
         """
         table = _attribute_table(attributes)
         rows = len(table)
-        said = _chosen(yes, rows, "yes")
+        said = _flags("yes", yes, rows)
         offers = {CONSTANT: np.ones(rows)} | dict(zip(attributes, table.T, strict=True))
         question = np.arange(rows)
         people = _labels("respondent", respondent, rows)
@@ -158,20 +163,14 @@ def _attribute_table(attributes: Mapping[str, ArrayLike]) -> Floats:
             why="a choice is explained by what the alternatives are like",
             instead="name at least one attribute",
         )
-    columns = {name: _numbers(f"attribute '{name}'", column) for name, column in attributes.items()}
-    lengths = {len(column) for column in columns.values()}
-    if len(lengths) > 1 or lengths == {0}:
-        raise InvalidSurvey(
-            "the attributes have no rows in common"
-            if lengths == {0}
-            else "the attributes have different numbers of rows",
-            why="one row is one alternative that was shown",
-            instead="give each attribute one number a row",
-        )
-    return np.column_stack(list(columns.values()))
+    columns: list[Floats] = []
+    for name, column in attributes.items():
+        columns.append(_numbers(f"attribute '{name}'", column, len(columns[0]) if columns else None))
+    return np.column_stack(columns)
 
 
-def _numbers(name: str, column: ArrayLike) -> Floats:
+def _numbers(name: str, column: ArrayLike, rows: int | None = None) -> Floats:
+    """A column with one finite number a row."""
     raw = np.asarray(column)
     try:
         if raw.dtype.kind in "USc" or any(isinstance(each, str) for each in raw.flat if raw.dtype.kind == "O"):
@@ -180,23 +179,36 @@ def _numbers(name: str, column: ArrayLike) -> Floats:
     except (TypeError, ValueError):
         raise InvalidSurvey(
             f"{name} is not made of numbers",
-            why="utility is linear in attributes",
-            instead="code levels as numbers: 0 and 1 for without and with",
+            why="answers are counted, and utility is linear in attributes",
+            instead="code it as numbers: 0 and 1 for no and yes, or for without and with",
         ) from None
-    if values.ndim != 1:
+    if values.ndim != 1 or not values.size or (rows is not None and len(values) != rows):
+        size = f"{values.size:,} rows" if values.ndim == 1 else f"{values.ndim} dimensions"
         raise InvalidSurvey(
-            f"{name} has {values.ndim} dimensions",
-            why="one row is one alternative that was shown",
+            f"{name} has {size}, not {'one with some rows' if rows is None else f'{rows:,} rows'}",
+            why="all columns are of the same rows: one is a person's answer, or an alternative that was shown",
             instead="give one number a row",
         )
     wrong = np.flatnonzero(~np.isfinite(values))
     if wrong.size:
         raise InvalidSurvey(
             f"{name} is empty or infinite in row {wrong[0] + 1} and {wrong.size - 1:,} more",
-            why="the likelihood of a choice needs every attribute of every alternative",
-            instead="fill the gap, or leave out the whole task",
+            why="an answer that is missing says nothing, and a choice needs every attribute of every alternative",
+            instead="fill the gap, or leave out the row, and with it the whole task",
         )
     return values
+
+
+def _flags(name: str, column: ArrayLike, rows: int) -> Flags:
+    values = _numbers(f"the column '{name}'", column, rows)
+    wrong = np.flatnonzero((values != 0) & (values != 1))
+    if wrong.size:
+        raise InvalidSurvey(
+            f"the column '{name}' is neither 0 nor 1 in row {wrong[0] + 1}",
+            why="the answer is no or yes; an alternative was chosen or it was not",
+            instead="code it as 0 and 1",
+        )
+    return np.asarray(values == 1)
 
 
 def _labels(name: str, column: ArrayLike, rows: int) -> NDArray[np.generic]:
@@ -216,17 +228,6 @@ def _labels(name: str, column: ArrayLike, rows: int) -> NDArray[np.generic]:
             instead="fill the gap, or leave out the row",
         )
     return raw.astype(str) if raw.dtype.kind == "O" else raw
-
-
-def _chosen(column: ArrayLike, rows: int, name: str = "chosen") -> NDArray[np.bool_]:
-    values = _numbers(f"the column '{name}'", column)
-    if values.shape != (rows,) or not np.isin(values, (0.0, 1.0)).all():
-        raise InvalidSurvey(
-            f"the column '{name}' is not one 0 or 1 a row",
-            why="an alternative was chosen or it was not",
-            instead="code the chosen alternative 1 and the others 0",
-        )
-    return np.asarray(values == 1, dtype=np.bool_)
 
 
 def _check_tasks(data: ChoiceData, labels: NDArray[np.generic]) -> None:
@@ -322,3 +323,133 @@ class Differences:
             why="a change of one can be undone by the others, so that no choice tells their coefficients apart",
             instead=f"leave out one of them, or show alternatives that vary {involved[-1]} on its own",
         )
+
+
+@dataclass(frozen=True, eq=False)
+class BidAnswers:
+    """Amounts between which each person's willingness to pay lies, in the bids' unit: lower < amount ≤ upper.
+
+    With `spike` people were also asked whether they would pay anything at all: who would not has lower = −∞ and
+    upper = 0, a willingness of zero; everybody else has lower ≥ 0.
+    """
+
+    lower: Floats  # (people,), −∞ where nothing bounds it
+    upper: Floats  # (people,), +∞ where nothing bounds it
+    bids: Floats  # amounts that were asked, sorted, each once
+    spike: bool = False
+    names: tuple[str, ...] = (CONSTANT,)
+    covariates: Floats | None = None  # (people, names), the first column all 1; None where there is only a constant
+    cluster: NDArray[np.int64] | None = None  # (people,), who may hang together; None: nobody
+
+    @classmethod
+    def single_bounded(cls, bid: ArrayLike, yes: ArrayLike, *, pays_anything: ArrayLike | None = None) -> BidAnswers:
+        """One question a person: would you pay `bid`? `pays_anything` says who would pay something (the spike)."""
+        asked = _amounts("bid", bid)
+        said = _flags("yes", yes, len(asked))
+        lower, upper = np.where(said, asked, -np.inf), np.where(said, np.inf, asked)
+        return cls._checked(lower, upper, asked, pays_anything)
+
+    @classmethod
+    def double_bounded(
+        cls,
+        bid: ArrayLike,
+        yes: ArrayLike,
+        follow_up: ArrayLike,
+        follow_up_yes: ArrayLike,
+        *,
+        pays_anything: ArrayLike | None = None,
+    ) -> BidAnswers:
+        """Two questions a person: after a yes to `bid` a higher `follow_up` is asked, after a no a lower one."""
+        first = _amounts("bid", bid)
+        second = _amounts("follow_up", follow_up, len(first))
+        said, said_again = _flags("yes", yes, len(first)), _flags("follow_up_yes", follow_up_yes, len(first))
+        wrong = np.flatnonzero(np.where(said, second <= first, second >= first))
+        if wrong.size:
+            raise InvalidSurvey(
+                f"row {int(wrong[0]) + 1}: the second bid does not ask for more after a yes, or for less after a no",
+                why="a second bid says something new only above a yes and below a no",
+                instead="give follow_up as the bid that was asked second, in the same unit",
+            )
+        lower = np.where(said, np.where(said_again, second, first), np.where(said_again, second, -np.inf))
+        upper = np.where(said, np.where(said_again, np.inf, second), np.where(said_again, first, second))
+        return cls._checked(lower, upper, np.concatenate([first, second]), pays_anything)
+
+    @classmethod
+    def _checked(cls, lower: Floats, upper: Floats, asked: Floats, pays_anything: ArrayLike | None) -> BidAnswers:
+        bids = np.unique(asked)
+        if len(bids) < 2:
+            raise InvalidSurvey(
+                "everybody was asked the same bid",
+                why="how answers change with the bid cannot be seen",
+                instead="offer at least two bids, to different people",
+            )
+        if not np.isfinite(lower).any() or not np.isfinite(upper).any():
+            raise InvalidSurvey(  # whether yes or no is not repeated: it would tell what each person said
+                "everybody gave the same answer to every bid",
+                why="willingness to pay then has an end on one side only",
+                instead="offer lower and higher bids as well",
+            )
+        if pays_anything is None:
+            return cls(lower, upper, bids)
+        pays = _flags("pays_anything", pays_anything, len(lower))
+        wrong = np.flatnonzero(~pays & (lower > -np.inf))
+        if wrong.size:
+            raise InvalidSurvey(
+                f"row {int(wrong[0]) + 1}: somebody who would pay nothing at all said yes to a bid",
+                why="the two answers contradict each other",
+                instead="correct the row, or leave it out",
+            )
+        lower = np.where(pays, np.maximum(lower, 0.0), -np.inf)
+        return cls(lower, np.where(pays, upper, 0.0), bids, spike=True)
+
+    @property
+    def people(self) -> int:
+        """How many people answered."""
+        return len(self.lower)
+
+    @property
+    def design(self) -> Floats:
+        """(people, names): the constant and the covariates."""
+        return np.ones((self.people, 1)) if self.covariates is None else self.covariates
+
+    def with_covariates(self, columns: Mapping[str, ArrayLike]) -> BidAnswers:
+        """The same answers, willingness to pay shifted by what is known about each person."""
+        found = {name: _numbers(f"the covariate '{name}'", column, self.people) for name, column in columns.items()}
+        for name, column in found.items():
+            if name == CONSTANT or np.ptp(column) == 0:
+                raise InvalidSurvey(
+                    f"the covariate '{name}' is the same for everybody",
+                    why="it cannot be told from the constant",
+                    instead="leave it out",
+                )
+        table = np.column_stack([np.ones(self.people), *found.values()])
+        if np.linalg.matrix_rank(table) < table.shape[1]:
+            raise InvalidSurvey(
+                "one covariate follows from the others",
+                why="their effects cannot be told apart",
+                instead="leave one of them out",
+            )
+        return replace(self, names=(CONSTANT, *found), covariates=table)
+
+    def clustered(self, cluster: ArrayLike) -> BidAnswers:
+        """The same answers, with people whose answers may hang together (a village, an interviewer)."""
+        labels = np.asarray(cluster)
+        if labels.shape != (self.people,):
+            raise InvalidSurvey(
+                f"clusters for {labels.size} of {self.people} people",
+                why="everybody belongs to one cluster",
+                instead="give one label a row",
+            )
+        return replace(self, cluster=np.unique(labels, return_inverse=True)[1].astype(np.int64))
+
+
+def _amounts(name: str, column: ArrayLike, rows: int | None = None) -> Floats:
+    values = _numbers(f"the column '{name}'", column, rows)
+    wrong = np.flatnonzero(values <= 0)
+    if wrong.size:
+        raise InvalidSurvey(
+            f"the column '{name}' asks for nothing, or for less, in row {wrong[0] + 1}",
+            why="a bid is an amount of money to be paid",
+            instead="state bids above 0; who would pay nothing at all is asked with pays_anything",
+        )
+    return values

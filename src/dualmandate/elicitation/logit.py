@@ -1,7 +1,9 @@
-"""Panel mixed logit: tastes differ between people and stay with a person over her choices [RT98].
+"""Logit models of choices among alternatives: one taste for all, or tastes that differ.
 
-`MixedModel` says which coefficients differ, with which distribution, in utility or in money; estimation works on
-standardized attributes, and the model knows the names of the parameters and the way back to the attributes' own units.
+The conditional logit says what the average respondent gives up for what [McF74]. In the panel mixed logit tastes differ
+between people and stay with a person over her choices [RT98]: `MixedModel` says which coefficients differ, with which
+distribution, in utility or in money; estimation works on standardized attributes, and the model knows the names of the
+parameters and the way back to the attributes' own units.
 
 The kernel simulates the likelihood of each person's choices and its gradient in one pass over draws that stays in the
 cache. A chunk of draws at a time: coefficients, indices of the alternatives (a small matrix product), one exponential
@@ -20,15 +22,22 @@ from numba import njit, types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from dualmandate.elicitation.choices import ChoiceData, Differences
-from dualmandate.elicitation.conditional_logit import newton
-from dualmandate.elicitation.halton import normal_draws, triangular
-from dualmandate.elicitation.maximizing import Likelihood, Maximum, maximize
+from dualmandate.elicitation.answers import ChoiceData, Differences
+from dualmandate.elicitation.likelihood import (
+    Likelihood,
+    Maximum,
+    climb,
+    maximize,
+    normal_draws,
+    separating,
+    triangular,
+)
 from dualmandate.elicitation.willingness import ParameterEstimates
 from dualmandate.errors import InvalidSurvey, NoEstimate, TooLarge
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
+MOST_STEPS = 50  # Newton's method takes at most this many steps in a conditional logit.
 CHUNK = 64  # So many draws at a time: indices of some thirty alternatives, and their coefficients, fit the first cache.
 LARGEST_INDEX = 80.0  # odds of e⁸⁰ against a choice are as good as none; eight such tasks still have a probability
 TASKS_A_LOGARITHM = 8
@@ -42,6 +51,109 @@ LEAST_START = 0.05  # A coefficient that must have a sign starts at least here.
 SEED = 1998  # The seed of the starting points after the first is public.
 MOST_DRAWN = 2**28  # At most this many random numbers are kept.
 JITTER = 0.3  # Later starts shake standardized locations, and the logarithms of spreads, by this much.
+
+
+def conditional_logit(data: ChoiceData, *, cluster: bool = True, most_steps: int = MOST_STEPS) -> ParameterEstimates:
+    """Coefficients of the attributes, one for all respondents, in utility per unit of the attribute.
+
+    P(j | task) = exp(x_j·β)/Σ_i exp(x_i·β); β maximizes Σ log P(chosen) by Newton's method. Errors are clustered by
+    respondent (sandwich without a small-sample factor), or plain.
+    """
+    differences = Differences.of(data)
+    differences.check_rank()
+    top = logit_top(differences, most_steps=most_steps)
+    if cluster and data.people <= len(data.names):
+        raise NoEstimate(
+            f"{data.people} respondents are too few for errors of {len(data.names)} parameters",
+            why="answers of one person hang together, so that people count and not answers",
+            instead="ask more people, explain choices by fewer attributes, or take plain errors",
+        )
+    covariance = top.sandwich(data.task_respondent) if cluster else np.linalg.inv(top.curvature)
+    scale = differences.scale
+    return ParameterEstimates(
+        names=data.names,
+        values=top.point / scale,
+        covariance=covariance / np.outer(scale, scale),
+        log_likelihood=top.value,
+        observations=data.tasks,
+        clusters=data.people if cluster else data.tasks,
+    )
+
+
+def logit_top(differences: Differences, *, most_steps: int = MOST_STEPS) -> Maximum:
+    """The top of a concave log likelihood, in standardized attributes; gradients by task."""
+    rows, starts = differences.rows, differences.task_starts
+    size, tasks = rows.shape[1], len(starts) - 1
+
+    def evaluated(beta: Floats) -> Maximum:
+        scores, curvature = np.empty((tasks, size)), np.empty((size, size))
+        return Maximum(beta, logit_pass(rows, starts, beta, scores, curvature), scores, curvature)
+
+    top = climb(evaluated, np.zeros(size), most_steps)
+    if top is None or top.is_doubtful:
+        _check_separation(differences)
+    if top is None:
+        raise NoEstimate(
+            f"the conditional logit did not converge in {most_steps} steps",
+            why="the log likelihood was still rising",
+            instead="look for attributes that nearly repeat each other, or allow more steps",
+        )
+    return top
+
+
+def _check_separation(differences: Differences) -> None:
+    """Refuse where some direction of coefficients is never contradicted: the likelihood rises along it forever."""
+    columns = list(zip(differences.names, differences.rows.T, strict=True))
+    alone = [name for name, column in columns if (column <= 0).all() or (column >= 0).all()]
+    words = " and ".join(alone)
+    if not alone:
+        direction = separating(-differences.rows)
+        if direction is None:
+            return
+        together = [name for name, part in zip(differences.names, direction, strict=True) if abs(part) > 1e-7]
+        words = f"{', '.join(together[:-1])} and {together[-1]} together" if together[1:] else together[0]
+    raise NoEstimate(
+        f"{words} separate{'' if len(alone) > 1 else 's'} the chosen alternatives from the others",
+        why="no choice goes against it, so that a larger coefficient always fits better and none is the best",
+        instead="ask more people, show alternatives that trade it off, or leave it out",
+    )
+
+
+@njit(cache=True)
+def logit_pass(rows: Floats, starts: NDArray[np.int64], beta: Floats, scores: Floats, curvature: Floats) -> float:
+    """Log likelihood; fills gradients by task and −H. `rows` are attributes of the others less those of the chosen."""
+    size = rows.shape[1]
+    curvature[:] = 0.0
+    value = 0.0
+    index = np.empty(rows.shape[0])
+    for task in range(starts.size - 1):
+        first, last = starts[task], starts[task + 1]
+        top = 0.0  # the index of the chosen alternative
+        for row in range(first, last):
+            index[row] = 0.0
+            for k in range(size):
+                index[row] += rows[row, k] * beta[k]
+            top = max(top, index[row])
+        total = np.exp(-top)
+        for row in range(first, last):
+            index[row] = np.exp(index[row] - top)
+            total += index[row]
+        value -= top + np.log(total)
+        for k in range(size):
+            scores[task, k] = 0.0
+        for row in range(first, last):
+            share = index[row] / total
+            for k in range(size):
+                scores[task, k] -= share * rows[row, k]
+                for other in range(k + 1):
+                    curvature[k, other] += share * rows[row, k] * rows[row, other]
+        for k in range(size):
+            for other in range(k + 1):
+                curvature[k, other] -= scores[task, k] * scores[task, other]
+    for k in range(size):
+        for other in range(k):
+            curvature[other, k] = curvature[k, other]
+    return value
 
 
 def _reinterpreted(name: str, source: Any, target: Any) -> Any:
@@ -435,7 +547,7 @@ def simulated_likelihood(data: ChoiceData, differences: Differences, model: Mixe
 
 
 def _starts(model: MixedModel, differences: Differences, count: int) -> list[Floats]:
-    first = model.start(newton(differences).point)
+    first = model.start(logit_top(differences).point)
     generator = np.random.default_rng(SEED)
     found, attributes = [first], len(model.attributes)
     for _ in range(count - 1):
@@ -472,14 +584,13 @@ def estimates_of(data: ChoiceData, model: MixedModel, top: Maximum) -> Parameter
             why="the simulated likelihood does not fall when it changes",
             instead="make fewer coefficients random, or ask more people",
         )
-    bread = np.linalg.inv(top.curvature)
     factor, shift = model.factors
     spread = np.arange(len(factor)) >= len(model.attributes)
     factor = np.where(spread & (top.point < 0), -factor, factor)
     return ParameterEstimates(
         names=model.names,
         values=factor * top.point + shift,
-        covariance=bread @ (top.scores.T @ top.scores) @ bread * np.outer(factor, factor),
+        covariance=top.sandwich() * np.outer(factor, factor),
         log_likelihood=top.value,
         observations=data.tasks,
         clusters=data.people,

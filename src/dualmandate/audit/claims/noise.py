@@ -1,27 +1,34 @@
-"""Whether two releases share noise: whoever has both then has the exact difference of what they counted.
+"""Noise for audits, drawn as releases draw it from the audit's own key; and whether two releases share noise.
 
-Where noise is independent, symmetric and falls off on both sides, a row of one release equals the same row of another
-with probability Σ p_k·q_k at most, whatever was counted: that is its largest difference in probability. And squared
-differences are at least as large as those of the noise alone, in distribution [And55], so that their sum is hardly ever
-much below its mean: P(S ≤ E − t) ≤ exp(−t²/(2·Σ E d⁴)) [Mau03]. Both bounds hold for any two files.
+Whoever has two releases that share noise has the exact difference of what they counted. Where noise is independent,
+symmetric and falls off on both sides, a row of one release equals the same row of another with probability Σ p_k·q_k at
+most, whatever was counted: that is its largest difference in probability. And squared differences are at least as large
+as those of the noise alone, in distribution [And55], so that their sum is hardly ever much below its mean:
+P(S ≤ E − t) ≤ exp(−t²/(2·Σ E d⁴)) [Mau03]. Both bounds hold for any two files.
 """
 
 from __future__ import annotations
 
+import hashlib
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dualmandate.audit.claims.checks import ClaimCheck
-from dualmandate.audit.claims.own_noise import Law
+from dualmandate.audit.equations import Floats, Integers
 from dualmandate.errors import InvalidRequest
 from dualmandate.mechanism import DiscreteGaussian, Geometric
+from dualmandate.mechanism.noise import GaussianSampler, LaplaceSampler, NoiseKey, Sampler
 
 SUSPICIOUS = 1e-6  # Two releases are said to share noise where the chance is below this.
 FEWEST = 8  # At least this many numbers are compared.
+Law = Literal["laplace", "gaussian"]
+LogPmf = Callable[[Floats, NDArray[np.intp]], Floats]  # of noise in some columns, up to a constant; (draws, columns)
 
 
 @dataclass(frozen=True)
@@ -120,3 +127,37 @@ def shared_noise(
     missing = max(float(mean) - float(np.square(apart, dtype=np.float64).sum()), 0.0)
     by_size = math.exp(-(missing**2) / (2 * float(fourth)))
     return SharedNoise(equal, rows, float(chances[kinds].sum()), min(1.0, 2 * min(by_count, by_size)))
+
+
+def audit_noise(key: bytes, purpose: str, law: Law, parameter: Fraction, shape: tuple[int, ...]) -> Integers:
+    """Discrete noise for one purpose of an audit; `parameter` is the scale of Laplace or the σ² of Gaussian noise.
+
+    Equal for an equal key and purpose. The key is the audit's own: no release draws from it.
+    """
+    sampler = LaplaceSampler(parameter) if law == "laplace" else GaussianSampler(parameter)
+    return drawn_from(sampler, key, purpose, shape)
+
+
+def drawn_from(sampler: Sampler, key: bytes, purpose: str, shape: tuple[int, ...]) -> Integers:
+    """The same of any exact noise."""
+    own = NoiseKey(hashlib.blake2b(f"noise: {purpose}".encode(), key=key[:64], digest_size=32).digest())
+    return sampler.draw(own, range(int(np.prod(shape)))).reshape(shape)
+
+
+def own_law(word: str) -> Law | None:
+    """The law that a release names, where the audit has arithmetic of its own for it."""
+    return "laplace" if word == "laplace" else "gaussian" if word == "gaussian" else None
+
+
+def log_weights(law: Law, parameters: Fraction | Floats) -> LogPmf:
+    """The logarithm of the probability of noise, up to a constant that cancels in ratios.
+
+    `parameters` is one for all columns, or one a column.
+    """
+    power = 1 if law == "laplace" else 2
+    scales = np.atleast_1d(np.asarray(parameters, dtype=np.float64)) * power
+
+    def logarithms(noise: Floats, columns: NDArray[np.intp]) -> Floats:
+        return np.asarray(np.abs(noise) ** power / -(scales[columns] if len(scales) > 1 else scales))
+
+    return logarithms

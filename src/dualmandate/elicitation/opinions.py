@@ -1,11 +1,17 @@
-"""Polychoric correlations: how two opinions on ordered scales hang together, as if both were measured without steps.
+"""Opinions on ordered scales: how they hang together, and the working papers' own way from there to a privacy loss.
 
-Behind each answer stands a normal variable, cut into levels at thresholds; the correlation of the two variables makes
-the observed table of answers most likely [Ols79]. "two-step" takes the thresholds from the margins of the table and
-searches the correlation alone; "full" searches everything together.
+A polychoric correlation is that of two opinions as if both were measured without steps. Behind each answer stands a
+normal variable, cut into levels at thresholds; the correlation of the two variables makes the observed table of answers
+most likely [Ols79]. "two-step" takes the thresholds from the margins of the table and searches the correlation alone;
+"full" searches everything together.
 
 A polyserial correlation is the same between an amount and an ordered answer: the answer is an ordered probit on the
 amount, and the correlation is ρ = β/√(1 + β²), β the probit's slope on the standardized amount [OCD82].
+
+In the working papers people care about their own privacy and data, and about those of others in proportion to income.
+Society's willingness to accept privacy loss for accuracy is then R = (1 + cov(γ, y))/(1 + cov(η, y)), γ the taste for
+privacy, η the taste for accuracy, y income [ASWP]. The covariances come from opinions on ordered scales, as polychoric
+correlations: all three variables have variance one there.
 """
 
 from __future__ import annotations
@@ -18,16 +24,18 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaincc, ndtr, ndtri, xlogy
 
-from dualmandate.elicitation.interval_model import IntervalRows, most_likely
+from dualmandate.elicitation.likelihood import IntervalRows, Maximum, climb, most_likely
 from dualmandate.elicitation.willingness import critical_value
-from dualmandate.errors import InvalidSurvey, NoEstimate, UnknownName
+from dualmandate.errors import InvalidPreferences, InvalidSurvey, NoEstimate, NoOptimum, UnknownName
+from dualmandate.frontier.worst_case import PowerLawTechnology
+from dualmandate.population.wording import exact, number
 
 Floats = NDArray[np.float64]
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(48)
 Steps = Literal["two-step", "full"]
-LARGEST = 0.9999  # A correlation beyond this is taken for a perfect one, which has no estimate.
+Estimated = tuple[Floats, Floats, float]  # row and column thresholds, and the correlation
+LARGEST = 0.99  # A correlation beyond this is taken for a perfect one, which has no estimate.
 MOST_STEPS = 100
-STILL = 1e-10
 SMALLEST = 1e-300  # No probability is smaller, so that the logarithm of an impossible cell exists.
 
 
@@ -126,18 +134,24 @@ def _fisher_interval(correlation: float, standard_error: float, level: float) ->
 
 def answer_table(first: ArrayLike, second: ArrayLike) -> Floats:
     """People by their two answers, levels sorted; rows where either is missing (not a number) are left out."""
-    columns = [np.asarray(answers, dtype=np.float64) for answers in (first, second)]
-    if columns[0].shape != columns[1].shape or columns[0].ndim != 1:
+    one, other, _ = _both_given(first, second)
+    (rows, row), (columns, column) = (np.unique(answers, return_inverse=True) for answers in (one, other))
+    table = np.zeros((len(rows), len(columns)))
+    np.add.at(table, (row, column), 1.0)
+    return table
+
+
+def _both_given(first: ArrayLike, second: ArrayLike) -> tuple[Floats, Floats, NDArray[np.bool_]]:
+    """The two answers of those who gave both, and who these are."""
+    one, other = (np.asarray(answers, dtype=np.float64) for answers in (first, second))
+    if one.shape != other.shape or one.ndim != 1:
         raise InvalidSurvey(
-            f"{columns[0].size} and {columns[1].size} answers",
+            f"{one.size} and {other.size} answers",
             why="a correlation is between two answers of the same people",
             instead="give one row a person in both",
         )
-    given = np.isfinite(columns[0]) & np.isfinite(columns[1])
-    codes = [np.unique(answers[given], return_inverse=True) for answers in columns]
-    table = np.zeros([len(levels) for levels, _ in codes])
-    np.add.at(table, tuple(places for _, places in codes), 1.0)
-    return table
+    given = np.isfinite(one) & np.isfinite(other)
+    return one[given], other[given], given
 
 
 def polychoric(counts: ArrayLike, *, method: Steps = "two-step") -> Polychoric:
@@ -150,9 +164,22 @@ def polychoric(counts: ArrayLike, *, method: Steps = "two-step") -> Polychoric:
     people = table.sum()
     rows = ndtri(np.cumsum(table.sum(axis=1))[:-1] / people)
     columns = ndtri(np.cumsum(table.sum(axis=0))[:-1] / people)
-    correlation = _searched(table, rows, columns)
+    found = _searched(table, rows, columns, 0.0, full=False)
+    if found is None:
+        raise NoEstimate(
+            "one of the two answers foretells the other",
+            why="the correlation behind such a table is perfect, and has no standard error",
+            instead="merge levels that few people chose, or leave one of the questions out",
+        )
     if method == "full":
-        rows, columns, correlation = _full(table, rows, columns, correlation)
+        found = _searched(table, *found, full=True)
+    if found is None:
+        raise NoEstimate(
+            f"no most likely thresholds were found in {MOST_STEPS} steps",
+            why="some answers are too rare",
+            instead='merge levels that few people chose, or use method "two-step"',
+        )
+    rows, columns, correlation = found
     score = _scores(rows, columns, correlation)
     cells = _cells(rows, columns, correlation)
     influence = _full_influence(score, cells) if method == "full" else _two_step_influence(score, cells, table)
@@ -205,32 +232,32 @@ def _log_likelihood(table: Floats, cells: Floats) -> float:
     return float(xlogy(table, cells).sum())
 
 
-def _searched(table: Floats, rows: Floats, columns: Floats) -> float:
-    """The correlation that makes the table most likely at given thresholds: scoring steps in atanh(ρ), halved."""
-    people, place = table.sum(), 0.0
-    best = _log_likelihood(table, _cells(rows, columns, 0.0))
-    for _ in range(MOST_STEPS):
-        correlation = math.tanh(place)
-        rise = _density_differences(rows, columns, correlation) * (1.0 - correlation**2)
-        cells = _cells(rows, columns, correlation)
-        step = float((table * rise / cells).sum() / (people * (rise**2 / cells).sum()))
-        if abs(step) < STILL:
-            return correlation
-        for _ in range(40):
-            tried = _log_likelihood(table, _cells(rows, columns, math.tanh(place + step)))
-            if abs(math.tanh(place + step)) < LARGEST and tried >= best - 1e-12 * abs(best):
-                break
-            step /= 2
-        else:
-            break
-        place, best = place + step, tried
-        if abs(math.tanh(place)) > 0.99 * LARGEST:
-            break
-    raise NoEstimate(
-        "one of the two answers foretells the other",
-        why="the correlation behind such a table is perfect, and has no standard error",
-        instead="merge levels that few people chose, or leave one of the questions out",
-    )
+def _searched(table: Floats, rows: Floats, columns: Floats, start: float, *, full: bool) -> Estimated | None:
+    """The correlation that makes the table most likely, and the thresholds too where `full`; None where none does.
+
+    Scoring steps in atanh(ρ), so that no step leaves (−1, 1).
+    """
+    people, cut = table.sum(), len(rows)
+    given = np.concatenate([rows, columns])
+    held = 0 if full else len(given)  # so many thresholds stay as they are
+
+    def told(free: Floats) -> Estimated:
+        place = np.concatenate([given[:held], free])
+        return place[:cut], place[cut:-1], math.tanh(place[-1])
+
+    def evaluated(free: Floats) -> Maximum:
+        at = told(free)
+        ordered = (np.diff(at[0]) > 0).all() and (np.diff(at[1]) > 0).all()
+        if not ordered or abs(at[2]) > LARGEST:
+            return Maximum(free, -math.inf, np.zeros((1, len(free))), np.eye(len(free)))
+        cells, slopes = _cells(*at), _scores(*at)[held:]
+        slopes[-1] *= 1.0 - at[2] ** 2
+        flat = slopes.reshape(len(free), -1)
+        scores = (flat * (table / cells).ravel()).T
+        return Maximum(free, _log_likelihood(table, cells), scores, people * (flat / cells.ravel()) @ flat.T)
+
+    top = climb(evaluated, np.append(given[held:], math.atanh(start)), MOST_STEPS)
+    return None if top is None else told(top.point)
 
 
 def _density_differences(rows: Floats, columns: Floats, correlation: float) -> Floats:
@@ -253,38 +280,6 @@ def _scores(rows: Floats, columns: Floats, correlation: float) -> Floats:
         found[place, :, edge], found[place, :, edge + 1] = by_column[:, edge + 1], -by_column[:, edge + 1]
     found[-1] = _density_differences(rows, columns, correlation)
     return found
-
-
-def _full(table: Floats, rows: Floats, columns: Floats, correlation: float) -> tuple[Floats, Floats, float]:
-    """Scoring steps in thresholds and atanh(ρ) together, from the two-step answer."""
-    people, cut = table.sum(), len(rows)
-    place = np.concatenate([rows, columns, [math.atanh(correlation)]])
-
-    def told(at: Floats) -> tuple[Floats, Floats, float]:
-        return at[:cut], at[cut:-1], math.tanh(at[-1])
-
-    best = _log_likelihood(table, _cells(*told(place)))
-    for _ in range(MOST_STEPS):
-        slopes, cells = _scores(*told(place)), _cells(*told(place))
-        slopes[-1] *= 1.0 - math.tanh(place[-1]) ** 2
-        flat = slopes.reshape(len(place), -1)
-        information = people * (flat / cells.ravel()) @ flat.T
-        step = np.linalg.solve(information, flat @ (table / cells).ravel())
-        if np.abs(step).max() < STILL:
-            return told(place)
-        while True:
-            tried = place + step
-            ordered = (np.diff(tried[:cut]) > 0).all() and (np.diff(tried[cut:-1]) > 0).all()
-            level = _log_likelihood(table, _cells(*told(tried))) if ordered else -math.inf
-            if level >= best - 1e-12 * abs(best):
-                break
-            step = step / 2
-        place, best = tried, level
-    raise NoEstimate(
-        f"no most likely thresholds were found in {MOST_STEPS} steps",
-        why="some answers are too rare",
-        instead='merge levels that few people chose, or use method "two-step"',
-    )
 
 
 def _full_influence(score: Floats, cells: Floats) -> Floats:
@@ -331,23 +326,16 @@ class Polyserial:
 
 def polyserial(amounts: ArrayLike, answers: ArrayLike) -> Polyserial:
     """The correlation between an amount and an ordered answer of the same people; missing rows are left out."""
-    amount, answer = (np.asarray(column, dtype=np.float64) for column in (amounts, answers))
-    if amount.shape != answer.shape or amount.ndim != 1:
-        raise InvalidSurvey(
-            f"{amount.size} amounts and {answer.size} answers",
-            why="a correlation is between an amount and an answer of the same people",
-            instead="give one row a person in both",
-        )
-    given = np.isfinite(amount) & np.isfinite(answer)
-    levels, place = np.unique(answer[given], return_inverse=True)
+    amount, answer, _ = _both_given(amounts, answers)
+    levels, place = np.unique(answer, return_inverse=True)
     people = len(place)
-    if len(levels) < 2 or np.ptp(amount[given]) == 0:
+    if len(levels) < 2 or np.ptp(amount) == 0:
         raise InvalidSurvey(
             "the amount or the answer is the same for everybody",
             why="what never varies cannot hang together with anything",
             instead="leave it out",
         )
-    standard = (amount[given] - amount[given].mean()) / amount[given].std()
+    standard = (amount - amount.mean()) / amount.std()
     cuts = ndtri(np.cumsum(np.bincount(place))[:-1] / people)
     # u = threshold above − slope·amount, v = threshold below − slope·amount.
     upper, lower = np.zeros((people, len(levels))), np.zeros((people, len(levels)))
@@ -355,14 +343,128 @@ def polyserial(amounts: ArrayLike, answers: ArrayLike) -> Polyserial:
     upper[has_upper, place[has_upper]], lower[has_lower, place[has_lower] - 1] = 1.0, 1.0
     upper[:, -1] = lower[:, -1] = -standard
     found = most_likely(IntervalRows(upper, lower, has_upper, has_lower), np.append(cuts, 0.0), "normal")
-    slope = float(found.parameters[-1])
+    slope = float(found.point[-1])
     length = math.sqrt(1.0 + slope**2)
-    own = people * found.scores @ np.linalg.inv(-found.hessian)[-1]
+    own = people * found.scores @ np.linalg.inv(found.curvature)[-1]
     influence = (own + slope * (standard**2 - 1.0) / 2.0) / length**3  # the second part: the amount's own spread
     return Polyserial(
         correlation=slope / length,
         standard_error=math.sqrt(float(influence @ influence)) / people,
-        thresholds=found.parameters[:-1] / length,
+        thresholds=found.point[:-1] / length,
         influence=influence,
         observations=people,
     )
+
+
+@dataclass(frozen=True)
+class InterdependentChoice:
+    """The privacy loss at which the technology's rate equals society's, with its interval from the covariances."""
+
+    epsilon: float
+    accuracy: float  # I = 1 − α, a share
+    willingness_to_accept: float
+    epsilon_interval: tuple[float, float] | None  # None where the covariances have no stated errors
+    accuracy_interval: tuple[float, float] | None
+    level: float = 0.95
+
+    def __str__(self) -> str:
+        rate = number(self.willingness_to_accept)
+        words = f"ε = {number(self.epsilon)} and I = {number(self.accuracy)}, where MRT = WTA = {rate}"
+        if self.epsilon_interval is None:
+            return words
+        low, high = self.epsilon_interval
+        return f"{words} ({100 * self.level:g} % interval of ε {number(low)} to {number(high)})"
+
+
+@dataclass(frozen=True, eq=False)
+class InterdependentPreferences:
+    """Covariances of tastes with income, and how sure they are."""
+
+    privacy_income_covariance: float  # cov(γ, y) > −1
+    accuracy_income_covariance: float  # cov(η, y) > −1
+    covariance: NDArray[np.float64] | None = None  # (2, 2), of the two estimates; None where they are only stated
+
+    def __post_init__(self) -> None:
+        for name, stated in (
+            ("privacy", self.privacy_income_covariance),
+            ("accuracy", self.accuracy_income_covariance),
+        ):
+            if not (math.isfinite(stated) and stated > -1.0):
+                raise InvalidPreferences(
+                    f"a covariance of {exact(stated)} between the taste for {name} and income",
+                    why="at −1 and below society would want less of it for nothing",
+                    instead="state a covariance above −1; income and tastes are measured in standard deviations",
+                )
+
+    @classmethod
+    def of_answers(
+        cls, income: ArrayLike, privacy: ArrayLike, accuracy: ArrayLike, *, method: Steps = "two-step"
+    ) -> InterdependentPreferences:
+        """From answers on ordered scales, one row a person, not a number where missing.
+
+        The two correlations share people and their incomes; how far their errors hang together is worked out from the
+        influence of each person on both.
+        """
+        pairs = [(income, privacy), (income, accuracy)]
+        found = [polychoric(answer_table(*pair), method=method) for pair in pairs]
+        influences = [_influence(each, *pair) for each, pair in zip(found, pairs, strict=True)]
+        sizes = np.array([each.observations for each in found])
+        joint = np.array([[one @ other for one in influences] for other in influences]) / np.outer(sizes, sizes)
+        return cls(found[0].correlation, found[1].correlation, joint)
+
+    @property
+    def willingness_to_accept(self) -> float:
+        """R = (1 + cov(γ, y))/(1 + cov(η, y)): accuracy for a unit of privacy loss."""
+        return (1.0 + self.privacy_income_covariance) / (1.0 + self.accuracy_income_covariance)
+
+    @property
+    def standard_error(self) -> float | None:
+        """The standard error of R, by the delta method."""
+        return None if self.covariance is None else self.willingness_to_accept * self._log_error()
+
+    def interval(self, level: float = 0.95) -> tuple[float, float] | None:
+        """An interval for R, symmetric in its logarithm."""
+        if self.covariance is None:
+            return None
+        width = critical_value(level) * self._log_error()
+        return self.willingness_to_accept * math.exp(-width), self.willingness_to_accept * math.exp(width)
+
+    def choose(self, technology: PowerLawTechnology, *, level: float = 0.95) -> InterdependentChoice:
+        """ε* = (b·K/R)^(1/(1+b)); refused where the technology guarantees nothing there."""
+        epsilon = technology.optimum(self.willingness_to_accept)
+        accuracy = technology.accuracy(epsilon)
+        if accuracy <= 0.0:
+            raise NoOptimum(
+                f"at ε = {number(epsilon)} the technology guarantees no accuracy",
+                why="its worst error is at least the whole population",
+                instead="count more people, ask fewer queries, or publish nothing",
+            )
+        band = self.interval(level)
+        if band is None:
+            return InterdependentChoice(epsilon, accuracy, self.willingness_to_accept, None, None, level)
+        losses = technology.optimum(band[1]), technology.optimum(band[0])  # a higher R means a lower ε
+        gains = technology.accuracy(losses[0]), technology.accuracy(losses[1])
+        return InterdependentChoice(epsilon, accuracy, self.willingness_to_accept, losses, gains, level)
+
+    def welfare_change(self, technology: PowerLawTechnology, *, before: float, after: float) -> float:
+        """Mean change of utility when the privacy loss goes from `before` to `after`: (1 + cov η)ΔI − (1 + cov γ)Δε."""
+        gained = technology.accuracy(after) - technology.accuracy(before)
+        return (1.0 + self.accuracy_income_covariance) * gained - (1.0 + self.privacy_income_covariance) * (
+            after - before
+        )
+
+    def _log_error(self) -> float:
+        assert self.covariance is not None
+        gradient = np.array(
+            [1.0 / (1.0 + self.privacy_income_covariance), -1.0 / (1.0 + self.accuracy_income_covariance)]
+        )
+        return math.sqrt(float(gradient @ self.covariance @ gradient))
+
+
+def _influence(found: Polychoric, first: ArrayLike, second: ArrayLike) -> NDArray[np.float64]:
+    """(people,): influence of each person on a correlation; 0 for those who did not answer."""
+    *answers, given = _both_given(first, second)
+    row, column = (np.unique(each, return_inverse=True)[1] for each in answers)
+    each = np.zeros(len(given))
+    each[given] = found.influence[row, column]
+    return each
