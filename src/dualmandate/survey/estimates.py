@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from dualmandate.elicitation.answers import BidAnswers, ChoiceData
 from dualmandate.elicitation.contingent import contingent_valuation, turnbull
-from dualmandate.elicitation.logit import conditional_logit, mixed_logit
-from dualmandate.elicitation.opinions import MOST_STEPS, Polychoric, answer_table, polychoric
+from dualmandate.elicitation.logit import MOST_STEPS, conditional_logit, mixed_logit
+from dualmandate.elicitation.opinions import Polychoric, answer_table, polychoric
 from dualmandate.elicitation.pooling import CommonGround, DiscountHorizon, Pooled, Prior, pool
 from dualmandate.elicitation.questionnaire import cost_per_parameter
 from dualmandate.elicitation.willingness import (
