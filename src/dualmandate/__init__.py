@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from dualmandate.apps.python import publish
+    from dualmandate.apps.publish import publish
     from dualmandate.choice import Choice, choose
     from dualmandate.errors import Refusal
     from dualmandate.frontier import frontier_of
@@ -59,7 +59,7 @@ _HOMES = {
     "frontier_of": "frontier",
     "load": "planning.program",
     "load_release": "planning.release_spec",
-    "publish": "apps.python",
+    "publish": "apps.publish",
 }
 
 __version__: str

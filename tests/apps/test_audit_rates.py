@@ -17,8 +17,8 @@ import pytest
 from tests.apps.conftest import Command
 from tests.planning.test_released import released
 
-from dualmandate.apps.account_options import loss_of
-from dualmandate.apps.python import publish
+from dualmandate.apps.ledgers import loss_of
+from dualmandate.apps.publish import publish
 from dualmandate.audit import published_rates as booked_rates
 from dualmandate.audit.options import AuditOptions
 from dualmandate.audit.published_rates import BookedRates, RatePublisher, RateQuery, publish_rate, rate_query

@@ -11,7 +11,7 @@ from tests.planning.test_released import PROGRAM, released
 
 import dualmandate
 from dualmandate import gallery
-from dualmandate.apps.python import publish
+from dualmandate.apps.publish import publish
 from dualmandate.audit import audit as run_audit
 from dualmandate.audit.claims.attack import CheckClaim, ClaimedRelease
 from dualmandate.audit.claims.membership import RecognizeMembers, membership_in

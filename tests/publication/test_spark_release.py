@@ -26,7 +26,7 @@ from tests.publication.test_publish import release_spec_of
 from tests.publication.towns import CODES, RHO, SHARES, write_towns
 
 from dualmandate.apps.cli import app
-from dualmandate.apps.exit_status import run
+from dualmandate.apps.output import run
 from dualmandate.errors import CannotWrite, ReleaseConflict
 from dualmandate.ledger import Account, Approval, Ledger, ReleaseState, keys, make_key, open_ledger, read_key
 from dualmandate.mechanism import Noise

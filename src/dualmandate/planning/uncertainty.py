@@ -31,7 +31,7 @@ from dualmandate.choice import (
     survey_value,
 )
 from dualmandate.errors import InvalidLoss, InvalidValue, Place, Refusal
-from dualmandate.frontier.frontier import log_grid
+from dualmandate.frontier.numerics import log_grid
 from dualmandate.planning.welfare import calibrated, float_or_none, in_currency, units_of
 from dualmandate.population import Calibrated
 from dualmandate.population.wording import money, number

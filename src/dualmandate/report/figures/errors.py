@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from dualmandate.frontier.frontier import log_grid
+from dualmandate.frontier.numerics import log_grid
 from dualmandate.population.units import plural
 from dualmandate.population.wording import loss_symbol, money, number, percent, stated_loss
 from dualmandate.report.figures.figure import (

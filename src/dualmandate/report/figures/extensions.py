@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from dualmandate.frontier.frontier import log_grid
+from dualmandate.frontier.numerics import log_grid
 from dualmandate.population.wording import loss_symbol, money, number, percent, stated_loss
 from dualmandate.report.figures.figure import (
     MONEY_AXIS,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from dualmandate.frontier.frontier import log_grid
+from dualmandate.frontier.numerics import log_grid
 from dualmandate.population.wording import exact, loss_symbol, money, number, percent, stated_loss
 from dualmandate.report.figures.figure import (
     MONEY_AXIS,

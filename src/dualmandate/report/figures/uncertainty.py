@@ -17,7 +17,7 @@ import numpy as np
 
 from dualmandate.choice import choose
 from dualmandate.errors import Refusal
-from dualmandate.frontier.frontier import log_grid
+from dualmandate.frontier.numerics import log_grid
 from dualmandate.population.units import plural
 from dualmandate.population.wording import loss_symbol, money, number, percent, plain_unit, stated_loss
 from dualmandate.report.figures.figure import (
