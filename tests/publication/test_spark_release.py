@@ -26,14 +26,13 @@ from tests.publication.test_publish import release_spec_of
 from tests.publication.towns import CODES, RHO, SHARES, write_towns
 
 from dualmandate.apps.cli import app
-from dualmandate.apps.exit_status import run
+from dualmandate.apps.output import run
 from dualmandate.errors import CannotWrite, ReleaseConflict
 from dualmandate.ledger import Account, Approval, Ledger, ReleaseState, keys, make_key, open_ledger, read_key
 from dualmandate.mechanism import Noise
 from dualmandate.mechanism.noise import SAMPLER_VERSION, NoiseKey, Sampler
 from dualmandate.planning.program import load
-from dualmandate.planning.release_spec import release_spec_of_plan
-from dualmandate.planning.released import load_release
+from dualmandate.planning.release_spec import load_release, release_spec_of_plan
 from dualmandate.population import Attribute, Confidential, Domain, PrivacyLoss, Protection
 from dualmandate.publication import (
     AttributeRule,

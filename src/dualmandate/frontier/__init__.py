@@ -5,7 +5,6 @@ from dualmandate.frontier.frontier import (
     ClosedFormCurves,
     Curves,
     Frontier,
-    Measure,
     TableWeights,
     frontier_of,
     in_epsilon,
@@ -27,6 +26,7 @@ from dualmandate.frontier.worst_case import (
     multiplicative_weights_exponential,
     private_multiplicative_weights,
 )
+from dualmandate.mechanism import Measure
 
 __all__ = [
     "ClosedFormCurves",

@@ -14,7 +14,8 @@ from itertools import pairwise
 import numpy as np
 
 from dualmandate.errors import InvalidLoss, InvalidMechanism
-from dualmandate.frontier.frontier import Curves, Frontier, Measure, TableWeights, listed
+from dualmandate.frontier.frontier import Curves, Frontier, TableWeights, listed
+from dualmandate.mechanism import Measure
 from dualmandate.population.arrays import Floats
 
 _SEARCHED: list[float] = np.logspace(-5, 3, 641).tolist()  # losses between which switches are looked for

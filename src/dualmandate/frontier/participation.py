@@ -23,8 +23,9 @@ import numpy as np
 
 from dualmandate.errors import InvalidLoss, InvalidPreferences
 from dualmandate.frontier.envelope import EnvelopeCurves
-from dualmandate.frontier.frontier import Curves, Frontier, Measure, TableWeights, listed
+from dualmandate.frontier.frontier import Curves, Frontier, TableWeights, listed
 from dualmandate.frontier.numerics import derivative, root
+from dualmandate.mechanism import Measure
 from dualmandate.population.arrays import Floats
 
 _SEARCHED: list[float] = np.geomspace(1e-8, 1e6, 281).tolist()  # losses between which a peak is looked for

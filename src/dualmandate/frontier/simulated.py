@@ -22,8 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualmandate.errors import InvalidLoss, InvalidMechanism, InvalidWorkload
-from dualmandate.frontier.frontier import MEASURES, Curves, Frontier, Measure
-from dualmandate.mechanism import Production
+from dualmandate.frontier.frontier import MEASURES, Curves, Frontier
+from dualmandate.mechanism import Measure, Production
 from dualmandate.population import Histogram, PrivacyMeasure
 from dualmandate.population.arrays import Floats
 from dualmandate.workload import Workload

@@ -19,7 +19,8 @@ from functools import cached_property
 import numpy as np
 
 from dualmandate.errors import InvalidLoss, InvalidWorkload
-from dualmandate.frontier.frontier import Curves, Frontier, Measure, TableWeights, listed
+from dualmandate.frontier.frontier import Curves, Frontier, TableWeights, listed
+from dualmandate.mechanism import Measure
 from dualmandate.population import PrivacyMeasure
 from dualmandate.population.arrays import Floats
 
