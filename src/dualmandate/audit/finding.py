@@ -158,11 +158,6 @@ class Attack(Protocol[T_contra]):
         """What it is called."""
         ...
 
-    @property
-    def needs(self) -> str:
-        """What it must be given, in words."""
-        ...
-
     def run(self, target: T_contra, key: bytes, /) -> tuple[Finding, ...]:
         """Attack. Equal targets and keys give equal findings; the key is the audit's own, never a release's."""
         ...

@@ -200,7 +200,6 @@ class RecognizeMembers:
 
     effort: Effort = field(default_factory=Effort)
     name: str = "membership"
-    needs: str = "noisy sums, a member's values, and the frequencies of the population"
 
     def run(self, target: Frequencies, key: bytes, /) -> tuple[Finding, ...]:
         """The true-positive rate at each false-positive rate, over draws of the mechanism."""

@@ -301,7 +301,6 @@ class CarryOver:
 
     effort: Effort = field(default_factory=Effort)
     name: str = "suppressed numbers over time"
-    needs: str = "the same cells in several periods, suppressed in some of them"
 
     def run(self, target: HiddenSeries, key: bytes, /) -> tuple[Finding, ...]:
         """How many suppressed numbers another period shows, and how closely such numbers are estimated."""

@@ -19,7 +19,7 @@ from dualmandate.audit.equations import Equations, Integers
 from dualmandate.audit.finding import Reference
 from dualmandate.audit.linkage.attack import Homes, linkage_targets
 from dualmandate.audit.options import AuditOptions
-from dualmandate.audit.reconstruction.noisy import covered, expected_of
+from dualmandate.audit.reconstruction.noisy import tables_with_noise
 from dualmandate.audit.reconstruction.persons import GroupStatistics, Implication, Statistic, Variables
 from dualmandate.audit.suppression.cells import (
     LinkedTables,
@@ -124,21 +124,13 @@ def _noisy(
     hidden = np.isnan(counts.published).any(axis=0)
     if hidden.any():
         left_out.append(f"{int(hidden.sum()):,} numbers that are suppressed in some place, beside others with noise")
-    kept = Equations.of_matrix(equations.matrix[~hidden], [equations.name(int(row)) for row in np.flatnonzero(~hidden)])
+    kept = equations.only(np.flatnonzero(~hidden))
     published, scales = counts.published[:, ~hidden], counts.scales[~hidden]
-    possible = covered(kept, counts.domain.possible_cells())
     errors = sorted({float(scale) for scale in scales if scale > 0})
     words = f"errors of {errors[0]:g} on average" if len(errors) == 1 else f"errors of {errors[0]:g} to {errors[-1]:g}"
-    return NoisyTables(
-        folder.name,
-        kept,
-        published,
-        scales,
-        expected_of(kept, published, scales, possible),
-        levels_in_words(counts.domain),
-        words,
-        truths,
-        "what all places together are like, by the same tables",
+    prior = "what all places together are like, by the same tables"
+    return tables_with_noise(
+        folder.name, kept, published, scales, counts.domain, protection=words, prior=prior, truths=truths
     )
 
 
