@@ -36,11 +36,6 @@ PURPOSE = "an audit: what an attack got right"
 LARGEST_PLACE = 2**16  # Unknown counts are looked for in places of at most this many cells.
 
 
-def no_truths() -> Truths:
-    """Nobody gives a truth."""
-    return {}
-
-
 @dataclass(frozen=True, eq=False)
 class ExactTables:
     """Tables published exactly, the same ones for every place; `values` has shape (places, rows).
@@ -54,7 +49,7 @@ class ExactTables:
     places: tuple[str, ...] = field(repr=False)
     coarsening: str
     impossible: NDArray[np.bool_] | None = field(default=None, repr=False)  # structural zeros; shape (unknowns,)
-    truths: Truths = field(default_factory=no_truths, repr=False)
+    truths: Truths = field(default_factory=dict, repr=False)
     cells: Domain | None = field(default=None, repr=False)  # what the unknowns are, for words
     hidden: NDArray[np.bool_] | None = field(default=None, repr=False)
 
@@ -82,7 +77,7 @@ class NoisyTables:
     expected: Floats = field(repr=False)
     coarsening: str
     protection: str  # how the numbers were made, in words
-    truths: Truths = field(default_factory=no_truths, repr=False)
+    truths: Truths = field(default_factory=dict, repr=False)
     prior: str = "what people in general are like"  # where `expected` comes from, in words
 
     def __post_init__(self) -> None:
@@ -284,11 +279,11 @@ class Targets:
     notes: tuple[str, ...] = ()  # on what is compared, in words
 
 
-def check_place(place: OnePlace) -> None:
+def check_place(domain: Domain, *, instead: str = "name the attribute that tells places apart with --place") -> None:
     """Refuse a place with too many kinds of records."""
-    if place.domain.size > LARGEST_PLACE:
+    if domain.size > LARGEST_PLACE:
         raise TooLarge(
-            f"{place.domain.size:,} cells a place",
+            f"{domain.size:,} cells a place",
             why=f"records are looked for among at most {LARGEST_PLACE:,} combinations of values",
-            instead="name the attribute that tells places apart with --place",
+            instead=instead,
         )

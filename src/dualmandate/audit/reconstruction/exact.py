@@ -25,7 +25,6 @@ from dualmandate.audit.reconstruction.enumeration import (
     piece_equations,
     pieces,
     propagate,
-    reach,
 )
 from dualmandate.audit.reconstruction.noisy import guess, guessers
 from dualmandate.audit.reconstruction.solving import contradiction, farthest_apart, first_solution, ranges
@@ -107,7 +106,14 @@ def reconstruct(
     chunks = (
         (whole[start : start + AT_ONCE], None if marks is None else marks[start : start + AT_ONCE]) for start in starts
     )
-    _check_covered(equations, marks, impossible)
+    bare = uncovered(equations, marks, impossible)
+    if bare.any():
+        place = f" in {int(bare.sum()):,} of {len(bare):,} places" if hidden is not None else ""
+        raise InvalidTables(
+            f"some cells are counted in no table{place}",
+            why="nothing bounds how many records they hold",
+            instead="add a table that counts everybody, or mark cells that cannot occur",
+        )
     for found in parallel_map(ask, chunks, workers):
         for each in found:
             if isinstance(each, InvalidTables):
@@ -200,14 +206,11 @@ class _Question:
         if solution is None or not self.variability:
             width = int((bounds[1] - bounds[0]).sum())
             return _Piece(solution, bounds[0], bounds[1], found, False, 0, width, False)
-        least, largest, proved = reach(piece, values, bounds, np.vstack([listed, solution]))
-        within = (least, largest) if proved else bounds
-        gap = farthest_apart(piece, values, within, seconds=self.seconds)
+        gap = farthest_apart(piece, values, bounds, seconds=self.seconds)
         if gap.most == 0:
             return _Piece(solution, solution, solution, 1, True, 0, 0, True)
-        if not proved:
-            known = np.vstack([least, largest, *([] if gap.ends is None else gap.ends)])
-            least, largest, proved = ranges(piece, values, bounds, known=known, seconds=self.seconds)
+        known = np.vstack([listed, solution, *([] if gap.ends is None else gap.ends)])
+        least, largest, proved = ranges(piece, values, bounds, known=known, seconds=self.seconds)
         return _Piece(solution, least, largest, found, False, gap.found, gap.most, proved and gap.found == gap.most)
 
 
@@ -221,19 +224,6 @@ class _Piece:
     apart: int
     most_apart: int
     proved: bool
-
-
-def _check_covered(
-    equations: Equations, hidden: NDArray[np.bool_] | None, impossible: NDArray[np.bool_] | None
-) -> None:
-    bare = uncovered(equations, hidden, impossible)
-    if bare.any():
-        place = f" in {int(bare.sum()):,} of {len(bare):,} places" if hidden is not None else ""
-        raise InvalidTables(
-            f"some cells are counted in no table{place}",
-            why="nothing bounds how many records they hold",
-            instead="add a table that counts everybody, or mark cells that cannot occur",
-        )
 
 
 def reconstruct_places(

@@ -23,7 +23,7 @@ from dualmandate.audit.equations import Equations, Floats, Integers
 from dualmandate.audit.finding import MOST_DETAILS, Finding, Rate, Reference, nothing_to_compare
 from dualmandate.audit.reconstruction.enumeration import UNBOUNDED, piece_equations, pieces, propagate
 from dualmandate.audit.reconstruction.solving import HOW, BoundedEquations, highs_model, smallest_conflict
-from dualmandate.audit.tables import ExactTables, Parts, Truths, boxed, check_truths, no_truths, open_truths
+from dualmandate.audit.tables import ExactTables, Parts, Truths, boxed, check_truths, open_truths
 from dualmandate.errors import InvalidTables
 
 FOLLOW, FAIL, MIDDLE = "follow exactly", "fail", "middle"
@@ -208,7 +208,7 @@ class SuppressedPart:
     tables: LinkedTables
     names: Sequence[str] = field(repr=False)  # of every cell
     shown: NDArray[np.bool_] | None = field(default=None, repr=False)
-    truths: Truths = field(default_factory=no_truths, repr=False)
+    truths: Truths = field(default_factory=dict, repr=False)
     place: str = ""  # and the period, in words; empty where there is one part only
 
     def __post_init__(self) -> None:

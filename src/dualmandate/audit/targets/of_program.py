@@ -17,7 +17,7 @@ from dualmandate.audit.disclosure_control.comparison import compare, key_in_word
 from dualmandate.audit.disclosure_control.magnitude_rules import SummedTables, summed_tables
 from dualmandate.audit.disclosure_control.methods import PROTECTED, PublicationMethod, Subject
 from dualmandate.audit.effort import generator
-from dualmandate.audit.equations import Equations, Integers
+from dualmandate.audit.equations import Equations, Floats, Integers
 from dualmandate.audit.linkage.attack import Homes, linkage_targets
 from dualmandate.audit.options import AuditOptions
 from dualmandate.audit.reconstruction.noisy import KnownNumbers, covered, tables_with_noise
@@ -43,14 +43,13 @@ from dualmandate.planning.program import Program
 from dualmandate.planning.release_spec import release_spec_of_plan
 from dualmandate.population import Domain
 from dualmandate.population.wording import stated_loss
-from dualmandate.publication.release_spec import ReleaseSpec, known_histogram
+from dualmandate.publication.release_spec import known_histogram
 
 MOST_PLACES, MOST_RECORDS, MOST_IN_PLACE = 100, 20_000, 2_000
 LARGEST_COMPARED_PLACE = 2**14  # Methods are compared in places of at most this many cells.
 MOST_NUMBERS, FEWEST_PLACES = 50_000, 5  # published of all places that are compared; places, however many numbers
 COMPARISON = "methods compared"
 EPSILONS = (0.25, 1.0, 4.0, 16.0)
-Floats = NDArray[np.float64]
 Numbers = dict[str, tuple[Floats, Floats]]  # by table: what is printed and its mean absolute error, a row a place
 LARGEST_MEASURED = 2**20  # cells, or measured rows, of which a whole release is tried out
 
@@ -58,7 +57,7 @@ LARGEST_MEASURED = 2**20  # cells, or measured rows, of which a whole release is
 def targets_of(program: Program, options: AuditOptions) -> Targets:
     """A program's tables as if published exactly, and with geometric noise at several losses."""
     place = one_place(program.workload, options.place)
-    check_place(place)
+    check_place(place.domain)
     truths = people_of(program, place, options)
     targets = tuple(published_tables(program.name, place, truths, options.key))
     homes = Homes.of_program(program.domain, place, program.rules, published=False)
@@ -228,14 +227,9 @@ def planned_method(plan: Plan, place: OnePlace, people: Integers, key: bytes) ->
     scales = np.concatenate([numbers[table.name][1] for table in place.tables], axis=1)
     known = KnownNumbers.shown(printed, scales)
     name = f"the plan: {stated_loss(plan.loss)}"
+    promised = promised_error(plan, place)
     method = PublicationMethod(
-        "differential privacy",
-        name,
-        printed,
-        known,
-        loss=plan.loss,
-        planned=True,
-        promised_error=promised_error(plan, place),
+        "differential privacy", name, printed, known, loss=plan.loss, planned=True, promised_error=promised
     )
     return method, f"{name}, {how}"
 
@@ -269,18 +263,6 @@ def _released(plan: Plan, place: OnePlace, people: Integers, draws: np.random.Ge
     public = None
     if order.public is not None:
         public = known_histogram(order, np.asarray(order.public.answers(counts), dtype=np.int64))
-    return _measured(order, place, counts, public, draws=draws, places=len(people))
-
-
-def _measured(
-    order: ReleaseSpec,
-    place: OnePlace,
-    counts: Integers,
-    public: Floats | None,
-    *,
-    draws: np.random.Generator,
-    places: int,
-) -> Numbers:
     found: Numbers = {}
     for group in order.groups:
         kinds, values = group.rows.kinds(), group.rows.count(counts).astype(np.int64)
@@ -294,7 +276,7 @@ def _measured(
             if table in place.tables:
                 errors = np.sqrt(group.measurement.query_variances(table.name, group.loss)) * MEAN_SIZE
                 spread = np.broadcast_to(errors, here.shape)
-                both = (place.by_place(table, each)[:places].astype(np.float64) for each in (here, spread))
+                both = (place.by_place(table, each)[: len(people)].astype(np.float64) for each in (here, spread))
                 found[table.name] = next(both), next(both)
     return found
 

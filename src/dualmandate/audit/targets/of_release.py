@@ -139,7 +139,7 @@ def noisy_tables(
     known = {table.name for table in program.workload.tables}
     names = [table["name"] for table in release.facts["tables"] if table["name"] in known]
     place = one_place(program.workload.only(names), options.place)
-    check_place(place)
+    check_place(place.domain)
     equations = Equations.of_workload(place.workload)
     estimates, errors = [], []
     for table in place.tables:
