@@ -32,7 +32,7 @@ from dualmandate.frontier import (
     stated_split,
     with_participation,
 )
-from dualmandate.frontier.curves import MEASURES
+from dualmandate.frontier.frontier import MEASURES
 from dualmandate.frontier.numerics import derivative
 from dualmandate.frontier.split import SplitCurves
 from dualmandate.mechanism import (

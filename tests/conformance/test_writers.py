@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 
 from dualmandate.errors import CannotWrite, InvalidRelease
-from dualmandate.publication.writing import Csv, Parquet, ReleaseSheet, SdmxCsv, SdmxMl, Writer
-from dualmandate.publication.writing import sheet as sheets
+from dualmandate.publication import writing
+from dualmandate.publication.sdmx import SdmxCsv, SdmxMl
+from dualmandate.publication.writing import Csv, Parquet, ReleaseSheet, Writer
 
 WRITERS: dict[str, Writer] = {
     "parquet": Parquet(),
@@ -89,7 +90,7 @@ def test_what_is_written_is_read_back(name: str, sheet: ReleaseSheet, tmp_path: 
     assert set(found.numbers) == set(sheet.numbers)
     for column, values in sheet.numbers.items():
         np.testing.assert_array_equal(found.numbers[column], values)
-        assert found.numbers[column].dtype == sheets.NUMBERS[column]
+        assert found.numbers[column].dtype == writing.NUMBERS[column]
     assert found.labels == sheet.labels
     if name in FORGETS_FACTS:
         assert found.columns == sheet.headings
@@ -117,7 +118,7 @@ def test_long_sheets_are_written_piece_by_piece(name: str, tmp_path: Path, monke
     labels = (tuple(f"block {place}" for place in range(40)), ("a", "b", "c"))
     sheet = ReleaseSheet("blocks", "person", ("block", "race"), labels, {"value": np.arange(120) % 7})
     whole = [path.read_bytes() for path in WRITERS[name].write(sheet, tmp_path / "table")]
-    monkeypatch.setattr(sheets, "ROWS_AT_ONCE", 7)
+    monkeypatch.setattr(writing, "ROWS_AT_ONCE", 7)
     paths = WRITERS[name].write(sheet, tmp_path / "table")
     np.testing.assert_array_equal(WRITERS[name].read(paths[0]).numbers["value"], np.arange(120) % 7)
     if name != "parquet":  # there, a piece is a row group

@@ -47,7 +47,7 @@ from dualmandate.publication.spark.noise_blocks import Kernel, measured, measure
 from dualmandate.publication.spark.session import check_sealed, gathered
 from dualmandate.publication.spark.subtrees import LEAVES, KernelPlace, SubtreeCut, in_subtrees
 from dualmandate.publication.spark.tabulating import READ, counted_cells
-from dualmandate.publication.tabulation_sql import TabulationSpec
+from dualmandate.publication.tabulating import TabulationSpec
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -26,8 +26,8 @@ from dualmandate.audit.tables import OnePlace, dense_counts
 from dualmandate.audit.targets.of_release import noisy_tables
 from dualmandate.errors import InvalidRelease, InvalidRequest, Place, Refusal, ReleaseConflict
 from dualmandate.ledger import Approval, EventKind, Ledger, ReleaseEntry, ReleaseState, Request
-from dualmandate.ledger.anchors import RELEASE_FILE
-from dualmandate.ledger.releases import STEPS
+from dualmandate.ledger.books import STEPS
+from dualmandate.ledger.chain import RELEASE_FILE
 from dualmandate.mechanism import GAUSSIAN, GEOMETRIC, Noise
 from dualmandate.mechanism.noise import subkey
 from dualmandate.population import Confidential, Domain, PrivacyLoss, PrivacyMeasure, Protection

@@ -24,9 +24,9 @@ from dualmandate.audit.tables import ExactTables, NoisyTables
 from dualmandate.audit.targets import of_program, of_release, of_tables
 from dualmandate.audit.targets.tables_folder import TABLES_FILE, Folder, load_folder
 from dualmandate.errors import InvalidFile, InvalidRequest, Place, Refusal
-from dualmandate.ledger.anchors import RELEASE_FILE
+from dualmandate.ledger.chain import RELEASE_FILE
 from dualmandate.planning.program import Program, load
-from dualmandate.planning.released import load_release
+from dualmandate.planning.release_spec import load_release
 from dualmandate.publication.release import Release
 
 PROGRAM_FILE = "program.toml"

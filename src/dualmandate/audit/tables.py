@@ -21,8 +21,7 @@ from dualmandate.errors import InvalidRequest, InvalidTables, TooLarge
 from dualmandate.population import Attribute, Confidential, Domain, Protection
 from dualmandate.publication import Rules, Source, source_file
 from dualmandate.publication.tabulated import SparseHistogram, Tabulated
-from dualmandate.publication.tabulating import tabulate
-from dualmandate.publication.tabulation_sql import KEY_BYTES
+from dualmandate.publication.tabulating import KEY_BYTES, tabulate
 from dualmandate.workload import Identity, Table, Workload
 
 if TYPE_CHECKING:

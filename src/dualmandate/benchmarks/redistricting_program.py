@@ -7,7 +7,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from dualmandate.benchmarks.rhode_island import DIGITS, LEVELS, QUARTERS, RACES, Blocks
-from dualmandate.publication.consistency.budget_allocation import BudgetAllocation
+from dualmandate.publication.consistency.gls_weights import BudgetAllocation
 
 BY = ((), ("voting_age", "hispanic"), ("race",), ("quarters",))  # what each table of the chain adds to the one before
 CHAIN = ("total", "voting age × Hispanic", "× race", "× quarters")

@@ -17,10 +17,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from dualmandate.choice.information import LinearCost
-from dualmandate.choice.limits import Limits
-from dualmandate.choice.optimum import advantage, choose
-from dualmandate.choice.welfare import PopulationGroup, SocialWelfare
+from dualmandate.choice.optimum import Limits, advantage, choose
+from dualmandate.choice.welfare import LinearCost, PopulationGroup, SocialWelfare
 from dualmandate.errors import InvalidPreferences, NoOptimum
 from dualmandate.frontier.frontier import Frontier
 from dualmandate.frontier.numerics import root

@@ -12,15 +12,13 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dualmandate.choice.cost_grid import CostGrid, CostPart, Floats, SharedLoss, cost_grid_of, costs_of
-from dualmandate.choice.limits import LARGEST_LOSS, Bounds, Limits
-from dualmandate.choice.optimum import best_within, local_optima
-from dualmandate.choice.outcome import LocalOptimum
-from dualmandate.choice.welfare import PRIVACY_SHARES, DataLoss, PopulationGroup, SocialWelfare, TableValue
+from dualmandate.choice.cost_grid import CostGrid, cost_grid_of, costs_of
+from dualmandate.choice.optimum import LARGEST_LOSS, Bounds, Limits, LocalOptimum, best_within, local_optima
+from dualmandate.choice.welfare import PRIVACY_SHARES, DataLoss, PopulationGroup, SharedLoss, SocialWelfare, TableValue
 from dualmandate.errors import InvalidLoss, InvalidPreferences, NoOptimum
 from dualmandate.frontier.frontier import Frontier
+from dualmandate.population.arrays import Booleans, Floats
 from dualmandate.population.wording import number
 
 HALF_DECADES = 6  # What is looked at reaches this many half decades beyond the outermost peaks.
@@ -47,11 +45,6 @@ class Citizens:
         return self.group.size
 
     @property
-    def part(self) -> CostPart:
-        """All that the group loses."""
-        return CostPart((self.group,), self.table_values, self.other_losses)
-
-    @property
     def welfare(self) -> SocialWelfare:
         """The welfare of the group alone: what a society of them would choose by."""
         return SocialWelfare((self.group,), self.table_values, self.other_losses, self.protected_unit)
@@ -76,7 +69,7 @@ class Society:
                     why="nobody counts for less than nothing",
                     instead="state a finite weight of at least 0",
                 )
-            if citizens.part.empty:
+            if citizens.welfare.empty:
                 raise InvalidPreferences(
                     f"group '{citizens.name}' loses nothing at any privacy loss",
                     why="whoever has neither a cost of privacy loss nor a share in accuracy has no say",
@@ -232,7 +225,7 @@ class Profile:
         low, high = self.span
         bounds = replace(self.bounds, lowest=low, highest=high)
         society = self.society
-        parts = [citizens.part for citizens in society.citizens]
+        parts = [citizens.welfare for citizens in society.citizens]
         sizes = society.sizes
         whole = costs_of(parts, self.frontier)
 
@@ -306,10 +299,10 @@ def endless_peak(frontier: Frontier, welfare: SocialWelfare) -> float:
     return 0.0
 
 
-def _dominates(values: Floats, row: Floats) -> NDArray[np.bool_]:
+def _dominates(values: Floats, row: Floats) -> Booleans:
     """Which rows are nowhere worse than one and somewhere better, beyond rounding."""
     slack = ROUNDING * np.abs(row)
-    better: NDArray[np.bool_] = np.all(values >= row - slack, axis=1) & np.any(values > row + slack, axis=1)
+    better: Booleans = np.all(values >= row - slack, axis=1) & np.any(values > row + slack, axis=1)
     return better
 
 

@@ -1,10 +1,17 @@
 """How much accuracy each privacy loss buys, in closed form or simulated: the best technology, splits and limits."""
 
-from dualmandate.frontier.closed_form import ClosedFormCurves, frontier_of, priced
-from dualmandate.frontier.converted import in_epsilon
-from dualmandate.frontier.curves import CurveFrontier, Curves, TableWeights
 from dualmandate.frontier.envelope import EnvelopeCurves, envelope, public_guess
-from dualmandate.frontier.frontier import Frontier, Measure
+from dualmandate.frontier.frontier import (
+    ClosedFormCurves,
+    CurveFrontier,
+    Curves,
+    Frontier,
+    Measure,
+    TableWeights,
+    frontier_of,
+    in_epsilon,
+    priced,
+)
 from dualmandate.frontier.lower_bound import LowerBound, count_bound, efficiency, matrix_bound, strategy_bound
 from dualmandate.frontier.participation import ExponentialResponse, TableTotals, peak_of, with_participation
 from dualmandate.frontier.simulated import (

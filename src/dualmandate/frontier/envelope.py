@@ -12,12 +12,10 @@ from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dualmandate.errors import InvalidLoss, InvalidMechanism
-from dualmandate.frontier.curves import CurveFrontier, TableWeights
-from dualmandate.frontier.frontier import Frontier, Measure
-from dualmandate.frontier.numerics import derivative
+from dualmandate.frontier.frontier import CurveFrontier, Curves, Frontier, Measure, TableWeights, curvatures_of, listed
+from dualmandate.population.arrays import Floats
 
 _SEARCHED: list[float] = np.logspace(-5, 3, 641).tolist()  # losses between which switches are looked for
 
@@ -32,7 +30,7 @@ class Switch:
 
 
 @dataclass(frozen=True, eq=False)
-class EnvelopeCurves:
+class EnvelopeCurves(Curves):
     """Curves of whichever member loses least, Σ b_t·loss_t, at each loss."""
 
     members: tuple[Frontier, ...]
@@ -42,17 +40,14 @@ class EnvelopeCurves:
         """The member that loses least; of equals, the first."""
         return self.members[self._index(loss)]
 
-    def values(self, loss: float, measure: Measure) -> NDArray[np.float64]:
-        return np.array(list(self.best(loss).table_errors(loss, measure).values()))
+    def values(self, loss: float, measure: Measure) -> Floats:
+        return listed(self.best(loss).table_errors(loss, measure))
 
-    def slopes(self, loss: float, measure: Measure) -> NDArray[np.float64]:
-        return np.array(list(self.best(loss).table_slopes(loss, measure).values()))
+    def slopes(self, loss: float, measure: Measure) -> Floats:
+        return listed(self.best(loss).table_slopes(loss, measure))
 
-    def curvatures(self, loss: float, measure: Measure) -> NDArray[np.float64]:
-        best = self.best(loss)
-        if isinstance(best, CurveFrontier):
-            return np.array(list(best.table_curvatures(loss, measure).values()))
-        return derivative(lambda at: np.array(list(best.table_slopes(at, measure).values())), loss)
+    def curvatures(self, loss: float, measure: Measure) -> Floats:
+        return curvatures_of(self.best(loss), loss, measure)
 
     def inverse(self, expected_squared_error: float) -> float | None:
         """The smallest loss at which the member then in use is accurate enough."""
@@ -130,20 +125,20 @@ def envelope(
 
 
 @dataclass(frozen=True, eq=False)
-class GuessCurves:
+class GuessCurves(Curves):
     """Errors of a guess that was made without the data: the same at every loss."""
 
-    errors: Mapping[Measure, NDArray[np.float64]]
+    errors: Mapping[Measure, Floats]
 
-    def values(self, loss: float, measure: Measure) -> NDArray[np.float64]:
+    def values(self, loss: float, measure: Measure) -> Floats:
         del loss
         return self.errors[measure]
 
-    def slopes(self, loss: float, measure: Measure) -> NDArray[np.float64]:
+    def slopes(self, loss: float, measure: Measure) -> Floats:
         del loss
         return np.zeros_like(self.errors[measure])
 
-    def curvatures(self, loss: float, measure: Measure) -> NDArray[np.float64]:
+    def curvatures(self, loss: float, measure: Measure) -> Floats:
         return self.slopes(loss, measure)
 
     def inverse(self, expected_squared_error: float) -> float | None:
@@ -178,7 +173,7 @@ def public_guess(
     adds more noise than the guess is wrong by; a frontier of noise alone would have infinite error at ε = 0.
     """
     tables = frontier.tables
-    errors: dict[Measure, NDArray[np.float64]] = {"squared": _stated_errors(squared_errors, tables)}
+    errors: dict[Measure, Floats] = {"squared": _stated_errors(squared_errors, tables)}
     counts = np.array([frontier.query_counts[table] for table in tables], dtype=np.float64)
     # By Cauchy and Schwarz, Σ|e| ≤ √(k·Σe²); and the largest of k squares is at most their sum.
     errors["absolute"] = (
@@ -190,7 +185,7 @@ def public_guess(
     return CurveFrontier("public guess", frontier.privacy_measure, frontier.query_counts, GuessCurves(errors))
 
 
-def _stated_errors(errors: Mapping[str, float], tables: tuple[str, ...]) -> NDArray[np.float64]:
+def _stated_errors(errors: Mapping[str, float], tables: tuple[str, ...]) -> Floats:
     missing = [table for table in tables if not (math.isfinite(errors.get(table, math.nan)) and errors[table] >= 0.0)]
     if missing:
         raise InvalidMechanism(

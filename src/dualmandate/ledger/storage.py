@@ -23,7 +23,7 @@ from alembic.util import CommandError
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
 from dualmandate.errors import CannotWrite, LedgerTampered, LedgerUnavailable, Place
-from dualmandate.ledger.entries import Event, EventKind, Head
+from dualmandate.ledger.chain import Event, EventKind, Head
 
 BUSY_SECONDS = 60  # how long a writer waits for the others
 _LOCK_OF_CREATION = 0x6475616C  # a number of our own among PostgreSQL's advisory locks
@@ -190,7 +190,8 @@ def _migrations(connection: sql.Connection) -> MigrationContext:
 
 
 def _scripts() -> ScriptDirectory:
-    return ScriptDirectory(Path(__file__).with_name("migrations"))
+    folder = Path(__file__).with_name("migrations")
+    return ScriptDirectory(folder, version_locations=[folder])
 
 
 def _no_ledger(store: Store) -> LedgerUnavailable:

@@ -16,10 +16,9 @@ from numpy.typing import NDArray
 
 from dualmandate.mechanism.noise import SAMPLER_VERSION, NoiseKey, subkey
 from dualmandate.population import Confidential, Histogram
-from dualmandate.publication.measurements import NoisyRows, PublishedTable
 from dualmandate.publication.release_spec import Group, ReleaseSpec
-from dualmandate.publication.sparse_counting import add_counts
-from dualmandate.publication.tabulated import SparseHistogram, Tabulated
+from dualmandate.publication.tabulated import SparseHistogram, Tabulated, add_counts
+from dualmandate.publication.writing import NoisyRows, PublishedTable
 from dualmandate.workload import Table
 
 FINGERPRINT_VERSION = b"histogram/1"
@@ -75,7 +74,7 @@ def measure(
 ) -> Iterator[NoisyRows]:
     """Every group of tables with its noise; `mac` is the fingerprint that the ledger has bound the release to."""
     if order.engine == "spark":
-        from dualmandate.publication.spark.measuring import measure_on_cluster
+        from dualmandate.publication.spark.release import measure_on_cluster
 
         yield from measure_on_cluster(order, tabulated, secret, mac=mac)
         return

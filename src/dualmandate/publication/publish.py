@@ -17,9 +17,9 @@ from pathlib import Path
 
 from dualmandate.errors import CannotWrite, Refusal, ReleaseConflict
 from dualmandate.ledger import Ledger, ReleaseEntry, ReleaseState, Request
-from dualmandate.ledger.anchors import RELEASE_FILE, found_head
+from dualmandate.ledger.books import STEPS
+from dualmandate.ledger.chain import RELEASE_FILE, found_head
 from dualmandate.ledger.durable import make_folders, sync_folder
-from dualmandate.ledger.releases import STEPS
 from dualmandate.population import Confidential
 from dualmandate.publication.measuring import exact_totals, fingerprint, measure, tabulation_key
 from dualmandate.publication.records import check_source
@@ -242,10 +242,10 @@ def _measure_and_write(
 
 def _make_on_cluster(work: _Work, entry: ReleaseEntry, draft: Path) -> str:
     """The same on a cluster: in subtrees where the tables nest, else the histogram is brought here."""
-    from dualmandate.publication.spark.histogram import counted_on_cluster
-    from dualmandate.publication.spark.nested_tables import (
+    from dualmandate.publication.spark.release import (
         NOT_IN_SUBTREES,
         SubtreeDivision,
+        counted_on_cluster,
         divided,
         measured_on_cluster,
     )

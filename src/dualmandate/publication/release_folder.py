@@ -21,31 +21,27 @@ import numpy as np
 
 from dualmandate.errors import CannotWrite
 from dualmandate.ledger import Head, ReleaseEntry
-from dualmandate.ledger.anchors import RELEASE_FILE
+from dualmandate.ledger.chain import RELEASE_FILE
 from dualmandate.ledger.durable import durably, sync_folder
 from dualmandate.mechanism.noise import SAMPLER_VERSION
 from dualmandate.population.arrays import Integers
-from dualmandate.publication.measurements import (
-    RELEASE_SCHEMA,
-    Glance,
-    NoisyRows,
-    PublishedTable,
-)
 from dualmandate.publication.measuring import labeled
 from dualmandate.publication.release_spec import Group, ReleaseSpec
+from dualmandate.publication.sdmx import AGENCY, SdmxCsv, SdmxMl
 from dualmandate.publication.writing import (
+    PUBLIC_MODE,
+    RELEASE_SCHEMA,
     Csv,
+    Glance,
+    NoisyRows,
     Parquet,
-    SdmxCsv,
-    SdmxMl,
+    PublishedTable,
     Writer,
     estimates_sheet,
     file_names,
     measurements_sheet,
     values_sheet,
 )
-from dualmandate.publication.writing.sdmx import AGENCY
-from dualmandate.publication.writing.sheet import PUBLIC_MODE
 
 if TYPE_CHECKING:
     from dualmandate.publication.post_processing import PostProcessed

@@ -19,25 +19,24 @@ from hypothesis import strategies as st
 from dualmandate.errors import InvalidRelease, InvalidRequest
 from dualmandate.mechanism import GAUSSIAN, GEOMETRIC, Noise
 from dualmandate.population import Domain, PrivacyLoss, PrivacyMeasure, Protection
-from dualmandate.publication.measurements import NoisyRows, PublishedTable
+from dualmandate.publication import writing
 from dualmandate.publication.release_spec import ReleaseSpec
 from dualmandate.publication.rules import Rules
+from dualmandate.publication.sdmx import SdmxCsv, codes_of, identifier
 from dualmandate.publication.writing import (
     Csv,
+    NoisyRows,
     Parquet,
+    PublishedTable,
     ReleaseSheet,
-    SdmxCsv,
     estimates_sheet,
     file_names,
-    formats,
     measurements_sheet,
     read_measurements,
     read_table,
     slug,
     values_sheet,
 )
-from dualmandate.publication.writing import sheet as sheets
-from dualmandate.publication.writing.sdmx import codes_of, identifier
 
 
 @pytest.fixture
@@ -55,7 +54,7 @@ def test_pieces_have_the_labels_of_their_rows(shape: list[int], at_once: int) ->
         "t", "", tuple(map(str, range(len(shape)))), labels, {"value": np.arange(np.prod(shape, dtype=int))}
     )
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(sheets, "ROWS_AT_ONCE", at_once)
+        patched.setattr(writing, "ROWS_AT_ONCE", at_once)
         pieces = list(sheet.pieces())
     assert [part.stop - part.start for part, _ in pieces[:-1]] == [at_once] * (len(pieces) - 1)
     places = np.unravel_index(np.arange(sheet.rows), shape) if shape else ()
@@ -136,8 +135,7 @@ class TestParquet:
         assert path.read_bytes() == other.read_bytes()
 
     def test_row_groups_say_which_labels_they_hold(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        for module in (sheets, formats):
-            monkeypatch.setattr(module, "ROWS_AT_ONCE", 10)
+        monkeypatch.setattr(writing, "ROWS_AT_ONCE", 10)
         labels = (tuple(f"{place:02}" for place in range(20)), ("f", "m"))
         [path] = Parquet().write(
             ReleaseSheet("t", "", ("place", "sex"), labels, {"value": np.arange(40)}), tmp_path / "t"

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from dualmandate.choice import BoundedCost, Choice, Limits, LinearCost, SocialWelfare, TableValue, choose
-from dualmandate.choice.information import InformationUtility
+from dualmandate.choice.welfare import InformationUtility
 from dualmandate.frontier.frontier import Measure
 from dualmandate.population import PrivacyMeasure
 from dualmandate.report.figures import Figure

@@ -45,7 +45,7 @@ from dualmandate.publication import Rules, source_file
 from dualmandate.publication.records import check_source, opened
 from dualmandate.publication.rules import AttributeRule
 from dualmandate.publication.sources import CsvFile, ParquetFile, SourceColumns
-from dualmandate.publication.tabulation_sql import TabulationSpec, records_sql
+from dualmandate.publication.tabulating import TabulationSpec, records_sql
 from dualmandate.publication.wall import connected, guarded
 
 if TYPE_CHECKING:

@@ -33,10 +33,12 @@ from dualmandate.publication.consistency.estimates import (
     Innovations,
     MeasuredTables,
     TreeEstimates,
+    count_across,
     estimate,
     node_innovations,
     pass_down,
     pass_up,
+    spread_across,
 )
 from dualmandate.publication.consistency.gls_weights import (
     Levels,
@@ -48,7 +50,6 @@ from dualmandate.publication.consistency.gls_weights import (
     upward_variances,
 )
 from dualmandate.publication.consistency.partitions import PartitionChain, Tree, lies_within, renumbered
-from dualmandate.publication.consistency.tree_kernels import count_across, spread_across
 
 NUMBERS_AT_ONCE = 2**20  # At most this many estimates are computed at once.
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from dualmandate.errors import InvalidRelease, InvalidRequest
 from dualmandate.ledger.durable import write_durably
-from dualmandate.publication.writing.sheet import NUMBERS, PUBLIC, PUBLIC_MODE, ReleaseSheet, damaged
+from dualmandate.publication.writing import NUMBERS, PUBLIC, PUBLIC_MODE, ReleaseSheet, damaged
 
 if TYPE_CHECKING:
     from pysdmx.model import Codelist, Component, DataStructureDefinition

@@ -1,4 +1,8 @@
-"""A release whose tables nest, made on a cluster from the records to the tables, one subtree of it at a time.
+"""A release on a cluster: byte for byte what one machine makes under the same secret.
+
+The histogram stays there, and is read piece by piece: cells with records are in increasing order over the parts, some
+together in one piece; from them come the HMAC that binds a release to its data and the exact counts of every table's
+rows. Where tables nest they are made there too, from the records to the tables, one subtree at a time.
 
 The machine that publishes spends the loss, binds the release to its data, solves the tree above the subtrees and writes
 what is public. It never holds the counts of the leaves, and its tables lie in files while they are put together.
@@ -8,7 +12,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -23,24 +27,150 @@ from dualmandate.errors import CannotWrite
 from dualmandate.population import Confidential
 from dualmandate.population.arrays import Integers
 from dualmandate.publication.consistency.gls_weights import Weights
-from dualmandate.publication.measurements import NoisyRows, PublishedTable
-from dualmandate.publication.measuring import labeled, noise_key
-from dualmandate.publication.nested_tables import (
-    NestedTable,
-    NestedTables,
-    all_variances,
-    nest_together,
-)
+from dualmandate.publication.measuring import counted_rows, fingerprint_of, labeled, noise_key
+from dualmandate.publication.nested_tables import NestedTable, NestedTables, all_variances, nest_together
 from dualmandate.publication.post_processing import NESTED, PostProcessed, nest_effects, published_place, too_long
 from dualmandate.publication.release_spec import Group, ReleaseSpec
-from dualmandate.publication.spark.histogram import ClusterHistogram
-from dualmandate.publication.spark.noise_blocks import Kernel, measured
-from dualmandate.publication.spark.session import kept, records_at_once, streamed
+from dualmandate.publication.sources import Source
+from dualmandate.publication.spark.noise_blocks import PIECES, Counting, Kernel, measured, measured_here, packed
+from dualmandate.publication.spark.session import kept, map_batches, quiet, records_at_once, running_session, streamed
 from dualmandate.publication.spark.subtrees import BYTES_AT_ONCE, LEAVES, KernelPlace, SubtreeCut, in_subtrees
+from dualmandate.publication.spark.tabulating import READ, as_readable, counted_cells, records
+from dualmandate.publication.tabulated import SparseHistogram, Tabulated
+from dualmandate.publication.tabulating import checked_spec, tabulate
 from dualmandate.publication.wall import guarded
+from dualmandate.publication.writing import NoisyRows, PublishedTable
+from dualmandate.workload import Table
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
+
+THERE = "The records were tabulated by the cluster"
+HERE = "The records were tabulated on the machine that published, because {why}"
+
+
+@dataclass(frozen=True, eq=False)
+class ClusterHistogram:
+    """The cells that hold a record, increasing, and their counts: pieces of both, kept by the workers. Confidential."""
+
+    order: ReleaseSpec
+    source: str  # its name
+    pieces: DataFrame = field(repr=False)
+    words: str  # where the records were tabulated
+
+    @property
+    def session(self) -> SparkSession:
+        """Whose workers hold it."""
+        return self.pieces.sparkSession
+
+    def fingerprint(self, secret: Confidential[bytes]) -> str:
+        """HMAC-SHA-256 of the exact histogram, of the plan and of the versions, as on one machine: 64 digits."""
+
+        def work() -> str:
+            import pyspark.sql.functions as sql
+
+            with quiet():
+                [found] = self.pieces.agg(sql.sum("occupied").alias("all")).collect()
+            cells, counts = (self._read(name) for name in ("cells", "counts"))
+            return fingerprint_of(self.order, secret, occupied=int(found["all"] or 0), cells=cells, counts=counts)
+
+        return guarded(work, name=self.source)
+
+    def tabulated(self) -> Confidential[Tabulated]:
+        """The whole histogram, here: for tables that cannot be made in parts."""
+
+        def work() -> Tabulated:
+            cells, counts = (np.concatenate([np.zeros(0, np.int64), *self._read(name)]) for name in ("cells", "counts"))
+            histogram = SparseHistogram(self.order.domain, cells, counts)
+            return Tabulated(histogram if self.order.sparse else histogram.dense(), histogram.total)
+
+        return Confidential("tabulated records", guarded(work, name=self.source))
+
+    def rows(self, tables: Sequence[Table]) -> DataFrame:
+        """What each row of each table counts (`kernel`, the number of its table; `row`; `records`), on the cluster.
+
+        Rows that count nothing are left out, others may come in parts. Each record is counted once in each table.
+        """
+        public = self.session.sparkContext.broadcast(Counting(self.order.domain.shape, tuple(tables)))
+        schema = "kernel int, row long, records long"
+        return map_batches(self.pieces, lambda batches: public.value.counted(batches), schema, name="the counts")
+
+    def _read(self, name: str) -> Iterator[Integers]:
+        return (np.frombuffer(row[name], dtype="<i8") for row in streamed(self.pieces.select(name)))
+
+
+@contextmanager
+def counted_on_cluster(order: ReleaseSpec, source: Source, *, key: bytes) -> Iterator[ClusterHistogram]:
+    """The histogram of a source, kept by the workers for as long as it is needed.
+
+    What they cannot read is tabulated here, and handed to them: `words` says so.
+    """
+    spec = checked_spec(order.domain, order.protection, order.rules, key, checking=False)
+    session = running_session()
+
+    def work() -> ClusterHistogram:
+        readable = as_readable(session, source)
+        if isinstance(readable, str):
+            frame, words = _sent(session, order, source, key=key), HERE.format(why=readable)
+        else:
+            frame = counted_cells(session, records(session, readable, spec), spec, key=key)
+            words = THERE
+        there = frame.where(f"cell <> {READ}").orderBy("cell")
+        return ClusterHistogram(order, source.name, kept(map_batches(there, packed, PIECES, name="the counts")), words)
+
+    found = guarded(work, name=source.name)
+    try:
+        yield found
+    finally:
+        found.pieces.unpersist()
+
+
+def _sent(session: SparkSession, order: ReleaseSpec, source: Source, *, key: bytes) -> DataFrame:
+    """Tabulated here, by cell (`cell`, `records`)."""
+    import pyarrow as pa
+
+    box = tabulate(source, order.domain, protection=order.protection, rules=order.rules, key=key, sparse=True).open_for(
+        "sending counts to the cluster"
+    )
+    assert isinstance(box.histogram, SparseHistogram)
+    with quiet():
+        return session.createDataFrame(pa.table({"cell": box.histogram.cells, "records": box.histogram.counts}))
+
+
+def measure_on_cluster(
+    order: ReleaseSpec, tabulated: Confidential[Tabulated], secret: Confidential[bytes], *, mac: str
+) -> Iterator[NoisyRows]:
+    """Every group of tables with its noise, drawn by the workers of the running session.
+
+    Exact counts and keys travel to the workers over a channel that is refused unless it is encrypted.
+    """
+    for group in order.groups:
+        kinds = group.rows.kinds().astype(np.int64, copy=False)
+        kernels = [
+            Kernel(int(np.count_nonzero(kinds == kind)), law.sampler(), noise_key(order, group, kind, secret, mac=mac))
+            for kind, law in enumerate(group.noises)
+        ]
+        counts = counted_rows(order, group, tabulated)
+        yield NoisyRows(group.name, group.noises, kinds, _measured(group, kinds, counts, kernels))
+
+
+def _measured(group: Group, kinds: Integers, counts: Integers, kernels: list[Kernel]) -> Integers:
+    import pyarrow as pa
+
+    numbers = np.empty(len(kinds), dtype=np.int64)  # of each row among its kind
+    for kind in range(len(group.noises)):
+        rows = np.flatnonzero(kinds == kind)
+        numbers[rows] = np.arange(len(rows))
+    occupied = np.flatnonzero(counts)
+    session = running_session()
+    with quiet():
+        table = pa.table({"kernel": kinds[occupied], "row": numbers[occupied], "records": counts[occupied]})
+        frame = session.createDataFrame(table)
+    values = np.empty(len(kinds), dtype=np.int64)
+    for kind, drawn in enumerate(measured_here(session, frame, kernels)):
+        values[kinds == kind] = drawn
+    return values
+
 
 LARGEST_SUBTREE = 2**22  # A subtree has at most so many numbers, where levels cut the hierarchy so.
 MOST_IN_SUBTREE = 2**27  # And never more: Spark moves no value of 2 GB.
@@ -91,7 +221,7 @@ class SubtreeDivision:
 def divided(order: ReleaseSpec) -> SubtreeDivision | str:
     """How an order is divided over a cluster, or why it cannot be, in words; the plan decides, never the records."""
     nest = nest_together(order)
-    if not isinstance(nest, NestedTables):
+    if nest is None or not nest.is_complete:
         return "the tables do not nest by one geography and one chain of groupings"
     pairs = (place.pair for place in nest.places)
     variances = dict(zip(pairs, all_variances(order), strict=True))  # what is exact takes the place of what is measured
