@@ -29,19 +29,20 @@ from dualmandate.benchmarks.rhode_island import DIGITS, LEVELS, QUARTERS, RACES,
 from dualmandate.ledger import Account, Approval, ReleaseState, make_key, open_ledger
 from dualmandate.ledger.chain import RELEASE_FILE
 from dualmandate.mechanism import GAUSSIAN, Noise
-from dualmandate.mechanism.noise import NoiseKey, subkey
 from dualmandate.planning.program import Program, load
-from dualmandate.planning.release_spec import release_spec_of_plan
-from dualmandate.planning.released import load_release
-from dualmandate.population import PrivacyLoss, Protection
-from dualmandate.publication import ParquetFile, Rules, tabulate
-from dualmandate.publication.consistency.estimates import TreeEstimates, estimate
+from dualmandate.planning.release_spec import load_release, release_spec_of_plan
+from dualmandate.population import Confidential, PrivacyLoss
+from dualmandate.publication import ParquetFile, tabulate
+from dualmandate.publication.consistency import PartitionChain
+from dualmandate.publication.consistency.estimates import TreeEstimates
 from dualmandate.publication.consistency.gls_weights import BudgetAllocation, Pair, allocate_budget
-from dualmandate.publication.consistency.top_down_rounding import Counts, top_down
+from dualmandate.publication.consistency.top_down_rounding import Counts
+from dualmandate.publication.measuring import exact_totals, measure
+from dualmandate.publication.nested_tables import nest_together
+from dualmandate.publication.post_processing import consistent_nest
 from dualmandate.publication.publish import PublicationRequest, publish
 from dualmandate.publication.release_folder import is_complete
-from dualmandate.publication.release_spec import NUMBER_OF_RECORDS
-from dualmandate.publication.tree_measuring import TreePlaces, measure_tree
+from dualmandate.publication.release_spec import NUMBER_OF_RECORDS, ReleaseSpec
 from dualmandate.report.release_page import release_page
 
 KEYS = 20
@@ -109,35 +110,29 @@ value_of_accuracy = {{ value = {value}, unit = "USD per person^2", source = "ass
 
 @dataclass(frozen=True, eq=False)
 class ReleaseDesign:
-    """What is measured, where, and with which noise."""
+    """What is measured, where, and at which share of the loss."""
 
     blocks: Blocks
-    places: TreePlaces
+    chain: PartitionChain
     sharing: BudgetAllocation
-    noises: dict[Pair, Noise | None]
-    variances: dict[Pair, float]
 
     @classmethod
     def of(cls, blocks: Blocks) -> ReleaseDesign:
-        """The best shares along the chain; σ² = 1/(ρ·share), as a replaced record changes two numbers of a table."""
+        """The best shares along the chain."""
         chain, tree = rhode_island.chain(), blocks.tree
         values = {(level, k): value for level in range(1, tree.last + 1) for k, value in enumerate(VALUES)}
-        sharing = allocate_budget(tree, chain, LEVEL_SHARES, values, known=[KNOWN])
-        noises: dict[Pair, Noise | None] = {KNOWN: None}
-        noises |= {pair: Noise(GAUSSIAN, 1 / (RHO * share)) for pair, share in sharing.shares().items()}
-        variances = {
-            pair: 0.0 if noise is None else GAUSSIAN.variance(float(1 / (2 * noise.parameter)))
-            for pair, noise in noises.items()
-        }
-        places = TreePlaces(tree, chain, np.arange(tree.sizes[-1]), np.arange(chain.sizes[-1]))
-        return cls(blocks, places, sharing, noises, variances)
+        return cls(blocks, chain, allocate_budget(tree, chain, LEVEL_SHARES, values, known=[KNOWN]))
+
+    @property
+    def noises(self) -> dict[Pair, Noise]:
+        """Of each table; σ² = 1/(ρ·share), as a replaced record changes two numbers of a table."""
+        return {pair: Noise(GAUSSIAN, 1 / (RHO * share)) for pair, share in self.sharing.shares().items()}
 
 
 @dataclass(frozen=True, eq=False)
 class ReleaseInMemory:
     """One release in memory, and the processor seconds of estimating and of whole tables."""
 
-    measured: dict[Pair, Any]
     estimates: TreeEstimates
     tables: tuple[Counts, ...]
     consistency_seconds: float
@@ -189,21 +184,19 @@ def blocks_at_hand() -> Blocks:
     return rhode_island.generated_blocks() if path is None else rhode_island.published_blocks(path)
 
 
-def make(design: ReleaseDesign, persons: Path, key: int) -> ReleaseInMemory:
+def make(order: ReleaseSpec, persons: Path, key: int) -> ReleaseInMemory:
     """From microdata to whole tables, under a secret that protects nobody."""
-    domain = design.blocks.domain
-    box = tabulate(ParquetFile(persons), domain, protection=Protection(), rules=Rules(), key=bytes(32), sparse=True)
-
-    def noise_key(pair: Pair) -> NoiseKey:
-        return subkey(
-            bytes(31) + bytes([key]), "benchmark", histogram_mac=b"", measurement=f"level {pair[0]}, {pair[1]}"
-        )
-
-    measured = measure_tree(box, design.places, design.noises, noise_key)
+    rules = order.protection, order.rules
+    box = tabulate(
+        ParquetFile(persons), order.domain, protection=rules[0], rules=rules[1], key=bytes(32), sparse=order.sparse
+    )
+    nest, secret = nest_together(order), Confidential("a secret of nobody", bytes(31) + bytes([key]))
+    assert nest is not None
+    measured, totals = tuple(measure(order, box, secret, mac="")), exact_totals(order, box)
     started = time.process_time()
-    estimates = estimate(design.places.tree, design.places.chain, measured, design.variances)
-    tables = top_down(estimates)
-    return ReleaseInMemory(measured, estimates, tables, time.process_time() - started)
+    made = consistent_nest(order, nest, measured=measured, totals=totals)
+    assert made.counts is not None
+    return ReleaseInMemory(made.found.estimates, made.counts, time.process_time() - started)
 
 
 def release(design: ReleaseDesign, persons: Path, folder: Path) -> Path:
@@ -247,7 +240,7 @@ def check_release(design: ReleaseDesign, at: Path) -> None:
     """A release is as it was written, and each table of it is that of the same whole persons in blocks."""
     from pyarrow import parquet
 
-    tree, chain = design.places.tree, design.places.chain
+    tree, chain = design.blocks.tree, design.chain
     facts = (at / RELEASE_FILE).read_bytes()
     check(is_complete(at, hashlib.sha256(facts).hexdigest()), True)
     paths = {table["name"]: at / table["parquet"] for table in json.loads(facts)["tables"]}
@@ -284,13 +277,15 @@ def errors(design: ReleaseDesign, persons: Path, keys: int) -> dict[str, Any]:
 
     And how many blocks a second of one processor were estimated and made whole, under the median key.
     """
-    tree, chain = design.places.tree, design.places.chain
+    tree, chain = design.blocks.tree, design.chain
     truth = [chain.sums(rhode_island.cells(design.blocks), 1)]
     for starts in reversed(tree.starts):
         truth.insert(0, np.add.reduceat(truth[0], starts[:-1], axis=0))
     found, seconds = np.zeros((2, tree.last + 1, len(TABLES))), list[float]()
+    with tempfile.TemporaryDirectory() as folder:
+        order = release_spec_of_plan(program_of(design, persons, Path(folder)).plan())
     for key in range(keys):
-        made = make(design, persons, key)
+        made = make(order, persons, key)
         check_constraints(made, int(truth[0].sum()))
         seconds.append(made.consistency_seconds)
         for level, exact in enumerate(truth):

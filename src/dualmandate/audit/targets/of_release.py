@@ -24,7 +24,7 @@ from dualmandate.errors import InvalidRequest, Place, Refusal
 from dualmandate.mechanism import Noise
 from dualmandate.mechanism.rows import cell_change
 from dualmandate.mechanism.technologies import noise_named
-from dualmandate.planning.released import load_release
+from dualmandate.planning.release_spec import load_release
 from dualmandate.population import Neighbors, PrivacyLoss, PrivacyMeasure
 from dualmandate.population.domain import dense_shape
 from dualmandate.program.program import ProgramFile, read_program

@@ -255,12 +255,6 @@ class _Distinct:
         return sum(i in required for i in self.members), sum(i in usable for i in self.members)
 
 
-def nested_partitions(partitions: Sequence[Integers]) -> NestedPartitions | None:
-    """The chain of partitions that all nest; None where two do not."""
-    found = heaviest_chain(partitions, range(len(partitions)), range(len(partitions)))
-    return None if found is None or OUTSIDE in found.steps else found
-
-
 def heaviest_chain(
     partitions: Sequence[Integers], usable: Collection[int], required: Collection[int]
 ) -> NestedPartitions | None:

@@ -221,7 +221,7 @@ class SubtreeDivision:
 def divided(order: ReleaseSpec) -> SubtreeDivision | str:
     """How an order is divided over a cluster, or why it cannot be, in words; the plan decides, never the records."""
     nest = nest_together(order)
-    if not isinstance(nest, NestedTables):
+    if nest is None or not nest.is_complete:
         return "the tables do not nest by one geography and one chain of groupings"
     pairs = (place.pair for place in nest.places)
     variances = dict(zip(pairs, all_variances(order), strict=True))  # what is exact takes the place of what is measured
