@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from dualmandate.frontier import frontier_of
     from dualmandate.planning.plan import Plan
     from dualmandate.planning.program import Program, load
-    from dualmandate.planning.released import load_release
+    from dualmandate.planning.release_spec import load_release
     from dualmandate.population import Attribute, Domain, Histogram, PrivacyLoss, Protection
     from dualmandate.workload import Tabulation, Workload
 
@@ -58,7 +58,7 @@ _HOMES = {
     "choose": "choice",
     "frontier_of": "frontier",
     "load": "planning.program",
-    "load_release": "planning.released",
+    "load_release": "planning.release_spec",
     "publish": "apps.publish",
 }
 

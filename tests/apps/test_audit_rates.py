@@ -36,7 +36,7 @@ from dualmandate.ledger import (
 )
 from dualmandate.mechanism.noise import NoiseKey, subkey
 from dualmandate.planning.program import load
-from dualmandate.planning.released import load_release
+from dualmandate.planning.release_spec import load_release
 from dualmandate.population import PrivacyLoss, Protection
 from dualmandate.report.documents import schemas
 

@@ -23,10 +23,9 @@ from dualmandate.audit.targets import of_release as release_targets
 from dualmandate.audit.targets.of_release import claim_of
 from dualmandate.errors import InvalidRequest
 from dualmandate.ledger import Account, Approval, make_key, open_ledger, read_key
-from dualmandate.planning.notes import notes_on
+from dualmandate.planning.plan import notes_on
 from dualmandate.planning.program import Program
-from dualmandate.planning.release_spec import release_spec_of_plan
-from dualmandate.planning.released import load_release
+from dualmandate.planning.release_spec import load_release, release_spec_of_plan
 from dualmandate.population import PrivacyLoss
 from dualmandate.publication import publish as publishing
 from dualmandate.publication.release import Release

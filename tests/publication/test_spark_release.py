@@ -32,8 +32,7 @@ from dualmandate.ledger import Account, Approval, Ledger, ReleaseState, keys, ma
 from dualmandate.mechanism import Noise
 from dualmandate.mechanism.noise import SAMPLER_VERSION, NoiseKey, Sampler
 from dualmandate.planning.program import load
-from dualmandate.planning.release_spec import release_spec_of_plan
-from dualmandate.planning.released import load_release
+from dualmandate.planning.release_spec import load_release, release_spec_of_plan
 from dualmandate.population import Attribute, Confidential, Domain, PrivacyLoss, Protection
 from dualmandate.publication import (
     AttributeRule,

@@ -81,7 +81,7 @@ def _with_rates(found: Audit, typed: AuditFlags, options: AuditOptions) -> Audit
     """Book and publish what the attack gets right; the audit with that number, as it was written to --out."""
     from dualmandate.apps.ledgers import find_ledger, person, spender_of
     from dualmandate.audit.published_rates import RatePublisher, publish_rate
-    from dualmandate.planning.released import load_release
+    from dualmandate.planning.release_spec import load_release
 
     out = typed.out
     assert out is not None

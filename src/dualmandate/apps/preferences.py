@@ -57,7 +57,7 @@ def _measured(survey: Survey, _file: Path, out: Path | None, progress: Progress)
 def _asked(survey: Survey, file: Path, out: Path | None, progress: Progress) -> Found:
     """What to ask: the web form, the answer sheet and the design."""
     from dualmandate.report.documents.survey import questionnaire_document
-    from dualmandate.report.questionnaire_page import FORM, questionnaire_files
+    from dualmandate.report.survey_words import FORM, questionnaire_files
     from dualmandate.survey.questionnaire import survey_questionnaire
 
     progress("looking for the tasks that tell most")

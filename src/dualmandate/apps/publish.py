@@ -82,8 +82,7 @@ def publish(
     `by` is who publishes, for the record; `resume` names a release to take up where it was left. The release is
     written to a folder of its own below `out`.
     """
-    from dualmandate.planning.release_spec import release_spec_of_plan
-    from dualmandate.planning.released import load_release
+    from dualmandate.planning.release_spec import load_release, release_spec_of_plan
     from dualmandate.publication.publish import PublicationRequest
     from dualmandate.report.release_page import release_page
 
@@ -159,7 +158,7 @@ def _ordered(asked: PublishOptions, progress: Progress) -> tuple[ProgramFile, Re
 
 def _program_of(plan: Path, digest: str) -> ProgramFile:
     """The program that a plan was made of: the nearest program.toml upward from the plan that says the same."""
-    from dualmandate.planning.digest import digest_of, exact_content
+    from dualmandate.planning.saved_plan import digest_of, exact_content
     from dualmandate.program import read_program
 
     here, changed = plan.parent, None

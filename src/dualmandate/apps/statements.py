@@ -277,7 +277,7 @@ def report(ledger: Ledger, account: str, failure_probability: Fraction, releases
 
 def _alone(ledger: Ledger, account: str, folder: Path, failure_probability: Fraction) -> OneRelease:
     """Of a release that was checked to be one of the ledger's."""
-    from dualmandate.planning.released import load_release
+    from dualmandate.planning.release_spec import load_release
 
     release = load_release(folder)
     name = release.facts["release"]

@@ -26,7 +26,7 @@ from dualmandate.audit.targets.tables_folder import TABLES_FILE, Folder, load_fo
 from dualmandate.errors import InvalidFile, InvalidRequest, Place, Refusal
 from dualmandate.ledger.chain import RELEASE_FILE
 from dualmandate.planning.program import Program, load
-from dualmandate.planning.released import load_release
+from dualmandate.planning.release_spec import load_release
 from dualmandate.publication.release import Release
 
 PROGRAM_FILE = "program.toml"

@@ -23,6 +23,7 @@ _VANISHED = 1e3  # This far below every target lies the logarithm of nothing.
 _DEGREE = 15
 _WIDTH = 0.9  # A stretch of ln loss is this wide.
 _ROUGH = 1e-8  # A last coefficient above this says that the curve is not smooth there.
+_SAME = 1e-9  # Losses nearer to each other than this share of them are one.
 _UNDERFLOW = 1e-290  # A value below this has lost its digits.
 _NODES = np.cos(np.pi * (np.arange(_DEGREE + 1) + 0.5) / (_DEGREE + 1))
 _TO_COEFFICIENTS = np.linalg.inv(chebyshev.chebvander(_NODES, _DEGREE))
@@ -134,3 +135,10 @@ class SmoothCurve:
             return None
         coefficients: Floats = _TO_COEFFICIENTS @ np.log(values)
         return None if np.max(np.abs(coefficients[-2:])) > _ROUGH else coefficients
+
+
+def log_grid(low: float, high: float, *, through: tuple[float, ...] = (), points: int = 81) -> list[float]:
+    """Evenly spaced ratios from `low` to `high`, both included, with the losses `through` that lie between added."""
+    kept = {float(loss) for loss in through if low <= loss <= high}
+    even = [low, *np.geomspace(low, high, points)[1:-1].tolist(), high]
+    return sorted(kept | {loss for loss in even if not any(math.isclose(loss, own, rel_tol=_SAME) for own in kept)})

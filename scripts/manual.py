@@ -1,6 +1,6 @@
 """The reference pages of what people write and of what leaves, written from the models: they cannot differ.
 
-To write them again: python -m dualmandate.report.manual docs/reference
+To write them again: python scripts/manual.py docs/reference
 """
 
 from __future__ import annotations

@@ -11,8 +11,8 @@ from pydantic import BaseModel
 from dualmandate.audit.targets.tables_folder import TablesFile
 from dualmandate.program.schema import ProgramKeys
 from dualmandate.report.documents.schemas import DOCUMENTS, schema
-from dualmandate.report.manual import PAGES, documents_page, page, survey_page, tables_page
 from dualmandate.survey.schema import SurveyFile
+from manual import PAGES, documents_page, page, survey_page, tables_page
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
 WRITTEN = [
@@ -26,7 +26,7 @@ ELSEWHERE = {"tables-file.md": {"AttributeTable", "HierarchyTable"}}  # told on 
 @pytest.mark.parametrize("name", PAGES)
 def test_the_page_is_up_to_date(name: str) -> None:
     written = (REFERENCE / name).read_text(encoding="utf-8")
-    assert written == PAGES[name](), "run: python -m dualmandate.report.manual docs/reference"
+    assert written == PAGES[name](), "run: python scripts/manual.py docs/reference"
 
 
 def test_every_key_of_a_document_has_a_meaning() -> None:
