@@ -98,11 +98,16 @@ class ReleaseSpec:
         return Workload.from_tabulations(self.domain, [Tabulation(NUMBER_OF_RECORDS), *exact])
 
     @property
+    def public_tables(self) -> tuple[Table, ...]:
+        """The tables of these totals."""
+        return () if self.public is None else self.public.tables
+
+    @property
     def sparse(self) -> bool:
         """Whether tables are counted from cells with records alone: decided by the plan, never by the records."""
         if self.domain.size <= SPARSE_FROM or not all(group.rows.direct for group in self.groups):
             return False
-        return countable([*self.tables, *(() if self.public is None else self.public.tables)])
+        return countable([*self.tables, *self.public_tables])
 
     def check(self) -> None:
         """Refuse what could not be carried out, before anything is spent: every sampler is made, every size known."""

@@ -192,7 +192,9 @@ class Csv:
             file.write((heading + LINE_END).encode("utf-8"))
             for part, places in sheet.pieces():
                 fields = [words.take(pa.array(place)) for words, place in zip(levels, places, strict=True)]
-                fields += [_written(values[part]) for values in sheet.numbers.values()]
+                fields += [
+                    pa.array(values[part]).cast(pa.string()) for values in sheet.numbers.values()
+                ]  # shortest decimals
                 lines = pc.binary_join_element_wise(*fields, ",")
                 file.write(_joined(lines))
                 file.write(LINE_END.encode("ascii"))
@@ -204,13 +206,6 @@ def quoted(field: str) -> str:
     if any(letter in field for letter in ',"\r\n') or field != field.strip() or not field:
         return '"' + field.replace('"', '""') + '"'
     return field
-
-
-def _written(values: NDArray[Any]) -> pa.Array:
-    """Numbers as text: doubles by the shortest decimal that is read back as the same."""
-    import pyarrow as pa
-
-    return pa.array(values).cast(pa.string())
 
 
 def _joined(lines: pa.Array) -> memoryview:
@@ -245,14 +240,9 @@ def read_measurements(path: Path) -> NoisyRows:
     """Measured numbers and the exact noise of each kind, from their Parquet file."""
     sheet = Parquet().read(path)
     noises = _noises(sheet.facts)
-    if set(sheet.numbers) != {"kind", "value"} or not np.all(_within(sheet, len(noises))):
+    if set(sheet.numbers) != {"kind", "value"} or not np.isin(sheet.numbers["kind"], range(len(noises))).all():
         raise damaged(f"the measurements '{sheet.name}'", "they do not say which noise each of them has")
     return NoisyRows(sheet.name, noises, sheet.numbers["kind"].astype(np.int64), sheet.numbers["value"])
-
-
-def _within(sheet: ReleaseSheet, kinds: int) -> np.bool_:
-    found = sheet.numbers["kind"]
-    return np.all((found >= 0) & (found < kinds))
 
 
 def _noises(facts: Mapping[str, str]) -> tuple[Noise, ...]:
