@@ -25,8 +25,7 @@ from dualmandate.mechanism import Distribution
 from dualmandate.population import Domain
 from dualmandate.population.arrays import Booleans, Floats, Integers
 from dualmandate.publication.consistency.crossing import CrossedEstimates, CrossingMeasurement, Strata, estimate_crossed
-from dualmandate.publication.consistency.estimates import count_across
-from dualmandate.publication.consistency.gls_weights import Pair, Weights
+from dualmandate.publication.consistency.estimates import Pair, Weights, count_across
 from dualmandate.publication.consistency.partitions import (
     OUTSIDE,
     NestedPartitions,

@@ -20,8 +20,7 @@ from dualmandate.errors import NoConsistentTables
 from dualmandate.mechanism import Distribution
 from dualmandate.population.arrays import Booleans, Floats, Integers
 from dualmandate.publication.consistency.crossing import CrossedEstimates, Strata
-from dualmandate.publication.consistency.estimates import TreeEstimates, count_across, estimate
-from dualmandate.publication.consistency.gls_weights import Pair
+from dualmandate.publication.consistency.estimates import Pair, TreeEstimates, count_across, estimate
 from dualmandate.publication.consistency.histogram_fit import consistent_histogram
 from dualmandate.publication.consistency.partitions import PartitionChain, Tree
 from dualmandate.publication.consistency.top_down_rounding import CountConstraints, top_down

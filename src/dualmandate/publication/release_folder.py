@@ -27,8 +27,8 @@ from dualmandate.mechanism.noise import SAMPLER_VERSION
 from dualmandate.population.arrays import Integers
 from dualmandate.publication.measuring import by_table, published
 from dualmandate.publication.release_spec import Group, ReleaseSpec
-from dualmandate.publication.sdmx import AGENCY, SdmxCsv, SdmxMl
 from dualmandate.publication.writing import (
+    AGENCY,
     PUBLIC_MODE,
     RELEASE_SCHEMA,
     Csv,
@@ -36,6 +36,8 @@ from dualmandate.publication.writing import (
     NoisyRows,
     Parquet,
     PublishedTable,
+    SdmxCsv,
+    SdmxMl,
     Writer,
     estimates_sheet,
     file_names,

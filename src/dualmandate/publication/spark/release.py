@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from dualmandate.errors import CannotWrite
 from dualmandate.population import Confidential
 from dualmandate.population.arrays import Integers
-from dualmandate.publication.consistency.gls_weights import Weights
+from dualmandate.publication.consistency.estimates import Weights
 from dualmandate.publication.measuring import by_table, fingerprint_of, noise_key, published
 from dualmandate.publication.nested_tables import NestedTable, NestedTables, all_variances, nest_together
 from dualmandate.publication.post_processing import NESTED, PostProcessed, nest_effects, published_place, too_long
