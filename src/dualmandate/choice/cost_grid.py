@@ -272,10 +272,7 @@ def _refined(costs: PartCosts, grid: GridPoints, multiples: Floats) -> GridPoint
         wrong = np.any(~(np.abs(guessed - computed.logs) * shares <= AGREEMENT), axis=1)
         grid = grid.joined(computed)
         ends = np.concatenate(
-            [
-                np.stack([ends[wrong, 0], middles[wrong]], axis=1),
-                np.stack([middles[wrong], ends[wrong, 1]], axis=1),
-            ]
+            [np.stack([ends[wrong, 0], middles[wrong]], axis=1), np.stack([middles[wrong], ends[wrong, 1]], axis=1)]
         )
     return grid
 

@@ -57,7 +57,6 @@ class UncertainChoice:
 
     @property
     def weights(self) -> Floats:
-        """How likely each state is."""
         return self.beliefs.weights
 
     @property
@@ -158,8 +157,7 @@ class UncertainChoice:
         )
         return "\n".join(lines)
 
-    def __str__(self) -> str:
-        return self.explain()
+    __str__ = explain
 
     def _cost_at(self, epsilon: float) -> Floats:
         costs: Floats = self.beliefs.multiples @ self.cost_grid.costs(np.array([epsilon]))[0]
@@ -276,8 +274,7 @@ class RobustChoice:
             lines.append(f"The regret is largest at {' and at '.join(worst[:3])}.")
         return "\n".join(lines)
 
-    def __str__(self) -> str:
-        return self.explain()
+    __str__ = explain
 
 
 def minimax_regret(

@@ -11,11 +11,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from decimal import ROUND_CEILING, Context, Decimal
+from decimal import ROUND_CEILING, Decimal
 from fractions import Fraction
 
 from dualmandate.errors import InvalidLoss
-from dualmandate.population import Neighbors, PrivacyLoss, PrivacyMeasure, Protection
+from dualmandate.population import Neighbors, PrivacyLoss, PrivacyMeasure, Protection, rational
 from dualmandate.population.loss import epsilon_at
 from dualmandate.semantics.posterior import (
     Belief,
@@ -61,7 +61,6 @@ class Guarantee:
     assumption: str = ASSUMPTION
 
     def words(self) -> str:
-        """The whole guarantee as lines of text."""
         lines = ["Who is protected", f"  {self.protected}"]
         lines += ["Which files cannot be told apart", f"  {self.indistinguishable}"]
         lines += ["What is not protected at all", *(f"  {line}" for line in self.not_protected)]
@@ -203,9 +202,8 @@ def rounded_up(value: float | Fraction, digits: int = 4) -> str:
     """A loss or a factor with that many significant digits, never smaller than it is."""
     if isinstance(value, float) and not math.isfinite(value):
         return "infinite"
-    upward = Context(prec=digits, rounding=ROUND_CEILING)
     exact = Fraction(repr(float(value))) if isinstance(value, float) else Fraction(value)
-    rounded = upward.divide(Decimal(exact.numerator), Decimal(exact.denominator))
+    rounded = rational.rounded_up(exact, digits)
     return f"{rounded:,f}" if -6 < rounded.adjusted() < 9 else f"{rounded:e}"
 
 

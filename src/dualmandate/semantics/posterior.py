@@ -171,9 +171,7 @@ def checked_probability(value: float, what: str) -> float:
     """The value, refused unless it lies in [0, 1]."""
     if not 0.0 <= value <= 1.0:
         raise InvalidPreferences(
-            f"{what} of {value}",
-            why="a probability lies between 0 and 1",
-            instead="state a number from 0 to 1",
+            f"{what} of {value}", why="a probability lies between 0 and 1", instead="state a number from 0 to 1"
         )
     return value
 
