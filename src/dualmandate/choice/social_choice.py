@@ -22,7 +22,7 @@ import numpy as np
 from dualmandate.choice.optimum import Limits, best_within
 from dualmandate.choice.society import NEXT_TO_NOTHING, Profile, Society, endless_peak, profile
 from dualmandate.choice.welfare import SocialWelfare
-from dualmandate.errors import InvalidLoss, InvalidPreferences, InvalidValue, MissingKey, NoOptimum, UnknownName
+from dualmandate.errors import InvalidPreferences, InvalidValue, MissingKey, NoOptimum, UnknownName
 from dualmandate.frontier.frontier import Frontier
 from dualmandate.frontier.numerics import root
 from dualmandate.mechanism.mechanism import positive_loss
@@ -225,13 +225,7 @@ def nash_bargain(profile: Profile, disagreement_epsilon: float | None = None) ->
             why="a gain is a gain against something",
             instead="state the loss that would stand without an agreement: the last release's, or the law's",
         )
-    low, high = np.exp(profile.land.grid.points[[0, -1]]).tolist()
-    if not low * (1 - 1e-9) <= disagreement_epsilon <= high * (1 + 1e-9):
-        raise InvalidLoss(
-            f"a disagreement_epsilon of {disagreement_epsilon}",
-            why=f"losses between {number(low)} and {number(high)} are looked at",
-            instead="state a loss between these",
-        )
+    profile.land.inside(disagreement_epsilon, f"a disagreement_epsilon of {disagreement_epsilon}")
     grid, sizes = profile.land.grid, profile.society.sizes
     before = profile.land.costs(np.array([disagreement_epsilon]))[0]
 
