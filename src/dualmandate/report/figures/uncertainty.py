@@ -179,9 +179,10 @@ def regret_distribution(known: UncertainChoice) -> Figure:
 
 def survey_worth(known: UncertainChoice, *, spread: float, parameter: str | None = None) -> Figure:
     """What asking more people is worth to the decision, by their number, below what perfect information is worth."""
-    from dualmandate.choice import survey_values
+    from dualmandate.choice import survey_value
 
-    found = survey_values(known, sorted({*SIZES, SIGNPOST}), spread=spread, parameter=parameter)
+    sizes = sorted({*SIZES, SIGNPOST})
+    found = [survey_value(known, size, spread=spread, parameter=parameter) for size in sizes]
     rows: tuple[Mapping[str, Cell], ...] = tuple(
         {
             "respondents": survey.respondents,
