@@ -13,13 +13,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from dualmandate.apps.python import publish
+    from dualmandate.apps.publish import publish
     from dualmandate.choice import Choice, choose
     from dualmandate.errors import Refusal
     from dualmandate.frontier import frontier_of
     from dualmandate.planning.plan import Plan
     from dualmandate.planning.program import Program, load
-    from dualmandate.planning.released import load_release
+    from dualmandate.planning.release_spec import load_release
     from dualmandate.population import Attribute, Domain, Histogram, PrivacyLoss, Protection
     from dualmandate.workload import Tabulation, Workload
 
@@ -58,8 +58,8 @@ _HOMES = {
     "choose": "choice",
     "frontier_of": "frontier",
     "load": "planning.program",
-    "load_release": "planning.released",
-    "publish": "apps.python",
+    "load_release": "planning.release_spec",
+    "publish": "apps.publish",
 }
 
 __version__: str

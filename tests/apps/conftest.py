@@ -12,7 +12,7 @@ import pytest
 
 from dualmandate.apps import output as voice
 from dualmandate.apps.cli import app
-from dualmandate.apps.exit_status import run
+from dualmandate.apps.output import run
 
 
 @dataclass(frozen=True)

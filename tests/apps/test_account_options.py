@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import jsonschema
 import pytest
 
-from dualmandate.apps.account_options import AccountOptions
+from dualmandate.apps.ledgers import AccountOptions
 from dualmandate.errors import BudgetExceeded, InvalidAccount, InvalidLoss
 from dualmandate.ledger import (
     AccountLimit,

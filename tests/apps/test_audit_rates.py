@@ -17,8 +17,8 @@ import pytest
 from tests.apps.conftest import Command
 from tests.planning.test_released import released
 
-from dualmandate.apps.account_options import loss_of
-from dualmandate.apps.python import publish
+from dualmandate.apps.ledgers import loss_of
+from dualmandate.apps.publish import publish
 from dualmandate.audit import published_rates as booked_rates
 from dualmandate.audit.options import AuditOptions
 from dualmandate.audit.published_rates import BookedRates, RatePublisher, RateQuery, publish_rate, rate_query
@@ -36,7 +36,7 @@ from dualmandate.ledger import (
 )
 from dualmandate.mechanism.noise import NoiseKey, subkey
 from dualmandate.planning.program import load
-from dualmandate.planning.released import load_release
+from dualmandate.planning.release_spec import load_release
 from dualmandate.population import PrivacyLoss, Protection
 from dualmandate.report.documents import schemas
 

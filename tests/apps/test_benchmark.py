@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from dualmandate.apps.benchmark import StageLog
+from dualmandate.apps.row_tables import StageLog
 from dualmandate.benchmarks.harness import counter
 
 

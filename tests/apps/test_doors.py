@@ -34,7 +34,7 @@ def test_the_version_is_the_installed_one() -> None:
     assert dualmandate.__version__ == metadata.version("dualmandate")
 
 
-RUN = "from dualmandate.apps.cli import app; from dualmandate.apps.exit_status import run; "
+RUN = "from dualmandate.apps.cli import app; from dualmandate.apps.output import run; "
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 import typer
 
-from dualmandate.apps.exit_status import BUG, DONE, INTERRUPTED, REFUSED, run
+from dualmandate.apps.output import BUG, DONE, INTERRUPTED, REFUSED, run
 from dualmandate.errors import InvalidLoss
 
 CANARY = "canary-8c1f"
@@ -87,7 +87,7 @@ def test_a_reader_who_leaves_early_is_no_bug() -> None:
     lines = "from dualmandate.apps.output import Output\nfor _ in range(20000): Output().say('x' * 80)"
     code = f"""
 import sys, typer
-from dualmandate.apps.exit_status import run
+from dualmandate.apps.output import run
 app = typer.Typer(rich_markup_mode=None)
 @app.callback()
 def top(): pass

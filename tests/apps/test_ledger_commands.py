@@ -488,7 +488,7 @@ def test_an_approver_without_a_name_is_asked_for_one(command: Command, monkeypat
 )
 def test_help_loads_nothing_heavy(words: list[str]) -> None:
     heavy = ("sqlalchemy", "alembic", "numpy", "pydantic", "scipy")
-    run = "from dualmandate.apps.cli import app; from dualmandate.apps.exit_status import run"
+    run = "from dualmandate.apps.cli import app; from dualmandate.apps.output import run"
     check = f"import sys; {run}; assert run(app, {words!r}) == 0; print([n for n in {heavy} if n in sys.modules])"
     ran = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, check=True)
     assert ran.stdout.endswith("[]\n")

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from typer.testing import CliRunner
 
-from dualmandate.apps.option_groups import with_groups
+from dualmandate.apps.options import with_groups
 
 
 @dataclass(frozen=True)

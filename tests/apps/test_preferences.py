@@ -261,7 +261,7 @@ def test_questionnaires_that_cannot_be_made(command: Command, survey: Path, old:
 
 @pytest.fixture(scope="module")
 def form(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    from dualmandate.report.questionnaire_page import questionnaire_files
+    from dualmandate.report.survey_words import questionnaire_files
     from dualmandate.survey.questionnaire import survey_questionnaire
     from dualmandate.survey.survey_file import load_survey
 
@@ -304,8 +304,7 @@ def answer(page: Page, form: Path, *, width: int = 1280) -> str:
 
 @pytest.mark.parametrize("width", [1280, 360])
 def test_the_form_saves_what_the_survey_reads(browser_page: Page, form: Path, tmp_path: Path, width: int) -> None:
-    from dualmandate.survey.answers import read_answers
-    from dualmandate.survey.survey_file import load_survey
+    from dualmandate.survey.survey_file import load_survey, read_answers
 
     saved = answer(browser_page, form, width=width)
     (form / "answers.csv").write_text(saved, encoding="utf-8")

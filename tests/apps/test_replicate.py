@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import jsonschema
 import pytest
 
-from dualmandate.apps.replicate import _number
+from dualmandate.apps.row_tables import told
 from dualmandate.report.documents.schemas import schema
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     ],
 )
 def test_numbers_are_written_as_people_write_them(value: float | str | None, text: str) -> None:
-    assert _number(value) == text
+    assert told(value, 7) == text
 
 
 def test_the_paper_beside_what_is_right(command: Command) -> None:

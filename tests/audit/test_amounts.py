@@ -9,7 +9,7 @@ import pytest
 from dualmandate.audit import audit as run_audit
 from dualmandate.audit.finding import Finding, Rate
 from dualmandate.audit.run import Audit
-from dualmandate.audit.targets.magnitudes import _last_totals
+from dualmandate.audit.targets.of_tables import _last_totals
 from dualmandate.benchmarks import qcew
 from dualmandate.errors import InvalidTables, InvalidValue, MissingKey, Refusal, UnreadableSource
 

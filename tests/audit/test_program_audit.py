@@ -11,12 +11,11 @@ import numpy as np
 import pytest
 
 from dualmandate.audit.options import AuditOptions
-from dualmandate.audit.places import one_place, place_attribute
 from dualmandate.audit.run import Audit, audit_target
+from dualmandate.audit.tables import one_place, place_attribute
 from dualmandate.audit.targets import of_program as audit_comparison
-from dualmandate.audit.targets import planned as audit_plan
-from dualmandate.audit.targets.of_program import compare_methods, synthetic_places
-from dualmandate.audit.targets.planned import planned_method, promised_error
+from dualmandate.audit.targets import of_program as audit_plan
+from dualmandate.audit.targets.of_program import compare_methods, planned_method, promised_error, synthetic_places
 from dualmandate.planning.program import Program, load
 from dualmandate.publication import measuring
 from dualmandate.report.audit_page import audit_page

@@ -11,11 +11,11 @@ from tests.planning.test_released import PROGRAM, released
 
 import dualmandate
 from dualmandate import gallery
-from dualmandate.apps.python import publish
+from dualmandate.apps.publish import publish
 from dualmandate.audit import audit as run_audit
 from dualmandate.audit.claims.attack import CheckClaim, ClaimedRelease
 from dualmandate.audit.claims.membership import RecognizeMembers, membership_in
-from dualmandate.audit.claims.shared_noise import SharedNoise
+from dualmandate.audit.claims.noise import SharedNoise
 from dualmandate.audit.finding import Finding, Range, Rate
 from dualmandate.audit.options import AuditOptions
 from dualmandate.audit.published_rates import RatePublisher, publish_rate
@@ -23,10 +23,9 @@ from dualmandate.audit.targets import of_release as release_targets
 from dualmandate.audit.targets.of_release import claim_of
 from dualmandate.errors import InvalidRequest
 from dualmandate.ledger import Account, Approval, make_key, open_ledger, read_key
-from dualmandate.planning.notes import notes_on
+from dualmandate.planning.plan import notes_on
 from dualmandate.planning.program import Program
-from dualmandate.planning.release_spec import release_spec_of_plan
-from dualmandate.planning.released import load_release
+from dualmandate.planning.release_spec import load_release, release_spec_of_plan
 from dualmandate.population import PrivacyLoss
 from dualmandate.publication import publish as publishing
 from dualmandate.publication.release import Release

@@ -15,8 +15,8 @@ from dualmandate.benchmarks import redistricting, rhode_island
 from dualmandate.benchmarks.redistricting import ReleaseDesign
 from dualmandate.benchmarks.rhode_island import RACES, SINGLE, Blocks
 from dualmandate.planning.release_spec import release_spec_of_plan
-from dualmandate.publication import release_spec as order
-from dualmandate.publication.nested_tables import nested_tables_of
+from dualmandate.publication import release_spec
+from dualmandate.publication.nested_tables import nest_together
 from dualmandate.publication.writing import read_table
 
 SMALL = (2, 4, 8, 60)
@@ -66,14 +66,15 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> tuple[ReleaseDesign, Path
 
 def test_the_loss_is_spent_to_the_last_fraction(small: tuple[ReleaseDesign, Path]) -> None:
     design, _ = small
-    spent = sum(1 / noise.parameter for noise in design.noises.values() if noise is not None)
+    spent = sum(1 / noise.parameter for noise in design.noises.values())
     assert spent == redistricting.RHO  # a replaced record changes two numbers of each table by 1: ρ = 2/(2σ²)
-    assert [pair for pair, noise in design.noises.items() if noise is None] == [(0, 0)]
+    assert (0, 0) not in design.noises  # the state's total is known
 
 
-def test_a_small_release_under_a_key_holds_every_constraint(small: tuple[ReleaseDesign, Path]) -> None:
+def test_a_small_release_under_a_key_holds_every_constraint(small: tuple[ReleaseDesign, Path], tmp_path: Path) -> None:
     design, persons = small
-    made = redistricting.make(design, persons, 0)
+    order = release_spec_of_plan(redistricting.program_of(design, persons, tmp_path).plan())
+    made = redistricting.make(order, persons, 0)
     total = int(rhode_island.cells(design.blocks).sum())
     redistricting.check_constraints(made, total)
     wrong = replace(made, tables=(made.tables[0] + 1, *made.tables[1:]))
@@ -92,22 +93,20 @@ def test_the_program_states_what_the_design_says(small: tuple[ReleaseDesign, Pat
     assert sum(group.loss for group in ordered.groups) == redistricting.RHO
     counties = sum(group.loss for group in ordered.groups if group.name.startswith("county"))
     assert counties == redistricting.RHO * Fraction(447, 4099)
-    noises = [noise for noise in design.noises.values() if noise is not None]
-    assert [group.noises for group in ordered.groups] == [(noise,) for noise in noises]
-    nest = nested_tables_of(ordered)
+    assert [group.noises for group in ordered.groups] == [(noise,) for noise in design.noises.values()]
+    nest = nest_together(ordered)
     assert nest is not None
-    assert nest.tree.sizes == design.places.tree.sizes
+    assert nest.is_complete
+    assert nest.tree.sizes == design.blocks.tree.sizes
     assert all(place.in_order for place in nest.places)  # so that large tables are never copied
-    assert [(place.level, place.step) for place in nest.places[:-1]] == [
-        pair for pair in design.noises if pair != (0, 0)
-    ]
+    assert [place.pair for place in nest.places[:-1]] == list(design.noises)
 
 
 @pytest.mark.parametrize("sparse_from", [0, 2**24])
 def test_a_small_release_is_published(
     small: tuple[ReleaseDesign, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sparse_from: int
 ) -> None:
-    monkeypatch.setattr(order, "SPARSE_FROM", sparse_from)
+    monkeypatch.setattr(release_spec, "SPARSE_FROM", sparse_from)
     design, persons = small
     at = redistricting.release(design, persons, tmp_path)
     redistricting.check_release(design, at)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dualmandate.choice.information import BoundedCost, ExponentialCost, LinearCost, PosteriorCost
+from dualmandate.choice.welfare import BoundedCost, ExponentialCost, LinearCost, PosteriorCost
 from dualmandate.elicitation.questionnaire import BeliefScale, Form, cost_per_parameter
 from dualmandate.errors import InvalidSurvey
 from dualmandate.population import Neighbors

@@ -84,7 +84,7 @@ def test_doors_import_nothing_heavy(module: str) -> None:
 TYPED = """
 import sys
 from dualmandate.apps.cli import app
-from dualmandate.apps.exit_status import run
+from dualmandate.apps.output import run
 
 assert run(app, ["publish", "report/plan.json", "--by", "Eve"]) == 0
 print("LOADED", *sys.modules)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from dualmandate import load, load_release
-from dualmandate.apps.python import publish
+from dualmandate.apps.publish import publish
 from dualmandate.audit import audit as run_audit
 from dualmandate.audit.claims.attack import CheckClaim, ClaimedNoise
 from dualmandate.audit.finding import Range, Rate

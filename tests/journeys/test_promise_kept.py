@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from tests.publication.towns import write_towns
 
 from dualmandate import load, load_release
-from dualmandate.apps.python import publish
+from dualmandate.apps.publish import publish
 from dualmandate.ledger import Account, Approval, make_key, open_ledger
 from dualmandate.mechanism import NOISE_LAWS
 from dualmandate.planning.plan import Plan

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from dualmandate.errors import InvalidAccount, InvalidLoss
 from dualmandate.ledger import Account, AccountLimit, Earmark, Scope, UnitBound
-from dualmandate.ledger.accounts import exact_amount, read_account
-from dualmandate.ledger.composition import cost
+from dualmandate.ledger.composition import cost, exact_amount, read_account
 from dualmandate.population import PrivacyLoss
 
 EPSILON, RHO = PrivacyLoss.pure, PrivacyLoss.concentrated

@@ -11,10 +11,9 @@ import pytest
 
 from dualmandate.errors import BudgetExceeded, InvalidAccount
 from dualmandate.ledger import Account, AccountLimit, Approval, Earmark, EventKind, Ledger, Request, Scope, UnitBound
-from dualmandate.ledger.books import Books
+from dualmandate.ledger.books import Books, loss_document, request_document
+from dualmandate.ledger.chain import Event, written_details
 from dualmandate.ledger.composition import LossKind, affordable, cost, reported
-from dualmandate.ledger.entries import Event, written_details
-from dualmandate.ledger.releases import loss_document, request_document
 from dualmandate.population import PrivacyLoss, PrivacyMeasure
 
 EPSILON, RHO = PrivacyLoss.pure, PrivacyLoss.concentrated

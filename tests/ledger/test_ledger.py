@@ -38,7 +38,7 @@ from dualmandate.ledger import (
     Request,
     Scope,
     UnitBound,
-    anchors,
+    chain,
     open_ledger,
     storage,
 )
@@ -459,7 +459,7 @@ def test_a_full_disk_after_the_commit_refunds_nothing(ledger: Ledger, monkeypatc
         raise CannotWrite.because(OSError(28, "No space left on device"), path)
 
     with monkeypatch.context() as patch:
-        patch.setattr(anchors, "write_durably", full)
+        patch.setattr(chain, "write_durably", full)
         with pytest.raises(LedgerUnavailable, match="entry 3 is in the ledger, and its anchor could not be written"):
             ledger.reserve(REQUEST)
     assert ledger.spent("school children") == Fraction(1, 3)

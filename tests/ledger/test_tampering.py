@@ -15,7 +15,7 @@ import pytest
 from alembic.script import ScriptDirectory
 
 from dualmandate.errors import LedgerTampered, LedgerUnavailable
-from dualmandate.ledger import Ledger, LedgerKey, Request, anchors, entries, make_key, open_ledger, storage
+from dualmandate.ledger import Ledger, LedgerKey, Request, chain, make_key, open_ledger, storage
 from dualmandate.ledger import ledger as module
 from dualmandate.population import PrivacyLoss
 
@@ -190,10 +190,10 @@ def test_another_key_does_not_fit(spent: Ledger, place: Path, tmp_path: Path) ->
 def test_who_has_the_key_and_rewrites_history_meets_the_anchor(spent: Ledger, place: Path, key: LedgerKey) -> None:
     """With the key a whole chain can be forged; only the anchor, elsewhere, remembers another digest."""
     head = spent.head()
-    before, forged = entries.first_digest(key, head.ledger), []
+    before, forged = chain.first_digest(key, head.ledger), []
     for event in spent.events():
         event = replace(event, amount=Fraction(500)) if event.sequence == 1 else event
-        before = entries.chained_digest(key, before, event)
+        before = chain.chained_digest(key, before, event)
         forged.append((event.sequence, before))
     change(
         place,
@@ -242,16 +242,16 @@ def test_an_older_version_is_brought_up_to_date(
     spent: Ledger, place: Path, key: LedgerKey, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The day a second version exists: a ledger of the first is brought to it when it is next opened."""
-    versions = tmp_path / "migrations" / "versions"
+    versions = tmp_path / "migrations"
     versions.mkdir(parents=True)
-    shutil.copy(Path(storage.__file__).with_name("migrations") / "versions" / "version_1.py", versions)
+    shutil.copy(Path(storage.__file__).with_name("migrations") / "version_1.py", versions)
     (versions / "version_2.py").write_text(
         "from alembic import op\nimport sqlalchemy\nrevision, down_revision = '2', '1'\n"
         "def upgrade():\n    op.create_table('later', sqlalchemy.Column('x', sqlalchemy.Text()))\n"
     )
     before = spent.head()
     with monkeypatch.context() as patch:
-        patch.setattr(storage, "_scripts", lambda: ScriptDirectory(versions.parent))
+        patch.setattr(storage, "_scripts", lambda: ScriptDirectory(versions, version_locations=[versions]))
         ledger = open_ledger(place, key)
         assert ledger.verify().head == before
         ledger.reserve(replace(REQUEST, snapshot="2029"))
@@ -276,7 +276,7 @@ def test_a_clock_set_back_changes_nothing_but_the_record(
 
 def test_an_anchor_never_goes_back(spent: Ledger, place: Path) -> None:
     anchor, head = place.with_name("ledger.sqlite.anchor"), spent.head()
-    anchors.advance_anchor(anchor, replace(head, sequence=head.sequence - 1))
-    assert anchors.read_anchor(anchor) == head
-    anchors.advance_anchor(anchor, replace(head, sequence=head.sequence + 1))
-    assert anchors.read_anchor(anchor).sequence == head.sequence + 1
+    chain.advance_anchor(anchor, replace(head, sequence=head.sequence - 1))
+    assert chain.read_anchor(anchor) == head
+    chain.advance_anchor(anchor, replace(head, sequence=head.sequence + 1))
+    assert chain.read_anchor(anchor).sequence == head.sequence + 1

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dualmandate import load, load_release
-from dualmandate.apps.python import publish
+from dualmandate.apps.publish import publish
 from dualmandate.ledger import Account, Approval, make_key, open_ledger
 from dualmandate.population import PrivacyLoss
 

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dualmandate.planning.digest import decimal_string, digest_of, exact_content
 from dualmandate.planning.program import load
+from dualmandate.planning.saved_plan import decimal_string, digest_of, exact_content
 
 
 @pytest.mark.parametrize(

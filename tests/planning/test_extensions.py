@@ -13,14 +13,13 @@ import pytest
 from dualmandate.choice.markets.auctions import QUALITY
 from dualmandate.errors import ConflictingLimits, IncompatibleUnits, InvalidValue, MissingKey, Refusal, UnknownKey
 from dualmandate.frontier import ExponentialResponse, TableTotals, peak_of
-from dualmandate.planning.participation import Participation
+from dualmandate.planning.extensions import Participation
 from dualmandate.planning.plan import Plan
 from dualmandate.planning.program import load
 from dualmandate.report.documents.plan import plan_document
 from dualmandate.report.documents.schemas import schema
-from dualmandate.report.dossier import write_dossier
+from dualmandate.report.dossier import plan_figures, write_dossier
 from dualmandate.report.figures import what_if_choices
-from dualmandate.report.plan_figures import plan_figures
 from dualmandate.report.plan_words import plan_words
 
 Change = Callable[..., Path]

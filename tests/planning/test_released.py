@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from dualmandate import load, load_release
-from dualmandate.apps.python import publish
+from dualmandate.apps.publish import publish
 from dualmandate.audit import audit
 from dualmandate.errors import InvalidRelease, Refusal
 from dualmandate.ledger import Account, Approval, make_key, open_ledger

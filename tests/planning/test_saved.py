@@ -10,9 +10,8 @@ import pytest
 
 from dualmandate.errors import InvalidFile
 from dualmandate.mechanism.strategy.strategy_file import strategy_digest
-from dualmandate.planning.digest import digest_of
 from dualmandate.planning.program import load
-from dualmandate.planning.saved_plan import load_plan
+from dualmandate.planning.saved_plan import digest_of, load_plan
 from dualmandate.report.documents.plan import plan_document
 
 

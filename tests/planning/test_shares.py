@@ -11,7 +11,7 @@ import pytest
 from tests.publication.towns import CODES, RHO, SHARES, write_towns
 
 from dualmandate import load, load_release
-from dualmandate.apps.python import publish
+from dualmandate.apps.publish import publish
 from dualmandate.errors import InvalidValue
 from dualmandate.ledger import Account, Approval, make_key, open_ledger
 from dualmandate.planning.plan import Plan

@@ -18,8 +18,7 @@ from dualmandate.mechanism.strategy.strategy_file import strategy_digest
 from dualmandate.planning import technology
 from dualmandate.planning.plan import Plan
 from dualmandate.planning.program import load
-from dualmandate.planning.strategies import WORTHWHILE
-from dualmandate.planning.technology import TechnologyBuilder, values_of
+from dualmandate.planning.technology import WORTHWHILE, TechnologyBuilder, values_of
 from dualmandate.report.documents.plan import plan_document
 from dualmandate.report.documents.schemas import schema
 from dualmandate.report.plan_words import plan_words

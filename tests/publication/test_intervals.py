@@ -16,9 +16,8 @@ from dualmandate.errors import InvalidMechanism, InvalidRequest, TooLarge
 from dualmandate.mechanism import GAUSSIAN, GEOMETRIC, ExactStrategy, Noise, optimize_strategy
 from dualmandate.mechanism.noise import NoiseKey
 from dualmandate.population import Protection
-from dualmandate.publication import error_distribution, intervals
-from dualmandate.publication.error_distribution import error_of
-from dualmandate.publication.intervals import Interval, interval_of, simultaneous_of, simultaneous_of_cells
+from dualmandate.publication import intervals
+from dualmandate.publication.intervals import Interval, error_of, interval_of, simultaneous_of, simultaneous_of_cells
 from dualmandate.workload import all_range, identity, prefix, stack, total
 
 EPSILONS = (Fraction(1, 10), Fraction(1), Fraction(5))
@@ -178,7 +177,7 @@ def test_few_draws_are_taken_value_by_value() -> None:
 def test_sums_over_frequencies_are_accurate(noise: Noise, count: int) -> None:
     """Between two points of a lattice, a little Gaussian noise changes nothing: tails are those of the lattice."""
     error = error_of(np.ones(count), np.zeros(count, dtype=np.int64), (noise,))
-    split = error_distribution.Split(np.zeros(1), np.ones(1), 0.0, error)
+    split = intervals.Split(np.zeros(1), np.ones(1), 0.0, error)
     for place in range(0, 60, 3):
         tail = error.tail(float(place))
         if tail > 1e-8:
@@ -202,8 +201,8 @@ def test_sums_without_an_end_are_simulated(monkeypatch: pytest.MonkeyPatch) -> N
     weights, kinds = rows_of(exact, "all range", [700])
     noises = noises_of(exact, Fraction(1))
     computed = interval_of(7.0, weights[0], kinds, noises)
-    monkeypatch.setattr(error_distribution, "BEYOND", 1.0)
-    error_distribution._known_reach.cache_clear()
+    monkeypatch.setattr(intervals, "BEYOND", 1.0)
+    intervals._known_reach.cache_clear()
     found = interval_of(7.0, weights[0], kinds, noises)
     assert found.method == "131,072 draws from a public key"
     assert 0 < found.standard_error < 1e-3
@@ -328,8 +327,8 @@ class TestExactlyWhichNumber:
         assert law.sf(place - 1) <= 1e-4 < law.sf(place - 2)
 
     def test_a_simulated_interval_ends_at_its_order_statistic(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(error_distribution, "BEYOND", 0.0)
-        error_distribution._known_reach.cache_clear()
+        monkeypatch.setattr(intervals, "BEYOND", 0.0)
+        intervals._known_reach.cache_clear()
         drawn = np.random.default_rng(3).permutation(np.arange(DRAWS, dtype=np.float64) + 1)
         monkeypatch.setattr(intervals, "public_errors", lambda *given: iter([drawn[:, None]]))
         weights = 1 + np.random.default_rng(1).random(100)
@@ -338,7 +337,7 @@ class TestExactlyWhichNumber:
         assert place is not None
         assert found.upper == pytest.approx(place, rel=1e-8)
         assert found.probability == place / DRAWS
-        error_distribution._known_reach.cache_clear()
+        intervals._known_reach.cache_clear()
 
     def test_simulated_intervals_of_a_table_end_there_too(self, monkeypatch: pytest.MonkeyPatch) -> None:
         drawn = np.random.default_rng(3).permutation(np.arange(DRAWS, dtype=np.float64) + 1)
@@ -356,10 +355,10 @@ class TestExactlyWhichNumber:
         """0.9495 is not 0.95, and 0.95 is."""
         none = error_of(np.zeros(1), np.zeros(1, dtype=np.int64), [Noise(GEOMETRIC, Fraction(1))])
         values = np.array([0.0, -1.0, 2.0, -3.0])
-        short = error_distribution.Split(values, np.array([0.5, 0.3, 0.1495, 0.0505]), 0.0, none).by_values(0.05)
+        short = intervals.Split(values, np.array([0.5, 0.3, 0.1495, 0.0505]), 0.0, none).by_values(0.05)
         assert short.distance == pytest.approx(3.0)
         assert short.probability == pytest.approx(1.0)
-        enough = error_distribution.Split(values, np.array([0.5, 0.25, 0.2031, 0.0469]), 0.0, none).by_values(0.05)
+        enough = intervals.Split(values, np.array([0.5, 0.25, 0.2031, 0.0469]), 0.0, none).by_values(0.05)
         assert enough.distance == pytest.approx(2.0)
         assert enough.probability == pytest.approx(0.9531)
 
@@ -367,7 +366,7 @@ class TestExactlyWhichNumber:
     def test_noise_that_was_added_is_paid_for(self, noise: Noise) -> None:
         """Nine tenths of two points may be missed, so that both belong to the interval; blurred, they seem not to."""
         error = error_of(np.ones(12), np.zeros(12, dtype=np.int64), (noise,))
-        split = error_distribution.Split(np.zeros(1), np.ones(1), 0.0, error)
+        split = intervals.Split(np.zeros(1), np.ones(1), 0.0, error)
         for place in range(2, 20, 3):
             beyond, at_least = error.tail(float(place)), error.tail(float(place - 1))
             reach = split.by_both(beyond + 0.9 * (at_least - beyond))
@@ -375,7 +374,7 @@ class TestExactlyWhichNumber:
 
     def test_tails_between_two_points_of_a_grid_are_those_of_the_one_before(self) -> None:
         none = error_of(np.zeros(1), np.zeros(1, dtype=np.int64), [Noise(GEOMETRIC, Fraction(1))])
-        split = error_distribution.Split(np.array([0.0, 3.0]), np.array([0.75, 0.25]), 0.0, none)
+        split = intervals.Split(np.array([0.0, 3.0]), np.array([0.75, 0.25]), 0.0, none)
         vars(split)["_grid"] = (1.0, np.array([0.5, 0.25, 0.125, 0.0625]))
         # P(R > 1.5) ≤ P(R > 1), and P(R > −1.5) = 1 − P(R > 1.5) ≤ 1 − P(R > 2).
         assert split._beyond(1.5) == 2 * (0.75 * 0.25 + 0.25 * (1 - 0.125))

@@ -21,13 +21,12 @@ from dualmandate.population import (
     Protection,
     StructuralZero,
 )
-from dualmandate.publication.measurements import NoisyRows, PublishedTable
 from dualmandate.publication.measuring import estimated
-from dualmandate.publication.nest_weights import NestWeights
-from dualmandate.publication.nested_tables import nested_tables_of
+from dualmandate.publication.nested_tables import NestWeights, nest_together
 from dualmandate.publication.post_processing import consistent_nest, post_process
 from dualmandate.publication.release_spec import Group, ReleaseSpec, known_histogram
 from dualmandate.publication.rules import Rules
+from dualmandate.publication.writing import NoisyRows, PublishedTable
 from dualmandate.workload import Tabulation, Workload
 
 BLOCKS = tuple(f"{county}{block}" for county in "cab" for block in "21")  # not in the order of their counties
@@ -47,6 +46,12 @@ NESTED = (
     Tabulation.of("detail", ("block", "job", "age")),
     Tabulation.of("ages", ("age",)),
 )
+
+
+def nests(order: ReleaseSpec) -> bool:
+    """Whether all tables nest."""
+    nest = nest_together(order)
+    return nest is not None and nest.is_complete
 
 
 def release_spec_of(
@@ -84,7 +89,7 @@ def released(
 def test_nested_tables_add_up_hold_what_is_exact_and_err_less(protection: Protection) -> None:
     asked = NESTED if protection is not REPLACED else NESTED[1:]  # the number of all is public there
     order = release_spec_of(asked, protection)
-    assert nested_tables_of(order) is not None
+    assert nests(order)
     counts = np.random.default_rng(1).poisson(6.0, order.domain.shape).astype(np.int64)
     squares = np.zeros((2, len(asked)))
     truths = [order.groups[i].measurement.workload.answers(counts) for i in range(len(asked))]
@@ -134,7 +139,7 @@ def test_cells_that_cannot_occur_stay_empty() -> None:
     ],
 )
 def test_what_does_not_nest_is_said_so(crossing: Tabulation) -> None:
-    assert nested_tables_of(release_spec_of((*NESTED, crossing), Protection())) is None
+    assert not nests(release_spec_of((*NESTED, crossing), Protection()))
 
 
 def test_the_total_alone_nests() -> None:
@@ -148,8 +153,9 @@ def test_the_total_alone_nests() -> None:
 @pytest.mark.parametrize("protection", [Protection(), REPLACED])
 def test_the_weights_of_a_nested_estimate_are_those_of_its_measurements(protection: Protection) -> None:
     order = release_spec_of(NESTED if protection is not REPLACED else NESTED[1:], protection)
-    nest = nested_tables_of(order)
+    nest = nest_together(order)
     assert nest is not None
+    assert nest.is_complete
     weighing = NestWeights(order, nest)
     counts = np.random.default_rng(1).poisson(6.0, order.domain.shape).astype(np.int64)
     totals = None if order.public is None else np.asarray(order.public.answers(counts), dtype=np.int64)

@@ -7,16 +7,24 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from tests.publication.test_nested_tables import BLOCKS, COUNTY, NESTED, REPLACED, domain, release_spec_of, released
+from tests.publication.test_nested_tables import (
+    BLOCKS,
+    COUNTY,
+    NESTED,
+    REPLACED,
+    domain,
+    nests,
+    release_spec_of,
+    released,
+)
 
 from dualmandate.errors import NoConsistentTables
 from dualmandate.population import Attribute, Domain, Grouping, Hierarchy, Protection, StructuralZero
 from dualmandate.publication import nested_tables, post_processing
-from dualmandate.publication.measurements import NoisyRows, PublishedTable
-from dualmandate.publication.nest_weights import NestWeights
-from dualmandate.publication.nested_tables import nested_tables_of, partly_nested_tables_of
-from dualmandate.publication.post_processing import consistent_crossed_nest, post_process
+from dualmandate.publication.nested_tables import NestWeights, nest_together
+from dualmandate.publication.post_processing import consistent_nest, post_process
 from dualmandate.publication.release_spec import ReleaseSpec
+from dualmandate.publication.writing import NoisyRows, PublishedTable
 from dualmandate.workload import Tabulation
 
 JOBS = Tabulation.of("jobs by county", ("county", "job"))
@@ -39,10 +47,10 @@ def measured_of(
 
 
 def settled(order: ReleaseSpec, counts: NDArray[np.int64], generator: np.random.Generator) -> list[PublishedTable]:
-    crossed = partly_nested_tables_of(order)
+    crossed = nest_together(order)
     assert crossed is not None
     measured, totals = measured_of(order, counts, generator)
-    return list(consistent_crossed_nest(order, crossed, measured=measured, totals=totals).tables)
+    return list(consistent_nest(order, crossed, measured=measured, totals=totals).tables)
 
 
 def all_add_up(order: ReleaseSpec, tables: list[PublishedTable], counts: NDArray[np.int64]) -> None:
@@ -63,7 +71,7 @@ def all_add_up(order: ReleaseSpec, tables: list[PublishedTable], counts: NDArray
 @pytest.mark.parametrize("across", [(JOBS,), (ADULTS,), (PARTS,), (TWICE,), (JOBS, ADULTS, TWICE)])
 def test_tables_that_cross_add_up_with_the_rest(across: tuple[Tabulation, ...], protection: Protection) -> None:
     order = release_spec_of((*CHAIN, *across), protection)
-    assert nested_tables_of(order) is None
+    assert not nests(order)
     counts = np.random.default_rng(1).poisson(2.0, order.domain.shape).astype(np.int64)
     all_add_up(order, settled(order, counts, np.random.default_rng(3)), counts)
 
@@ -99,8 +107,7 @@ def test_standard_errors_are_those_of_simulated_estimates(protection: Protection
 def test_a_crossing_table_is_nearer_with_its_own_numbers_than_without() -> None:
     """Estimates, and whole numbers: what the table says is not thrown away, and not only carried by estimates."""
     order, alone = release_spec_of(ASKED, REPLACED), release_spec_of(CHAIN, REPLACED)
-    nest = nested_tables_of(alone)
-    assert nest is not None
+    assert nests(alone)
     counts = np.random.default_rng(1).poisson(3.0, order.domain.shape).astype(np.int64)
     last = order.groups[-1]
     truth, errors = last.rows.count(counts), np.zeros((3, 2))
@@ -130,7 +137,7 @@ def test_the_weights_of_crossed_estimates_are_those_of_their_measurements(
 
 def linear(order: ReleaseSpec, counts: NDArray[np.int64]) -> None:
     """Sums of estimates move with the noise by the weights that intervals rest on; errors are at least theirs."""
-    crossed = partly_nested_tables_of(order)
+    crossed = nest_together(order)
     assert crossed is not None
     weighing = NestWeights(order, crossed)
     noises = [noise for group in order.groups for noise in group.noises]
@@ -143,7 +150,7 @@ def linear(order: ReleaseSpec, counts: NDArray[np.int64]) -> None:
             values = group.rows.count(counts) + noise[start : start + group.rows.size]
             start += group.rows.size
             measured.append(NoisyRows(group.name, group.noises, group.rows.kinds().astype(np.int64), values))
-        return list(consistent_crossed_nest(order, crossed, measured=measured, totals=totals).tables)
+        return list(consistent_nest(order, crossed, measured=measured, totals=totals).tables)
 
     noise = np.random.default_rng(2).integers(-4, 5, weighing.size)
     for before, after in zip(nested(np.zeros_like(noise)), nested(noise), strict=True):
@@ -195,7 +202,7 @@ def test_tables_in_another_order_than_the_nest_are_read_in_theirs() -> None:
     by_job = [Tabulation.of(f"jobs by {area}", (area, "job")) for area in ("county", "block")]
     asked = (*by_job, *NESTED[2:4], Tabulation.of("ages by block", ("block", "age")))
     order = release_spec_of(asked, Protection(), over)
-    crossed = partly_nested_tables_of(order)
+    crossed = nest_together(order)
     assert crossed is not None
     assert [each.table.name for each in crossed.across] == ["ages by block"]
     assert crossed.across[0].in_place
@@ -277,12 +284,12 @@ def test_bounds_that_contradict_exact_totals_are_reported(monkeypatch: pytest.Mo
     ],
 )
 def test_what_is_weighed_is_left_to_one_histogram(table: Tabulation) -> None:
-    assert partly_nested_tables_of(release_spec_of((*CHAIN, table), Protection())) is None
+    assert nest_together(release_spec_of((*CHAIN, table), Protection())) is None
 
 
 def test_without_measured_cells_a_small_domain_is_left_to_one_histogram(monkeypatch: pytest.MonkeyPatch) -> None:
     order = release_spec_of((NESTED[1], NESTED[2], JOBS), Protection())
-    assert partly_nested_tables_of(order) is None
+    assert nest_together(order) is None
     monkeypatch.setattr(nested_tables, "LARGEST_FITTED", 1)
     counts = np.random.default_rng(1).poisson(2.0, order.domain.shape).astype(np.int64)
     ages, blocks, jobs = settled(order, counts, np.random.default_rng(1))
@@ -324,7 +331,7 @@ def test_random_programs_hold_everything_exactly(data: st.DataObject) -> None:
     for masks in over.all_zero_masks:
         possible[np.ix_(*(masks.get(axis, np.ones(size, dtype=bool)) for axis, size in enumerate(over.shape)))] = False
     counts *= possible
-    crossed = partly_nested_tables_of(order)
+    crossed = nest_together(order)
     assert crossed is not None
     tables = settled(order, counts, np.random.default_rng(7))
     all_add_up(order, tables, counts)

@@ -11,8 +11,8 @@ from tests.publication.test_publish import release_spec_of
 from dualmandate.errors import NoConsistentTables
 from dualmandate.population import Confidential, Histogram
 from dualmandate.publication import Tabulated, measuring, post_processing
-from dualmandate.publication.measurements import NoisyRows
 from dualmandate.publication.release_spec import ReleaseSpec
+from dualmandate.publication.writing import NoisyRows
 
 
 def measured() -> tuple[ReleaseSpec, Sequence[NoisyRows]]:

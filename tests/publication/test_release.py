@@ -22,10 +22,11 @@ from dualmandate.mechanism.noise import NoiseKey
 from dualmandate.population import Attribute, Domain, PrivacyMeasure, Protection
 from dualmandate.publication import release as module
 from dualmandate.publication.intervals import interval_of
-from dualmandate.publication.measurements import NoisyRows, PublishedTable
 from dualmandate.publication.release import Release, read_facts
 from dualmandate.publication.writing import (
+    NoisyRows,
     Parquet,
+    PublishedTable,
     estimates_sheet,
     file_names,
     measurements_sheet,

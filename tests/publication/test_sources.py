@@ -32,11 +32,10 @@ from dualmandate.publication import (
     SparkTable,
     StatisticalFile,
     check,
-    databases,
     source_file,
-    statistical_files,
     tabulate,
 )
+from dualmandate.publication import records as reading
 
 KINDS: Mapping[str, Kind] = {
     "sex": "text",
@@ -73,8 +72,8 @@ def without(records: Sequence[Record], *unwritable: float) -> list[Record]:
 def test_files_and_sqlite_equal_plain_python(
     monkeypatch: pytest.MonkeyPatch, records: list[Record], rules: Rules, protection: Protection
 ) -> None:
-    for module in (statistical_files, databases):
-        monkeypatch.setattr(module, "ROWS_AT_A_TIME", 7)
+    for rows in ("FILE_ROWS", "DATABASE_ROWS"):
+        monkeypatch.setattr(reading, rows, 7)
     finite = without(records, math.inf, -math.inf)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -301,7 +300,7 @@ def test_the_ending_says_what_a_file_is() -> None:
 
 def test_progress_of_a_stream_is_its_share_of_the_records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[float] = []
-    monkeypatch.setattr(statistical_files, "ROWS_AT_A_TIME", 10)
+    monkeypatch.setattr(reading, "FILE_ROWS", 10)
     monkeypatch.setattr("dualmandate.publication.wall.SECONDS_BETWEEN", 0.001)
     records: list[Record] = [dict.fromkeys(KINDS, 1.0) | {"sex": "f", "id": "a"}] * 500
     for source in (as_file(tmp_path, ".dta", records), as_sqlite(tmp_path, records)):

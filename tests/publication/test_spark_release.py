@@ -26,14 +26,13 @@ from tests.publication.test_publish import release_spec_of
 from tests.publication.towns import CODES, RHO, SHARES, write_towns
 
 from dualmandate.apps.cli import app
-from dualmandate.apps.exit_status import run
+from dualmandate.apps.output import run
 from dualmandate.errors import CannotWrite, ReleaseConflict
 from dualmandate.ledger import Account, Approval, Ledger, ReleaseState, keys, make_key, open_ledger, read_key
 from dualmandate.mechanism import Noise
 from dualmandate.mechanism.noise import SAMPLER_VERSION, NoiseKey, Sampler
 from dualmandate.planning.program import load
-from dualmandate.planning.release_spec import release_spec_of_plan
-from dualmandate.planning.released import load_release
+from dualmandate.planning.release_spec import load_release, release_spec_of_plan
 from dualmandate.population import Attribute, Confidential, Domain, PrivacyLoss, Protection
 from dualmandate.publication import (
     AttributeRule,
@@ -50,13 +49,11 @@ from dualmandate.publication.consistency import PartitionChain, Tree, estimate
 from dualmandate.publication.measuring import fingerprint, fingerprint_of
 from dualmandate.publication.release_folder import is_complete
 from dualmandate.publication.release_spec import ReleaseSpec
-from dualmandate.publication.spark import histogram as spark_histogram
-from dualmandate.publication.spark import nested_tables as spark_nest
-from dualmandate.publication.spark.nested_tables import SubtreeDivision, divided, in_file
+from dualmandate.publication.spark import release as spark_release
+from dualmandate.publication.spark.release import SubtreeDivision, divided, in_file
 from dualmandate.publication.spark.subtrees import KernelPlace, SubtreeCut
 from dualmandate.publication.spark.tabulating import as_readable, tabulate_table
-from dualmandate.publication.tabulating import tabulate
-from dualmandate.publication.tabulation_sql import TabulationSpec
+from dualmandate.publication.tabulating import TabulationSpec, tabulate
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -207,7 +204,7 @@ def test_what_workers_cannot_read_is_tabulated_here_and_said(spark: SparkSession
     secret = Confidential("a test", SECRET)
     told = {}
     for source in (ParquetFile(path), ParquetFile(several)):
-        with spark_histogram.counted_on_cluster(order, source, key=bytes(32)) as found:
+        with spark_release.counted_on_cluster(order, source, key=bytes(32)) as found:
             told[found.words] = found.fingerprint(secret)
     assert [("machine that published" in words) for words in told] == [False, True]
     assert len(set(told.values())) == 1
@@ -281,8 +278,8 @@ def test_records_that_changed_while_they_were_read_are_refused(towns: Path, monk
         yield SimpleNamespace()
 
     monkeypatch.setattr(ReleaseSpec, "check", lambda _: None)
-    monkeypatch.setattr(spark_histogram, "counted_on_cluster", counted)
-    monkeypatch.setattr(spark_nest, "measured_on_cluster", measured)
+    monkeypatch.setattr(spark_release, "counted_on_cluster", counted)
+    monkeypatch.setattr(spark_release, "measured_on_cluster", measured)
     order, source = order_for(towns), ParquetFile(towns / "people.parquet")
     with pytest.raises(ReleaseConflict, match="begun on other data"):
         publishing.publish(
@@ -300,11 +297,11 @@ def test_an_order_is_divided_where_its_tables_allow_it(towns: Path, monkeypatch:
     assert isinstance(division, SubtreeDivision)
     assert (division.level, "6 subtrees" in division.words) == (1, True)
     assert division.largest_subtree(1) == 2 + 8 + 3 * (2 + 8) + 12 * (2 + 8) + 1  # a county, its tracts, its blocks
-    monkeypatch.setattr(spark_nest, "LARGEST_SUBTREE", division.largest_subtree(1) - 1)
+    monkeypatch.setattr(spark_release, "LARGEST_SUBTREE", division.largest_subtree(1) - 1)
     assert divided(order).level == 2  # type: ignore[union-attr]
-    monkeypatch.setattr(spark_nest, "LARGEST_SUBTREE", 1)
+    monkeypatch.setattr(spark_release, "LARGEST_SUBTREE", 1)
     assert divided(order).level == 2  # type: ignore[union-attr]
-    monkeypatch.setattr(spark_nest, "MOST_IN_SUBTREE", 1)
+    monkeypatch.setattr(spark_release, "MOST_IN_SUBTREE", 1)
     assert "too many to be one piece of work" in str(divided(order))
 
 

@@ -31,10 +31,10 @@ from dualmandate.population import (
 from dualmandate.publication import CsvFile, Rules, SparseHistogram, Tabulated, measuring, post_processing
 from dualmandate.publication import release_spec as ordering
 from dualmandate.publication.measuring import exact_totals, fingerprint, measure
-from dualmandate.publication.nested_tables import nested_tables_of
+from dualmandate.publication.nested_tables import nest_together
 from dualmandate.publication.publish import PublicationRequest, publish
 from dualmandate.publication.release_spec import Group, ReleaseSpec
-from dualmandate.publication.sparse_counting import add_counts, countable
+from dualmandate.publication.tabulated import add_counts, countable
 from dualmandate.workload import Tabulation, Workload, prefix
 
 COUNTY = Grouping.of("county", ["c", "c", "a", None, "b"])
@@ -140,7 +140,9 @@ def test_a_domain_that_is_never_written_out_may_be_large() -> None:
     assert order.sparse
     found = over(domain, Tabulation.of("places", ("place",)), Tabulation.of("counties", ("county",)))
     found.check()
-    assert nested_tables_of(found) is not None
+    nest = nest_together(found)
+    assert nest is not None
+    assert nest.is_complete
 
 
 @pytest.mark.parametrize("every_cell", [False, True])

@@ -26,8 +26,8 @@ from dualmandate.publication import (
     SparseHistogram,
     ValueRule,
     check,
-    clipping,
     tabulate,
+    tabulating,
 )
 
 KEY = bytes(range(32))
@@ -232,8 +232,8 @@ def test_units_taken_a_few_at_a_time_keep_the_same(tmp_path: Path, monkeypatch: 
     wanted = tabulated(records, domain, protection, Rules(), KEY)
     assert sum(wanted.values()) == 44
     for rows, sorted_from in ((1, 10**6), (20, 1), (10**6, 10**6)):
-        monkeypatch.setattr(clipping, "ROWS_AT_A_TIME", rows)
-        monkeypatch.setattr(clipping, "LARGEST_LEAST", sorted_from)
+        monkeypatch.setattr(tabulating, "ROWS_AT_A_TIME", rows)
+        monkeypatch.setattr(tabulating, "LARGEST_LEAST", sorted_from)
         assert counts(ParquetFile(tmp_path / "r.parquet"), domain, protection=protection) == wanted
 
 

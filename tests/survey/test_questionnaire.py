@@ -10,7 +10,7 @@ import pytest
 
 from dualmandate.errors import InvalidSurvey, InvalidValue, MissingKey
 from dualmandate.report.documents.survey import questionnaire_document
-from dualmandate.report.questionnaire_page import questionnaire_files
+from dualmandate.report.survey_words import questionnaire_files
 from dualmandate.survey.questionnaire import belief_scale, survey_questionnaire
 from dualmandate.survey.survey_file import load_survey
 

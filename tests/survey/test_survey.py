@@ -39,7 +39,7 @@ from dualmandate.errors import (
 from dualmandate.report.documents.survey import preferences_document
 from dualmandate.report.survey_words import words
 from dualmandate.survey.estimates import Opinions, SurveyEstimates, measure
-from dualmandate.survey.findings import _worth as worth_of
+from dualmandate.survey.estimates import _worth as worth_of
 from dualmandate.survey.survey_file import load_survey
 
 BID_HEADER = ("id", "bid", "yes")

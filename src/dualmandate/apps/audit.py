@@ -5,17 +5,16 @@ What is judged by confidential records goes to a folder of its own, never to the
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dualmandate.apps.audit_options import AuditFlags
-from dualmandate.apps.folder import check_writable, written_whole
+from dualmandate.apps.folder import check_writable, json_text, write_files, written_whole
+from dualmandate.apps.options import AuditFlags
 from dualmandate.apps.output import Output
 from dualmandate.errors import InvalidRequest, Place
-from dualmandate.ledger.anchors import RELEASE_FILE
+from dualmandate.ledger.chain import RELEASE_FILE
 
 if TYPE_CHECKING:
     from dualmandate.audit.finding import Finding, Label
@@ -41,11 +40,11 @@ def records_of(typed: Sequence[str]) -> tuple[Path | None, Path | None]:
     return next(iter(true), None), next(iter(tabulated), None)
 
 
-def carry_out(typed: AuditFlags, voice: Output) -> None:
+def carry_out(typed: AuditFlags, output: Output) -> None:
     """Audit, write where asked, then speak; exit 0 whatever was found."""
     confidential, tabulated = records_of(typed.confidential or ())
     _check_folders(typed)
-    with voice.progress(f"auditing {typed.target.name}") as progress:
+    with output.progress(f"auditing {typed.target.name}") as progress:
         from dualmandate.audit.options import AuditOptions
         from dualmandate.audit.run import audit_target
 
@@ -69,21 +68,20 @@ def carry_out(typed: AuditFlags, voice: Output) -> None:
             write(found, typed.out, "public")
         if typed.internal is not None:
             write(found, typed.internal, "internal")
-    voice.say(found.words())
+    output.say(found.words())
     inside = len(found.labeled("internal"))
     if typed.internal is not None:
-        voice.say(f"\n{inside} internal findings, and single cells that follow: {typed.internal / AUDIT_PAGE}")
+        output.say(f"\n{inside} internal findings, and single cells that follow: {typed.internal / AUDIT_PAGE}")
     if typed.out is not None:
-        voice.say(f"\nwritten: {typed.out / AUDIT_FILE}\nto open: {typed.out / AUDIT_PAGE}")
-    voice.document(found.document)
+        output.say(f"\nwritten: {typed.out / AUDIT_FILE}\nto open: {typed.out / AUDIT_PAGE}")
+    output.document(found.document)
 
 
 def _with_rates(found: Audit, typed: AuditFlags, options: AuditOptions) -> Audit:
     """Book and publish what the attack gets right; the audit with that number, as it was written to --out."""
-    from dualmandate.apps.account_options import spender_of
-    from dualmandate.apps.ledgers import find_ledger, person
+    from dualmandate.apps.ledgers import find_ledger, person, spender_of
     from dualmandate.audit.published_rates import RatePublisher, publish_rate
-    from dualmandate.planning.released import load_release
+    from dualmandate.planning.release_spec import load_release
 
     out = typed.out
     assert out is not None
@@ -102,7 +100,7 @@ def _with_rates(found: Audit, typed: AuditFlags, options: AuditOptions) -> Audit
 
 
 def _rate_loss(typed: AuditFlags) -> PrivacyLoss:
-    from dualmandate.apps.account_options import loss_of
+    from dualmandate.apps.ledgers import loss_of
 
     return loss_of(typed.publish_rates or "", "a loss for a rate")
 
@@ -112,9 +110,7 @@ def write(found: Audit, folder: Path, label: Label) -> None:
     from dualmandate.report.audit_page import audit_page
 
     with written_whole(folder) as draft:
-        text = json.dumps(found.document(label), indent=2, ensure_ascii=False, allow_nan=False)
-        (draft / AUDIT_FILE).write_text(text + "\n", encoding="utf-8")
-        (draft / AUDIT_PAGE).write_text(audit_page(found, label), encoding="utf-8")
+        write_files({AUDIT_FILE: json_text(found.document(label)), AUDIT_PAGE: audit_page(found, label)}, draft)
 
 
 def _check_folders(typed: AuditFlags) -> None:

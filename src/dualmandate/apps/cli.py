@@ -5,15 +5,28 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dualmandate.apps import ledger_cli
-from dualmandate.apps.audit_options import AuditFlags
-from dualmandate.apps.option_groups import with_groups
-from dualmandate.apps.options import By, CountedLedger, Json, LedgerPlace, Publisher, folder
+from dualmandate.apps.options import (
+    AuditFlags,
+    By,
+    CountedLedger,
+    Json,
+    LedgerPlace,
+    MaybeAccountName,
+    ProgramPath,
+    Publisher,
+    ReleaseName,
+    argument,
+    flag,
+    with_groups,
+)
 from dualmandate.apps.output import Output
+
+if TYPE_CHECKING:
+    from dualmandate.ledger import Ledger
 
 app = typer.Typer(
     name="dualmandate",
@@ -22,6 +35,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"max_content_width": 100},
 )
+ledgers = typer.Typer(name="ledger", help="The account of every privacy loss.", rich_markup_mode=None)
 
 
 def _program_names() -> list[str]:
@@ -64,9 +78,7 @@ def door(
 
 @app.command()
 def demo(
-    out: Annotated[
-        Path, typer.Option("--out", metavar="DIR", help="The folder to write.", callback=folder, show_default=True)
-    ] = Path("demo"),
+    out: Annotated[Path, flag("--out", "DIR", "The folder to write.", show_default=True)] = Path("demo"),
     json: Json = False,
 ) -> None:
     """The story on the embedded Title I program.
@@ -82,15 +94,9 @@ def demo(
 def init(
     name: Annotated[
         str,
-        typer.Argument(
-            metavar="NAME",
-            help="A worked program, `blank`, or `block`: tables to attack.",
-            autocompletion=_program_names,
-        ),
+        argument("NAME", "A worked program, `blank`, or `block`: tables to attack.", autocompletion=_program_names),
     ],
-    directory: Annotated[
-        Path | None, typer.Argument(metavar="DIR", help="The folder to write.", show_default="NAME")
-    ] = None,
+    directory: Annotated[Path | None, argument("DIR", "The folder to write.", show_default="NAME")] = None,
     json: Json = False,
 ) -> None:
     """A program folder to start from.
@@ -99,23 +105,19 @@ def init(
     """
     from dualmandate.apps.init import start
 
-    started = start(name, Path(name) if directory is None else directory)
-    Output(json).tell(started)
+    Output(json).tell(start(name, Path(name) if directory is None else directory))
 
 
 @app.command()
 def plan(
-    program: Annotated[
-        Path, typer.Argument(metavar="PROGRAM.toml", help="A program file, or a folder with a program.toml in it.")
-    ],
+    program: ProgramPath,
     out: Annotated[
         Path | None,
-        typer.Option(
+        flag(
             "--out",
-            metavar="DIR",
-            help="Write plan.json and the dossier with its figures there. Also DUALMANDATE_OUT, "
+            "DIR",
+            "Write plan.json and the dossier with its figures there. Also DUALMANDATE_OUT, "
             "or `out` in dualmandate.toml.",
-            callback=folder,
         ),
     ] = None,
     ledger: CountedLedger = None,
@@ -133,7 +135,7 @@ def plan(
 
 @app.command()
 def approve(
-    plan: Annotated[Path, typer.Argument(metavar="PLAN.json", help="The plan.json that `plan --out` wrote.")],
+    plan: Annotated[Path, argument("PLAN.json", "The plan.json that `plan --out` wrote.")],
     by: By = None,
     ledger: LedgerPlace = None,
     json: Json = False,
@@ -142,24 +144,21 @@ def approve(
 
     Records its digest, its account and exactly its loss in the ledger, with the approver's name.
     """
-    from dualmandate.apps import ledgers
+    from dualmandate.apps.ledgers import approve, person
 
-    approved = ledgers.approve(plan, ledger, by=ledgers.person(by))
-    Output(json).tell(approved)
+    Output(json).tell(approve(plan, ledger, by=person(by)))
 
 
 @app.command()
 def tabulate(
-    program: Annotated[
-        Path, typer.Argument(metavar="PROGRAM.toml", help="A program file, or a folder with a program.toml in it.")
-    ],
+    program: ProgramPath,
     check: Annotated[bool, typer.Option("--check", help="Count what does not fit; nothing else is done.")] = False,
     refuse: Annotated[
         list[str] | None,
-        typer.Option(
+        flag(
             "--refuse",
-            metavar="ATTRIBUTE",
-            help="Report the attribute as refused if any value is outside or not there; may be repeated.",
+            "ATTRIBUTE",
+            "Report the attribute as refused if any value is outside or not there; may be repeated.",
         ),
     ] = None,
     json: Json = False,
@@ -176,22 +175,12 @@ def tabulate(
 
 @app.command()
 def publish(
-    plan: Annotated[
-        Path,
-        typer.Argument(metavar="PLAN.json", help="An approved plan.json; or a program file, which is planned again."),
-    ],
+    plan: Annotated[Path, argument("PLAN.json", "An approved plan.json; or a program file, which is planned again.")],
     out: Annotated[
         Path | None,
-        typer.Option(
-            "--out",
-            metavar="DIR",
-            help="Where the folder of the release is written; else `releases` beside the program.",
-            callback=folder,
-        ),
+        flag("--out", "DIR", "Where the folder of the release is written; else `releases` beside the program."),
     ] = None,
-    resume: Annotated[
-        str | None, typer.Option("--resume", metavar="RELEASE", help="Take up a release where it was left.")
-    ] = None,
+    resume: Annotated[str | None, flag("--resume", "RELEASE", "Take up a release where it was left.")] = None,
     again: Annotated[
         bool, typer.Option("--again", help="Publish the same plan on the same data anew: a new secret, a new loss.")
     ] = False,
@@ -204,9 +193,8 @@ def publish(
     Spends exactly its loss, opens the confidential data, and writes the release: measurements, estimates, tables, and a
     page. Killed at any instant it can be resumed, and its loss counts once.
     """
-    from dualmandate.apps.account_options import spender_of
-    from dualmandate.apps.publish import PublishOptions
-    from dualmandate.apps.publish import publish as carry_out
+    from dualmandate.apps.ledgers import spender_of
+    from dualmandate.apps.publish import PublishOptions, carry_out
 
     who = spender_of(by or ())
     carry_out(PublishOptions(plan, out, ledger, who.by, resume, again, who.group, who.purpose), Output(json))
@@ -225,25 +213,211 @@ def audit(typed: AuditFlags, *, json: Json = False) -> None:
     carry_out(typed, Output(json))
 
 
-app.add_typer(ledger_cli.app)
+@ledgers.callback(invoke_without_command=True)
+def ledger_door(context: typer.Context) -> None:
+    """The account of every privacy loss.
+
+    Open accounts, see what is spent and left, and check that nobody changed it.
+    """
+    if context.invoked_subcommand is None:
+        Output().say(context.get_help())
+
+
+def _books(place: str | None) -> Ledger:
+    from dualmandate.apps.ledgers import find_ledger
+
+    return find_ledger(Path.cwd(), place).open()
+
+
+@ledgers.command("open")
+def open_(
+    population: Annotated[str, argument("POPULATION", "Whose account: `account` in their program files.")],
+    unit: Annotated[
+        list[str],
+        flag(
+            "--unit --unit-bound",
+            "UNIT",
+            "Who is protected: person, child, household, … Repeated, person=6 says that one household is in at "
+            "most 6 persons, and so what a release that protects persons costs.",
+        ),
+    ],
+    cap: Annotated[
+        list[str],
+        flag(
+            "--cap --limit",
+            "LOSS",
+            "The most that may ever be lost: 10 or epsilon=10 counts in epsilon, and refuses Gaussian noise; "
+            "rho=2.56 counts in rho. Repeated, for parts of it: user=2 for each user, user:NAME=2, group:NAME=1 or "
+            "purpose:NAME=1/2 for one; reserve:PURPOSE=3 keeps a part for one purpose.",
+        ),
+    ],
+    approver_differs: Annotated[
+        bool, typer.Option("--approver-differs", help="Nobody publishes on their own approval alone.")
+    ] = False,
+    by: By = None,
+    ledger: LedgerPlace = None,
+    json: Json = False,
+) -> None:
+    """Open the account of a population.
+
+    The only act that creates an account; the first one also makes the ledger, its key and its anchor. Nothing is
+    overwritten, and a cap is never raised.
+    """
+    from dualmandate.apps.ledgers import AccountOptions, find_ledger, open_account, person
+
+    account = AccountOptions(unit, cap, approver_differs).account(population)
+    Output(json).tell(open_account(account, find_ledger(Path.cwd(), ledger), by=person(by)))
+
+
+@ledgers.command()
+def show(account: MaybeAccountName = None, ledger: LedgerPlace = None, json: Json = False) -> None:
+    """Accounts with their approvals and releases.
+
+    Each with its cap, what is spent, what is left, the plans approved and the releases made.
+    """
+    from dualmandate.apps.statements import statement
+
+    Output(json).tell(statement(_books(ledger), account))
+
+
+@ledgers.command()
+def accounts(ledger: LedgerPlace = None, json: Json = False) -> None:
+    """One line an account: cap, spent, left."""
+    from dualmandate.apps.statements import accounts_document, balances
+
+    found, output = balances(_books(ledger)), Output(json)
+    output.say("\n".join(balance.line() for balance in found))
+    output.document(lambda: accounts_document(found))
+
+
+@ledgers.command()
+def events(account: MaybeAccountName = None, ledger: LedgerPlace = None, json: Json = False) -> None:
+    """Every entry, in order.
+
+    Accounts opened, plans approved, releases with every step they took, and refusals.
+    """
+    from dualmandate.apps.statements import event_lines, events, events_document
+
+    books, output = _books(ledger), Output(json)
+    found = events(books, account)
+    output.say("\n".join(event_lines(books, found)))
+    output.document(lambda: events_document(found))
+
+
+@ledgers.command()
+def verify(
+    anchor: Annotated[
+        list[Path] | None,
+        flag(
+            "--anchor",
+            "PATH",
+            "Check this too: an anchor, a release.json, a release, or a folder of releases; may be repeated.",
+        ),
+    ] = None,
+    ledger: LedgerPlace = None,
+    json: Json = False,
+) -> None:
+    """Check every entry, the head and the anchors.
+
+    Exit status 2 where an entry was changed, dropped or moved, where an older copy was restored, or where a release is
+    not as it was written.
+    """
+    from dualmandate.apps.ledgers import anchor_files, check_releases, find_ledger
+    from dualmandate.apps.statements import LedgerCheck
+
+    place, output = find_ledger(Path.cwd(), ledger), Output(json)
+    with output.progress("verifying the ledger"):
+        files = anchor_files(anchor or ())
+        books = place.open(anchors=files)
+        verification = books.verify()
+        releases = check_releases(books, files) if files else ()
+    output.tell(LedgerCheck(verification, releases))
+
+
+@ledgers.command()
+def cancel(release: ReleaseName, by: By = None, ledger: LedgerPlace = None, json: Json = False) -> None:
+    """Give a reservation back.
+
+    Only before the data were opened: what is opened is spent. The secret of its noise is destroyed.
+    """
+    from dualmandate.apps.ledgers import person
+    from dualmandate.apps.statements import canceled
+
+    books = _books(ledger)
+    Output(json).tell(canceled(books, books.cancel(release, by=person(by))))
+
+
+@ledgers.command()
+def export(
+    release: ReleaseName,
+    to: Annotated[str, flag("--to", "NAME", "Who or what received it.")],
+    by: By = None,
+    ledger: LedgerPlace = None,
+    json: Json = False,
+) -> None:
+    """Record that a release was handed out.
+
+    Only a settled one; nothing is copied, and nothing is spent.
+    """
+    from dualmandate.apps.ledgers import person
+    from dualmandate.apps.statements import ExportNotice
+
+    books, who = _books(ledger), person(by)
+    books.record_export(release, to, by=who)
+    Output(json).tell(ExportNotice(books.release(release), to, who))
+
+
+@ledgers.command()
+def report(
+    account: Annotated[str, argument("ACCOUNT", "An account of the ledger.")],
+    failure_probability: Annotated[
+        str, flag("--failure-probability", "PROBABILITY", "The δ to report at, such as 1e-10.")
+    ],
+    release: Annotated[
+        list[Path] | None,
+        flag(
+            "--release",
+            "FOLDER",
+            "State also what this release alone has cost, by its exact noise; may be repeated, and a folder of "
+            "releases stands for all of them.",
+        ),
+    ] = None,
+    ledger: LedgerPlace = None,
+    json: Json = False,
+) -> None:
+    """What is spent, as (ε, δ), for the public.
+
+    By the tight conversion from rho, rounded up; an account in epsilon reports its epsilon, which needs no δ. What a
+    release alone has cost is no balance: such numbers do not add up. Their exact noise needs dualmandate[accounting].
+    """
+    from dualmandate.apps.ledgers import anchor_files, check_releases, probability
+    from dualmandate.apps.statements import report
+
+    stated = probability(failure_probability)
+    books, output = _books(ledger), Output(json)
+    with output.progress("composing the noise of releases"):
+        files = anchor_files(release or ())
+        check_releases(books, files)
+        reported = report(books, account, stated, [file.parent for file in files])
+    output.tell(reported)
+
+
+app.add_typer(ledgers)
 
 
 @app.command()
 def preferences(
-    survey: Annotated[
-        Path, typer.Argument(metavar="SURVEY.toml", help="A survey file, or a folder with a survey.toml in it.")
-    ],
+    survey: Annotated[Path, argument("SURVEY.toml", "A survey file, or a folder with a survey.toml in it.")],
     questionnaire: Annotated[
         bool,
         typer.Option("--questionnaire", help="Make what to ask: a web form, a sheet, and how many. Reads no answers."),
     ] = False,
     out: Annotated[
         Path | None,
-        typer.Option(
+        flag(
             "--out",
-            metavar="DIR",
-            help="Write preferences.toml and preferences.json there; with --questionnaire, the form and the design.",
-            callback=folder,
+            "DIR",
+            "Write preferences.toml and preferences.json there; with --questionnaire, the form and the design.",
         ),
     ] = None,
     json: Json = False,
@@ -261,22 +435,22 @@ def preferences(
 @app.command()
 def replicate(json: Json = False) -> None:
     """Every number of the paper, beside what it should have been."""
-    from dualmandate.apps.replicate import document, tables
+    from dualmandate.apps.row_tables import paper_tables
     from dualmandate.gallery import paper
+    from dualmandate.report.documents.commands import ReplicateDocument
 
-    voice = Output(json)
-    with voice.progress("replicating the paper"):
+    output = Output(json)
+    with output.progress("replicating the paper"):
         rows = paper.rows()
-    for table in tables(rows):
-        voice.show(table)
-    voice.document(lambda: document(rows))
+    for table in paper_tables(rows):
+        output.show(table)
+    output.document(ReplicateDocument.made_of(rows=rows).as_json)
 
 
 @app.command()
 def benchmark(
     name: Annotated[
-        str | None,
-        typer.Argument(metavar="NAME", help="One benchmark; all where left out.", autocompletion=_benchmark_names),
+        str | None, argument("NAME", "One benchmark; all where left out.", autocompletion=_benchmark_names)
     ] = None,
     json: Json = False,
 ) -> None:
@@ -285,17 +459,18 @@ def benchmark(
     Seconds, memory and errors against targets, side by side with peers that are installed.
     """
     from dualmandate import benchmarks
-    from dualmandate.apps.benchmark import StageLog, document, nothing, table
+    from dualmandate.apps.row_tables import StageLog, benchmark_table
+    from dualmandate.report.documents.commands import BenchmarkDocument
 
-    voice = Output(json)
-    with voice.progress("measuring") as progress:
+    output = Output(json)
+    with output.progress("measuring") as progress:
         log = StageLog(progress)
         rows = benchmarks.run(name, progress=log)
     if rows:
-        voice.show(table(rows))
+        output.show(benchmark_table(rows))
     else:
-        voice.say(nothing(log.stages))
-    voice.document(lambda: document(name, rows))
+        output.say(log.words())
+    output.document(BenchmarkDocument.made_of(name=name, inputs=benchmarks.INPUTS, rows=rows).as_json)
 
 
 @app.command()
@@ -304,20 +479,18 @@ def doctor(json: Json = False) -> None:
 
     Versions, extras, Java, PostgreSQL, Chromium, and the settings with where each came from.
     """
-    from dualmandate.apps.doctor import examine, words
+    from dualmandate.apps.doctor import examine
 
-    voice = Output(json)
-    with voice.progress("examining"):
+    output = Output(json)
+    with output.progress("examining"):
         examination = examine(Path.cwd())
-    voice.say(words(examination))
-    voice.document(examination.document)
+    output.tell(examination)
 
 
 @app.command()
 def schema(
     name: Annotated[
-        str | None,
-        typer.Argument(metavar="NAME", help="A schema; without it, their names.", autocompletion=_schema_names),
+        str | None, argument("NAME", "A schema; without it, their names.", autocompletion=_schema_names)
     ] = None,
     json: Json = False,
 ) -> None:
@@ -332,9 +505,9 @@ def schema(
     if name is not None:
         write_json(schemas.schema(name))
         return
-    voice = Output(json)
-    voice.say("\n".join(schemas.names()))
-    voice.document(SchemasDocument.made_of(names=schemas.names()).as_json)
+    output = Output(json)
+    output.say("\n".join(schemas.names()))
+    output.document(SchemasDocument.made_of(names=schemas.names()).as_json)
 
 
 def main() -> None:
@@ -342,6 +515,6 @@ def main() -> None:
     # Before numpy is loaded: threads of small products wait for each other, tenfold on a busy machine.
     for library in ("OPENBLAS", "MKL", "OMP"):
         os.environ.setdefault(f"{library}_NUM_THREADS", "1")
-    from dualmandate.apps.exit_status import run
+    from dualmandate.apps.output import run
 
     sys.exit(run(app, sys.argv[1:]))

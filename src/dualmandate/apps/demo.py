@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 from dualmandate.apps import audit as auditing
 from dualmandate.apps import plan as planning
-from dualmandate.apps.folder import check_writable, written_whole
-from dualmandate.apps.init import IGNORE_FILE, PROJECT, ignoring, write_files
+from dualmandate.apps.folder import check_writable, write_files, written_whole
+from dualmandate.apps.init import IGNORE_FILE, PROJECT, ignoring
 from dualmandate.apps.ledgers import KEY_FILE, LedgerFiles
 from dualmandate.apps.output import Output, Progress
-from dualmandate.apps.publish import RELEASES, PublicationNotice, PublishOptions, carry_out
+from dualmandate.apps.publish import RELEASES, PublicationNotice, PublishOptions, published
 from dualmandate.apps.settings import LEDGER_FILE, PROJECT_FILE, STATE_FOLDER
-from dualmandate.audit.solvers import check_solvers
+from dualmandate.audit.effort import check_solvers
 from dualmandate.ledger import Account, Approval, EventKind, Ledger, ReleaseState
 from dualmandate.population import PrivacyLoss
 from dualmandate.report.documents.commands import DemoDocument
@@ -33,34 +33,34 @@ CAP = 10  # epsilon, of the children's account: the program's own largest_epsilo
 PUBLISHER, APPROVER = "demo", "demo, in place of a review board"
 
 
-def demonstrate(directory: Path, voice: Output) -> None:
+def demonstrate(directory: Path, output: Output) -> None:
     """Write the program folder, plan, approve, publish and attack it, and say in plain words what happened."""
     check_solvers()
     check_writable(directory)
     report = directory / REPORT
-    with voice.progress("writing the program folder") as progress:
+    with output.progress("writing the program folder") as progress:
         kept = _write_program(directory, progress)
         from dualmandate.planning.program import load
 
         plan = load(directory / planning.PROGRAM_FILE).plan(progress=progress)
         document = plan_document(plan)
         planning.write(plan, document, report, progress)
-        published = _publish(plan, directory, progress)
-        attacks = _attack(directory, published, progress)
+        notice = _publish(plan, directory, progress)
+        attacks = _attack(directory, notice, progress)
     if kept:
-        voice.say(f"(you had changed files of an earlier demo; they are kept as {', '.join(kept)})\n")
-    voice.say(_story(directory, plan_words(plan), published))
-    voice.say(_attacked(directory, *attacks))
+        output.say(f"(you had changed files of an earlier demo; they are kept as {', '.join(kept)})\n")
+    output.say(_story(directory, plan_words(plan), notice))
+    output.say(_attacked(directory, *attacks))
     written = DemoDocument.made_of(
         directory=str(directory),
-        open=str(published.folder / "index.html"),
+        open=str(notice.folder / "index.html"),
         report=str(report / planning.page_name()),
         kept=kept,
         choice=document["choice"],
-        publication=published.document(),
+        publication=notice.document(),
         audit=str(directory / AUDIT / auditing.AUDIT_PAGE),
     )
-    voice.document(written.as_json)
+    output.document(written.as_json)
 
 
 def _publish(plan: Plan, directory: Path, progress: Progress) -> PublicationNotice:
@@ -74,27 +74,24 @@ def _publish(plan: Plan, directory: Path, progress: Progress) -> PublicationNoti
     ledger = files.create()
     if order.account not in {account.name for account in ledger.accounts()}:
         ledger.open_account(Account(order.account, order.protection.unit, PrivacyLoss.pure(CAP)), by=PUBLISHER)
-    if not any(event.kind is EventKind.APPROVED and _names(event.document(), order) for event in ledger.events()):
+    approved = (event.document() for event in ledger.events() if event.kind is EventKind.APPROVED)
+    if not any(approval["plan_digest"] == order.plan_digest for approval in approved):
         unit = order.protection.unit
         ledger.approve(Approval(order.account, order.plan_digest, order.charge, unit, by=APPROVER))
     asked = PublishOptions(directory / REPORT, directory / RELEASES, by=PUBLISHER, resume=_begun(ledger, order))
-    return carry_out(asked, plan.program, order, ledger=ledger, progress=progress)
+    return published(asked, plan.program, order, ledger=ledger, progress=progress)
 
 
-def _attack(directory: Path, published: PublicationNotice, progress: Progress) -> tuple[Audit, Audit]:
+def _attack(directory: Path, notice: PublicationNotice, progress: Progress) -> tuple[Audit, Audit]:
     """What exact statistics give away, on a block from an article, and what this release does, with its page."""
     from dualmandate import gallery
     from dualmandate.audit import audit
 
     with written_whole(directory / BLOCK) as draft:
         write_files(gallery.files(BLOCK), draft)
-    exact, released = (audit(target, progress=progress) for target in (directory / BLOCK, published.folder))
+    exact, released = (audit(target, progress=progress) for target in (directory / BLOCK, notice.folder))
     auditing.write(released, directory / AUDIT, "public")
     return exact, released
-
-
-def _names(details: dict[str, object], order: ReleaseSpec) -> bool:
-    return details["plan_digest"] == order.plan_digest
 
 
 def _begun(ledger: Ledger, order: ReleaseSpec) -> str | None:
@@ -103,7 +100,7 @@ def _begun(ledger: Ledger, order: ReleaseSpec) -> str | None:
     return next((entry.name for entry in begun if entry.state.is_active or entry.state is ReleaseState.SETTLED), None)
 
 
-def _story(directory: Path, words: str, published: PublicationNotice) -> str:
+def _story(directory: Path, words: str, notice: PublicationNotice) -> str:
     program, report = directory / planning.PROGRAM_FILE, directory / REPORT
     return f"""\
 The United States allot money to school districts by their number of poor children. Noise in those counts protects the
@@ -115,7 +112,7 @@ loss and an error cost: {program}
 What was done: the program was planned, from public numbers alone; the plan was approved, here by the demo itself, where
 a review board would; and it was carried out on 46 million invented children in {directory / RECORDS}.
 
-{published.words()}
+{notice.words()}
 
 Open this too, in any browser, to see why this loss and no other:
   {report / planning.page_name()}

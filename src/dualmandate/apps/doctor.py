@@ -51,6 +51,16 @@ class Examination:
     settings: tuple[Setting, ...]
     findings: tuple[str, ...]  # what should be mended, in words; empty where all is well
 
+    def words(self) -> str:
+        lines = [f"dualmandate {self.version}, Python {self.python}, {self.system}", "", "packages"]
+        lines += _columns([(p.name, p.version or "not installed", _extra_words(p)) for p in self.packages])
+        lines += ["", "programs of the system"]
+        lines += _columns([(p.name, p.version or "not found", p.used_for) for p in self.programs])
+        lines += ["", f"settings (project: {self.project or 'none, no dualmandate.toml here or above'})"]
+        lines += _columns([(s.name, s.value or "not set", f"{s.source}: {s.origin}") for s in self.settings])
+        lines += ["", "findings"] + [f"  {finding}" for finding in self.findings or ("nothing to mend",)]
+        return "\n".join(lines)
+
     def document(self) -> dict[str, object]:
         from dualmandate.report.documents.commands import DoctorDocument
 
@@ -79,19 +89,6 @@ def _without_password(setting: Setting) -> Setting:
         return setting
     hidden = re.sub(r"(://[^:@/]*):.*@", r"\1:…@", setting.value)
     return replace(setting, value=re.sub(r"(password=)[^&]*", r"\1…", hidden))
-
-
-def words(examination: Examination) -> str:
-    """The examination for people."""
-    found = examination
-    lines = [f"dualmandate {found.version}, Python {found.python}, {found.system}", "", "packages"]
-    lines += _columns([(p.name, p.version or "not installed", _extra_words(p)) for p in found.packages])
-    lines += ["", "programs of the system"]
-    lines += _columns([(p.name, p.version or "not found", p.used_for) for p in found.programs])
-    lines += ["", f"settings (project: {found.project or 'none, no dualmandate.toml here or above'})"]
-    lines += _columns([(s.name, s.value or "not set", f"{s.source}: {s.origin}") for s in found.settings])
-    lines += ["", "findings"] + [f"  {finding}" for finding in found.findings or ("nothing to mend",)]
-    return "\n".join(lines)
 
 
 def _packages() -> list[Package]:

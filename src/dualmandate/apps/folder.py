@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -73,6 +74,19 @@ def written_whole(directory: Path) -> Iterator[Path]:
         raise
     finally:
         shutil.rmtree(draft, ignore_errors=True)
+
+
+def write_files(files: Mapping[str, str | bytes], folder: Path) -> None:
+    """Write files, with the folders they stand in."""
+    for file, content in files.items():
+        path = folder / file
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content if isinstance(content, bytes) else content.encode(errors="surrogateescape"))
+
+
+def json_text(document: Mapping[str, object]) -> str:
+    """A JSON document as it stands in a file."""
+    return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def _nearest_standing(directory: Path) -> Path:

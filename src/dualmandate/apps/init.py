@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from dualmandate.apps.audit import TABLES_FILE
-from dualmandate.apps.folder import check_writable, written_whole
+from dualmandate.apps.folder import check_writable, write_files, written_whole
 from dualmandate.apps.plan import PROGRAM_FILE
 from dualmandate.apps.preferences import SURVEY_FILE
 from dualmandate.apps.settings import PROJECT_FILE, PROJECT_SCHEMA, STATE_FOLDER, project_folder
@@ -90,11 +89,3 @@ def ignoring(directory: Path, records: str | None) -> str:
         if line not in text.split():
             text += ("" if not text or text.endswith("\n") else "\n") + line + "\n"
     return text
-
-
-def write_files(files: Mapping[str, str], directory: Path) -> None:
-    """Write files, with the folders they stand in."""
-    for file, text in files.items():
-        path = directory / file
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8", errors="surrogateescape", newline="\n")

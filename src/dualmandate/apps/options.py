@@ -1,74 +1,168 @@
-"""Options that several commands share, each with the same words everywhere."""
+"""What is typed after a command: options that several commands share, in the same words everywhere, and groups of them.
+
+Every option that takes a value refuses one that reads like another option: `--out --json` would otherwise write a
+folder called `--json`.
+"""
 
 from __future__ import annotations
 
+import inspect
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, is_dataclass
+from functools import wraps
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 
-def folder(out: Path | None) -> Path | None:
-    """A folder that was meant as one: `--out --json` would otherwise write a folder called `--json`."""
-    if out is not None and str(out).startswith("-"):
-        raise typer.BadParameter(f"'{out}' reads like another option; name a folder, or write ./{out}")
-    return out
+def flag(names: str, metavar: str, words: str, **settings: Any) -> Any:
+    """An option that takes a value, by its names ("--by --for"), what to write there, and its help."""
+    return typer.Option(*names.split(), metavar=metavar, help=words, callback=_meant, **settings)
 
 
-def value(text: str | None) -> str | None:
-    """A value that was meant as one, and no option."""
-    if text is not None and text.startswith("-"):
-        raise typer.BadParameter(f"'{text}' reads like another option")
-    return text
+def argument(metavar: str, words: str, **settings: Any) -> Any:
+    """An argument, by what to write there and its help."""
+    return typer.Argument(metavar=metavar, help=words, **settings)
 
 
-def values(texts: list[str] | None) -> list[str] | None:
-    """Values that were each meant as one."""
-    for text in texts or ():
-        value(text)
-    return texts
+def _meant(value: Any) -> Any:
+    for each in value if isinstance(value, list) else [value]:
+        if isinstance(each, str | Path) and re.match(r"-(?![0-9.])", str(each)):  # a number may be below zero
+            place = f"; name a folder, or write ./{each}" if isinstance(each, Path) else ""
+            raise typer.BadParameter(f"'{each}' reads like another option{place}")
+    return value
 
 
 Json = Annotated[
-    bool,
-    typer.Option("--json", help="Print one JSON document on standard output; words go to standard error."),
+    bool, typer.Option("--json", help="Print one JSON document on standard output; words go to standard error.")
 ]
+ProgramPath = Annotated[Path, argument("PROGRAM.toml", "A program file, or a folder with a program.toml in it.")]
 LedgerPlace = Annotated[
     str | None,
-    typer.Option(
+    flag(
         "--ledger",
-        metavar="URL",
-        help="The ledger: a file, or a PostgreSQL URL. Also DUALMANDATE_LEDGER, or `ledger` in dualmandate.toml; "
+        "URL",
+        "The ledger: a file, or a PostgreSQL URL. Also DUALMANDATE_LEDGER, or `ledger` in dualmandate.toml; "
         "else .dualmandate/ledger.sqlite of the project.",
-        callback=value,
     ),
 ]
 CountedLedger = Annotated[
     str | None,
-    typer.Option(
-        "--ledger",
-        metavar="URL",
-        help="Count what the program's account has left in this ledger: a file, or a PostgreSQL URL.",
-        callback=value,
-    ),
+    flag("--ledger", "URL", "Count what the program's account has left in this ledger: a file, or a PostgreSQL URL."),
 ]
-By = Annotated[
-    str | None,
-    typer.Option("--by", metavar="NAME", help="Who does this, for the record; else your login name.", callback=value),
-]
+By = Annotated[str | None, flag("--by", "NAME", "Who does this, for the record; else your login name.")]
 Publisher = Annotated[
     list[str] | None,
-    typer.Option(
-        "--by",
-        "--for",
-        metavar="NAME",
-        help="Who does this, for the record; else your login name. Repeated, for whom and for what: group:NAME, "
+    flag(
+        "--by --for",
+        "NAME",
+        "Who does this, for the record; else your login name. Repeated, for whom and for what: group:NAME, "
         "purpose:NAME, whose limits and reserves in the account then count.",
-        callback=values,
     ),
 ]
-AccountName = Annotated[str, typer.Argument(metavar="ACCOUNT", help="An account of the ledger.")]
-MaybeAccountName = Annotated[
-    str | None, typer.Argument(metavar="ACCOUNT", help="One account; all of them where left out.")
-]
-ReleaseName = Annotated[str, typer.Argument(metavar="RELEASE", help="A release, as its reservation named it: r000003.")]
+MaybeAccountName = Annotated[str | None, argument("ACCOUNT", "One account; all of them where left out.")]
+ReleaseName = Annotated[str, argument("RELEASE", "A release, as its reservation named it: r000003.")]
+
+
+@dataclass(frozen=True)
+class AuditFlags:
+    """What is typed after `audit`: the target, where findings go, what to attack with, and a rate to be published."""
+
+    target: Annotated[
+        Path,
+        argument("TARGET", "A program file, the folder of a release, or a folder with tables and a tables.toml."),
+    ]
+    out: Annotated[Path | None, flag("--out", "DIR", "Write audit.json and a page there, public ones.")] = None
+    internal: Annotated[
+        Path | None,
+        flag(
+            "--internal",
+            "DIR",
+            "Write what is judged by confidential records, and which cells follow, there: inside the wall.",
+        ),
+    ] = None
+    confidential: Annotated[
+        list[str] | None,
+        flag(
+            "--confidential",
+            "FILE",
+            "The true records, to judge attacks by; needs --internal. Repeated as tabulated:FILE, the records "
+            "that were tabulated (after swapping, say). Of amounts, a folder with the true tables.",
+        ),
+    ] = None
+    place: Annotated[str | None, flag("--place", "ATTRIBUTE", "The attribute that tells places apart.")] = None
+    seconds: Annotated[float | None, flag("--seconds", "N", "What a solver may take for one question; 10.")] = None
+    beside: Annotated[
+        list[Path] | None,
+        flag("--beside", "RELEASE", "Another release, to see whether the two share noise; can be repeated."),
+    ] = None
+    outside: Annotated[
+        Path | None,
+        flag(
+            "--outside",
+            "FILE",
+            "A file of named people (CSV or Parquet) to link reconstructed records to, by place and by the "
+            "attributes that it has.",
+        ),
+    ] = None
+    secret: Annotated[
+        list[str] | None,
+        flag(
+            "--secret",
+            "ATTRIBUTE",
+            "What an attacker is after; else whatever the outside file does not say. Without --outside, an "
+            "attacker who knows all else of everybody. May be repeated.",
+        ),
+    ] = None
+    person: Annotated[
+        str | None,
+        flag(
+            "--person", "COLUMN", "The column that names people, in the outside file and in the true records; person."
+        ),
+    ] = None
+    link: Annotated[
+        str,
+        flag(
+            "--link",
+            "METHOD",
+            "How: exact (equal keys, then coarser ones), or splink, which allows for errors in the outside file "
+            "and needs dualmandate[linkage].",
+            show_default=False,
+        ),
+    ] = "exact"
+    publish_rates: Annotated[
+        str | None,
+        flag(
+            "--publish-rates",
+            "LOSS",
+            "Publish the share of records right, and the guesser's, with noise for this loss (0.1, or rho=0.01), "
+            "in --out; of a release, and booked in its account first.",
+        ),
+    ] = None
+    approved_by: Annotated[
+        str | None,
+        flag("--approved-by", "NAME", "Who approved that a rate is published; else whoever publishes it."),
+    ] = None
+    by: Publisher = None
+    ledger: LedgerPlace = None
+
+
+def with_groups(command: Callable[..., None]) -> Callable[..., None]:
+    """A command whose dataclass parameters are filled from options of their own: one a field, annotated as such."""
+    taken = inspect.signature(command, eval_str=True).parameters
+    groups: dict[str, Any] = {name: each.annotation for name, each in taken.items() if is_dataclass(each.annotation)}
+    fields = {name: inspect.signature(group, eval_str=True).parameters for name, group in groups.items()}
+
+    @wraps(command)
+    def run(**typed: Any) -> None:
+        for name, group in groups.items():
+            typed[name] = group(**{field: typed.pop(field) for field in fields[name]})
+        command(**typed)
+
+    flat = [part for name, each in taken.items() for part in (fields[name].values() if name in fields else (each,))]
+    keyword = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in flat]
+    run.__signature__ = inspect.Signature(keyword)  # type: ignore[attr-defined]  # what `inspect` looks for
+    run.__annotations__ = {each.name: each.annotation for each in keyword}
+    return run

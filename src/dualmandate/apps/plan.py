@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dualmandate.apps.folder import check_writable, file_meant, written_whole
+from dualmandate.apps.folder import check_writable, file_meant, json_text, write_files, written_whole
 from dualmandate.apps.output import Output, Progress
 from dualmandate.apps.settings import settings
 
@@ -19,7 +18,7 @@ PROGRAM_FILE = "program.toml"
 PLAN_FILE = "plan.json"
 
 
-def carry_out(program: Path, out: Path | None, voice: Output, *, ledger: str | None = None) -> None:
+def carry_out(program: Path, out: Path | None, output: Output, *, ledger: str | None = None) -> None:
     """`dualmandate plan`: plan, write where asked, then speak. Nothing is written before the plan stands.
 
     With a `ledger`, what the program's account has left limits the choice.
@@ -28,7 +27,7 @@ def carry_out(program: Path, out: Path | None, voice: Output, *, ledger: str | N
     folder = settings(file.parent, {"out": None if out is None else str(out)})["out"].path
     if folder is not None:
         check_writable(folder)
-    with voice.progress(f"planning {file.name}") as progress:
+    with output.progress(f"planning {file.name}") as progress:
         from dualmandate.planning.program import load
         from dualmandate.report.documents.plan import plan_document
         from dualmandate.report.plan_words import plan_words
@@ -41,12 +40,12 @@ def carry_out(program: Path, out: Path | None, voice: Output, *, ledger: str | N
         document = plan_document(plan)
         if folder is not None:
             write(plan, document, folder, progress)
-    voice.say(plan_words(plan))
+    output.say(plan_words(plan))
     if room is not None:
-        voice.say(f"\n{room.words()}")
+        output.say(f"\n{room.words()}")
     if folder is not None:
-        voice.say(f"\nwritten: {folder / PLAN_FILE}\nto open: {folder / page_name()}")
-    voice.document(lambda: document)
+        output.say(f"\nwritten: {folder / PLAN_FILE}\nto open: {folder / page_name()}")
+    output.document(lambda: document)
 
 
 def _room(program: Program, file: Path, ledger: str) -> AccountRoom:
@@ -75,8 +74,4 @@ def write(plan: Plan, document: dict[str, Any], folder: Path, progress: Progress
     with written_whole(folder) as draft:
         progress("drawing the figures and writing the dossier")
         write_dossier(plan, draft)
-        text = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)
-        (draft / PLAN_FILE).write_text(text + "\n", encoding="utf-8")
-        for name, content in strategy_files(plan).items():
-            (draft / name).parent.mkdir(exist_ok=True)
-            (draft / name).write_bytes(content)
+        write_files({PLAN_FILE: json_text(document), **strategy_files(plan)}, draft)

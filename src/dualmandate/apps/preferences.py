@@ -2,92 +2,72 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dualmandate.apps.folder import check_writable, file_meant, written_whole
+from dualmandate.apps.folder import check_writable, file_meant, json_text, write_files, written_whole
 from dualmandate.apps.output import Output, Progress
 
 if TYPE_CHECKING:
-    from dualmandate.survey.questionnaire import SurveyQuestionnaire
     from dualmandate.survey.survey_file import Survey
 
 SURVEY_FILE = "survey.toml"
 REPORT_FILE = "preferences.json"
+Found = tuple[dict[str, str], list[str], dict[str, object]]  # files to write, what to say, and the document
 
 
-def carry_out(survey: Path, out: Path | None, voice: Output, *, questionnaire: bool = False) -> None:
+def carry_out(survey: Path, out: Path | None, output: Output, *, questionnaire: bool = False) -> None:
     """Estimate, or design, then write where asked, then speak. Nothing is written before all of it stands."""
-    file = survey_file(survey)
+    file = file_meant(survey, SURVEY_FILE, "survey", "dualmandate init survey")
     if out is not None:
         check_writable(out)
-    if questionnaire:
-        _ask(file, out, voice)
-    else:
-        _measure(file, out, voice)
+    with output.progress(f"reading {file.name}") as progress:
+        from dualmandate.survey.survey_file import load_survey
 
-
-def survey_file(survey: Path) -> Path:
-    """The survey file meant by a file or by the folder that holds it."""
-    return file_meant(survey, SURVEY_FILE, "survey", "dualmandate init survey")
-
-
-def _measure(file: Path, out: Path | None, voice: Output) -> None:
-    with voice.progress(f"reading {file.name}") as progress:
-        from dualmandate.report.documents.survey import preferences_document
-        from dualmandate.report.survey_words import words
-        from dualmandate.survey.estimates import PREFERENCES_FILE, SurveyEstimates, measure
-
-        found = measure(_loaded(file), progress)
-        document = preferences_document(found)
-        block = found.block() if isinstance(found, SurveyEstimates) else None
+        find = _asked if questionnaire else _measured
+        files, words, document = find(load_survey(file), file, out, progress)
         if out is not None:
             with written_whole(out) as draft:
-                text = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)
-                (draft / REPORT_FILE).write_text(text + "\n", encoding="utf-8")
-                if block is not None:
-                    (draft / PREFERENCES_FILE).write_text(block, encoding="utf-8", newline="\n")
-    voice.say(words(found))
-    if out is None and block is not None:
-        voice.say(f"\n{block}")
-    elif out is not None:
-        voice.say(f"\nwritten: {out / (REPORT_FILE if block is None else PREFERENCES_FILE)}")
-    if block is not None:
-        voice.say("next: a program with this table, or with from in its [preferences], and `dualmandate plan`")
-    voice.document(lambda: document)
+                write_files(files, draft)
+    for line in words:
+        output.say(line)
+    output.document(lambda: document)
 
 
-def _ask(file: Path, out: Path | None, voice: Output) -> None:
-    with voice.progress(f"reading {file.name}") as progress:
-        from dualmandate.report.documents.survey import questionnaire_document
-        from dualmandate.report.questionnaire_page import FORM, questionnaire_files
+def _measured(survey: Survey, _file: Path, out: Path | None, progress: Progress) -> Found:
+    """What the answers say: as a document, as the [preferences] of a program, and in words."""
+    from dualmandate.report.documents.survey import preferences_document
+    from dualmandate.report.survey_words import words
+    from dualmandate.survey.estimates import PREFERENCES_FILE, SurveyEstimates, measure
 
-        made = _designed(_loaded(file), progress)
-        if out is not None:
-            progress("writing the web form")
-            files = questionnaire_files(made)
-            with written_whole(out) as draft:
-                for name, text in files.items():
-                    (draft / name).write_text(text, encoding="utf-8", newline="\n")
-    voice.say(made.words())
+    found = measure(survey, progress)
+    document, said = preferences_document(found), [words(found)]
+    block = found.block() if isinstance(found, SurveyEstimates) else None
+    files = {REPORT_FILE: json_text(document)} | ({} if block is None else {PREFERENCES_FILE: block})
     if out is not None:
-        voice.say(f"\nwritten: {', '.join(str(out / name) for name in files)}\nto open: {out / FORM}")
-    else:
-        said = f"dualmandate preferences {shlex.quote(str(file))} --questionnaire --out DIR"
-        voice.say(f"\nto write the web form, the answer sheet and the design:\n  {said}")
-    voice.document(lambda: questionnaire_document(made))
+        said.append(f"\nwritten: {out / list(files)[-1]}")
+    elif block is not None:
+        said.append(f"\n{block}")
+    if block is not None:
+        said.append("next: a program with this table, or with from in its [preferences], and `dualmandate plan`")
+    return files, said, document
 
 
-def _loaded(file: Path) -> Survey:
-    from dualmandate.survey.survey_file import load_survey
-
-    return load_survey(file)
-
-
-def _designed(survey: Survey, progress: Progress) -> SurveyQuestionnaire:
+def _asked(survey: Survey, file: Path, out: Path | None, progress: Progress) -> Found:
+    """What to ask: the web form, the answer sheet and the design."""
+    from dualmandate.report.documents.survey import questionnaire_document
+    from dualmandate.report.survey_words import FORM, questionnaire_files
     from dualmandate.survey.questionnaire import survey_questionnaire
 
     progress("looking for the tasks that tell most")
-    return survey_questionnaire(survey)
+    made = survey_questionnaire(survey)
+    document, files = questionnaire_document(made), dict[str, str]()
+    if out is not None:
+        progress("writing the web form")
+        files = questionnaire_files(made)
+        then = f"written: {', '.join(str(out / name) for name in files)}\nto open: {out / FORM}"
+    else:
+        command = f"dualmandate preferences {shlex.quote(str(file))} --questionnaire --out DIR"
+        then = f"to write the web form, the answer sheet and the design:\n  {command}"
+    return files, [made.words(), f"\n{then}"], document

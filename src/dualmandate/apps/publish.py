@@ -1,4 +1,4 @@
-"""`dualmandate publish`: carry out exactly an approved plan, or take up a release where it was left."""
+"""Publishing, as a command and as a Python function: an approved plan is carried out exactly, or taken up again."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dualmandate.apps.exit_status import Interruption
 from dualmandate.apps.ledgers import find_ledger, person
-from dualmandate.apps.output import Output, Progress
+from dualmandate.apps.output import Interruption, Output, Progress
 from dualmandate.apps.plan import PROGRAM_FILE, program_file
 from dualmandate.errors import InvalidFile, InvalidRequest, NotApproved, Place, Refusal
 from dualmandate.ledger import Ledger, ReleaseEntry
@@ -20,7 +19,11 @@ from dualmandate.population import PrivacyMeasure
 from dualmandate.population.rational import written
 
 if TYPE_CHECKING:
+    from dualmandate.planning.plan import Plan
     from dualmandate.program import ProgramFile
+    from dualmandate.publication import Source
+    from dualmandate.publication.publish import PublicationRequest
+    from dualmandate.publication.release import Release
     from dualmandate.publication.release_spec import ReleaseSpec
 
 RELEASES = "releases"  # the folder beside the program where releases are written unless another is named
@@ -55,8 +58,7 @@ class PublicationNotice:
         return "\n".join(
             [
                 f"published: release {entry.name}, at a loss of {entry.loss.privacy_measure} "
-                f"{written(entry.loss.amount)} "
-                f"of each {entry.unit}",
+                f"{written(entry.loss.amount)} of each {entry.unit}",
                 f"the account '{entry.account}' has {self.privacy_measure} {written(self.remaining)} left",
                 "the secret of its noise is destroyed; nobody can make or unmake it again",
                 "",
@@ -72,42 +74,69 @@ class PublicationNotice:
         return PublicationDocument.made_of(self, self.entry, **stated).as_json()
 
 
-def publish(asked: PublishOptions, voice: Output) -> None:
-    """Publish, or resume, and say what happened."""
-    with voice.progress(f"reading {asked.plan.name}") as progress:
+def publish(
+    plan: Plan, source: Source, ledger: Ledger, *, out: Path | str, by: str, resume: str | None = None
+) -> Release:
+    """Carry out a plan that the ledger knows as approved, on confidential records, at exactly its loss.
+
+    `by` is who publishes, for the record; `resume` names a release to take up where it was left. The release is
+    written to a folder of its own below `out`.
+    """
+    from dualmandate.planning.release_spec import load_release, release_spec_of_plan
+    from dualmandate.publication.publish import PublicationRequest
+    from dualmandate.report.release_page import release_page
+
+    order, request = release_spec_of_plan(plan, release_page), PublicationRequest(by, source.name)
+    return load_release(_made(order, source, ledger, request, out=Path(out), resume=resume))
+
+
+def carry_out(asked: PublishOptions, output: Output) -> None:
+    """`dualmandate publish`: publish, or resume, and say what happened."""
+    with output.progress(f"reading {asked.plan.name}") as progress:
         program, order = _ordered(asked, progress)
-        folder = program.document.path.parent
-        ledger = find_ledger(folder, asked.ledger).open()
+        ledger = find_ledger(program.document.path.parent, asked.ledger).open()
         with _resumable(asked, ledger, order):
-            published = carry_out(asked, program, order, ledger=ledger, progress=progress)
-    voice.tell(published)
+            notice = published(asked, program, order, ledger=ledger, progress=progress)
+    output.tell(notice)
 
 
-def carry_out(
+def published(
     asked: PublishOptions, program: ProgramFile, order: ReleaseSpec, *, ledger: Ledger, progress: Progress
 ) -> PublicationNotice:
     """Carry the order out, or the rest of it, and count what is left."""
-    from dualmandate.publication import publish as publishing
+    from dualmandate.publication.publish import PublicationRequest
 
-    by, source = person(asked.by), program.source
-    if source is None:
+    if program.source is None:
         raise InvalidRequest(
             "the program names no source",
             why="tables are made of records, and the program says where these lie",
             instead='state source = "…" under [population], plan again, and have that plan approved',
             where=Place(file=str(program.document.path), key="population.source"),
         )
+    request = PublicationRequest(person(asked.by), program.source.name, asked.group, asked.purpose, asked.again)
     out = asked.out or program.document.path.parent / RELEASES
-    if asked.resume is not None:
-        made = publishing.resume(order, source, ledger, release=asked.resume, out=out, by=by, progress=progress)
-    else:
-        request = publishing.PublicationRequest(
-            by, source.name, group=asked.group, purpose=asked.purpose, again=asked.again
-        )
-        made = publishing.publish(order, source, ledger, out=out, request=request, progress=progress)
+    made = _made(order, program.source, ledger, request, out=out, resume=asked.resume, progress=progress)
     entry = ledger.release(made.name)
     account = next(account for account in ledger.accounts() if account.name == entry.account)
     return PublicationNotice(entry, made, account.privacy_measure, ledger.remaining(account.name))
+
+
+def _made(
+    order: ReleaseSpec,
+    source: Source,
+    ledger: Ledger,
+    request: PublicationRequest,
+    *,
+    out: Path,
+    resume: str | None,
+    progress: Progress | None = None,
+) -> Path:
+    """The folder of the release."""
+    from dualmandate.publication import publish as act
+
+    if resume is not None:
+        return act.resume(order, source, ledger, release=resume, out=out, by=request.by, progress=progress)
+    return act.publish(order, source, ledger, out=out, request=request, progress=progress)
 
 
 def _ordered(asked: PublishOptions, progress: Progress) -> tuple[ProgramFile, ReleaseSpec]:
@@ -129,7 +158,7 @@ def _ordered(asked: PublishOptions, progress: Progress) -> tuple[ProgramFile, Re
 
 def _program_of(plan: Path, digest: str) -> ProgramFile:
     """The program that a plan was made of: the nearest program.toml upward from the plan that says the same."""
-    from dualmandate.planning.digest import digest_of, exact_content
+    from dualmandate.planning.saved_plan import digest_of, exact_content
     from dualmandate.program import read_program
 
     here, changed = plan.parent, None

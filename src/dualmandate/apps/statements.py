@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dualmandate.apps.account_options import term_lines
-from dualmandate.apps.ledgers import named_account
+from dualmandate.apps.ledgers import named_account, term_lines
 from dualmandate.errors import InvalidRequest
 from dualmandate.ledger import Account, Event, EventKind, Head, Ledger, ReleaseEntry, Verification
 from dualmandate.population import PrivacyLoss, PrivacyMeasure
@@ -128,21 +127,18 @@ def events(ledger: Ledger, account: str | None) -> tuple[Event, ...]:
     return ledger.events(None if account is None else named_account(ledger, account).name)
 
 
-def privacy_measures(ledger: Ledger) -> dict[str | None, PrivacyMeasure]:
-    """What each account counts in, by its name."""
-    return {account.name: account.privacy_measure for account in ledger.accounts()}
-
-
-def event_line(event: Event, counted_in: Mapping[str | None, PrivacyMeasure]) -> str:
-    """One entry in one line, its amount in what the account counts in."""
-    parts = [f"{event.sequence:>6}  {event.recorded_at[:19]}Z  {event.kind} by {event.by}"]
-    if event.account is not None:
-        parts.append(f"'{event.account}'")
-    if event.release is not None:
-        parts.append(f"release {event.release}")
-    if event.amount is not None:
-        parts.append(f"{counted_in[event.account]} {written(event.amount)}")
-    return ", ".join(parts)
+def event_lines(ledger: Ledger, found: Sequence[Event]) -> Iterator[str]:
+    """Each entry in one line, its amount in what its account counts in."""
+    counted_in = {account.name: account.privacy_measure for account in ledger.accounts()}
+    for event in found:
+        parts = [f"{event.sequence:>6}  {event.recorded_at[:19]}Z  {event.kind} by {event.by}"]
+        if event.account is not None:
+            parts.append(f"'{event.account}'")
+        if event.release is not None:
+            parts.append(f"release {event.release}")
+        if event.account is not None and event.amount is not None:
+            parts.append(f"{counted_in[event.account]} {written(event.amount)}")
+        yield ", ".join(parts)
 
 
 def events_document(found: Sequence[Event]) -> dict[str, object]:
@@ -191,27 +187,32 @@ class ExportNotice:
         return LedgerExportDocument.made_of(self, self.release, release=self.release.name).as_json()
 
 
-def verification_words(verification: Verification, releases: Sequence[str]) -> str:
-    """What was checked, releases too, and a clock that went back."""
-    head, count = verification.head, len(verification.anchors)
-    lines = [
-        f"whole: {_entries(head)}, each chained to the one before it",
-        f"head {head.digest}, known to {count} anchor{'' if count == 1 else 's'}",
-    ]
-    lines += [f"release {name} is whole, as it was written" for name in releases]
-    if verification.clock_set_back:
-        numbers = ", ".join(map(str, verification.clock_set_back))
-        lines.append(f"a clock was set back before entry {numbers}: remarkable, and no harm to the order")
-    return "\n".join(lines)
+@dataclass(frozen=True)
+class LedgerCheck:
+    """What was checked: the ledger, and releases that are as they were written."""
 
+    verification: Verification
+    releases: Sequence[str]
 
-def verification_document(verification: Verification, releases: Sequence[str]) -> dict[str, object]:
-    """The check as the JSON document `ledger-verification/1`."""
-    from dualmandate.report.documents.ledger import LedgerVerificationDocument
+    def words(self) -> str:
+        """Also of a clock that went back."""
+        head, count = self.verification.head, len(self.verification.anchors)
+        lines = [
+            f"whole: {_entries(head)}, each chained to the one before it",
+            f"head {head.digest}, known to {count} anchor{'' if count == 1 else 's'}",
+        ]
+        lines += [f"release {name} is whole, as it was written" for name in self.releases]
+        if self.verification.clock_set_back:
+            numbers = ", ".join(map(str, self.verification.clock_set_back))
+            lines.append(f"a clock was set back before entry {numbers}: remarkable, and no harm to the order")
+        return "\n".join(lines)
 
-    anchors = [str(path) for path in verification.anchors]
-    found = {"ledger_head": verification.head, "anchors": anchors, "releases": releases}
-    return LedgerVerificationDocument.made_of(verification, **found).as_json()
+    def document(self) -> dict[str, object]:
+        from dualmandate.report.documents.ledger import LedgerVerificationDocument
+
+        anchors = [str(path) for path in self.verification.anchors]
+        found = {"ledger_head": self.verification.head, "anchors": anchors, "releases": self.releases}
+        return LedgerVerificationDocument.made_of(self.verification, **found).as_json()
 
 
 @dataclass(frozen=True)
@@ -276,7 +277,7 @@ def report(ledger: Ledger, account: str, failure_probability: Fraction, releases
 
 def _alone(ledger: Ledger, account: str, folder: Path, failure_probability: Fraction) -> OneRelease:
     """Of a release that was checked to be one of the ledger's."""
-    from dualmandate.planning.released import load_release
+    from dualmandate.planning.release_spec import load_release
 
     release = load_release(folder)
     name = release.facts["release"]

@@ -17,14 +17,14 @@ from dualmandate.errors import InvalidRequest, MissingKey
 STEPS = 20  # how often a long reading says how far it is
 
 
-def carry_out(program: Path, voice: Output, *, checking: bool, refuse: Sequence[str]) -> None:
+def carry_out(program: Path, output: Output, *, checking: bool, refuse: Sequence[str]) -> None:
     """Check the program's source and say what was counted, on a terminal or as a document."""
-    _refuse_unless_for_the_curator(voice, checking=checking)
+    _refuse_unless_for_the_curator(output, checking=checking)
     file = program_file(program)
-    with voice.progress(f"checking the records of {file.name}") as stage:
+    with output.progress(f"checking the records of {file.name}") as stage:
         from dualmandate.program import read_program
         from dualmandate.publication import check
-        from dualmandate.publication.curator_check import WARNING, refusing, report_for_curator
+        from dualmandate.publication.tabulating import WARNING, refusing, report_for_curator
         from dualmandate.report.documents.release import check_document
 
         loaded = read_program(file)
@@ -41,18 +41,18 @@ def carry_out(program: Path, voice: Output, *, checking: bool, refuse: Sequence[
         report = report_for_curator(
             box, loaded.source.name, rules=rules, domain=loaded.domain, protection=loaded.protection
         )
-    voice.say(WARNING if voice.json else report.words())  # standard error is often a log
-    voice.document(lambda: check_document(report))
+    output.say(WARNING if output.json else report.words())  # standard error is often a log
+    output.document(lambda: check_document(report))
 
 
-def _refuse_unless_for_the_curator(voice: Output, *, checking: bool) -> None:
+def _refuse_unless_for_the_curator(output: Output, *, checking: bool) -> None:
     if not checking:
         raise InvalidRequest(
             "tabulating alone is no command",
             why="a histogram without noise is never written: `publish` tabulates, measures with noise and writes",
             instead="see what does not fit with `dualmandate tabulate PROGRAM.toml --check`, or publish a plan",
         )
-    if not (voice.json or sys.stdout.isatty()):
+    if not (output.json or sys.stdout.isatty()):
         raise InvalidRequest(
             "the words of a check go to a terminal only",
             why="its counts are confidential, and a pipe or a file is where they would be forgotten",

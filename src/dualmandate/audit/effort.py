@@ -1,4 +1,4 @@
-"""How an attack works: how long a solver may think, on how many threads, and where its draws come from."""
+"""How an attack works: solvers (the extra `audit`: CP-SAT of OR-Tools, and HiGHS), their time, threads, and draws."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import TypeVar
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -17,6 +19,8 @@ Given = TypeVar("Given")
 Made = TypeVar("Made")
 SECONDS = 10.0  # A solver may think so long about one question.
 AHEAD = 2  # So many pieces of work wait for each thread.
+PACKAGES = ("ortools", "highspy")
+INSTALL = "pip install 'dualmandate[audit]'"
 
 
 def parallel_map(work: Callable[[Given], Made], items: Iterable[Given], workers: int) -> Iterator[Made]:
@@ -70,3 +74,45 @@ def generator(key: bytes, purpose: str) -> np.random.Generator:
     """Draws for one purpose of an audit; equal for an equal key."""
     words = hashlib.blake2b(purpose.encode(), key=key[:64], digest_size=16).digest()
     return np.random.Generator(np.random.Philox(key=int.from_bytes(words, "little")))
+
+
+def check_solvers() -> None:
+    """Refuse where the extra `audit` is not installed."""
+    missing = [name for name in PACKAGES if find_spec(name) is None]
+    if missing:
+        raise _not_installed(*missing)
+
+
+def cp_sat() -> Any:
+    """OR-Tools' module of the constraint solver CP-SAT."""
+    return _solver_module("ortools.sat.python.cp_model")
+
+
+def cp_solver(seconds: float) -> Any:
+    """A solver of CP-SAT, on one thread, with a fixed seed: equal questions have equal answers, unless time ends."""
+    solver = cp_sat().CpSolver()
+    solver.parameters.num_workers = 1
+    solver.parameters.random_seed = 2019
+    solver.parameters.max_time_in_seconds = seconds
+    return solver
+
+
+def highs() -> Any:
+    """The module of HiGHS, a solver of linear and integer programs."""
+    return _solver_module("highspy")
+
+
+def _solver_module(name: str) -> Any:
+    try:
+        return import_module(name)
+    except ImportError:
+        raise _not_installed(name.split(".")[0]) from None
+
+
+def _not_installed(*packages: str) -> InvalidRequest:
+    return InvalidRequest(
+        "the solvers that an audit needs are not installed",
+        why=f"{' and '.join(packages)} {'is' if len(packages) == 1 else 'are'} not here; the base package plans and "
+        "publishes without",
+        instead=f"run {INSTALL}",
+    )

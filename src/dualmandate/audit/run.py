@@ -11,23 +11,22 @@ from dualmandate.audit.claims.attack import CheckClaim, ClaimedRelease
 from dualmandate.audit.claims.membership import Frequencies, RecognizeMembers
 from dualmandate.audit.disclosure_control.comparison import MethodEvaluation, compared_words
 from dualmandate.audit.disclosure_control.magnitude_rules import SecondLargest, SummedTables
-from dualmandate.audit.effort import Effort
+from dualmandate.audit.effort import Effort, check_solvers
 from dualmandate.audit.finding import LOWER_BOUND, Attack, Finding, Label
 from dualmandate.audit.linkage.attack import Linkage, Reidentify
 from dualmandate.audit.options import AUDIT_KEY, AuditOptions
 from dualmandate.audit.reconstruction.exact import ReconstructExact
 from dualmandate.audit.reconstruction.noisy import ReconstructNoisy
 from dualmandate.audit.reconstruction.persons import GroupStatistics, ReconstructPersons
-from dualmandate.audit.solvers import check_solvers
 from dualmandate.audit.suppression.cells import BoundSuppressed, SuppressedTables
 from dualmandate.audit.suppression.series import CarryOver, HiddenSeries
 from dualmandate.audit.tables import ExactTables, NoisyTables
 from dualmandate.audit.targets import of_program, of_release, of_tables
 from dualmandate.audit.targets.tables_folder import TABLES_FILE, Folder, load_folder
 from dualmandate.errors import InvalidFile, InvalidRequest, Place, Refusal
-from dualmandate.ledger.anchors import RELEASE_FILE
+from dualmandate.ledger.chain import RELEASE_FILE
 from dualmandate.planning.program import Program, load
-from dualmandate.planning.released import load_release
+from dualmandate.planning.release_spec import load_release
 from dualmandate.publication.release import Release
 
 PROGRAM_FILE = "program.toml"

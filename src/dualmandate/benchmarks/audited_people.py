@@ -15,10 +15,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from dualmandate.audit.claims.bound_trial import bound_trial
+from dualmandate.audit.claims.membership import bound_trial
 from dualmandate.audit.disclosure_control.comparison import AttackRates, MethodEvaluation, compare
-from dualmandate.audit.disclosure_control.methods import swap
-from dualmandate.audit.disclosure_control.publication_methods import Subject
+from dualmandate.audit.disclosure_control.methods import Subject, swap
 from dualmandate.audit.effort import generator
 from dualmandate.audit.equations import Equations
 from dualmandate.audit.finding import Rate

@@ -12,7 +12,6 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -25,26 +24,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualmandate.benchmarks import rhode_island
-from dualmandate.benchmarks.harness import ONE_THREAD, BenchmarkRow, check, peak_megabytes, run_apart
-from dualmandate.benchmarks.redistricting_program import CHAIN, table_name, write_program
-from dualmandate.benchmarks.rhode_island import LEVELS, Blocks
+from dualmandate.benchmarks.harness import ONE_THREAD, BenchmarkRow, apart, check, peak_megabytes
+from dualmandate.benchmarks.rhode_island import DIGITS, LEVELS, QUARTERS, RACES, Blocks
 from dualmandate.ledger import Account, Approval, ReleaseState, make_key, open_ledger
-from dualmandate.ledger.anchors import RELEASE_FILE
+from dualmandate.ledger.chain import RELEASE_FILE
 from dualmandate.mechanism import GAUSSIAN, Noise
-from dualmandate.mechanism.noise import NoiseKey, subkey
 from dualmandate.planning.program import Program, load
-from dualmandate.planning.release_spec import release_spec_of_plan
-from dualmandate.planning.released import load_release
-from dualmandate.population import PrivacyLoss, Protection
-from dualmandate.publication import ParquetFile, Rules, tabulate
-from dualmandate.publication.consistency.budget_allocation import BudgetAllocation, allocate_budget
-from dualmandate.publication.consistency.estimates import TreeEstimates, estimate
-from dualmandate.publication.consistency.gls_weights import Pair
-from dualmandate.publication.consistency.top_down_rounding import Counts, top_down
+from dualmandate.planning.release_spec import load_release, release_spec_of_plan
+from dualmandate.population import Confidential, PrivacyLoss
+from dualmandate.publication import ParquetFile, tabulate
+from dualmandate.publication.consistency import PartitionChain
+from dualmandate.publication.consistency.estimates import TreeEstimates
+from dualmandate.publication.consistency.gls_weights import BudgetAllocation, Pair, allocate_budget
+from dualmandate.publication.consistency.top_down_rounding import Counts
+from dualmandate.publication.measuring import exact_totals, measure
+from dualmandate.publication.nested_tables import nest_together
+from dualmandate.publication.post_processing import consistent_nest
 from dualmandate.publication.publish import PublicationRequest, publish
 from dualmandate.publication.release_folder import is_complete
-from dualmandate.publication.release_spec import NUMBER_OF_RECORDS
-from dualmandate.publication.tree_measuring import TreePlaces, measure_tree
+from dualmandate.publication.release_spec import NUMBER_OF_RECORDS, ReleaseSpec
 from dualmandate.report.release_page import release_page
 
 KEYS = 20
@@ -57,39 +55,84 @@ MOST_SECONDS = {"warm": 60.0, "cold": 120.0}
 MOST_MEGABYTES = 4000.0
 LEAST_BLOCKS = 3000.0  # a second and core, of estimating and whole tables together
 LARGEST_ERRORS = {"tract": (1.6, 2.5, 2.6), "block group": (1.4, 1.9, 1.9), "block": (3.25, 3.0, 1.55)}
+BY = ((), ("voting_age", "hispanic"), ("race",), ("quarters",))  # what each table of the chain adds to the one before
+CHAIN = ("total", "voting age × Hispanic", "× race", "× quarters")
+BLOCK_LIST = "blocks.csv"
+
+_HEADER = """\
+[program]
+schema      = 1
+name        = "redistricting"
+description = "Generated persons of Rhode Island in 2010, for a benchmark"
+
+[population]
+account            = "persons"
+unit               = "person"
+neighbors          = "replace-one"
+population_size    = {{ value = {persons}, unit = "person", source = "2010 Census" }}
+source             = "{source}"
+dropping_is_public = true
+
+[population.attributes]
+block      = {{ codes = "{block_list}" }}
+voting_age = ["no", "yes"]
+hispanic   = ["no", "yes"]
+race       = {{ from = 0, to = {last_race} }}
+quarters   = {{ from = 0, to = {last_quarters} }}
+
+[population.hierarchies.areas]
+attribute = "block"
+prefixes  = {{ {prefixes} }}
+
+[mechanism]
+noise    = "gaussian"
+strategy = "workload"
+measured = "apart"
+
+[preferences]
+information_utility  = "linear"
+mean_disclosure_cost = {{ value = 0.000001, unit = "USD per person per rho", source = "so low that the limit decides" }}
+
+[limits]
+largest_rho = {rho}
+
+[publication]
+formats = []
+"""
+_TABLE = """
+[[workload]]
+name  = "{name}"
+by    = [{by}]
+share = "{share}"
+value_of_accuracy = {{ value = {value}, unit = "USD per person^2", source = "assumed" }}
+"""
 
 
 @dataclass(frozen=True, eq=False)
 class ReleaseDesign:
-    """What is measured, where, and with which noise."""
+    """What is measured, where, and at which share of the loss."""
 
     blocks: Blocks
-    places: TreePlaces
+    chain: PartitionChain
     sharing: BudgetAllocation
-    noises: dict[Pair, Noise | None]
-    variances: dict[Pair, float]
 
     @classmethod
     def of(cls, blocks: Blocks) -> ReleaseDesign:
-        """The best shares along the chain; σ² = 1/(ρ·share), as a replaced record changes two numbers of a table."""
+        """The best shares along the chain."""
         chain, tree = rhode_island.chain(), blocks.tree
         values = {(level, k): value for level in range(1, tree.last + 1) for k, value in enumerate(VALUES)}
-        sharing = allocate_budget(tree, chain, LEVEL_SHARES, values, known=[KNOWN])
-        noises: dict[Pair, Noise | None] = {KNOWN: None}
-        noises |= {pair: Noise(GAUSSIAN, 1 / (RHO * share)) for pair, share in sharing.shares().items()}
-        variances = {
-            pair: 0.0 if noise is None else GAUSSIAN.variance(float(1 / (2 * noise.parameter)))
-            for pair, noise in noises.items()
-        }
-        places = TreePlaces(tree, chain, np.arange(tree.sizes[-1]), np.arange(chain.sizes[-1]))
-        return cls(blocks, places, sharing, noises, variances)
+        return cls(blocks, chain, allocate_budget(tree, chain, LEVEL_SHARES, values, known=[KNOWN]))
+
+    @property
+    def noises(self) -> dict[Pair, Noise]:
+        """Of each table; σ² = 1/(ρ·share), as a replaced record changes two numbers of a table."""
+        return {pair: Noise(GAUSSIAN, 1 / (RHO * share)) for pair, share in self.sharing.shares().items()}
 
 
 @dataclass(frozen=True, eq=False)
 class ReleaseInMemory:
     """One release in memory, and the processor seconds of estimating and of whole tables."""
 
-    measured: dict[Pair, Any]
     estimates: TreeEstimates
     tables: tuple[Counts, ...]
     consistency_seconds: float
@@ -104,9 +147,10 @@ def rows(progress: Callable[[str], None], *, keys: int = KEYS) -> list[Benchmark
         progress(f"{case}, persons")
         rhode_island.write_persons(rhode_island.cells(given), given, persons)
         progress(f"{case}, two releases")
-        timed = _told("release", persons, folder, environment={"NUMBA_CACHE_DIR": str(Path(folder, "compiled"))})
+        cold = ONE_THREAD | {"NUMBA_CACHE_DIR": str(Path(folder, "compiled"))}
+        timed = apart(releases, str(persons), folder, environment=cold)
         progress(f"{case}, {keys} keys")
-        told_of_keys = _told("errors", persons, str(keys), environment={})
+        told_of_keys = apart(errors_at_hand, str(persons), keys)
     found = [BenchmarkRow(case, timed[kind], f"seconds, {kind}", target=most) for kind, most in MOST_SECONDS.items()]
     found += [BenchmarkRow(case, timed[f"processor, {kind}"], f"processor seconds, {kind}") for kind in MOST_SECONDS]
     found.append(BenchmarkRow(case, timed["megabytes"], "megabytes", target=MOST_MEGABYTES))
@@ -140,32 +184,19 @@ def blocks_at_hand() -> Blocks:
     return rhode_island.generated_blocks() if path is None else rhode_island.published_blocks(path)
 
 
-def _told(work: str, *words: object, environment: dict[str, str]) -> Any:
-    command = [sys.executable, "-m", "dualmandate.benchmarks.redistricting", work, *map(str, words)]
-    return run_apart(command, case=work, environment=ONE_THREAD | environment)
-
-
-def make(design: ReleaseDesign, persons: Path, key: int) -> ReleaseInMemory:
+def make(order: ReleaseSpec, persons: Path, key: int) -> ReleaseInMemory:
     """From microdata to whole tables, under a secret that protects nobody."""
-    domain = design.blocks.domain
-    box = tabulate(ParquetFile(persons), domain, protection=Protection(), rules=Rules(), key=bytes(32), sparse=True)
-
-    def noise_key(pair: Pair) -> NoiseKey:
-        return subkey(
-            bytes(31) + bytes([key]), "benchmark", histogram_mac=b"", measurement=f"level {pair[0]}, {pair[1]}"
-        )
-
-    measured = measure_tree(box, design.places, design.noises, noise_key)
+    rules = order.protection, order.rules
+    box = tabulate(
+        ParquetFile(persons), order.domain, protection=rules[0], rules=rules[1], key=bytes(32), sparse=order.sparse
+    )
+    nest, secret = nest_together(order), Confidential("a secret of nobody", bytes(31) + bytes([key]))
+    assert nest is not None
+    measured, totals = tuple(measure(order, box, secret, mac="")), exact_totals(order, box)
     started = time.process_time()
-    estimates = estimate(design.places.tree, design.places.chain, measured, design.variances)
-    tables = top_down(estimates)
-    return ReleaseInMemory(measured, estimates, tables, time.process_time() - started)
-
-
-def program_of(design: ReleaseDesign, persons: Path, folder: Path) -> Program:
-    """The program that asks for the tables of every level and grouping, each at its share of the loss."""
-    terms = RHO, VALUES
-    return load(write_program(design.blocks, design.sharing, folder, persons=persons, terms=terms))
+    made = consistent_nest(order, nest, measured=measured, totals=totals)
+    assert made.counts is not None
+    return ReleaseInMemory(made.found.estimates, made.counts, time.process_time() - started)
 
 
 def release(design: ReleaseDesign, persons: Path, folder: Path) -> Path:
@@ -186,18 +217,18 @@ def release(design: ReleaseDesign, persons: Path, folder: Path) -> Path:
     return found
 
 
-def releases(persons: Path, folder: Path) -> dict[str, Any]:
+def releases(persons: str, folder: str) -> dict[str, Any]:
     """Two releases, one after the other: seconds of each, peak memory, and what the second takes on the disk."""
     found: dict[str, Any] = {}
     for kind in ("cold", "warm"):
         started, used = time.perf_counter(), time.process_time()
         design = ReleaseDesign.of(blocks_at_hand())
-        at = release(design, persons, folder / kind)
+        at = release(design, Path(persons), Path(folder, kind))
         found[kind], found[f"processor, {kind}"] = time.perf_counter() - started, time.process_time() - used
         found["megabytes"] = max(peak_megabytes(), found.get("megabytes", 0.0))
         found["on disk"] = sum(path.stat().st_size for path in at.rglob("*") if path.is_file()) / 1e6
         if kind == "cold":
-            shutil.rmtree(folder / kind)
+            shutil.rmtree(Path(folder, kind))
     check_release(design, at)
     started = time.perf_counter()
     check_interval(design, at)
@@ -209,7 +240,7 @@ def check_release(design: ReleaseDesign, at: Path) -> None:
     """A release is as it was written, and each table of it is that of the same whole persons in blocks."""
     from pyarrow import parquet
 
-    tree, chain = design.places.tree, design.places.chain
+    tree, chain = design.blocks.tree, design.chain
     facts = (at / RELEASE_FILE).read_bytes()
     check(is_complete(at, hashlib.sha256(facts).hexdigest()), True)
     paths = {table["name"]: at / table["parquet"] for table in json.loads(facts)["tables"]}
@@ -236,18 +267,25 @@ def check_interval(design: ReleaseDesign, at: Path) -> None:
     check(interval.probability >= 0.95 and 0 < interval.upper - interval.lower < len(design.blocks.codes), True)
 
 
+def errors_at_hand(persons: str, keys: int) -> dict[str, Any]:
+    """Errors and speed on the blocks that are at hand."""
+    return errors(ReleaseDesign.of(blocks_at_hand()), Path(persons), keys)
+
+
 def errors(design: ReleaseDesign, persons: Path, keys: int) -> dict[str, Any]:
     """Mean absolute errors of total, voting age and Hispanic by level, of final tables and of unbiased estimates.
 
     And how many blocks a second of one processor were estimated and made whole, under the median key.
     """
-    tree, chain = design.places.tree, design.places.chain
+    tree, chain = design.blocks.tree, design.chain
     truth = [chain.sums(rhode_island.cells(design.blocks), 1)]
     for starts in reversed(tree.starts):
         truth.insert(0, np.add.reduceat(truth[0], starts[:-1], axis=0))
     found, seconds = np.zeros((2, tree.last + 1, len(TABLES))), list[float]()
+    with tempfile.TemporaryDirectory() as folder:
+        order = release_spec_of_plan(program_of(design, persons, Path(folder)).plan())
     for key in range(keys):
-        made = make(design, persons, key)
+        made = make(order, persons, key)
         check_constraints(made, int(truth[0].sum()))
         seconds.append(made.consistency_seconds)
         for level, exact in enumerate(truth):
@@ -276,16 +314,39 @@ def check_constraints(made: ReleaseInMemory, total: int) -> None:
             check(bool(np.array_equal(sums, tables[level - 1])), True)
 
 
-WORK: dict[str, Callable[[Path, Any], dict[str, Any]]] = {
-    "release": lambda persons, folder: releases(persons, Path(folder)),
-    "errors": lambda persons, keys: errors(ReleaseDesign.of(blocks_at_hand()), persons, int(keys)),
-}
+def program_of(design: ReleaseDesign, persons: Path, folder: Path) -> Program:
+    """What an agency would type to publish the tables of every level and grouping, each at its share of the loss."""
+    blocks = design.blocks
+    (folder / BLOCK_LIST).write_text("\n".join(["block", *blocks.codes]) + "\n", encoding="utf-8")
+    text = _HEADER.format(
+        persons=int(blocks.persons.sum()),
+        source=persons.absolute(),
+        block_list=BLOCK_LIST,
+        last_race=RACES - 1,
+        last_quarters=QUARTERS - 1,
+        prefixes=", ".join(f'"{level}" = {digits}' for level, digits in zip(LEVELS[1:-1], DIGITS, strict=True)),
+        rho=float(RHO),
+    )
+    program = folder / "program.toml"
+    program.write_text(text + "".join(_tables(design.sharing)), encoding="utf-8")
+    return load(program)
 
 
-def main(work: str, persons: str, word: str) -> None:
-    """Do one piece of work here, and print what was found as JSON."""
-    print(json.dumps(WORK[work](Path(persons), word)))
+def _tables(sharing: BudgetAllocation) -> Iterator[str]:
+    for level, k in sharing.shares():
+        yield _TABLE.format(
+            name=table_name(level, k),
+            by=", ".join(f'"{name}"' for name in columns(level, k)),
+            share=" * ".join(f"{part.numerator}/{part.denominator}" for part in sharing.parts(level, k)),
+            value=VALUES[k],
+        )
 
 
-if __name__ == "__main__":
-    main(*sys.argv[1:])
+def columns(level: int, k: int) -> tuple[str, ...]:
+    """What the table of a level and a grouping is by; the state is everybody."""
+    return (*LEVELS[level : level + 1 if level else 0], *(name for names in BY[: k + 1] for name in names))
+
+
+def table_name(level: int, k: int) -> str:
+    """What the table of a level and a grouping is called."""
+    return f"{LEVELS[level]}, {CHAIN[k]}"

@@ -2,11 +2,7 @@
 
 from dualmandate.choice.beliefs import Beliefs, Uncertain
 from dualmandate.choice.horizon import BudgetPath, DisclosureHorizon, budget_path
-from dualmandate.choice.implied import implied_coefficient_ratio, implied_cost, implied_price, implied_weight
-from dualmandate.choice.information import BoundedCost, ExponentialCost, InformationUtility, LinearCost, PosteriorCost
-from dualmandate.choice.limits import Bounds, Limits
-from dualmandate.choice.optimum import Regret, choose, regret, regret_curve
-from dualmandate.choice.outcome import Choice
+from dualmandate.choice.optimum import Bounds, Choice, Limits, Regret, choose, regret, regret_curve
 from dualmandate.choice.social_choice import (
     Lindahl,
     SocialChoiceRow,
@@ -22,7 +18,16 @@ from dualmandate.choice.social_choice import (
     social_choices,
 )
 from dualmandate.choice.society import Peak, Society, profile
-from dualmandate.choice.statics import TornadoRow, comparative_statics, inputs, tornado
+from dualmandate.choice.statics import (
+    TornadoRow,
+    comparative_statics,
+    implied_coefficient_ratio,
+    implied_cost,
+    implied_price,
+    implied_weight,
+    inputs,
+    tornado,
+)
 from dualmandate.choice.table_selection import Candidate, TableSelection, choose_tables
 from dualmandate.choice.uncertainty import (
     Corner,
@@ -35,7 +40,6 @@ from dualmandate.choice.uncertainty import (
     share_in_words,
     signal_value,
     survey_value,
-    survey_values,
 )
 from dualmandate.choice.wealth import (
     Exposures,
@@ -45,7 +49,12 @@ from dualmandate.choice.wealth import (
     taylor_coefficient,
 )
 from dualmandate.choice.welfare import (
+    BoundedCost,
+    ExponentialCost,
+    InformationUtility,
+    LinearCost,
     PopulationGroup,
+    PosteriorCost,
     RootMeanSquaredLoss,
     SocialWelfare,
     TableValue,
@@ -121,7 +130,6 @@ __all__ = [
     "signal_value",
     "social_choices",
     "survey_value",
-    "survey_values",
     "table_value",
     "taylor_coefficient",
     "tornado",

@@ -13,18 +13,22 @@ from functools import cached_property
 from itertools import product
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from dualmandate.choice.cost_grid import CostGrid, CostPart, Floats, SharedLoss, cost_grid_of, costs_of, joined
-from dualmandate.choice.information import InformationUtility
-from dualmandate.choice.limits import Limits
-from dualmandate.choice.optimum import choose
-from dualmandate.choice.outcome import Choice
+from dualmandate.choice.cost_grid import CostGrid, cost_grid_of, costs_of, joined
+from dualmandate.choice.optimum import Choice, Limits, choose
 from dualmandate.choice.statics import Input, inputs
-from dualmandate.choice.welfare import PopulationGroup, SocialWelfare, TableValue
+from dualmandate.choice.welfare import (
+    CostPart,
+    InformationUtility,
+    PopulationGroup,
+    SocialWelfare,
+    TableValue,
+)
 from dualmandate.errors import InvalidPreferences, InvalidValue, TooLarge
 from dualmandate.frontier.frontier import Frontier
 from dualmandate.population import Calibrated
+from dualmandate.population.arrays import Booleans, Floats
 
 STRATUM, WIDEST = 0.005, 8.0  # A stratum of a standard normal is this wide, and the last one lies here.
 STRATA = 499  # A number known by its quantiles is cut into this many strata.
@@ -94,7 +98,7 @@ class Beliefs:
     like: SocialWelfare  # whose groups, tables and unit the parts belong to
     names: tuple[str, ...] = ()
     values: Floats | None = None  # (states, names)
-    scaling: NDArray[np.bool_] | None = None  # which number multiplies which part, (parts, names)
+    scaling: Booleans | None = None  # which number multiplies which part, (parts, names)
     discrete: bool = False
     uncertain: tuple[Uncertain, ...] = ()  # where all numbers are lognormal
     log_covariance: Floats | None = None  # of their logarithms, (names, names)
@@ -191,9 +195,7 @@ class Beliefs:
         if not welfares:
             raise InvalidPreferences("no scenario is stated", why="nothing is believed", instead="state at least one")
         shares = _shares(np.ones(len(welfares)) if weights is None else weights, len(welfares))
-        parts = tuple(CostPart.of(welfare) for welfare in welfares)
-        mixed = _mixture(welfares, shares)
-        return cls(parts, np.eye(len(parts)), shares, mixed, discrete=True)
+        return cls(tuple(welfares), np.eye(len(welfares)), shares, _mixture(welfares, shares), discrete=True)
 
     @classmethod
     def _scaling(cls, welfare: SocialWelfare, names: Sequence[str], values: Floats, weights: ArrayLike) -> Beliefs:
@@ -242,7 +244,7 @@ def _shares(weights: ArrayLike, count: int) -> Floats:
     return normalized
 
 
-def _parts(welfare: SocialWelfare, names: Sequence[str]) -> tuple[tuple[CostPart, ...], NDArray[np.bool_], Floats]:
+def _parts(welfare: SocialWelfare, names: Sequence[str]) -> tuple[tuple[CostPart, ...], Booleans, Floats]:
     """Parts of welfare that the same numbers scale, which numbers those are, and the stated values.
 
     Shapes: (parts, names) of truth values, and (names,).
@@ -354,8 +356,9 @@ def _mixture(welfares: Sequence[SocialWelfare], shares: Floats) -> SocialWelfare
         for i, ((name, unit), cost) in enumerate(groups.items())
     )
     others = tuple(
-        SharedLoss(other, share)
+        other.scaled(share)
         for welfare, share in zip(welfares, shares.tolist(), strict=True)
+        if share > 0
         for other in welfare.other_losses
     )
     return replace(

@@ -12,20 +12,22 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dualmandate.choice.limits import LARGEST_LOSS, SMALLEST_LOSS, Bounds
-from dualmandate.choice.welfare import DataLoss, PopulationGroup, SocialWelfare, TableValue
+from dualmandate.choice.optimum import LARGEST_LOSS, SMALLEST_LOSS, Bounds
+from dualmandate.choice.welfare import CostPart, SocialWelfare
 from dualmandate.errors import InvalidLoss, NoOptimum
 from dualmandate.frontier.frontier import Frontier
 from dualmandate.frontier.numerics import lowest
-from dualmandate.population import PrivacyMeasure
+from dualmandate.population.arrays import Booleans, Floats
 from dualmandate.population.wording import number
 
-Floats = NDArray[np.float64]
+if TYPE_CHECKING:
+    from scipy.interpolate import CubicHermiteSpline
+
 PartCosts = Callable[[float], tuple[Floats, Floats]]
 """From a loss to the cost of each part and its slope, USD and USD per unit; not numbers where a frontier ends."""
 
@@ -38,100 +40,17 @@ EDGE = 1e-12  # A relative distance from a limit below this is none.
 FAR_BELOW = 1e-6  # This share of the lowest grid point stands for no loss at all.
 
 
-@dataclass(frozen=True)
-class SharedLoss:
-    """A part of a loss from errors: what one group bears of it, or what one of several scenarios adds to the mean."""
-
-    whole: DataLoss
-    share: float  # ≥ 0
-
-    def at(self, frontier: Frontier, loss: float, /) -> float:
-        return self.share * self.whole.at(frontier, loss) if self.share > 0 else 0.0
-
-    def slope(self, frontier: Frontier, loss: float, /) -> float:
-        return self.share * self.whole.slope(frontier, loss) if self.share > 0 else 0.0
-
-    @property
-    def least(self) -> float:
-        return self.share * self.whole.least
-
-    @property
-    def table(self) -> str | None:
-        return self.whole.table
-
-    @property
-    def privacy_measure(self) -> PrivacyMeasure | None:
-        return self.whole.privacy_measure
-
-
-@dataclass(frozen=True)
-class CostPart:
-    """PartCosts of some groups and of errors in some tables, which rise and fall together as preferences change."""
-
-    groups: tuple[PopulationGroup, ...] = ()
-    table_values: tuple[TableValue, ...] = ()
-    other_losses: tuple[DataLoss, ...] = ()
-
-    @classmethod
-    def of(cls, welfare: SocialWelfare) -> CostPart:
-        """All of what society loses, as one part."""
-        return cls(welfare.groups, welfare.table_values, welfare.other_losses)
-
-    @property
-    def endless(self) -> float:
-        """What it costs as the loss grows without limit, USD; infinite where that has no bound."""
-        privacy = [g.weighted_size * g.information_utility.most for g in self.groups if g.weighted_size > 0]
-        errors = [*(value.least for value in self.table_values), *(other.least for other in self.other_losses)]
-        return math.fsum([*privacy, *errors])
-
-    @property
-    def empty(self) -> bool:
-        """Whether it costs nothing at any loss."""
-        free = all(g.weighted_size * g.information_utility.parameter == 0 for g in self.groups)
-        exact = all(value.value == 0 for value in self.table_values)
-        return free and exact and not self.other_losses
-
-    def scaled(self, multiple: float) -> CostPart:
-        """The same part with all its costs and values multiplied."""
-        if multiple == 1:
-            return self
-        return CostPart(
-            tuple(replace(g, information_utility=g.information_utility.scaled(multiple)) for g in self.groups),
-            tuple(value.scaled(multiple) for value in self.table_values),
-            tuple(SharedLoss(other, multiple) for other in self.other_losses),
-        )
-
-
 def costs_of(parts: Sequence[CostPart], frontier: Frontier) -> PartCosts:
     """What each part costs at a loss, and its slope; the frontier is asked once a loss for all of them."""
-    measures: tuple[Literal["squared", "absolute"], ...] = tuple(
-        dict.fromkeys(value.measure for part in parts for value in part.table_values)
-    )
+    asked = frontier.remembered()
 
     def costs(loss: float) -> tuple[Floats, Floats]:
-        found, rates = np.full(len(parts), math.nan), np.full(len(parts), math.nan)
         try:
-            errors = {measure: frontier.table_errors(loss, measure) for measure in measures}
-            slopes = {measure: frontier.table_slopes(loss, measure) for measure in measures}
+            found = [-part.at(asked, loss) for part in parts]
+            rates = [-part.slope(asked, loss) for part in parts]
         except InvalidLoss:
-            return found, rates
-        for i, part in enumerate(parts):
-            weighed = [g for g in part.groups if g.weighted_size > 0]  # 0 × ∞ is not a number
-            found[i] = math.fsum(
-                [
-                    *(g.weighted_size * g.information_utility.cost(loss) for g in weighed),
-                    *(v.value_per_step * errors[v.measure][v.table] + v.least for v in part.table_values),
-                    *(other.at(frontier, loss) for other in part.other_losses),
-                ]
-            )
-            rates[i] = math.fsum(
-                [
-                    *(g.weighted_size * g.information_utility.marginal_cost(loss) for g in weighed),
-                    *(v.value_per_step * slopes[v.measure][v.table] for v in part.table_values),
-                    *(other.slope(frontier, loss) for other in part.other_losses),
-                ]
-            )
-        return found, rates
+            return np.full(len(parts), math.nan), np.full(len(parts), math.nan)
+        return np.array(found), np.array(rates)
 
     return costs
 
@@ -161,19 +80,14 @@ class GridPoints:
         if len(self.points) == 1:
             costs = np.exp(np.repeat(self.logs, len(at), axis=0))
             return costs, costs * self.elasticities
-        cell = np.clip(np.searchsorted(self.points, at, side="right") - 1, 0, len(self.points) - 2)
-        return self.read_in(cell, at)
+        costs = np.exp(self._cubic(at))
+        return costs, costs * self._cubic(at, 1)
 
-    def read_in(self, cell: NDArray[np.intp], at: Floats) -> tuple[Floats, Floats]:
-        """The same where the cells are known."""
-        width = (self.points[cell + 1] - self.points[cell])[:, None]
-        t = ((at - self.points[cell])[:, None]) / width
-        low, high = self.logs[cell], self.logs[cell + 1]
-        rise, fall = width * self.elasticities[cell], width * self.elasticities[cell + 1]
-        bend = 3 * (high - low) - 2 * rise - fall
-        twist = 2 * (low - high) + rise + fall
-        costs = np.exp(low + t * (rise + t * (bend + t * twist)))
-        return costs, costs * (rise + t * (2 * bend + 3 * t * twist)) / width
+    @cached_property
+    def _cubic(self) -> CubicHermiteSpline:
+        from scipy.interpolate import CubicHermiteSpline
+
+        return CubicHermiteSpline(self.points, self.logs, self.elasticities)
 
     def joined(self, other: GridPoints) -> GridPoints:
         """Both grids as one, in order."""
@@ -209,7 +123,7 @@ class CostGrid:
         self._refuse_endless(multiples, best, least)
         return self._within(np.exp(found)), least
 
-    def at_limit(self, losses: Floats) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    def at_limit(self, losses: Floats) -> tuple[Booleans, Booleans]:
         """Which losses stand at the lowest and which at the highest that the limits allow."""
         low, high = self.bounds.lowest, self.bounds.highest
         none = np.zeros(len(losses), dtype=bool)
@@ -257,13 +171,13 @@ class CostGrid:
         cell = np.clip(np.where(rising, best - 1, best), 0, len(points) - 2)
 
         def slope(point: Floats, row: NDArray[np.intp]) -> Floats:
-            found: Floats = np.einsum("sp,sp->s", multiples[row], self.grid.read_in(cell[row], point)[1])
+            found: Floats = np.einsum("sp,sp->s", multiples[row], self.grid.read(point)[1])
             return found
 
         # Thousands of rows at once; where a sum does not turn inside its cell, the grid point stays.
         rows = np.arange(len(multiples))
         middle = np.nan_to_num(find_root(slope, (points[cell], points[cell + 1]), args=(rows,)).x)
-        there = np.einsum("sp,sp->s", multiples, self.grid.read_in(cell, middle)[0])
+        there = np.einsum("sp,sp->s", multiples, self.grid.read(middle)[0])
         at_end = (best == 0) & rising | (best == len(points) - 1) & ~rising
         keep = at_end | (there > least)
         return np.where(keep, at, middle), np.where(keep, least, there)

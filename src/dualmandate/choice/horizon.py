@@ -17,10 +17,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from dualmandate.choice.information import LinearCost
-from dualmandate.choice.limits import Limits
-from dualmandate.choice.optimum import advantage, choose
-from dualmandate.choice.welfare import PopulationGroup, SocialWelfare
+from dualmandate.choice.optimum import Advantage, Limits, choose
+from dualmandate.choice.welfare import LinearCost, PopulationGroup, SocialWelfare
 from dualmandate.errors import InvalidPreferences, NoOptimum
 from dualmandate.frontier.frontier import Frontier
 from dualmandate.frontier.numerics import root
@@ -153,7 +151,7 @@ class _Turn:
         low, high = math.log(self.floor or self.alone * SMALLEST_SHARE), math.log(self.alone)
         if low >= high:
             return self.alone
-        return math.exp(root(lambda log: advantage(self.frontier, dearer, math.exp(log)), low, high))
+        return math.exp(root(Advantage(self.frontier, dearer), low, high))
 
 
 def _shadow_price(turns: Sequence[_Turn], cap: float) -> float:

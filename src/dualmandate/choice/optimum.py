@@ -1,28 +1,35 @@
 """The choice: the privacy loss at which welfare is highest, within the limits; and the price of any other.
 
-Welfare need not be concave (bounded and posterior costs, envelopes of technologies), so every point where W' changes
-sign is found on a logarithmic grid, polished, and compared with the ends. What changes sign is the logarithm of gain
-over cost, ln(−D') − ln P': free of the scale of dollars, and finite where P' itself is not. The grid of costs that
+Limits are what the law, the users and the ledger allow: a cap on privacy loss, a floor on accuracy, a budget already
+spent. Welfare need not be concave (bounded and posterior costs, envelopes of technologies), so every point where W'
+changes sign is found on a logarithmic grid, polished, and compared with the ends. What changes sign is the logarithm of
+gain over cost, ln(−D') − ln P': free of the scale of dollars, and finite where P' itself is not. The grid of costs that
 serves thousands of preferences (`cost_grid`) is read off cubics; one choice is polished on the frontier itself.
 
-Regret is how much welfare is lost by standing somewhere else than at the optimum.
+A choice says what was chosen, what it buys, what it costs, who bears it, and why. Regret is how much welfare is lost by
+standing somewhere else than at the optimum.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
 from itertools import pairwise
+from typing import Literal
 
 import numpy as np
 
-from dualmandate.choice.limits import LARGEST_LOSS, SMALLEST_LOSS, Bounds, Limits
-from dualmandate.choice.outcome import Choice, LocalOptimum, outcome
-from dualmandate.choice.welfare import SocialWelfare
-from dualmandate.errors import InvalidLoss, NoOptimum
+from dualmandate.choice.welfare import SocialWelfare, TableValue
+from dualmandate.errors import ConflictingLimits, InvalidLoss, InvalidPreferences, InvalidValue, NoOptimum
 from dualmandate.frontier.frontier import Frontier
-from dualmandate.population.wording import money, number
+from dualmandate.frontier.numerics import loss_where
+from dualmandate.frontier.participation import peak_of
+from dualmandate.population import PrivacyLoss, PrivacyMeasure
+from dualmandate.population.loss import SIGNIFICANT_DIGITS
+from dualmandate.population.units import plural, singular
+from dualmandate.population.wording import counted, money, number, quantity
 
 LEAST_POINTS = 400  # The grid has at least this many points.
 POINTS_PER_DECADE = 60
@@ -33,6 +40,404 @@ BENT = 1e-9  # A second difference on the grid above this is not just rounding.
 CLOSE = 1e-6  # An optimum this near to an end of the grid is not yet bracketed.
 TIE = 1e-13  # A relative difference of welfare below this is no difference.
 FLAT = 0.01  # A data loss whose elasticity is below this has reached its floor.
+BoundBy = Literal["preferences", "largest epsilon", "largest rho", "fitness for use", "ledger", "participation"]
+SMALLEST_LOSS, LARGEST_LOSS = 1e-30, 1e9  # No search goes beyond these.
+SLACK = 1e-12  # A cap and a floor that differ by less than this share are meant to be equal.
+MOST_NAMED = 8  # The words name at most this many tables, the costliest; the others stand in one sentence.
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """The losses that the limits leave, and what sets each end; None where an end is open."""
+
+    lowest: float | None = None
+    lowest_reason: str = ""
+    highest: float | None = None
+    highest_exact: Fraction | None = None
+    highest_by: BoundBy = "largest epsilon"
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Limits on the choice, each optional, each in the currency of the frontier.
+
+    `floors` holds, by table, the largest root mean squared error that leaves the table fit for use, in the table's
+    unit; `consequence_floors` the same in USD. `remaining` is what the ledger has left for this population.
+    """
+
+    largest_epsilon: float | Fraction | None = None
+    floors: Mapping[str, float] = field(default_factory=dict)
+    remaining: float | Fraction | None = None
+    largest_rho: float | Fraction | None = None
+    consequence_floors: Mapping[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        errors = [*self.floors.values(), *self.consequence_floors.values()]
+        for limit in (self.largest_epsilon, self.largest_rho, *errors):
+            if limit is not None and not (math.isfinite(limit) and limit > 0):
+                raise InvalidValue(
+                    f"a limit of {number(float(limit), 6)}",
+                    why="no release has a privacy loss or an error of 0 or less",
+                    instead="state a finite limit above 0, or leave it out",
+                )
+        if self.remaining is not None and not (math.isfinite(self.remaining) and self.remaining > 0):
+            raise ConflictingLimits(
+                f"the ledger has {float(self.remaining):g} left",
+                why="every release has a privacy loss above 0",
+                instead="raise the cap of the account by decision, or publish nothing more",
+            )
+
+    def bounds(self, frontier: Frontier, welfare: SocialWelfare) -> Bounds:
+        """The range of losses that satisfies every limit; refused where there is none."""
+        lowest, reason = self._lowest(frontier, welfare)
+        caps: list[tuple[Fraction, BoundBy]] = []
+        legal = self._legal_cap(frontier.privacy_measure)
+        if legal is not None:
+            caps.append(
+                (
+                    exact(legal),
+                    "largest epsilon" if frontier.privacy_measure is PrivacyMeasure.PURE_DP else "largest rho",
+                )
+            )
+        if self.remaining is not None:
+            caps.append((exact(self.remaining), "ledger"))
+        peak = peak_of(frontier)
+        if peak is not None:  # beyond it a frontier is dominated: more loss for no more accuracy
+            caps.append((PrivacyLoss.chosen(peak, frontier.privacy_measure).amount, "participation"))
+        if not caps:
+            return Bounds(lowest, reason)
+        cap, cap_by = min(caps)
+        highest = float(cap)
+        if lowest is not None and lowest > highest:
+            if lowest > highest * (1 + SLACK):
+                raise _conflict(
+                    lowest, reason, highest=highest, highest_by=cap_by, privacy_measure=frontier.privacy_measure
+                )
+            lowest = highest
+        return Bounds(lowest, reason, highest, cap, cap_by)
+
+    def _legal_cap(self, privacy_measure: PrivacyMeasure) -> float | Fraction | None:
+        ours, other = self.largest_epsilon, self.largest_rho
+        if privacy_measure is PrivacyMeasure.ZCDP:
+            ours, other = other, ours
+        if ours is None and other is not None:
+            raise ConflictingLimits(
+                f"the cap {float(other):g} does not count the loss in {privacy_measure}",
+                why="epsilon and rho are different dimensions",
+                instead=f"state largest_{privacy_measure}, or express the frontier in the currency of the cap",
+            )
+        return ours
+
+    def _lowest(self, frontier: Frontier, welfare: SocialWelfare) -> tuple[float | None, str]:
+        """The smallest loss at which every table is fit for use, and the sentence that says which table asks for it."""
+        values = {value.table: value for value in welfare.table_values}
+        lowest, reason = None, ""
+        for floors, in_dollars in ((self.floors, False), (self.consequence_floors, True)):
+            for table, largest in floors.items():
+                value = values.get(table)
+                consequence = None if value is None else value.squared_consequence(1.0)
+                if value is None or (in_dollars and not consequence):
+                    raise InvalidPreferences(
+                        f"table '{table}' has a fitness for use, but no {'consequence' if value else 'value'}",
+                        why="a limit on errors needs a table that is produced, and one in USD needs its consequence",
+                        instead="name a table of the program, and state its consequence",
+                    )
+                limit = largest / math.sqrt(consequence) if in_dollars and consequence else largest
+                needed = _smallest_loss(frontier, table, mean_squared_error=(limit / value.grid) ** 2)
+                size = f"USD {largest:,g}" if in_dollars else f"{largest:,g} {plural(value.unit)}"
+                what = "consequence" if in_dollars else "error"
+                words = f"a root mean squared {what} of at most {size} in '{table}'"
+                if needed is not None and (lowest is None or needed > lowest):
+                    lowest, reason = needed, words
+        return lowest, reason
+
+
+def exact(limit: float | Fraction) -> Fraction:
+    """A stated limit as the decimal number that was written: 0.3 is 3/10, not the float beside it."""
+    return limit if isinstance(limit, Fraction) else Fraction(repr(float(limit)))
+
+
+def _smallest_loss(frontier: Frontier, table: str, *, mean_squared_error: float) -> float | None:
+    """The loss at which a table's mean squared error falls to a limit; None where every loss satisfies it."""
+    count = frontier.query_counts[table]
+
+    def mean(loss: float) -> float:
+        return frontier.table_errors(loss)[table] / count
+
+    needed = loss_where(mean, mean_squared_error, within=(SMALLEST_LOSS, LARGEST_LOSS))
+    if math.isinf(needed):
+        raise ConflictingLimits(
+            f"no privacy loss makes table '{table}' fit for use",
+            why=f"its root mean squared error stays above {math.sqrt(mean_squared_error):g}",
+            instead="allow larger errors in this table, or choose another mechanism",
+        )
+    return needed or None
+
+
+def _conflict(
+    lowest: float, reason: str, *, highest: float, highest_by: BoundBy, privacy_measure: PrivacyMeasure
+) -> ConflictingLimits:
+    others = {"ledger": "the ledger has left", "participation": "accuracy peaks, because people stop taking part, at"}
+    limit = others.get(highest_by, f"largest_{privacy_measure} is")
+    return ConflictingLimits(
+        f"no {privacy_measure} satisfies all limits: fitness for use asks for at least {number(lowest, 6)}, {limit} "
+        f"{number(highest, 6)}",
+        why=f"{reason} needs {privacy_measure} ≥ {number(lowest, 6)}",
+        instead="allow larger errors, raise the cap by decision, publish fewer numbers, or choose a better mechanism",
+    )
+
+
+@dataclass(frozen=True)
+class LocalOptimum:
+    """A privacy loss at which welfare turns, or at which a limit stops it."""
+
+    epsilon: float
+    welfare: float  # USD
+    kind: Literal["maximum", "minimum", "end"]
+    bound_by: BoundBy = "preferences"
+
+
+@dataclass(frozen=True)
+class TableOutcome:
+    """What the choice buys in one table."""
+
+    table: str
+    query_count: int
+    unit: str
+    root_mean_squared_error: float  # in `unit`
+    root_mean_squared_consequence: float | None  # USD; None where no consequence was stated
+    data_loss: float | None  # USD; None where the table is not valued by itself
+
+
+@dataclass(frozen=True)
+class GroupOutcome:
+    """What the choice costs one group."""
+
+    name: str
+    size: float
+    relative_privacy_weight: float
+    cost_per_member: float  # κ, USD, before the weight
+    marginal_cost_per_member: float  # κ', USD per unit of loss, before the weight
+    privacy_cost: float  # USD, weighted
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The chosen privacy loss with its reasons.
+
+    `epsilon` is the amount in `currency`; `loss` is the same as an exact number, rounded down to five digits (up where
+    rounding down would leave a table unfit for use; exactly the limit where a cap binds).
+    """
+
+    epsilon: float
+    privacy_measure: PrivacyMeasure
+    loss: PrivacyLoss
+    accuracy: float  # I ≤ 0
+    root_mean_squared_error: float | None  # in the tables' unit; None where tables differ in unit
+    root_mean_squared_consequence: float | None  # USD; None where no table states a consequence
+    welfare: float  # USD
+    privacy_cost: float  # USD, ≥ 0
+    data_loss: float  # USD, ≥ 0
+    marginal_privacy_cost: float  # USD per unit of loss
+    marginal_data_loss: float  # USD per unit of loss, ≤ 0
+    marginal_rate_of_transformation: float  # accuracy per unit of loss
+    willingness_to_accept: float  # accuracy per unit of loss
+    local_optima: tuple[LocalOptimum, ...]
+    bound_by: BoundBy
+    bound_reason: str
+    tables: tuple[TableOutcome, ...]
+    groups: tuple[GroupOutcome, ...]
+    technology: str
+    allocation: Mapping[str, float]
+    protected_unit: str
+
+    def explain(self) -> str:
+        """The choice in sentences that a review board can read."""
+        parts = [self._headline(), self._margin(), *self._bought(), self._paid(), *self._borne(), *self._alternatives()]
+        return "\n".join(part for part in parts if part)
+
+    def _headline(self) -> str:
+        amount = f"{self.privacy_measure} = {number(float(self.loss), 6)}"
+        if self.bound_by == "preferences":
+            return f"The choice is {amount}, where accuracy is worth exactly what it costs in privacy."
+        if self.bound_by == "fitness for use":
+            return f"The choice is {amount}, the least that leaves the tables fit for use: {self.bound_reason}."
+        if self.bound_by == "participation":
+            return f"The choice is {amount}, where accuracy peaks: beyond it too many people would no longer take part."
+        limit = "all that the ledger has left" if self.bound_by == "ledger" else f"the {self.bound_by} allowed"
+        return f"The choice is {amount}, {limit}."
+
+    def _margin(self) -> str:
+        cost, gain = self.marginal_privacy_cost, -self.marginal_data_loss
+        text = (
+            f"At the margin one more {self.privacy_measure} would cost {money(cost)} of privacy and save {money(gain)}"
+        )
+        if self.bound_by == "preferences":
+            # Squared people and squared dollars have no sum to speak of; in dollars the balance holds all the same.
+            rate = f"{number(self.marginal_rate_of_transformation, 6)} squared units per {self.privacy_measure}"
+            rates = "" if self.root_mean_squared_error is None else f" (MRT = WTA = {rate})"
+            return f"{text} of errors: the two are in balance{rates}."
+        if gain >= cost:
+            return f"{text} of errors: society would gain by more loss, and the limit forbids it."
+        return f"{text} of errors: society would gain by less loss, and fitness for use forbids it."
+
+    def _bought(self) -> list[str]:
+        ranked = sorted(self.tables, key=lambda table: -(table.data_loss or 0.0))
+        named = self.tables if len(ranked) <= MOST_NAMED else ranked[:MOST_NAMED]
+        lines = []
+        for table in named:
+            error, alone = quantity(table.root_mean_squared_error, table.unit), table.query_count == 1
+            numbers = "its one number" if alone else f"each of {table.query_count:,} numbers"
+            line = f"It buys '{table.table}' with a typical error (root mean squared) of {error} in {numbers}"
+            if table.root_mean_squared_consequence is not None:
+                line += f", worth {money(table.root_mean_squared_consequence)}" + ("" if alone else " each")
+            if table.data_loss is not None:
+                line += "; it costs " if alone else "; they cost "
+                line += money(table.data_loss) + ("" if alone else " in all")
+            lines.append(line + ".")
+        rest = ranked[len(named) :]
+        if rest:
+            cost = money(math.fsum(table.data_loss or 0.0 for table in rest))
+            numbers = f"{sum(table.query_count for table in rest):,} numbers"
+            lines.append(f"It buys {len(rest):,} more tables, {numbers}, whose errors cost {cost} in all.")
+        return lines
+
+    def _paid(self) -> str:
+        return (
+            f"Society loses {money(self.privacy_cost)} of privacy and {money(self.data_loss)} to errors, "
+            f"{money(-self.welfare)} together."
+        )
+
+    def _borne(self) -> list[str]:
+        lines = []
+        for group in self.groups:
+            name = "" if len(self.groups) == 1 else f" ({group.name})"
+            members = f"{counted(group.size, self.protected_unit)}{name}"
+            weight = group.relative_privacy_weight
+            weighed = "" if weight == 1 else f", counted {weight:g} times in the sum"
+            lines.append(
+                f"The privacy loss is borne by {members}: {money(group.cost_per_member)} each, and "
+                f"{money(group.marginal_cost_per_member)} each for one more {self.privacy_measure}{weighed}."
+            )
+        lines.append("The errors are borne by those whom the tables serve.")
+        return lines
+
+    def _alternatives(self) -> list[str]:
+        peaks = [point for point in self.local_optima if point.kind != "minimum" and point.epsilon != self.epsilon]
+        lines = []
+        for point in peaks:
+            what = "another peak of welfare" if point.kind == "maximum" else f"the limit set by {point.bound_by}"
+            lines.append(
+                f"Considered too: {self.privacy_measure} = {number(point.epsilon, 6)}, {what}, at "
+                f"{money(point.welfare)}."
+            )
+        return lines
+
+
+def outcome(
+    frontier: Frontier,
+    welfare: SocialWelfare,
+    *,
+    bounds: Bounds,
+    best: LocalOptimum,
+    candidates: tuple[LocalOptimum, ...],
+) -> Choice:
+    """Everything that follows from standing at one loss."""
+    loss = best.epsilon
+    tables = _table_outcomes(frontier, welfare, loss)
+    return Choice(
+        epsilon=loss,
+        privacy_measure=frontier.privacy_measure,
+        loss=_exact_loss(loss, bounds, privacy_measure=frontier.privacy_measure),
+        accuracy=frontier.accuracy(loss),
+        root_mean_squared_error=_pooled_error(tables),
+        root_mean_squared_consequence=_pooled_consequence(tables),
+        welfare=best.welfare,
+        privacy_cost=welfare.privacy_cost(loss),
+        data_loss=welfare.data_loss(frontier, loss),
+        marginal_privacy_cost=welfare.marginal_privacy_cost(loss),
+        marginal_data_loss=welfare.marginal_data_loss(frontier, loss),
+        marginal_rate_of_transformation=frontier.marginal_rate_of_transformation(loss),
+        willingness_to_accept=welfare.willingness_to_accept(frontier, loss),
+        local_optima=candidates,
+        bound_by=best.bound_by,
+        bound_reason=bounds.lowest_reason if best.bound_by == "fitness for use" else "",
+        tables=tables,
+        groups=_group_outcomes(welfare, loss),
+        technology=frontier.technology(loss),
+        allocation=frontier.allocation(loss),
+        protected_unit=singular(welfare.protected_unit),
+    )
+
+
+def _table_outcomes(frontier: Frontier, welfare: SocialWelfare, loss: float) -> tuple[TableOutcome, ...]:
+    squared = frontier.table_errors(loss)
+    costs = welfare.table_data_losses(frontier, loss)
+    values = {value.table: value for value in welfare.table_values}
+    rows = []
+    for table in frontier.tables:
+        value = values.get(table, TableValue(table, 0.0, unit=welfare.protected_unit))
+        count = frontier.query_counts[table]
+        mean_squared_error = squared[table] / count * value.grid**2
+        consequence = value.squared_consequence(mean_squared_error)
+        rows.append(
+            TableOutcome(
+                table=table,
+                query_count=count,
+                unit=value.unit,
+                root_mean_squared_error=math.sqrt(mean_squared_error),
+                root_mean_squared_consequence=None if consequence is None else math.sqrt(consequence),
+                data_loss=costs.get(table),
+            )
+        )
+    return tuple(rows)
+
+
+def _group_outcomes(welfare: SocialWelfare, loss: float) -> tuple[GroupOutcome, ...]:
+    rows = []
+    for group in welfare.groups:
+        cost = group.information_utility.cost(loss)
+        rows.append(
+            GroupOutcome(
+                name=group.name,
+                size=group.size,
+                relative_privacy_weight=group.relative_privacy_weight,
+                cost_per_member=cost,
+                marginal_cost_per_member=group.information_utility.marginal_cost(loss),
+                privacy_cost=group.weighted_size * cost if group.weighted_size > 0 else 0.0,
+            )
+        )
+    return tuple(rows)
+
+
+def _pooled_error(tables: tuple[TableOutcome, ...]) -> float | None:
+    if len({singular(table.unit) for table in tables}) > 1:
+        return None
+    queries = sum(table.query_count for table in tables)
+    return math.sqrt(math.fsum(t.query_count * t.root_mean_squared_error**2 for t in tables) / queries)
+
+
+def _pooled_consequence(tables: tuple[TableOutcome, ...]) -> float | None:
+    sizes = [(t.query_count, t.root_mean_squared_consequence) for t in tables]
+    stated = [(count, size) for count, size in sizes if size is not None]
+    if not stated:
+        return None
+    return math.sqrt(math.fsum(count * size**2 for count, size in stated) / sum(count for count, _ in stated))
+
+
+def _exact_loss(loss: float, bounds: Bounds, *, privacy_measure: PrivacyMeasure) -> PrivacyLoss:
+    """The loss as an exact number within the limits."""
+    if bounds.highest_exact is not None and loss >= float(bounds.highest_exact):
+        return PrivacyLoss(bounds.highest_exact, privacy_measure)
+    rounded = PrivacyLoss.chosen(loss, privacy_measure)
+    if bounds.lowest is None or float(rounded) >= bounds.lowest:
+        return rounded
+    # Rounding down would leave a table unfit for use.
+    step = Fraction(10) ** (math.floor(math.log10(loss)) - SIGNIFICANT_DIGITS + 1)
+    up = -(-Fraction(bounds.lowest) // step) * step
+    if bounds.highest_exact is not None and up > bounds.highest_exact:
+        up = bounds.highest_exact
+    return PrivacyLoss(up, privacy_measure)
 
 
 def choose(frontier: Frontier, welfare: SocialWelfare, limits: Limits | None = None) -> Choice:
@@ -64,7 +469,7 @@ def local_optima(frontier: Frontier, welfare: SocialWelfare, bounds: Bounds | No
     from scipy.optimize import brentq
 
     bounds = bounds or Bounds()
-    gain = _Advantage(frontier, welfare)
+    gain = Advantage(frontier, welfare)
     found: list[LocalOptimum] = []
     for (low, before), (high, after) in pairwise(_grid(gain, *gain.range(bounds))):
         if (before > 0) != (after > 0):
@@ -77,14 +482,12 @@ def local_optima(frontier: Frontier, welfare: SocialWelfare, bounds: Bounds | No
     return tuple(found)
 
 
-def advantage(frontier: Frontier, welfare: SocialWelfare, loss: float) -> float:
-    """ln(−D') − ln P', gain over cost of one more unit of loss: 0 at an optimum, positive where more is better."""
-    return _Advantage(frontier, welfare)(math.log(loss))
-
-
 @dataclass(frozen=True)
-class _Advantage:
-    """ln(−D') − ln P' as a function of the logarithm of the loss: positive where more loss is worth its cost."""
+class Advantage:
+    """ln(−D') − ln P', gain over cost of one more unit of loss, as a function of the logarithm of the loss.
+
+    0 at an optimum, positive where more loss is worth its cost.
+    """
 
     frontier: Frontier
     welfare: SocialWelfare
@@ -158,7 +561,7 @@ def _grid(gain: Callable[[float], float], lowest: float, highest: float) -> list
 def _refuse_unbounded(frontier: Frontier, welfare: SocialWelfare, *, bounds: Bounds, best: LocalOptimum | None) -> None:
     """Refuse where some loss beyond every candidate is better: more and more loss, or none at all."""
     reached = -math.inf if best is None else best.welfare
-    gain = _Advantage(frontier, welfare)
+    gain = Advantage(frontier, welfare)
     lowest, highest = gain.range(bounds)
     privacy_measure = frontier.privacy_measure
     inside = f"; the best {privacy_measure} inside, {number(best.epsilon, 6)}, gives {money(reached)}" if best else ""

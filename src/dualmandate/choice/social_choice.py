@@ -18,11 +18,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dualmandate.choice.cost_grid import Floats
-from dualmandate.choice.limits import Limits
-from dualmandate.choice.optimum import best_within
+from dualmandate.choice.optimum import Limits, best_within
 from dualmandate.choice.society import NEXT_TO_NOTHING, Profile, Society, endless_peak, profile
 from dualmandate.choice.welfare import SocialWelfare
 from dualmandate.errors import (
@@ -36,6 +33,7 @@ from dualmandate.errors import (
 )
 from dualmandate.frontier.frontier import Frontier
 from dualmandate.frontier.numerics import root
+from dualmandate.population.arrays import Booleans, Floats
 from dualmandate.population.wording import money, number
 
 TIE = 1e-12  # A relative difference of votes, or of what two losses are worth, below this is none.
@@ -137,7 +135,7 @@ def majority(profile: Profile, options: Sequence[float] | None = None) -> Majori
     return Majority(places, votes, winner, cycle)
 
 
-def _circle(wins: NDArray[np.bool_]) -> list[int]:
+def _circle(wins: Booleans) -> list[int]:
     """A shortest circle of options each of which beats the next; every option here is beaten by some other."""
     count = len(wins)
     for start in range(count):

@@ -7,20 +7,18 @@ the value of accuracy of table t, and adding N_g·v_g over all groups gives soci
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dualmandate.choice.cost_grid import CostGrid, CostPart, Floats, SharedLoss, cost_grid_of, costs_of
-from dualmandate.choice.limits import LARGEST_LOSS, Bounds, Limits
-from dualmandate.choice.optimum import best_within, local_optima
-from dualmandate.choice.outcome import LocalOptimum
+from dualmandate.choice.cost_grid import CostGrid, cost_grid_of, costs_of
+from dualmandate.choice.optimum import LARGEST_LOSS, Bounds, Limits, LocalOptimum, best_within, local_optima
 from dualmandate.choice.welfare import PRIVACY_SHARES, DataLoss, PopulationGroup, SocialWelfare, TableValue
 from dualmandate.errors import InvalidLoss, InvalidPreferences, NoOptimum
 from dualmandate.frontier.frontier import Frontier
+from dualmandate.population.arrays import Booleans, Floats
 from dualmandate.population.wording import number
 
 HALF_DECADES = 6  # What is looked at reaches this many half decades beyond the outermost peaks.
@@ -47,11 +45,6 @@ class Citizens:
         return self.group.size
 
     @property
-    def part(self) -> CostPart:
-        """All that the group loses."""
-        return CostPart((self.group,), self.table_values, self.other_losses)
-
-    @property
     def welfare(self) -> SocialWelfare:
         """The welfare of the group alone: what a society of them would choose by."""
         return SocialWelfare((self.group,), self.table_values, self.other_losses, self.protected_unit)
@@ -76,7 +69,7 @@ class Society:
                     why="nobody counts for less than nothing",
                     instead="state a finite weight of at least 0",
                 )
-            if citizens.part.empty:
+            if citizens.welfare.empty:
                 raise InvalidPreferences(
                     f"group '{citizens.name}' loses nothing at any privacy loss",
                     why="whoever has neither a cost of privacy loss nor a share in accuracy has no say",
@@ -108,9 +101,7 @@ class Society:
             Citizens(
                 group,
                 tuple(value.scaled(by_table[value.table][group.name]) for value in welfare.table_values),
-                tuple(
-                    SharedLoss(other, overall[group.name]) for other in welfare.other_losses if overall[group.name] > 0
-                ),
+                tuple(other.scaled(overall[group.name]) for other in welfare.other_losses if overall[group.name] > 0),
                 (weights or {}).get(group.name, 1.0),
                 welfare.protected_unit,
             )
@@ -129,27 +120,24 @@ class Society:
 
     def weighted(self) -> SocialWelfare:
         """Social welfare with each group's losses multiplied by its weight."""
-        groups = tuple(
-            replace(c.group, relative_privacy_weight=c.weight * c.group.relative_privacy_weight) for c in self.citizens
-        )
-        values = []
-        for i, value in enumerate(self.like.table_values):
-            total = math.fsum(c.weight * c.table_values[i].value for c in self.citizens)
-            values.append(value.scaled(total / value.value if value.value > 0 else 1.0))
-        others = tuple(SharedLoss(other, c.weight) for c in self.citizens for other in c.other_losses)
-        return replace(self.like, groups=groups, table_values=tuple(values), other_losses=others)
+        return self._summed([(citizens, citizens.weight) for citizens in self.citizens])
 
     def without(self, name: str) -> SocialWelfare | None:
         """Social welfare of all other groups; None where there are none."""
-        rest = [c for c in self.citizens if c.name != name]
-        if not rest:
-            return None
-        values = tuple(
-            value.scaled(math.fsum(c.table_values[i].value for c in rest) / value.value if value.value > 0 else 1.0)
-            for i, value in enumerate(self.like.table_values)
+        rest = [(citizens, 1.0) for citizens in self.citizens if citizens.name != name]
+        return self._summed(rest) if rest else None
+
+    def _summed(self, counted: Sequence[tuple[Citizens, float]]) -> SocialWelfare:
+        """What some groups lose together, each counted with a weight."""
+        groups = tuple(
+            replace(c.group, relative_privacy_weight=weight * c.group.relative_privacy_weight) for c, weight in counted
         )
-        others = tuple(other for c in rest for other in c.other_losses)
-        return replace(self.like, groups=tuple(c.group for c in rest), table_values=values, other_losses=others)
+        values = []
+        for i, value in enumerate(self.like.table_values):
+            total = math.fsum(weight * c.table_values[i].value for c, weight in counted)
+            values.append(value.scaled(total / value.value if value.value > 0 else 1.0))
+        others = tuple(other.scaled(weight) for c, weight in counted if weight > 0 for other in c.other_losses)
+        return replace(self.like, groups=groups, table_values=tuple(values), other_losses=others)
 
 
 def _shares_of(
@@ -232,7 +220,7 @@ class Profile:
         low, high = self.span
         bounds = replace(self.bounds, lowest=low, highest=high)
         society = self.society
-        parts = [citizens.part for citizens in society.citizens]
+        parts = [citizens.welfare for citizens in society.citizens]
         sizes = society.sizes
         whole = costs_of(parts, self.frontier)
 
@@ -306,10 +294,10 @@ def endless_peak(frontier: Frontier, welfare: SocialWelfare) -> float:
     return 0.0
 
 
-def _dominates(values: Floats, row: Floats) -> NDArray[np.bool_]:
+def _dominates(values: Floats, row: Floats) -> Booleans:
     """Which rows are nowhere worse than one and somewhere better, beyond rounding."""
     slack = ROUNDING * np.abs(row)
-    better: NDArray[np.bool_] = np.all(values >= row - slack, axis=1) & np.any(values > row + slack, axis=1)
+    better: Booleans = np.all(values >= row - slack, axis=1) & np.any(values > row + slack, axis=1)
     return better
 
 

@@ -23,14 +23,13 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dualmandate.choice.welfare import SocialWelfare, TableValue
 from dualmandate.errors import InvalidPreferences, NoOptimum
 from dualmandate.frontier.frontier import Frontier
 from dualmandate.frontier.numerics import root
 from dualmandate.population import PrivacyMeasure
-from dualmandate.population.wording import money, number
+from dualmandate.population.arrays import Floats
 
 PRICES = 49  # Bounds are known at this many prices μ.
 MOST_NODES = 200_000
@@ -113,23 +112,6 @@ class TableSelection:
     def published(self) -> tuple[str, ...]:
         """The names of the tables that earn their place."""
         return tuple(verdict.name for verdict in self.verdicts if verdict.published)
-
-    def explain(self) -> str:
-        """The offer in sentences."""
-        kept = ", ".join(self.published) or "nothing"
-        left = [verdict.name for verdict in self.verdicts if not verdict.published]
-        lines = [
-            f"Worth publishing: {kept}, at {self.privacy_measure} = {number(self.epsilon, 6)} in all; "
-            f"{money(self.net)} net."
-        ]
-        if left:
-            lines.append(f"Not worth its price: {', '.join(left)}.")
-        if not self.exact:
-            lines.append(
-                f"Not every combination could be looked at: none is worth more than {money(self.bound)}, this one "
-                f"{money(self.net)}."
-            )
-        return "\n".join(lines)
 
 
 def choose_tables(
@@ -260,12 +242,12 @@ class _SelectionSearch:
         return sorted({self.market.first, everything, *np.geomspace(self.market.first, everything, PRICES).tolist()})
 
     @cached_property
-    def gains(self) -> NDArray[np.float64]:
+    def gains(self) -> Floats:
         """V − price(μ) of each candidate at each μ; shape (candidates, prices)."""
         return np.array([[each.value - each.price(price) for price in self.prices] for each in self.candidates])
 
     @cached_property
-    def rest(self) -> NDArray[np.float64]:
+    def rest(self) -> Floats:
         """Σ over later tables of max(0, best gain), from each table on; shape (tables + 1, prices)."""
         best = np.array([np.maximum(self.gains[places].max(axis=0), 0.0) for places in self.tables])
         ahead = np.zeros((len(best) + 1, len(self.prices)))
@@ -273,7 +255,7 @@ class _SelectionSearch:
         return ahead
 
     @cached_property
-    def slack(self) -> NDArray[np.float64]:
+    def slack(self) -> Floats:
         """P*(μ); shape (prices,)."""
         return np.array([self.market.conjugate(price) for price in self.prices])
 
@@ -286,7 +268,7 @@ class _SelectionSearch:
         """The best set that was found, and whether all others were looked at or ruled out."""
         stakes = math.fsum(candidate.value for candidate in self.candidates)
         start = np.zeros(len(self.prices))
-        stack: list[tuple[int, tuple[int, ...], NDArray[np.float64]]] = [(0, (), start)]
+        stack: list[tuple[int, tuple[int, ...], Floats]] = [(0, (), start)]
         champion: tuple[int, ...] = ()
         reached, nodes = 0.0, 0
         while stack and nodes < self.most_nodes:

@@ -16,21 +16,21 @@ V the highest expected welfare. Source: Raiffa and Schlaifer 1961, part 2 [RS61]
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from dualmandate.choice.beliefs import WIDEST, Beliefs
-from dualmandate.choice.cost_grid import CostGrid, Floats
-from dualmandate.choice.limits import Limits
-from dualmandate.choice.outcome import Choice
+from dualmandate.choice.cost_grid import CostGrid
+from dualmandate.choice.optimum import Choice, Limits
 from dualmandate.choice.welfare import SocialWelfare
 from dualmandate.errors import InvalidLoss, InvalidPreferences, InvalidValue
 from dualmandate.frontier.frontier import Frontier
 from dualmandate.population import PrivacyLoss, PrivacyMeasure
+from dualmandate.population.arrays import Floats
 from dualmandate.population.wording import money, number
 
 SMALLEST_SHARE = 1e-4  # A share below this is said to be small, and not written out.
@@ -211,7 +211,7 @@ def _deviation(values: Floats, weights: Floats) -> float:
     return float(np.sqrt(max(weights @ (values - mean) ** 2 / weights.sum(), 0.0)))
 
 
-def _effective(weights: NDArray[np.float64]) -> float:
+def _effective(weights: Floats) -> float:
     """How many equally likely states say as much."""
     return float(weights.sum() ** 2 / (weights**2).sum())
 
@@ -368,13 +368,6 @@ def survey_value(
         else _updated(known, name, error=spread / math.sqrt(respondents))
     )
     return SurveyValue(respondents, spread, name, worth, known.value_of_perfect_information)
-
-
-def survey_values(
-    known: UncertainChoice, respondents: Iterable[int], *, spread: float, parameter: str | None = None
-) -> tuple[SurveyValue, ...]:
-    """What surveys of several sizes are worth."""
-    return tuple(survey_value(known, size, spread=spread, parameter=parameter) for size in respondents)
 
 
 def best_survey(

@@ -11,15 +11,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dualmandate.errors import InvalidPreferences, UnsupportedWorkload
 from dualmandate.frontier.frontier import Frontier
 from dualmandate.population import PrivacyMeasure
+from dualmandate.population.arrays import Floats
 from dualmandate.population.wording import number
 
 TAYLOR_TOLERANCE = 0.05  # A Taylor cost within this share of the exact one counts as close.
@@ -30,13 +30,11 @@ SUPPORT_TOLERANCE = 1e-8
 class Exposures:
     """How one unit of noise on each measurement moves a person's wealth."""
 
-    amounts: NDArray[np.float64]  # a = ΠᵀQA⁺, shape (rows of A,), USD per unit of noise
+    amounts: Floats  # a = ΠᵀQA⁺, shape (rows of A,), USD per unit of noise
     share: float  # ‖ΠᵀQA⁺‖²/‖QA⁺‖²_F, USD² per squared unit of the tables
 
     @classmethod
-    def of(
-        cls, weights: NDArray[np.float64], workload: NDArray[np.float64], strategy: NDArray[np.float64] | None = None
-    ) -> Exposures:
+    def of(cls, weights: Floats, workload: Floats, strategy: Floats | None = None) -> Exposures:
         """Exposures from wealth weights Π (queries,), Q (queries × cells) and A (measurements × cells).
 
         Without a strategy Q itself is measured. Dense matrices: for workloads of hand size.
@@ -63,9 +61,9 @@ class Exposures:
 
 
 def expected_second_derivative(
-    second_derivative: Callable[[NDArray[np.float64]], NDArray[np.float64]],
-    wealth: NDArray[np.float64],
-    probabilities: NDArray[np.float64] | None = None,
+    second_derivative: Callable[[Floats], Floats],
+    wealth: Floats,
+    probabilities: Floats | None = None,
 ) -> float:
     """E[U''] over what a person believes about exact wealth ΠᵀQx; refused where U is not concave or not defined."""
     with np.errstate(all="ignore"):
@@ -127,7 +125,7 @@ class WealthRisk:
     """
 
     risk_aversion: float  # r, per USD, > 0
-    exposures: NDArray[np.float64]  # a, USD per unit of noise, shape (measurements,)
+    exposures: Floats  # a, USD per unit of noise, shape (measurements,)
     sensitivity: float = 1.0  # Δ of what is measured: Δ₁, or Δ₂ for gaussian
     noise: Literal["laplace", "geometric", "gaussian"] = "laplace"
     people: float = 1.0  # how many have these exposures
@@ -152,6 +150,9 @@ class WealthRisk:
     @property
     def least(self) -> float:
         return 0.0
+
+    def scaled(self, factor: float) -> WealthRisk:
+        return replace(self, people=self.people * factor)
 
     def at(self, _frontier: Frontier, loss: float, /) -> float:
         return self.cost(loss)
@@ -200,10 +201,10 @@ class WealthRisk:
         """Whether the Taylor value of accuracy can be used at this loss."""
         return TaylorDiagnostic(self.largest_s(loss), self.cost(loss), self.taylor(loss))
 
-    def _s(self, loss: float) -> NDArray[np.float64]:
+    def _s(self, loss: float) -> Floats:
         return self.risk_aversion * np.abs(self.exposures) * (self.sensitivity / loss)
 
-    def _odds(self, loss: float) -> NDArray[np.float64]:
+    def _odds(self, loss: float) -> Floats:
         """E[exp(t·X)] − 1 = sinh²(t/2)/(sinh((λ + t)/2)·sinh((λ − t)/2)), λ = ε/Δ, t = r·|a|, without overflow."""
         rate, tilt = loss / self.sensitivity, self.risk_aversion * np.abs(self.exposures)
         # sinh(y) = e^y·(1 − e^−2y)/2: the powers of e cancel down to e^(t − λ).

@@ -3,7 +3,12 @@
 W(ε) = − Σ_g η_g·N_g·κ_g(ε) − Σ_t b_t·loss_t(ε), the paper's social welfare function divided by (1 − φ), so that it is
 counted in dollars of data loss. Source: Abowd and Schmutte 2019, sections IV and V.
 
-Calibrated numbers become parts of it in the unit that their place asks for, or are refused.
+What privacy loss costs one protected unit, κ(ε) in USD, has four forms, each with a parameter in its own unit. Linear
+is the paper's reading of Ghosh and Roth; exponential is the worst case when utility is a cost; bounded is the worst
+case when it is a loss of something one has; posterior prices what a stranger may come to believe. The logarithm of κ'
+is kept apart, because e^ε and e^−ε leave the range of floats long before the search for the optimum ends.
+
+Calibrated numbers become parts of welfare in the unit that their place asks for, or are refused.
 """
 
 from __future__ import annotations
@@ -11,16 +16,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Literal, Protocol
+from typing import Literal, Protocol, Self
 
-from dualmandate.choice.information import (
-    FORMS,
-    BoundedCost,
-    ExponentialCost,
-    InformationUtility,
-    LinearCost,
-    PosteriorCost,
-)
 from dualmandate.errors import IncompatibleUnits, InvalidPreferences, MissingKey
 from dualmandate.frontier.frontier import Frontier
 from dualmandate.population import Calibrated, PrivacyMeasure, Units
@@ -28,6 +25,183 @@ from dualmandate.population.wording import number
 
 PRIVACY_SHARES = 1e-9  # Shares of groups add up to 1 within this.
 MISSING_PRICE = "squared dollars cannot be added to dollars; state price_of_squared_misallocation"
+FORMS = ("linear", "exponential", "bounded", "posterior")
+LARGEST_EXPONENT = 709.0  # e^709 is still a float.
+
+
+class InformationUtility(Protocol):
+    """Cost of privacy loss to one protected unit (minus the paper's v^Info); increasing, 0 at no loss."""
+
+    @property
+    def form(self) -> str:
+        """The word for it in a program file."""
+
+    @property
+    def parameter(self) -> float:
+        """The mean disclosure cost, ≥ 0, in the unit of the form."""
+
+    @property
+    def privacy_measure(self) -> PrivacyMeasure:
+        """What the loss is counted in."""
+
+    @property
+    def convex(self) -> bool:
+        """Whether each further unit of loss costs more than the last: one optimum then, on a concave frontier."""
+
+    @property
+    def most(self) -> float:
+        """The cost when nothing is protected, USD; infinite where it has no bound."""
+
+    def cost(self, loss: float) -> float:
+        """κ, USD; infinite where it exceeds the range of floats."""
+
+    def marginal_cost(self, loss: float) -> float:
+        """κ', USD per unit of loss."""
+
+    def log_marginal_cost(self, loss: float) -> float:
+        """ln κ'; −∞ where the parameter is 0."""
+
+    def scaled(self, factor: float) -> InformationUtility:
+        """The same form with its parameter multiplied."""
+
+    def unit(self, protected_unit: str) -> str:
+        """The unit of the parameter, in words."""
+
+
+@dataclass(frozen=True)
+class _Cost:
+    """What the forms of cost share: one parameter, and a slope that is read off its logarithm."""
+
+    parameter: float
+
+    def __post_init__(self) -> None:
+        if not math.isfinite(self.parameter) or self.parameter < 0:
+            raise InvalidPreferences(
+                f"a disclosure cost of {self.parameter}",
+                why="privacy loss is a bad: it costs a finite amount, and not less than nothing",
+                instead="state a finite cost of at least 0",
+            )
+
+    @property
+    def most(self) -> float:
+        return math.inf if self.parameter > 0 else 0.0
+
+    def marginal_cost(self, loss: float) -> float:
+        exponent = self.log_marginal_cost(loss)
+        return math.exp(exponent) if exponent <= LARGEST_EXPONENT else math.inf
+
+    def log_marginal_cost(self, loss: float) -> float:
+        raise NotImplementedError
+
+    def scaled(self, factor: float) -> Self:
+        return replace(self, parameter=self.parameter * factor)
+
+    def unit(self, protected_unit: str) -> str:
+        return f"USD per {protected_unit}"
+
+
+@dataclass(frozen=True)
+class LinearCost(_Cost):
+    """Each unit of loss costs the same, k USD: κ = k·ε. Source: Abowd and Schmutte 2019, section IV."""
+
+    privacy_measure: PrivacyMeasure = PrivacyMeasure.PURE_DP
+    form = "linear"
+    convex = True
+
+    def cost(self, loss: float) -> float:
+        return self.parameter * loss
+
+    def marginal_cost(self, loss: float) -> float:  # noqa: ARG002 - the same at every loss
+        return self.parameter
+
+    def log_marginal_cost(self, loss: float) -> float:  # noqa: ARG002 - the same at every loss
+        return _log(self.parameter)
+
+    def unit(self, protected_unit: str) -> str:
+        return f"USD per {protected_unit} per {self.privacy_measure}"
+
+
+@dataclass(frozen=True)
+class ExponentialCost(_Cost):
+    """Odds of harm may rise by the factor e^ε: κ = k·(e^ε − 1), k USD the expected harm when absent from the data."""
+
+    form = "exponential"
+    convex = True
+    privacy_measure = PrivacyMeasure.PURE_DP
+
+    def cost(self, loss: float) -> float:
+        if self.parameter == 0:
+            return 0.0  # 0 × ∞ is not a number
+        return self.parameter * math.expm1(loss) if loss <= LARGEST_EXPONENT else math.inf
+
+    def log_marginal_cost(self, loss: float) -> float:
+        return _log(self.parameter) + loss
+
+
+@dataclass(frozen=True)
+class BoundedCost(_Cost):
+    """At most everything can be lost: κ = k·(1 − e^−ε), k USD all that can be lost. Welfare is then not concave."""
+
+    form = "bounded"
+    convex = False
+    privacy_measure = PrivacyMeasure.PURE_DP
+
+    @property
+    def most(self) -> float:
+        return self.parameter
+
+    def cost(self, loss: float) -> float:
+        return -self.parameter * math.expm1(-loss)
+
+    def log_marginal_cost(self, loss: float) -> float:
+        return _log(self.parameter) - loss
+
+
+@dataclass(frozen=True)
+class PosteriorCost(_Cost):
+    """What a stranger may come to believe is priced: κ = h·(q(ε) − p), q = p/(p + (1 − p)·e^−ε), κ' = h·q·(1 − q).
+
+    h is in USD per certain disclosure, p what was believed before, strictly between 0 and 1. Welfare is then not
+    concave. p → 0 with h·p fixed is the exponential form; p = ½ is (h/2)·tanh(ε/2).
+    """
+
+    prior: float
+    form = "posterior"
+    convex = False
+    privacy_measure = PrivacyMeasure.PURE_DP
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0 < self.prior < 1:
+            raise InvalidPreferences(
+                f"a prior of {self.prior}",
+                why="who is already certain learns nothing",
+                instead="state a prior strictly between 0 and 1",
+            )
+
+    @property
+    def most(self) -> float:
+        return self.parameter * (1 - self.prior)
+
+    def belief(self, loss: float) -> float:
+        """q, the most that someone with the prior may come to believe; a probability."""
+        return self.prior / (self.prior + (1 - self.prior) * math.exp(-loss))
+
+    def cost(self, loss: float) -> float:
+        # q − p = p·(1 − p)·(1 − e^−ε)/(p + (1 − p)·e^−ε): no cancellation at small losses.
+        odds = self.prior + (1 - self.prior) * math.exp(-loss)
+        return self.parameter * self.prior * (1 - self.prior) * -math.expm1(-loss) / odds
+
+    def log_marginal_cost(self, loss: float) -> float:
+        logit = math.log(self.prior) - math.log1p(-self.prior) + loss
+        return _log(self.parameter) - abs(logit) - 2 * math.log1p(math.exp(-abs(logit)))
+
+    def unit(self, protected_unit: str) -> str:
+        return f"USD per {protected_unit} per disclosure"
+
+
+def _log(value: float) -> float:
+    return math.log(value) if value > 0 else -math.inf
 
 
 class DataLoss(Protocol):
@@ -35,26 +209,24 @@ class DataLoss(Protocol):
 
     def at(self, frontier: Frontier, loss: float, /) -> float:
         """The loss, USD; infinite where it has no bound."""
-        ...
 
     def slope(self, frontier: Frontier, loss: float, /) -> float:
         """Its derivative, USD per unit of privacy loss; ≤ 0."""
-        ...
 
     @property
     def least(self) -> float:
         """What is left of it when tables are exact, USD."""
-        ...
+
+    def scaled(self, factor: float) -> DataLoss:
+        """A multiple (> 0) of it: what one group bears, or what one of several scenarios adds to the mean."""
 
     @property
     def table(self) -> str | None:
         """The table it rests on, if it is one table."""
-        ...
 
     @property
     def privacy_measure(self) -> PrivacyMeasure | None:
         """What privacy loss must be counted in; None where either will do."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -155,6 +327,9 @@ class RootMeanSquaredLoss:
     def least(self) -> float:
         return self.price * math.sqrt(self.existing_squared_error)
 
+    def scaled(self, factor: float) -> RootMeanSquaredLoss:
+        return replace(self, price=self.price * factor)
+
 
 @dataclass(frozen=True)
 class PopulationGroup:
@@ -202,16 +377,109 @@ def groups_by_share(
 
 
 @dataclass(frozen=True)
-class SocialWelfare:
+class CostPart:
+    """What privacy loss costs some groups, and errors in some tables cost society: a part of social welfare.
+
+    Parts are told apart where they rise and fall by themselves as preferences change.
+    """
+
+    groups: tuple[PopulationGroup, ...] = ()
+    table_values: tuple[TableValue, ...] = ()
+    other_losses: tuple[DataLoss, ...] = ()
+
+    @property
+    def most_privacy_cost(self) -> float:
+        """What society loses when nothing is protected, USD; infinite where it has no bound."""
+        return math.fsum(group.weighted_size * group.information_utility.most for group in self._weighed)
+
+    @property
+    def least_data_loss(self) -> float:
+        """What society loses when the tables are exact: what existing errors cost, USD."""
+        tables = [value.least for value in self.table_values]
+        return math.fsum([*tables, *(other.least for other in self.other_losses)])
+
+    def privacy_cost(self, loss: float) -> float:
+        """Σ η_g·N_g·κ_g, USD; ≥ 0."""
+        return math.fsum(group.weighted_size * group.information_utility.cost(loss) for group in self._weighed)
+
+    def marginal_privacy_cost(self, loss: float) -> float:
+        """Σ η_g·N_g·κ'_g, USD per unit of loss; ≥ 0."""
+        return math.fsum(group.weighted_size * group.information_utility.marginal_cost(loss) for group in self._weighed)
+
+    def log_marginal_privacy_cost(self, loss: float) -> float:
+        """Logarithm of `marginal_privacy_cost`, also where that leaves the range of floats; −∞ where it is 0."""
+        logs = [math.log(g.weighted_size) + g.information_utility.log_marginal_cost(loss) for g in self._weighed]
+        largest = max(logs, default=-math.inf)
+        if largest == -math.inf:
+            return largest
+        return largest + math.log(math.fsum(math.exp(value - largest) for value in logs))
+
+    @property
+    def endless(self) -> float:
+        """What it costs as the loss grows without limit, USD; infinite where that has no bound."""
+        return self.most_privacy_cost + self.least_data_loss
+
+    @property
+    def empty(self) -> bool:
+        """Whether it costs nothing at any loss."""
+        free = all(g.weighted_size * g.information_utility.parameter == 0 for g in self.groups)
+        return free and all(value.value == 0 for value in self.table_values) and not self.other_losses
+
+    def scaled(self, multiple: float) -> CostPart:
+        """The same part with all its costs and values multiplied."""
+        if multiple == 1:
+            return self
+        return CostPart(
+            tuple(replace(g, information_utility=g.information_utility.scaled(multiple)) for g in self.groups),
+            tuple(value.scaled(multiple) for value in self.table_values),
+            tuple(other.scaled(multiple) for other in self.other_losses if multiple > 0),
+        )
+
+    def table_data_losses(self, frontier: Frontier, loss: float) -> dict[str, float]:
+        """What errors in each table cost, existing ones included, USD."""
+        errors = {measure: frontier.table_errors(loss, measure) for measure in self._measures}
+        return {t.table: t.value_per_step * errors[t.measure][t.table] + t.least for t in self.table_values}
+
+    def data_loss(self, frontier: Frontier, loss: float) -> float:
+        """Σ b_t·loss_t and the other losses, USD; ≥ 0."""
+        others = [other.at(frontier, loss) for other in self.other_losses]
+        return math.fsum([*self.table_data_losses(frontier, loss).values(), *others])
+
+    def table_marginal_losses(self, frontier: Frontier, loss: float) -> dict[str, float]:
+        """Derivative of the cost of errors in each table, USD per unit of loss; ≤ 0."""
+        slopes = {measure: frontier.table_slopes(loss, measure) for measure in self._measures}
+        return {t.table: t.value_per_step * slopes[t.measure][t.table] for t in self.table_values}
+
+    def marginal_data_loss(self, frontier: Frontier, loss: float) -> float:
+        """Derivative of `data_loss`, USD per unit of privacy loss; ≤ 0."""
+        others = [other.slope(frontier, loss) for other in self.other_losses]
+        return math.fsum([*self.table_marginal_losses(frontier, loss).values(), *others])
+
+    def at(self, frontier: Frontier, loss: float) -> float:
+        """Welfare W, USD; ≤ 0, higher is better."""
+        return -self.privacy_cost(loss) - self.data_loss(frontier, loss)
+
+    def slope(self, frontier: Frontier, loss: float) -> float:
+        """W', USD per unit of loss."""
+        return -self.marginal_privacy_cost(loss) - self.marginal_data_loss(frontier, loss)
+
+    @property
+    def _weighed(self) -> tuple[PopulationGroup, ...]:
+        return tuple(group for group in self.groups if group.weighted_size > 0)  # 0 × ∞ is not a number
+
+    @property
+    def _measures(self) -> tuple[Literal["squared", "absolute"], ...]:
+        return tuple(dict.fromkeys(value.measure for value in self.table_values))
+
+
+@dataclass(frozen=True)
+class SocialWelfare(CostPart):
     """What society loses at each privacy loss; welfare is minus that, in USD.
 
     One group and one table give the paper's case. `other_losses` are losses from errors that are not proportional to
     a table's expected error.
     """
 
-    groups: tuple[PopulationGroup, ...]
-    table_values: tuple[TableValue, ...]
-    other_losses: tuple[DataLoss, ...] = ()
     protected_unit: str = "person"
 
     def __post_init__(self) -> None:
@@ -258,65 +526,10 @@ class SocialWelfare:
         """What privacy loss is counted in."""
         return self.groups[0].information_utility.privacy_measure
 
-    @property
-    def most_privacy_cost(self) -> float:
-        """What society loses when nothing is protected, USD; infinite where it has no bound."""
-        return math.fsum(group.weighted_size * group.information_utility.most for group in self._weighed)
-
-    @property
-    def least_data_loss(self) -> float:
-        """What society loses when the tables are exact: what existing errors cost, USD."""
-        tables = [value.least for value in self.table_values]
-        return math.fsum([*tables, *(other.least for other in self.other_losses)])
-
-    def privacy_cost(self, loss: float) -> float:
-        """Σ η_g·N_g·κ_g, USD; ≥ 0."""
-        return math.fsum(group.weighted_size * group.information_utility.cost(loss) for group in self._weighed)
-
-    def marginal_privacy_cost(self, loss: float) -> float:
-        """Σ η_g·N_g·κ'_g, USD per unit of loss; ≥ 0."""
-        return math.fsum(group.weighted_size * group.information_utility.marginal_cost(loss) for group in self._weighed)
-
-    def log_marginal_privacy_cost(self, loss: float) -> float:
-        """Logarithm of `marginal_privacy_cost`, also where that leaves the range of floats; −∞ where it is 0."""
-        logs = [math.log(g.weighted_size) + g.information_utility.log_marginal_cost(loss) for g in self._weighed]
-        largest = max(logs, default=-math.inf)
-        if largest == -math.inf:
-            return largest
-        return largest + math.log(math.fsum(math.exp(value - largest) for value in logs))
-
     def mean_disclosure_cost(self, loss: float) -> float:
         """k̄: population-weighted mean of κ', without the weights η; USD per protected unit per unit of loss."""
         total = math.fsum(group.size * group.information_utility.marginal_cost(loss) for group in self.groups)
         return total / self.population_size
-
-    def table_data_losses(self, frontier: Frontier, loss: float) -> dict[str, float]:
-        """What errors in each table cost, existing ones included, USD."""
-        errors = {measure: frontier.table_errors(loss, measure) for measure in self._measures}
-        return {t.table: t.value_per_step * errors[t.measure][t.table] + t.least for t in self.table_values}
-
-    def data_loss(self, frontier: Frontier, loss: float) -> float:
-        """Σ b_t·loss_t and the other losses, USD; ≥ 0."""
-        others = [other.at(frontier, loss) for other in self.other_losses]
-        return math.fsum([*self.table_data_losses(frontier, loss).values(), *others])
-
-    def table_marginal_losses(self, frontier: Frontier, loss: float) -> dict[str, float]:
-        """Derivative of the cost of errors in each table, USD per unit of loss; ≤ 0."""
-        slopes = {measure: frontier.table_slopes(loss, measure) for measure in self._measures}
-        return {t.table: t.value_per_step * slopes[t.measure][t.table] for t in self.table_values}
-
-    def marginal_data_loss(self, frontier: Frontier, loss: float) -> float:
-        """Derivative of `data_loss`, USD per unit of privacy loss; ≤ 0."""
-        others = [other.slope(frontier, loss) for other in self.other_losses]
-        return math.fsum([*self.table_marginal_losses(frontier, loss).values(), *others])
-
-    def at(self, frontier: Frontier, loss: float) -> float:
-        """Welfare W, USD; ≤ 0, higher is better."""
-        return -self.privacy_cost(loss) - self.data_loss(frontier, loss)
-
-    def slope(self, frontier: Frontier, loss: float) -> float:
-        """W', USD per unit of loss."""
-        return -self.marginal_privacy_cost(loss) - self.marginal_data_loss(frontier, loss)
 
     def value_of_accuracy(self, frontier: Frontier, loss: float) -> float:
         """b̄, USD per unit of accuracy at the margin: marginal data loss over the frontier's own slope.
@@ -350,14 +563,6 @@ class SocialWelfare:
                 why=f"the frontier produces {', '.join(frontier.tables)}",
                 instead="state the value of accuracy of every table; 0 where its errors cost nothing",
             )
-
-    @property
-    def _weighed(self) -> tuple[PopulationGroup, ...]:
-        return tuple(group for group in self.groups if group.weighted_size > 0)  # 0 × ∞ is not a number
-
-    @property
-    def _measures(self) -> tuple[Literal["squared", "absolute"], ...]:
-        return tuple(dict.fromkeys(value.measure for value in self.table_values))
 
 
 def population_size(quantity: Calibrated, units: Units) -> float:

@@ -1,10 +1,15 @@
 """How much accuracy each privacy loss buys, in closed form or simulated: the best technology, splits and limits."""
 
-from dualmandate.frontier.closed_form import ClosedFormCurves, frontier_of, priced
-from dualmandate.frontier.converted import in_epsilon
-from dualmandate.frontier.curves import CurveFrontier, Curves, TableWeights
 from dualmandate.frontier.envelope import EnvelopeCurves, envelope, public_guess
-from dualmandate.frontier.frontier import Frontier, Measure
+from dualmandate.frontier.frontier import (
+    ClosedFormCurves,
+    Curves,
+    Frontier,
+    TableWeights,
+    frontier_of,
+    in_epsilon,
+    priced,
+)
 from dualmandate.frontier.lower_bound import LowerBound, count_bound, efficiency, matrix_bound, strategy_bound
 from dualmandate.frontier.participation import ExponentialResponse, TableTotals, peak_of, with_participation
 from dualmandate.frontier.simulated import (
@@ -21,10 +26,10 @@ from dualmandate.frontier.worst_case import (
     multiplicative_weights_exponential,
     private_multiplicative_weights,
 )
+from dualmandate.mechanism import Measure
 
 __all__ = [
     "ClosedFormCurves",
-    "CurveFrontier",
     "Curves",
     "Decision",
     "EnvelopeCurves",

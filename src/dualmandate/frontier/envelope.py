@@ -12,12 +12,11 @@ from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dualmandate.errors import InvalidLoss, InvalidMechanism
-from dualmandate.frontier.curves import CurveFrontier, TableWeights
-from dualmandate.frontier.frontier import Frontier, Measure
-from dualmandate.frontier.numerics import derivative
+from dualmandate.frontier.frontier import Curves, Frontier, TableWeights, listed
+from dualmandate.mechanism import Measure
+from dualmandate.population.arrays import Floats
 
 _SEARCHED: list[float] = np.logspace(-5, 3, 641).tolist()  # losses between which switches are looked for
 
@@ -32,7 +31,7 @@ class Switch:
 
 
 @dataclass(frozen=True, eq=False)
-class EnvelopeCurves:
+class EnvelopeCurves(Curves):
     """Curves of whichever member loses least, Σ b_t·loss_t, at each loss."""
 
     members: tuple[Frontier, ...]
@@ -42,17 +41,14 @@ class EnvelopeCurves:
         """The member that loses least; of equals, the first."""
         return self.members[self._index(loss)]
 
-    def values(self, loss: float, measure: Measure) -> NDArray[np.float64]:
-        return np.array(list(self.best(loss).table_errors(loss, measure).values()))
+    def values(self, loss: float, measure: Measure) -> Floats:
+        return listed(self.best(loss).table_errors(loss, measure))
 
-    def slopes(self, loss: float, measure: Measure) -> NDArray[np.float64]:
-        return np.array(list(self.best(loss).table_slopes(loss, measure).values()))
+    def slopes(self, loss: float, measure: Measure) -> Floats:
+        return listed(self.best(loss).table_slopes(loss, measure))
 
-    def curvatures(self, loss: float, measure: Measure) -> NDArray[np.float64]:
-        best = self.best(loss)
-        if isinstance(best, CurveFrontier):
-            return np.array(list(best.table_curvatures(loss, measure).values()))
-        return derivative(lambda at: np.array(list(best.table_slopes(at, measure).values())), loss)
+    def curvatures(self, loss: float, measure: Measure) -> Floats:
+        return listed(self.best(loss).table_curvatures(loss, measure))
 
     def inverse(self, expected_squared_error: float) -> float | None:
         """The smallest loss at which the member then in use is accurate enough."""
@@ -104,7 +100,7 @@ def envelope(
     *,
     values: Mapping[str, float] | None = None,
     measures: Mapping[str, Measure] | None = None,
-) -> CurveFrontier:
+) -> Frontier:
     """The frontier of the best of several technologies at each loss: least Σ b_t·loss_t.
 
     Technologies cannot be ranked without naming the loss, so the ranking follows `values` (b_t, default 1) and
@@ -126,24 +122,24 @@ def envelope(
             )
     weights = TableWeights.of(first.tables, values, measures)
     name = f"best of {', '.join(dict.fromkeys(member.name for member in members))}"
-    return CurveFrontier(name, first.privacy_measure, first.query_counts, EnvelopeCurves(members, weights))
+    return Frontier(name, first.privacy_measure, first.query_counts, EnvelopeCurves(members, weights))
 
 
 @dataclass(frozen=True, eq=False)
-class GuessCurves:
+class GuessCurves(Curves):
     """Errors of a guess that was made without the data: the same at every loss."""
 
-    errors: Mapping[Measure, NDArray[np.float64]]
+    errors: Mapping[Measure, Floats]
 
-    def values(self, loss: float, measure: Measure) -> NDArray[np.float64]:
+    def values(self, loss: float, measure: Measure) -> Floats:
         del loss
         return self.errors[measure]
 
-    def slopes(self, loss: float, measure: Measure) -> NDArray[np.float64]:
+    def slopes(self, loss: float, measure: Measure) -> Floats:
         del loss
         return np.zeros_like(self.errors[measure])
 
-    def curvatures(self, loss: float, measure: Measure) -> NDArray[np.float64]:
+    def curvatures(self, loss: float, measure: Measure) -> Floats:
         return self.slopes(loss, measure)
 
     def inverse(self, expected_squared_error: float) -> float | None:
@@ -171,14 +167,14 @@ def public_guess(
     *,
     absolute_errors: Mapping[str, float] | None = None,
     largest_variances: Mapping[str, float] | None = None,
-) -> CurveFrontier:
+) -> Frontier:
     """Publishing nothing new, as a member of an envelope: last year's tables, or a model's, serve without any loss.
 
     Its expected errors come from public sources, by table. It stands on the frontier at small losses, where measuring
     adds more noise than the guess is wrong by; a frontier of noise alone would have infinite error at ε = 0.
     """
     tables = frontier.tables
-    errors: dict[Measure, NDArray[np.float64]] = {"squared": _stated_errors(squared_errors, tables)}
+    errors: dict[Measure, Floats] = {"squared": _stated_errors(squared_errors, tables)}
     counts = np.array([frontier.query_counts[table] for table in tables], dtype=np.float64)
     # By Cauchy and Schwarz, Σ|e| ≤ √(k·Σe²); and the largest of k squares is at most their sum.
     errors["absolute"] = (
@@ -187,10 +183,10 @@ def public_guess(
     errors["largest variance"] = (
         errors["squared"] if largest_variances is None else _stated_errors(largest_variances, tables)
     )
-    return CurveFrontier("public guess", frontier.privacy_measure, frontier.query_counts, GuessCurves(errors))
+    return Frontier("public guess", frontier.privacy_measure, frontier.query_counts, GuessCurves(errors))
 
 
-def _stated_errors(errors: Mapping[str, float], tables: tuple[str, ...]) -> NDArray[np.float64]:
+def _stated_errors(errors: Mapping[str, float], tables: tuple[str, ...]) -> Floats:
     missing = [table for table in tables if not (math.isfinite(errors.get(table, math.nan)) and errors[table] >= 0.0)]
     if missing:
         raise InvalidMechanism(

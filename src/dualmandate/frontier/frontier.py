@@ -1,71 +1,336 @@
-"""The production frontier: how much accuracy each privacy loss buys (the paper's G(ε, I) = 0)."""
+"""The production frontier: how much accuracy each privacy loss buys (the paper's G(ε, I) = 0).
+
+A kind of frontier (closed form, converted, envelope, split, simulated) states the expected error of every table as a
+function of the loss, with its first and second derivatives. Accuracy, the marginal rate of transformation and the loss
+for a given accuracy follow from these in the same way for all of them.
+
+In closed form the noise of a technology is known exactly, so its accuracy at every loss is too. For noise scaled to a
+sensitivity, ESE(ε) = C·V(ε/Δ), so MRT = −C·V′/Δ and d²I/dε² = −C·V″/Δ²: for Laplace noise V = 2/u², I = −2·C·Δ²/ε²,
+MRT = 4·C·Δ²/ε³ (the paper's equation for the MRT), with C = ‖QA⁺‖²_F. A frontier in ρ can be read in the ε that ρ
+implies at a stated failure probability δ (`population.loss`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Protocol
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal, Protocol
 
-from dualmandate.mechanism.mechanism import Measure
-from dualmandate.population import PrivacyMeasure
+import numpy as np
 
-__all__ = ["Frontier", "Measure"]
+from dualmandate.errors import InvalidLoss, UnknownName
+from dualmandate.frontier.numerics import LARGEST_LOSS, SmoothCurve, derivative, loss_where
+from dualmandate.mechanism import Mechanism, Production
+from dualmandate.mechanism.mechanism import Measure, known_measure, positive_loss
+from dualmandate.population import PrivacyMeasure, Protection
+from dualmandate.population.arrays import Floats
+from dualmandate.population.loss import epsilon_at, rho_at, rho_curvature_at, rho_slope_at
+from dualmandate.workload import Workload
+
+MEASURES: tuple[Measure, ...] = ("squared", "absolute", "largest variance")
 
 
-class Frontier(Protocol):
-    """Accuracy as a function of privacy loss, with its slopes. `loss` is ε or ρ, by `currency`; always > 0."""
+class Curves(Protocol):
+    """Expected error of each table as a function of the loss; arrays have shape (tables,)."""
 
-    @property
-    def name(self) -> str:
-        """The technology, or technologies, in words."""
-        ...
+    def values(self, loss: float, measure: Measure) -> Floats:
+        """Σ E[error²], Σ E|error|, or max E[error²] of each table; ≥ 0."""
 
-    @property
-    def privacy_measure(self) -> PrivacyMeasure:
-        """What `loss` is counted in."""
-        ...
+    def slopes(self, loss: float, measure: Measure) -> Floats:
+        """First derivatives with respect to the loss; ≤ 0."""
+
+    def curvatures(self, loss: float, measure: Measure) -> Floats:
+        """Second derivatives with respect to the loss."""
+        return derivative(lambda at: self.slopes(at, measure), loss)
+
+    def inverse(self, expected_squared_error: float) -> float | None:  # noqa: ARG002 - most curves have no closed form
+        """The loss at which the summed squared error is this large, where that is known without a search."""
+        return None
+
+    def technology(self, loss: float) -> str:
+        """Which mechanism stands on the frontier at this loss."""
+
+    def allocation(self, loss: float) -> dict[str, float]:
+        """The loss spent on each group of tables that is measured by itself; here all are measured together."""
+        return {"all": loss}
+
+
+def listed(by_table: Mapping[str, float]) -> Floats:
+    """Numbers by table, as an array in their order."""
+    return np.array(list(by_table.values()))
+
+
+@dataclass(frozen=True, eq=False)
+class Frontier:
+    """Accuracy as a function of privacy loss (ε or ρ, always > 0), with its slopes, from the curves of its tables."""
+
+    name: str  # the technology, or technologies, in words
+    privacy_measure: PrivacyMeasure  # what a loss is counted in
+    query_counts: Mapping[str, int]  # by table, in the workload's order
+    curves: Curves
+    remembers: bool = False  # whether each number is worked out once: a plan looks at the same losses again and again
+
+    def remembered(self, *, name: str | None = None) -> Frontier:
+        """The same frontier, under another name where one is given, that works out each number once."""
+        return Frontier(name or self.name, self.privacy_measure, self.query_counts, self.curves, remembers=True)
 
     @property
     def tables(self) -> tuple[str, ...]:
         """The tables it produces, in the workload's order."""
-        ...
-
-    @property
-    def query_counts(self) -> Mapping[str, int]:
-        """Number of queries of each table."""
-        ...
+        return tuple(self.query_counts)
 
     def table_errors(self, loss: float, measure: Measure = "squared") -> dict[str, float]:
         """Expected error of each table: Σ E[error²], Σ E|error|, or max E[error²]; ≥ 0, in the table's unit."""
-        ...
+        return self._by_table(self._values(positive_loss(loss), known_measure(measure)))
 
     def table_slopes(self, loss: float, measure: Measure = "squared") -> dict[str, float]:
         """Derivative of `table_errors` with respect to the loss; ≤ 0."""
-        ...
+        return self._by_table(self._slopes(positive_loss(loss), known_measure(measure)))
+
+    def table_curvatures(self, loss: float, measure: Measure = "squared") -> dict[str, float]:
+        """Second derivative of `table_errors` with respect to the loss."""
+        return self._by_table(self.curves.curvatures(positive_loss(loss), known_measure(measure)))
 
     def expected_squared_error(self, loss: float) -> float:
         """E‖M(x, Q) − Qx‖², summed over all queries; ≥ 0."""
-        ...
+        return math.fsum(self._values(positive_loss(loss), "squared"))
 
     def accuracy(self, loss: float) -> float:
         """The paper's I: minus the expected squared error; ≤ 0, higher is better."""
-        ...
+        return -self.expected_squared_error(loss)
 
     def marginal_rate_of_transformation(self, loss: float) -> float:
         """dI/dloss > 0: accuracy gained for one more unit of privacy loss."""
-        ...
+        return -math.fsum(self._slopes(positive_loss(loss), "squared"))
 
     def second_derivative(self, loss: float) -> float:
         """d²I/dloss²; < 0 where the frontier is concave."""
-        ...
+        return -math.fsum(self.curves.curvatures(positive_loss(loss), "squared"))
 
     def epsilon_for(self, accuracy: float) -> float:
-        """The smallest privacy loss that buys this accuracy (< 0)."""
-        ...
+        """The smallest privacy loss that buys this accuracy (< 0); 0 where nothing needs to be measured for it."""
+        if not (math.isfinite(accuracy) and accuracy < 0.0):
+            raise InvalidLoss(
+                f"no privacy loss buys an accuracy of {accuracy}",
+                why="accuracy is minus the expected squared error: below 0 at every finite loss, and 0 only without "
+                "any protection",
+                instead=f"ask for a negative accuracy; {self.privacy_measure} = 1 buys {self.accuracy(1.0):.6g}",
+            )
+        known = self.curves.inverse(-accuracy)
+        found = loss_where(self.expected_squared_error, -accuracy) if known is None else known
+        if math.isinf(found):
+            raise InvalidLoss(
+                f"an expected error of {-accuracy:.6g} is out of reach",
+                why=f"no privacy loss brings it below {self.expected_squared_error(LARGEST_LOSS):.6g}",
+                instead="ask for less accuracy, or for another technology",
+            )
+        return found
 
     def technology(self, loss: float) -> str:
         """Which mechanism stands on the frontier at this loss."""
-        ...
+        return self.curves.technology(positive_loss(loss))
 
     def allocation(self, loss: float) -> dict[str, float]:
         """How the loss is split over groups of tables measured apart; one entry where they are measured together."""
-        ...
+        return self.curves.allocation(positive_loss(loss))
+
+    def _values(self, loss: float, measure: Measure) -> Floats:
+        return self._once("values", loss, measure) if self.remembers else self.curves.values(loss, measure)
+
+    def _slopes(self, loss: float, measure: Measure) -> Floats:
+        return self._once("slopes", loss, measure) if self.remembers else self.curves.slopes(loss, measure)
+
+    def _once(self, what: Literal["values", "slopes"], loss: float, measure: Measure) -> Floats:
+        key = what, loss, measure
+        if key not in self._known:
+            asked = self.curves.values if what == "values" else self.curves.slopes
+            self._known[key] = asked(loss, measure)
+        return self._known[key]
+
+    @cached_property
+    def _known(self) -> dict[tuple[str, float, Measure], Floats]:
+        return {}
+
+    def _by_table(self, numbers: Floats) -> dict[str, float]:
+        return dict(zip(self.query_counts, numbers.tolist(), strict=True))
+
+
+@dataclass(frozen=True)
+class TableWeights:
+    """What a unit of each table's error costs society, and in which measure it is counted: b_t·loss_t."""
+
+    tables: tuple[str, ...]
+    values: tuple[float, ...]  # b_t ≥ 0, not all 0
+    measures: tuple[Measure, ...]
+
+    @classmethod
+    def of(
+        cls, tables: tuple[str, ...], values: Mapping[str, float] | None, measures: Mapping[str, Measure] | None
+    ) -> TableWeights:
+        """Weights by table name; a table that is not named counts 1, in squared error."""
+        for name in {**(values or {}), **(measures or {})}:
+            if name not in tables:
+                raise UnknownName(
+                    f"'{name}' is not a table of this frontier",
+                    why=f"it produces {', '.join(tables[:12])}{', …' if len(tables) > 12 else ''}",
+                    instead="name one of its tables",
+                )
+        weights = tuple(float((values or {}).get(table, 1.0)) for table in tables)
+        if not all(math.isfinite(weight) and weight >= 0.0 for weight in weights) or not any(weights):
+            raise InvalidLoss(
+                f"values of accuracy {weights}",
+                why="technologies are compared by what their errors cost, which must be finite and positive somewhere",
+                instead="state values of at least 0, one of them above 0",
+            )
+        return cls(tables, weights, tuple(known_measure((measures or {}).get(table, "squared")) for table in tables))
+
+    def total(self, frontier: Frontier, loss: float) -> float:
+        """Σ b_t·loss_t over the tables that the frontier produces."""
+        return self.weighed(lambda measure: listed(frontier.table_errors(loss, measure)))
+
+    def slope(self, frontier: Frontier, loss: float) -> float:
+        """d/dloss Σ b_t·loss_t; ≤ 0."""
+        return self.weighed(lambda measure: listed(frontier.table_slopes(loss, measure)))
+
+    def weighed(self, asked: Callable[[Measure], Floats]) -> float:
+        """Σ b_t·x_t, with x_t what is asked of each table in its own measure."""
+        found = {measure: asked(measure).tolist() for measure in set(self.measures)}
+        rows = enumerate(zip(self.values, self.measures, strict=True))
+        return math.fsum(value * found[measure][i] for i, (value, measure) in rows if value)
+
+    def only(self, tables: tuple[str, ...]) -> TableWeights:
+        """The weights of some tables."""
+        kept = [self.tables.index(table) for table in tables]
+        return TableWeights(tables, tuple(self.values[i] for i in kept), tuple(self.measures[i] for i in kept))
+
+
+@dataclass(frozen=True, eq=False)
+class ClosedFormCurves(Curves):
+    """Curves of one technology, from what it states about itself."""
+
+    production: Production
+
+    def values(self, loss: float, measure: Measure) -> Floats:
+        logs = self._read_off(loss, measure)
+        return listed(self.production.table_errors(loss, measure)) if logs is None else np.exp(logs[0])
+
+    def slopes(self, loss: float, measure: Measure) -> Floats:
+        logs = self._read_off(loss, measure)
+        if logs is None:
+            return listed(self.production.table_slopes(loss, measure))
+        level, elasticity, _ = logs
+        return np.exp(level) * elasticity / loss
+
+    def curvatures(self, loss: float, measure: Measure) -> Floats:
+        """Curvatures of each table: stated by the technology for squared error, otherwise from its slopes."""
+        if measure == "squared":
+            return listed(self.production.table_curvatures(loss))
+        logs = self._read_off(loss, measure)
+        if logs is None:
+            return super().curvatures(loss, measure)
+        level, elasticity, bend = logs
+        return np.exp(level) * (bend + elasticity * (elasticity - 1.0)) / loss**2
+
+    def inverse(self, expected_squared_error: float) -> float | None:
+        """√(ESE(1)/ESE) where the error falls like 1/ε², as it does for Laplace noise; otherwise unknown."""
+        unit = self.production.expected_squared_error(1.0)
+        loss = math.sqrt(unit / expected_squared_error)
+        probes = (loss, 0.01, 100.0)
+        is_inverse_square = all(
+            math.isclose(self.production.expected_squared_error(at) * at * at, unit, rel_tol=1e-14) for at in probes
+        )
+        return loss if is_inverse_square else None
+
+    def technology(self, loss: float) -> str:
+        del loss  # the same at every loss
+        return self.production.technology
+
+    def _read_off(self, loss: float, measure: Measure) -> tuple[Floats, Floats, Floats] | None:
+        """Absolute errors of combined noise as logarithms, read off polynomials; None for all that is computed."""
+        return self._absolute.logs(loss) if measure == "absolute" and self._absolute is not None else None
+
+    @cached_property
+    def _absolute(self) -> SmoothCurve | None:
+        if not self.production.combines:
+            return None
+        return SmoothCurve(lambda loss: listed(self.production.table_errors(loss, "absolute")))
+
+
+def priced(production: Production) -> Frontier:
+    """The frontier of a measurement, or of anything else that states its errors."""
+    query_counts = {table.name: table.query_count for table in production.workload.tables}
+    return Frontier(production.technology, production.privacy_measure, query_counts, ClosedFormCurves(production))
+
+
+def frontier_of(
+    mechanism: Mechanism,
+    workload: Workload,
+    *,
+    protection: Protection | None = None,
+    failure_probability: float | None = None,
+) -> Frontier:
+    """How much accuracy each privacy loss buys when a mechanism answers a workload.
+
+    Without a `protection` it is the mechanism's own: add or remove one person, or replace one in randomized response.
+    A technology under zCDP counts its loss in ρ; with a `failure_probability` δ the frontier is expressed in the ε
+    that ρ implies at that δ.
+    """
+    production = mechanism.production(workload) if protection is None else mechanism.production(workload, protection)
+    frontier = priced(production)
+    if failure_probability is None or production.privacy_measure is PrivacyMeasure.PURE_DP:
+        return frontier
+    return in_epsilon(frontier, failure_probability)
+
+
+@dataclass(frozen=True, eq=False)
+class ConvertedCurves(Curves):
+    """Curves of a frontier in ρ as functions of ε, by the chain rule."""
+
+    frontier: Frontier
+    failure_probability: float  # δ
+
+    def values(self, loss: float, measure: Measure) -> Floats:
+        return listed(self.frontier.table_errors(rho_at(loss, self.failure_probability), measure))
+
+    def slopes(self, loss: float, measure: Measure) -> Floats:
+        """Slopes in ρ, times ρ′."""
+        rho, slope = rho_at(loss, self.failure_probability), rho_slope_at(loss, self.failure_probability)
+        return listed(self.frontier.table_slopes(rho, measure)) * slope
+
+    def curvatures(self, loss: float, measure: Measure) -> Floats:
+        """Curvatures in ρ times ρ′², plus slopes times ρ″."""
+        delta = self.failure_probability
+        rho, slope, curvature = rho_at(loss, delta), rho_slope_at(loss, delta), rho_curvature_at(loss, delta)
+        return (
+            listed(self.frontier.table_curvatures(rho, measure)) * slope**2
+            + listed(self.frontier.table_slopes(rho, measure)) * curvature
+        )
+
+    def inverse(self, expected_squared_error: float) -> float | None:
+        """The ρ that buys this accuracy, as ε; 0 where nothing needs to be measured for it."""
+        rho = self.frontier.epsilon_for(-expected_squared_error)
+        return epsilon_at(rho, self.failure_probability) if rho > 0.0 else 0.0
+
+    def technology(self, loss: float) -> str:
+        return self.frontier.technology(rho_at(loss, self.failure_probability))
+
+    def allocation(self, loss: float) -> dict[str, float]:
+        """All tables together: the ε itself. Groups measured apart: their ρ, because ε at a δ does not add up."""
+        groups = self.frontier.allocation(rho_at(loss, self.failure_probability))
+        return groups if len(groups) > 1 else dict.fromkeys(groups, loss)
+
+
+def in_epsilon(frontier: Frontier, failure_probability: float) -> Frontier:
+    """A frontier in ρ expressed in ε at a stated δ, by the tight conversion; a frontier in ε is refused."""
+    if frontier.privacy_measure is not PrivacyMeasure.ZCDP:
+        raise InvalidLoss(
+            f"'{frontier.name}' counts its loss in {frontier.privacy_measure} already",
+            why="only a concentrated loss is expressed in ε at a δ",
+            instead="use the frontier as it is",
+        )
+    rho_at(1.0, failure_probability)  # refuses what is not a probability
+    curves = ConvertedCurves(frontier, failure_probability)
+    name = f"{frontier.name} at δ = {failure_probability:.3g}"
+    return Frontier(name, PrivacyMeasure.PURE_DP, frontier.query_counts, curves)

@@ -12,7 +12,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dualmandate.errors import InvalidLoss, InvalidMechanism, TooLarge
 from dualmandate.frontier.frontier import Frontier
@@ -21,6 +20,7 @@ from dualmandate.mechanism.mechanism import NoiseLaw, positive_loss
 from dualmandate.mechanism.strategy import Strategy
 from dualmandate.mechanism.technologies import StrategyMechanism
 from dualmandate.population import Neighbors, PrivacyMeasure, Protection
+from dualmandate.population.arrays import Floats
 from dualmandate.workload import Table, Workload
 from dualmandate.workload.factor import Factor, Identity, Total, dense
 
@@ -84,7 +84,7 @@ def _factor_spectrum(factor: Factor) -> Spectrum:
     return Spectrum(found.total, found.largest, columns)
 
 
-def _of_gram(gram: NDArray[np.float64]) -> Spectrum:
+def _of_gram(gram: Floats) -> Spectrum:
     eigenvalues = np.linalg.eigvalsh(gram)
     # Eigenvalues that are 0 come out as rounding of the largest one; their roots would add up.
     rounding = float(eigenvalues[-1]) * len(gram) * float(np.finfo(np.float64).eps)
@@ -257,7 +257,7 @@ def _table_moves(table: Table, neighbors: Neighbors) -> float:
     return float(table.weight) ** 2 * (highest - 2.0 * mixed + lowest)
 
 
-def _row_extremes(factor: Factor) -> tuple[np.ndarray[tuple[int], np.dtype[np.float64]], ...]:
+def _row_extremes(factor: Factor) -> tuple[Floats, ...]:
     """Largest and smallest size of the entries of each row."""
     scales = factor.scales
     if scales is not None and scales.min() >= 0 and scales.max() == 1:

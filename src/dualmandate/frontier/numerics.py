@@ -13,17 +13,18 @@ from typing import overload
 
 import numpy as np
 from numpy.polynomial import chebyshev
-from numpy.typing import NDArray
 
-from dualmandate.errors import InvalidLoss
+from dualmandate.population.arrays import Floats
 
 _STEP = 3.0e-3  # At this step of ln loss truncation and rounding both stay near 1e-13 for elasticities below five.
-_SMALLEST, _LARGEST = 1e-150, 1e150  # No loss beyond these is looked for.
-_GROWTH = 4.0
+SMALLEST_LOSS, LARGEST_LOSS = 1e-150, 1e150  # No loss beyond these is looked for.
+_GROWTH = math.log(4.0)
+_VANISHED = 1e3  # This far below every target lies the logarithm of nothing.
 _DEGREE = 15
 _WIDTH = 0.9  # A stretch of ln loss is this wide.
 _ROUGH = 1e-8  # A last coefficient above this says that the curve is not smooth there.
-_VANISHED = 1e-290  # A value below this has lost its digits.
+_SAME = 1e-9  # Losses nearer to each other than this share of them are one.
+_UNDERFLOW = 1e-290  # A value below this has lost its digits.
 _NODES = np.cos(np.pi * (np.arange(_DEGREE + 1) + 0.5) / (_DEGREE + 1))
 _TO_COEFFICIENTS = np.linalg.inv(chebyshev.chebvander(_NODES, _DEGREE))
 
@@ -33,15 +34,13 @@ def derivative(curve: Callable[[float], float], at: float) -> float: ...
 
 
 @overload
-def derivative(curve: Callable[[float], NDArray[np.float64]], at: float) -> NDArray[np.float64]: ...
+def derivative(curve: Callable[[float], Floats], at: float) -> Floats: ...
 
 
-def derivative(
-    curve: Callable[[float], float] | Callable[[float], NDArray[np.float64]], at: float
-) -> float | NDArray[np.float64]:
+def derivative(curve: Callable[[float], float] | Callable[[float], Floats], at: float) -> float | Floats:
     """d curve/d loss at a positive loss: central differences of sixth order in ln loss."""
 
-    def spread(steps: int) -> float | NDArray[np.float64]:
+    def spread(steps: int) -> float | Floats:
         return curve(at * math.exp(steps * _STEP)) - curve(at * math.exp(-steps * _STEP))
 
     return (45.0 * spread(1) - 9.0 * spread(2) + spread(3)) / (60.0 * _STEP * at)
@@ -67,10 +66,10 @@ def root(
         high += step
     if falling(low) <= 0:
         return low
-    return high if falling(high) >= 0 else float(brentq(falling, low, high, xtol=1e-14, rtol=1e-14))
+    return high if falling(high) >= 0 else float(brentq(falling, low, high, xtol=1e-15, rtol=8.9e-16))
 
 
-def lowest(curve: Callable[[float], float], points: NDArray[np.float64], heights: NDArray[np.float64]) -> float:
+def lowest(curve: Callable[[float], float], points: Floats, heights: Floats) -> float:
     """Where a curve is least: its three lowest dips on a grid of rising points, each polished between its neighbors.
 
     `heights` are its values at the points. It may have kinks, so golden sections polish it: Brent's method stops at
@@ -89,50 +88,30 @@ def lowest(curve: Callable[[float], float], points: NDArray[np.float64], heights
     return float(min(found, key=curve))
 
 
-def loss_where(curve: Callable[[float], float], target: float, *, start: float = 1.0) -> float:
+def loss_where(
+    curve: Callable[[float], float], target: float, *, within: tuple[float, float] = (SMALLEST_LOSS, LARGEST_LOSS)
+) -> float:
     """The smallest loss at which a decreasing positive curve has fallen to `target` > 0.
 
-    Brackets by steps of four from `start`, then Brent's method on logarithms, so that losses of any size are found to
-    full relative precision. Refused where the curve never falls so far; 0 where it is already there at any loss.
+    0 where it is already there at any loss that is looked at, infinite where it never falls so far.
     """
-    from scipy.optimize import brentq
 
     def excess(log_loss: float) -> float:
         value = curve(math.exp(log_loss))
-        return math.log(value) - math.log(target) if value > 0.0 else -math.inf
+        return math.log(value) - math.log(target) if value > 0.0 else -_VANISHED  # discrete noise leaves the floats
 
-    high = start
-    while curve(high) > target:
-        high *= _GROWTH
-        if high > _LARGEST:
-            raise InvalidLoss(
-                f"an expected error of {target:.6g} is out of reach",
-                why=f"no privacy loss brings it below {curve(_LARGEST):.6g}",
-                instead="ask for less accuracy, or for another technology",
-            )
-    low = high / _GROWTH
-    while curve(low) <= target:
-        high, low = low, low / _GROWTH
-        if low < _SMALLEST:
-            return 0.0
-    while excess(math.log(high)) == -math.inf:
-        # Noise of a discrete law can vanish from floats within one step: bisect until it is there on both ends.
-        middle = math.sqrt(low * high)
-        low, high = (middle, high) if curve(middle) > target else (low, middle)
-        if high <= low * (1.0 + 1e-15):
-            return high
-    if curve(high) == target:
-        return high
-    return math.exp(brentq(excess, math.log(low), math.log(high), xtol=1e-15, rtol=8.9e-16))
+    lowest_log, highest_log = math.log(within[0]), math.log(within[1])
+    found = root(excess, 0.0, 0.0, step=_GROWTH, within=(lowest_log, highest_log))
+    return 0.0 if found <= lowest_log else math.inf if found >= highest_log else math.exp(found)
 
 
 @dataclass(frozen=True, eq=False)
 class SmoothCurve:
     """Positive, smooth curves of several tables, known through a few values on each stretch of losses."""
 
-    curve: Callable[[float], NDArray[np.float64]]  # shape (tables,)
+    curve: Callable[[float], Floats]  # shape (tables,)
 
-    def logs(self, loss: float) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]] | None:
+    def logs(self, loss: float) -> tuple[Floats, Floats, Floats] | None:
         """ln value, its elasticity and the derivative of that in ln loss; None where the curve is not smooth enough."""
         stretch = math.floor(math.log(loss) / _WIDTH)
         if stretch not in self._stretches:
@@ -146,13 +125,20 @@ class SmoothCurve:
         return level, slope * scale, bend * scale**2
 
     @cached_property
-    def _stretches(self) -> dict[int, NDArray[np.float64] | None]:
+    def _stretches(self) -> dict[int, Floats | None]:
         return {}
 
-    def _coefficients(self, stretch: int) -> NDArray[np.float64] | None:
+    def _coefficients(self, stretch: int) -> Floats | None:
         losses = np.exp(_WIDTH * (stretch + (_NODES + 1.0) / 2.0))
         values = np.array([self.curve(float(loss)) for loss in losses])
-        if not np.all(values > _VANISHED):
+        if not np.all(values > _UNDERFLOW):
             return None
-        coefficients: NDArray[np.float64] = _TO_COEFFICIENTS @ np.log(values)
+        coefficients: Floats = _TO_COEFFICIENTS @ np.log(values)
         return None if np.max(np.abs(coefficients[-2:])) > _ROUGH else coefficients
+
+
+def log_grid(low: float, high: float, *, through: tuple[float, ...] = (), points: int = 81) -> list[float]:
+    """Evenly spaced ratios from `low` to `high`, both included, with the losses `through` that lie between added."""
+    kept = {float(loss) for loss in through if low <= loss <= high}
+    even = [low, *np.geomspace(low, high, points)[1:-1].tolist(), high]
+    return sorted(kept | {loss for loss in even if not any(math.isclose(loss, own, rel_tol=_SAME) for own in kept)})

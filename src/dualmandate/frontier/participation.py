@@ -20,13 +20,13 @@ from functools import cached_property
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dualmandate.errors import InvalidLoss, InvalidPreferences
-from dualmandate.frontier.curves import CurveFrontier, TableWeights
 from dualmandate.frontier.envelope import EnvelopeCurves
-from dualmandate.frontier.frontier import Frontier, Measure
+from dualmandate.frontier.frontier import Curves, Frontier, TableWeights, listed
 from dualmandate.frontier.numerics import derivative, root
+from dualmandate.mechanism import Measure
+from dualmandate.population.arrays import Floats
 
 _SEARCHED: list[float] = np.geomspace(1e-8, 1e6, 281).tolist()  # losses between which a peak is looked for
 LARGEST_EXPONENT = 300.0  # e^600 is still a float, so that squares of e^300 are.
@@ -38,15 +38,12 @@ class ParticipationResponse(Protocol):
 
     def weight(self, loss: float) -> float:
         """1/r."""
-        ...
 
     def slope(self, loss: float) -> float:
         """Derivative of the weight; ≥ 0."""
-        ...
 
     def curvature(self, loss: float) -> float:
         """Second derivative of the weight."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -88,7 +85,7 @@ class TableTotals:
 
 
 @dataclass(frozen=True, eq=False)
-class ParticipationCurves:
+class ParticipationCurves(Curves):
     """Curves of a frontier whose data come from those who still take part; level beyond the peak."""
 
     frontier: Frontier
@@ -96,24 +93,24 @@ class ParticipationCurves:
     totals: tuple[TableTotals, ...]  # in the order of the tables
     weights: TableWeights
 
-    def values(self, loss: float, measure: Measure) -> NDArray[np.float64]:
+    def values(self, loss: float, measure: Measure) -> Floats:
         """Errors of each table: noise times 1/r or 1/r², and the error of sampling."""
         return self._unbounded(self._used(loss), measure)
 
-    def slopes(self, loss: float, measure: Measure) -> NDArray[np.float64]:
+    def slopes(self, loss: float, measure: Measure) -> Floats:
         if loss > self._end:
             return np.zeros(len(self.totals))
         return self._unbounded_slopes(loss, measure)
 
-    def curvatures(self, loss: float, measure: Measure) -> NDArray[np.float64]:
+    def curvatures(self, loss: float, measure: Measure) -> Floats:
         if loss > self._end:
             return np.zeros(len(self.totals))
         if measure == "absolute":
             return derivative(lambda at: self._unbounded_slopes(at, measure), loss)
-        inner, falling = self._noise(loss, measure), self._noise_slopes(loss, measure)
+        inner, falling = self._noise(loss, measure)
         weight, slope = self.response.weight(loss), self.response.slope(loss)
         bend = self.response.curvature(loss)
-        noise = self._noise_curvatures(loss, measure) * weight**2 + 4 * weight * slope * falling
+        noise = listed(self.frontier.table_curvatures(loss, measure)) * weight**2 + 4 * weight * slope * falling
         return noise + 2 * (slope**2 + weight * bend) * inner + self._counted(measure) * bend
 
     def inverse(self, expected_squared_error: float) -> float | None:
@@ -141,7 +138,7 @@ class ParticipationCurves:
         """The loss at which Σ b_t·loss_t is smallest; None where it falls as far as losses are looked at."""
 
         def fall(log_loss: float) -> float:
-            return -self._weighed(math.exp(log_loss), slopes=True)
+            return -self.weights.weighed(lambda measure: self._unbounded_slopes(math.exp(log_loss), measure))
 
         found = {loss: cost for loss in _SEARCHED if (cost := self._cost_or_none(loss)) is not None}
         losses = list(found)
@@ -162,32 +159,21 @@ class ParticipationCurves:
     def _cost_or_none(self, loss: float) -> float | None:
         """Σ b_t·loss_t without the level stretch; None at losses that the frontier below cannot be read at."""
         try:
-            return self._weighed(loss)
+            return self.weights.weighed(lambda measure: self._unbounded(loss, measure))
         except InvalidLoss:
             return None
 
-    def _weighed(self, loss: float, *, slopes: bool = False) -> float:
-        """Σ b_t·loss_t without the level stretch, or its derivative."""
-        total = 0.0
-        for measure in set(self.weights.measures):
-            found = self._unbounded_slopes(loss, measure) if slopes else self._unbounded(loss, measure)
-            worth = [
-                v if m == measure else 0.0 for v, m in zip(self.weights.values, self.weights.measures, strict=True)
-            ]
-            total += math.fsum(value * error for value, error in zip(worth, found.tolist(), strict=True) if value)
-        return total
-
-    def _unbounded(self, loss: float, measure: Measure) -> NDArray[np.float64]:
-        weight = self.response.weight(loss)
+    def _unbounded(self, loss: float, measure: Measure) -> Floats:
+        weight, noise = self.response.weight(loss), listed(self.frontier.table_errors(loss, measure))
         sampling = self._counted(measure) * (weight - 1)
         if measure == "absolute":
             # Exact for normal errors: two independent ones add up in squares.
-            return np.hypot(self._noise(loss, measure) * weight, np.sqrt(_FOLDED * self._counts * sampling))
-        return self._noise(loss, measure) * weight**2 + sampling
+            return np.hypot(noise * weight, np.sqrt(_FOLDED * self._counts * sampling))
+        return noise * weight**2 + sampling
 
-    def _unbounded_slopes(self, loss: float, measure: Measure) -> NDArray[np.float64]:
+    def _unbounded_slopes(self, loss: float, measure: Measure) -> Floats:
         weight, slope = self.response.weight(loss), self.response.slope(loss)
-        inner, falling = self._noise(loss, measure), self._noise_slopes(loss, measure)
+        inner, falling = self._noise(loss, measure)
         counted = self._counted(measure)
         if measure == "absolute":
             noise = inner * weight
@@ -195,26 +181,19 @@ class ParticipationCurves:
             return rising / self._unbounded(loss, measure)
         return falling * weight**2 + 2 * weight * slope * inner + counted * slope
 
-    def _counted(self, measure: Measure) -> NDArray[np.float64]:
+    def _noise(self, loss: float, measure: Measure) -> tuple[Floats, Floats]:
+        """Errors from noise alone, and their slopes."""
+        return listed(self.frontier.table_errors(loss, measure)), listed(self.frontier.table_slopes(loss, measure))
+
+    def _counted(self, measure: Measure) -> Floats:
         """S of each table; for the largest variance, the largest cell."""
         if measure == "largest variance":
             return np.array([each.total if each.largest is None else each.largest for each in self.totals])
         return np.array([each.total for each in self.totals])
 
     @property
-    def _counts(self) -> NDArray[np.float64]:
+    def _counts(self) -> Floats:
         return np.array(list(self.frontier.query_counts.values()), dtype=np.float64)
-
-    def _noise(self, loss: float, measure: Measure) -> NDArray[np.float64]:
-        return np.array(list(self.frontier.table_errors(loss, measure).values()))
-
-    def _noise_slopes(self, loss: float, measure: Measure) -> NDArray[np.float64]:
-        return np.array(list(self.frontier.table_slopes(loss, measure).values()))
-
-    def _noise_curvatures(self, loss: float, measure: Measure) -> NDArray[np.float64]:
-        if isinstance(self.frontier, CurveFrontier):
-            return np.array(list(self.frontier.table_curvatures(loss, measure).values()))
-        return derivative(lambda at: self._noise_slopes(at, measure), loss)
 
 
 def with_participation(
@@ -224,7 +203,7 @@ def with_participation(
     *,
     values: Mapping[str, float] | None = None,
     measures: Mapping[str, Measure] | None = None,
-) -> CurveFrontier:
+) -> Frontier:
     """A frontier whose data come from those who still take part at each loss; it ends at its peak.
 
     `totals` are public numbers, by table. `values` (b_t, default 1) and `measures` (default squared) say what a peak is
@@ -239,12 +218,12 @@ def with_participation(
         )
     weights = TableWeights.of(frontier.tables, values, measures)
     curves = ParticipationCurves(frontier, response, tuple(totals[table] for table in frontier.tables), weights)
-    return CurveFrontier(frontier.name, frontier.privacy_measure, frontier.query_counts, curves)
+    return Frontier(frontier.name, frontier.privacy_measure, frontier.query_counts, curves)
 
 
 def peak_of(frontier: Frontier) -> float | None:
     """The loss beyond which a frontier buys nothing more, because people stop taking part; None where there is none."""
-    curves = getattr(frontier, "curves", None)
+    curves = frontier.curves
     if isinstance(curves, ParticipationCurves):
         return curves.peak
     if isinstance(curves, EnvelopeCurves):

@@ -22,16 +22,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualmandate.errors import InvalidLoss, InvalidMechanism, InvalidWorkload
-from dualmandate.frontier.curves import MEASURES, CurveFrontier
-from dualmandate.frontier.frontier import Measure
-from dualmandate.mechanism import Production
+from dualmandate.frontier.frontier import MEASURES, Curves, Frontier
+from dualmandate.mechanism import Measure, Production
 from dualmandate.population import Histogram, PrivacyMeasure
+from dualmandate.population.arrays import Floats
 from dualmandate.workload import Workload
 
 if TYPE_CHECKING:
     from scipy.interpolate import PchipInterpolator
 
-ReleaseChain = Callable[[float, Histogram, np.random.Generator], NDArray[np.float64]]
+ReleaseChain = Callable[[float, Histogram, np.random.Generator], Floats]
 """A chain from a loss, a public histogram and randomness to the answers of a workload, shape (query_count,)."""
 
 
@@ -64,23 +64,19 @@ class Simulation:
 class _Tally:
     """Mean errors at each simulated loss and the relative half-width of their band; shapes (losses, tables)."""
 
-    means: NDArray[np.float64]
-    spreads: NDArray[np.float64]
+    means: Floats
+    spreads: Floats
 
 
 @dataclass(frozen=True, eq=False)
-class SimulatedCurves:
+class SimulatedCurves(Curves):
     """Curves through simulated errors; beyond the simulated losses they go on as power laws, which is a guess."""
 
     name: str
     simulation: Simulation
     tallies: Mapping[Measure, _Tally]
 
-    def is_extrapolated(self, loss: float) -> bool:
-        """Whether a loss lies outside those that were simulated."""
-        return not self.simulation.losses[0] <= loss <= self.simulation.losses[-1]
-
-    def band(self, loss: float, measure: Measure = "squared") -> NDArray[np.float64]:
+    def band(self, loss: float, measure: Measure = "squared") -> Floats:
         """Monte-Carlo band of each table's error at one loss: lowest and highest, shape (tables, 2)."""
         logs = np.log(self.simulation.losses)
         spreads = self.tallies[measure].spreads
@@ -88,32 +84,23 @@ class SimulatedCurves:
         middle = self.values(loss, measure)
         return np.stack([middle * np.exp(-np.array(at)), middle * np.exp(np.array(at))], axis=1)
 
-    def values(self, loss: float, measure: Measure) -> NDArray[np.float64]:
+    def values(self, loss: float, measure: Measure) -> Floats:
         return np.exp(self._logs(loss, measure)[0])
 
-    def slopes(self, loss: float, measure: Measure) -> NDArray[np.float64]:
+    def slopes(self, loss: float, measure: Measure) -> Floats:
         level, elasticity, _ = self._logs(loss, measure)
         return np.exp(level) * elasticity / loss
 
-    def curvatures(self, loss: float, measure: Measure) -> NDArray[np.float64]:
+    def curvatures(self, loss: float, measure: Measure) -> Floats:
         """Curvatures of each table; they jump at simulated losses."""
         level, elasticity, bend = self._logs(loss, measure)
         return np.exp(level) * (bend + elasticity * (elasticity - 1.0)) / loss**2
-
-    def inverse(self, expected_squared_error: float) -> float | None:
-        del expected_squared_error
-        return None
 
     def technology(self, loss: float) -> str:
         del loss
         return self.name
 
-    def allocation(self, loss: float) -> dict[str, float]:
-        return {"all": loss}
-
-    def _logs(
-        self, loss: float, measure: Measure
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    def _logs(self, loss: float, measure: Measure) -> tuple[Floats, Floats, Floats]:
         """ln error, its elasticity and the derivative of that in ln loss, table by table."""
         curve = self._curves[measure]
         x = math.log(loss)
@@ -139,7 +126,7 @@ def simulated(
     simulation: Simulation,
     privacy_measure: PrivacyMeasure = PrivacyMeasure.PURE_DP,
     name: str = "simulated",
-) -> CurveFrontier:
+) -> Frontier:
     """The frontier of a release chain on public or synthetic data, with a Monte-Carlo band.
 
     Repetition r sees the same randomness at every loss, so that curves are smooth, and the same seed gives the same
@@ -161,14 +148,14 @@ def simulated(
 
 def simulated_numbers(
     release: ReleaseChain,
-    truth: NDArray[np.float64],
+    truth: Floats,
     query_counts: Mapping[str, int],
     *,
     histogram: Histogram,
     simulation: Simulation,
     privacy_measure: PrivacyMeasure = PrivacyMeasure.PURE_DP,
     name: str = "simulated",
-) -> CurveFrontier:
+) -> Frontier:
     """The same for any numbers that a chain ends in, beside the `truth` of shape (Σ query counts,), table by table."""
     ends = np.cumsum(list(query_counts.values()))
     measured = [
@@ -187,7 +174,7 @@ def simulated_numbers(
             why=f"{simulation.repetitions} repetitions are too few to see how rare its errors are",
             instead="simulate more repetitions, or only smaller losses",
         )
-    return CurveFrontier(name, privacy_measure, dict(query_counts), SimulatedCurves(name, simulation, tallies))
+    return Frontier(name, privacy_measure, dict(query_counts), SimulatedCurves(name, simulation, tallies))
 
 
 def _measure_at(
@@ -195,10 +182,10 @@ def _measure_at(
     loss: float,
     histogram: Histogram,
     *,
-    truth: NDArray[np.float64],
+    truth: Floats,
     ends: NDArray[np.int64],
     simulation: Simulation,
-) -> dict[Measure, tuple[NDArray[np.float64], NDArray[np.float64]]]:
+) -> dict[Measure, tuple[Floats, Floats]]:
     """Mean and relative half-width of the band of each table's errors at one loss."""
     starts = np.concatenate([[0], ends[:-1]])
     squared = np.empty((simulation.repetitions, len(ends)))
@@ -222,14 +209,12 @@ def _measure_at(
     }
 
 
-def _standard_error(draws: NDArray[np.float64]) -> NDArray[np.float64]:
-    error: NDArray[np.float64] = draws.std(axis=0, ddof=1) / math.sqrt(len(draws))
+def _standard_error(draws: Floats) -> Floats:
+    error: Floats = draws.std(axis=0, ddof=1) / math.sqrt(len(draws))
     return error
 
 
-def _with_band(
-    mean: NDArray[np.float64], standard_error: NDArray[np.float64], simulation: Simulation
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _with_band(mean: Floats, standard_error: Floats, simulation: Simulation) -> tuple[Floats, Floats]:
     """Student's interval for the logarithm of the mean, by the delta method: it stays above 0."""
     from scipy.special import stdtrit  # scipy.stats takes a second to import
 
@@ -237,19 +222,11 @@ def _with_band(
     return mean, np.divide(reach * standard_error, mean, out=np.zeros_like(mean), where=mean > 0.0)
 
 
-def _decreasing(logs: NDArray[np.float64]) -> NDArray[np.float64]:
+def _decreasing(logs: Floats) -> Floats:
     """The nearest decreasing curves (pool adjacent violators), column by column: chance must not make errors grow."""
-    fitted = np.empty_like(logs)
-    for column in range(logs.shape[1]):
-        pools: list[tuple[float, int]] = []
-        for value in logs[:, column].tolist():
-            mean, size = value, 1
-            while pools and pools[-1][0] < mean:
-                before, count = pools.pop()
-                mean, size = (before * count + mean * size) / (count + size), count + size
-            pools.append((mean, size))
-        fitted[:, column] = np.concatenate([np.full(size, mean) for mean, size in pools])
-    return fitted
+    from scipy.optimize import isotonic_regression
+
+    return np.stack([isotonic_regression(column, increasing=False).x for column in logs.T], axis=1)
 
 
 class Decision(Protocol):
@@ -258,11 +235,9 @@ class Decision(Protocol):
     @property
     def name(self) -> str:
         """What is given out, as a table of its own."""
-        ...
 
-    def allocation(self, numbers: NDArray[np.float64], /) -> NDArray[np.float64]:
+    def allocation(self, numbers: Floats, /) -> Floats:
         """USD to each recipient, shape (recipients,), from the answers of a workload, shape (query_count,)."""
-        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -273,12 +248,12 @@ class FormulaGrant:
     `appropriation`, every place gets the same share of what it asks for.
     """
 
-    per_head: Sequence[float] | NDArray[np.float64]  # C, USD a head, one a place
+    per_head: Sequence[float] | Floats  # C, USD a head, one a place
     threshold: float = 0.0
     appropriation: float = math.inf  # USD
     name: str = "grants"
 
-    def allocation(self, numbers: NDArray[np.float64], /) -> NDArray[np.float64]:
+    def allocation(self, numbers: Floats, /) -> Floats:
         rates = np.asarray(self.per_head, dtype=np.float64)
         if numbers.shape != rates.shape:
             raise InvalidWorkload(
@@ -299,7 +274,7 @@ def decision_frontier(
     histogram: Histogram,
     simulation: Simulation,
     privacy_measure: PrivacyMeasure = PrivacyMeasure.PURE_DP,
-) -> CurveFrontier:
+) -> Frontier:
     """How far a decision with noisy answers is off, in USD, at each privacy loss; one table, named after the decision.
 
     `histogram` is public or synthetic: a frontier is printed, so confidential counts must never stand here.
@@ -307,7 +282,7 @@ def decision_frontier(
     exact = np.asarray(workload.answers(histogram.counts), dtype=np.float64)
     truth = decision.allocation(exact)
 
-    def decide(loss: float, counts: Histogram, generator: np.random.Generator) -> NDArray[np.float64]:
+    def decide(loss: float, counts: Histogram, generator: np.random.Generator) -> Floats:
         return decision.allocation(np.asarray(release(loss, counts, generator), dtype=np.float64))
 
     return simulated_numbers(
@@ -324,7 +299,7 @@ def decision_frontier(
 def noisy_answers(production: Production) -> ReleaseChain:
     """The plain chain: a technology's noisy answers, with nothing done to them."""
 
-    def release(loss: float, histogram: Histogram, generator: np.random.Generator) -> NDArray[np.float64]:
+    def release(loss: float, histogram: Histogram, generator: np.random.Generator) -> Floats:
         return production.draw(histogram.counts, loss, generator=generator, size=1).reshape(-1)
 
     return release

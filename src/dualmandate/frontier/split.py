@@ -17,22 +17,21 @@ from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dualmandate.errors import InvalidLoss, InvalidWorkload
-from dualmandate.frontier.curves import CurveFrontier, TableWeights
-from dualmandate.frontier.frontier import Frontier, Measure
-from dualmandate.frontier.numerics import derivative
+from dualmandate.frontier.frontier import Curves, Frontier, TableWeights, listed
+from dualmandate.mechanism import Measure
 from dualmandate.population import PrivacyMeasure
+from dualmandate.population.arrays import Floats
 
 _MOST_STEPS = 80
 _LONGEST_STEP = 2.0  # A step of ln l_g is at most this long.
 _CRUMB = 1e-5  # A group starts with at least this part of an equal share.
 _TINY, _HUGE = 1e-300, 1e300  # Values beyond these leave the range of floats.
-_TableCurve = Callable[[CurveFrontier, float], dict[str, float]]  # of a group, at its share
+_TableCurve = Callable[[Frontier, float], dict[str, float]]  # of a group, at its share
 
 
-def power_split(coefficients: Sequence[float], loss: float, power: float) -> NDArray[np.float64]:
+def power_split(coefficients: Sequence[float], loss: float, power: float) -> Floats:
     """The best split where group g loses c_g/l^power: l_g = loss·c_g^{1/(1+power)}/S, S = Σ c_g^{1/(1+power)}.
 
     The combined loss is then S^{1+power}/loss^power.
@@ -55,27 +54,21 @@ class _Group:
         if not slope > _TINY:
             # Discrete noise has vanished from floats: it goes on falling exponentially.
             return math.log(_TINY) - loss, -loss
-        return math.log(slope), -loss * self._curvature(loss) / slope
-
-    def _curvature(self, loss: float) -> float:
-        if isinstance(self.frontier, CurveFrontier):
-            found = {m: self.frontier.table_curvatures(loss, m) for m in set(self.weights.measures)}
-            listed = zip(self.weights.tables, self.weights.values, self.weights.measures, strict=True)
-            return math.fsum(value * found[measure][table] for table, value, measure in listed)
-        return derivative(lambda at: self.weights.slope(self.frontier, at), loss)
+        curvature = self.weights.weighed(lambda measure: listed(self.frontier.table_curvatures(loss, measure)))
+        return math.log(slope), -loss * curvature / slope
 
 
 @dataclass(frozen=True)
 class Allocation:
     """The best split of one loss: what each group gets, and how that grows with the loss."""
 
-    losses: NDArray[np.float64]  # l_g > 0, sums to the loss; shape (groups,)
-    growth: NDArray[np.float64]  # dl_g/dloss, sums to 1
+    losses: Floats  # l_g > 0, sums to the loss; shape (groups,)
+    growth: Floats  # dl_g/dloss, sums to 1
     price: float  # λ: what the combined loss falls by for one more unit
 
 
 @dataclass(frozen=True, eq=False)
-class SplitCurves:
+class SplitCurves(Curves):
     """Curves of tables whose groups share one loss in the best way."""
 
     groups: tuple[_Group, ...]
@@ -88,30 +81,18 @@ class SplitCurves:
             self._solved[loss] = _best_split(self.groups, loss)
         return self._solved[loss]
 
-    def combined(self, loss: float) -> float:
-        """Σ_t b_t·loss_t under the best split; its derivative is −price."""
-        split_losses = zip(self.groups, self.best(loss).losses.tolist(), strict=True)
-        return math.fsum(group.weights.total(group.frontier, spent) for group, spent in split_losses)
-
-    def values(self, loss: float, measure: Measure) -> NDArray[np.float64]:
+    def values(self, loss: float, measure: Measure) -> Floats:
         spent = self.best(loss).losses.tolist()
         parts = [group.frontier.table_errors(l_g, measure) for group, l_g in zip(self.groups, spent, strict=True)]
         return np.array([value for part in parts for value in part.values()])
 
-    def slopes(self, loss: float, measure: Measure) -> NDArray[np.float64]:
+    def slopes(self, loss: float, measure: Measure) -> Floats:
         """Slopes of each table in its group's loss, times the group's share of one more unit."""
         best = self.best(loss)
         numbers = []
         for group, spent, growth in zip(self.groups, best.losses.tolist(), best.growth.tolist(), strict=True):
             numbers += [slope * growth for slope in group.frontier.table_slopes(spent, measure).values()]
         return np.array(numbers)
-
-    def curvatures(self, loss: float, measure: Measure) -> NDArray[np.float64]:
-        return derivative(lambda at: self.slopes(at, measure), loss)
-
-    def inverse(self, expected_squared_error: float) -> float | None:
-        del expected_squared_error
-        return None
 
     def technology(self, loss: float) -> str:
         spent = self.best(loss).losses.tolist()
@@ -131,7 +112,7 @@ def split(
     *,
     values: Mapping[str, float] | None = None,
     measures: Mapping[str, Measure] | None = None,
-) -> CurveFrontier:
+) -> Frontier:
     """The frontier of groups of tables that are measured apart and share one loss where it buys most.
 
     `values` are the b_t of tables (default 1), `measures` how their errors are counted (default squared). Groups given
@@ -150,7 +131,7 @@ def split(
             instead="state a value above 0 for one of its tables, or do not measure it",
         )
     name = f"split over {', '.join(named)}" if len(named) <= 4 else f"split over {len(named)} groups"
-    return CurveFrontier(name, privacy_measure, query_counts, SplitCurves(groups, weights))
+    return Frontier(name, privacy_measure, query_counts, SplitCurves(groups, weights))
 
 
 def counts_of_groups(named: Mapping[str, Frontier], given: int | None = None) -> dict[str, int]:
@@ -211,9 +192,7 @@ def _best_split(groups: tuple[_Group, ...], loss: float) -> Allocation:
     )
 
 
-def _common_marginal(
-    logs: NDArray[np.float64], marginals: NDArray[np.float64], elasticities: NDArray[np.float64], log_loss: float
-) -> float:
+def _common_marginal(logs: Floats, marginals: Floats, elasticities: Floats, log_loss: float) -> float:
     """ln λ at which power laws through (l_g, marginal_g) spend exactly the loss: Newton on a convex function."""
     target = float(np.max(marginals))
     for _ in range(_MOST_STEPS):
@@ -230,24 +209,20 @@ def _common_marginal(
 
 
 @dataclass(frozen=True, eq=False)
-class StatedCurves:
+class StatedCurves(Curves):
     """Curves of tables whose groups get the same shares s_g of every loss: error(s_g·loss), whatever errors cost."""
 
-    groups: Mapping[str, CurveFrontier]
+    groups: Mapping[str, Frontier]
     shares: tuple[float, ...]  # s_g > 0, in the order of the groups; sum to 1
 
-    def values(self, loss: float, measure: Measure) -> NDArray[np.float64]:
+    def values(self, loss: float, measure: Measure) -> Floats:
         return self._listed(lambda group, share: group.table_errors(share * loss, measure), power=0)
 
-    def slopes(self, loss: float, measure: Measure) -> NDArray[np.float64]:
+    def slopes(self, loss: float, measure: Measure) -> Floats:
         return self._listed(lambda group, share: group.table_slopes(share * loss, measure), power=1)
 
-    def curvatures(self, loss: float, measure: Measure) -> NDArray[np.float64]:
+    def curvatures(self, loss: float, measure: Measure) -> Floats:
         return self._listed(lambda group, share: group.table_curvatures(share * loss, measure), power=2)
-
-    def inverse(self, expected_squared_error: float) -> float | None:
-        del expected_squared_error
-        return None
 
     def technology(self, loss: float) -> str:
         used = [group.technology(share * loss) for group, share in zip(self.groups.values(), self.shares, strict=True)]
@@ -256,12 +231,12 @@ class StatedCurves:
     def allocation(self, loss: float) -> dict[str, float]:
         return {name: share * loss for name, share in zip(self.groups, self.shares, strict=True)}
 
-    def _listed(self, asked: _TableCurve, *, power: int) -> NDArray[np.float64]:
+    def _listed(self, asked: _TableCurve, *, power: int) -> Floats:
         pairs = zip(self.groups.values(), self.shares, strict=True)
         return np.array([share**power * each for group, share in pairs for each in asked(group, share).values()])
 
 
-def stated_split(frontiers: Mapping[str, CurveFrontier], shares: Mapping[str, Fraction]) -> CurveFrontier:
+def stated_split(frontiers: Mapping[str, Frontier], shares: Mapping[str, Fraction]) -> Frontier:
     """The frontier of groups of tables that are measured apart, each at its stated share of one loss."""
     if set(shares) != set(frontiers) or min(shares.values(), default=0) <= 0 or sum(shares.values()) != 1:
         raise InvalidLoss(
@@ -273,4 +248,4 @@ def stated_split(frontiers: Mapping[str, CurveFrontier], shares: Mapping[str, Fr
     privacy_measure = common_privacy_measure(tuple(frontiers.values()))
     name = f"stated shares of {', '.join(frontiers) if len(frontiers) <= 4 else f'{len(frontiers)} groups'}"
     floats = tuple(float(shares[group]) for group in frontiers)
-    return CurveFrontier(name, privacy_measure, counts, StatedCurves(dict(frontiers), floats))
+    return Frontier(name, privacy_measure, counts, StatedCurves(dict(frontiers), floats))

@@ -26,30 +26,35 @@ from dualmandate.errors import (
     LedgerUnavailable,
     ReleaseConflict,
 )
-from dualmandate.ledger.accounts import Account, Scope, checked_name
-from dualmandate.ledger.anchors import (
-    advance_anchor,
-    check_anchors,
-    found_head,
-    read_anchor,
-    read_anchors,
-    write_anchor,
-)
-from dualmandate.ledger.books import STATE_OF, Books
-from dualmandate.ledger.composition import cost, reported
-from dualmandate.ledger.durable import alone_in, make_folder
-from dualmandate.ledger.entries import Event, EventKind, Head, chained_digest, first_digest, written_details
-from dualmandate.ledger.keys import LedgerKey, SecretFolder
-from dualmandate.ledger.releases import (
+from dualmandate.ledger.books import (
+    STATE_OF,
     STEPS,
     Approval,
+    Books,
     ReleaseEntry,
     ReleaseState,
     Request,
-    is_digest,
     loss_document,
     request_document,
 )
+from dualmandate.ledger.chain import (
+    Event,
+    EventKind,
+    Head,
+    advance_anchor,
+    chained_digest,
+    check_anchors,
+    first_digest,
+    found_head,
+    is_digest,
+    read_anchor,
+    read_anchors,
+    write_anchor,
+    written_details,
+)
+from dualmandate.ledger.composition import Account, Scope, checked_name, cost, reported
+from dualmandate.ledger.durable import alone_in, make_folder
+from dualmandate.ledger.keys import LedgerKey, SecretFolder
 from dualmandate.ledger.storage import (
     Store,
     append_entry,
@@ -79,16 +84,6 @@ class Verification:
     clock_set_back: tuple[int, ...]
 
 
-@dataclass(frozen=True)
-class _Draft:
-    kind: EventKind
-    by: str
-    account: str | None = None
-    release: str | None = None
-    amount: Fraction | None = None
-    details: Mapping[str, object] | None = None
-
-
 class _Page:
     """What one writer adds between taking the lock and the commit."""
 
@@ -101,18 +96,19 @@ class _Page:
         """The name of a release whose reservation is the next entry."""
         return f"r{self.head.sequence + 1:06d}"
 
-    def append(self, draft: _Draft) -> None:
+    def append(
+        self,
+        kind: EventKind,
+        by: str,
+        account: str,
+        release: str | None = None,
+        *,
+        amount: Fraction | None = None,
+        details: Mapping[str, object] | None = None,
+    ) -> None:
         """Chain the entry to the last one and write it."""
-        event = Event(
-            sequence=self.head.sequence + 1,
-            kind=draft.kind,
-            recorded_at=_now().isoformat(timespec="microseconds"),
-            by=draft.by,
-            account=draft.account,
-            release=draft.release,
-            amount=draft.amount,
-            details=written_details(draft.details or {}),
-        )
+        sequence, now = self.head.sequence + 1, _now().isoformat(timespec="microseconds")
+        event = Event(sequence, kind, now, by, account, release, amount, written_details(details or {}))
         event = replace(event, digest=chained_digest(self._key, self.head.digest, event))
         append_entry(self._connection, event)
         self.head = Head(self.head.ledger, event.sequence, event.digest)
@@ -130,8 +126,7 @@ class Ledger:
 
     def open_account(self, account: Account, *, by: str) -> Account:
         """Open the account of a population: the only act that makes one."""
-        checked_name(by, "a person")
-        with self._writing() as page:
+        with self._writing(by) as page:
             if account.name in page.books.accounts:
                 raise InvalidAccount(
                     f"the account '{account.name}' is open already",
@@ -139,32 +134,31 @@ class Ledger:
                     instead="spend from it, or open an account for other people under another name",
                 )
             details = account.document()
-            draft = _Draft(EventKind.ACCOUNT_OPENED, by, account.name, amount=account.cap.amount, details=details)
-            page.append(draft)
+            page.append(EventKind.ACCOUNT_OPENED, by, account.name, amount=account.cap.amount, details=details)
         return account
 
     def approve(self, approval: Approval) -> None:
         """Record that a person approves a plan, known by its digest, at exactly its loss."""
-        with self._writing() as page:
+        with self._writing(approval.by) as page:
             paid = cost(approval.loss, approval.unit, page.books.account(approval.account))
             details = {"plan_digest": approval.plan_digest, **loss_document(approval.loss, approval.unit)}
-            page.append(_Draft(EventKind.APPROVED, approval.by, approval.account, amount=paid, details=details))
+            page.append(EventKind.APPROVED, approval.by, approval.account, amount=paid, details=details)
 
     def reserve(self, request: Request) -> ReleaseEntry:
         """Set a loss aside for a release, with a fresh secret, before any data are opened; a refusal is recorded."""
         refused: LedgerRefusal | None = None
-        with self._writing() as page:
+        with self._writing(request.user) as page:
             try:
                 asked, superseded = page.books.admit(request)
             except LedgerRefusal as refusal:
                 refused, details = refusal, {"code": refusal.code, **request_document(request, None)}
-                page.append(_Draft(EventKind.REFUSED, request.user, request.account, details=details))
+                page.append(EventKind.REFUSED, request.user, request.account, details=details)
             else:
                 name = page.next_release
                 # The secret is on the disk before the entry that relies on it; without the entry it is nobody's.
                 self._secrets.make(name)
                 details = request_document(request, superseded)
-                page.append(_Draft(EventKind.RESERVED, request.user, request.account, name, asked, details))
+                page.append(EventKind.RESERVED, request.user, request.account, name, amount=asked, details=details)
         if refused is not None:
             raise refused
         return self.release(name)
@@ -174,8 +168,7 @@ class Ledger:
 
         `digest` is the SHA-256 of the release.json that was written: what was published can be told from a forgery.
         """
-        checked_name(by, "a person")
-        with self._writing() as page:
+        with self._writing(by) as page:
             found = page.books.release(release)
             if found.state is state and state in KIND_OF:
                 return found
@@ -184,7 +177,7 @@ class Ledger:
             if state is ReleaseState.MEASURED and found.fingerprint is None:
                 raise _no_step(found, "be measured before it is bound to its data", "bind it to what was tabulated")
             details = None if digest is None else {"release_digest": digest}
-            page.append(_Draft(KIND_OF[state], by, found.account, release, details=details))
+            page.append(KIND_OF[state], by, found.account, release, details=details)
         return self.release(release)
 
     def bind(self, release: str, fingerprint: str, *, by: str) -> ReleaseEntry:
@@ -192,14 +185,13 @@ class Ledger:
 
         A resumed release binds again: the same data change nothing, other data are refused, and the loss stays spent.
         """
-        checked_name(by, "a person")
         if not is_digest(fingerprint):
             raise ReleaseConflict(
                 f"release {release} cannot be bound to this",
                 why="what was tabulated is known by its HMAC-SHA-256, 64 lowercase hexadecimal digits",
                 instead="bind the HMAC of the tabulation under the release's secret",
             )
-        with self._writing() as page:
+        with self._writing(by) as page:
             found = page.books.release(release)
             if not found.state.is_active or found.state is ReleaseState.RESERVED:
                 raise _no_step(found, "be bound to data", "bind a release after it is opened and before it settles")
@@ -212,28 +204,26 @@ class Ledger:
                     )
                 return found
             details = {"fingerprint": fingerprint}
-            page.append(_Draft(EventKind.TABULATED, by, found.account, release, details=details))
+            page.append(EventKind.TABULATED, by, found.account, release, details=details)
         return self.release(release)
 
     def cancel(self, release: str, *, by: str) -> ReleaseEntry:
         """Give a reservation back: only before it is opened. Its secret is destroyed."""
-        checked_name(by, "a person")
-        with self._writing() as page:
+        with self._writing(by) as page:
             found = page.books.release(release)
             if found.state is not ReleaseState.RESERVED:
                 raise _no_step(found, "be canceled", "finish it; its loss is spent")
-            page.append(_Draft(EventKind.CANCELED, by, found.account, release))
+            page.append(EventKind.CANCELED, by, found.account, release)
         return self.destroy_secret(release, by=by)
 
     def record_export(self, release: str, to: str, *, by: str) -> None:
         """Record that a finished release was handed out, and to whom or what."""
-        checked_name(by, "a person")
         checked_name(to, "a receiver")
-        with self._writing() as page:
+        with self._writing(by) as page:
             found = page.books.release(release)
             if found.state is not ReleaseState.SETTLED:
                 raise _no_step(found, "be exported", "finish it first")
-            page.append(_Draft(EventKind.EXPORTED, by, found.account, release, details={"to": to}))
+            page.append(EventKind.EXPORTED, by, found.account, release, details={"to": to})
 
     def secret(self, release: str) -> Confidential[bytes]:
         """The secret of a release that is under way, in a box that only the wall opens."""
@@ -253,9 +243,9 @@ class Ledger:
         if found.state.is_active:
             raise _no_step(found, "lose its secret", "finish it first")
         self._secrets.destroy(release)
-        with self._writing() as page:
+        with self._writing(by) as page:
             if not page.books.release(release).secret_destroyed:
-                page.append(_Draft(EventKind.KEY_DESTROYED, by, found.account, release))
+                page.append(EventKind.KEY_DESTROYED, by, found.account, release)
         return self.release(release)
 
     def accounts(self) -> tuple[Account, ...]:
@@ -338,8 +328,9 @@ class Ledger:
                 yield connection
 
     @contextmanager
-    def _writing(self) -> Iterator[_Page]:
-        """One act: lock, check, write, commit, and then the anchor, all before the caller goes on."""
+    def _writing(self, by: str) -> Iterator[_Page]:
+        """One act of a person: lock, check, write, commit, and then the anchor, all before the caller goes on."""
+        checked_name(by, "a person")
         with self._lock:
             with self._store.writing() as connection:
                 head = read_head(connection, lock=True)

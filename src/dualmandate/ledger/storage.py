@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import sqlalchemy as sql
@@ -23,7 +24,7 @@ from alembic.util import CommandError
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
 from dualmandate.errors import CannotWrite, LedgerTampered, LedgerUnavailable, Place
-from dualmandate.ledger.entries import Event, EventKind, Head
+from dualmandate.ledger.chain import Event, EventKind, Head
 
 BUSY_SECONDS = 60  # how long a writer waits for the others
 _LOCK_OF_CREATION = 0x6475616C  # a number of our own among PostgreSQL's advisory locks
@@ -57,12 +58,8 @@ class Store:
     @contextmanager
     def writing(self) -> Iterator[sql.Connection]:
         """The only writer, from here to a durable commit: BEGIN IMMEDIATE, or a lock on the row of the head."""
-        options = {} if self.path else {"isolation_level": "READ COMMITTED"}  # what the lock waited for must be seen
-        with (
-            self._translated(),
-            self.engine.connect() as connection,
-            connection.execution_options(**options).begin(),
-        ):
+        # PostgreSQL: what the lock waited for must be seen.
+        with self._begun({} if self.path else {"isolation_level": "READ COMMITTED"}) as connection:
             if self.path is None:
                 connection.exec_driver_sql(f"SET LOCAL lock_timeout = '{BUSY_SECONDS}s'")
                 connection.exec_driver_sql("SET LOCAL synchronous_commit = on")
@@ -71,18 +68,14 @@ class Store:
     @contextmanager
     def reading(self) -> Iterator[sql.Connection]:
         """One consistent view; it keeps no writer waiting."""
-        options = {"reading": True} if self.path else {"isolation_level": "REPEATABLE READ"}
-        with (
-            self._translated(),
-            self.engine.connect() as connection,
-            connection.execution_options(**options).begin(),
-        ):
+        with self._begun({"reading": True} if self.path else {"isolation_level": "REPEATABLE READ"}) as connection:
             yield connection
 
     @contextmanager
-    def _translated(self) -> Iterator[None]:
+    def _begun(self, options: dict[str, Any]) -> Iterator[sql.Connection]:
         try:
-            yield
+            with self.engine.connect() as connection, connection.execution_options(**options).begin():
+                yield connection
         except (SQLAlchemyError, CommandError, sqlite3.Error):
             raise LedgerUnavailable(
                 "the ledger's database did not do what was asked",
@@ -190,7 +183,8 @@ def _migrations(connection: sql.Connection) -> MigrationContext:
 
 
 def _scripts() -> ScriptDirectory:
-    return ScriptDirectory(Path(__file__).with_name("migrations"))
+    folder = Path(__file__).with_name("migrations")
+    return ScriptDirectory(folder, version_locations=[folder])
 
 
 def _no_ledger(store: Store) -> LedgerUnavailable:

@@ -6,7 +6,7 @@ Participation, tables that earn their place, releases to come, markets, and erro
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -17,26 +17,28 @@ from dualmandate.choice import (
     Choice,
     DisclosureHorizon,
     Limits,
+    SocialWelfare,
     TableSelection,
     budget_path,
     choose_tables,
 )
 from dualmandate.choice.markets import EVEN_TASTES, Institution, LognormalAmounts, Market, compare_markets
-from dualmandate.errors import InvalidValue, Refusal
-from dualmandate.frontier import CurveFrontier, peak_of
+from dualmandate.errors import InvalidValue, MissingKey, Refusal
+from dualmandate.frontier import ExponentialResponse, Frontier, TableTotals, peak_of, with_participation
 from dualmandate.mechanism import NOISE_LAWS
 from dualmandate.mechanism.technologies import TABLES
-from dualmandate.planning.participation import Participation
-from dualmandate.planning.technology import Technology, TechnologyBuilder
-from dualmandate.planning.welfare import calibrated, units_of
+from dualmandate.planning.technology import Technology, TechnologyBuilder, measures_of, values_of
+from dualmandate.planning.welfare import calibrated, in_currency, units_of
 from dualmandate.program.number import CalibratedNumber
 from dualmandate.program.schema import DetailTable, WorkloadTable
 from dualmandate.workload import Tabulation, Workload
 
 if TYPE_CHECKING:
+    from dualmandate.planning.plan import TableConsequence
     from dualmandate.planning.program import Program
 
 AS_STATED = "as stated"  # A table as it stands in the program has this detail.
+TWO_SIDED_95 = 1.959964  # This many standard deviations on either side hold 95 in 100.
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +92,7 @@ class ExtensionBuilder:
 
     program: Program
     workshop: TechnologyBuilder
-    frontier: CurveFrontier
+    frontier: Frontier
     technology: Technology
     choice: Choice
     limits: Limits
@@ -129,12 +131,12 @@ class ExtensionBuilder:
         )
 
     @property
-    def _everybody(self) -> CurveFrontier:
+    def _everybody(self) -> Frontier:
         """The frontier of the technology in use if everybody took part."""
         plain = replace(self.workshop, participation=None)  # remembers the strategies that were found
         return plain.technology(NOISE_LAWS[self.technology.noise], self.technology.strategy).frontier
 
-    def _true_cost(self, response: Participation, inner: CurveFrontier, loss: float) -> float:
+    def _true_cost(self, response: Participation, inner: Frontier, loss: float) -> float:
         """What errors cost at a loss, also beyond the peak, where a frontier only stays level."""
         weight = response.response.weight(loss)
         total = self.program.welfare.least_data_loss
@@ -239,7 +241,7 @@ class ExtensionBuilder:
         )
         return Workload.from_tabulations(self.program.domain, [tabulation])
 
-    def _measured_alone(self, workload: Workload) -> CurveFrontier:
+    def _measured_alone(self, workload: Workload) -> Frontier:
         kept = {table.name for table in workload.tables}
         values = tuple(value for value in self.program.welfare.table_values if value.table in kept)
         welfare = replace(self.program.welfare, table_values=values)
@@ -256,3 +258,75 @@ class ExtensionBuilder:
         units = units_of(self.program.file, self.program.document)
         with self.program.document.at(*key):
             return calibrated(number).to(unit, units).value
+
+
+@dataclass(frozen=True)
+class Participation:
+    """How people respond to the privacy loss, and what each table counts; all public."""
+
+    response: ExponentialResponse
+    totals: Mapping[str, TableTotals]  # in steps of the published answers
+    assumed: tuple[str, ...]  # tables whose total is not stated, so that everybody is taken to be counted
+    source: str
+
+    def of(self, frontier: Frontier, welfare: SocialWelfare) -> Frontier:
+        """A frontier of some of the tables, with data of those who still take part."""
+        values, measures = values_of(welfare), measures_of(welfare)
+        kept = set(frontier.tables)
+        limited = with_participation(
+            frontier,
+            self.response,
+            self.totals,
+            values={table: value for table, value in values.items() if table in kept},
+            measures={table: measure for table, measure in measures.items() if table in kept},
+        )
+        return limited.remembered()
+
+    def widened(
+        self, tables: tuple[TableConsequence, ...], loss: float, grids: Mapping[str, float]
+    ) -> tuple[TableConsequence, ...]:
+        """Half-widths with noise weighted up and the error of those who stay away, each cell counted alike."""
+        weight = self.response.weight(loss)
+        rows = []
+        for table in tables:
+            sampling = self.totals[table.table].total / table.query_count * (weight - 1) * grids[table.table] ** 2
+            width = math.hypot(table.half_width * weight, TWO_SIDED_95 * math.sqrt(sampling))
+            rows.append(replace(table, half_width=width))
+        return tuple(rows)
+
+
+def participation_of(program: Program) -> Participation | None:
+    """What the program says about response; None where it says nothing."""
+    table, document, privacy_measure = program.file.participation, program.document, program.welfare.privacy_measure
+    if table is None:
+        return None
+    decline = in_currency(table, ("participation", "decline_per"), "answers to", privacy_measure, document)
+    assert decline is not None  # one of the two is stated
+    with document.at("participation"):
+        response = ExponentialResponse(float(table.rate_without_loss), float(decline))
+    totals = {asked.name: _total(program, position) for position, asked in enumerate(program.file.workload)}
+    assumed = tuple(asked.name for asked in program.file.workload if asked.total is None)
+    return Participation(response, totals, assumed, table.source)
+
+
+def _total(program: Program, position: int) -> TableTotals:
+    """S of a table in steps of its answers: what it counts, or for sums at most the total times the largest answer."""
+    asked, document = program.file.workload[position], program.document
+    table = next(made for made in program.workload.tables if made.name == asked.name)
+    grid = float(table.grid)
+    if asked.total is None and asked.sum_of is not None:
+        raise MissingKey(
+            f"the total of table '{asked.name}' is not stated",
+            why="the error of those who stay away grows with what a table adds up to",
+            instead='state total = { value = …, unit = "…", source = "…" }',
+            where=document.place(("workload", position)),
+        )
+    if asked.total is None:
+        return TableTotals(program.welfare.population_size)
+    units = units_of(program.file, document)
+    with document.at("workload", position, "total"):
+        total = calibrated(asked.total).to(asked.unit or units.singular, units).value
+    if asked.sum_of is None:
+        return TableTotals(total)
+    largest = max(abs(float(value)) for value in program.domain.attribute(asked.sum_of).grid_values)
+    return TableTotals(total / grid * largest)  # Σ of squares is at most Σ times the largest

@@ -1,25 +1,30 @@
 """A plan: the privacy loss to choose, what it buys and costs, why, and the digest that is approved.
 
-A plan is pure: it rests on the program file and its code lists alone, never on the data, so it leaks nothing.
+A plan is pure: it rests on the program file and its code lists alone, never on the data, so it leaks nothing. Its notes
+are what a careful reader would remark: bounds taken for values, noise that is beaten, hidden prices.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from dualmandate.choice import Choice, Limits, Regret, SocialChoices, SocialWelfare, TornadoRow
-from dualmandate.frontier import CurveFrontier
+from dualmandate.choice import Choice, Limits, LinearCost, Regret, SocialChoices, SocialWelfare, TornadoRow
+from dualmandate.frontier import Frontier
 from dualmandate.mechanism.strategy.strategy_file import strategy_digest
-from dualmandate.planning.digest import PLAN_VERSION, Exact, digest_of, exact_content
+from dualmandate.mechanism.technologies import OPTIMIZED
+from dualmandate.planning.comparison import Comparison, Saving
 from dualmandate.planning.extensions import Extensions
-from dualmandate.planning.saving import Comparison, Saving
-from dualmandate.planning.study import is_study
-from dualmandate.planning.technology import Technology
-from dualmandate.population import PrivacyLoss
+from dualmandate.planning.saved_plan import PLAN_VERSION, Exact, digest_of, exact_content
+from dualmandate.planning.study import is_study, study_words
+from dualmandate.planning.technology import MEASURED, Technology
+from dualmandate.population import PrivacyLoss, PrivacyMeasure
+from dualmandate.population.wording import money, number
+from dualmandate.program.schema import BEST
 from dualmandate.semantics import Guarantee
 
 if TYPE_CHECKING:
@@ -27,6 +32,9 @@ if TYPE_CHECKING:
     from dualmandate.planning.uncertainty import Uncertainty
 
 MANY_TABLES, MOST_MOVED = 40, 20  # one of many tables moves the choice by little, and asking takes two more choices
+FAR = 1.0  # From this epsilon on a linear and a worst-case cost differ by more than half.
+NO_GAIN = 1e-9  # A share of what society loses below this is no difference.
+EXAMPLE_BUDGET, EXAMPLE_AVERSION = 20e6, 2.0  # USD, and relative risk aversion, of the example that explains a price
 
 
 @dataclass(frozen=True)
@@ -49,7 +57,7 @@ class Plan:
 
     program: Program
     limits: Limits  # of the program, with what the ledger has left
-    frontier: CurveFrontier  # what the program asks for: one noise, or the best of all
+    frontier: Frontier  # what the program asks for: one noise, or the best of all
     technologies: Mapping[str, Technology]
     technology: Technology  # the one that stands on the frontier at the choice
     choice: Choice
@@ -77,7 +85,7 @@ class Plan:
         return self.loss.for_records(self.program.protection.records_together)
 
     @property
-    def frontiers(self) -> dict[str, CurveFrontier]:
+    def frontiers(self) -> dict[str, Frontier]:
         """The frontier of each kind of noise that can serve the program, in the program's currency."""
         return {noise: technology.frontier for noise, technology in self.technologies.items()}
 
@@ -138,3 +146,135 @@ def costliest(choice: Choice) -> tuple[str, ...]:
     """
     ranked = sorted(choice.tables, key=lambda table: -(table.data_loss or 0.0))
     return tuple(table.table for table in (ranked if len(ranked) <= MANY_TABLES else ranked[:MOST_MOVED]))
+
+
+def notes_on(plan: Plan) -> tuple[str, ...]:
+    """Remarks for the reader, the ones about the guarantee first."""
+    return (
+        *((study_words(plan.technology.noise),) if plan.study else ()),
+        *_bounds(plan),
+        *_strategy(plan),
+        *_better_noise(plan),
+        *_shares_and_fitness(plan),
+        *_worst_case(plan),
+        *_hidden_prices(plan),
+        *_left_out(plan),
+        *_many_statistics(plan),
+    )
+
+
+def _bounds(plan: Plan) -> Iterator[str]:
+    for group in plan.allocation:
+        sensitivity = plan.technology.measurements[group].sensitivity
+        if not sensitivity.exact:
+            measured = "the tables" if len(plan.allocation) == 1 else f"'{group}'"
+            yield (
+                f"The sensitivity of {measured} is {sensitivity}: a bound, not a value. The guarantee holds; the noise "
+                "may be larger than it need be."
+            )
+
+
+def _better_noise(plan: Plan) -> Iterator[str]:
+    """Another kind of noise, one that is drawn, that leaves society better off; where the program asked for one."""
+    used = plan.technology.noise
+    rows = [row for row in plan.comparisons if row.noise != used and not row.study]
+    if plan.program.file.mechanism.noise == BEST or (found := _better(plan, rows)) is None:
+        return
+    noise, best, gain = found.row.noise, found.choice, found.gain
+    reason = ""
+    if (used, noise) == ("laplace", "geometric"):
+        reason = " Laplace noise on whole-number counts is dominated: geometric noise is its whole-number twin."
+    yield (
+        f"{noise.capitalize()} noise would leave society {money(gain)} better off, at {best.privacy_measure} = "
+        f'{number(best.epsilon)}; noise = "best" chooses among all that are drawn.{reason}'
+    )
+
+
+def _strategy(plan: Plan) -> Iterator[str]:
+    """Why what was looked for is not measured, or what else would have been better to measure."""
+    used = plan.technology
+    rows = [row for row in plan.comparisons if row.noise == used.noise and row.strategy != used.strategy]
+    refused = next((row for row in rows if row.strategy == OPTIMIZED and row.choice is None), None)
+    if refused is not None and not plan.program.file.mechanism.states_strategy:
+        yield f"The tables themselves are measured, because no better strategy could be looked for: {refused.why}."
+    found = _better(plan, rows)
+    if found is not None:
+        yield (
+            f"Noise on {MEASURED[found.row.strategy]} would leave society {money(found.gain)} better off, at "
+            f'{found.choice.privacy_measure} = {number(found.choice.epsilon)}: strategy = "{found.row.strategy}".'
+        )
+
+
+@dataclass(frozen=True)
+class _Better:
+    row: Comparison
+    choice: Choice
+    gain: float  # USD
+
+
+def _better(plan: Plan, rows: Iterable[Comparison]) -> _Better | None:
+    """The row that leaves society best off, where that is better than what was chosen."""
+    able = [
+        _Better(row, row.choice, row.choice.welfare - plan.choice.welfare) for row in rows if row.choice is not None
+    ]
+    best = max(able, key=lambda each: each.gain, default=None)
+    return best if best is not None and best.gain > NO_GAIN * -plan.choice.welfare else None
+
+
+def _shares_and_fitness(plan: Plan) -> Iterator[str]:
+    """Shares follow value alone, or are stated: a table which must be fit for use drags the others along."""
+    if len(plan.allocation) > 1 and plan.program.file.shares:
+        yield (
+            "Each table gets the share of the privacy loss that the program states for it, whatever its accuracy is "
+            "worth: the loss is chosen for these shares."
+        )
+    elif plan.choice.bound_by == "fitness for use" and len(plan.allocation) > 1:
+        yield (
+            "Tables share the privacy loss by the value of their accuracy alone. The one whose fitness for use decides "
+            "is worth more than its stated value says: with a higher value it gets a larger share, and the whole "
+            f"takes less {plan.choice.privacy_measure}."
+        )
+
+
+def _left_out(plan: Plan) -> Iterator[str]:
+    """What the tornado did not ask, where tables are many."""
+    stated, moved = len(plan.tables), len(costliest(plan.choice))
+    if moved < stated:
+        yield (
+            f"How the choice moves with the worth of a table was asked for the {moved} tables whose errors cost most, "
+            f"not for the other {stated - moved:,}."
+        )
+
+
+def _worst_case(plan: Plan) -> Iterator[str]:
+    epsilon = plan.choice.epsilon
+    linear = any(isinstance(group.information_utility, LinearCost) for group in plan.welfare.groups)
+    if linear and plan.choice.privacy_measure is PrivacyMeasure.PURE_DP and FAR < epsilon < 700:
+        times = math.expm1(epsilon) / epsilon
+        yield (
+            f"The cost of privacy loss is taken as linear. At epsilon = {number(epsilon)} a worst case that starts "
+            f'with the same slope (information_utility = "exponential") costs {number(times, 3)} times as much.'
+        )
+
+
+def _hidden_prices(plan: Plan) -> Iterator[str]:
+    prices = {value.price for value in plan.welfare.table_values if value.measure == "squared"}
+    for price in sorted(price for price in prices if price is not None):
+        usual = EXAMPLE_AVERSION / EXAMPLE_BUDGET / 2
+        yield (
+            f"A price of {number(price)} USD per squared USD means an absolute risk aversion of {number(2 * price)} "
+            f"per USD; a relative risk aversion of {EXAMPLE_AVERSION:g} on a budget of {money(EXAMPLE_BUDGET)} would "
+            f"mean a price of {number(usual)}."
+        )
+
+
+def _many_statistics(plan: Plan) -> Iterator[str]:
+    """An early warning, before any attack: more independent statistics than people."""
+    from dualmandate.workload.statistics_count import count_statistics
+
+    count = count_statistics(plan.program.workload, float(plan.program.file.population.population_size.value))
+    if count.warns:
+        yield (
+            f"{count} Published without noise, that many could be solved for the records; with noise it is the privacy "
+            "loss alone that bounds what is learned. `dualmandate audit` tries it."
+        )

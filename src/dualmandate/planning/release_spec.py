@@ -1,4 +1,8 @@
-"""From a plan to its order: exactly what was signed, read from the plan and from the program that it was made of."""
+"""From a plan to its order: exactly what was signed, read from the plan and from the program that it was made of.
+
+And from a release back to what was carried out: its tables, its estimates, and how wrong any of them may be, from
+public files alone.
+"""
 
 from __future__ import annotations
 
@@ -7,20 +11,21 @@ import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dualmandate.errors import InvalidFile, InvalidMechanism, NotApproved, Place
+from dualmandate.errors import InvalidMechanism, NotApproved, Place
 from dualmandate.mechanism import ExactStrategy, MatrixRows, Measurement, StrategyRows, TableRows
 from dualmandate.mechanism.strategy.strategy_file import strategy_digest, strategy_document, strategy_from
 from dualmandate.mechanism.technologies import CELLS, OPTIMIZED, drawn_law
-from dualmandate.planning.digest import exact_content
-from dualmandate.planning.saved_plan import SavedPlan
-from dualmandate.population import Protection
-from dualmandate.program.file import read_bytes
-from dualmandate.program.program import ProgramFile
+from dualmandate.planning.saved_plan import SavedPlan, exact_content, read_json
+from dualmandate.population import PrivacyLoss, PrivacyMeasure, Protection
+from dualmandate.program.program import ProgramFile, read_program
+from dualmandate.publication.nested_tables import NestWeights, nest_together
+from dualmandate.publication.release import Release, read_facts
 from dualmandate.publication.release_spec import ALL_TABLES, Group, Page, ReleaseSpec
-from dualmandate.publication.writing import file_names
+from dualmandate.publication.writing import damaged, file_names
 from dualmandate.semantics import guarantee
 from dualmandate.workload import Workload
 
@@ -179,19 +184,69 @@ def _group_name(measurement: Mapping[str, Any], measurements: list[Any]) -> str:
 
 def read_strategy(path: Path, workload: Workload, protection: Protection) -> ExactStrategy:
     """A strategy from its file beside a plan or in a release."""
-    try:
-        document = json.loads(read_bytes(path, largest=LARGEST_STRATEGY, what="strategy").decode("utf-8"))
-    except InvalidFile as refusal:
-        raise refusal.at(Place(file=str(path))) from None
-    except (ValueError, RecursionError):
-        raise InvalidFile(
-            f"'{path.name}' is not a strategy",
-            why="it is not JSON",
-            instead="plan the program again: dualmandate plan PROGRAM.toml --out DIR",
-            where=Place(file=str(path)),
-        ) from None
+    instead = "plan the program again: dualmandate plan PROGRAM.toml --out DIR"
+    document = read_json(path, "strategy", largest=LARGEST_STRATEGY, instead=instead)
     return strategy_from(document, workload, protection)
 
 
 def _written(document: Mapping[str, Any]) -> bytes:
     return (json.dumps(document, indent=1, ensure_ascii=True, allow_nan=False) + "\n").encode("ascii")
+
+
+def load_release(folder: str | Path) -> Release:
+    """A release from the folder that `publish` wrote; refused where a file of it is missing or was changed."""
+    place = Path(folder)
+    facts = read_facts(place)
+
+    @cache
+    def order() -> ReleaseSpec:
+        try:
+            found = _carried_out(place, facts)
+            stated = [[(noise["law"], noise["parameter"]) for noise in group["noises"]] for group in facts["groups"]]
+        except (KeyError, TypeError, ValueError, ArithmeticError, AttributeError):
+            raise damaged(f"the release in '{place}'", "its release.json does not say how it was measured") from None
+        meant = [[(noise.law, str(noise.parameter)) for noise in group.noises] for group in found.groups]
+        if stated != meant:
+            why = "its release.json states other noise than its program, strategy and loss give"
+            raise damaged(f"the release in '{place}'", why)
+        return found
+
+    def measurement(group: str) -> Measurement:
+        return next(each.measurement for each in order().groups if each.name == group)
+
+    def together() -> NestWeights:
+        nest = nest_together(order())
+        if nest is None:
+            raise damaged(f"the release in '{place}'", "its tables do not nest, though its release.json says so")
+        return NestWeights(order(), nest)
+
+    return Release(place, facts, measurement, together)
+
+
+def _carried_out(folder: Path, facts: Mapping[str, Any]) -> ReleaseSpec:
+    """What was carried out, from the program and the strategies that the release carries along."""
+    program = read_program(folder / facts["program_file"])
+
+    def read(group: str, workload: Workload) -> ExactStrategy:
+        path = next(each["strategy"] for each in facts["groups"] if each["name"] == group)
+        return read_strategy(folder / path, workload, program.protection)
+
+    groups = tuple(
+        Group(
+            each["name"],
+            measurement_of(each["tables"], each["name"], facts["mechanism"], program=program, strategies=read),
+            Fraction(each["loss"]),
+        )
+        for each in facts["groups"]
+    )
+    return ReleaseSpec(
+        plan_digest=facts["plan_digest"],
+        program=facts["program"],
+        account=facts["account"],
+        loss=PrivacyLoss(Fraction(facts["loss"]["exact"]), PrivacyMeasure(facts["loss"]["currency"])),
+        domain=program.domain,
+        protection=program.protection,
+        rules=program.rules,
+        groups=groups,
+        units={table["name"]: table["unit"] for table in facts["tables"]},
+    )

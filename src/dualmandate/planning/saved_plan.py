@@ -1,20 +1,59 @@
-"""Reading a plan back: what was approved must be what was written, digit by digit."""
+"""What is signed: the exact part of a plan, the digest that an approver puts a name to, and reading a plan back.
+
+The digest covers only exact things: what the program file says (numbers as decimal strings, never floats), the code
+lists, the chosen loss and how it is shared out, the mechanism, and the versions of these formats. The same program
+gives the same digest on every machine, and what was approved must be what was written, digit by digit.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import json
 from dataclasses import dataclass
+from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from dualmandate.errors import InvalidFile, Place, Refusal
-from dualmandate.planning.digest import PLAN_VERSION, digest_of
 from dualmandate.planning.study import is_study, refuse_study
 from dualmandate.population import PrivacyLoss, PrivacyMeasure
 from dualmandate.program.file import read_bytes
 
 LARGEST_PLAN = 2**24  # bytes
+NAME_A_PLAN = "name the plan.json that `dualmandate plan --out` wrote"
+PLAN_VERSION = 1  # of the exact part: raised whenever a key of it changes its meaning
+
+Exact: TypeAlias = "str | bool | list[Exact] | dict[str, Exact]"
+
+
+def exact_content(value: object) -> Exact:
+    """What a program file says, with each number as `{"number": "46000000"}` so that no reader rounds it."""
+    if isinstance(value, str | bool):
+        return value
+    if isinstance(value, int | Decimal):
+        return {"number": decimal_string(value)}
+    if isinstance(value, list):
+        return [exact_content(item) for item in value]
+    assert isinstance(value, dict)  # dates never pass the schema
+    return {str(key): exact_content(item) for key, item in value.items()}
+
+
+def decimal_string(value: int | Decimal) -> str:
+    """A number without exponent and without trailing zeros: 4.6e7 and 46000000.0 are the same."""
+    sign, digits, exponent = Decimal(value).as_tuple()
+    assert isinstance(exponent, int)  # infinities never pass the schema
+    kept = "".join(map(str, digits)).rstrip("0")
+    if not kept:
+        return "0"
+    plain = Decimal(f"{'-' if sign else ''}{kept}E{exponent + len(digits) - len(kept)}")
+    return f"{plain:f}"
+
+
+def digest_of(exact: Exact) -> str:
+    """SHA-256 of the exact part as JSON with sorted keys, no spaces and only ASCII: 64 hexadecimal digits."""
+    text = json.dumps(exact, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return hashlib.sha256(text.encode("ascii")).hexdigest()
 
 
 @dataclass(frozen=True)
@@ -74,15 +113,9 @@ class SavedPlan:
 def load_plan(path: str | Path) -> SavedPlan:
     """Read a plan.json back; refused where it was changed after it was written."""
     file = Path(path)
-    try:
-        content = read_bytes(file, largest=LARGEST_PLAN, what="plan")
-        document = json.loads(content.decode("utf-8"))
-    except InvalidFile as refusal:
-        raise refusal.at(Place(str(file))) from None
-    except (ValueError, RecursionError):
-        raise _no_plan(file, "it is not JSON") from None
+    document = read_json(file, "plan", largest=LARGEST_PLAN, instead=NAME_A_PLAN)
     if not isinstance(document, dict) or document.get("schema") != f"plan/{PLAN_VERSION}":
-        raise _no_plan(file, f"it is not a document of schema plan/{PLAN_VERSION}")
+        raise _is_no("plan", file, f"it is not a document of schema plan/{PLAN_VERSION}", NAME_A_PLAN)
     if not isinstance(document.get("exact"), dict) or digest_of(document["exact"]) != document.get("digest"):
         raise _changed(file)
     plan = SavedPlan(document)
@@ -92,19 +125,24 @@ def load_plan(path: str | Path) -> SavedPlan:
         signed = plan.loss.exact(), str(plan.loss.privacy_measure), plan.account, list(plan.strategies.values())
         shown_as_study = document.get("study", is_study(plan.noise))  # plans of earlier versions do not say
     except (KeyError, TypeError, ValueError, ZeroDivisionError, Refusal):
-        raise _no_plan(file, "it lacks what a plan says") from None
+        raise _is_no("plan", file, "it lacks what a plan says", NAME_A_PLAN) from None
     if stated != signed or shown_as_study is not is_study(plan.noise):
         raise _changed(file)
     return plan
 
 
-def _no_plan(file: Path, why: str) -> InvalidFile:
-    return InvalidFile(
-        f"'{file.name}' is not a plan",
-        why=why,
-        instead="name the plan.json that `dualmandate plan --out` wrote",
-        where=Place(str(file)),
-    )
+def read_json(file: Path, what: str, *, largest: int, instead: str) -> Any:
+    """The JSON document in a small file of ours, refused where it is none."""
+    try:
+        return json.loads(read_bytes(file, largest=largest, what=what).decode("utf-8"))
+    except InvalidFile as refusal:
+        raise refusal.at(Place(str(file))) from None
+    except (ValueError, RecursionError):
+        raise _is_no(what, file, "it is not JSON", instead) from None
+
+
+def _is_no(what: str, file: Path, why: str, instead: str) -> InvalidFile:
+    return InvalidFile(f"'{file.name}' is not a {what}", why=why, instead=instead, where=Place(str(file)))
 
 
 def _changed(file: Path) -> InvalidFile:

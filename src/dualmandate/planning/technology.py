@@ -1,4 +1,10 @@
-"""The ways to produce the tables: one frontier for each kind of noise and each choice of what is measured."""
+"""The ways to produce the tables: one frontier for each kind of noise and each choice of what is measured.
+
+For each kind of noise that strategy is measured which leaves society best off. A strategy is looked for with squared
+errors and continuous noise in mind; noise on whole numbers may prefer the tables themselves where the loss is large.
+So the two are compared at the loss that would be chosen on the tables: where the optimized strategy costs less there,
+it is better at its own choice too.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +15,9 @@ from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from dualmandate.choice import Choice, SocialWelfare
+from dualmandate.choice import Choice, Limits, SocialWelfare, choose
 from dualmandate.errors import InvalidMechanism, MissingKey, Place, Refusal, TooLarge
-from dualmandate.frontier import CurveFrontier, Measure, TableWeights, envelope, in_epsilon, priced, split, stated_split
+from dualmandate.frontier import Frontier, Measure, TableWeights, envelope, in_epsilon, priced, split, stated_split
 from dualmandate.mechanism import (
     MatrixRows,
     Measurement,
@@ -23,7 +29,7 @@ from dualmandate.mechanism import (
     optimize_strategy,
 )
 from dualmandate.mechanism.strategy.strategy import NoiseName
-from dualmandate.mechanism.technologies import CELLS, OPTIMIZED, TABLES, noise_of
+from dualmandate.mechanism.technologies import CELLS, NOISE_LAWS, OPTIMIZED, TABLES, noise_of
 from dualmandate.planning.study import may_be_used
 from dualmandate.population import PrivacyLoss, PrivacyMeasure, Protection
 from dualmandate.population.loss import rho_at
@@ -34,11 +40,18 @@ from dualmandate.publication.release_spec import ALL_TABLES
 from dualmandate.workload import Workload
 
 if TYPE_CHECKING:
-    from dualmandate.planning.participation import Participation
+    from dualmandate.planning.extensions import Participation
 
 MEASURED = {OPTIMIZED: "an optimized strategy", TABLES: "the tables", CELLS: "every cell"}
 NAMED_AFTER_PEOPLE = ("laplace", "gaussian")
 SHARE_DIGITS = 7  # decimal digits, after the first of the whole loss, to which a share of it is rounded down
+WORTHWHILE = 1e-3  # share of what errors cost that a strategy must save to be measured instead of the tables
+Kind = tuple[str, str]  # of technology: noise, and what is measured
+SLOW = InvalidMechanism(
+    "it was not compared",
+    why="absolute errors of sums over many measured numbers take long to work out",
+    instead='state noise = "best" to compare all kinds of noise',
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,8 +65,8 @@ class Technology:
     noise: str
     strategy: str  # what is measured
     measurements: Mapping[str, Measurement]  # of tables measured together, by a name for the group
-    measured: CurveFrontier
-    frontier: CurveFrontier
+    measured: Frontier
+    frontier: Frontier
     failure_probability: float | None = None  # set where Gaussian noise is read in epsilon
     found: Mapping[str, Strategy] = field(default_factory=dict)  # by group, where strategies were optimized
     stated_shares: Mapping[str, Fraction] = field(default_factory=dict)  # of the loss, by group, where there are any
@@ -145,7 +158,7 @@ class TechnologyBuilder:
             frontier = self.participation.of(frontier, self.welfare)
         return Technology(law.name, strategy, measurements, measured, frontier, delta, found, self.group_shares)
 
-    def _together(self, measurements: Mapping[str, Measurement]) -> CurveFrontier:
+    def _together(self, measurements: Mapping[str, Measurement]) -> Frontier:
         """One frontier; groups of tables share the loss as stated, or by what their accuracy is worth."""
         groups = {group: priced(measurement) for group, measurement in measurements.items()}
         if len(groups) == 1:
@@ -236,7 +249,7 @@ def is_slow(strategy: str, welfare: SocialWelfare) -> bool:
     return strategy != TABLES and any(value.measure == "absolute" for value in welfare.table_values)
 
 
-def combine(asked: str, technologies: Mapping[str, Technology], welfare: SocialWelfare) -> CurveFrontier:
+def combine(asked: str, technologies: Mapping[str, Technology], welfare: SocialWelfare) -> Frontier:
     """The frontier that the program asks for: one noise, or at each loss the best of those that can be published."""
     if asked != BEST:
         return technologies[asked].frontier
@@ -261,3 +274,67 @@ def values_of(welfare: SocialWelfare) -> dict[str, float]:
 def measures_of(welfare: SocialWelfare) -> dict[str, Measure]:
     """How the errors of each table are counted."""
     return {value.table: value.measure for value in welfare.table_values}
+
+
+@dataclass(frozen=True, eq=False)
+class Offered:
+    """Ways to produce the tables, by noise and by what is measured, and why others cannot serve."""
+
+    able: Mapping[Kind, Technology]
+    refused: Mapping[Kind, Refusal]
+    used: Mapping[str, str]  # for each kind of noise that can serve, what is measured
+
+    @property
+    def technologies(self) -> dict[str, Technology]:
+        """For each kind of noise, the technology that the program would use."""
+        return {noise: self.able[noise, strategy] for noise, strategy in self.used.items()}
+
+
+def offered(workshop: TechnologyBuilder, limits: Limits) -> Offered:
+    """Every kind of noise that can serve the program, each with the strategy it would use.
+
+    Refused where the noise, or the strategy, that the file states cannot serve. Kinds of noise that were not asked for
+    are there to be compared.
+    """
+    table = workshop.table
+    asked = (table.strategy,) if table.states_strategy else (TABLES, OPTIMIZED)
+    able: dict[Kind, Technology] = {}
+    refused: dict[Kind, Refusal] = {}
+    for law in NOISE_LAWS.values():
+        for strategy in asked:
+            try:
+                if law.name != table.noise != BEST and is_slow(strategy, workshop.welfare):
+                    raise SLOW
+                able[law.name, strategy] = workshop.technology(law, strategy)
+            except Refusal as refusal:
+                refused[law.name, strategy] = refusal
+    if not any(may_be_used(noise, table.noise) for noise, _ in able):
+        raise next(refusal for (noise, _), refusal in refused.items() if may_be_used(noise, table.noise))
+    return Offered(able, refused, _used(able, workshop, limits))
+
+
+def _used(able: Mapping[Kind, Technology], workshop: TechnologyBuilder, limits: Limits) -> dict[str, str]:
+    """What is measured for each kind of noise: the tables, unless the optimized strategy is worth its trouble."""
+    welfare = workshop.welfare
+    plain = {noise: technology for (noise, strategy), technology in able.items() if strategy == TABLES}
+    better = {noise: technology for (noise, strategy), technology in able.items() if strategy == OPTIMIZED}
+    loss = _chosen_on(plain, workshop.table, welfare, limits) if plain and better else None
+    used = {noise: strategy for noise, strategy in able if noise not in better or strategy == OPTIMIZED}
+    if loss is not None:
+        for noise in plain.keys() & better.keys():
+            costs = [welfare.data_loss(way[noise].frontier, loss) for way in (plain, better)]
+            if costs[1] > costs[0] * (1 - WORTHWHILE):
+                used[noise] = TABLES
+    return used
+
+
+def _chosen_on(
+    plain: Mapping[str, Technology], table: MechanismTable, welfare: SocialWelfare, limits: Limits
+) -> float | None:
+    """The loss that would be chosen if the tables themselves were measured; None where none would do."""
+    if not any(may_be_used(noise, table.noise) for noise in plain):
+        return None
+    try:
+        return choose(combine(table.noise, plain, welfare), welfare, limits).epsilon
+    except Refusal:
+        return None

@@ -1,8 +1,13 @@
-"""The uncertain numbers of a program, carried into its plan: the best loss as a distribution, and robust choices."""
+"""Preferences that are not known exactly, or that differ: the best loss as a distribution, robust choices, other rules.
+
+The uncertain numbers of a program, and its `[social_choice]`, carried into its plan.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING
@@ -11,6 +16,9 @@ from dualmandate.choice import (
     Beliefs,
     Limits,
     RobustChoice,
+    SocialChoices,
+    SocialChoiceTerms,
+    Society,
     SurveyValue,
     Uncertain,
     UncertainChoice,
@@ -19,10 +27,12 @@ from dualmandate.choice import (
     inputs,
     minimax_regret,
     share_in_words,
+    social_choices,
     survey_value,
 )
-from dualmandate.errors import InvalidValue, Refusal
-from dualmandate.planning.welfare import calibrated, units_of
+from dualmandate.errors import InvalidLoss, InvalidValue, Place, Refusal
+from dualmandate.frontier.numerics import log_grid
+from dualmandate.planning.welfare import calibrated, float_or_none, in_currency, units_of
 from dualmandate.population import Calibrated
 from dualmandate.population.wording import money, number
 
@@ -33,6 +43,7 @@ if TYPE_CHECKING:
 
 QUANTILES = (0.005, 0.025, 0.05, 0.25, 0.5, 0.75, 0.95, 0.975, 0.995)
 LEVEL = 0.95
+MARGIN, LEAST_MARGIN = 1.4, 1.002  # times the lowest and the highest loss of peaks and rules, at most and at least
 
 
 @dataclass(frozen=True)
@@ -208,3 +219,88 @@ def _together(beliefs: Beliefs) -> Iterator[str]:
 def _bounded(share: float) -> str:
     words = share_in_words(share)
     return f"at most {words}" if words[0].isdigit() else words
+
+
+def social_choice_of(program: Program, frontier: Frontier, limits: Limits) -> SocialChoices | None:
+    """What each rule would choose, who gains and who loses; None where the program does not ask."""
+    table = program.file.social_choice
+    if table is None:
+        return None
+    if len(program.welfare.groups) == 1:
+        raise InvalidValue(
+            "other ways to add people up are asked for, but everybody is alike",
+            why="where all want the same, every rule chooses the same",
+            instead="state [[preferences.groups]] with their own costs, or leave [social_choice] out",
+            where=program.document.place(("social_choice",)),
+        )
+    with program.document.at("preferences", "groups"):
+        society = _society(program)
+    measure, key = program.welfare.privacy_measure, ("social_choice", "disagreement")
+    terms = SocialChoiceTerms(
+        baseline=_baseline(program),
+        disagreement_epsilon=float_or_none(in_currency(table, key, "states", measure, program.document)),
+        phantoms=tuple(float(place) for place in table.phantoms),
+        options=tuple(float(place) for place in table.options),
+        status_quo=float_or_none(table.status_quo),
+    )
+    with program.document.at("social_choice"), _disagreeing(program):
+        return social_choices(frontier, society, limits, rules=table.rules or None, terms=terms)
+
+
+@contextmanager
+def _disagreeing(program: Program) -> Iterator[None]:
+    """Give a refusal of the loss without an agreement the place of its key."""
+    try:
+        yield
+    except InvalidLoss as refusal:
+        key = f"disagreement_{program.welfare.privacy_measure}"
+        named = "disagreement_epsilon" in refusal.what
+        raise refusal.at(program.document.place(("social_choice", key)) if named else Place()) from None
+
+
+def _society(program: Program) -> Society:
+    groups = program.file.preferences.groups
+    stated = {group.name: group.share_of_accuracy for group in groups if group.share_of_accuracy is not None}
+    missing = [group.name for group in groups if group.share_of_accuracy is None]
+    if stated and missing:
+        raise InvalidValue(
+            f"'{missing[0]}' states no share_of_accuracy, '{next(iter(stated))}' does",
+            why="shares add up to 1 over everybody, so they are stated for all groups or for none",
+            instead="state share_of_accuracy for every group, 0 where accuracy is worth nothing to it",
+        )
+    weights = {group.name: float(group.welfare_weight) for group in groups if group.welfare_weight is not None}
+    shares = {name: float(share) for name, share in stated.items()}
+    return Society.of(program.welfare, shares or None, weights)
+
+
+def _baseline(program: Program) -> Mapping[str, float] | float | None:
+    """How well off people are without the release, USD a member: by group, or one for all."""
+    table, groups = program.file.social_choice, program.file.preferences.groups
+    assert table is not None
+    units = units_of(program.file, program.document)
+    unit = f"USD per {units.singular}"
+    common = None
+    if table.baseline is not None:
+        with program.document.at("social_choice", "baseline"):
+            common = calibrated(table.baseline).to(unit, units).value
+    own = {}
+    for position, group in enumerate(groups):
+        if group.baseline is not None:
+            with program.document.at("preferences", "groups", position, "baseline"):
+                own[group.name] = calibrated(group.baseline).to(unit, units).value
+    if not own or common is None:
+        return own or common
+    return {group.name: own.get(group.name, common) for group in groups}
+
+
+def gains_at_each_loss(choices: SocialChoices) -> dict[float, dict[str, float]]:
+    """What one member of each group gains, USD, against the status quo, at losses around all peaks and rules."""
+    peaks = [peak.epsilon for peak in choices.profile.peaks]
+    wanted = [*peaks, *(row.epsilon for row in choices.rows if row.epsilon is not None), choices.against]
+    places = [place for place in wanted if 0 < place < math.inf]
+    apart = max(places) / min(places) if all(0 < peak < math.inf for peak in peaks) else math.inf
+    margin = MARGIN if apart == 1 else min(max(math.sqrt(apart), LEAST_MARGIN), MARGIN)
+    low, high = choices.profile.span
+    ends = max(min(places) / margin, low), min(max(places) * margin, high)
+    losses = log_grid(*ends, through=(choices.against,), points=81)
+    return {loss: choices.profile.gains(loss, choices.against) for loss in losses}

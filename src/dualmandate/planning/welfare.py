@@ -18,7 +18,7 @@ from dualmandate.population import Calibrated, PrivacyMeasure, Units, common_tim
 from dualmandate.population.units import is_money, singular
 from dualmandate.population.wording import exact
 from dualmandate.program.file import Document, KeyPath
-from dualmandate.program.number import CalibratedNumber
+from dualmandate.program.number import CalibratedNumber, KeyTable
 from dualmandate.program.schema import GroupTable, PreferencesTable, ProgramKeys, WorkloadTable
 from dualmandate.workload import Workload
 
@@ -41,21 +41,13 @@ def welfare_of(file: ProgramKeys, workload: Workload, document: Document) -> Soc
 
 def limits_of(file: ProgramKeys, privacy_measure: PrivacyMeasure, document: Document) -> Limits:
     """Caps from outside and the least accuracy of each table, in the currency of the program."""
-    stated = {"largest_epsilon": file.limits.largest_epsilon, "largest_rho": file.limits.largest_rho}
-    other = "largest_rho" if privacy_measure is PrivacyMeasure.PURE_DP else "largest_epsilon"
-    if stated[other] is not None:
-        raise InvalidValue(
-            f"{other} limits a privacy loss that this program does not choose",
-            why=f"its cost of disclosure is stated so that the loss is counted in {privacy_measure}",
-            instead=f"state largest_{privacy_measure}",
-            where=document.place(("limits", other)),
-        )
+    cap = in_currency(file.limits, ("limits", "largest"), "limits", privacy_measure, document)
     fit = {table.name: table.fitness_for_use for table in file.workload if table.fitness_for_use is not None}
     errors = {name: fitness.largest_root_mean_squared_error for name, fitness in fit.items()}
     consequences = {name: fitness.largest_root_mean_squared_consequence for name, fitness in fit.items()}
     with document.at("limits"):
         return Limits(
-            **stated,
+            **{f"largest_{privacy_measure}": cap},
             floors={name: float(floor) for name, floor in errors.items() if floor is not None},
             consequence_floors={name: float(floor) for name, floor in consequences.items() if floor is not None},
         )
@@ -77,12 +69,34 @@ def units_of(file: ProgramKeys, document: Document) -> Units:
     return Units(protected, tuple(others))
 
 
+def in_currency(
+    table: KeyTable, key: tuple[str, str], does: str, privacy_measure: PrivacyMeasure, document: Document
+) -> Fraction | None:
+    """What a table states under `…_epsilon` or `…_rho`, whichever the program counts its loss in; the other is refused.
+
+    `key` is the name of the table, and how both keys begin; `does` says what such a number does to a privacy loss.
+    """
+    name, begins = key
+    other = f"{begins}_{'rho' if privacy_measure is PrivacyMeasure.PURE_DP else 'epsilon'}"
+    if getattr(table, other) is not None:
+        raise InvalidValue(
+            f"{other} {does} a privacy loss that this program does not choose",
+            why=f"its cost of disclosure is stated so that the loss is counted in {privacy_measure}",
+            instead=f"state {begins}_{privacy_measure}",
+            where=document.place((name, other)),
+        )
+    stated: Fraction | None = getattr(table, f"{begins}_{privacy_measure}")
+    return stated
+
+
 def _groups(file: ProgramKeys, units: Units, document: Document) -> tuple[PopulationGroup, ...]:
     preferences = file.preferences
     with document.at("population", "population_size"):
         everybody = population_size(calibrated(file.population.population_size), units)
     with document.at("preferences"):
-        weight = relative_weight(_float(preferences.relative_privacy_weight), _float(preferences.privacy_weight))
+        weight = relative_weight(
+            float_or_none(preferences.relative_privacy_weight), float_or_none(preferences.privacy_weight)
+        )
     if preferences.mean_disclosure_cost is not None:
         alike = GroupTable.model_construct(
             name="everybody",
@@ -126,11 +140,11 @@ def _group(
             cost,
             units=units,
             privacy_measure=PrivacyMeasure.ZCDP if per_rho else PrivacyMeasure.PURE_DP,
-            prior=_float(prior),
+            prior=float_or_none(prior),
         )
     with document.at(*key, "size"):
         size = population_size(calibrated(table.size), units)
-    own = _float(table.relative_privacy_weight)
+    own = float_or_none(table.relative_privacy_weight)
     return PopulationGroup(table.name, size, utility, weight if own is None else own)
 
 
@@ -189,9 +203,9 @@ def calibrated(number: CalibratedNumber) -> Calibrated:
         number.unit,
         number.source,
         number.time_base,
-        standard_error=_float(number.standard_error),
-        least=_float(number.least),
-        largest=_float(number.largest),
+        standard_error=float_or_none(number.standard_error),
+        least=float_or_none(number.least),
+        largest=float_or_none(number.largest),
     )
 
 
@@ -199,5 +213,6 @@ def _optional(number: CalibratedNumber | None) -> Calibrated | None:
     return None if number is None else calibrated(number)
 
 
-def _float(number: Fraction | None) -> float | None:
+def float_or_none(number: Fraction | None) -> float | None:
+    """A number that may be left out, as the economics count it."""
     return None if number is None else float(number)

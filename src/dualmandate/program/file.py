@@ -32,6 +32,17 @@ _SYNTAX = {  # how tomllib begins its message, and what it means
     "Illegal character": "a text in quotes ends on the line it began on and holds no control characters",
 }
 LARGEST_PROGRAM = 2**20  # bytes; the code lists stand in files of their own
+KeyPath = tuple[str | int, ...]
+_BLANK = re.compile(r"(?:[ \t\r\n]++|#[^\n]*+)*+")
+_SPACE = re.compile(r"[ \t]*+")
+_BARE_KEY = re.compile(r"[A-Za-z0-9_-]++")
+_BARE_VALUE = re.compile(r"[^,\]}#\n]*+")
+_STRINGS = (
+    ('"""', re.compile(r'"""(?:[^\\"]|\\.|"{1,2}(?!"))*+"{3,5}', re.DOTALL)),
+    ("'''", re.compile(r"'''(?:[^']|'{1,2}(?!'))*+'{3,5}")),
+    ('"', re.compile(r'"(?:[^\\"]|\\.)*+"')),
+    ("'", re.compile(r"'[^']*+'")),
+)
 
 
 @dataclass(frozen=True)
@@ -178,20 +189,6 @@ def _syntax(file: Path, message: str, text: str) -> InvalidFile:
         instead='write key = value; text stands in "quotes", and each key of a table is written once',
         where=Place(str(file), line),
     )
-
-
-KeyPath = tuple[str | int, ...]
-
-_BLANK = re.compile(r"(?:[ \t\r\n]++|#[^\n]*+)*+")
-_SPACE = re.compile(r"[ \t]*+")
-_BARE_KEY = re.compile(r"[A-Za-z0-9_-]++")
-_BARE_VALUE = re.compile(r"[^,\]}#\n]*+")
-_STRINGS = (
-    ('"""', re.compile(r'"""(?:[^\\"]|\\.|"{1,2}(?!"))*+"{3,5}', re.DOTALL)),
-    ("'''", re.compile(r"'''(?:[^']|'{1,2}(?!'))*+'{3,5}")),
-    ('"', re.compile(r'"(?:[^\\"]|\\.)*+"')),
-    ("'", re.compile(r"'[^']*+'")),
-)
 
 
 def key_lines(text: str) -> dict[KeyPath, int]:

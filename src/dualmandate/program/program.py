@@ -29,6 +29,10 @@ from dualmandate.publication.rules import check_attribute_rule, check_unknown, d
 from dualmandate.workload import Tabulation, Workload
 
 MOST_MEASURED = 10**9  # A table, or a histogram whose every cell is measured, has at most this many numbers.
+TABLE, KEY = "preferences", "from"
+# In the name of a parameter of a URL: what nobody may know, and what tells who asks, and where.
+_SECRET = re.compile("pass|pwd|secret|token", re.IGNORECASE)
+_PRIVATE = re.compile("host|addr|server|port|user|uid|service|dsn|connect", re.IGNORECASE)
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,9 +114,6 @@ def workload_of(file: ProgramKeys, domain: Domain, document: Document) -> Worklo
         return Workload.from_tabulations(domain, tabulations)
 
 
-TABLE, KEY = "preferences", "from"
-
-
 def with_preferences(document: Document) -> Document:
     """The program with the preferences that it refers to; a key may stand in one of the two files, not in both.
 
@@ -147,11 +148,6 @@ def with_preferences(document: Document) -> Document:
         )
     rest = {key: value for key, value in own.items() if key != KEY}
     return replace(document, content={**document.content, TABLE: {**rest, **found}}, included=read)
-
-
-# In the name of a parameter of a URL: what nobody may know, and what tells who asks, and where.
-_SECRET = re.compile("pass|pwd|secret|token", re.IGNORECASE)
-_PRIVATE = re.compile("host|addr|server|port|user|uid|service|dsn|connect", re.IGNORECASE)
 
 
 def rules_of(population: PopulationTable, domain: Domain, document: Document) -> Rules:

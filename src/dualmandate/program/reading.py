@@ -17,6 +17,16 @@ from dualmandate.errors import InvalidProgram, InvalidValue, InvalidWorkload, Mi
 from dualmandate.program.file import Document, KeyPath, dotted
 from dualmandate.program.schema import ProgramKeys
 
+# What pydantic found wrong, and the rule in our words.
+_EXPECTED = {
+    "bool_type": ("true or false is meant here", "write true or false, without quotes"),
+    "dict_type": ("a table is meant here", "write { key = value, … }, or a [table] of its own"),
+    "model_type": ("a table is meant here", "write { key = value, … }, or a [table] of its own"),
+    "model_attributes_type": ("a table is meant here", "write { key = value, … }, or a [table] of its own"),
+    "tuple_type": ("a list is meant here", "write [ … ]; a table that may repeat is written [[…]]"),
+    "string_type": ("a text is meant here", 'write it in "quotes"'),
+}
+
 
 def read_keys(document: Document) -> ProgramKeys:
     """The keys of a program file, each of the kind that is meant and each name used once."""
@@ -98,17 +108,6 @@ def _check_shares(file: ProgramKeys, document: Document) -> None:
         instead=instead,
         where=document.place(("workload", first, "share")),
     )
-
-
-# What pydantic found wrong, and the rule in our words.
-_EXPECTED = {
-    "bool_type": ("true or false is meant here", "write true or false, without quotes"),
-    "dict_type": ("a table is meant here", "write { key = value, … }, or a [table] of its own"),
-    "model_type": ("a table is meant here", "write { key = value, … }, or a [table] of its own"),
-    "model_attributes_type": ("a table is meant here", "write { key = value, … }, or a [table] of its own"),
-    "tuple_type": ("a list is meant here", "write [ … ]; a table that may repeat is written [[…]]"),
-    "string_type": ("a text is meant here", 'write it in "quotes"'),
-}
 
 
 def first_refusal(

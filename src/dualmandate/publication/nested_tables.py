@@ -3,6 +3,11 @@
 Tables that nest are estimated and made consistent by passes over the tree, whatever their size. Where most do, the
 others enter estimates with their precision, pull where whole numbers are chosen, and are then counted from these; cells
 that cannot occur in some places are empty there. All other orders are fitted by one histogram.
+
+Best linear unbiased estimates are linear in the measurements: e = Σ w·y. For a sum c of cells of a measured table with
+variance σ², w = Σ⁻¹·X·β with β the estimates from y′ = σ² at those cells and 0 elsewhere, because XᵀΣ⁻¹y′ = c (Σ the
+variances of all measurements, X what they measure). So one run of the passes gives the weights of all measurements, and
+intervals hold for nested estimates too.
 """
 
 from __future__ import annotations
@@ -10,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,20 +23,20 @@ from numpy.typing import NDArray
 from dualmandate.errors import InvalidRequest
 from dualmandate.mechanism import Distribution
 from dualmandate.population import Domain
-from dualmandate.population.arrays import Booleans, Integers
-from dualmandate.publication.consistency.capacities import Capacities
-from dualmandate.publication.consistency.crossing import (
-    CrossedEstimates,
-    CrossingMeasurement,
-    Strata,
-    estimate_crossed,
-)
+from dualmandate.population.arrays import Booleans, Floats, Integers
+from dualmandate.publication.consistency.crossing import CrossedEstimates, CrossingMeasurement, Strata, estimate_crossed
+from dualmandate.publication.consistency.estimates import count_across
 from dualmandate.publication.consistency.gls_weights import Pair, Weights
-from dualmandate.publication.consistency.partitions import PartitionChain, Tree
-from dualmandate.publication.consistency.tree_kernels import count_across
-from dualmandate.publication.nested_partitions import OUTSIDE, NestedPartitions, heaviest_chain, nested_partitions
+from dualmandate.publication.consistency.partitions import (
+    OUTSIDE,
+    NestedPartitions,
+    PartitionChain,
+    Tree,
+    heaviest_chain,
+)
+from dualmandate.publication.consistency.top_down_rounding import Capacities
 from dualmandate.publication.release_spec import ReleaseSpec
-from dualmandate.publication.sparse_counting import NOWHERE, single_rows
+from dualmandate.publication.tabulated import NOWHERE, single_rows
 from dualmandate.workload import Factor, Table
 
 LARGEST_REST = 2**22  # At most so many cells of everything but the geography are grouped into a chain.
@@ -59,31 +64,6 @@ class NestedTable:
     def in_order(self) -> bool:
         """Whether the table has nodes and groups in the order of the tree and of the chain."""
         return all(np.array_equal(each, np.arange(each.size)) for each in (self.nodes, self.groups))
-
-
-@dataclass(frozen=True, eq=False)
-class NestedTables:
-    """A geography, a chain, and every table of an order in its place."""
-
-    axis: int  # the geography
-    tree: Tree
-    chain: PartitionChain
-    places: tuple[NestedTable, ...]
-
-    def laid(self, place: NestedTable, values: NDArray[Any]) -> NDArray[Any]:
-        """A table's numbers over nodes and groups; shape (nodes, groups)."""
-        shaped = np.moveaxis(values.reshape(place.table.shape), self.axis, 0)
-        rows = shaped.reshape(shaped.shape[0], -1)
-        return rows if place.in_order else rows[np.ix_(place.nodes, place.groups)]
-
-    def read(self, place: NestedTable, values: NDArray[Any]) -> NDArray[Any]:
-        """Back from nodes and groups to the order of the table; shape (query_count,)."""
-        shape = np.array(place.table.shape)
-        moved = np.concatenate([shape[self.axis : self.axis + 1], np.delete(shape, self.axis)])
-        rows = values if place.in_order else np.empty((moved[0], int(np.prod(moved[1:]))), dtype=values.dtype)
-        if not place.in_order:
-            rows[np.ix_(place.nodes, place.groups)] = values
-        return np.moveaxis(rows.reshape(moved), 0, self.axis).reshape(-1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,42 +106,66 @@ class CrossingTable:
 
 
 @dataclass(frozen=True, eq=False)
-class PartlyNestedTables:
-    """Some tables of an order and what is exact, which nest, the tables that cross these, and what cells may count."""
+class NestedTables:
+    """A geography, a chain, the tables of an order and what is exact in their places, the tables that cross these, and
+    what cells may count."""
 
-    nest: NestedTables  # its places: the tables that nest, in the order's order, and what is exact
-    inside: tuple[int, ...]  # the number of each of its tables in the order
+    axis: int  # the geography
+    tree: Tree
+    chain: PartitionChain
+    places: tuple[NestedTable, ...]  # the tables that nest, in the order's order, and what is exact
+    inside: tuple[int, ...]  # the number of each of these tables in the order
     across: tuple[CrossingTable, ...]
     outside: tuple[int, ...]  # of each of these
     capacities: Capacities | None
 
     @property
+    def is_complete(self) -> bool:
+        """Whether all tables nest, and every cell can occur everywhere or nowhere."""
+        return not self.across and self.capacities is None
+
+    def laid(self, place: NestedTable, values: NDArray[Any]) -> NDArray[Any]:
+        """A table's numbers over nodes and groups; shape (nodes, groups)."""
+        shaped = np.moveaxis(values.reshape(place.table.shape), self.axis, 0)
+        rows = shaped.reshape(shaped.shape[0], -1)
+        return rows if place.in_order else rows[np.ix_(place.nodes, place.groups)]
+
+    def read(self, place: NestedTable, values: NDArray[Any]) -> NDArray[Any]:
+        """Back from nodes and groups to the order of the table; shape (query_count,)."""
+        shape = np.array(place.table.shape)
+        moved = np.concatenate([shape[self.axis : self.axis + 1], np.delete(shape, self.axis)])
+        rows = values if place.in_order else np.empty((moved[0], int(np.prod(moved[1:]))), dtype=values.dtype)
+        if not place.in_order:
+            rows[np.ix_(place.nodes, place.groups)] = values
+        return np.moveaxis(rows.reshape(moved), 0, self.axis).reshape(-1)
+
+    @property
     def cells_are_measured(self) -> bool:
         """Whether a table counts every cell of every leaf."""
-        last = self.nest.tree.last, self.nest.chain.last
-        return any(place.pair == last for place in self.nest.places[: len(self.inside)])
+        last = self.tree.last, self.chain.last
+        return any(place.pair == last for place in self.places[: len(self.inside)])
 
     @cached_property
     def allowed(self) -> tuple[Booleans | None, ...]:
         """Which numbers of each table of the order may be other than 0; None for all of them."""
         found: list[Booleans | None] = [None] * (len(self.inside) + len(self.across))
         if self.capacities is not None:
-            for place, number in zip(self.nest.places, self.inside, strict=False):
-                found[number] = self.nest.read(place, self._room(place, self.capacities))
+            for place, number in zip(self.places, self.inside, strict=False):
+                found[number] = self.read(place, self._room(place, self.capacities))
             for table, number in zip(self.across, self.outside, strict=True):
                 found[number] = table.read(self._room_across(table, self.capacities))
         return tuple(found)
 
     def _room(self, place: NestedTable, capacities: Capacities) -> Booleans:
-        found = np.empty((self.nest.tree.sizes[place.level], self.nest.chain.sizes[place.step]), dtype=np.bool_)
+        found = np.empty((self.tree.sizes[place.level], self.chain.sizes[place.step]), dtype=np.bool_)
         for node in range(len(found)):
             room = capacities.room(place.level, range(node, node + 1))
-            found[node] = self.nest.chain.sums(room > 0, place.step) > 0
+            found[node] = self.chain.sums(room > 0, place.step) > 0
         return found
 
     def _room_across(self, table: CrossingTable, capacities: Capacities) -> Booleans:
         found, counted = np.zeros(table.shape), table.measurement(0.0)
-        for node in range(self.nest.tree.sizes[table.level]):
+        for node in range(self.tree.sizes[table.level]):
             room = capacities.room(table.level, range(node, node + 1)) > 0
             count_across(room.astype(np.float64), counted.areas[node : node + 1], counted.groups, found)
         return found > 0
@@ -171,56 +175,41 @@ class PartlyNestedTables:
         measured: dict[Pair, NDArray[Any]] = {}
         spread: dict[Pair, float] = {}
         exact = range(len(self.inside) + len(self.across), len(values))
-        for place, number in zip(self.nest.places, (*self.inside, *exact), strict=True):
-            measured[place.pair] = self.nest.laid(place, values[number])
+        for place, number in zip(self.places, (*self.inside, *exact), strict=True):
+            measured[place.pair] = self.laid(place, values[number])
             spread[place.pair] = variances[number]
         crossed = [
             (each.measurement(variances[number]), each.laid(values[number]))
             for each, number in zip(self.across, self.outside, strict=True)
         ]
-        return estimate_crossed((self.nest.tree, self.nest.chain), measured, spread, crossed)
+        return estimate_crossed((self.tree, self.chain), measured, spread, crossed)
 
     def strata(self, found: CrossedEstimates, variances: Sequence[float]) -> Strata | None:
         """Exact variances of estimates, where there are such."""
-        places = zip(self.nest.places[: len(self.inside)], self.inside, strict=True)
+        places = zip(self.places[: len(self.inside)], self.inside, strict=True)
         spread = {place.pair: variances[number] for place, number in places}
-        spread |= {place.pair: 0.0 for place in self.nest.places[len(self.inside) :]}
-        return Strata.of(self.nest.tree, self.nest.chain, spread, found.crossings)
+        spread |= {place.pair: 0.0 for place in self.places[len(self.inside) :]}
+        return Strata.of(self.tree, self.chain, spread, found.crossings)
 
 
-def nest_together(order: ReleaseSpec) -> NestedTables | PartlyNestedTables | None:
+def nest_together(order: ReleaseSpec) -> NestedTables | None:
     """How all measurements of an order are estimated together: where all tables nest, or most do; None where neither.
 
-    `NestedTables` come from here only where passes over the tree can combine their measurements.
+    All tables may nest by any attribute, those with a hierarchy first. Most of them nest by one with a hierarchy, or,
+    where no histogram could be fitted, by any.
     """
-    nest = nested_tables_of(order)
+    tables = _plain_tables(order)
+    if tables is None:
+        return None
+    large, named = order.domain.size > LARGEST_FITTED, {each.attribute for each in order.domain.hierarchies}
+    unnamed = [attribute.name not in named for attribute in order.domain.attributes]
+    axes = sorted(range(len(unnamed)), key=unnamed.__getitem__)
+    wholly = (_nested_by(order, tables, axis, wholly=True) for axis in axes)
+    nest = next((each for each in wholly if each is not None), None)
     if nest is not None and _passable(nest, nest.places, all_variances(order)):
         return nest
-    return partly_nested_tables_of(order)
-
-
-def nested_tables_of(order: ReleaseSpec) -> NestedTables | None:
-    """The nest of an order whose tables are measured by themselves and nest; None for any other order."""
-    tables = _plain_tables(order)
-    if tables is None:
-        return None
-    hierarchical = [axis for axis, each in enumerate(order.domain.attributes) if each.name in _geographies(order)]
-    axes = dict.fromkeys([*hierarchical, *range(len(order.domain.shape))])
-    return next((nest for axis in axes if (nest := _nested_by(order, tables, axis)) is not None), None)
-
-
-def partly_nested_tables_of(order: ReleaseSpec) -> PartlyNestedTables | None:
-    """The nest of an order whose tables are measured by themselves, with those that cross it; None where there is none.
-
-    The geography is an attribute with a hierarchy, or, where no histogram could be fitted, any.
-    """
-    tables = _plain_tables(order)
-    if tables is None:
-        return None
-    large, named = order.domain.size > LARGEST_FITTED, _geographies(order)
-    axes = [axis for axis, each in enumerate(order.domain.attributes) if large or each.name in named]
-    axes.sort(key=lambda axis: order.domain.attributes[axis].name not in named)
-    return next((found for axis in axes if (found := _partly_nested_by(order, tables, axis)) is not None), None)
+    partly = (_partly_nested_by(order, tables, axis) for axis in axes if large or not unnamed[axis])
+    return next((each for each in partly if each is not None), None)
 
 
 def all_variances(order: ReleaseSpec) -> list[float]:
@@ -240,11 +229,6 @@ def _plain_tables(order: ReleaseSpec) -> list[Table] | None:
         return None
     tables = [*order.tables, *(() if order.public is None else order.public.tables)]
     return None if any(table.weight != 1 for table in tables) else tables
-
-
-def _geographies(order: ReleaseSpec) -> set[str]:
-    """Attributes with a hierarchy."""
-    return {hierarchy.attribute for hierarchy in order.domain.hierarchies}
 
 
 def _row_labels(order: ReleaseSpec, tables: Sequence[Table], axis: int) -> list[RowLabels] | None:
@@ -283,42 +267,37 @@ def _counts_all(labels: RowLabels) -> bool:
     return not any(np.any(each == NOWHERE) for each in labels)
 
 
-def _nested_by(order: ReleaseSpec, tables: Sequence[Table], axis: int) -> NestedTables | None:
-    """The nest with one attribute as the geography; None where some table does not nest or shares its place."""
-    labels = _row_labels(order, tables, axis)
-    bound_to_places = any(axis in masks for masks in order.domain.all_zero_masks)
-    if labels is None or bound_to_places or not all(_counts_all(each) for each in labels):
-        return None
-    areas, groups = nested_partitions([area for area, _ in labels]), nested_partitions([group for _, group in labels])
-    if areas is None or groups is None:
-        return None
-    pairs = list(zip(areas.steps, groups.steps, strict=True))
-    asked = pairs[: len(order.tables)]
-    if len(set(asked)) < len(asked):
-        return None  # two tables of one kind: one histogram fits both
-    skeleton = _Skeleton.of(order, axis, areas, groups)
-    places = (skeleton.place(*each) for each in zip(tables, labels, pairs, strict=True))
-    return NestedTables(axis, skeleton.tree, skeleton.chain, tuple(places))
+def _nested_by(order: ReleaseSpec, tables: Sequence[Table], axis: int, *, wholly: bool = False) -> NestedTables | None:
+    """The nest of most tables with one attribute as the geography; None where what is exact does not nest.
 
-
-def _partly_nested_by(order: ReleaseSpec, tables: Sequence[Table], axis: int) -> PartlyNestedTables | None:
-    """The same with as many tables as nest, where what is exact is among them, and it is worth it; else None."""
+    `wholly`: None also where it would not be complete, or two tables share a place: one histogram fits both.
+    """
     labels = _row_labels(order, tables, axis)
-    if labels is None:
+    if labels is None or (wholly and any(axis in masks for masks in order.domain.all_zero_masks)):
         return None
     exact = range(len(order.tables), len(tables))
     whole = [i for i, each in enumerate(labels) if _counts_all(each)]
-    if not set(exact) <= set(whole):
+    if not set(range(len(tables)) if wholly else exact) <= set(whole):
         return None
     areas = heaviest_chain([area for area, _ in labels], whole, exact)
-    if areas is None:
+    if areas is None or (wholly and OUTSIDE in areas.steps):
         return None
     nesting = [i for i in whole if areas.steps[i] != OUTSIDE]
     groups = heaviest_chain([group for _, group in labels], nesting, exact)
     if groups is None:
         return None
-    skeleton = _Skeleton.of(order, axis, areas, groups)
-    found = _with_passable_nest(order, _assembled(order, tables, labels, skeleton))
+    asked = list(zip(areas.steps, groups.steps, strict=True))[: len(order.tables)]
+    if wholly and (OUTSIDE in groups.steps or len(set(asked)) < len(asked)):
+        return None
+    return _assembled(order, tables, labels, _Skeleton.of(order, axis, areas, groups))
+
+
+def _partly_nested_by(order: ReleaseSpec, tables: Sequence[Table], axis: int) -> NestedTables | None:
+    """The same with as many tables as passes can combine, where it is worth it; else None."""
+    nest = _nested_by(order, tables, axis)
+    if nest is None:
+        return None
+    found = _with_passable_nest(order, nest)
     # Without measured cells a nest is worth it only where no histogram could be fitted instead.
     worth = found.cells_are_measured or order.domain.size > LARGEST_FITTED
     return found if found.inside and worth else None
@@ -366,7 +345,7 @@ class _Skeleton:
 
 def _assembled(
     order: ReleaseSpec, tables: Sequence[Table], labels: Sequence[RowLabels], skeleton: _Skeleton
-) -> PartlyNestedTables:
+) -> NestedTables:
     """Every table in its place of the nest, or across it."""
     taken, inside, outside = dict[Pair, NestedTable](), list[int](), list[int]()
     exact, crossing = list[NestedTable](), list[CrossingTable]()
@@ -381,15 +360,22 @@ def _assembled(
         else:
             crossing.append(skeleton.across(table, own))
             outside.append(number)
-    nest = NestedTables(skeleton.axis, skeleton.tree, skeleton.chain, (*taken.values(), *exact))
-    capacities = _capacities(order.domain, skeleton)
-    return PartlyNestedTables(nest, tuple(inside), tuple(crossing), tuple(outside), capacities)
+    return NestedTables(
+        skeleton.axis,
+        skeleton.tree,
+        skeleton.chain,
+        (*taken.values(), *exact),
+        tuple(inside),
+        tuple(crossing),
+        tuple(outside),
+        _capacities(order.domain, skeleton),
+    )
 
 
-def _with_passable_nest(order: ReleaseSpec, found: PartlyNestedTables) -> PartlyNestedTables:
+def _with_passable_nest(order: ReleaseSpec, nest: NestedTables) -> NestedTables:
     """The same, with as many tables in the nest as its passes can combine; the others cross it with their numbers."""
-    nest, variances = found.nest, all_variances(order)
-    own, exact = list(zip(nest.places, found.inside, strict=False)), nest.places[len(found.inside) :]
+    variances = all_variances(order)
+    own, exact = list(zip(nest.places, nest.inside, strict=False)), nest.places[len(nest.inside) :]
 
     def passable(kept: Sequence[tuple[NestedTable, int]]) -> bool:
         spread = [*(variances[number] for _, number in kept), *([0.0] * len(exact))]
@@ -405,10 +391,10 @@ def _with_passable_nest(order: ReleaseSpec, found: PartlyNestedTables) -> Partly
     kept.sort(key=lambda each: each[1])
     inside = tuple(number for _, number in kept)
     moved = [(_crossing(nest, place), number) for place, number in own if number not in inside]
-    crossing = sorted([*zip(found.across, found.outside, strict=True), *moved], key=lambda each: each[1])
+    crossing = sorted([*zip(nest.across, nest.outside, strict=True), *moved], key=lambda each: each[1])
     return replace(
-        found,
-        nest=replace(nest, places=(*(place for place, _ in kept), *exact)),
+        nest,
+        places=(*(place for place, _ in kept), *exact),
         inside=inside,
         across=tuple(each for each, _ in crossing),
         outside=tuple(number for _, number in crossing),
@@ -445,3 +431,53 @@ def _capacities(domain: Domain, skeleton: _Skeleton) -> Capacities | None:
         here = np.isin(skeleton.nodes[-1], skeleton.areas.finest[members.reshape(-1) == pattern])
         found[here] |= free[skeleton.cells[-1]]
     return Capacities(tree, chain, {tree.last: found})
+
+
+@dataclass(frozen=True, eq=False)
+class NestWeights:
+    """All measurements of an order whose tables nest, or cross what nests, and what its estimates take of each."""
+
+    order: ReleaseSpec
+    nest: NestedTables
+
+    direct: ClassVar[bool] = False
+
+    @property
+    def size(self) -> int:
+        """All measurements."""
+        return sum(group.rows.size for group in self.order.groups)
+
+    def kinds(self) -> NDArray[np.intp]:
+        """The kind of each row among all of them."""
+        counts = np.cumsum([0, *(len(group.noises) for group in self.order.groups)])
+        kinds = [group.rows.kinds() + start for group, start in zip(self.order.groups, counts, strict=False)]
+        return np.concatenate(kinds)
+
+    def weights(self, table: str, numbers: Sequence[int]) -> Floats:
+        """What the sum of some numbers of a table takes of the noise of each row; shape (rows,).
+
+        What cannot occur, or is exact, is known, and its noise is not looked at.
+        """
+        nest, variances = self.nest, all_variances(self.order)
+        tables = [*self.order.tables, *(() if self.order.public is None else self.order.public.tables)]
+        place = [each.name for each in self.order.tables].index(table)
+        asked = np.zeros(tables[place].query_count)
+        np.add.at(asked, np.asarray(numbers, dtype=np.intp), variances[place])
+        values: list[Floats] = [np.broadcast_to(0.0, (each.query_count,)) for each in tables]
+        own = nest.allowed[place]
+        values[place] = asked if own is None else np.where(own, asked, 0.0)
+        found = nest.estimated(values, variances)
+        weights: list[Floats] = [np.empty(0)] * len(self.order.tables)
+        held = {each.pair for each in nest.places[len(nest.inside) :]}
+        for each, number in zip(nest.places, nest.inside, strict=False):
+            known = found.estimates.tables(each.level, finest=each.step)[each.step]
+            part = np.zeros_like(known) if each.pair in held else known
+            weights[number] = nest.read(each, part) / variances[number]
+        for across, number, known in zip(nest.across, nest.outside, found.tables, strict=True):
+            weights[number] = across.read(known) / variances[number]
+        return np.concatenate(
+            [
+                each if mask is None else np.where(mask, each, 0.0)
+                for each, mask in zip(weights, nest.allowed, strict=True)
+            ]
+        )

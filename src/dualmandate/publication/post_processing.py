@@ -1,40 +1,41 @@
 """Post-processing: estimates and tables of whole numbers, at least 0, that add up, from measurements.
 
 Nothing here looks at confidential data. Unbiased estimates come first; whole numbers follow from them; what is exact
-stays exact.
+stays exact. Unbiased estimates have negative counts and do not add up; counts that add up are at least 0, so that small
+ones are too large on average and large ones too small. How much so is found by simulation on data of no one: on
+confidential data it would be a release of its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dualmandate.errors import NoConsistentTables
 from dualmandate.mechanism import Distribution
-from dualmandate.population.arrays import Floats, Integers
+from dualmandate.population.arrays import Booleans, Floats, Integers
 from dualmandate.publication.consistency.crossing import CrossedEstimates, Strata
-from dualmandate.publication.consistency.effect import Both, ConsistencyEffect, consistency_effect, tree_releases
-from dualmandate.publication.consistency.estimates import TreeEstimates, estimate
+from dualmandate.publication.consistency.estimates import TreeEstimates, count_across, estimate
+from dualmandate.publication.consistency.gls_weights import Pair
 from dualmandate.publication.consistency.histogram_fit import consistent_histogram
+from dualmandate.publication.consistency.partitions import PartitionChain, Tree
 from dualmandate.publication.consistency.top_down_rounding import CountConstraints, top_down
-from dualmandate.publication.consistency.tree_kernels import count_across
-from dualmandate.publication.measurements import NoisyRows, PublishedTable
 from dualmandate.publication.measuring import estimated, labeled
 from dualmandate.publication.nested_tables import (
     LARGEST_FITTED,
     NestedTable,
     NestedTables,
-    PartlyNestedTables,
     all_variances,
     nest_together,
     table_noises,
 )
 from dualmandate.publication.release_spec import Group, ReleaseSpec, known_histogram
+from dualmandate.publication.writing import NoisyRows, PublishedTable
 from dualmandate.workload import Table, Workload
 
 MOST_SIMULATED = 30_000  # At most so many numbers, and cells, are simulated to see what making them whole does.
@@ -63,6 +64,7 @@ TOO_LARGE = (
     "The tables were not made consistent: {cells:.3g} cells are more than one file of whole records is fitted to."
 )
 
+T = TypeVar("T")
 Errors = Callable[[int, range, int], Floats]  # of a level of the tree, some nodes, and one of the chain
 
 
@@ -85,12 +87,9 @@ class PostProcessed:
 def post_process(order: ReleaseSpec, *, measured: Sequence[NoisyRows], totals: Integers | None) -> PostProcessed:
     """Estimates and whole numbers for every table; the best of all measurements together where tables nest."""
     nest = nest_together(order)
-    if isinstance(nest, NestedTables):
-        settled = consistent_nest(order, nest, measured=measured, totals=totals)
-        return PostProcessed(settled.tables, NESTED, together=True, effects=nest_effects(order, nest, settled.leaves))
     if nest is not None:
         with suppress(NoConsistentTables):
-            return _crossed(order, nest, measured=measured, totals=totals)
+            return _nested(order, nest, measured=measured, totals=totals)
     found = estimated_tables(order, measured, totals)
     if order.domain.size > LARGEST_FITTED:
         return PostProcessed(found, TOO_LARGE.format(cells=order.domain.size))
@@ -104,30 +103,83 @@ def post_process(order: ReleaseSpec, *, measured: Sequence[NoisyRows], totals: I
 
 @dataclass(frozen=True, eq=False)
 class ConsistentNest:
-    """The tables of a nest after all of it was put together, and the counts of its leaves: shape (leaves, cells).
+    """A nest after all of it was put together: estimates, and whole numbers that add up, if these were asked for.
 
-    Tables are made one by one, when they are asked for: all of them need not be held at once.
+    Its tables are made one by one, when they are asked for: all of them need not be held at once.
     """
 
-    tables: Iterator[PublishedTable] = field(repr=False)
-    leaves: NDArray[Any] = field(repr=False)
+    order: ReleaseSpec
+    nest: NestedTables
+    found: CrossedEstimates
+    strata: Strata | None  # None: standard errors are those of the nest alone
+    counts: tuple[NDArray[Any], ...] | None = field(repr=False)  # of each level, shape (nodes, cells)
+
+    @property
+    def is_best(self) -> bool:
+        """Whether no linear unbiased estimates are more precise."""
+        return self.found.best and self.nest.capacities is None
+
+    @property
+    def tables(self) -> Iterator[PublishedTable]:
+        """Every table of the order, in its order."""
+        return (self._table(number, allowed) for number, allowed in enumerate(self.nest.allowed))
+
+    def _table(self, number: int, allowed: Booleans | None) -> PublishedTable:
+        if number in self.nest.outside:
+            table = self._across(self.nest.outside.index(number))
+        else:
+            place, found = self.nest.places[self.nest.inside.index(number)], self.found.estimates
+            table = published_place(self.order, self.nest, place, found=found, counts=self.counts, errors=self._errors)
+        if allowed is None:
+            return table
+        known = np.where(allowed, table.estimates, 0.0), np.where(allowed, table.standard_errors, 0.0)
+        return replace(table, estimates=known[0], standard_errors=known[1])
+
+    def _errors(self, level: int, nodes: range, step: int) -> Floats:
+        if self.strata is None:
+            return self.found.alone.standard_errors(level, nodes, step)[step]
+        return self.strata.standard_errors(level, self.nest.chain.ancestors(step), nodes)
+
+    def _across(self, which: int) -> PublishedTable:
+        across, crossing = self.nest.across[which], self.found.crossings[which]
+        errors = np.zeros(across.shape)
+        if self.strata is None:
+            errors = self.found.bounds(which)
+        else:
+            own = self.strata.standard_errors(across.level, across.groups)
+            errors[:, : own.shape[1]] = own
+        values = None
+        if self.counts is not None:
+            sums = np.zeros(across.shape, dtype=np.int64)
+            count_across(self.counts[across.level], crossing.areas, crossing.groups, sums)
+            values = across.read(sums)
+        columns, labels = labeled(self.order, across.table)
+        name, unit = across.table.name, self.order.units[across.table.name]
+        estimates = across.read(self.found.tables[which])
+        return PublishedTable(name, unit, columns, labels, estimates, across.read(errors), values)
 
 
 def consistent_nest(
-    order: ReleaseSpec, nest: NestedTables, *, measured: Sequence[NoisyRows], totals: Integers | None
+    order: ReleaseSpec,
+    nest: NestedTables,
+    *,
+    measured: Sequence[NoisyRows],
+    totals: Integers | None,
+    whole: bool = True,
 ) -> ConsistentNest:
-    """Best estimates over the whole nest, with standard errors, and whole numbers that add up."""
-    numbers, variances = {}, {}
-    for place, values, variance in zip(nest.places, *_numbers(order, measured, totals), strict=False):
-        # An exact table comes last, and takes the place of a measured one.
-        numbers[place.pair] = nest.laid(place, values)
-        variances[place.pair] = variance
-    found = estimate(nest.tree, nest.chain, numbers, variances)
-    counts = top_down(found)
-    places = nest.places[: len(order.tables)]  # what is exact is no table of these
-    return ConsistentNest(
-        (published_place(order, nest, place, found=found, counts=counts) for place in places), counts[-1]
-    )
+    """Estimates of all measurements together, with standard errors, and whole numbers that add up, if these are asked.
+
+    Refused where bounds leave no whole numbers.
+    """
+    values, variances = _numbers(order, measured, totals)
+    for number, allowed in enumerate(nest.allowed):
+        if allowed is not None:
+            values[number] = np.where(allowed, values[number], 0)
+    found = nest.estimated(values, variances)
+    strata = None if nest.is_complete else nest.strata(found, variances)
+    constraints = CountConstraints(found.crossings, nest.capacities)
+    counts = top_down(found.estimates, constraints=constraints) if whole else None
+    return ConsistentNest(order, nest, found, strata, counts)
 
 
 def published_place(
@@ -166,95 +218,6 @@ def published_place(
     )
 
 
-@dataclass(frozen=True, eq=False)
-class ConsistentCrossedNest:
-    """The tables of a crossed nest, made one by one; whether estimates are the best, and standard errors exact."""
-
-    tables: Iterator[PublishedTable] = field(repr=False)
-    best: bool
-    exact_errors: bool
-
-
-def consistent_crossed_nest(
-    order: ReleaseSpec,
-    crossed: PartlyNestedTables,
-    *,
-    measured: Sequence[NoisyRows],
-    totals: Integers | None,
-    whole: bool = True,
-) -> ConsistentCrossedNest:
-    """Estimates of all measurements together, with standard errors, and whole numbers that add up, if these are asked.
-
-    Refused where bounds leave no whole numbers.
-    """
-    values, variances = _numbers(order, measured, totals)
-    for number, allowed in enumerate(crossed.allowed):
-        if allowed is not None:
-            values[number] = np.where(allowed, values[number], 0)
-    found = crossed.estimated(values, variances)
-    strata = crossed.strata(found, variances)
-    counts = (
-        top_down(found.estimates, constraints=CountConstraints(found.crossings, crossed.capacities)) if whole else None
-    )
-    tables = _published(order, crossed, found=found, strata=strata, counts=counts)
-    best = found.best and crossed.capacities is None
-    return ConsistentCrossedNest(tables, best, best and strata is not None)
-
-
-def _published(
-    order: ReleaseSpec,
-    crossed: PartlyNestedTables,
-    *,
-    found: CrossedEstimates,
-    strata: Strata | None,
-    counts: Sequence[NDArray[Any]] | None,
-) -> Iterator[PublishedTable]:
-    """Every table of the order, in its order."""
-    inside, outside = list(crossed.inside), list(crossed.outside)
-    for number, allowed in enumerate(crossed.allowed):
-        if number in inside:
-            place = crossed.nest.places[inside.index(number)]
-
-            def errors(level: int, nodes: range, step: int) -> Floats:
-                if strata is None:
-                    return found.alone.standard_errors(level, nodes, step)[step]
-                return strata.standard_errors(level, crossed.nest.chain.ancestors(step), nodes)
-
-            table = published_place(order, crossed.nest, place, found=found.estimates, counts=counts, errors=errors)
-        else:
-            table = _published_across(order, crossed, outside.index(number), found=found, strata=strata, counts=counts)
-        if allowed is not None:
-            known = np.where(allowed, table.estimates, 0.0), np.where(allowed, table.standard_errors, 0.0)
-            table = replace(table, estimates=known[0], standard_errors=known[1])
-        yield table
-
-
-def _published_across(
-    order: ReleaseSpec,
-    crossed: PartlyNestedTables,
-    which: int,
-    *,
-    found: CrossedEstimates,
-    strata: Strata | None,
-    counts: Sequence[NDArray[Any]] | None,
-) -> PublishedTable:
-    across, crossing = crossed.across[which], found.crossings[which]
-    errors = np.zeros(across.shape)
-    if strata is None:
-        errors = found.bounds(which)
-    else:
-        own = strata.standard_errors(across.level, across.groups)
-        errors[:, : own.shape[1]] = own
-    values = None
-    if counts is not None:
-        sums = np.zeros(across.shape, dtype=np.int64)
-        count_across(counts[across.level], crossing.areas, crossing.groups, sums)
-        values = across.read(sums)
-    columns, labels = labeled(order, across.table)
-    name, unit = across.table.name, order.units[across.table.name]
-    return PublishedTable(name, unit, columns, labels, across.read(found.tables[which]), across.read(errors), values)
-
-
 def _numbers(
     order: ReleaseSpec, measured: Sequence[NoisyRows], totals: Integers | None
 ) -> tuple[list[NDArray[Any]], list[float]]:
@@ -268,30 +231,34 @@ def _numbers(
     return values, all_variances(order)
 
 
-def _crossed(
-    order: ReleaseSpec, crossed: PartlyNestedTables, *, measured: Sequence[NoisyRows], totals: Integers | None
+def _nested(
+    order: ReleaseSpec, nest: NestedTables, *, measured: Sequence[NoisyRows], totals: Integers | None
 ) -> PostProcessed:
-    """A nest with tables that cross it; where bounds leave no whole numbers, that is reported."""
+    """A nest, with tables that may cross it; where bounds leave no whole numbers, that is reported."""
     try:
-        settled = consistent_crossed_nest(order, crossed, measured=measured, totals=totals)
+        settled = consistent_nest(order, nest, measured=measured, totals=totals)
     except NoConsistentTables as refusal:
         if order.domain.size <= LARGEST_FITTED:
             raise  # a histogram may be found
-        settled = consistent_crossed_nest(order, crossed, measured=measured, totals=totals, whole=False)
+        settled = consistent_nest(order, nest, measured=measured, totals=totals, whole=False)
         return PostProcessed(settled.tables, NOT_FOUND.format(why=refusal.why), together=True)
-    names = ", ".join(f"'{each.table.name}'" for each in crossed.across)
+    if nest.is_complete:
+        assert settled.counts is not None
+        effects = nest_effects(order, nest, settled.counts[-1])
+        return PostProcessed(settled.tables, NESTED, together=True, effects=effects)
+    names = ", ".join(f"'{each.table.name}'" for each in nest.across)
     words = CROSSED.format(
         most="Most tables" if names else "The tables",
         others=OTHERS.format(names=names) if names else "",
-        best="are the best linear unbiased ones" if settled.best else "are unbiased and linear, not the best,",
-        errors="are exact" if settled.exact_errors else "are upper bounds",
+        best="are the best linear unbiased ones" if settled.is_best else "are unbiased and linear, not the best,",
+        errors="are exact" if settled.is_best and settled.strata is not None else "are upper bounds",
         pulled=PULLED if names else "",
-        bound=BOUND if crossed.capacities is not None else "",
+        bound=BOUND if nest.capacities is not None else "",
     )
     if too_long(order):
         return PostProcessed(settled.tables, words, together=True)
     tables = list(settled.tables)
-    return PostProcessed(tables, words, together=True, effects=_crossed_effects(order, crossed, tables, totals))
+    return PostProcessed(tables, words, together=True, effects=_crossed_effects(order, nest, tables, totals))
 
 
 def estimated_tables(
@@ -344,22 +311,21 @@ def _measured_again(group: Group, values: Integers, generator: np.random.Generat
 
 
 def nest_effects(order: ReleaseSpec, nest: NestedTables, leaves: NDArray[Any]) -> tuple[ConsistencyEffect, ...]:
-    """What fixing a nest from the top down does, on releases of what it was fixed to."""
+    """What fixing a complete nest from the top down does, on releases of what it was fixed to."""
     if too_long(order):
         return ()
-    laws: dict[tuple[int, int], Distribution | None] = {}
-    names = {}
-    for place, noise in zip(nest.places, table_noises(order), strict=True):
-        laws[place.pair] = noise
-        if place.table in order.tables:
-            names[f"level {place.level}, {place.step}"] = place.table.name
-    truth, draw = tree_releases(nest.tree, nest.chain, leaves.astype(np.int64), laws)
-    found = consistency_effect(truth, draw, np.random.default_rng(PUBLIC_SEED), releases=RELEASES)
-    return tuple(replace(each, table=names[each.table]) for each in found if each.table in names)
+    noises = {place.pair: noise for place, noise in zip(nest.places, table_noises(order), strict=True)}
+    names = {place.pair: place.table.name for place in nest.places if place.table in order.tables}
+    truth, draw = tree_releases(nest.tree, nest.chain, leaves.astype(np.int64), noises)
+
+    def named(tables: Mapping[Pair, T]) -> dict[str, T]:
+        return {name: tables[pair] for pair, name in names.items()}
+
+    return _effects(named(truth), lambda generator: named(draw(generator)))
 
 
 def _crossed_effects(
-    order: ReleaseSpec, crossed: PartlyNestedTables, tables: Sequence[PublishedTable], totals: Integers | None
+    order: ReleaseSpec, nest: NestedTables, tables: Sequence[PublishedTable], totals: Integers | None
 ) -> tuple[ConsistencyEffect, ...]:
     """What fixing a crossed nest from the top down does, on releases of what it was fixed to."""
     truth = {table.name: table.values for table in tables if table.values is not None}
@@ -369,12 +335,9 @@ def _crossed_effects(
         for group in order.groups:
             values = np.concatenate([truth[table.name] for table in group.tables])
             measured.append(_measured_again(group, values, generator))
-        settled = consistent_crossed_nest(order, crossed, measured=measured, totals=totals)
-        return {each.name: (each.estimates, each.values) for each in settled.tables if each.values is not None}
+        return _both(consistent_nest(order, nest, measured=measured, totals=totals).tables)
 
-    with suppress(NoConsistentTables):  # a simulation that fails is no reason to fail a release
-        return consistency_effect(truth, draw, np.random.default_rng(PUBLIC_SEED), releases=RELEASES)
-    return ()
+    return _effects(truth, draw)
 
 
 def _fit_effects(
@@ -392,13 +355,16 @@ def _fit_effects(
         for group in order.groups:
             measured = _measured_again(group, group.rows.count(histogram), generator)
             made += estimated(order, group, measured, public)
-        return {
-            table.name: (table.estimates, table.values)
-            for table in _tables_of(order, made, _fit(order, made, totals))
-            if table.values is not None
-        }
+        return _both(_tables_of(order, made, _fit(order, made, totals)))
 
-    truth = {table.name: table.values for table in whole if table.values is not None}
+    return _effects({table.name: table.values for table in whole if table.values is not None}, draw)
+
+
+def _both(tables: Iterable[PublishedTable]) -> dict[str, Both]:
+    return {table.name: (table.estimates, table.values) for table in tables if table.values is not None}
+
+
+def _effects(truth: Mapping[str, NDArray[Any]], draw: Draw) -> tuple[ConsistencyEffect, ...]:
     with suppress(NoConsistentTables):  # a simulation that fails is no reason to fail a release
         return consistency_effect(truth, draw, np.random.default_rng(PUBLIC_SEED), releases=RELEASES)
     return ()
@@ -407,3 +373,77 @@ def _fit_effects(
 def too_long(order: ReleaseSpec) -> bool:
     """Whether an order has too many numbers or cells for its releases to be simulated."""
     return sum(table.query_count for table in order.tables) > MOST_SIMULATED or order.domain.size > MOST_SIMULATED
+
+
+Both = tuple[Floats, Integers]  # unbiased estimates and consistent counts of one table, flat
+Draw = Callable[[np.random.Generator], Mapping[str, Both]]  # one simulated release, by table
+SIZES = (0, 1, 10, 100, 1000)  # Each class of cells starts at one of these true counts.
+
+
+@dataclass(frozen=True)
+class ConsistencyEffect:
+    """Errors, in records, of one table's cells with true counts in one class, averaged over cells and releases."""
+
+    table: str
+    least: int  # of the class
+    most: int | None  # None: no limit
+    cells: int
+    unbiased_bias: float
+    unbiased_error: float  # root mean squared
+    consistent_bias: float
+    consistent_error: float  # root mean squared
+
+
+def consistency_effect(
+    truth: Mapping[str, NDArray[Any]], draw: Draw, generator: np.random.Generator, *, releases: int
+) -> tuple[ConsistencyEffect, ...]:
+    """Bias and root mean squared error of unbiased and consistent tables, by table and class of true counts.
+
+    `truth` are the exact counts of each table of synthetic or public data, `draw` simulates one release of them.
+    """
+    flat = {name: np.asarray(table).reshape(-1) for name, table in truth.items()}
+    sums = {name: np.zeros((2, 2, table.size)) for name, table in flat.items()}  # kind × power × cell
+    for _ in range(releases):
+        for name, both in draw(generator).items():
+            for kind, values in enumerate(both):
+                error = np.asarray(values, dtype=np.float64).reshape(-1) - flat[name]
+                sums[name][kind, 0] += error / releases
+                sums[name][kind, 1] += error**2 / releases
+    return tuple(effect for name, table in flat.items() for effect in _classes(name, table, sums[name]))
+
+
+def _classes(name: str, table: NDArray[Any], sums: Floats) -> Iterator[ConsistencyEffect]:
+    for least, after in zip(SIZES, (*SIZES[1:], None), strict=True):
+        chosen = (table >= least) & (True if after is None else table < after)
+        if chosen.any():
+            means = sums[:, :, chosen].mean(axis=2)
+            (bias, squared), (kept_bias, kept_squared) = means.tolist()
+            most = None if after is None else after - 1
+            cells = int(np.count_nonzero(chosen))
+            yield ConsistencyEffect(name, least, most, cells, bias, squared**0.5, kept_bias, kept_squared**0.5)
+
+
+def tree_releases(
+    tree: Tree, chain: PartitionChain, truth: Integers, noises: Mapping[Pair, Distribution | None]
+) -> tuple[dict[Pair, Integers], Callable[[np.random.Generator], dict[Pair, Both]]]:
+    """The exact tables of a tree × chain from the cells of its leaves, and how to simulate releases of them.
+
+    `noises` says for each measured pair of levels its law, or None for what is exact.
+    """
+    levels = [truth]
+    for starts in reversed(tree.starts):
+        levels.insert(0, np.add.reduceat(levels[0], starts[:-1], axis=0))
+    exact = {pair: chain.sums(levels[pair[0]], pair[1]) for pair in noises}
+    variances = {pair: 0.0 if noise is None else noise.variance for pair, noise in noises.items()}
+
+    def draw(generator: np.random.Generator) -> dict[Pair, Both]:
+        measured = {
+            pair: exact[pair] + (0 if noise is None else noise.draw(generator, exact[pair].shape).astype(np.int64))
+            for pair, noise in noises.items()
+        }
+        estimates = estimate(tree, chain, measured, variances)
+        counts = top_down(estimates)
+        tables = [estimates.tables(level) for level in range(tree.last + 1)]
+        return {pair: (tables[pair[0]][pair[1]], chain.sums(counts[pair[0]], pair[1])) for pair in noises}
+
+    return exact, draw

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualmandate.errors import InvalidRelease, InvalidRequest, Place, TooLarge, UnknownName
-from dualmandate.ledger.anchors import RELEASE_FILE
+from dualmandate.ledger.chain import RELEASE_FILE
 from dualmandate.mechanism import Measurement, Noise, Rows
 from dualmandate.mechanism.technologies import noise_named
 from dualmandate.population import PrivacyLoss, PrivacyMeasure
@@ -34,14 +34,15 @@ from dualmandate.publication.intervals import (
     simultaneous_of_cells,
 )
 from dualmandate.publication.loss_distribution import ReleasePrivacy, release_privacy
-from dualmandate.publication.measurements import (
+from dualmandate.publication.nested_tables import NestWeights
+from dualmandate.publication.writing import (
     RELEASE_SCHEMA,
     NoisyRows,
     PublishedTable,
+    damaged,
+    read_measurements,
+    read_table,
 )
-from dualmandate.publication.nest_weights import NestWeights
-from dualmandate.publication.writing import read_measurements, read_table
-from dualmandate.publication.writing.sheet import damaged
 from dualmandate.workload import Table
 
 if TYPE_CHECKING:

@@ -16,10 +16,10 @@ from dualmandate.mechanism import Measurement, Noise, Rows
 from dualmandate.mechanism.strategy.exact import affordable_estimate
 from dualmandate.population import Domain, Neighbors, PrivacyLoss, Protection
 from dualmandate.population.domain import LARGEST_DENSE_HISTOGRAM, dense_shape
-from dualmandate.publication.measurements import Glance
 from dualmandate.publication.rules import Rules
-from dualmandate.publication.sparse_counting import countable
-from dualmandate.publication.writing import require_sdmx
+from dualmandate.publication.sdmx import require_sdmx
+from dualmandate.publication.tabulated import countable
+from dualmandate.publication.writing import Glance
 from dualmandate.workload import Table, Tabulation, Workload
 
 Page = Callable[[Mapping[str, Any], Sequence[Glance]], str]

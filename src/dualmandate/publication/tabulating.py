@@ -1,16 +1,32 @@
-"""Microdata into a histogram over the declared domain, on disk rather than in memory, and behind the wall."""
+"""Microdata into a histogram over the declared domain, on disk rather than in memory, and behind the wall.
+
+In SQL, a value finds the position of its level by itself, with the program's levels only; a record its cell; then, if
+units are identified, records beyond a unit's bound are clipped: which ones, by a keyed hash within the unit. Neither
+the order of the rows nor another unit matters.
+"""
 
 from __future__ import annotations
 
-from dualmandate.population import Confidential, Domain, Protection
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dualmandate.errors import TooLarge, UnreadableSource, UnsafeKey
+from dualmandate.population import Attribute, Confidential, Domain, GridLevels, Protection
+from dualmandate.population.arrays import Booleans, Integers
 from dualmandate.population.domain import dense_shape
 from dualmandate.publication.records import check_source, opened
-from dualmandate.publication.rules import Rules
-from dualmandate.publication.sources import Source, SparkTable
-from dualmandate.publication.spark.tabulating import check_table, tabulate_table
+from dualmandate.publication.rules import AttributeRule, Rules, ValueRule, check_rules
+from dualmandate.publication.sources import Source, SourceColumns, SparkTable, quoted, text
 from dualmandate.publication.tabulated import CheckFindings, SparseHistogram, Tabulated
-from dualmandate.publication.tabulation_sql import KEY_BYTES, Progress, checked_spec, counted, findings_of, marks
-from dualmandate.publication.wall import connected, guarded
+from dualmandate.publication.wall import connected, executed, guarded
+
+if TYPE_CHECKING:
+    import duckdb
 
 
 def tabulate(
@@ -35,6 +51,8 @@ def tabulate(
 
     def work() -> Tabulated:
         if isinstance(source, SparkTable):
+            from dualmandate.publication.spark.tabulating import tabulate_table
+
             cells, counts, records = tabulate_table(source, spec, key=key)
         else:
             with (
@@ -65,8 +83,477 @@ def check(
 
     def work() -> CheckFindings:
         if isinstance(source, SparkTable):
+            from dualmandate.publication.spark.tabulating import check_table
+
             return findings_of(spec, check_table(source, spec))
         with connected() as connection, opened(source, connection, spec.columns, counted=bool(progress)) as found:
             return findings_of(spec, marks(found, spec, connection, progress=progress))
 
     return Confidential("findings of a check", guarded(work, name=source.name))
+
+
+# SQL types of the engine, by what a value of them can be compared with.
+INTEGERS = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"}
+WIDE_INTEGERS = {"UBIGINT", "HUGEINT", "UHUGEINT"}
+FLOATS = {"FLOAT", "DOUBLE"}
+TEXTS = {"VARCHAR"}
+OTHER_CODES = {"BOOLEAN", "DATE"}
+NUMBER = r"[+-]?([0-9]{1,40}(\.[0-9]{0,40})?|\.[0-9]{1,40})([eE][+-]?[0-9]{1,2})?"
+LARGEST_EXACT = 2**61  # Numbers of fewer grid units stay within 64 bits in sums of a few of them.
+Progress = Callable[[float], None]
+Counted = tuple[Integers, Integers, int]  # Cells, records kept of each, records read.
+KEY_BYTES = 32
+
+
+@dataclass(frozen=True)
+class TabulationSpec:
+    """What is tabulated and by which rules: all of it from the program, none of it from the data."""
+
+    domain: Domain
+    protection: Protection
+    rules: Rules
+
+    @property
+    def columns(self) -> list[str]:
+        """What a source must have: a column for each attribute, and the one that names the unit."""
+        identifier = self.protection.identifier
+        return [*self.domain.names, *([] if identifier is None else [identifier])]
+
+    @property
+    def identified(self) -> bool:
+        """Whether the records of one unit can be found."""
+        return self.protection.identifier is not None
+
+
+def checked_spec(domain: Domain, protection: Protection, rules: Rules, key: bytes, *, checking: bool) -> TabulationSpec:
+    """Everything that can be refused before data are opened."""
+    if len(key) != KEY_BYTES:
+        raise UnsafeKey(
+            f"the key of a tabulation has {len(key)} bytes",
+            why=f"which records of a unit are kept is decided by a secret of {KEY_BYTES} bytes",
+            instead="derive it from the secret of the release",
+        )
+    if domain.size >= 2**63:
+        raise TooLarge(
+            f"a domain of {domain.size:.3g} cells cannot be numbered",
+            why="a cell is a 64-bit whole number",
+            instead="tabulate fewer attributes at once",
+        )
+    check_rules(rules, domain, protection, checking=checking)
+    return TabulationSpec(domain, protection, rules)
+
+
+def counted(
+    found: SourceColumns,
+    spec: TabulationSpec,
+    connection: duckdb.DuckDBPyConnection,
+    *,
+    key: bytes,
+    progress: Progress | None = None,
+) -> Counted:
+    """Cells with records, how many are kept of each, and how many records were read."""
+    statement = f"CREATE TEMP TABLE held AS {_placed(records_sql(found, spec, connection), spec)}"
+    executed(connection, statement, progress=progress, share=found.share)
+    if spec.identified:
+        records = _whole(connection, "SELECT count(*) FROM held")
+        keep_within_bound(connection, spec.protection.most_records_per_unit, key=key)
+        table = "kept"
+    else:
+        records = _whole(connection, "SELECT sum(records) FROM held")
+        table = "held WHERE cell IS NOT NULL"
+    summed = f"SELECT cell, sum(records)::BIGINT AS records FROM {table} GROUP BY cell ORDER BY cell"
+    kept = connection.execute(summed).fetchnumpy()
+    return _whole_numbers(kept["cell"]), _whole_numbers(kept["records"]), records
+
+
+def _placed(reading: str, spec: TabulationSpec) -> str:
+    """Records with their cells (NULL: left out): a row a record with its unit, or counted where nobody is named."""
+    if spec.identified:
+        return f"SELECT unit, cell FROM ({reading})"
+    return f"SELECT cell, sum(records)::BIGINT AS records FROM ({reading}) GROUP BY cell"
+
+
+def records_sql(found: SourceColumns, spec: TabulationSpec, connection: duckdb.DuckDBPyConnection) -> str:
+    """The records of a source in SQL: `unit`, `cell` (NULL: left out), `impossible`, marks, and `records`."""
+    import pyarrow
+
+    attributes, joins = spec.domain.attributes, []
+    codes, wanted = [f"{_unit(found, spec.protection)} AS unit"], ["unit", "records"]
+    for number, attribute in enumerate(attributes):
+        place = placement(attribute, found.type_of(attribute.name), number)
+        codes.append(f"{place.code} AS code_{number}")
+        wanted.append(f"{target(place, spec.rules.of(attribute), attribute)} AS level_{number}")
+        wanted.append(f"{place.null} AS null_{number}")
+        wanted.append(f"NOT ({place.null}) AND ({place.found}) IS NULL AS outside_{number}")
+        if place.codes is not None:
+            connection.register(f"codes_{number}", pyarrow.table(dict(place.codes)))
+            joins.append(f" LEFT JOIN codes_{number} ON codes_{number}.value = {place.value}")
+    # Grouped before levels are looked up: a million equal records are looked up once. With units few are equal.
+    counted, grouping = ("1::BIGINT", "") if spec.identified else ("count(*)::BIGINT", " GROUP BY ALL")
+    groups = f"SELECT {', '.join(codes)}, {counted} AS records FROM {found.table} AS source{grouping}"
+    placed_groups = f"SELECT {', '.join(wanted)} FROM ({groups}) AS grouped{''.join(joins)}"
+    names = [f"level_{number}" for number in range(len(attributes))]
+    kept = " AND ".join(f"{name} IS NOT NULL" for name in names)
+    impossible = f"{kept} AND ({_impossible(spec.domain, names)})"
+    return f"SELECT *, {_last_cell(spec, names)} AS cell, {impossible} AS impossible FROM ({placed_groups})"
+
+
+def _unit(found: SourceColumns, protection: Protection) -> str:
+    """The unit as a whole number or as text: two that are written alike are one."""
+    name = protection.identifier
+    if name is None:
+        return "NULL::VARCHAR"
+    column, kind = f"source.{quoted(name)}", found.type_of(name)
+    return f"{column}::BIGINT" if kind in INTEGERS else as_text(name, column, kind)
+
+
+def _last_cell(spec: TabulationSpec, names: list[str]) -> str:
+    """The cell of a record after the rule for structural zeros."""
+    domain, moved = spec.domain, "NULL"
+    if not domain.structural_zeros:
+        return _cell(domain, names)
+    if spec.rules.unknown_where_impossible is not None:
+        axis = domain.axis(spec.rules.unknown_where_impossible)
+        unknown = [*names[:axis], str(domain.shape[axis] - 1), *names[axis + 1 :]]
+        moved = f"CASE WHEN NOT ({_impossible(domain, unknown)}) THEN {_cell(domain, unknown)} END"
+    return f"CASE WHEN {_impossible(domain, names)} THEN {moved} ELSE {_cell(domain, names)} END"
+
+
+def _cell(domain: Domain, names: Iterable[str]) -> str:
+    """The row-major position of a record's cell."""
+    strides = np.cumprod([1, *domain.shape[:0:-1]], dtype=object)[::-1]
+    terms = (f"{name}::BIGINT * {stride}" for name, stride in zip(names, strides, strict=True))
+    return f"({' + '.join(terms)})"
+
+
+def _impossible(domain: Domain, names: list[str]) -> str:
+    """Whether a record lies in a structural zero."""
+    zeros = (
+        "(" + " AND ".join(_within(names[axis], mask) for axis, mask in masks.items()) + ")"
+        for masks in domain.all_zero_masks
+    )
+    return " OR ".join(zeros) or "false"
+
+
+def _within(name: str, mask: Booleans) -> str:
+    """Whether a position is among those of a mask, written as its runs."""
+    steps = np.flatnonzero(np.diff(np.concatenate([[False], mask, [False]]).astype(np.int8)))
+    runs = zip(steps[::2].tolist(), steps[1::2].tolist(), strict=True)
+    return "(" + (" OR ".join(f"{name} BETWEEN {first} AND {after - 1}" for first, after in runs) or "false") + ")"
+
+
+def marks(
+    found: SourceColumns,
+    spec: TabulationSpec,
+    connection: duckdb.DuckDBPyConnection,
+    *,
+    progress: Progress | None = None,
+) -> list[int]:
+    """The whole numbers of a check: see `findings_of`."""
+    statement = f"CREATE TEMP TABLE marks AS {_marked(records_sql(found, spec, connection), spec)}"
+    executed(connection, statement, progress=progress, share=found.share)
+    return [int(number) for number in connection.execute("SELECT counts FROM marks").fetchall()[0][0]]
+
+
+def _marked(reading: str, spec: TabulationSpec) -> str:
+    """One list of sums over units."""
+    numbers = range(len(spec.domain.attributes))
+    marks = [*(f"outside_{n}" for n in numbers), *(f"null_{n}" for n in numbers), "impossible"]
+    of_unit = [f"sum(records) FILTER (WHERE {mark}) AS {mark}" for mark in marks]
+    of_unit.append("sum(records) FILTER (WHERE cell IS NOT NULL) AS kept")
+    units = f"SELECT unit, sum(records) AS records, {', '.join(of_unit)} FROM ({reading}) GROUP BY unit"
+    most = spec.protection.most_records_per_unit
+    sums = [
+        *(f"sum({name})" for name in ["records", *marks]),
+        "sum(kept) FILTER (WHERE unit IS NULL)",
+        f"sum(greatest(kept - {most}, 0)) FILTER (WHERE unit IS NOT NULL)",
+    ]
+    return f"SELECT [{', '.join(f'coalesce({one}, 0)::BIGINT' for one in sums)}] AS counts FROM ({units})"
+
+
+def findings_of(spec: TabulationSpec, counts: Iterable[int]) -> CheckFindings:
+    """What the sums of a check say: records, outside and null by attribute, impossible, unidentified, excess."""
+    names = spec.domain.names
+    records, *rest = (int(count) for count in counts)
+    outside = dict(zip(names, rest, strict=False))
+    null = dict(zip(names, rest[len(names) :], strict=False))
+    impossible, unidentified, excess = rest[-3:]
+    rules = {attribute.name: spec.rules.of(attribute) for attribute in spec.domain.attributes}
+    refused = tuple(
+        name
+        for name in names
+        if (rules[name].outside is ValueRule.REFUSE and outside[name] > 0)
+        or (rules[name].null is ValueRule.REFUSE and null[name] > 0)
+    )
+    if not spec.identified:
+        unidentified = excess = 0
+    return CheckFindings(records, outside, null, impossible, unidentified, excess, refused)
+
+
+def _whole(connection: duckdb.DuckDBPyConnection, statement: str) -> int:
+    """One whole number; an empty sum is 0."""
+    row = connection.execute(statement).fetchone()
+    assert row is not None
+    return int(row[0] or 0)
+
+
+def _whole_numbers(column: NDArray[np.generic]) -> Integers:
+    """A column of the engine as 64-bit whole numbers."""
+    return np.ascontiguousarray(column, dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class Placement:
+    """One attribute in SQL. Records are grouped by `code`; the rest is said of the group, whose code is `code_0`, ….
+
+    A code is the value itself where levels are listed. For numbers it is the position of the level; −1 for a value
+    that is not there, −2 for a text that is no number, −3 − position for a number outside whose nearest level this is.
+    """
+
+    code: str
+    null: str
+    found: str  # position, NULL outside
+    clamped: str | None = None  # nearest position, NULL where there is none
+    codes: Mapping[str, NDArray[Any]] | None = None  # columns `value` and `position` to join
+    value: str = ""  # what is looked up in `codes`
+
+
+def placement(attribute: Attribute, kind: str, number: int) -> Placement:
+    """How the values of the attribute's column, of SQL type `kind`, find their levels; `number` is its axis."""
+    column, code = f"source.{quoted(attribute.name)}", f"code_{number}"
+    if isinstance(attribute.levels, GridLevels) or attribute.edges is not None:
+        numbered = _numbered(attribute, column, kind)
+        found = f"CASE WHEN {code} >= 0 THEN {code} END"
+        return Placement(numbered, f"{code} = -1", found, f"CASE WHEN {code} < -2 THEN -3 - {code} END")
+    whole = kind in INTEGERS
+    written = column if whole else as_text(attribute.name, column, kind)
+    value = f"{code}::BIGINT" if whole else code
+    return Placement(
+        written, f"{code} IS NULL", f"codes_{number}.position", codes=_codes(attribute, whole=whole), value=value
+    )
+
+
+def _numbered(attribute: Attribute, column: str, kind: str) -> str:
+    """The code of a number."""
+    value = _number(attribute.name, column, kind)
+    low, high = _bounds(attribute)
+    inside = f"{value} BETWEEN {_real(low)} AND {_real(high)}"
+    if attribute.edges is not None:
+        nearest = _bin(attribute, value)
+    elif kind in INTEGERS and _fits(attribute):
+        nearest, inside, value = _whole_point(attribute, column), f"{column} BETWEEN {low} AND {high}", column
+    else:
+        nearest = _grid_point(attribute, value)
+    cases = [f"WHEN {is_null(column, kind)} THEN -1"]
+    if attribute.missing is not None and kind in TEXTS:
+        cases.append(f"WHEN {column} = {text(attribute.missing)} THEN {attribute.size - 1}")
+    cases += [f"WHEN {inside} THEN {nearest}", f"WHEN {value} IS NULL THEN -2", f"ELSE -3 - {nearest}"]
+    return f"CASE {' '.join(cases)} END"
+
+
+def is_null(column: str, kind: str) -> str:
+    """Whether a value is not there; a number that is not a number says as little."""
+    return f"({column} IS NULL OR isnan({column}))" if kind in FLOATS else f"{column} IS NULL"
+
+
+def as_text(name: str, column: str, kind: str) -> str:
+    """A value as its code is written; whole numbers kept as floats lose their point."""
+    if kind in FLOATS:
+        whole = f"{column} = trunc({column}) AND abs({column}) < 9007199254740992"
+        other = f"CASE WHEN isnan({column}) THEN NULL ELSE {column}::VARCHAR END"
+        return f"CASE WHEN {whole} THEN {column}::BIGINT::VARCHAR ELSE {other} END"
+    if kind in TEXTS:
+        return column
+    if kind in INTEGERS | WIDE_INTEGERS | OTHER_CODES or kind.startswith(("DECIMAL", "ENUM")):
+        return f"{column}::VARCHAR"
+    raise _wrong_kind(name, "codes")
+
+
+def target(placed: Placement, rule: AttributeRule, attribute: Attribute) -> str:
+    """The position that the rules give to a record, NULL where it is left out."""
+    last = str(attribute.size - 1)
+    null = last if rule.null is ValueRule.MISSING else "NULL"
+    outside = last if rule.outside is ValueRule.MISSING else "NULL"
+    if rule.outside is ValueRule.CLAMP:
+        outside = f"coalesce({placed.clamped}, {null})"
+    if null == outside:
+        return placed.found if null == "NULL" else f"coalesce({placed.found}, {last})"
+    return f"CASE WHEN {placed.null} THEN {null} ELSE coalesce({placed.found}, {outside}) END"
+
+
+def _bounds(attribute: Attribute) -> tuple[Fraction, Fraction]:
+    if attribute.edges is not None:
+        return attribute.edges[0], attribute.edges[-1]
+    assert isinstance(attribute.levels, GridLevels)
+    return attribute.levels.lower, attribute.levels.lower + attribute.levels.grid * (attribute.levels.points - 1)
+
+
+def _fits(attribute: Attribute) -> bool:
+    """Whether whole numbers find their grid point in 64-bit whole numbers."""
+    if attribute.edges is not None or attribute.grid is None:
+        return False
+    low, high = _bounds(attribute)
+    return low.denominator == attribute.grid.denominator == 1 and max(-low, high, attribute.grid) < LARGEST_EXACT // 4
+
+
+def _number(name: str, column: str, kind: str) -> str:
+    if kind in FLOATS:
+        return f"(CASE WHEN NOT isnan({column}) THEN {column}::DOUBLE END)"
+    if kind in INTEGERS | WIDE_INTEGERS or kind.startswith("DECIMAL"):
+        return f"({column}::DOUBLE)"
+    if kind in TEXTS:
+        return f"(CASE WHEN regexp_full_match({column}, {text(NUMBER)}) THEN TRY_CAST({column} AS DOUBLE) END)"
+    raise _wrong_kind(name, "numbers")
+
+
+def _whole_point(attribute: Attribute, column: str) -> str:
+    """The nearest grid point of a whole number, halves upward, in whole numbers."""
+    low, high = _bounds(attribute)
+    steps = f"(greatest(least({column}::BIGINT, {high}), {low}) - {low})"
+    return steps if attribute.grid == 1 else f"((2 * {steps} + {attribute.grid}) // (2 * {attribute.grid}))"
+
+
+def _grid_point(attribute: Attribute, value: str) -> str:
+    """The nearest grid point, halves upward: ⌊(x − lower)/grid + ½⌋ of the clamped number, in 64-bit floats."""
+    assert isinstance(attribute.levels, GridLevels)
+    low, high = _bounds(attribute)
+    grid = attribute.levels.grid
+    steps = f"(greatest(least({value}, {_real(high)}), {_real(low)}) - {_real(low)}) / {_real(grid)}"
+    return f"least(floor({steps} + 0.5::DOUBLE)::BIGINT, {attribute.levels.points - 1})"
+
+
+def _bin(attribute: Attribute, value: str) -> str:
+    """How many lower edges are not above the number, less one; below the first bin the first."""
+    assert attribute.edges is not None
+    return "(" + " + ".join(["0", *(f"({value} >= {_real(edge)})::BIGINT" for edge in attribute.edges[1:-1])]) + ")"
+
+
+def _codes(attribute: Attribute, *, whole: bool) -> dict[str, NDArray[Any]]:
+    """Levels and their positions, as whole numbers where the column holds such."""
+    if not whole:
+        return {"value": np.array(list(attribute.levels), dtype=object), "position": np.arange(attribute.size)}
+    pairs = [(int(level), position) for position, level in enumerate(attribute.levels) if _is_whole(level)]
+    return {"value": np.array([v for v, _ in pairs], np.int64), "position": np.array([p for _, p in pairs], np.int64)}
+
+
+def _is_whole(level: str) -> bool:
+    """Whether a level is a 64-bit whole number as SQL would write it: `7`, not `07`."""
+    return (
+        level.removeprefix("-").isdecimal() and len(level) < 20 and str(int(level)) == level and abs(int(level)) < 2**63
+    )
+
+
+def _real(number: Fraction) -> str:
+    return f"CAST('{float(number)!r}' AS DOUBLE)"
+
+
+def _wrong_kind(name: str, wanted: str) -> UnreadableSource:
+    return UnreadableSource(
+        f"the column '{name}' does not hold {wanted}",
+        why="a column of this type has no values that the program's levels could be compared with",
+        instead=f"write it as text or as numbers, or declare '{name}' as it is",
+    )
+
+
+ROWS_AT_A_TIME = 500_000  # About so many records of units with too many are put in order at once.
+BLOCK_BYTES = 64  # HMAC pads its key to a block of SHA-256.
+LARGEST_LEAST = 10**6  # The engine keeps fewer least values than this by itself; beyond, it sorts.
+
+
+def keep_within_bound(connection: duckdb.DuckDBPyConnection, most: int, *, key: bytes) -> None:
+    """The table `kept` (cell, records) from `held` (unit, cell), a row a record: at most `most` records of a unit.
+
+    Only units that have more are put in order, some of them at a time so that memory does not grow. They are found by
+    a hash of theirs: two units that share one are merely looked at without need.
+    """
+    _set_key(connection, key)
+    held = "held WHERE unit IS NOT NULL AND cell IS NOT NULL"
+    counted = f"SELECT hash(unit) AS mark FROM {held} GROUP BY mark HAVING count(*) > {most}"
+    connection.execute(f"CREATE TEMP TABLE crowded AS {counted}")
+    few = f"SELECT cell, count(*) AS records FROM {held} AND hash(unit) NOT IN (FROM crowded) GROUP BY cell"
+    connection.execute(f"CREATE TEMP TABLE kept AS {few}")
+    many = f"SELECT unit, cell FROM {held} AND hash(unit) IN (FROM crowded)"
+    connection.execute(f"CREATE TEMP TABLE many AS {many}")
+    row = connection.execute("SELECT count(*) FROM many").fetchone()
+    assert row is not None
+    parts = 1 + int(row[0]) // ROWS_AT_A_TIME if row[0] else 0
+    for part in range(parts):
+        connection.execute(f"INSERT INTO kept {_least(most, f'hash(unit) % {parts} = {part}')}")
+
+
+def _set_key(connection: duckdb.DuckDBPyConnection, key: bytes) -> None:
+    """As variables: the key stands in no statement."""
+    block = key.ljust(BLOCK_BYTES, b"\0")
+    connection.execute("SET VARIABLE inner_pad = ?", [bytes(byte ^ 0x36 for byte in block)])
+    connection.execute("SET VARIABLE outer_pad = ?", [bytes(byte ^ 0x5C for byte in block)])
+
+
+def _least(most: int, part: str) -> str:
+    """Of each unit the records that are first by HMAC-SHA-256 of "cell,number,unit", counted by cell.
+
+    `number` counts the unit's records of that cell from 1. They are interchangeable, so what is kept is a uniform
+    choice among the unit's records that depends on nothing but the key and those records.
+    """
+    by_cell = f"SELECT unit, cell, count(*) AS records FROM many WHERE {part} GROUP BY unit, cell"
+    single = f"SELECT unit, cell, unnest(generate_series(1, records)) AS number FROM ({by_cell})"
+    message = "encode(cell::VARCHAR || ',' || number::VARCHAR || ',' || unit::VARCHAR)"
+    mac = f"sha256(getvariable('outer_pad') || unhex(sha256(getvariable('inner_pad') || {message})))"
+    least = f"arg_min(cell, {mac}, {most})"
+    if most >= LARGEST_LEAST:
+        least = f"list_slice(list(cell ORDER BY {mac}), 1, {most})"
+    cells = f"SELECT unnest({least}) AS cell FROM ({single}) GROUP BY unit"
+    return f"SELECT cell, count(*) AS records FROM ({cells}) GROUP BY cell"
+
+
+WARNING = "CONFIDENTIAL: these counts say as much as the records. They stay inside: no log, no mail, no copy."
+NOTHING_DONE = "Nothing was published, nothing was spent, nothing was written."
+
+
+def refusing(rules: Rules, names: Sequence[str], domain: Domain) -> Rules:
+    """The rules of a check that reports any value of these attributes that is outside or not there."""
+    stated = {name: AttributeRule(ValueRule.REFUSE, ValueRule.REFUSE) for name in names}
+    for name in stated:
+        domain.axis(name)
+    return replace(rules, attributes={**rules.attributes, **stated})
+
+
+@dataclass(frozen=True, eq=False)
+class CheckReport:
+    """The findings of a check with the rules they met. Its words are confidential."""
+
+    source: str
+    rules: Rules
+    domain: Domain
+    protection: Protection
+    findings: CheckFindings = field(repr=False)
+
+    def words(self) -> str:
+        """Counts only; no value of a record is in them."""
+        found, unit = self.findings, self.protection.unit
+        rows = [("attribute", "outside", "rule", "not there", "rule")]
+        for attribute in self.domain.attributes:
+            rule, name = self.rules.of(attribute), attribute.name
+            rows.append((name, f"{found.outside[name]:,}", rule.outside, f"{found.null[name]:,}", rule.null))
+        moved = self.rules.unknown_where_impossible
+        lines = [WARNING, "", f"{found.records_read:,} records read from '{self.source}'", "", *_laid_out(rows), ""]
+        fate = "left out" if moved is None else f"'{moved}' becomes unknown where that is possible"
+        lines.append(f"in structural zeros: {found.impossible:,} ({fate})")
+        if self.protection.identifier is not None:
+            most = self.protection.most_records_per_unit
+            lines.append(f"without '{self.protection.identifier}': {found.unidentified:,} (left out)")
+            lines.append(f"beyond {most} of one {unit}: {found.excess:,} (left out)")
+        if found.refused:
+            lines.append(f"refused: {', '.join(found.refused)}")
+        return "\n".join([*lines, "", NOTHING_DONE, WARNING])
+
+
+def report_for_curator(
+    box: Confidential[CheckFindings], source: str, *, rules: Rules, domain: Domain, protection: Protection
+) -> CheckReport:
+    """Open the findings of a check for the curator who asked for it."""
+    return CheckReport(source, rules, domain, protection, box.open_for("the curator's own eyes"))
+
+
+def _laid_out(rows: Sequence[tuple[str, ...]]) -> list[str]:
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    return ["  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]

@@ -9,8 +9,7 @@ from dualmandate.audit.finding import LOWER_BOUND, REFERENCES, Finding, Label
 from dualmandate.audit.run import Audit
 from dualmandate.population.wording import number
 from dualmandate.report.figures import risk
-from dualmandate.report.pages import rendered, shown_figure
-from dualmandate.report.tables import Cell, Column, FigureTable
+from dualmandate.report.theme import Cell, Column, FigureTable, rendered, shown_figure
 
 KINDS = {"program": "a program", "release": "a release", "tables": "published tables"}
 INSIDE = (
@@ -88,4 +87,4 @@ def _details(findings: Sequence[Finding]) -> FigureTable | None:
     if not rows:
         return None
     columns = (Column("claim", "finding", "text"), Column("detail", "what follows", "text"))
-    return FigureTable(caption="Single cells and records that follow", columns=columns, rows=tuple(rows))
+    return FigureTable.of(rows, "Single cells and records that follow", *columns)

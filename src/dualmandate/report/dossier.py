@@ -7,25 +7,24 @@ a few lines of script that look up and never compute.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dualmandate.errors import Refusal
-from dualmandate.planning.study import marked, study_words
-from dualmandate.planning.technology import MEASURED, in_words
+from dualmandate.planning.study import drawn_instead, is_study, marked, study_words
+from dualmandate.planning.technology import MEASURED, Technology, in_words
 from dualmandate.population import plural
 from dualmandate.population.wording import exact, money, number, plain_unit, stated_loss
 from dualmandate.program.number import CalibratedNumber
-from dualmandate.report.extension_words import extension_sections
-from dualmandate.report.figures import Figure, WhatIf, what_if_choices
+from dualmandate.report import figures
+from dualmandate.report.figures import Figure, WhatIf
 from dualmandate.report.figures.figure import svg_to_png, write
-from dualmandate.report.pages import rendered, shown_figure
-from dualmandate.report.plan_figures import plan_figures
-from dualmandate.report.plan_words import technology_words
-from dualmandate.report.preference_sections import preference_sections
-from dualmandate.report.tables import Cell, Column, FigureTable
+from dualmandate.report.plan_words import optional_sections, technology_words
+from dualmandate.report.theme import Cell, Column, FigureTable, rendered, shown_figure
 
 if TYPE_CHECKING:
     from dualmandate.choice import Choice
@@ -64,27 +63,27 @@ def write_dossier(plan: Plan, directory: Path | str) -> tuple[Path, ...]:
     Files of an earlier dossier in the directory are replaced; nothing else there is touched.
     """
     directory = Path(directory)
-    grid = what_if_choices(plan.frontier, plan.welfare, plan.limits)
-    figures = list(plan_figures(plan, grid))
-    written = [write(directory / PAGE, _page(plan, figures, grid).encode())]
-    for figure in figures:
+    grid = figures.what_if_choices(plan.frontier, plan.welfare, plan.limits)
+    drawn = list(plan_figures(plan, grid))
+    written = [write(directory / PAGE, _page(plan, drawn, grid).encode())]
+    for figure in drawn:
         drawing = figure.svg()
         written.append(write(directory / FIGURES / f"{figure.name}.svg", drawing.encode()))
         written.append(write(directory / FIGURES / f"{figure.name}.png", svg_to_png(drawing)))
     return tuple(written)
 
 
-def _page(plan: Plan, figures: Sequence[Figure], grid: WhatIf) -> str:
-    shown = {figure.name: shown_figure(figure) for figure in figures}
+def _page(plan: Plan, drawn: Sequence[Figure], grid: WhatIf) -> str:
+    shown = {figure.name: shown_figure(figure) for figure in drawn}
     header, choice = plan.program.file.program, plan.choice
-    beyond = [*preference_sections(plan), *extension_sections(plan)]
+    beyond, last = optional_sections(plan), CONTENTS[-2:] if plan.notes else CONTENTS[-2:-1]
     return rendered(
         "dossier.html",
         name=header.name,
         description=header.description,
         loss=stated_loss(choice.loss),
         study=study_words(plan.technology.noise) if plan.study else None,
-        contents=_contents(plan),
+        contents=[*CONTENTS[:-2], *((anchor, heading) for anchor, heading, _ in beyond), *last],
         explanation=choice.explain().splitlines(),
         numbers=_numbers(plan),
         guarantee=plan.guarantee,
@@ -102,13 +101,6 @@ def _page(plan: Plan, figures: Sequence[Figure], grid: WhatIf) -> str:
         last_step=len(grid.multiples) - 1,
         digest=plan.digest,
     )
-
-
-def _contents(plan: Plan) -> tuple[tuple[str, str], ...]:
-    """What the page holds: the sections of every plan, those that the program asks for, and notes."""
-    sections = (*preference_sections(plan), *extension_sections(plan))
-    beyond = tuple((anchor, heading) for anchor, heading, _ in sections)
-    return (*CONTENTS[:-2], *beyond, *(CONTENTS[-2:] if plan.notes else CONTENTS[-2:-1]))
 
 
 def _belonging(shown: Mapping[str, dict[str, object]], anchor: str) -> list[dict[str, object]]:
@@ -163,19 +155,17 @@ def _compared(plan: Plan) -> FigureTable:
                 "cost": -other.choice.welfare,
             }
         rows.append(row)
-    return FigureTable(
-        caption="What each technology would choose, and what society would then lose; the one used is set off. A study "
+    return FigureTable.of(
+        rows,
+        "What each technology would choose, and what society would then lose; the one used is set off. A study "
         "is listed for comparison only: its noise is not drawn exactly, so it cannot be published",
-        columns=(
-            Column("noise", "noise", "text"),
-            Column("measured", "on", "text"),
-            Column("loss", f"chosen {plan.choice.privacy_measure}", "loss"),
-            Column("error", "typical error (RMSE)"),
-            Column("consequence", "what such an error comes to", "money"),
-            Column("cost", "cost to society", "money"),
-            Column("why", "no choice of its own, because", "text"),
-        ),
-        rows=tuple(rows),
+        Column("noise", "noise", "text"),
+        Column("measured", "on", "text"),
+        Column("loss", f"chosen {plan.choice.privacy_measure}", "loss"),
+        Column("error", "typical error (RMSE)"),
+        Column("consequence", "what such an error comes to", "money"),
+        Column("cost", "cost to society", "money"),
+        Column("why", "no choice of its own, because", "text"),
     )
 
 
@@ -193,20 +183,19 @@ def _inputs(plan: Plan) -> tuple[FigureTable, FigureTable]:
             judgments.append({"key": key, "value": words})
     name = Column("key", "key", "text")
     return (
-        FigureTable(
-            caption="Calibrated numbers of the program file",
-            columns=(
-                name,
-                Column("value", "value", "exact"),
-                Column("unit", "unit", "text"),
-                Column("source", "source", "text"),
-            ),
-            rows=tuple(numbers),
+        FigureTable.of(
+            numbers,
+            "Calibrated numbers of the program file",
+            name,
+            Column("value", "value", "exact"),
+            Column("unit", "unit", "text"),
+            Column("source", "source", "text"),
         ),
-        FigureTable(
-            caption="Judgments of the program file: law, policy and weights, which no source can settle",
-            columns=(name, Column("value", "stated", "text")),
-            rows=tuple(judgments),
+        FigureTable.of(
+            judgments,
+            "Judgments of the program file: law, policy and weights, which no source can settle",
+            name,
+            Column("value", "stated", "text"),
         ),
     )
 
@@ -267,3 +256,76 @@ def _chosen_words(made: Choice | Refusal) -> str:
     if made.root_mean_squared_consequence is not None:
         words += f", worth {money(made.root_mean_squared_consequence)}"
     return f"{words}."
+
+
+def plan_figures(plan: Plan, grid: WhatIf) -> Iterator[Figure]:
+    """Every figure of the dossier; none is drawn yet. `grid` holds the choices under other weights."""
+    frontier, welfare, choice = plan.frontier, plan.welfare, plan.choice
+    yield figures.tangency(frontier, welfare, choice, limits=plan.limits)
+    yield figures.rates(frontier, welfare, choice)
+    yield figures.welfare_curve(frontier, welfare, choice)
+    yield figures.regret(frontier, welfare, choice)
+    yield figures.tornado(plan.tornado, choice)
+    yield figures.consequences(choice, plan.half_widths)
+    yield figures.what_if(frontier, welfare, choice, grid=grid)
+    yield _saving(plan)
+    beside = {
+        noise: other for noise, other in plan.frontiers.items() if other.privacy_measure is choice.privacy_measure
+    }
+    studies = tuple(other.name for noise, other in beside.items() if is_study(noise))
+    if len(beside) > 1:
+        yield figures.technologies([*beside.values()], welfare, choice, studies=studies)
+    yield from _of_preferences(plan)
+    yield from _of_extensions(plan)
+
+
+def _saving(plan: Plan) -> Figure:
+    """What the technology in use saves: the plain one, an optimized strategy where it would do better, the one used.
+
+    Beside a study stands what can be published instead.
+    """
+    saving = plan.saving
+    gains = (saving.at_choice["optimized"] or math.inf) < (saving.at_choice["used"] or 0.0)
+    instead = plan.technologies.get(drawn_instead(saving.used.noise).name) if plan.study else None
+    ways = (saving.plain, saving.optimized if gains else None, instead, saving.used)
+    names = {_named(way): way.frontier for way in ways if way is not None}
+    costs = {name: partial(plan.welfare.data_loss, frontier) for name, frontier in names.items()}
+    least = None if saving.limit is None or instead is not None else saving.limit.at
+    return figures.strategies(costs, plan.choice, used=_named(saving.used), least=least)
+
+
+def _named(technology: Technology) -> str:
+    return marked(in_words(technology.noise, technology.strategy), technology.noise)
+
+
+def _of_preferences(plan: Plan) -> Iterator[Figure]:
+    """Preferences that are not known exactly, or that differ between people."""
+    part, rules = plan.uncertainty, plan.social_choice
+    if part is not None and part.known is not None:
+        yield figures.distribution(part.known)
+        yield figures.regret_distribution(part.known)
+        if part.survey is not None:
+            yield figures.survey_worth(part.known, spread=part.survey.spread, parameter=part.survey.parameter)
+    if part is not None and part.robust is not None:
+        yield figures.robust(part.robust)
+    if rules is not None:
+        yield figures.social_choice(rules)
+        if len(rules.majority.options) > 1:
+            yield figures.votes(rules)
+        yield figures.charges(rules)
+
+
+def _of_extensions(plan: Plan) -> Iterator[Figure]:
+    """The optional parts, each figure named after its section."""
+    parts, privacy_measure = plan.extensions, plan.choice.privacy_measure
+    responding = parts.participation
+    if responding is not None and responding.peak is not None:
+        yield figures.participation(responding.noise_cost, responding.cost, plan.choice, peak=responding.peak)
+    if parts.existing:
+        yield figures.existing(parts.existing)
+    if parts.offering is not None:
+        yield figures.offering(parts.offering)
+    if parts.path is not None:
+        yield figures.path(parts.path, privacy_measure)
+    if parts.markets:
+        yield figures.institutions(parts.markets, privacy_measure)

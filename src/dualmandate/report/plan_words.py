@@ -11,14 +11,12 @@ from dualmandate.planning.study import marked, study_words
 from dualmandate.planning.technology import MEASURED, in_words
 from dualmandate.population import PrivacyMeasure, plural, with_article
 from dualmandate.population.wording import exact, money, number, quantity
-from dualmandate.report.extension_words import extension_sections
-from dualmandate.report.preference_sections import preference_sections
 from dualmandate.semantics import sentences
 
 if TYPE_CHECKING:
     from dualmandate.choice import Choice
+    from dualmandate.planning.comparison import Comparison
     from dualmandate.planning.plan import Plan
-    from dualmandate.planning.saving import Comparison
 
 WIDTH = 100
 MOST_ROWS = 6  # of a table of many rows; the rest is in plan.json
@@ -32,9 +30,9 @@ _MEASURED = {OPTIMIZED: "an optimized strategy", TABLES: "the tables themselves"
 def plan_words(plan: Plan) -> str:
     """The whole page."""
     program = plan.program
-    title = program.name if program.file.program.description is None else f"{program.name}: {_description(plan)}"
+    description = program.file.program.description
     parts = [
-        [title],
+        [program.name if description is None else f"{program.name}: {description}"],
         _section("A study", _wrapped([study_words(plan.technology.noise)])) if plan.study else [],
         _section("The choice", _wrapped(plan.choice.explain().splitlines())),
         _section("The tables", _tables(plan)),
@@ -43,16 +41,11 @@ def plan_words(plan: Plan) -> str:
         _section("What the choice rests on", _tornado(plan)),
         _section("What is measured", _wrapped(technology_words(plan))),
         _section("Other technologies", _comparisons(plan)),
-        *(_section(heading, _wrapped(lines)) for _, heading, lines in preference_sections(plan)),
-        *(_section(heading, _wrapped(lines)) for _, heading, lines in extension_sections(plan)),
+        *(_section(heading, _wrapped(lines)) for _, heading, lines in optional_sections(plan)),
         _section("Notes", _wrapped(plan.notes)) if plan.notes else [],
         _section("Not to be approved" if plan.study else "To be approved", _signed(plan)),
     ]
     return "\n\n".join("\n".join(lines) for lines in parts if lines)
-
-
-def _description(plan: Plan) -> str:
-    return plan.program.file.program.description or ""
 
 
 def _section(heading: str, lines: Iterable[str]) -> list[str]:
@@ -139,8 +132,8 @@ def _tornado(plan: Plan) -> list[str]:
             [
                 row.name,
                 f"{exact(row.value)} {row.unit}".rstrip(),
-                "no optimum" if row.low.epsilon is None else f"{number(row.low.epsilon)}",
-                "no optimum" if row.high.epsilon is None else f"{number(row.high.epsilon)}",
+                "no optimum" if row.low.epsilon is None else number(row.low.epsilon),
+                "no optimum" if row.high.epsilon is None else number(row.high.epsilon),
             ]
             for row in rows[:MOST_ROWS]
         ],
@@ -213,8 +206,8 @@ def _comparisons(plan: Plan) -> list[str]:
             [
                 _noise(plan, row),
                 MEASURED[row.strategy],
-                f"{number(row.choice.epsilon, 6)}",
-                "–" if row.choice.root_mean_squared_error is None else f"{number(row.choice.root_mean_squared_error)}",
+                number(row.choice.epsilon, 6),
+                "–" if row.choice.root_mean_squared_error is None else number(row.choice.root_mean_squared_error),
                 money(-row.choice.welfare),
             ]
             for row in able
@@ -246,7 +239,7 @@ def _differs(plan: Plan, row: Comparison) -> bool:
 def _signed(plan: Plan) -> list[str]:
     shares = plan.allocation.items() if len(plan.allocation) > 1 else ()
     split = [f"{group}: {number(float(share), 8)}" for group, share in shares]
-    spent = "" if plan.study else f", spent from the account '{_account(plan)}'"
+    spent = "" if plan.study else f", spent from the account '{plan.program.file.population.account}'"
     return [
         f"loss    {plan.loss.privacy_measure} = {plan.loss.exact()}{spent}",
         *(f"        of it {line}" for line in split[:MOST_ROWS]),
@@ -254,10 +247,6 @@ def _signed(plan: Plan) -> list[str]:
         f"noise   {plan.technology.noise}, on {_MEASURED[plan.technology.strategy]}",
         f"digest  {plan.digest}",
     ]
-
-
-def _account(plan: Plan) -> str:
-    return plan.program.file.population.account
 
 
 def _more(count: int, what: str) -> list[str]:
@@ -275,3 +264,106 @@ def _columns(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
         ).rstrip()
         for row in [heads, *rows]
     ]
+
+
+def optional_sections(plan: Plan) -> list[tuple[str, str, list[str]]]:
+    """Anchor, heading and sentences of each part that the program asks for, or that its numbers call for.
+
+    A picture that belongs to a part has a name that begins with its anchor.
+    """
+    uncertain, rules = plan.uncertainty, plan.social_choice
+    parts: tuple[tuple[str, str, Iterable[str]], ...] = (
+        ("uncertainty", "If preferences are not known exactly", () if uncertain is None else uncertain.sentences()),
+        ("social-choice", "Other ways to add people up", () if rules is None else rules.explain().splitlines()),
+        ("participation", "Who still takes part", _participation(plan)),
+        ("existing", "Errors that were there before", _existing(plan)),
+        ("offering", "Which tables earn their place", _offering(plan)),
+        ("path", "Releases to come", _path(plan)),
+        ("markets", "The same program in a market", _markets(plan)),
+    )
+    return [(anchor, heading, lines) for anchor, heading, said in parts if (lines := list(said))]
+
+
+def _participation(plan: Plan) -> Iterator[str]:
+    part, privacy_measure = plan.extensions.participation, plan.choice.privacy_measure
+    if part is None:
+        return
+    unit = plural(plan.program.protection.unit)
+    yield (
+        f"At this {privacy_measure} {part.rate:.1%} of the {unit} take part, {part.rate_without_loss:.1%} if nothing "
+        "could be learned about them. Errors count the noise weighted up for them, and that the others are missing at "
+        "random."
+    )
+    times = number(1 / part.rate)
+    yield f"A release counts those who take part: to stand for all {unit}, multiply its numbers by {times}."
+    if part.peak is not None:
+        yield (
+            f"Accuracy peaks at {privacy_measure} = {number(part.peak)}: beyond it so many stay away that tables "
+            "become less accurate. Whatever lies beyond is worse for privacy and for accuracy, and is never chosen. "
+            "Where this plan speaks of larger losses, errors are counted as at the peak; they would be larger."
+        )
+    if part.assumed_totals:
+        named = ", ".join(f"'{name}'" for name in part.assumed_totals[:3])
+        yield f"The total of {named} is not stated: all {unit} are taken to be counted there, to be on the safe side."
+
+
+def _existing(plan: Plan) -> Iterator[str]:
+    for row in plan.extensions.existing:
+        yield (
+            f"A number of '{row.table}' was typically off by {quantity(row.before, row.unit)} before noise; with noise "
+            f"it is off by {quantity(row.together, row.unit)}, {row.added:.2%} more."
+        )
+    if plan.extensions.existing:
+        yield "Where harm grows with the square of an error, what was there before does not move the choice."
+
+
+def _offering(plan: Plan) -> Iterator[str]:
+    offering = plan.extensions.offering
+    if offering is None:
+        if plan.extensions.no_offering:
+            yield f"Whether tables earn their place could not be worked out: {plan.extensions.no_offering}."
+        return
+    for verdict in offering.verdicts:
+        word = "earns its place" if verdict.published else "does not earn its place"
+        yield (
+            f"'{verdict.name}' {word}: it is worth {money(verdict.value)}, and publishing it costs "
+            f"{money(verdict.price)} in privacy and errors."
+        )
+    if any(verdict.published for verdict in offering.verdicts):
+        yield (
+            f"Published by themselves, those that do would take {offering.privacy_measure} = "
+            f"{number(offering.epsilon)} in all and leave society {money(offering.net)} better off."
+        )
+    else:
+        yield "No table is worth its price."
+    yield "This is advice: the plan above is for all tables as stated."
+    if not offering.exact:
+        yield f"Not every combination could be looked at; none gains more than {money(offering.bound)}."
+
+
+def _path(plan: Plan) -> Iterator[str]:
+    path, privacy_measure = plan.extensions.path, plan.choice.privacy_measure
+    if path is None:
+        return
+    losses = ", ".join(f"{number(release.epsilon)} in year {release.year:g}" for release in path.releases)
+    yield f"The best {privacy_measure} of each release: {losses}; {number(path.total)} in all."
+    if path.cap is not None and path.price > 0:
+        yield (
+            f"Without the cap of {number(path.cap)} on all of them they would spend "
+            f"{number(sum(release.alone for release in path.releases))}; one more unit is worth {money(path.price)}. "
+            "This plan is for one release: the cap is kept only if its own largest loss is set accordingly."
+        )
+
+
+def _markets(plan: Plan) -> Iterator[str]:
+    privacy_measure = plan.choice.privacy_measure
+    for row in plan.extensions.markets:
+        if row.epsilon is None:
+            yield f"{_raised(row.name)}: no choice, because {row.why}."
+        elif row.forgone is not None:
+            paid = "" if row.total is None else f", {money(row.total)} paid to people"
+            worse = row.forgone > NO_DIFFERENCE * -plan.choice.welfare
+            cost = f"society is {money(row.forgone)} worse off" if worse else "society is as well off"
+            if row.one_count:
+                cost = "it buys no table of this program"
+            yield f"{_raised(row.name)} ({row.why}): {privacy_measure} = {number(row.epsilon)}{paid}; {cost}."

@@ -9,9 +9,8 @@ from typing import Any
 
 from dualmandate.population import PrivacyLoss, PrivacyMeasure, plural
 from dualmandate.population.wording import counted, number, stated_loss
-from dualmandate.publication.measurements import Glance
-from dualmandate.report.pages import rendered
-from dualmandate.report.tables import Cell, Column, FigureTable
+from dualmandate.publication.writing import Glance
+from dualmandate.report.theme import Cell, Column, FigureTable, rendered
 
 MOST_SAMPLES = 6  # tables
 CONTENTS = (("tables", "Tables"), ("guarantee", "The promise"), ("noise", "The noise"), ("check", "Checking"))
@@ -70,17 +69,15 @@ def _listed(facts: Mapping[str, Any], tables: Sequence[Glance]) -> FigureTable:
         }
         for table in tables
     ]
-    return FigureTable(
-        caption="The tables of this release",
-        columns=(
-            Column("table", "table", "text"),
-            Column("numbers", "numbers", "exact"),
-            Column("unit", "in", "text"),
-            Column("error", "typical standard error"),
-            Column("exact", "without noise", "text"),
-            Column("file", "file", "text"),
-        ),
-        rows=tuple(rows),
+    return FigureTable.of(
+        rows,
+        "The tables of this release",
+        Column("table", "table", "text"),
+        Column("numbers", "numbers", "exact"),
+        Column("unit", "in", "text"),
+        Column("error", "typical standard error"),
+        Column("exact", "without noise", "text"),
+        Column("file", "file", "text"),
     )
 
 
@@ -93,15 +90,13 @@ def _sample(glance: Glance) -> FigureTable:
         row["value"] = None if table.values is None else f"{table.values[place]:,}"
         rows.append(row)
     left = glance.cells - len(rows)
-    return FigureTable(
-        caption=f"{table.name}" + (f": the first {len(rows)} of {glance.cells:,}" if left else ""),
-        columns=(
-            *(Column(f"label {i}", name, "text") for i, name in enumerate(table.columns)),
-            Column("value", "published"),
-            Column("estimate", "estimate"),
-            Column("error", "standard error"),
-        ),
-        rows=tuple(rows),
+    return FigureTable.of(
+        rows,
+        f"{table.name}" + (f": the first {len(rows)} of {glance.cells:,}" if left else ""),
+        *(Column(f"label {i}", name, "text") for i, name in enumerate(table.columns)),
+        Column("value", "published"),
+        Column("estimate", "estimate"),
+        Column("error", "standard error"),
     )
 
 
@@ -131,16 +126,14 @@ def _noises(facts: Mapping[str, Any]) -> FigureTable:
                 "parameter": least if least == most else f"{least} to {most}",
             }
         )
-    return FigureTable(
-        caption="What was measured together, and with which noise; exact parameters stand in release.json",
-        columns=(
-            Column("group", "measured together", "text"),
-            Column("rows", "measurements", "exact"),
-            Column("loss", "loss", "text"),
-            Column("law", "noise", "text"),
-            Column("parameter", "parameter", "text"),
-        ),
-        rows=tuple(rows),
+    return FigureTable.of(
+        rows,
+        "What was measured together, and with which noise; exact parameters stand in release.json",
+        Column("group", "measured together", "text"),
+        Column("rows", "measurements", "exact"),
+        Column("loss", "loss", "text"),
+        Column("law", "noise", "text"),
+        Column("parameter", "parameter", "text"),
     )
 
 
@@ -154,26 +147,24 @@ def _effects(facts: Mapping[str, Any]) -> FigureTable | None:
         rows.append(row | {"table": each["table"], "span": span, "cells": float(each["cells"])})
     if not rows:
         return None
-    return FigureTable(
-        caption="Bias and root mean squared error of estimates and of whole numbers, by the true count: simulated "
+    return FigureTable.of(
+        rows,
+        "Bias and root mean squared error of estimates and of whole numbers, by the true count: simulated "
         "releases of the published whole numbers, as if these were the truth",
-        columns=(
-            Column("table", "table", "text"),
-            Column("span", "true count", "text"),
-            Column("cells", "numbers", "exact"),
-            *(Column(key, heading) for key, heading in EFFECTS.items()),
-        ),
-        rows=tuple(rows),
+        Column("table", "table", "text"),
+        Column("span", "true count", "text"),
+        Column("cells", "numbers", "exact"),
+        *(Column(key, heading) for key, heading in EFFECTS.items()),
     )
 
 
 def _files(facts: Mapping[str, Any]) -> FigureTable:
     rows: list[dict[str, Cell]] = [{"file": name, "digest": digest} for name, digest in facts["files"].items()]
     columns = (Column("file", "file", "text"), Column("digest", "SHA-256", "text"))
-    return FigureTable(caption="Files of this release", columns=columns, rows=tuple(rows))
+    return FigureTable.of(rows, "Files of this release", *columns)
 
 
 def _versions(facts: Mapping[str, Any]) -> FigureTable:
     rows: list[dict[str, Cell]] = [{"what": name, "version": str(each)} for name, each in facts["versions"].items()]
     columns = (Column("what", "software or format", "text"), Column("version", "version", "text"))
-    return FigureTable(caption="Versions", columns=columns, rows=tuple(rows))
+    return FigureTable.of(rows, "Versions", *columns)

@@ -1,16 +1,19 @@
-"""Measured preferences in words."""
+"""Measured preferences in words; and a questionnaire as files to hand out."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
 
+from dualmandate.elicitation.questionnaire import answer_sheet, design_table, form_content
 from dualmandate.elicitation.willingness import ParameterEstimates, Willingness, in_words
 from dualmandate.population.wording import number
-from dualmandate.survey.estimates import Opinions, SurveyEstimates
-from dualmandate.survey.findings import MEAN_COST, SurveyFinding, Worth
+from dualmandate.report.theme import rendered
+from dualmandate.survey.estimates import MEAN_COST, Opinions, SurveyEstimates, SurveyFinding, Worth
+from dualmandate.survey.questionnaire import SurveyQuestionnaire
 
 NO_NOISE = "These numbers are estimated without noise: they protect respondents only by adding many of them up."
+FORM, SHEET, DESIGN = "form.html", "answer-sheet.csv", "design.csv"
 
 
 def words(measured: SurveyEstimates | Opinions) -> str:
@@ -86,3 +89,27 @@ def _opinions_in_words(opinions: Opinions) -> str:
         NO_NOISE,
     ]
     return "\n".join(lines)
+
+
+def questionnaire_files(asking: SurveyQuestionnaire) -> dict[str, str]:
+    """What is written: the tasks in words, a sheet to fill in, and a page that asks."""
+    asked = asking.questionnaire
+    return {DESIGN: design_table(asked), SHEET: answer_sheet(asked), FORM: _form(asking)}
+
+
+def _form(asking: SurveyQuestionnaire) -> str:
+    table, questionnaire = asking.survey.file.questionnaire, asking.questionnaire
+    assert table is not None
+    return rendered(
+        "questionnaire.html",
+        title=table.title,
+        introduction=[part for part in (table.introduction or "").split("\n\n") if part.strip()],
+        about=table.about,
+        contact=table.contact,
+        unit=asking.survey.units.singular,
+        tasks=questionnaire.tasks_each,
+        privacy=questionnaire.privacy,
+        price=questionnaire.price,
+        accuracy=next((each for each in questionnaire.attributes if each.role == "accuracy"), None),
+        data=form_content(questionnaire),
+    )

@@ -1,4 +1,4 @@
-"""One look for every page and picture: colors that color-blind eyes can tell apart, readable type, light and dark.
+"""One look for every page, table and picture: colors that color-blind eyes can tell apart, readable type.
 
 A picture is always drawn in the light colors. Each color is unique, so the same picture in the dark colors, or in the
 variables of a web page, is a matter of exchanging them (`recolor`).
@@ -8,14 +8,30 @@ from __future__ import annotations
 
 import re
 import textwrap
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any, Self
+
+from dualmandate.population.wording import exact, money, number, percent, rounded_down
+
+if TYPE_CHECKING:
+    from dualmandate.report.figures import Figure
 
 WIDE, NARROW = 680, 320  # px, outer width of a picture on a desk and on a phone
 ROOMY = 500  # px, from here on there is room for longer labels and a second axis
 FONT = "Helvetica Neue, Helvetica, Arial, Liberation Sans, sans-serif"
 TITLE_SIZE, TEXT_SIZE, LABEL_SIZE = 16, 12.5, 12  # px
 BOLD_SHARE, PLAIN_SHARE = 0.5, 0.48  # mean width of a letter as a share of its size, a little on the safe side
+Cell = float | str | bool | None
+WRITTEN: Mapping[str, Callable[[float], str]] = {
+    "number": number,
+    "exact": exact,
+    "money": partial(money, short=True),
+    "percent": percent,
+    "loss": rounded_down,
+}
 
 
 @dataclass(frozen=True)
@@ -105,3 +121,93 @@ def configuration() -> dict[str, Any]:
         },
         "legend": {"disable": True},
     }  # fmt: skip
+
+
+def rendered(template: str, **content: object) -> str:
+    """A page of the folder `templates`, with the colors and the font of the figures."""
+    from jinja2 import Environment, FunctionLoader, StrictUndefined
+
+    folder = files("dualmandate.report").joinpath("templates")
+    environment = Environment(
+        loader=FunctionLoader(lambda name: folder.joinpath(name).read_text(encoding="utf-8")),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    look = {"light": _variables(LIGHT), "dark": _variables(DARK), "font": FONT}
+    return environment.get_template(template).render(**look, **content)
+
+
+def shown_figure(figure: Figure) -> dict[str, object]:
+    """A figure as a template shows it: drawn for a desk and for a phone, with its words and its table."""
+    from markupsafe import Markup
+
+    return {
+        "name": figure.name,
+        "title": unbroken(figure.title),
+        "subtitle": unbroken(figure.subtitle),
+        "sentence": figure.sentence,
+        "wide": Markup(figure.inline_svg(WIDE, f"{figure.name}-wide")),
+        "narrow": Markup(figure.inline_svg(NARROW, f"{figure.name}-narrow")),
+        "table": figure.table,
+    }
+
+
+def _variables(palette: Palette) -> str:
+    return " ".join(f"--dm-{name}: {color};" for name, color in asdict(palette).items())
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column: its key in the rows, its heading with the unit, and how its numbers are written."""
+
+    key: str
+    heading: str
+    kind: str = "number"  # or exact, loss, money, percent, text
+
+    def written(self, cell: Cell) -> str:
+        """A cell as the reader sees it."""
+        if cell is None:
+            return "–"
+        if isinstance(cell, str | bool):
+            return str(cell) if isinstance(cell, str) else ("yes" if cell else "no")
+        return WRITTEN[self.kind](cell)
+
+
+@dataclass(frozen=True)
+class FigureTable:
+    """Rows of a table. One with a true `marked` is a point that a picture points at, and is never left out."""
+
+    caption: str
+    columns: tuple[Column, ...]
+    rows: tuple[Mapping[str, Cell], ...]
+
+    @classmethod
+    def of(cls, rows: Iterable[Mapping[str, Cell]], caption: str, *columns: Column) -> Self:
+        """A table of some rows, with what it shows and its columns from left to right."""
+        return cls(caption, columns, tuple(rows))
+
+    def thinned(self, most: int = 11) -> FigureTable:
+        """About `most` evenly spaced rows, the first, the last and every marked one among them."""
+        if len(self.rows) <= most:
+            return self
+        step = (len(self.rows) - 1) / (most - 1)
+        kept = {round(i * step) for i in range(most)}
+        marked = {i for i, row in enumerate(self.rows) if row.get("marked")}
+        return replace(self, rows=tuple(self.rows[i] for i in sorted(kept | marked)))
+
+    def filled(self, column: Column) -> bool:
+        """Whether a column has anything to say."""
+        return any(row.get(column.key) is not None for row in self.rows)
+
+    def written(self) -> tuple[tuple[str, ...], ...]:
+        """Every cell as the reader sees it, row by row."""
+        return tuple(tuple(column.written(row.get(column.key)) for column in self.columns) for row in self.rows)
+
+
+def amount(row: Mapping[str, Cell], key: str) -> float:
+    """A cell that is known to hold a number."""
+    cell = row[key]
+    assert isinstance(cell, float | int), f"{key} is not a number"
+    return float(cell)

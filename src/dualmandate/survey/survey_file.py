@@ -1,21 +1,30 @@
-"""A survey file, read; and what its answers say about costs and values."""
+"""A survey file, read; and the answers it names, from CSV files: confidential, so that no refusal repeats a value.
+
+A refusal names the column as the survey file does, and the line of the answers where one must be looked at.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
+from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import ValidationError
 
-from dualmandate.errors import IncompatibleUnits, InvalidValue, MissingKey
+from dualmandate.errors import IncompatibleUnits, InvalidFile, InvalidSurvey, InvalidValue, MissingKey
 from dualmandate.population import Units
 from dualmandate.population.units import is_money, singular
-from dualmandate.program.file import Document, read_document
+from dualmandate.program.file import Document, KeyPath, read_document
 from dualmandate.program.reading import first_refusal
+from dualmandate.program.text_columns import read_text_columns
 from dualmandate.survey.schema import SurveyFile
 
 CONFIDENCE = 0.95  # Intervals have this level where the file says nothing.
+LARGEST_NUMBER = 1e12  # No price, error, loss or level is larger; squares of such numbers are finite.
+_TRUTH = {"1": 1.0, "0": 0.0, "yes": 1.0, "no": 0.0, "true": 1.0, "false": 0.0, "1.0": 1.0, "0.0": 0.0}
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,3 +107,110 @@ def money(unit: str, in_usd: Fraction | None, units: Units, document: Document, 
             return units.conversion(unit, "USD")
         except IncompatibleUnits as refusal:
             raise refusal.advising('state the price in "USD", or what one unit of it is worth: in_usd = …') from None
+
+
+class Line(NamedTuple):
+    """Where a row stands: the name of its file and its line there, from 1."""
+
+    file: str
+    number: int
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SurveyAnswers:
+    """Columns of text by name. It has no repr: what people said is not printed."""
+
+    columns: dict[str, tuple[str, ...]]
+    lines: tuple[Line, ...]  # of each row
+    document: Document
+
+    def labels(self, key: KeyPath) -> NDArray[np.str_]:
+        """The column that the survey file names at a key, as text; refused where a value is missing."""
+        column = self._column(key)
+        for line, value in zip(self.lines, column, strict=True):
+            if not value.strip():
+                raise self._odd(key, line, "is empty", "a row without it belongs to nobody's answer")
+        return np.array(column)
+
+    def numbers(self, key: KeyPath) -> NDArray[np.float64]:
+        """The column that the survey file names at a key, as finite numbers."""
+        column = self._column(key)
+        found = np.empty(len(column))
+        for row, (line, value) in enumerate(zip(self.lines, column, strict=True)):
+            number = _number(value)
+            if number is None:
+                raise self._odd(
+                    key, line, "is no number, or too large", "a model reads numbers, and every gap is a guess"
+                )
+            found[row] = number
+        return found
+
+    def levels(self, key: KeyPath) -> NDArray[np.float64]:
+        """The column that the survey file names at a key, as whole numbers: levels of agreement."""
+        found = self.numbers(key)
+        odd = np.flatnonzero(found != np.rint(found))
+        if odd.size:
+            raise self._odd(key, self.lines[int(odd[0])], "is no whole number", "agreement has levels: 1, 2, 3, …")
+        return found
+
+    def truths(self, key: KeyPath) -> NDArray[np.float64]:
+        """The column that the survey file names at a key, as 1 or 0."""
+        column = self._column(key)
+        found = np.empty(len(column))
+        for row, (line, value) in enumerate(zip(self.lines, column, strict=True)):
+            truth = _TRUTH.get(value.strip().casefold())
+            if truth is None:
+                raise self._odd(key, line, "is neither 1 nor 0", "somebody chose it or did not, agreed or did not")
+            found[row] = truth
+        return found
+
+    def _column(self, key: KeyPath) -> tuple[str, ...]:
+        name = self.document.value(key)
+        assert isinstance(name, str)
+        if name not in self.columns:
+            # The header is not repeated: where there is none, the first row is somebody's answer.
+            raise InvalidValue(
+                f"the answers have no column '{name}'",
+                why="their header does not name it",
+                instead="name a column of the answers, spelled as in their first line",
+                where=self.document.place(key),
+            )
+        return self.columns[name]
+
+    def _odd(self, key: KeyPath, line: Line, what: str, why: str) -> InvalidSurvey:
+        name = self.document.value(key)
+        return InvalidSurvey(
+            f"the column '{name}' of the answers {what} on line {line.number}",
+            why=why,
+            instead=f"mend line {line.number} of '{line.file}', or leave out the whole task of this respondent",
+            where=self.document.place(key),
+        )
+
+
+def read_answers(document: Document, name: str) -> SurveyAnswers:
+    """Read the answers that a survey file names: a CSV file, or a folder of them that have the same header."""
+    path = document.path.parent / name
+    with document.at("survey", "source"):
+        files = sorted(path.glob("*.csv")) if path.is_dir() else [path]
+        if not files:
+            raise _unusable(path, "the folder holds no .csv file", "put the answers there, or name their file")
+        read = [read_text_columns(file, "file of answers") for file in files]
+        header = list(read[0].columns)
+        other = next((each.file for each in read if list(each.columns) != header), None)
+        if other is not None:
+            raise _unusable(other, f"its header is not that of '{files[0].name}'", "give all files the same columns")
+    columns = {name: tuple(value for each in read for value in each.columns[name]) for name in header}
+    lines = tuple(Line(each.file.name, line) for each in read for line in each.lines)
+    return SurveyAnswers(columns, lines, document)
+
+
+def _number(text: str) -> float | None:
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return number if abs(number) <= LARGEST_NUMBER else None
+
+
+def _unusable(file: Path, why: str, instead: str) -> InvalidFile:
+    return InvalidFile(f"the file of answers '{file.name}' cannot be used", why=why, instead=instead)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dualmandate.audit.claims.mechanism_audit import audit_mechanism, meaning
+from dualmandate.audit.claims.checks import audit_mechanism, meaning
 from dualmandate.audit.finding import Finding, Range, Rate
 from dualmandate.errors import InvalidRequest
 from dualmandate.mechanism import GAUSSIAN, GEOMETRIC

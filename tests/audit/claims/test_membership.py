@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from dualmandate.audit.claims.bound_trial import EPSILONS, bound_trial
 from dualmandate.audit.claims.checks import OperatingPoint
 from dualmandate.audit.claims.membership import (
+    EPSILONS,
     Frequencies,
     RecognizeMembers,
     allele_counts,
+    bound_trial,
     homer,
     likelihood_ratio,
     means,
@@ -22,7 +23,7 @@ from dualmandate.audit.claims.membership import (
     power_curve,
     tables,
 )
-from dualmandate.audit.claims.own_noise import audit_noise, log_weights
+from dualmandate.audit.claims.noise import audit_noise, log_weights
 from dualmandate.audit.finding import Finding, Range, Rate
 from dualmandate.errors import InvalidRequest
 from dualmandate.mechanism import DiscreteGaussian, Geometric

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dualmandate.audit.claims.own_noise import Law, audit_noise
-from dualmandate.audit.claims.shared_noise import RowNoise, SharedNoise, coincidence, shared_noise
+from dualmandate.audit.claims.noise import Law, RowNoise, SharedNoise, audit_noise, coincidence, shared_noise
 from dualmandate.errors import InvalidRequest
 
 LAWS: list[tuple[Law, Fraction]] = [

@@ -9,9 +9,14 @@ import numpy as np
 import pytest
 
 from dualmandate.audit.disclosure_control import comparison
-from dualmandate.audit.disclosure_control.comparison import AttackRates, MethodEvaluation, compare, compared_words
-from dualmandate.audit.disclosure_control.publication_methods import PublicationMethod, Subject, publication_methods
-from dualmandate.audit.disclosure_control.uniques import secret_of
+from dualmandate.audit.disclosure_control.comparison import (
+    AttackRates,
+    MethodEvaluation,
+    compare,
+    compared_words,
+    secret_of,
+)
+from dualmandate.audit.disclosure_control.methods import PublicationMethod, Subject, publication_methods
 from dualmandate.audit.reconstruction.noisy import KnownNumbers
 from dualmandate.benchmarks.generated_blocks import blocks, tables
 from dualmandate.errors import InvalidRequest

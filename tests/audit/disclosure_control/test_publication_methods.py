@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from dualmandate.audit.disclosure_control.publication_methods import (
+from dualmandate.audit.disclosure_control.methods import (
     BASES,
     THRESHOLDS,
     Levels,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dualmandate.audit.disclosure_control.uniques import find_nonmodal_uniques, key_in_words, secret_of
+from dualmandate.audit.disclosure_control.comparison import find_nonmodal_uniques, key_in_words, secret_of
 from dualmandate.population import Attribute, Domain
 
 DOMAIN = Domain((Attribute.categories("sex", ["F", "M"]), Attribute.categories("race", ["A", "B", "C"])))

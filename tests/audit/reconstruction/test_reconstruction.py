@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from dualmandate.audit.equations import Equations
 from dualmandate.audit.reconstruction import enumeration
 from dualmandate.audit.reconstruction import exact as reconstruction
+from dualmandate.audit.reconstruction.enumeration import propagate
 from dualmandate.audit.reconstruction.exact import Reconstruction, reconstruct
-from dualmandate.audit.reconstruction.propagation import propagate
 from dualmandate.audit.reconstruction.solving import (
     BoundedEquations,
     farthest_apart,

@@ -26,7 +26,7 @@ from dualmandate.choice.markets import (
     compare_markets,
     fair_query,
 )
-from dualmandate.choice.markets.comparison import OnePrice, cost_distribution
+from dualmandate.choice.markets.institutions import OnePrice, cost_distribution
 from dualmandate.choice.welfare import TableValue
 from dualmandate.errors import InvalidPreferences
 from dualmandate.frontier import frontier_of

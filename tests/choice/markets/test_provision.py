@@ -19,7 +19,7 @@ from dualmandate.choice.markets import (
     min_cost_auction,
 )
 from dualmandate.choice.markets.auctions import QUALITY
-from dualmandate.choice.markets.distributions import AmountDistribution
+from dualmandate.choice.markets.institutions import AmountDistribution
 from dualmandate.errors import InvalidPreferences
 
 AMOUNTS: dict[str, AmountDistribution] = {

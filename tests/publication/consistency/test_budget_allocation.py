@@ -8,7 +8,7 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from dualmandate.publication.consistency.budget_allocation import (
+from dualmandate.publication.consistency.gls_weights import (
     BudgetAllocation,
     allocate_budget,
     thousandths,

@@ -11,9 +11,14 @@ from tests.publication.consistency.test_estimates import FREE, PRODUCT, REGULAR,
 from tests.publication.consistency.test_transport import cost, nearest_whole, problem, whole_tables
 
 from dualmandate.errors import InvalidRequest, NoConsistentTables
-from dualmandate.publication.consistency.capacities import Capacities, FamilyCapacities, integer_family
 from dualmandate.publication.consistency.estimates import estimate
-from dualmandate.publication.consistency.top_down_rounding import CountConstraints, top_down
+from dualmandate.publication.consistency.top_down_rounding import (
+    Capacities,
+    CountConstraints,
+    FamilyCapacities,
+    integer_family,
+    top_down,
+)
 from dualmandate.publication.consistency.transport import UNLIMITED, apportion
 
 

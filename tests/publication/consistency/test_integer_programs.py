@@ -9,7 +9,7 @@ import pytest
 from scipy.optimize import OptimizeResult
 
 from dualmandate.errors import NoConsistentTables
-from dualmandate.publication.consistency.integer_programs import integer_program
+from dualmandate.publication.consistency.transport import integer_program
 from dualmandate.workload import marginals
 
 MARGINS = marginals((2, 2, 2), 2).dense()

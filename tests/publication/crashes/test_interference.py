@@ -35,7 +35,7 @@ COST = Fraction(town.EPSILON)
 RESUMING = """
 import os, sys
 from dualmandate.apps.cli import app
-from dualmandate.apps.exit_status import run
+from dualmandate.apps.output import run
 os.chdir({folder!r})
 sys.exit(run(app, ["publish", "report/plan.json", "--resume", {release!r}, "--by", "Bob"]))
 """

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from sqlalchemy import make_url
 
 from dualmandate.apps.cli import app
-from dualmandate.apps.exit_status import run
+from dualmandate.apps.output import run
 from dualmandate.ledger import Ledger, open_ledger, read_key
 
 CANARY = "canary7Qx"

@@ -9,8 +9,7 @@ import pytest
 
 from dualmandate.choice import Limits, choose
 from dualmandate.report.figures import rates, regret, tangency, welfare_curve
-from dualmandate.report.tables import amount
-from dualmandate.report.theme import LIGHT
+from dualmandate.report.theme import LIGHT, amount
 
 
 def named(marks: list[dict[str, Any]], name: str) -> dict[str, Any]:

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dualmandate.report.figures.plane import Ruler, log_grid, spread
+from dualmandate.frontier.numerics import log_grid
+from dualmandate.report.figures.figure import Ruler, spread
 
 
 @given(st.floats(1e-6, 1e3), st.floats(1.01, 1e6), st.floats(0.0, 1.0))

@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 from dualmandate.report.figures import Figure, strategies, technologies
-from dualmandate.report.figures.technologies import SAVING_REACH
-from dualmandate.report.tables import amount
-from dualmandate.report.theme import NARROW
+from dualmandate.report.figures.errors import SAVING_REACH
+from dualmandate.report.theme import NARROW, amount
 
 PLAIN, OPTIMIZED, CELLS = "Laplace noise on the tables", "Laplace noise on an optimized strategy", "noise on every cell"
 Cost = Callable[[float], float]

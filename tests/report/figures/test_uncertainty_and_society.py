@@ -30,19 +30,18 @@ from dualmandate.choice import (
     minimax_regret,
     social_choices,
 )
+from dualmandate.planning.uncertainty import gains_at_each_loss
 from dualmandate.report.figures import (
     Figure,
     charges,
     distribution,
-    gains_table,
     regret_distribution,
     robust,
     social_choice,
     survey_worth,
     votes,
 )
-from dualmandate.report.tables import amount
-from dualmandate.report.theme import NARROW, WIDE
+from dualmandate.report.theme import NARROW, WIDE, amount
 
 COST = "mean_disclosure_cost"
 
@@ -201,9 +200,8 @@ def test_the_rules_stand_on_one_axis(three: SocialChoices, units: Any) -> None:
     assert [row["rule"] for row in twin.rows] == [row.rule for row in three.rows]
     median = next(row for row in twin.rows if row["rule"] == "median")
     assert amount(median, "gain parents") == pytest.approx(1.291835, abs=1e-6)
-    for row in gains_table(three).rows:
-        gained = three.profile.gains(amount(row, "loss"), three.against)
-        assert [amount(row, name) for name in gained] == list(gained.values())
+    for loss, gained in gains_at_each_loss(three).items():
+        assert gained == three.profile.gains(loss, three.against)
 
 
 def test_peaks_that_lie_close_stand_at_their_places_in_rows_of_their_own(title_i: Any, units: Any) -> None:
@@ -213,7 +211,7 @@ def test_peaks_that_lie_close_stand_at_their_places_in_rows_of_their_own(title_i
     peaks = [marks[f"peak{i}"] for i in range(3)]
     assert [peak["x"] for peak in peaks] == [peak.epsilon for peak in close.profile.peaks]
     assert len({peak["y"] for peak in peaks}) == 3  # their names would cover each other in one row
-    losses = [amount(row, "loss") for row in gains_table(close).rows]
+    losses = list(gains_at_each_loss(close))
     assert losses[-1] / losses[0] < 2 * max(peak["x"] for peak in peaks) / min(peak["x"] for peak in peaks)
 
 

@@ -17,17 +17,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualmandate.audit.claims.checks import (
+    CLAIMED,
+    DRAWS,
+    LEVEL,
     TIE,
     ClaimCheck,
     exact_totals,
     last_bits,
     least_loss,
+    meaning,
     missing_keys,
     pmf_ratio,
 )
-from dualmandate.audit.claims.mechanism_audit import CLAIMED, DRAWS, LEVEL, meaning
-from dualmandate.audit.claims.own_noise import Law, audit_noise, drawn_from, own_law
-from dualmandate.audit.claims.shared_noise import SharedNoise
+from dualmandate.audit.claims.noise import Law, SharedNoise, audit_noise, drawn_from, own_law
 from dualmandate.audit.effort import Effort, generator
 from dualmandate.audit.equations import Floats, Integers
 from dualmandate.audit.finding import Baseline, Finding, Range, Rate
@@ -153,7 +155,6 @@ class CheckClaim:
 
     effort: Effort = field(default_factory=Effort)
     name: str = "checks of a privacy claim"
-    needs: str = "a release with its program, what it measured, and the exact noise of each row"
 
     def run(self, target: ClaimedRelease, key: bytes, /) -> tuple[Finding, ...]:
         """Noise, loss, missing cells, exact numbers and the count of statistics, each beside what is claimed."""

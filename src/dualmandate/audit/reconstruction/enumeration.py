@@ -1,7 +1,9 @@
-"""Every solution of a small piece of what is left: by branching, with the same bounds after every step.
+"""Unknown counts from published numbers: bounds tightened until nothing changes, then every solution of what is left.
 
-After propagation the unknowns that are still free fall into pieces that share no equation. Each piece is solved by
-itself: solutions multiply, distances between solutions add up.
+For an equation l ≤ Σ a_i·x_i ≤ u and current bounds of the x_i, each x_i lies where the other terms leave room for it:
+sound, fast, often enough. A table's zero is the first case of it: every cell below it is 0. The unknowns that are still
+free fall into pieces that share no equation. Each is solved by itself, by branching, with the same bounds after every
+step: solutions multiply, distances between solutions add up.
 """
 
 from __future__ import annotations
@@ -13,13 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualmandate.audit.equations import Equations, Integers
-from dualmandate.audit.reconstruction.propagation import holds, tighten
 
 MOST_SOLUTIONS = 4096  # At most this many solutions of one piece are listed.
 MOST_STEPS = 20_000  # Branching in one piece takes at most this many steps.
 FIRST_SOLUTIONS = 1024  # After this many, a list is given up that does not look as if it came to an end.
-WORD = 64  # A word has this many bits.
-STEPS_TO_REACH = 300  # Branching takes at most this many steps to reach a value beyond those that are known.
+UNBOUNDED = 2**43  # Stands for no bound of an unknown; a million of them still add up in 64 bits.
+MOST_VISITS = 1000  # A row is visited at most this often on average: bounds may creep for ever, and are sound anyway.
 
 
 def pieces(
@@ -170,94 +171,145 @@ def _share_tried(depth: int, at: Any, value: Any, depth_low: Any, depth_high: An
     return share + width
 
 
-def reach(
-    piece: Equations, values: tuple[Integers, Integers], bounds: tuple[Integers, Integers], known: Integers
-) -> tuple[Integers, Integers, bool]:
-    """The least and the largest value of each unknown over all solutions, by looking for one beyond those known.
-
-    `known` are some solutions, shape (solutions, unknowns), at least one. Whether all ends are proved comes last;
-    where not, the true ranges lie between these and `bounds`.
-    """
-    least, largest = known.min(axis=0), known.max(axis=0)
-    proved = _reach(piece.structure, values, bounds, (least, largest), STEPS_TO_REACH)
-    return least, largest, bool(proved)
-
-
-@numba.njit(cache=True, nogil=True)
-def _reach(structure: Any, values: Any, bounds: Any, reached: Any, most_steps: int) -> bool:
-    cell_starts, cell_rows = structure[3], structure[4]
-    least, largest = reached
-    rows, size = len(structure[0]) - 1, len(least)
-    queue, waiting = np.empty(rows, dtype=np.int64), np.zeros(rows, dtype=np.bool_)
-    found = np.empty((1, size), dtype=np.int64)
-    proved = True
-    for end in range(2 * size):
-        i, upward = end // 2, end % 2 == 0
-        limit = bounds[1][i] if upward else bounds[0][i]
-        while largest[i] < limit if upward else least[i] > limit:
-            low, high = bounds[0].copy(), bounds[1].copy()
-            if upward:
-                low[i], high[i] = (largest[i] + limit + 1) // 2, limit
-            else:
-                low[i], high[i] = limit, (least[i] + limit) // 2
-            waited = 0
-            for j in range(cell_starts[i], cell_starts[i + 1]):
-                queue[waited] = cell_rows[j]
-                waiting[cell_rows[j]] = True
-                waited += 1
-            count, complete = 0, True
-            if tighten(structure, values, (low, high), (queue, waiting), waited):
-                if _first_free(low, high) >= 0:
-                    count, complete = _search(structure, values, (low, high), found, most_steps)
-                elif holds(structure, values, low):
-                    count, found[0] = 1, low
-            if count:
-                least[:], largest[:] = np.minimum(least, found[0]), np.maximum(largest, found[0])
-            elif complete:
-                limit = (largest[i] + limit + 1) // 2 - 1 if upward else (least[i] + limit) // 2 + 1
-            else:
-                proved = False
-                break
-    return proved
-
-
 def farthest(solutions: Integers) -> int:
     """How far the two solutions that differ most lie apart, Σ|x − x′|.
 
-    Each unknown is written as so many ones as it lies above its least value: the distance of two solutions is then the
-    number of bits in which they differ. Solutions that lie farthest from the middle come first: what even the far end
-    of all ranges cannot reach is not compared any more.
+    Solutions that lie farthest from the middle come first: what even the far end of all ranges cannot reach is not
+    compared any more.
     """
     least, largest = solutions.min(axis=0), solutions.max(axis=0)
-    widths = largest - least
-    own = np.repeat(np.arange(len(widths)), widths)
-    step = np.arange(len(own)) - np.repeat(np.cumsum(widths) - widths, widths)
-    bits = np.zeros((len(solutions), -(-len(own) // WORD) * WORD), dtype=np.bool_)
-    bits[:, : len(own)] = (solutions - least)[:, own] > step
     reach_of = np.maximum(largest - solutions, solutions - least).sum(axis=1)
     order = np.argsort(-reach_of, kind="stable")
-    words = np.ascontiguousarray(np.packbits(bits, axis=1).view(np.uint64)[order])
-    return int(_farthest(words, reach_of[order]))
+    return int(_farthest(np.ascontiguousarray(solutions[order]), reach_of[order]))
 
 
 @numba.njit(cache=True, nogil=True)
-def _farthest(words: Any, reach_of: Any) -> int:
+def _farthest(solutions: Any, reach_of: Any) -> int:
     best = 0
-    for p in range(len(words)):
+    for p in range(len(solutions)):
         if reach_of[p] <= best:
             break
         for q in range(p):
             distance = 0
-            for k in range(words.shape[1]):
-                distance += _ones(words[p, k] ^ words[q, k])
+            for i in range(solutions.shape[1]):
+                distance += abs(solutions[p, i] - solutions[q, i])
             best = max(best, distance)
     return best
 
 
+def propagate(
+    equations: Equations,
+    lower: Integers,
+    upper: Integers,
+    *,
+    least: Integers | None = None,
+    most: Integers | None = None,
+) -> tuple[Integers, Integers, NDArray[np.bool_]]:
+    """Bounds of every unknown of every place, each shape (places, unknowns), and which places contradict themselves.
+
+    `lower` and `upper` bound each published number, shape (places, rows); `least` (0) and `most` (`UNBOUNDED`) bound
+    each unknown beforehand, shape (unknowns,).
+    """
+    places = len(lower)
+    low, high = (np.empty((places, equations.size), dtype=np.int64) for _ in range(2))
+    low[:] = 0 if least is None else least
+    high[:] = UNBOUNDED if most is None else most
+    possible = np.ones(places, dtype=np.bool_)
+    _propagate_all(equations.structure, lower, upper, (low, high), possible)
+    return low, high, ~possible
+
+
 @numba.njit(cache=True, nogil=True)
-def _ones(word: Any) -> int:
-    """The number of ones of a word of 64 bits: sums of neighboring bits, pairs, fours, and of bytes by one product."""
-    word = word - ((word >> np.uint64(1)) & np.uint64(0x5555555555555555))
-    word = (word & np.uint64(0x3333333333333333)) + ((word >> np.uint64(2)) & np.uint64(0x3333333333333333))
-    word = (word + (word >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
-    return int((word * np.uint64(0x0101010101010101)) >> np.uint64(56))
+def _propagate_all(structure: Any, lower: Any, upper: Any, bounds: Any, possible: Any) -> None:
+    rows = len(structure[0]) - 1
+    low, high = bounds
+    queue, waiting = np.empty(rows, dtype=np.int64), np.empty(rows, dtype=np.bool_)
+    for place in range(len(lower)):
+        for row in range(rows):
+            queue[row] = row
+            waiting[row] = True
+        values, own = (lower[place], upper[place]), (low[place], high[place])
+        possible[place] = tighten(structure, values, own, (queue, waiting), rows)
+
+
+@numba.njit(cache=True, nogil=True)
+def tighten(structure: Any, values: Any, bounds: Any, work: Any, count: int) -> bool:
+    """Tighten the bounds of one place from the first `count` rows in the queue on; False where they contradict.
+
+    `work` is the queue and which rows wait in it; afterwards none does.
+    """
+    rows = len(structure[0]) - 1
+    queue, waiting = work
+    head, length, visits = 0, count, 0
+    possible = True
+    while possible and length > 0 and visits < MOST_VISITS * rows:
+        visits += 1
+        row = queue[head]
+        head = head + 1 if head + 1 < rows else 0
+        waiting[row] = False
+        length = _visit(structure, row, values, bounds, work, (head, length - 1))
+        possible = length >= 0
+        if not possible:
+            length = -length - 1
+    for left in range(length):
+        waiting[queue[(head + left) % rows]] = False
+    return possible
+
+
+@numba.njit(cache=True, nogil=True)
+def _visit(structure: Any, row: int, values: Any, bounds: Any, work: Any, line: Any) -> int:
+    """Tighten the unknowns of one row, and queue the rows of those that changed: how many wait now, n.
+
+    −n − 1 where the row contradicts the bounds. `line` is where the queue begins and how many waited.
+    """
+    starts, cells, coefficients, cell_starts, cell_rows = structure
+    low, high = bounds
+    lower, upper = values[0][row], values[1][row]
+    queue, waiting = work
+    head: int = line[0]
+    length: int = line[1]
+    least, largest = 0, 0
+    for k in range(starts[row], starts[row + 1]):
+        a, i = coefficients[k], cells[k]
+        least += a * low[i] if a > 0 else a * high[i]
+        largest += a * high[i] if a > 0 else a * low[i]
+    if least > upper or largest < lower:
+        return -length - 1
+    if largest <= upper and least >= lower:
+        return length  # says nothing more
+    for k in range(starts[row], starts[row + 1]):
+        a, i = coefficients[k], cells[k]
+        if low[i] == high[i]:
+            continue
+        near, far = (low[i], high[i]) if a > 0 else (high[i], low[i])
+        room, need = upper - (least - a * near), lower - (largest - a * far)
+        most, fewest = (room // a, -((-need) // a)) if a > 0 else (need // a, -((-room) // a))
+        new_low, new_high = max(fewest, low[i]), min(most, high[i])
+        if new_low > new_high:
+            return -length - 1
+        if new_high == high[i] and new_low == low[i]:
+            continue
+        # keep the sums of this row current, so that its later unknowns profit
+        least += a * (new_low - low[i]) if a > 0 else a * (new_high - high[i])
+        largest += a * (new_high - high[i]) if a > 0 else a * (new_low - low[i])
+        low[i], high[i] = new_low, new_high
+        for j in range(cell_starts[i], cell_starts[i + 1]):
+            other = cell_rows[j]
+            if not waiting[other]:
+                waiting[other] = True
+                queue[(head + length) % (len(starts) - 1)] = other
+                length += 1
+    return length
+
+
+@numba.njit(cache=True, nogil=True)
+def holds(structure: Any, values: Any, counts: Any) -> bool:
+    """Whether counts satisfy every row."""
+    starts, cells, coefficients = structure[0], structure[1], structure[2]
+    for row in range(len(starts) - 1):
+        total = 0
+        for k in range(starts[row], starts[row + 1]):
+            total += coefficients[k] * counts[cells[k]]
+        if total < values[0][row] or total > values[1][row]:
+            return False
+    return True

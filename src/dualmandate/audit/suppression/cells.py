@@ -2,10 +2,14 @@
 
 Tables add up, so a suppressed number is bounded by its neighbors and totals. Bounds are sharp: some table with the
 published numbers reaches each of them. A cell whose bounds meet was not suppressed at all.
+
+Sums that form no circle need bounds alone, others linear programs. Where time ends, the bounds that were known before
+stand: they hold, and may be wide.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -15,16 +19,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualmandate.audit.effort import SECONDS, Effort, parallel_map
-from dualmandate.audit.equations import Equations, Integers
+from dualmandate.audit.equations import Equations, Floats, Integers
 from dualmandate.audit.finding import MOST_DETAILS, Finding, Rate, Reference, nothing_to_compare
-from dualmandate.audit.reconstruction.enumeration import piece_equations, pieces
-from dualmandate.audit.reconstruction.propagation import UNBOUNDED, propagate
-from dualmandate.audit.reconstruction.solving import HOW, BoundedEquations, smallest_conflict
-from dualmandate.audit.suppression.extremes import extremes
-from dualmandate.audit.tables import ExactTables, Parts, Truths, boxed, check_truths, no_truths, opened
+from dualmandate.audit.reconstruction.enumeration import UNBOUNDED, piece_equations, pieces, propagate
+from dualmandate.audit.reconstruction.solving import HOW, BoundedEquations, highs_model, smallest_conflict
+from dualmandate.audit.tables import ExactTables, Parts, Truths, boxed, check_truths, open_truths
 from dualmandate.errors import InvalidTables
 
 FOLLOW, FAIL, MIDDLE = "follow exactly", "fail", "middle"
+PRIMAL_SIMPLEX = 4  # HiGHS's name for it.
+NEAR = 1e-6  # A value this near to a whole bound has reached it.
+RELATIVE = 1e-12  # Sums of floats may be off by this share of the largest number.
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,7 +208,7 @@ class SuppressedPart:
     tables: LinkedTables
     names: Sequence[str] = field(repr=False)  # of every cell
     shown: NDArray[np.bool_] | None = field(default=None, repr=False)
-    truths: Truths = field(default_factory=no_truths, repr=False)
+    truths: Truths = field(default_factory=dict, repr=False)
     place: str = ""  # and the period, in words; empty where there is one part only
 
     def __post_init__(self) -> None:
@@ -230,26 +235,22 @@ class BoundSuppressed:
 
     effort: Effort = field(default_factory=Effort)
     name: str = "bounds of suppressed cells"
-    needs: str = "linked tables that add up, with marks where a cell is suppressed"
 
     def run(self, target: SuppressedTables, key: bytes, /) -> tuple[Finding, ...]:  # noqa: ARG002 - nothing is drawn
-        """Cells that follow exactly, cells that can be told within a share, and protection intervals that fail."""
-        tally = _BoundsTally(target.share)
-        for number, bounded in enumerate(parallel_map(self._bounded, target.parts, self.effort.workers)):
-            tally.add(bounded)
-            self.effort.count(f"bounding the suppressed cells of {target.name}", number + 1, len(target.parts))
+        tally, bounded = _BoundsTally(target.share), parallel_map(self._bounded, target.parts, self.effort.workers)
+        for number, (part, audit) in enumerate(bounded, start=1):
+            tally.add(part, audit)
+            self.effort.count(f"bounding the suppressed cells of {target.name}", number, len(target.parts))
         return tuple(self._findings(target, tally)) if tally.cells else ()
 
-    def _bounded(self, part: SuppressedPart) -> _PartBounds:
+    def _bounded(self, part: SuppressedPart) -> tuple[SuppressedPart, SuppressionAudit]:
         try:
-            audit = audit_suppression(part.tables, wanted=part.shown, seconds=self.effort.seconds)
+            return part, audit_suppression(part.tables, wanted=part.shown, seconds=self.effort.seconds)
         except InvalidTables as refusal:
             if not part.place:
                 raise
             words = f"in {part.place}, {refusal.what}"
             raise InvalidTables(words, why=refusal.why, instead=refusal.instead, where=refusal.where) from None
-        shown = np.ones(len(audit.cells), dtype=np.bool_) if part.shown is None else part.shown[audit.cells]
-        return _PartBounds(part, audit, shown)
 
     def _findings(self, target: SuppressedTables, tally: _BoundsTally) -> Iterator[Finding]:
         share = target.share
@@ -288,35 +289,6 @@ class BoundSuppressed:
                 )
 
 
-@dataclass(frozen=True, eq=False)
-class _PartBounds:
-    """The bounds of one part; `shown` says which of its suppressed cells were to be published."""
-
-    part: SuppressedPart
-    audit: SuppressionAudit
-    shown: NDArray[np.bool_]
-
-    def those_that(self, share: float) -> dict[str, NDArray[np.bool_]]:
-        """Which suppressed cells follow, are known up to a share of whatever they hold, or surely lack protection."""
-        least, largest = self.audit.least, self.audit.largest
-        near = (largest < UNBOUNDED) & (largest - least <= 2 * share * least)
-        kinds = {FOLLOW: least == largest, MIDDLE: near, FAIL: self.audit.surely_unprotected(share=share)}
-        return {kind: np.asarray(self.shown & which) for kind, which in kinds.items()}
-
-    def named(self, which: NDArray[np.bool_]) -> Iterator[str]:
-        """Some cells with their bounds, for those inside."""
-        for place in np.flatnonzero(which):
-            span = _span(int(self.audit.least[place]), int(self.audit.largest[place]))
-            yield f"{self.part.name(int(self.audit.cells[place]))}: {span}"
-
-    def failing(self, reference: Reference, share: float) -> tuple[int, int]:
-        """How many occupied suppressed cells fail their protection interval, and how many there are."""
-        truth = opened(self.part.truths)[reference]
-        cells = self.audit.cells[self.shown]
-        occupied = cells[truth[cells] > 0]
-        return len(np.intersect1d(self.audit.unprotected(truth, share=share), occupied)), len(occupied)
-
-
 class _BoundsTally:
     """What was found in one part after the other, added up."""
 
@@ -324,22 +296,24 @@ class _BoundsTally:
         self.share, self.cells, self.open_cells = share, 0, 0
         self.counts = dict.fromkeys((FOLLOW, MIDDLE, FAIL), 0)
         self.details: dict[str, list[str]] = {kind: [] for kind in self.counts}
-        self.judged: dict[Reference, tuple[int, int]] = {}
+        self.judged: dict[Reference, tuple[int, int]] = {}  # occupied cells that fail their interval, of how many
 
-    def add(self, bounded: _PartBounds) -> None:
-        """Count the cells of the next part."""
-        self.cells += int(bounded.shown.sum())
-        self.open_cells += int((bounded.shown & ~bounded.audit.reached).sum())
-        for kind, which in bounded.those_that(self.share).items():
+    def add(self, part: SuppressedPart, audit: SuppressionAudit) -> None:
+        """Count the cells of the next part: which follow, are known up to a share, or surely lack protection."""
+        least, largest = audit.least, audit.largest
+        near = (largest < UNBOUNDED) & (largest - least <= 2 * self.share * least)
+        kinds = {FOLLOW: least == largest, MIDDLE: near, FAIL: audit.surely_unprotected(share=self.share)}
+        self.cells += len(audit.cells)
+        self.open_cells += int((~audit.reached).sum())
+        for kind, which in kinds.items():
             self.counts[kind] += int(which.sum())
-            for line in bounded.named(which):
-                if len(self.details[kind]) >= MOST_DETAILS:
-                    break
-                self.details[kind].append(line)
-        for reference in bounded.part.truths:
-            before = self.judged.get(reference, (0, 0))
-            now = bounded.failing(reference, self.share)
-            self.judged[reference] = before[0] + now[0], before[1] + now[1]
+            for at in np.flatnonzero(which)[: max(MOST_DETAILS - len(self.details[kind]), 0)]:
+                words = f"{part.name(int(audit.cells[at]))}: {_span(int(least[at]), int(largest[at]))}"
+                self.details[kind].append(words)
+        for reference, truth in open_truths(part.truths).items():
+            failing, occupied = self.judged.get(reference, (0, 0))
+            now = len(audit.unprotected(truth, share=self.share)), int((truth[audit.cells] > 0).sum())
+            self.judged[reference] = failing + now[0], occupied + now[1]
 
 
 def _span(least: int, largest: int) -> str:
@@ -396,7 +370,92 @@ class _HiddenNumbers:
             shown,
             {
                 reference: boxed(np.concatenate([counts[place], equations.of(counts[place])]))
-                for reference, counts in opened(target.truths).items()
+                for reference, counts in open_truths(target.truths).items()
             },
             target.places[place],
         )
+
+
+@dataclass(frozen=True, eq=False)
+class Extremes:
+    """The range of each unknown; `reached` says which are known to be as narrow as the equations make them."""
+
+    least: Integers = field(repr=False)
+    largest: Integers = field(repr=False)
+    reached: NDArray[np.bool_] = field(repr=False)
+    programs: int  # linear programs and flows that this took
+
+
+def extremes(
+    piece: Equations,
+    values: Integers,
+    bounds: tuple[Integers, Integers],
+    *,
+    wanted: NDArray[np.bool_] | None = None,
+    seconds: float = SECONDS,
+) -> Extremes:
+    """The range of each unknown (or of those that are `wanted`) of a connected piece A·x = values within bounds.
+
+    Ranges are those of real numbers, and rounded inward: every whole solution lies in them. Programs share their
+    solutions: whatever one of them finds widens the known range of all unknowns, and an unknown that was seen at a
+    bound needs no program of its own.
+    """
+    asked = np.ones(piece.size, dtype=np.bool_) if wanted is None else wanted
+    programs = _Programs(piece, values, bounds, time.monotonic() + seconds)
+    first = programs.solve(np.zeros(piece.size), largest=False)
+    if first is None:
+        return Extremes(*bounds, np.zeros(piece.size, dtype=np.bool_), programs.solved)
+    seen = [first, first]
+    outer = [each.astype(np.float64) for each in bounds]
+    reached = asked.copy()
+    for unknown in np.flatnonzero(asked).tolist():
+        for side in (0, 1):
+            if abs(seen[side][unknown] - outer[side][unknown]) <= programs.near:
+                continue  # a solution is there already
+            cost = np.zeros(piece.size)
+            cost[unknown] = 1.0
+            found = programs.solve(cost, largest=bool(side))
+            if found is None:
+                reached[unknown] = False
+            elif not np.isinf(found[unknown]):  # else nothing bounds it: what was known before stands
+                outer[side][unknown] = found[unknown]
+                seen = [np.minimum(seen[0], found), np.maximum(seen[1], found)]
+    least = np.maximum(np.ceil(outer[0] - programs.near).astype(np.int64), bounds[0])
+    largest = np.minimum(np.floor(outer[1] + programs.near).astype(np.int64), bounds[1])
+    return Extremes(least, np.maximum(largest, least), reached, programs.solved)
+
+
+class _Programs:
+    """One linear model whose cost changes; the last basis stays feasible, and the primal simplex goes on from there."""
+
+    def __init__(self, piece: Equations, values: Integers, bounds: tuple[Integers, Integers], ends: float) -> None:
+        self.size, self.ends, self.solved = piece.size, ends, 0
+        self.columns = np.arange(piece.size, dtype=np.int32)
+        finite = bounds[1] < UNBOUNDED // 2  # what is left of no bound after something was taken off is none either
+        self.model, self.names = highs_model(piece, (values, values), (bounds[0], np.where(finite, bounds[1], np.inf)))
+        for option, value in (("simplex_strategy", PRIMAL_SIMPLEX), ("presolve", "off")):
+            self.model.setOptionValue(option, value)
+        scale = max(float(np.abs(each).max(initial=0)) for each in (values, bounds[0], bounds[1][finite]))
+        self.near = NEAR + RELATIVE * scale
+
+    def solve(self, cost: Floats, *, largest: bool) -> Floats | None:
+        """Where the cost is least (or largest); infinite where nothing bounds it, None where time ended."""
+        states = self.names.HighsModelStatus
+        left = self.ends - time.monotonic()
+        if left <= 0:
+            return None
+        self.model.setOptionValue("time_limit", self.model.getRunTime() + left)  # its clock runs on from run to run
+        self.model.changeColsCost(self.size, self.columns, -cost if largest else cost)
+        self.model.run()
+        self.solved += 1
+        state = self.model.getModelStatus()
+        open_end = state in (states.kUnbounded, states.kUnboundedOrInfeasible)
+        if open_end and cost.any():
+            return np.where(cost != 0, np.inf, np.nan)
+        if open_end or state == states.kInfeasible:
+            raise InvalidTables(
+                "the published numbers contradict each other",
+                why="no numbers in the suppressed cells make all tables add up",
+                instead="check that all tables count the same units, and what is said to bound them",
+            )
+        return np.array(self.model.getSolution().col_value) if state == states.kOptimal else None

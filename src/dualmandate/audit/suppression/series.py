@@ -26,7 +26,7 @@ from dualmandate.audit.effort import Effort, generator, parallel_map
 from dualmandate.audit.equations import Equations, Floats, Integers
 from dualmandate.audit.finding import Baseline, Finding, Rate, Reference, nothing_to_compare
 from dualmandate.audit.suppression.cells import LinkedTables, audit_suppression
-from dualmandate.audit.tables import Parts, Truths, check_truths, no_truths, opened
+from dualmandate.audit.tables import Parts, Truths, check_truths, open_truths
 
 ROUNDS = 30  # Parts are made to add up within their ranges in at most this many rounds.
 TRIALS = 300
@@ -270,7 +270,7 @@ class SeriesPart:
 
     series: Series
     relations: Equations
-    truths: Truths = field(default_factory=no_truths, repr=False)
+    truths: Truths = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
         check_truths(self.truths, self.series.values.shape)
@@ -301,7 +301,6 @@ class CarryOver:
 
     effort: Effort = field(default_factory=Effort)
     name: str = "suppressed numbers over time"
-    needs: str = "the same cells in several periods, suppressed in some of them"
 
     def run(self, target: HiddenSeries, key: bytes, /) -> tuple[Finding, ...]:
         """How many suppressed numbers another period shows, and how closely such numbers are estimated."""
@@ -371,7 +370,7 @@ class CarryOver:
         with_truth = (part for part in target.parts if part.truths)
         for part, found in parallel_map(self._known, with_truth, self.effort.workers):
             finished &= found.finished
-            for reference, truth in opened(part.truths).items():
+            for reference, truth in open_truths(part.truths).items():
                 at = part.series.suppressed & (truth > 0)
                 close = [
                     np.abs(guess[at] - truth[at]) <= WITHIN * truth[at] for guess in (found.over_time, found.alone)

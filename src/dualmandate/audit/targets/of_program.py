@@ -1,46 +1,63 @@
 """From a program to what attacks are made on: its tables of a synthetic population, published exactly and with noise,
-and every method of publication compared on people who were drawn for it.
+and every method of publication compared on people who were drawn for it, the plan's own too.
 
-Nothing confidential is opened unless the curator names a file of records.
+Nothing confidential is opened unless the curator names a file of records. The noise of a plan comes from the audit's
+key, never from a release's secret, and nothing is spent.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dualmandate.audit.disclosure_control.comparison import MethodEvaluation, compare
+from dualmandate.audit.disclosure_control.comparison import compare, key_in_words, secret_of
 from dualmandate.audit.disclosure_control.magnitude_rules import SummedTables, summed_tables
-from dualmandate.audit.disclosure_control.publication_methods import PROTECTED, Subject
-from dualmandate.audit.disclosure_control.uniques import key_in_words, secret_of
+from dualmandate.audit.disclosure_control.methods import PROTECTED, PublicationMethod, Subject
 from dualmandate.audit.effort import generator
-from dualmandate.audit.equations import Equations, Integers
+from dualmandate.audit.equations import Equations, Floats, Integers
+from dualmandate.audit.linkage.attack import Homes, linkage_targets
 from dualmandate.audit.options import AuditOptions
-from dualmandate.audit.places import OnePlace, count_all, one_place, place_attribute
-from dualmandate.audit.reconstruction.noisy import covered, expected_of
-from dualmandate.audit.tables import ExactTables, NoisyTables, Truths, boxed, levels_in_words, opened
-from dualmandate.audit.targets.linkage import Homes, linkage_targets
-from dualmandate.audit.targets.planned import planned_method
-from dualmandate.audit.targets.targets import Targets, check_place
-from dualmandate.errors import Refusal
+from dualmandate.audit.reconstruction.noisy import KnownNumbers, covered, tables_with_noise
+from dualmandate.audit.tables import (
+    MEAN_SIZE,
+    ExactTables,
+    NoisyTables,
+    OnePlace,
+    Targets,
+    Truths,
+    boxed,
+    check_place,
+    count_all,
+    levels_in_words,
+    one_place,
+    open_truths,
+    place_attribute,
+)
+from dualmandate.errors import Refusal, TooLarge
 from dualmandate.mechanism import GEOMETRIC
+from dualmandate.planning.plan import Plan
 from dualmandate.planning.program import Program
+from dualmandate.planning.release_spec import release_spec_of_plan
 from dualmandate.population import Domain
+from dualmandate.population.wording import stated_loss
+from dualmandate.publication.release_spec import known_histogram
 
 MOST_PLACES, MOST_RECORDS, MOST_IN_PLACE = 100, 20_000, 2_000
 LARGEST_COMPARED_PLACE = 2**14  # Methods are compared in places of at most this many cells.
 MOST_NUMBERS, FEWEST_PLACES = 50_000, 5  # published of all places that are compared; places, however many numbers
 COMPARISON = "methods compared"
 EPSILONS = (0.25, 1.0, 4.0, 16.0)
+Numbers = dict[str, tuple[Floats, Floats]]  # by table: what is printed and its mean absolute error, a row a place
+LARGEST_MEASURED = 2**20  # cells, or measured rows, of which a whole release is tried out
 
 
 def targets_of(program: Program, options: AuditOptions) -> Targets:
     """A program's tables as if published exactly, and with geometric noise at several losses."""
     place = one_place(program.workload, options.place)
-    check_place(place)
+    check_place(place.domain)
     truths = people_of(program, place, options)
     targets = tuple(published_tables(program.name, place, truths, options.key))
     homes = Homes.of_program(program.domain, place, program.rules, published=False)
@@ -50,7 +67,7 @@ def targets_of(program: Program, options: AuditOptions) -> Targets:
     if not possible.all():
         left_out.append(f"{int((~possible).sum()):,} of {possible.size:,} cells of a place, which no table counts")
     found = compare_methods(program, options)
-    return Targets((*targets, *linked, *found.summed), (*left_out, *found.left_out), found.compared, found.notes)
+    return Targets((*targets, *linked, *found.attacked), (*left_out, *found.left_out), found.compared, found.notes)
 
 
 def people_of(program: Program, place: OnePlace, options: AuditOptions) -> Truths:
@@ -63,34 +80,23 @@ def people_of(program: Program, place: OnePlace, options: AuditOptions) -> Truth
     return {"synthetic": boxed(synthetic_places(program, place, options.key))}
 
 
-@dataclass(frozen=True, eq=False)
-class MethodComparison:
-    """The methods side by side, what is said about them, and what was not tried."""
+def compare_methods(program: Program, options: AuditOptions) -> Targets:
+    """Old methods, DP at each ε, and the plan; nothing confidential is opened.
 
-    compared: tuple[MethodEvaluation, ...] = ()
-    notes: tuple[str, ...] = ()
-    left_out: tuple[str, ...] = ()
-    summed: tuple[SummedTables, ...] = ()  # tables of sums, whose contributors are told or not
-
-
-def compare_methods(program: Program, options: AuditOptions) -> MethodComparison:
-    """Old methods, DP at each ε, and the plan; nothing confidential is opened."""
+    What is attacked are tables of sums, whose contributors are told or not.
+    """
     name = place_attribute(program.workload, options.place)
     if name is None:
-        return MethodComparison(
-            left_out=(
-                f"{COMPARISON}: no attribute by which a table is published tells places apart; name one with --place",
-            )
-        )
+        words = "no attribute by which a table is published tells places apart; name one with --place"
+        return Targets((), (f"{COMPARISON}: {words}",))
     place = one_place(program.workload, name)
     if place.domain.size > LARGEST_COMPARED_PLACE:
-        return MethodComparison(
-            left_out=(f"{COMPARISON}: {place.domain.size:,} cells a place, at most {LARGEST_COMPARED_PLACE:,}",)
-        )
+        words = f"{place.domain.size:,} cells a place, at most {LARGEST_COMPARED_PLACE:,}"
+        return Targets((), (f"{COMPARISON}: {words}",))
     most = max(MOST_NUMBERS // place.workload.query_count, FEWEST_PLACES)
     people = synthetic_places(program, place, options.key, most=most)
     if len(people) < 2 or not people.sum():
-        return MethodComparison(left_out=(f"{COMPARISON}: there is one place, or nobody lives anywhere",))
+        return Targets((), (f"{COMPARISON}: there is one place, or nobody lives anywhere",))
     secret = secret_of(place.domain, options.secret)
     subject = Subject(place.workload, people, place.domain.possible_cells(), secret)
     summed = tuple(summed_tables(program.workload, place, people))
@@ -108,7 +114,7 @@ def compare_methods(program: Program, options: AuditOptions) -> MethodComparison
     compared = compare(
         subject, sensitivity=float(sensitivity.value), key=options.key, planned=planned, effort=options.effort
     )
-    return MethodComparison(compared, tuple(notes), tuple(left_out), summed)
+    return Targets(summed, tuple(left_out), compared, tuple(notes))
 
 
 def synthetic_places(program: Program, place: OnePlace, key: bytes, *, most: int = MOST_PLACES) -> Integers:
@@ -171,9 +177,7 @@ def synthetic_people(domain: Domain, sizes: NDArray[np.int64], draws: np.random.
     return found
 
 
-def published_tables(
-    name: str, place: OnePlace, truths: Truths, key: bytes, *, epsilons: Sequence[float] = EPSILONS
-) -> Iterator[ExactTables | NoisyTables]:
+def published_tables(name: str, place: OnePlace, truths: Truths, key: bytes) -> Iterator[ExactTables | NoisyTables]:
     """The tables of one population after the other: exact, then with geometric noise at several ε for all of them.
 
     Records of cells that no table counts are left out of account.
@@ -182,7 +186,7 @@ def published_tables(
     possible = covered(equations, place.domain.possible_cells())
     tables = float(place.workload.sensitivity().value)
     coarsening = levels_in_words(place.domain)
-    for reference, counts in opened(truths).items():
+    for reference, counts in open_truths(truths).items():
         truth = np.where(possible, counts, 0)
         values = equations.of(truth)
         places = tuple(f"place {number + 1}" for number in range(len(truth)))
@@ -191,18 +195,121 @@ def published_tables(
             f"the tables of {name}", equations, values, places, coarsening, ~possible, boxes, place.domain
         )
         draws = generator(key, f"noise for {name}, {reference}")
-        for epsilon in epsilons:
+        for epsilon in EPSILONS:
             law = GEOMETRIC.at(epsilon / tables)
             noisy = values + law.draw(draws, values.shape)
-            scales = np.full(equations.rows, law.mean_absolute)
-            yield NoisyTables(
+            yield tables_with_noise(
                 f"the tables of {name}",
                 equations,
                 noisy.astype(np.float64),
-                scales,
-                expected_of(equations, noisy.astype(np.float64), scales, possible),
-                coarsening,
-                f"geometric noise at ε = {epsilon:g} for all tables together",
-                boxes,
-                "what all places together are like, by the same tables" if len(truth) > 1 else "how many there are",
+                np.full(equations.rows, law.mean_absolute),
+                place.domain,
+                protection=f"geometric noise at ε = {epsilon:g} for all tables together",
+                prior="what all places together are like, by the same tables"
+                if len(truth) > 1
+                else "how many there are",
+                truths=boxes,
             )
+
+
+def planned_method(plan: Plan, place: OnePlace, people: Integers, key: bytes) -> tuple[PublicationMethod, str]:
+    """What the plan publishes of these people, and in words how that was found out.
+
+    `people` are those of the first places, shape (places, cells of one); nobody lives in the others.
+    """
+    draws = generator(key, f"the plan of {plan.program.name}")
+    try:
+        numbers, how = _released(plan, place, people, draws), "measured, estimated and drawn as it would be released"
+    except Refusal as refusal:
+        numbers = _with_noise(plan, place, people, draws)
+        how = f"noise of the planned size on every number, as a whole release was not tried out: {refusal.what}"
+    printed = np.concatenate([numbers[table.name][0] for table in place.tables], axis=1)
+    scales = np.concatenate([numbers[table.name][1] for table in place.tables], axis=1)
+    known = KnownNumbers.shown(printed, scales)
+    name = f"the plan: {stated_loss(plan.loss)}"
+    promised = promised_error(plan, place)
+    method = PublicationMethod(
+        "differential privacy", name, printed, known, loss=plan.loss, planned=True, promised_error=promised
+    )
+    return method, f"{name}, {how}"
+
+
+def promised_error(plan: Plan, place: OnePlace) -> float | None:
+    """The mean absolute error of a number of these tables by the plan's frontier, before anything is drawn."""
+    errors, counts = _promised(plan), plan.technology.measured.query_counts
+    names = [table.name for table in place.tables]
+    return sum(errors[name] * counts[name] for name in names) / sum(counts[name] for name in names) if errors else None
+
+
+def _promised(plan: Plan) -> dict[str, float]:
+    """By table, the mean absolute error of a number; nothing where the frontier does not state it."""
+    measured = plan.technology.measured
+    try:
+        losses = measured.table_errors(float(plan.loss.amount), "absolute")
+    except Refusal:
+        return {}
+    return {name: loss / measured.query_counts[name] for name, loss in losses.items()}
+
+
+def _released(plan: Plan, place: OnePlace, people: Integers, draws: np.random.Generator) -> Numbers:
+    domain = plan.program.domain
+    if domain.size > LARGEST_MEASURED:
+        raise TooLarge(f"{domain.size:,} cells", why="all of them are counted", instead="plan for fewer")
+    order = release_spec_of_plan(plan)
+    rows = sum(group.rows.size for group in order.groups)
+    if rows > LARGEST_MEASURED:
+        raise TooLarge(f"{rows:,} rows are measured", why="all of them are drawn", instead="plan for fewer")
+    counts = _everywhere(place, people, domain.shape)
+    public = None
+    if order.public is not None:
+        public = known_histogram(order, np.asarray(order.public.answers(counts), dtype=np.int64))
+    found: Numbers = {}
+    for group in order.groups:
+        kinds, values = group.rows.kinds(), group.rows.count(counts).astype(np.int64)
+        for kind, noise in enumerate(group.noises):
+            own = np.flatnonzero(kinds == kind)
+            values[own] += noise.distribution().draw(draws, own.shape).astype(np.int64)
+        answers, start = group.rows.answers(values, public), 0
+        for table in group.tables:
+            here = answers[start : start + table.query_count]
+            start += table.query_count
+            if table in place.tables:
+                errors = np.sqrt(group.measurement.query_variances(table.name, group.loss)) * MEAN_SIZE
+                spread = np.broadcast_to(errors, here.shape)
+                both = (place.by_place(table, each)[: len(people)].astype(np.float64) for each in (here, spread))
+                found[table.name] = next(both), next(both)
+    return found
+
+
+def _everywhere(place: OnePlace, people: Integers, shape: tuple[int, ...]) -> Integers:
+    """Counts of the whole domain: these people in the first places."""
+    if place.axis is None:
+        return people.reshape(shape)
+    whole = np.zeros((len(place.places), people.shape[1]), dtype=np.int64)
+    whole[: len(people)] = people
+    return np.moveaxis(whole.reshape(len(whole), *place.domain.shape), 0, place.axis)
+
+
+def _with_noise(plan: Plan, place: OnePlace, people: Integers, draws: np.random.Generator) -> Numbers:
+    """Noise of the plan's law on each table's exact numbers, as large as its frontier says.
+
+    Numbers that a strategy puts together from many rows have errors that are nearly normal.
+    """
+    found: Numbers = {}
+    promised = _promised(plan)
+    for group, spent in plan.allocation.items():
+        measurement = plan.technology.measurements[group]
+        for table in place.tables:
+            if table.name not in {each.name for each in measurement.workload.tables}:
+                continue
+            exact = Equations.of_workload(place.workload.only((table.name,))).of(people)
+            variance = float(np.mean(measurement.query_variances(table.name, float(spent))))
+            if measurement.rows.strategy is None:
+                law = measurement.law.at(measurement.unit_loss(float(spent)))
+                size = math.sqrt(variance / law.variance)
+                noise, error = law.draw(draws, exact.shape) * size, law.mean_absolute * size
+            else:
+                error = promised.get(table.name, math.sqrt(variance) * MEAN_SIZE)
+                noise = draws.normal(0.0, error / MEAN_SIZE, exact.shape)
+            found[table.name] = exact + noise, np.full(exact.shape, error)
+    return found

@@ -1,37 +1,48 @@
-"""From a release to what attacks are made on: its claim, and the records behind its noisy tables."""
+"""From a release to what attacks are made on: its claim, the records behind its tables, rows of other releases too."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cache
+from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dualmandate.audit.claims.attack import ClaimedGroup, ClaimedNoise, ClaimedRelease, Labels
 from dualmandate.audit.claims.membership import membership_in
-from dualmandate.audit.claims.shared_noise import SharedNoise
+from dualmandate.audit.claims.noise import FEWEST, RowNoise, SharedNoise, own_law, shared_noise
 from dualmandate.audit.equations import Equations
+from dualmandate.audit.linkage.attack import Homes, linkage_targets
 from dualmandate.audit.options import AuditOptions
-from dualmandate.audit.places import OnePlace, count_all, one_place
-from dualmandate.audit.reconstruction.noisy import covered, expected_of
-from dualmandate.audit.tables import NoisyTables, levels_in_words
-from dualmandate.audit.targets.linkage import Homes, linkage_targets
-from dualmandate.audit.targets.shared_noise import compared_rows
-from dualmandate.audit.targets.targets import Targets, check_place
-from dualmandate.errors import Refusal
+from dualmandate.audit.reconstruction.noisy import tables_with_noise
+from dualmandate.audit.tables import (
+    MEAN_SIZE,
+    NoisyTables,
+    OnePlace,
+    Targets,
+    check_place,
+    count_all,
+    levels_in_words,
+    one_place,
+)
+from dualmandate.errors import InvalidRequest, Place, Refusal
 from dualmandate.mechanism import Noise
 from dualmandate.mechanism.rows import cell_change
 from dualmandate.mechanism.technologies import noise_named
+from dualmandate.planning.release_spec import load_release
 from dualmandate.population import Neighbors, PrivacyLoss, PrivacyMeasure
+from dualmandate.population.domain import dense_shape
 from dualmandate.program.program import ProgramFile, read_program
 from dualmandate.publication.release import Release
 from dualmandate.publication.release_spec import NUMBER_OF_RECORDS
 from dualmandate.workload import Tabulation, Workload
 from dualmandate.workload.statistics_count import count_statistics
 
-MEAN_SIZE = math.sqrt(2 / math.pi)  # mean absolute error of a normal one, in standard errors
+PROBED = 2**36  # records of a cell at most, in files that rows are told apart by
+SEED = 53  # of these files: they are no data
 
 
 def targets_of(release: Release, options: AuditOptions) -> Targets:
@@ -125,9 +136,10 @@ def noisy_tables(
     release: Release, program: ProgramFile, options: AuditOptions
 ) -> tuple[NoisyTables, tuple[str, ...], OnePlace]:
     """Its unbiased estimates as tables with errors of known size, place after place; what is left out; the places."""
-    names = [table["name"] for table in release.facts["tables"] if table["name"] in _names(program)]
+    known = {table.name for table in program.workload.tables}
+    names = [table["name"] for table in release.facts["tables"] if table["name"] in known]
     place = one_place(program.workload.only(names), options.place)
-    check_place(place)
+    check_place(place.domain)
     equations = Equations.of_workload(place.workload)
     estimates, errors = [], []
     for table in place.tables:
@@ -135,23 +147,102 @@ def noisy_tables(
         estimates.append(place.by_place(table, found.estimates).astype(np.float64))
         errors.append(place.by_place(table, found.standard_errors).astype(np.float64).mean(axis=0) * MEAN_SIZE)
     published, scales = np.concatenate(estimates, axis=1), np.concatenate(errors)
-    possible = covered(equations, place.domain.possible_cells())
     truths = {
         reference: count_all(path, program.domain, place, program.rules) for reference, path in options.files.items()
     }
-    target = NoisyTables(
+    target = tables_with_noise(
         f"release {release.facts['release']}",
         equations,
         published,
         scales,
-        expected_of(equations, published, scales, possible),
-        levels_in_words(place.domain),
-        f"errors of {scales.min():.3g} to {scales.max():.3g} on average",
-        truths,
-        "what all places together are like" if place.axis is not None else "how many there are",
+        place.domain,
+        protection=f"errors of {scales.min():.3g} to {scales.max():.3g} on average",
+        prior="what all places together are like" if place.axis is not None else "how many there are",
+        truths=truths,
     )
     return target, place.not_tried("the reconstruction"), place
 
 
-def _names(program: ProgramFile) -> set[str]:
-    return {table.name for table in program.workload.tables}
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """Every measured row of a release: what it counts of two random files, its number, and its noise."""
+
+    probes: NDArray[np.int64] = field(repr=False)  # (rows, 2)
+    values: NDArray[np.int64] = field(repr=False)
+    kinds: NDArray[np.int64] = field(repr=False)
+    noises: tuple[RowNoise, ...]
+
+
+def compared_rows(
+    release: Release, program: ProgramFile, others: Sequence[Path]
+) -> tuple[dict[str, SharedNoise], tuple[str, ...]]:
+    """What each of the other releases has in common with this one, and which could not be compared, in words."""
+    found: dict[str, SharedNoise] = {}
+    left_out: list[str] = []
+    own = _rows(release, program) if others else None
+    for place in others:
+        other = load_release(place)
+        _check_another(release, other, place)
+        theirs = read_program(other.folder / other.facts["program_file"])
+        name = f"release {other.facts['release']} of {other.facts['program']}"
+        assert own is not None
+        same = theirs.domain == program.domain
+        shared = _shared(own, _rows(other, theirs)) if same else None
+        if shared is None:
+            why = "fewer than eight rows count the same" if same else "it is about other attributes"
+            left_out.append(f"noise of {name} beside this one: {why}")
+        else:
+            found[name if name not in found else f"{name} ({place})"] = shared
+    return found, tuple(left_out)
+
+
+def _check_another(release: Release, other: Release, place: Path) -> None:
+    keys = ("release", "plan_digest", "ledger_head")
+    if [release.facts.get(key) for key in keys] == [other.facts.get(key) for key in keys]:
+        raise InvalidRequest(
+            f"release {other.facts['release']} is to be compared with itself",
+            why="every number of a release is equal to itself",
+            instead="name another release after --beside",
+            where=Place(file=str(place)),
+        )
+
+
+def _rows(release: Release, program: ProgramFile) -> _Rows:
+    draws, shape = np.random.default_rng(SEED), dense_shape(program.domain)
+    files = [draws.integers(0, PROBED, shape, dtype=np.int64) for _ in range(2)]
+    probes, values, kinds, noises = [], [], [], list[RowNoise]()
+    for name in release.groups:
+        rows, measured = release.measurement(name).rows, release.measurements(name)
+        probes.append(np.stack([rows.count(file) for file in files], axis=1))
+        values.append(measured.values)
+        kinds.append(measured.kinds + len(noises))
+        for noise in measured.noises:
+            law = own_law(noise.law)
+            if law is None:
+                raise InvalidRequest(
+                    f"rows with {noise.law} noise are to be compared",
+                    why="how often two draws of it are equal is not worked out",
+                    instead="compare releases with discrete Laplace or Gaussian noise",
+                    where=Place(file=str(release.folder)),
+                )
+            noises.append(RowNoise(law, noise.parameter))
+    return _Rows(np.concatenate(probes), np.concatenate(values), np.concatenate(kinds), tuple(noises))
+
+
+def _shared(one: _Rows, other: _Rows) -> SharedNoise | None:
+    """The comparison of rows that count the same of both random files; None where there are too few."""
+    _, first, second = np.intersect1d(_marks(one), _marks(other), return_indices=True)
+    same = (one.probes[first] == other.probes[second]).all(axis=1)
+    first, second = first[same], second[same]
+    if len(first) < FEWEST:
+        return None
+    codes = one.kinds[first] * len(other.noises) + other.kinds[second]
+    used, kinds = np.unique(codes, return_inverse=True)
+    pairs = tuple((one.noises[int(c) // len(other.noises)], other.noises[int(c) % len(other.noises)]) for c in used)
+    return shared_noise(one.values[first], other.values[second], noises=pairs, kinds=kinds)
+
+
+def _marks(rows: _Rows) -> NDArray[np.int64]:
+    """One number a row, from both random files."""
+    with np.errstate(over="ignore"):
+        return np.asarray(rows.probes[:, 0] * np.int64(6364136223846793005) + rows.probes[:, 1])

@@ -1,9 +1,18 @@
 """Markets for privacy and accuracy: studies that pay, auctions, private providers and monopolists, beside a planner."""
 
 from dualmandate.choice.markets.auctions import CompensatedStudy, Sale, fair_query, min_cost_auction
-from dualmandate.choice.markets.comparison import Institution, Market, compare_markets
-from dualmandate.choice.markets.distributions import GroupedAmounts, LognormalAmounts, UniformAmounts
-from dualmandate.choice.markets.provision import EVEN_TASTES, Monopoly, Provision, in_order
+from dualmandate.choice.markets.institutions import (
+    EVEN_TASTES,
+    GroupedAmounts,
+    Institution,
+    LognormalAmounts,
+    Market,
+    Monopoly,
+    Provision,
+    UniformAmounts,
+    compare_markets,
+    in_order,
+)
 
 __all__ = [
     "EVEN_TASTES",

@@ -1,1 +1,1 @@
-"""The versions of the ledger's database, oldest first; alembic knows which of them a database has."""
+"""The versions of the ledger's database, one module each, never changed once it is released."""

@@ -23,7 +23,7 @@ import numpy as np
 
 from dualmandate.errors import InvalidRequest
 from dualmandate.population.arrays import Booleans, Floats, Integers
-from dualmandate.publication.consistency.integer_programs import SECONDS, integer_program
+from dualmandate.publication.consistency.transport import SECONDS, integer_program
 from dualmandate.workload import Table, Workload
 
 MOST_STEPS = 5000  # At most so many gradient steps are taken.

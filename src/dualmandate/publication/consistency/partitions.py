@@ -1,8 +1,11 @@
-"""The two nested families that tables add up over: a geography, and one chain of groupings of its cells."""
+"""The two nested families that tables add up over, a geography and one chain of groupings of its cells.
+
+Which partitions nest, one in the next finer one, and so can be levels of either, is found here too.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Self
@@ -15,13 +18,39 @@ from dualmandate.population.arrays import Booleans, Integers
 
 
 @dataclass(frozen=True, eq=False)
-class Tree:
+class _Levels:
+    """Nested levels, coarsest first: `parents[l][v]` is the part of level l that part v of level l + 1 lies in.
+
+    Level 0 is one part. Parts of one part stand side by side, in the order of what they lie in.
+    """
+
+    parents: tuple[Integers, ...] = field(repr=False)
+
+    @cached_property
+    def sizes(self) -> tuple[int, ...]:
+        """Parts of each level: nodes of a tree, groups of a chain."""
+        return (1, *(each.size for each in self.parents))
+
+    @cached_property
+    def starts(self) -> tuple[Integers, ...]:
+        """For each level but the last, where the parts of its parts start, and at last where they end."""
+        return tuple(
+            np.searchsorted(each, np.arange(size + 1)).astype(np.int64)
+            for each, size in zip(self.parents, self.sizes[:-1], strict=True)
+        )
+
+    @property
+    def last(self) -> int:
+        """The level of the leaves of a tree, of the cells of a chain."""
+        return len(self.parents)
+
+
+@dataclass(frozen=True, eq=False)
+class Tree(_Levels):
     """A geography, root first: `parents[l][v]` is the node of level l that node v of level l + 1 lies in.
 
     Level 0 is one node. Children of one parent stand side by side, in the order of their parents, as sorted codes do.
     """
-
-    parents: tuple[Integers, ...] = field(repr=False)
 
     def __post_init__(self) -> None:
         _refuse_unless_nested(self.parents, "a tree")
@@ -34,21 +63,6 @@ class Tree:
         """
         parents, orders = _nested(groups)
         return cls(parents), orders
-
-    @cached_property
-    def sizes(self) -> tuple[int, ...]:
-        """Nodes of each level."""
-        return (1, *(each.size for each in self.parents))
-
-    @cached_property
-    def starts(self) -> tuple[Integers, ...]:
-        """For each level but the last, where the children of its nodes start, and at last where they end."""
-        return _starts(self.parents)
-
-    @property
-    def last(self) -> int:
-        """The level of the leaves."""
-        return len(self.parents)
 
     def children(self, level: int, node: int) -> range:
         """The nodes of the next level that lie in a node."""
@@ -64,14 +78,13 @@ class Tree:
 
 
 @dataclass(frozen=True, eq=False)
-class PartitionChain:
+class PartitionChain(_Levels):
     """Nested groupings of the cells of a node, coarsest first; the last level are the cells themselves.
 
     `parents[k][h]` is the group of level k that group h of level k + 1 lies in; level 0 is the total. Groups of one
     group stand side by side. `zeros` marks cells that cannot occur: they count 0 everywhere.
     """
 
-    parents: tuple[Integers, ...] = field(repr=False)
     zeros: Booleans | None = field(default=None, repr=False)  # shape (cells,)
 
     def __post_init__(self) -> None:
@@ -91,21 +104,6 @@ class PartitionChain:
         """
         parents, orders = _nested(groups)
         return cls(parents, None if zeros is None else zeros[orders[-1]]), orders
-
-    @cached_property
-    def sizes(self) -> tuple[int, ...]:
-        """Groups of each level."""
-        return (1, *(each.size for each in self.parents))
-
-    @cached_property
-    def starts(self) -> tuple[Integers, ...]:
-        """For each level but the last, where the parts of its groups start, and at last where they end."""
-        return _starts(self.parents)
-
-    @property
-    def last(self) -> int:
-        """The level of the cells."""
-        return len(self.parents)
 
     @cached_property
     def possible(self) -> tuple[Booleans, ...]:
@@ -130,14 +128,6 @@ class PartitionChain:
         for below in self.starts[level + 1 :]:
             starts = below[starts]
         return np.asarray(np.add.reduceat(cells, starts[:-1], axis=-1, dtype=np.int64))
-
-
-def _starts(parents: tuple[Integers, ...]) -> tuple[Integers, ...]:
-    sizes = (1, *(each.size for each in parents))
-    return tuple(
-        np.searchsorted(each, np.arange(size + 1)).astype(np.int64)
-        for each, size in zip(parents, sizes[:-1], strict=True)
-    )
 
 
 def _nested(groups: Sequence[Integers]) -> tuple[tuple[Integers, ...], tuple[Integers, ...]]:
@@ -182,3 +172,124 @@ def lies_within(fine: Integers, coarse: Integers) -> bool:
     own = np.zeros(int(fine.max()) + 1, dtype=np.int64)
     own[fine] = coarse
     return bool(np.array_equal(own[fine], coarse))
+
+
+OUTSIDE = -1  # This is the step of a partition that is none of a chain's.
+Worth = tuple[int, int]  # How many required partitions, and how many usable ones.
+
+
+@dataclass(frozen=True, eq=False)
+class NestedPartitions:
+    """A chain of partitions: the finest, the coarser ones by its groups, and each given partition's step from the top.
+
+    Step 0 is all in one. Partitions that are none of the steps lie within no step but the finest.
+    """
+
+    finest: Integers = field(repr=False)
+    coarser: tuple[Integers, ...] = field(repr=False)
+    steps: tuple[int, ...]
+
+    @property
+    def one_level(self) -> tuple[Integers, ...]:
+        """The parents of the finest groups where there is nothing between them and all in one."""
+        return (np.zeros(int(self.finest.max()) + 1, dtype=np.int64),)
+
+    @property
+    def in_order(self) -> tuple[Integers, ...]:
+        """Which finest group stands where, then: each at its own number."""
+        return (np.arange(int(self.finest.max()) + 1, dtype=np.int64),)
+
+    @property
+    def last(self) -> int:
+        """The step of the finest partition."""
+        return len(self.coarser) + 1
+
+    def rows(self, own: Integers, orders: Sequence[Integers], step: int) -> Integers:
+        """The row of a partition at each place of a step: a step's groups are named by the first of their kind."""
+        own_of_finest = own[self._firsts]
+        if step == 0:
+            return own_of_finest[:1]
+        if step == self.last:
+            return own_of_finest[orders[-1]]
+        level = self.coarser[step - 1]
+        named = np.empty(int(level.max()) + 1, dtype=np.int64)
+        named[level] = own_of_finest
+        return named[orders[step - 1]]
+
+    def step_for(self, own: Integers) -> int:
+        """The coarsest step whose groups a partition takes as wholes."""
+        labels = own[self._firsts]
+        if np.all(labels == labels[0]):
+            return 0
+        fitting = (step for step, level in enumerate(self.coarser, start=1) if lies_within(level, labels))
+        return next(fitting, self.last)
+
+    @property
+    def _firsts(self) -> Integers:
+        """The first member of each finest group."""
+        return np.unique(self.finest, return_index=True)[1]
+
+
+@dataclass(frozen=True, eq=False)
+class _Distinct:
+    """One of the given partitions, and which of them are the same but for the numbers of their groups."""
+
+    labels: Integers  # as the first of them, that leaves nothing out, numbers its groups
+    groups: int
+    members: tuple[int, ...]
+
+    def worth(self, usable: Collection[int], required: Collection[int]) -> Worth:
+        return sum(i in required for i in self.members), sum(i in usable for i in self.members)
+
+
+def heaviest_chain(
+    partitions: Sequence[Integers], usable: Collection[int], required: Collection[int]
+) -> NestedPartitions | None:
+    """The chain that holds the most of the usable partitions, and all that are required; None where these do not nest.
+
+    Its finest step is a partition that all others lie in; where no such one is given, the coarsest there is.
+    """
+    known = [(each, each.worth(usable, required)) for each in _distinct(partitions)]
+    candidates = sorted((each for each in known if each[1] != (0, 0)), key=lambda each: each[0].groups)
+    chosen = _heaviest(candidates)
+    if not set(required) <= {i for each in chosen for i in each.members}:
+        return None
+    proper = [each for each in chosen if each.groups > 1]
+    # Groups keep the numbers that their tables give them, so that large tables are read as they stand.
+    finest, above = (chosen[-1].labels if chosen else np.zeros_like(partitions[0])), proper[:-1]
+    if not all(lies_within(finest, each) for each in partitions):
+        together = np.stack([finest, *(renumbered(each) for each in partitions)])
+        finest = np.unique(together, axis=1, return_inverse=True)[1].reshape(-1).astype(np.int64)
+        above = proper
+    firsts = np.unique(finest, return_index=True)[1]
+    steps = [OUTSIDE] * len(partitions)
+    for each in chosen:
+        for i in each.members:
+            steps[i] = 1 + proper.index(each) if each in proper else 0
+    return NestedPartitions(finest, tuple(each.labels[firsts] for each in above), tuple(steps))
+
+
+def _distinct(partitions: Sequence[Integers]) -> list[_Distinct]:
+    """Each partition once; of two with as many groups, the one that is given last comes first."""
+    members: dict[bytes, list[int]] = {}
+    for i in reversed(range(len(partitions))):
+        members.setdefault(renumbered(partitions[i]).tobytes(), []).insert(0, i)
+    found = list[_Distinct]()
+    for each in members.values():
+        labels = next((partitions[i] for i in each if partitions[i].min() >= 0), partitions[each[0]])
+        found.append(_Distinct(labels, len(np.unique(labels)), tuple(each)))
+    return found
+
+
+def _heaviest(candidates: Sequence[tuple[_Distinct, Worth]]) -> list[_Distinct]:
+    """The nested ones that are worth the most together, coarsest first; candidates are in the order of their sizes."""
+    best: list[tuple[Worth, int]] = []  # what each is worth with those above it, and which comes before it
+    for i, (own, (required, usable)) in enumerate(candidates):
+        above = [(best[j][0], j) for j in range(i) if lies_within(own.labels, candidates[j][0].labels)]
+        most, before = max(above, default=((0, 0), OUTSIDE))
+        best.append(((most[0] + required, most[1] + usable), before))
+    chosen, place = list[_Distinct](), max(range(len(best)), key=lambda i: (best[i][0], i), default=OUTSIDE)
+    while place != OUTSIDE:
+        chosen.insert(0, candidates[place][0])
+        place = best[place][1]
+    return chosen

@@ -1,22 +1,27 @@
 """Measuring on a cluster: the same noise at the same places, whoever draws it and however often.
 
 Noise is a function of a key and of a row's number. So a block of rows that is drawn twice, because a worker died or
-because Spark bet on a faster one, is drawn the same twice, and the loss is counted once.
+because Spark bet on a faster one, is drawn the same twice, and the loss is counted once. Little is imported here,
+because every worker imports it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dualmandate.errors import InvalidRequest
 from dualmandate.mechanism.noise import NoiseKey, Sampler
 from dualmandate.population.arrays import Integers
-from dualmandate.publication.spark.session import Batches, check_sealed, gathered, map_batches, partitions
+from dualmandate.publication.spark.session import Batches, check_sealed, map_batches, partitions
+from dualmandate.publication.tabulated import single_rows
+from dualmandate.workload import Table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -94,17 +99,6 @@ def measured(
     )
 
 
-def measured_here(
-    session: SparkSession, counts: DataFrame, kernels: Sequence[Kernel], *, block_rows: int = BLOCK_ROWS
-) -> list[Integers]:
-    """The values of each kernel in the order of its rows, brought together on this machine."""
-    values = [np.empty(kernel.rows, dtype=np.int64) for kernel in kernels]
-    for block in gathered(measured(session, counts, kernels, block_rows=block_rows)).to_pylist():
-        part = np.frombuffer(block["values"], dtype="<i8")
-        values[block["kernel"]][block["first"] : block["first"] + len(part)] = part
-    return values
-
-
 @dataclass(frozen=True, eq=False)
 class _Layout:
     """Which rows are a block: public, and apart from the keys, since Spark puts what is large into a file."""
@@ -178,3 +172,52 @@ def _no_such_row() -> InvalidRequest:
     return InvalidRequest(
         "a count of a row that no kernel has", why="the rows of a kernel are numbered from 0", instead="number them so"
     )
+
+
+PIECES = "occupied long, cells binary, counts binary"  # Binaries are little-endian 64-bit integers.
+
+
+def packed(batches: Batches) -> Batches:
+    """Cells and counts in one binary each: Spark takes far longer over a row of its own than anything here."""
+    import pyarrow
+
+    for batch in batches:
+        cells, counts = (batch.column(name).to_numpy().astype("<i8") for name in ("cell", "records"))
+        pieces = (pyarrow.array([each.tobytes()], pyarrow.binary()) for each in (cells, counts))
+        yield pyarrow.record_batch([pyarrow.array([len(cells)]), *pieces], names=["occupied", "cells", "counts"])
+
+
+@dataclass(frozen=True, eq=False)
+class Counting:
+    """Which row of each table counts a cell: public."""
+
+    shape: tuple[int, ...]
+    tables: tuple[Table, ...]
+
+    @cached_property
+    def _rows(self) -> list[list[Integers]]:
+        """The row of its factor that each level of each attribute is counted in, by table."""
+        found = [[single_rows(factor) for factor in table.factors] for table in self.tables]
+        return [[each[0] for each in table if each is not None] for table in found]
+
+    def counted(self, batches: Batches) -> Batches:
+        """The rows of all tables that a piece counts in, each once."""
+        import pyarrow
+
+        for batch in batches:
+            for piece in batch.to_pylist():
+                cells, counts = (np.frombuffer(piece[name], dtype="<i8") for name in ("cells", "counts"))
+                levels = np.unravel_index(cells, self.shape)
+                parts = [self._table(number, levels, counts) for number in range(len(self.tables))]
+                kernel = np.repeat(np.arange(len(parts), dtype=np.int32), [len(rows) for rows, _ in parts])
+                row, records = (np.concatenate(each) for each in zip(*parts, strict=True))
+                yield pyarrow.record_batch({"kernel": kernel, "row": row, "records": records})
+
+    def _table(self, number: int, levels: tuple[NDArray[np.intp], ...], counts: Integers) -> tuple[Integers, Integers]:
+        rows = np.zeros(len(counts), dtype=np.int64)
+        for factor, own, level in zip(self.tables[number].factors, self._rows[number], levels, strict=True):
+            rows = rows * factor.rows + own[level]
+        distinct, places = np.unique(rows, return_inverse=True)
+        sums = np.zeros(len(distinct), dtype=np.int64)
+        np.add.at(sums, places, counts)
+        return distinct, sums

@@ -17,7 +17,7 @@ from dualmandate.population.arrays import Integers
 from dualmandate.publication.records import headings, offered
 from dualmandate.publication.sources import CsvFile, ParquetFile, Source, SourceColumns, SparkTable, Stream, chosen
 from dualmandate.publication.spark.session import Batches, gathered, map_batches, partitions, quiet, running_session
-from dualmandate.publication.tabulation_sql import Counted, TabulationSpec, counted, marks, records_sql
+from dualmandate.publication.tabulating import Counted, TabulationSpec, counted, marks, records_sql
 from dualmandate.publication.wall import connected
 
 if TYPE_CHECKING:

@@ -582,7 +582,7 @@ CHOSEN = ("epsilon", "welfare", "root_mean_squared_error", "root_mean_squared_co
 
 def plan_document(plan: Plan) -> dict[str, Any]:
     """Everything that a plan says, in finite numbers; losses also as exact strings."""
-    from dualmandate.planning.digest import PLAN_VERSION, digest_of
+    from dualmandate.planning.saved_plan import PLAN_VERSION, digest_of
     from dualmandate.planning.study import study_words
     from dualmandate.program.schema import SCHEMA_VERSION
 
@@ -785,10 +785,9 @@ def _expected_regret(known: UncertainChoice) -> ExpectedRegretPart:
 
 def _social_choice(choices: SocialChoices) -> SocialChoicePart:
     """Losses without a place (0, or ever more) are null."""
-    from dualmandate.report.figures.social_choice import gains_table  # here: a plan without groups needs none of it
+    from dualmandate.planning.uncertainty import gains_at_each_loss
 
     profile, majority, lindahl = choices.profile, choices.majority, choices.lindahl
-    names, rows = profile.society.names, gains_table(choices).rows
     return SocialChoicePart.made_of(
         choices,
         peaks=[
@@ -811,7 +810,7 @@ def _social_choice(choices: SocialChoices) -> SocialChoicePart:
             for tax in choices.clarke
         ],
         gains_at_each_loss=[
-            GainsPart.made_of(epsilon=row["loss"], gains={name: row[name] for name in names}) for row in rows
+            GainsPart(epsilon=loss, gains=gains) for loss, gains in gains_at_each_loss(choices).items()
         ],
     )
 

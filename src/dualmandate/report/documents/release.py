@@ -32,7 +32,7 @@ from dualmandate.report.documents.document import (
 )
 
 if TYPE_CHECKING:
-    from dualmandate.publication.curator_check import CheckReport
+    from dualmandate.publication.tabulating import CheckReport
 
 
 class NoisePart(DocumentModel):

@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from dualmandate.audit.targets.tables_schema import TablesFile
+from dualmandate.audit.targets.tables_folder import TablesFile
 from dualmandate.errors import UnknownName
 from dualmandate.program.schema import ProgramKeys
 from dualmandate.report.documents import audit, commands, ledger, release, survey

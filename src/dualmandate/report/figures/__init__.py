@@ -1,15 +1,21 @@
 """One function a picture; each returns a `Figure` with the table behind it, drawn when asked, for desk and phone."""
 
-from dualmandate.report.figures.elicitation import forest, valuation_curve
-from dualmandate.report.figures.errors import consequences, existing
+from dualmandate.report.figures.errors import consequences, existing, strategies, technologies
 from dualmandate.report.figures.extensions import institutions, offering, participation, path
 from dualmandate.report.figures.figure import Figure
 from dualmandate.report.figures.optimum import rates, regret, tangency, welfare_curve
+from dualmandate.report.figures.preferences import charges, forest, social_choice, valuation_curve, votes
 from dualmandate.report.figures.risk import risk
-from dualmandate.report.figures.social_choice import charges, gains_table, social_choice, votes
-from dualmandate.report.figures.technologies import strategies, technologies
-from dualmandate.report.figures.uncertainty import distribution, regret_distribution, robust, survey_worth
-from dualmandate.report.figures.what_if import WhatIf, tornado, what_if, what_if_choices
+from dualmandate.report.figures.uncertainty import (
+    WhatIf,
+    distribution,
+    regret_distribution,
+    robust,
+    survey_worth,
+    tornado,
+    what_if,
+    what_if_choices,
+)
 
 __all__ = [
     "Figure",
@@ -19,7 +25,6 @@ __all__ = [
     "distribution",
     "existing",
     "forest",
-    "gains_table",
     "institutions",
     "offering",
     "participation",

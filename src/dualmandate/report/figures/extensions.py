@@ -6,11 +6,20 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from dualmandate.frontier.numerics import log_grid
 from dualmandate.population.wording import loss_symbol, money, number, percent, stated_loss
-from dualmandate.report.figures.figure import Figure
-from dualmandate.report.figures.plane import MONEY_AXIS, Align, Mark, Plane, Ruler, layered, log_grid, shortened
-from dualmandate.report.tables import Cell, Column, FigureTable, amount
-from dualmandate.report.theme import LIGHT, ROOMY
+from dualmandate.report.figures.figure import (
+    MONEY_AXIS,
+    Align,
+    Figure,
+    Mark,
+    Plane,
+    Ruler,
+    lanes,
+    layered,
+    shortened,
+)
+from dualmandate.report.theme import LIGHT, ROOMY, Cell, Column, FigureTable, amount
 
 if TYPE_CHECKING:
     from dualmandate.choice import BudgetPath, Choice, TableSelection
@@ -74,14 +83,12 @@ def participation(
         subtitle="Cost of errors with those who take part (blue) and if all did (dashed); both axes logarithmic",
         sentence="Noise falls with the privacy loss; so does the number of people who take part. The curve is what "
         "errors cost with those who do, the dashed line what they would cost with everybody.",
-        table=FigureTable(
-            caption=f"Cost of errors at each {letter}, if all took part and with those who do",
-            columns=(
-                Column("loss", f"privacy loss {letter}", "loss"),
-                Column("noise", "if all took part, USD", "money"),
-                Column("cost", "with those who do, USD", "money"),
-            ),
-            rows=tuple(rows),
+        table=FigureTable.of(
+            rows,
+            f"Cost of errors at each {letter}, if all took part and with those who do",
+            Column("loss", f"privacy loss {letter}", "loss"),
+            Column("noise", "if all took part, USD", "money"),
+            Column("cost", "with those who do, USD", "money"),
         ),
         layout=layout,
     )
@@ -109,7 +116,7 @@ def offering(offered: TableSelection) -> Figure:
 
     def layout(width: int) -> Mark:
         edges = (low / 1.4, high * 1.4) if log else (0.0, 1.12 * high)
-        plane = Plane(Ruler("USD", *edges, log=log, labels=MONEY_AXIS), Ruler("", float(len(drawn)), 0.0, hidden=True))
+        plane = lanes(Ruler("USD", *edges, log=log, labels=MONEY_AXIS), len(drawn))
         marks: list[Mark] = []
         for i, row in enumerate(drawn):
             value, price, y = amount(row, "value"), amount(row, "price"), i + 0.72
@@ -132,17 +139,15 @@ def offering(offered: TableSelection) -> Figure:
         subtitle="Filled: what a table is worth when exact. Hollow: what publishing it costs in privacy and errors"
         + ("; logarithmic" if log else ""),
         sentence="A table earns its place where the filled circle, its worth, lies right of the hollow one, its price.",
-        table=FigureTable(
-            caption="What each table is worth and what publishing it costs; those worth their price are set off",
-            columns=(
-                Column("table", "table", "text"),
-                Column("value", "worth when exact", "money"),
-                Column("price", "price: privacy and errors", "money"),
-                Column("published", "worth its price", "text"),
-                Column("loss", letter, "loss"),
-                Column("errors", "of it errors", "money"),
-            ),
-            rows=rows,
+        table=FigureTable.of(
+            rows,
+            "What each table is worth and what publishing it costs; those worth their price are set off",
+            Column("table", "table", "text"),
+            Column("value", "worth when exact", "money"),
+            Column("price", "price: privacy and errors", "money"),
+            Column("published", "worth its price", "text"),
+            Column("loss", letter, "loss"),
+            Column("errors", "of it errors", "money"),
         ),
         layout=layout,
     )
@@ -200,16 +205,14 @@ def path(releases: BudgetPath, privacy_measure: PrivacyMeasure) -> Figure:
         subtitle=f"Privacy loss {letter} of each release; a later one has fewer years to do harm",
         sentence="Each circle is a release. Later releases have fewer years to do harm until records are opened, and "
         "their errors count less today.",
-        table=FigureTable(
-            caption="The best path of releases, in money of today",
-            columns=(
-                Column("year", "years from now", "exact"),
-                Column("loss", letter, "loss"),
-                Column("alone", f"{letter} without a cap", "loss"),
-                Column("privacy", "cost in privacy", "money"),
-                Column("errors", "cost in errors", "money"),
-            ),
-            rows=rows,
+        table=FigureTable.of(
+            rows,
+            "The best path of releases, in money of today",
+            Column("year", "years from now", "exact"),
+            Column("loss", letter, "loss"),
+            Column("alone", f"{letter} without a cap", "loss"),
+            Column("privacy", "cost in privacy", "money"),
+            Column("errors", "cost in errors", "money"),
         ),
         layout=layout,
     )
@@ -244,9 +247,7 @@ def institutions(compared: Sequence[Institution], privacy_measure: PrivacyMeasur
 
     def layout(width: int) -> Mark:
         edges = (low / (high / low) ** 0.08, high * (high / low) ** 0.08) if log else (0.0, 1.12 * high)
-        plane = Plane(
-            Ruler(f"privacy loss {letter}", edges[0], edges[1], log=log), Ruler("", float(len(drawn)), 0.0, hidden=True)
-        )
+        plane = lanes(Ruler(f"privacy loss {letter}", edges[0], edges[1], log=log), len(drawn))
         marks: list[Mark] = [plane.vertical(best, color=LIGHT.production, dash=(2, 4))]
         for i, row in enumerate(drawn):
             at, y, own = amount(row, "loss"), i + 0.68, bool(row["marked"])
@@ -280,19 +281,17 @@ def institutions(compared: Sequence[Institution], privacy_measure: PrivacyMeasur
         + "; in words what society loses beyond the planner's choice",
         sentence="Each line leads from the planner's choice to what another institution would choose on the same "
         "frontier.",
-        table=FigureTable(
-            caption="The program under other institutions, judged by society's welfare",
-            columns=(
-                Column("institution", "institution", "text"),
-                Column("loss", letter, "loss"),
-                Column("accuracy", "accuracy I"),
-                Column("payment", "paid to one person", "money"),
-                Column("total", "paid in all", "money"),
-                Column("cost", "cost to society", "money"),
-                Column("forgone", "more than under the planner", "money"),
-                Column("why", "what it is", "text"),
-            ),
-            rows=rows,
+        table=FigureTable.of(
+            rows,
+            "The program under other institutions, judged by society's welfare",
+            Column("institution", "institution", "text"),
+            Column("loss", letter, "loss"),
+            Column("accuracy", "accuracy I"),
+            Column("payment", "paid to one person", "money"),
+            Column("total", "paid in all", "money"),
+            Column("cost", "cost to society", "money"),
+            Column("forgone", "more than under the planner", "money"),
+            Column("why", "what it is", "text"),
         ),
         layout=layout,
     )

@@ -2,34 +2,37 @@
 
 A drawing is made from the rows of the figure's table, so what the picture shows and what the table says cannot differ.
 Everything but the drawing (what it shows, how to read it, its table, its Vega-Lite specification) needs no plotting
-library.
+library: a picture is drawn on a plane of two axes with the few kinds of marks the house uses, and a mark is a piece of
+a Vega-Lite specification, plain data.
 """
 
 from __future__ import annotations
 
 import html
 import json
+import math
 import os
 import re
 import tempfile
-from collections.abc import Callable
+import textwrap
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from dualmandate.errors import UnknownName
-from dualmandate.report.figures.plane import Mark
-from dualmandate.report.tables import FigureTable
 from dualmandate.report.theme import (
     BOLD_SHARE,
     DARK,
-    FONT,
     LIGHT,
     TEXT_SIZE,
     TITLE_SIZE,
     WIDE,
+    Cell,
+    FigureTable,
     configuration,
     recolor,
+    rendered,
     wrap,
 )
 
@@ -43,16 +46,24 @@ PALETTES = {"light": LIGHT, "dark": DARK}
 EMBED = "window.vegaEmbed = vegaEmbed;"
 SHARPNESS = 2.0  # device pixels a picture pixel, for dense screens
 
-PAGE = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{title}</title>
-<style>body{{margin:0 auto;padding:1rem;max-width:60rem;font-family:{font};background:{paper};color:{ink}}}
-h1{{font-size:1.25rem;margin:0 0 .3rem}}p{{margin:0 0 1rem;color:{quiet}}}#picture{{width:100%}}</style></head>
-<body><h1>{title}</h1><p>{subtitle}</p><div id="picture" role="img" aria-label="{title}"></div>
-<script>{bundle}</script>
-<script>vegaEmbed("#picture", {specification}, {{"mode": "vega-lite", "actions": false, "renderer": "svg"}});</script>
-</body></html>
-"""
+Align = Literal["left", "center", "right"]
+Rows = Iterable[Mapping[str, Cell]]
+Mark: TypeAlias = dict[str, Any]
+LINE_HEIGHT = 16  # px
+LETTER = 6.4  # px, mean width of a letter in a label
+DENSE_DECADES, MANY_DECADES = 1.6, 7  # below: ticks at 1, 2, 5; above: every second power of ten
+NARROW_DECADES = 0.8  # below: ticks at 1, 1.5, 2, 3, 4, 5, 7
+# Numbers on an axis, in Vega's expression language, as `population.wording` writes them elsewhere.
+_SIZE = (
+    "(abs(datum.value) >= 1e15 ? format(abs(datum.value), '~e')"
+    " : abs(datum.value) >= 1e12 ? format(abs(datum.value) / 1e12, ',~r') + 'T'"
+    " : abs(datum.value) >= 1e9 ? format(abs(datum.value) / 1e9, ',~r') + 'B'"
+    " : abs(datum.value) >= 1e6 ? format(abs(datum.value) / 1e6, ',~r') + 'M'"
+    " : format(abs(datum.value), ',~r'))"
+)
+NUMBER_AXIS = f"(datum.value < 0 ? '−' : '') + {_SIZE}"
+MONEY_AXIS = f"(datum.value < 0 ? '−$' : '$') + {_SIZE}"
+PERCENT_AXIS = "format(100 * datum.value, ',~r') + ' %'"
 
 
 @dataclass(frozen=True)
@@ -116,13 +127,11 @@ class Figure:
         del document["title"]
         if "width" in document:
             document["width"] = "container"
-        return PAGE.format(
-            title=html.escape(self.title, quote=True),
-            subtitle=html.escape(self.subtitle, quote=True),
-            font=FONT,
-            paper=LIGHT.paper,
-            ink=LIGHT.ink,
-            quiet=LIGHT.quiet,
+        return rendered(
+            "figure.html",
+            title=self.title,
+            subtitle=self.subtitle,
+            palette=LIGHT,
             bundle=vl_convert.javascript_bundle(EMBED).replace("</script", "<\\/script"),
             specification=json.dumps(document, ensure_ascii=False, allow_nan=False).replace("</", "<\\/"),
         )
@@ -174,3 +183,218 @@ def _drawn(document: dict[str, Any], name: str) -> str:
     for i, old in enumerate(dict.fromkeys(re.findall(r'id="([^"]+)"', drawing))):
         drawing = drawing.replace(f'id="{old}"', f'id="{name}-{i}"').replace(f"url(#{old})", f"url(#{name}-{i})")
     return drawing
+
+
+@dataclass(frozen=True)
+class Ruler:
+    """One axis: what it measures with its unit, from where to where, and how its numbers are written."""
+
+    title: str
+    low: float
+    high: float
+    log: bool = False
+    labels: str = NUMBER_AXIS
+    right: bool = False
+    hidden: bool = False
+    places: tuple[float, ...] | None = None  # of its numbers, where they are stated
+
+    def ticks(self) -> list[float] | None:
+        """Round places on a logarithmic axis; a linear axis finds its own."""
+        if self.places is not None:
+            return list(self.places)
+        if not self.log:
+            return None
+        decades = math.log10(self.high / self.low)
+        steps: tuple[float, ...] = (
+            (1, 2, 5) if decades < DENSE_DECADES else (1, 3) if decades < 2 * DENSE_DECADES else (1,)
+        )
+        if decades < NARROW_DECADES:
+            steps = (1, 1.5, 2, 3, 4, 5, 7)
+        stride = 2 if decades > MANY_DECADES else 1
+        powers = range(math.floor(math.log10(self.low)), math.ceil(math.log10(self.high)) + 1, stride)
+        places = [step * 10.0**power for power in powers for step in steps]
+        return [place for place in places if self.low * (1 - 1e-9) <= place <= self.high * (1 + 1e-9)]
+
+    def share(self, value: float) -> float:
+        """How far along the axis a value lies: 0 at its low end, 1 at its high end."""
+        if self.log:
+            return math.log(value / self.low) / math.log(self.high / self.low)
+        return (value - self.low) / (self.high - self.low)
+
+    def value(self, share: float) -> float:
+        """The value that lies that far along the axis."""
+        if self.log:
+            return self.low * math.exp(share * math.log(self.high / self.low))
+        return self.low + share * (self.high - self.low)
+
+    def across(self, name: str) -> Mark:
+        """A field along the horizontal axis."""
+        return self._channel(name)
+
+    def up(self, name: str) -> Mark:
+        """A field along the vertical axis; its title lies flat above the axis, where it can be read."""
+        return self._channel(
+            name,
+            orient="right" if self.right else "left",
+            grid=not self.right,
+            titleAngle=0,
+            titleAlign="right" if self.right else "left",
+            titleBaseline="bottom",
+            titleX=0,
+            titleY=-8,
+        )
+
+    def _channel(self, name: str, **look: Any) -> Mark:
+        scale = {"type": "log" if self.log else "linear", "domain": [self.low, self.high], "nice": False, "zero": False}
+        axis = {"title": self.title, "labelExpr": self.labels, "tickCount": 6, **look}
+        if ticks := self.ticks():
+            axis["values"] = ticks
+        return {"field": name, "type": "quantitative", "scale": scale, "axis": None if self.hidden else axis}
+
+
+@dataclass(frozen=True)
+class Plane:
+    """Two axes and what can be drawn between them; every mark carries its own data."""
+
+    across: Ruler
+    up: Ruler
+
+    def curve(
+        self, rows: Rows, x: str, y: str, *, color: str, dash: Sequence[int] = (1, 0), thick: float = 2.5
+    ) -> Mark:
+        """A line through the rows, in their order, cut at the edges of the plane."""
+        return _mark(
+            ({x: row[x], y: row[y]} for row in rows),
+            {"type": "line", "color": color, "strokeDash": list(dash), "strokeWidth": thick, "clip": True},
+            {"x": self.across.across(x), "y": self.up.up(y), "order": {"value": 0}},
+        )
+
+    def points(self, rows: Rows, x: str, y: str, *, color: str, name: str, filled: bool = False) -> Mark:
+        """Circles at the rows, open unless filled. `name` is the class that a page finds them by."""
+        look = {"type": "point", "color": color, "shape": "circle", "size": 150, "strokeWidth": 2.5, "opacity": 1}
+        look |= {"filled": filled, "fill": color if filled else LIGHT.paper}
+        return _mark(rows, look, {"x": self.across.across(x), "y": self.up.up(y)}, name=name)
+
+    def dots(self, rows: Rows, x: str, y: str, *, color: str, name: str) -> Mark:
+        """Small pale dots at the rows, for a crowd of points."""
+        look = {"type": "point", "color": color, "filled": True, "size": 26, "opacity": 0.45}
+        return _mark(rows, look, {"x": self.across.across(x), "y": self.up.up(y)}, name=name)
+
+    def words(
+        self,
+        x: float,
+        y: float,
+        text: str,
+        *,
+        color: str = LIGHT.ink,
+        align: Align = "left",
+        shift: tuple[float, float] = (0, 0),
+    ) -> Mark:
+        """A label at a point, moved by `shift` px (right, down), on a halo that keeps lines off its letters.
+
+        Line breaks separate its lines. A shift upward puts the last line above the point, one downward the first below.
+        """
+        across, down = shift
+        baseline, rise = _hung(down, LINE_HEIGHT * text.count("\n"))
+        style = {"type": "text", "align": align, "baseline": baseline, "dx": across, "dy": down - rise}
+        style |= {"lineBreak": "\n", "lineHeight": LINE_HEIGHT}
+        rows: list[dict[str, Cell]] = [{"x": x, "y": y, "text": text}]
+        channels = {"x": self.across.across("x"), "y": self.up.up("y"), "text": {"field": "text", "type": "nominal"}}
+        halo = {"color": LIGHT.paper, "stroke": LIGHT.paper, "strokeWidth": 4, "strokeJoin": "round"}
+        return layered(_mark(rows, style | halo, channels), _mark(rows, style | {"color": color}, channels))
+
+    def vertical(self, x: float, *, color: str, dash: Sequence[int] = (1, 0), top: float | None = None) -> Mark:
+        """A line from the lower edge up to `top`, or through."""
+        rows = [{"x": x, "low": self.up.low, "high": self.up.high if top is None else top}]
+        return self._upright(rows, color=color, strokeDash=list(dash), strokeWidth=1.5)
+
+    def between(self, x: float, low: float, high: float, *, color: str) -> Mark:
+        """A thick line at one place from one height to another: a difference that is spoken of."""
+        return self._upright([{"x": x, "low": low, "high": high}], color=color, strokeWidth=5, opacity=0.6)
+
+    def horizontal(self, y: float, *, color: str, dash: Sequence[int] = (1, 0), end: float | None = None) -> Mark:
+        """A line from the left edge to `end`, or through."""
+        rows = [{"y": y, "from": self.across.low, "to": self.across.high if end is None else end}]
+        return self._lying(rows, color=color, strokeDash=list(dash), strokeWidth=1.5)
+
+    def bars(self, rows: Rows, *, color: str, opacity: float = 1.0, thick: float = 14) -> Mark:
+        """Horizontal bars from `from` to `to` at the height `y`."""
+        return self._lying(rows, color=color, strokeWidth=thick, opacity=opacity)
+
+    def closed(self, left: float, right: float) -> Mark:
+        """A pale region between two places on the horizontal axis, where no choice may fall."""
+        return _mark(
+            [{"left": left, "right": right, "low": self.up.low, "high": self.up.high}],
+            {"type": "rect", "color": LIGHT.shade, "opacity": 0.75, "clip": True},
+            {
+                "x": self.across.across("left"),
+                "x2": {"field": "right"},
+                "y": self.up.up("low"),
+                "y2": {"field": "high"},
+            },
+        )
+
+    def below(self, rows: Rows, x: str, y: str) -> Mark:
+        """A pale region below a line through the rows, which nothing reaches."""
+        return _mark(
+            ({x: row[x], y: row[y], "low": self.up.low} for row in rows),
+            {"type": "area", "color": LIGHT.shade, "opacity": 0.75, "clip": True},
+            {"x": self.across.across(x), "y": self.up.up(y), "y2": {"field": "low"}},
+        )
+
+    def _upright(self, rows: Rows, **look: Any) -> Mark:
+        channels = {"x": self.across.across("x"), "y": self.up.up("low"), "y2": {"field": "high"}}
+        return _mark(rows, {"type": "rule", **look, "clip": True}, channels)
+
+    def _lying(self, rows: Rows, **look: Any) -> Mark:
+        channels = {"x": self.across.across("from"), "x2": {"field": "to"}, "y": self.up.up("y")}
+        return _mark(rows, {"type": "rule", **look, "clip": True}, channels)
+
+
+def lanes(ruler: Ruler, count: float) -> Plane:
+    """A plane with one row a thing, counted from the top; a thing's mark and its words stand inside its row."""
+    return Plane(ruler, Ruler("", float(count), 0.0, hidden=True))
+
+
+def layered(*marks: Mark, **size: float) -> Mark:
+    """Marks on top of each other, the last in front; a whole picture states its `height` in px, a panel both sizes."""
+    return {"layer": list(marks), **size}
+
+
+def with_right_axis(picture: Mark, plane: Plane, ruler: Ruler) -> Mark:
+    """The same picture with its height also read on a second axis, at the right."""
+    corner = [{"x": plane.across.low, "y": ruler.high}]
+    axis = Plane(plane.across, ruler).points(corner, "x", "y", color="transparent", name="ruler", filled=True)
+    inner = {key: part for key, part in picture.items() if key != "height"}
+    return {**layered(inner, axis, height=picture["height"]), "resolve": {"scale": {"y": "independent"}}}
+
+
+def spread(heights: Sequence[float], ruler: Ruler, *, height: int, gap: float) -> list[float]:
+    """The same heights pushed apart until labels beside them are at least `gap` px from each other, inside the axis."""
+    places = [height * ruler.share(value) for value in heights]
+    order = sorted(range(len(places)), key=places.__getitem__)
+    lowest = -math.inf
+    for i in order:
+        places[i] = lowest = max(places[i], lowest)
+        lowest += gap
+    highest = float(height)
+    for i in reversed(order):
+        places[i] = highest = min(places[i], highest)
+        highest -= gap
+    return [ruler.value(place / height) for place in places]
+
+
+def shortened(name: str, width: int, beside: str = "") -> str:
+    """A name cut so that it fits on a line of a picture together with the words `beside` it."""
+    return textwrap.shorten(name, max(12, int((width - 40) / LETTER) - len(beside)), placeholder="…")
+
+
+def _hung(down: float, extra: float) -> tuple[Literal["top", "middle", "bottom"], float]:
+    """Which edge of the words stands at the point, and by how much their first line rises to make it so."""
+    if abs(down) < 4:
+        return "middle", extra / 2
+    return ("top", 0.0) if down > 0 else ("bottom", extra)
+
+
+def _mark(rows: Rows, look: Mark, channels: Mark, **name: str) -> Mark:
+    return {"data": {"values": [dict(row) for row in rows]}, **name, "mark": look, "encoding": channels}

@@ -5,22 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from dualmandate.frontier.numerics import log_grid
 from dualmandate.population.wording import exact, loss_symbol, money, number, percent, stated_loss
-from dualmandate.report.figures.figure import Figure
-from dualmandate.report.figures.plane import (
+from dualmandate.report.figures.figure import (
     MONEY_AXIS,
     NUMBER_AXIS,
     PERCENT_AXIS,
     Align,
+    Figure,
     Mark,
     Plane,
     Ruler,
     layered,
-    log_grid,
     with_right_axis,
 )
-from dualmandate.report.tables import Cell, Column, FigureTable, amount
-from dualmandate.report.theme import LIGHT, ROOMY
+from dualmandate.report.theme import LIGHT, ROOMY, Cell, Column, FigureTable, amount
 
 if TYPE_CHECKING:
     from dualmandate.choice import Choice, Limits, SocialWelfare
@@ -91,15 +90,13 @@ def tangency(frontier: Frontier, welfare: SocialWelfare, choice: Choice, *, limi
         for loss in log_grid(TANGENCY_REACH[0] * best, TANGENCY_REACH[1] * best, through=(best,))
     )
     kind, what = ("number", "accuracy I") if plain else ("money", "value of accuracy")
-    table = FigureTable(
-        caption=f"Frontier, indifference curve and tangent: {what} at each {letter}",
-        columns=(
-            Column("loss", f"privacy loss {letter}", "loss"),
-            Column("frontier", f"{what} that technology can produce", kind),
-            Column("indifference", f"{what} as good for society as the choice", kind),
-            Column("tangent", "tangent to the frontier at the choice", kind),
-        ),
-        rows=rows,
+    table = FigureTable.of(
+        rows,
+        f"Frontier, indifference curve and tangent: {what} at each {letter}",
+        Column("loss", f"privacy loss {letter}", "loss"),
+        Column("frontier", f"{what} that technology can produce", kind),
+        Column("indifference", f"{what} as good for society as the choice", kind),
+        Column("tangent", "tangent to the frontier at the choice", kind),
     )
     count = sum(frontier.query_counts.values())
 
@@ -244,14 +241,12 @@ def rates(frontier: Frontier, welfare: SocialWelfare, choice: Choice) -> Figure:
         for loss in log_grid(best / RATES_REACH, best * RATES_REACH, through=(best,))
     )
     what, kind = ("value of accuracy", "money") if dollars else ("accuracy", "number")
-    table = FigureTable(
-        caption=f"{what.capitalize()} gained and {what} asked for one more unit of {letter}",
-        columns=(
-            Column("loss", f"privacy loss {letter}", "loss"),
-            Column(produced, f"MRT: {what} gained per unit of {letter}", kind),
-            Column(asked, f"WTA: {what} asked per unit of {letter}", kind),
-        ),
-        rows=rows,
+    table = FigureTable.of(
+        rows,
+        f"{what.capitalize()} gained and {what} asked for one more unit of {letter}",
+        Column("loss", f"privacy loss {letter}", "loss"),
+        Column(produced, f"MRT: {what} gained per unit of {letter}", kind),
+        Column(asked, f"WTA: {what} asked per unit of {letter}", kind),
     )
 
     def layout(width: int) -> Mark:
@@ -346,16 +341,14 @@ def welfare_curve(frontier: Frontier, welfare: SocialWelfare, choice: Choice) ->
         }
         for loss in log_grid(*ends, through=tuple(candidates), points=121)
     )
-    table = FigureTable(
-        caption=f"Welfare at each {letter}, and what it is made of",
-        columns=(
-            Column("loss", f"privacy loss {letter}", "loss"),
-            Column("welfare", "welfare", "money"),
-            Column("privacy", "of this, lost privacy", "money"),
-            Column("errors", "of this, errors", "money"),
-            Column("kind", "considered as", "text"),
-        ),
-        rows=rows,
+    table = FigureTable.of(
+        rows,
+        f"Welfare at each {letter}, and what it is made of",
+        Column("loss", f"privacy loss {letter}", "loss"),
+        Column("welfare", "welfare", "money"),
+        Column("privacy", "of this, lost privacy", "money"),
+        Column("errors", "of this, errors", "money"),
+        Column("kind", "considered as", "text"),
     )
 
     def layout(width: int) -> Mark:
@@ -469,15 +462,13 @@ def regret(frontier: Frontier, welfare: SocialWelfare, choice: Choice) -> Figure
                 "marked": loss in signposts,
             }
         )
-    table = FigureTable(
-        caption=f"Welfare forgone by another {letter} than the chosen one",
-        columns=(
-            Column("loss", f"privacy loss {letter}", "loss"),
-            Column("multiple", "times the chosen one"),
-            Column("relative_regret", "regret, share of the cost at the choice", "percent"),
-            Column("regret", "regret, USD", "money"),
-        ),
-        rows=tuple(rows),
+    table = FigureTable.of(
+        rows,
+        f"Welfare forgone by another {letter} than the chosen one",
+        Column("loss", f"privacy loss {letter}", "loss"),
+        Column("multiple", "times the chosen one"),
+        Column("relative_regret", "regret, share of the cost at the choice", "percent"),
+        Column("regret", "regret, USD", "money"),
     )
     half, here, double = (row for row in rows if row["marked"])
 

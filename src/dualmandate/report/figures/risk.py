@@ -9,10 +9,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from dualmandate.population.wording import percent, stated_loss
-from dualmandate.report.figures.figure import Figure
-from dualmandate.report.figures.plane import PERCENT_AXIS, Align, Mark, Plane, Ruler, layered
-from dualmandate.report.tables import Cell, Column, FigureTable, amount
-from dualmandate.report.theme import LIGHT, ROOMY
+from dualmandate.report.figures.figure import PERCENT_AXIS, Align, Figure, Mark, Plane, Ruler, layered
+from dualmandate.report.theme import LIGHT, ROOMY, Cell, Column, FigureTable, amount
 
 if TYPE_CHECKING:
     from dualmandate.audit.disclosure_control.comparison import AttackRates, MethodEvaluation
@@ -91,23 +89,21 @@ def risk(compared: Sequence[MethodEvaluation]) -> Figure:
         title=_finding(compared, alone=alone),
         subtitle=_subtitle(compared, alone=alone),
         sentence="Further right, published numbers are less accurate; further up, an attack gets more people right.",
-        table=FigureTable(
-            caption="What an attack gets right, and errors of the published numbers, under each method. "
+        table=FigureTable.of(
+            rows,
+            "What an attack gets right, and errors of the published numbers, under each method. "
             f"Guessers without tables get right ({guessed}).",
-            columns=(
-                Column("name", "method", "text"),
-                Column("error", "mean absolute error"),
-                Column("promised", "error by the frontier"),
-                *(
-                    column
-                    for name, who, _ in judged
-                    for column in (
-                        Column(name, f"{who}: right", "percent"),
-                        Column(f"{name}_interval", "95 % interval", "text"),
-                    )
-                ),
+            Column("name", "method", "text"),
+            Column("error", "mean absolute error"),
+            Column("promised", "error by the frontier"),
+            *(
+                column
+                for name, who, _ in judged
+                for column in (
+                    Column(name, f"{who}: right", "percent"),
+                    Column(f"{name}_interval", "95 % interval", "text"),
+                )
             ),
-            rows=rows,
         ),
         layout=layout,
     )

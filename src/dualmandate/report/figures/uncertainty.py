@@ -1,33 +1,46 @@
-"""Preferences that are not known exactly: where the best loss lies, what knowing more is worth, robust choices."""
+"""How sure the choice is: under other weights and inputs, where preferences are not known exactly, and robust choices.
+
+Welfare is −η·P(ε) − m·D(ε), P the privacy cost and D the data loss as stated, η and m what the weight on privacy and
+the value of accuracy are multiplied by. The best ε depends on η/m alone. Both run over the same even steps of a
+logarithm, so their ratio takes 2·41 − 1 values, and 81 choices fill the grid of 41 × 41 exactly.
+"""
 
 from __future__ import annotations
 
 import math
 import textwrap
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dualmandate.population.wording import loss_symbol, money, number, percent, stated_loss
-from dualmandate.report.figures.figure import Figure
-from dualmandate.report.figures.plane import (
+from dualmandate.choice import choose
+from dualmandate.errors import Refusal
+from dualmandate.frontier.numerics import log_grid
+from dualmandate.population.units import plural
+from dualmandate.population.wording import loss_symbol, money, number, percent, plain_unit, stated_loss
+from dualmandate.report.figures.figure import (
     LETTER,
     LINE_HEIGHT,
     MONEY_AXIS,
+    NUMBER_AXIS,
     PERCENT_AXIS,
     Align,
+    Figure,
     Mark,
     Plane,
     Ruler,
+    lanes,
     layered,
-    log_grid,
+    shortened,
 )
-from dualmandate.report.tables import Cell, Column, FigureTable, amount
-from dualmandate.report.theme import LIGHT, ROOMY, SERIES
+from dualmandate.report.theme import LIGHT, ROOMY, SERIES, Cell, Column, FigureTable, amount
 
 if TYPE_CHECKING:
-    from dualmandate.choice import Corner, RobustChoice, UncertainChoice
+    from dualmandate.choice import Choice, Corner, Limits, RobustChoice, SocialWelfare, UncertainChoice
+    from dualmandate.choice.statics import TornadoRow
+    from dualmandate.frontier import Frontier
 
 LEVEL = 0.95
 FARTHEST = 0.0005  # probability left beyond either end of the picture
@@ -38,6 +51,12 @@ SIZES = tuple(round(10 ** (i / 8)) for i in range(8, 41))  # 10 to 100,000 peopl
 SIGNPOST = 1000  # people
 MOST_CURVES = 4  # corners drawn, the worst; the table holds their largest regret
 ROBUST_HEIGHT = 2.2  # times the worst regret of the choice
+STEPS = 41  # along each slider; odd, so that the middle is what was stated
+DECADES = 2  # from a hundredth of what was stated to a hundred times it
+MOST_ROWS = 12  # of the tornado: the widest are drawn; the table holds all
+ROW_HEIGHT = 46  # px
+STILL = 1e-9  # relative change of the choice that is no change
+LONG_RANGE = 20.0  # ratio of losses from which on the axis is logarithmic
 
 
 def distribution(known: UncertainChoice) -> Figure:
@@ -92,15 +111,13 @@ def distribution(known: UncertainChoice) -> Figure:
         else "Density; shaded: the middle 95 %, given what is believed about preferences",
         sentence="The line marks the choice: the loss at which expected welfare is highest. The curve says where the "
         "best one would lie if preferences were known.",
-        table=FigureTable(
-            caption=f"Where the best {letter} lies, given what is believed about preferences",
-            columns=(
-                Column("loss", f"privacy loss {letter}", "loss"),
-                likely if discrete else Column("density", f"probability per unit of {letter}"),
-                Column("below", "probability that the best one is no higher", "percent"),
-                Column("kind", "marked as", "text"),
-            ),
-            rows=rows,
+        table=FigureTable.of(
+            rows,
+            f"Where the best {letter} lies, given what is believed about preferences",
+            Column("loss", f"privacy loss {letter}", "loss"),
+            likely if discrete else Column("density", f"probability per unit of {letter}"),
+            Column("below", "probability that the best one is no higher", "percent"),
+            Column("kind", "marked as", "text"),
         ),
         layout=layout,
     )
@@ -149,14 +166,12 @@ def regret_distribution(known: UncertainChoice) -> Figure:
         subtitle="Probability that the choice turns out to cost society more than an amount, against the best one",
         sentence="The curve falls from all cases to few: how likely it is that the choice turns out to cost more than "
         "an amount, against the best one.",
-        table=FigureTable(
-            caption="How likely the choice costs society more than an amount, against the best choice",
-            columns=(
-                Column("regret", "regret", "money"),
-                Column("exceeded", "probability of more", "percent"),
-                Column("kind", "marked as", "text"),
-            ),
-            rows=rows,
+        table=FigureTable.of(
+            rows,
+            "How likely the choice costs society more than an amount, against the best choice",
+            Column("regret", "regret", "money"),
+            Column("exceeded", "probability of more", "percent"),
+            Column("kind", "marked as", "text"),
         ),
         layout=layout,
     )
@@ -164,9 +179,10 @@ def regret_distribution(known: UncertainChoice) -> Figure:
 
 def survey_worth(known: UncertainChoice, *, spread: float, parameter: str | None = None) -> Figure:
     """What asking more people is worth to the decision, by their number, below what perfect information is worth."""
-    from dualmandate.choice import survey_values
+    from dualmandate.choice import survey_value
 
-    found = survey_values(known, sorted({*SIZES, SIGNPOST}), spread=spread, parameter=parameter)
+    sizes = sorted({*SIZES, SIGNPOST})
+    found = [survey_value(known, size, spread=spread, parameter=parameter) for size in sizes]
     rows: tuple[Mapping[str, Cell], ...] = tuple(
         {
             "respondents": survey.respondents,
@@ -210,14 +226,12 @@ def survey_worth(known: UncertainChoice, *, spread: float, parameter: str | None
         subtitle="Expected gain from choosing after the survey; one answer about the "
         f"{found[0].parameter.replace('_', ' ')} has a standard deviation of {spread:g} in logarithms",
         sentence="Asking more people is worth more to this decision, but never more than knowing preferences exactly.",
-        table=FigureTable(
-            caption=f"What a survey about {found[0].parameter} is worth to this decision",
-            columns=(
-                Column("respondents", "people asked", "exact"),
-                Column("value", "worth", "money"),
-                Column("share", "of what perfect information is worth", "percent"),
-            ),
-            rows=rows,
+        table=FigureTable.of(
+            rows,
+            f"What a survey about {found[0].parameter} is worth to this decision",
+            Column("respondents", "people asked", "exact"),
+            Column("value", "worth", "money"),
+            Column("share", "of what perfect information is worth", "percent"),
         ),
         layout=layout,
     )
@@ -285,14 +299,12 @@ def robust(choice: RobustChoice) -> Figure:
         "and the worst of them (solid)",
         sentence="Where only a range is agreed on, the open circle is the loss whose worst regret over the range is "
         "least.",
-        table=FigureTable(
-            caption=f"Regret of each {letter} under the extreme preferences of the set",
-            columns=(
-                Column("loss", f"privacy loss {letter}", "loss"),
-                Column("worst", "worst regret", kind),
-                *(Column(f"corner{j}", f"regret {_named(corner)}", kind) for j, corner in enumerate(drawn)),
-            ),
-            rows=tuple(rows),
+        table=FigureTable.of(
+            rows,
+            f"Regret of each {letter} under the extreme preferences of the set",
+            Column("loss", f"privacy loss {letter}", "loss"),
+            Column("worst", "worst regret", kind),
+            *(Column(f"corner{j}", f"regret {_named(corner)}", kind) for j, corner in enumerate(drawn)),
         ),
         layout=layout,
     )
@@ -375,3 +387,192 @@ def _named(corner: Corner) -> str:
         return "in one scenario"
     parts = [f"{name.replace('_', ' ')} {number(value)}" for name, value in corner.values.items()]
     return f"at {', '.join(parts)}"
+
+
+@dataclass(frozen=True)
+class WhatIf:
+    """Choices under other weights. `choices[i − j + steps − 1]` belongs to step i of privacy and step j of accuracy."""
+
+    multiples: tuple[float, ...]  # of the weight on privacy, and of the value of accuracy
+    choices: tuple[Choice | Refusal, ...]  # by rising ratio of the two; a refusal where there is no optimum
+
+    def at(self, privacy: int, accuracy: int) -> Choice | Refusal:
+        """The choice at one step of each slider, counted from 0."""
+        return self.choices[privacy - accuracy + len(self.multiples) - 1]
+
+    def cost(self, privacy: int, accuracy: int) -> float | None:
+        """What society loses there, USD, the two parts weighed as the sliders say; None where there is no choice."""
+        choice = self.at(privacy, accuracy)
+        if isinstance(choice, Refusal):
+            return None
+        # Its privacy cost is already multiplied by the ratio of the two weights.
+        return self.multiples[accuracy] * (choice.privacy_cost + choice.data_loss)
+
+
+def what_if_choices(
+    frontier: Frontier, welfare: SocialWelfare, limits: Limits | None = None, *, steps: int = STEPS
+) -> WhatIf:
+    """Every choice of the grid, by `choose`."""
+    middle = steps // 2
+    multiples = tuple(10 ** (DECADES * (i - middle) / middle) for i in range(steps))
+    choices: list[Choice | Refusal] = []
+    for k in range(2 * steps - 1):
+        ratio = 10 ** (DECADES * (k - (steps - 1)) / middle)
+        groups = tuple(replace(g, relative_privacy_weight=g.relative_privacy_weight * ratio) for g in welfare.groups)
+        try:
+            choices.append(choose(frontier, replace(welfare, groups=groups), limits))
+        except Refusal as refusal:
+            choices.append(refusal)
+    return WhatIf(multiples, tuple(choices))
+
+
+def what_if(frontier: Frontier, welfare: SocialWelfare, choice: Choice, *, grid: WhatIf) -> Figure:
+    """Typical error against privacy loss, a dot for every choice of the grid, an open circle at the one in force.
+
+    The table has the choice at each ratio of weights, from accuracy first to privacy first. The marks named `places`
+    and `here` are what a page moves: the circle goes to the place of the choice looked up.
+    """
+    letter, count, in_money = (
+        loss_symbol(choice.privacy_measure),
+        len(grid.choices),
+        choice.root_mean_squared_error is None,
+    )
+    rows: list[dict[str, Cell]] = []
+    for k, made in enumerate(grid.choices):
+        ratio = 10 ** (DECADES * (k - count // 2) / (len(grid.multiples) // 2))
+        row: dict[str, Cell] = {"ratio": ratio, "marked": k == count // 2, "place": k}
+        if isinstance(made, Refusal):
+            row |= {"loss": None, "error": None, "consequence": None, "bound_by": f"no choice: {made.what}"}
+        else:
+            # Typical error in the tables' unit, or the cost of errors where units differ.
+            error = made.data_loss if made.root_mean_squared_error is None else made.root_mean_squared_error
+            consequence = made.root_mean_squared_consequence
+            row |= {"loss": made.epsilon, "error": error, "consequence": consequence, "bound_by": made.bound_by}
+        rows.append(row)
+
+    def error_at(loss: float) -> float:
+        if in_money:
+            return welfare.data_loss(frontier, loss)
+        errors = frontier.table_errors(loss)
+        squares = [errors[value.table] * value.grid**2 for value in welfare.table_values]
+        numbers = sum(frontier.query_counts[value.table] for value in welfare.table_values)
+        return math.sqrt(math.fsum(squares) / numbers)
+
+    def layout(width: int) -> Mark:
+        made = [row for row in rows if row["loss"] is not None]
+        here = next(row for row in rows if row["marked"])
+        low, high = min(amount(row, "loss") for row in made) / 1.3, max(amount(row, "loss") for row in made) * 1.3
+        curve = [{"loss": loss, "error": error_at(loss)} for loss in log_grid(low, high)]
+        plane = Plane(
+            Ruler(f"privacy loss {letter}", low, high, log=True),
+            Ruler(
+                "↑ cost of errors, USD" if in_money else f"↑ typical error (RMSE), {plural(choice.tables[0].unit)}",
+                curve[-1]["error"],
+                curve[0]["error"],
+                log=True,
+                labels=MONEY_AXIS if in_money else NUMBER_AXIS,
+            ),
+        )
+        return layered(
+            plane.curve(curve, "loss", "error", color=LIGHT.production, thick=1.8),
+            plane.dots(made, "loss", "error", color=LIGHT.production, name="places"),
+            plane.points([here], "loss", "error", color=LIGHT.ink, name="here"),
+            height=300 if width >= ROOMY else 260,
+        )
+
+    return Figure(
+        "what-if",
+        title=f"The heavier privacy weighs, the smaller {letter} and the larger the errors",
+        subtitle=f"Dots: choices under other weights; circle: {stated_loss(choice.loss)}; both axes logarithmic",
+        sentence="The weight on privacy and the value of accuracy are judgments. What would be chosen if they were "
+        "others was worked out beforehand; the sliders look it up.",
+        table=FigureTable.of(
+            rows,
+            f"The chosen {letter} if privacy weighed more or less against accuracy",
+            Column("ratio", "privacy weighs … times as much as stated"),
+            Column("loss", f"chosen {letter}", "loss"),
+            Column("error", "cost of errors", "money") if in_money else Column("error", "typical error (RMSE)"),
+            Column("consequence", "typical consequence of one error", "money"),
+            Column("bound_by", "decided by", "text"),
+        ),
+        layout=layout,
+    )
+
+
+def tornado(inputs: Sequence[TornadoRow], choice: Choice) -> Figure:
+    """One bar an input, from the choice at the low end of its range to the choice at the high end, widest on top.
+
+    The choice at an end is empty where there is none; `note` then says why.
+    """
+    letter, best = loss_symbol(choice.privacy_measure), choice.epsilon
+    rows: tuple[Mapping[str, Cell], ...] = tuple(
+        {
+            "input": row.name.replace("_", " "),
+            "value": row.value,
+            "unit": plain_unit(row.unit),
+            "low_value": row.low.value,
+            "low_loss": row.low.epsilon,
+            "high_value": row.high.value,
+            "high_loss": row.high.epsilon,
+            "note": row.low.refusal or row.high.refusal,
+        }
+        for row in inputs
+    )
+    drawn = [row for row in rows if _moves(row, best)][:MOST_ROWS] or list(rows[:1])
+    losses = [amount(row, key) for row in drawn for key in ("low_loss", "high_loss") if row[key] is not None]
+    low, high = min([*losses, best]), max([*losses, best])
+
+    def layout(width: int) -> Mark:
+        log = high / low > LONG_RANGE
+        margin = 1.25 if log else 0.12 * (high - low or best)
+        across = (low / margin, high * margin) if log else (low - margin, high + margin)
+        plane = lanes(Ruler(f"chosen {letter}", *across, log=log), len(drawn))
+        bars = {
+            end: [
+                {"from": best, "to": amount(row, f"{end}_loss"), "y": i + 0.72, "input": row["input"]}
+                for i, row in enumerate(drawn)
+                if row[f"{end}_loss"] is not None
+            ]
+            for end in ("low", "high")
+        }
+        marks = [
+            plane.bars(bars["low"], color=LIGHT.production),
+            plane.bars(bars["high"], color=LIGHT.preference),
+            plane.vertical(best, color=LIGHT.ink),
+        ]
+        for i, row in enumerate(drawn):  # the input and its range, above its bar
+            span = f": {number(amount(row, 'low_value'))} to {number(amount(row, 'high_value'))}"
+            if width >= ROOMY and row["unit"] != "pure number":
+                span += f" {row['unit']}"
+            name = shortened(str(row["input"]), width, span)
+            marks.append(plane.words(plane.across.low, i + 0.42, f"{name}{span}", shift=(0, -4)))
+        return layered(*marks, height=ROW_HEIGHT * len(drawn))
+
+    return Figure(
+        "tornado",
+        title=f"With any one input elsewhere in its range, {letter} stays between {number(low)} and {number(high)}",
+        subtitle=f"Chosen {letter} with one input at the low end (blue) or the high end (orange) of its range; "
+        f"line: {stated_loss(choice.loss)}",
+        sentence="Each bar shows where the choice would fall if one number were different and all others as stated.",
+        table=FigureTable.of(
+            rows,
+            f"The chosen {letter} with one input at a time at either end of its range",
+            Column("input", "input", "text"),
+            Column("value", "stated", "exact"),
+            Column("unit", "unit", "text"),
+            Column("low_value", "low end"),
+            Column("low_loss", f"{letter} there", "loss"),
+            Column("high_value", "high end"),
+            Column("high_loss", f"{letter} there", "loss"),
+            Column("note", "no choice, because", "text"),
+        ),
+        layout=layout,
+    )
+
+
+def _moves(row: Mapping[str, Cell], loss: float) -> bool:
+    """Whether either end of the range leads to another choice, or to none."""
+    ends = [row[key] for key in ("low_loss", "high_loss")]
+    return any(end is not None for end in ends) and any(
+        end is None or abs(float(end) / loss - 1) > STILL for end in ends
+    )

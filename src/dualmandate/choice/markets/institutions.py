@@ -1,0 +1,573 @@
+"""Who provides accuracy when it is a public good: a firm, a market with personal prices, or a planner.
+
+The model of "Suboptimal provision" [ASSV19], on the technology of Ghosh and Roth: to publish one count with the
+accuracy I = 1 − a, the share h = 1 − a/m of N people must be bought, at ε = m/(a·N), m = ½ + ln 3. Costs per unit of ε
+have the quantile function Q (Q(h) is the amount that the share h of people does not exceed; markets buy from the
+cheapest first); person i would pay η_i for one more unit of I.
+
+C_VCG = Q(h)·h·N·ε is what an auction with one price pays; C_sellers = N·ε·∫₀^h Q what the sellers lose, which is also
+what personal prices would pay them; C_everybody = N·ε·mean what everybody loses if a published ε is a loss to all.
+
+* private provider: max η = C_VCG′, because everybody but the keenest user rides free;
+* private provider who pays each seller her own cost: max η = C_sellers′;
+* Lindahl: every user pays her own η, Σ η = C_VCG′;
+* planner: Σ η = C_sellers′, or Σ η = C_everybody′.
+
+C_VCG′, ε(I), the two private providers and the order I^VCG ≤ I^Lindahl ≤ I^planner stand on the authors' slides, which
+state the optimum as Σ η = C_VCG′: what is called Lindahl here. The planner who counts losses, not payments, chooses
+more. C_VCG − C_sellers = N·ε·∫₀^h x dQ rises in I, so the order always holds for the planner who counts sellers'
+losses; for the one who counts everybody's it can fail, where most people sell for nothing.
+
+A monopolist who sells accuracy looks at the marginal user, the planner at all of them [Spe75]. Users differ in their
+taste x for accuracy: user x would pay x·A(I). A monopolist with one price and no cost per user serves the share q that
+maximizes q·Q(1 − q), Q the quantile function of tastes, and so values one more unit of accuracy at that product times
+A′; the planner lets everybody use it, and values it at the mean taste times A′. With tastes spread evenly over [0, 1],
+P = A(I)·(1 − q): the monopolist sells to half and values accuracy at A′/4, the planner at A′/2.
+
+On a program's own frontier everybody's record is used, so everybody must be paid: one price for all must satisfy the
+most reluctant, N·max κ_g; personal prices pay each her own κ_g. A private provider is paid by the keenest user alone, a
+monopolist by those whom it serves, Lindahl prices by all. Each maximizes what it takes account of less what it pays,
+and is judged by society's welfare at the ε it arrives at.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Protocol
+
+import numpy as np
+
+from dualmandate.choice.markets.auctions import QUALITY, CompensatedStudy
+from dualmandate.choice.optimum import Limits, choose
+from dualmandate.choice.welfare import InformationUtility, PopulationGroup, SocialWelfare
+from dualmandate.errors import InvalidPreferences, Refusal
+from dualmandate.frontier.frontier import Frontier
+from dualmandate.frontier.numerics import lowest
+from dualmandate.population import PrivacyMeasure
+from dualmandate.population.wording import money, number
+
+STEPS = 2000  # The share served is looked for in this many steps before it is polished.
+POINTS = 400  # Each smooth stretch of shares has this many points.
+EDGE = 1e-12  # A share comes no nearer than this to everybody.
+ORDER = 1e-9  # Accuracies this near to each other are equal.
+SHARES_AGREE = 1e-9  # Shares add up to 1 within this.
+ROUNDING = 1e-13  # A sum of shares is rounded by less than this.
+FIRST_LOSS = 1e-9  # Here the cost of a first, small loss is read off forms that are not linear.
+PLANNER = "planner"
+
+
+class AmountDistribution(Protocol):
+    """Amounts of money per unit among people, ≥ 0; `share` is always in [0, 1]."""
+
+    @property
+    def mean(self) -> float:
+        """The mean amount."""
+
+    @property
+    def breaks(self) -> tuple[float, ...]:
+        """Shares strictly between 0 and 1 at which Q jumps; between them it is smooth."""
+
+    def quantile(self, share: float) -> float:
+        """Q: the smallest amount that at least this share of people does not exceed."""
+
+    def slope(self, share: float) -> float:
+        """Q′ where Q is smooth; ≥ 0."""
+
+    def below(self, share: float) -> float:
+        """∫₀^share Q: what the cheapest share costs, per head of everybody."""
+
+
+@dataclass(frozen=True)
+class UniformAmounts:
+    """Every amount between two is as frequent as any other."""
+
+    least: float
+    largest: float
+    breaks = ()
+
+    def __post_init__(self) -> None:
+        if not (0 <= self.least < self.largest < math.inf):
+            raise InvalidPreferences(
+                f"amounts between {self.least:g} and {self.largest:g}",
+                why="a range has two different, finite ends of at least 0",
+                instead="state 0 ≤ least < largest",
+            )
+
+    @property
+    def mean(self) -> float:
+        return (self.least + self.largest) / 2
+
+    def quantile(self, share: float) -> float:
+        return self.least + share * (self.largest - self.least)
+
+    def slope(self, share: float) -> float:
+        del share
+        return self.largest - self.least
+
+    def below(self, share: float) -> float:
+        return share * (self.least + share * (self.largest - self.least) / 2)
+
+
+@dataclass(frozen=True)
+class LognormalAmounts:
+    """Most people care little and a few care much: the logarithm is normal, with a mean and a spread s."""
+
+    mean: float
+    spread: float  # s, the standard deviation of the logarithm
+    breaks = ()
+
+    def __post_init__(self) -> None:
+        if not (0 < self.mean < math.inf and 0 < self.spread < math.inf):
+            raise InvalidPreferences(
+                f"amounts with the mean {self.mean:g} and the spread {self.spread:g}",
+                why="both are finite and above 0",
+                instead="state a mean above 0 and a spread such as 1",
+            )
+
+    def quantile(self, share: float) -> float:
+        """exp(m + s·z), with m = ln mean − s²/2."""
+        if share <= 0:
+            return 0.0
+        return math.inf if share >= 1 else math.exp(self._location + self.spread * _normal_quantile(share))
+
+    def slope(self, share: float) -> float:
+        """Q·s/φ(z)."""
+        if not 0 < share < 1:
+            return 0.0 if share <= 0 else math.inf
+        z = _normal_quantile(share)
+        return self.quantile(share) * self.spread * math.sqrt(2 * math.pi) * math.exp(z * z / 2)
+
+    def below(self, share: float) -> float:
+        """mean·Φ(z − s)."""
+        if not 0 < share < 1:
+            return 0.0 if share <= 0 else self.mean
+        return self.mean * 0.5 * math.erfc((self.spread - _normal_quantile(share)) / math.sqrt(2))
+
+    @property
+    def _location(self) -> float:
+        return math.log(self.mean) - self.spread**2 / 2
+
+
+@dataclass(frozen=True)
+class GroupedAmounts:
+    """A few kinds of people: each kind's amount, and the share of people of that kind."""
+
+    amounts: tuple[float, ...]
+    shares: tuple[float, ...]  # > 0, add up to 1
+
+    def __post_init__(self) -> None:
+        total = math.fsum(self.shares)
+        fit = len(self.amounts) == len(self.shares) and all(share > 0 for share in self.shares)
+        if not fit or abs(total - 1) > SHARES_AGREE or not all(0 <= amount < math.inf for amount in self.amounts):
+            raise InvalidPreferences(
+                f"amounts {self.amounts} with the shares {self.shares}",
+                why="everybody is of one kind, and each kind has a finite amount of at least 0",
+                instead="state one share above 0 for each amount; they add up to 1",
+            )
+
+    @property
+    def mean(self) -> float:
+        return math.fsum(amount * share for amount, share in self._sorted)
+
+    @property
+    def breaks(self) -> tuple[float, ...]:
+        ends = np.cumsum([share for _, share in self._sorted])[:-1]
+        return tuple(float(end) for end in ends)
+
+    def quantile(self, share: float) -> float:
+        ends = np.cumsum([part for _, part in self._sorted])
+        place = int(np.searchsorted(ends, share - ROUNDING, side="left"))
+        return self._sorted[min(place, len(ends) - 1)][0]
+
+    def slope(self, share: float) -> float:
+        del share
+        return 0.0
+
+    def below(self, share: float) -> float:
+        total, left = 0.0, share
+        for amount, part in self._sorted:
+            total += amount * min(part, left)
+            left = max(0.0, left - part)
+        return total
+
+    @property
+    def _sorted(self) -> list[tuple[float, float]]:
+        return sorted(zip(self.amounts, self.shares, strict=True))
+
+
+def _normal_quantile(share: float) -> float:
+    from scipy.special import ndtri
+
+    return float(ndtri(share))
+
+
+EVEN_TASTES = UniformAmounts(0.0, 1.0)
+
+
+@dataclass(frozen=True)
+class Monopoly:
+    """How much of the value of accuracy a monopolist can take, and from how many users."""
+
+    tastes: AmountDistribution = EVEN_TASTES
+
+    @property
+    def served(self) -> float:
+        """q: the share of users whom it serves."""
+        # Revenue has a jump or a kink only where tastes do: there from the right, because who is indifferent buys.
+        shares = sorted({*((i + 1) / STEPS for i in range(STEPS)), *(1 - at for at in self.tastes.breaks)})
+        losses = np.array([-self._revenue(share) for share in shares])
+        return lowest(lambda share: -self._revenue(share), np.array(shares), losses)
+
+    @property
+    def captured(self) -> float:
+        """The share of the value of accuracy that the monopolist takes account of; in (0, 1]."""
+        return self._revenue(self.served) / self.tastes.mean
+
+    def _revenue(self, share: float) -> float:
+        return share * self.tastes.quantile(1 - share)
+
+
+@dataclass(frozen=True)
+class ProvisionOutcome:
+    """What one institution provides: accuracy, at which ε, from which share of people, for what."""
+
+    institution: str
+    accuracy: float  # I = 1 − a, in (1 − m, 1)
+    epsilon: float
+    share: float  # h, of people who sell
+    payment: float  # USD to all sellers together
+    surplus: float  # USD: Σ η·I less what sellers lose
+
+
+@dataclass(frozen=True)
+class Provision:
+    """The market for one count: people with costs, and users who value its accuracy."""
+
+    population: float  # N
+    costs: AmountDistribution  # USD per person per unit of ε
+    total_value: float  # Σ η, USD per unit of accuracy
+    largest_value: float  # max η, USD per unit of accuracy
+
+    def __post_init__(self) -> None:
+        if not (0 < self.largest_value <= self.total_value < math.inf and self.population > 1):
+            raise InvalidPreferences(
+                f"values of accuracy of {self.total_value:g} in all and {self.largest_value:g} for the keenest user",
+                why="the keenest user's value is a part of the total, and more than one person is asked",
+                instead="state 0 < largest value ≤ total value",
+            )
+
+    def epsilon(self, share: float) -> float:
+        """ε = 1/(N·(1 − h)): m/(a·N)."""
+        return 1 / (self.population * (1 - share))
+
+    def accuracy(self, share: float) -> float:
+        """I = 1 − m·(1 − h)."""
+        return 1 - QUALITY * (1 - share)
+
+    def auction_cost(self, share: float) -> float:
+        """C_VCG, USD: one price for all sellers."""
+        return self.costs.quantile(share) * share / (1 - share) if share > 0 else 0.0
+
+    def sellers_cost(self, share: float) -> float:
+        """C_sellers, USD."""
+        return self.costs.below(share) / (1 - share)
+
+    def everybody_cost(self, share: float) -> float:
+        """C_everybody, USD."""
+        return self.costs.mean / (1 - share)
+
+    def outcomes(self) -> tuple[ProvisionOutcome, ...]:
+        """What each institution provides, the least accurate by theory first."""
+        return (
+            self._provided("private provider, one price", self.largest_value, "auction"),
+            self._provided("private provider, personal prices", self.largest_value, "sellers"),
+            self._provided("Lindahl", self.total_value, "auction"),
+            self._provided("planner, sellers' losses", self.total_value, "sellers"),
+            self._provided("planner, everybody's losses", self.total_value, "everybody"),
+        )
+
+    def best_share(self, value: float, cost: str) -> float:
+        """The share h at which value·I less a cost is largest."""
+        total, marginal = self._costs[cost]
+        stretches = [0.0, *self.costs.breaks, 1 - EDGE]
+        found = [
+            _highest(value, total, marginal, low=low, high=high) for low, high in pairwise(stretches) if high > low
+        ]
+        return max(found, key=lambda share: value * self.accuracy(share) - total(share))
+
+    @property
+    def _costs(self) -> dict[str, tuple[Callable[[float], float], Callable[[float], float]]]:
+        """Each cost with its derivative in h."""
+        return {
+            "auction": (self.auction_cost, self._auction_slope),
+            "sellers": (self.sellers_cost, self._sellers_slope),
+            "everybody": (self.everybody_cost, lambda share: self.costs.mean / (1 - share) ** 2),
+        }
+
+    def _auction_slope(self, share: float) -> float:
+        rest = 1 - share
+        return self.costs.slope(share) * share / rest + self.costs.quantile(share) / rest**2
+
+    def _sellers_slope(self, share: float) -> float:
+        rest = 1 - share
+        return self.costs.quantile(share) / rest + self.costs.below(share) / rest**2
+
+    def _provided(self, institution: str, value: float, cost: str) -> ProvisionOutcome:
+        share = self.best_share(value, cost)
+        accuracy = self.accuracy(share)
+        paid = self.sellers_cost(share) if "personal" in institution or "planner" in institution else None
+        return ProvisionOutcome(
+            institution=institution,
+            accuracy=accuracy,
+            epsilon=self.epsilon(share),
+            share=share,
+            payment=self.auction_cost(share) if paid is None else paid,
+            surplus=self.total_value * accuracy - self.sellers_cost(share),
+        )
+
+
+def in_order(outcomes: tuple[ProvisionOutcome, ...], planner: str = "planner, sellers' losses") -> bool:
+    """Whether I^VCG ≤ I^Lindahl ≤ I^planner."""
+    by_name = {outcome.institution: outcome.accuracy for outcome in outcomes}
+    ranked = [by_name[name] for name in ("private provider, one price", "Lindahl", planner)]
+    return all(low <= high + ORDER for low, high in pairwise(ranked))
+
+
+def _highest(
+    value: float, total: Callable[[float], float], marginal: Callable[[float], float], *, low: float, high: float
+) -> float:
+    """The best share of one stretch on which Q is smooth; at its upper end Q is still the lower step's."""
+    from scipy.optimize import brentq
+
+    # Costs explode towards everybody: shares are spaced evenly in the logarithm of who is left.
+    rest = np.geomspace(1 - low, max(1 - high, EDGE), POINTS + 1)
+    shares: list[float] = [low, *(1 - rest[1:-1]).tolist(), high]
+    gains: list[float] = [value * QUALITY * share - total(share) for share in shares]
+    best = int(np.argmax(gains))
+
+    def gain(share: float) -> float:
+        return value * QUALITY - marginal(share)
+
+    for left, right in pairwise(shares[max(best - 1, 0) : best + 2]):
+        if gain(left) > 0 > gain(right):
+            return float(brentq(gain, left, right, xtol=1e-15, rtol=8.9e-16))
+    return shares[best]
+
+
+@dataclass(frozen=True)
+class Market:
+    """What must be known of a market, besides the program: who values accuracy, and what buyers can pay."""
+
+    largest_user_share: float  # of the value of accuracy, that of the keenest user: max η/Σ η, in (0, 1]
+    tastes: AmountDistribution = EVEN_TASTES  # of users, for the monopolist
+    budget: float | None = None  # B, USD
+    harm: float | None = None  # E, USD a person: expected harm of one whose record is not used
+    target_error: float | None = None  # T and α of the auctions: share of the population by which one count may be off
+    failure_probability: float = 0.05  # chance of a larger error in the study that pays for harm
+
+    def __post_init__(self) -> None:
+        if not 0 < self.largest_user_share <= 1:
+            raise InvalidPreferences(
+                f"a largest_user_share of {self.largest_user_share:g}",
+                why="the keenest user holds a part of the value of accuracy, at most all of it",
+                instead="state a share above 0, at most 1",
+            )
+        for name, amount in (("budget", self.budget), ("harm", self.harm)):
+            if amount is not None and not (math.isfinite(amount) and amount > 0):
+                raise InvalidPreferences(
+                    f"a {name} of {amount:g} USD",
+                    why="who pays nothing, or nothing for harm, buys no records",
+                    instead="state a finite amount above 0, or leave it out",
+                )
+
+
+@dataclass(frozen=True)
+class Institution:
+    """What one institution chooses, pays and costs; `why` says what it is, or why it chooses nothing."""
+
+    name: str
+    epsilon: float | None
+    accuracy: float | None  # I ≤ 0, on the program's frontier
+    payment: float | None  # USD to one person; the mean where they differ
+    total: float | None  # USD to all
+    welfare: float | None  # USD, society's
+    forgone: float | None  # USD, welfare of the planner less this; None for the planner
+    why: str
+    one_count: bool = False  # whether it buys one count of everybody, and not the program's tables
+
+
+def compare_markets(
+    frontier: Frontier, welfare: SocialWelfare, market: Market, limits: Limits | None = None
+) -> tuple[Institution, ...]:
+    """Every institution on the program's own numbers, the planner first. Losses must be counted in ε for auctions."""
+    limits = limits or Limits()
+    planned = choose(frontier, welfare, limits)
+    table = _MarketTable(frontier, welfare, limits, best=planned.welfare)
+    rows = [table.at(PLANNER, planned.epsilon, None, "maximizes society's welfare; nobody is paid")]
+    for name, share, one_price, why in _providers(market):
+        seen = _takes_account(welfare, share, one_price=one_price)
+        try:
+            chosen = choose(frontier, seen, limits)
+        except Refusal as refusal:
+            rows.append(Institution(name, None, None, None, None, None, None, refusal.what))
+        else:
+            rows.append(table.at(name, chosen.epsilon, _paid(welfare, chosen.epsilon, one_price=one_price), why))
+    rows += _budgeted(table, market)
+    return tuple(rows)
+
+
+def cost_distribution(welfare: SocialWelfare) -> GroupedAmounts:
+    """What a first unit of loss costs people, by group: κ_g′ near no loss."""
+    total = welfare.population_size
+    amounts = tuple(group.information_utility.marginal_cost(FIRST_LOSS) for group in welfare.groups)
+    return GroupedAmounts(amounts, tuple(group.size / total for group in welfare.groups))
+
+
+def _providers(market: Market) -> Iterator[tuple[str, float, bool, str]]:
+    """Name, share of the value of accuracy that counts, whether one price is paid, and what it is."""
+    share, taken = market.largest_user_share, Monopoly(market.tastes).captured
+    yield "Lindahl", 1.0, True, "every user pays what accuracy is worth to her; one price for everybody in the data"
+    yield "monopolist", taken, False, f"serves {Monopoly(market.tastes).served:.0%} of users and keeps {taken:.0%}"
+    yield "private provider, personal prices", share, False, "paid by the keenest user; pays each her own cost"
+    yield "private provider, one price", share, True, "paid by the keenest user; one price for everybody in the data"
+
+
+@dataclass(frozen=True)
+class _MarketTable:
+    frontier: Frontier
+    welfare: SocialWelfare
+    limits: Limits
+    best: float
+
+    def at(self, name: str, epsilon: float, total: float | None, why: str) -> Institution:
+        reached = self.welfare.at(self.frontier, epsilon)
+        each = None if total is None else total / self.welfare.population_size
+        forgone = None if name == PLANNER else self.best - reached
+        return Institution(name, epsilon, self.frontier.accuracy(epsilon), each, total, reached, forgone, why)
+
+
+def _takes_account(welfare: SocialWelfare, share: float, *, one_price: bool) -> SocialWelfare:
+    """Society as an institution sees it: a share of the value of accuracy, and what it must pay people."""
+    if welfare.other_losses:
+        raise InvalidPreferences(
+            "losses that are not proportional to expected errors cannot be shared out",
+            why="an institution takes account of a share of the value of each table's accuracy",
+            instead="state the value of accuracy table by table",
+        )
+    values = tuple(value.scaled(share) for value in welfare.table_values)
+    groups = tuple(replace(group, relative_privacy_weight=1.0) for group in welfare.groups)
+    if one_price:
+        utilities = tuple(group.information_utility for group in welfare.groups)
+        groups = (PopulationGroup("everybody", welfare.population_size, OnePrice(utilities)),)
+    return replace(welfare, groups=groups, table_values=values)
+
+
+def _paid(welfare: SocialWelfare, epsilon: float, *, one_price: bool) -> float:
+    costs = [(group.size, group.information_utility.cost(epsilon)) for group in welfare.groups]
+    if one_price:
+        return welfare.population_size * max(cost for _, cost in costs)
+    return math.fsum(size * cost for size, cost in costs)
+
+
+def _budgeted(table: _MarketTable, market: Market) -> Iterator[Institution]:
+    """Those who buy with a budget or for a stated accuracy; only where the file states it, and only in ε."""
+    if table.frontier.privacy_measure is not PrivacyMeasure.PURE_DP:
+        return
+    people = table.welfare.population_size
+    costs = cost_distribution(table.welfare)
+    if market.budget is not None and market.harm is not None:
+        affordable = math.log1p(market.budget / (market.harm * people))
+        highest = table.limits.bounds(table.frontier, table.welfare).highest
+        spent = affordable if highest is None else min(affordable, highest)  # a budget lifts no limit
+        total = market.budget if spent == affordable else people * market.harm * math.expm1(spent)
+        why = f"pays everybody for harm, {money(total)} in all{_needed(market, people, spent)}"
+        yield table.at("study that pays for harm", spent, total, why)
+    if market.target_error is not None:
+        share = 1 - market.target_error / QUALITY
+        epsilon = QUALITY / (market.target_error * people)
+        price = costs.quantile(min(share + 1 / people, 1.0)) * epsilon
+        why = f"buys {share:.1%} of the people for one count that is off by at most {market.target_error:.2%} of them"
+        yield _one_count(table, "MinCostAuction", epsilon, share * people * price, why)
+    if market.budget is not None:
+        share = _affordable_share(costs, market.budget, people)
+        if share > 0:
+            price = min(
+                market.budget / (share * people),
+                costs.quantile(min(share + 1 / people, 1.0)) / (people * (1 - share)),
+            )
+            why = f"buys {share:.1%} of the people with {money(market.budget)}, for one count"
+            yield _one_count(table, "FairQuery", 1 / (people * (1 - share)), share * people * price, why)
+
+
+def _needed(market: Market, people: float, affordable: float) -> str:
+    """Whether the budget also pays for the accuracy that the study was asked for."""
+    if market.target_error is None:
+        return ""
+    assert market.harm is not None
+    study = CompensatedStudy(market.harm, market.target_error, market.failure_probability)
+    needed = study.least_epsilon(people)
+    verdict = "enough" if affordable >= needed else "too little"
+    return f": {verdict} for one proportion within {market.target_error:.2%}, which needs epsilon = {number(needed, 3)}"
+
+
+def _one_count(table: _MarketTable, name: str, epsilon: float, total: float, why: str) -> Institution:
+    """An auction's row: its ε buys one count of everybody, not the program's tables, and is judged on these."""
+    return replace(table.at(name, epsilon, total, why), payment=None, one_count=True)
+
+
+def _affordable_share(costs: AmountDistribution, budget: float, people: float) -> float:
+    """The largest share h, at most all but one, with Q(h)·h/(1 − h) ≤ B: what is asked rises with h."""
+    low, high = 0.0, 1 - 1 / people
+    if costs.quantile(high) * high <= budget * (1 - high):
+        return high
+    while high - low > 1e-15 * high:
+        middle = (low + high) / 2
+        if middle in (low, high):
+            break
+        low, high = (middle, high) if costs.quantile(middle) * middle <= budget * (1 - middle) else (low, middle)
+    return low
+
+
+@dataclass(frozen=True)
+class OnePrice:
+    """What one price for everybody comes to: the cost of whoever is the most reluctant at each loss."""
+
+    members: tuple[InformationUtility, ...]
+    form = "one price"
+
+    @property
+    def parameter(self) -> float:
+        return max(member.parameter for member in self.members)
+
+    @property
+    def privacy_measure(self) -> PrivacyMeasure:
+        return self.members[0].privacy_measure
+
+    @property
+    def convex(self) -> bool:
+        return all(member.convex for member in self.members)
+
+    @property
+    def most(self) -> float:
+        return max(member.most for member in self.members)
+
+    def cost(self, loss: float) -> float:
+        return max(member.cost(loss) for member in self.members)
+
+    def marginal_cost(self, loss: float) -> float:
+        return self._dearest(loss).marginal_cost(loss)
+
+    def log_marginal_cost(self, loss: float) -> float:
+        return self._dearest(loss).log_marginal_cost(loss)
+
+    def scaled(self, factor: float) -> OnePrice:
+        return OnePrice(tuple(member.scaled(factor) for member in self.members))
+
+    def unit(self, protected_unit: str) -> str:
+        return self.members[0].unit(protected_unit)
+
+    def _dearest(self, loss: float) -> InformationUtility:
+        return max(self.members, key=lambda member: member.cost(loss))

@@ -1,0 +1,189 @@
+"""Entries of the ledger, each chained to the one before it by HMAC-SHA-256 under the ledger key.
+
+digest_0 = HMAC(chain subkey, "ledger/1" ‖ ledger), digest_n = HMAC(chain subkey, digest_{n−1} ‖ fields of entry n), and
+every field is preceded by its length. Without the key nobody can write, change, drop or move an entry unnoticed. An
+older copy has a good chain: therefore the head also lies in anchors elsewhere, so that a shortened or restored ledger
+is noticed. An anchor is a JSON file with a key `ledger_head`; a `release.json` that holds one is an anchor too. Order
+is by number, never by the clock.
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from fractions import Fraction
+from pathlib import Path
+
+from dualmandate.errors import LedgerTampered, Place
+from dualmandate.ledger.durable import alone_in, discard_drafts, write_durably
+from dualmandate.ledger.keys import LedgerKey
+
+
+class EventKind(StrEnum):
+    """What an entry records."""
+
+    ACCOUNT_OPENED = "account opened"
+    APPROVED = "approved"
+    RESERVED = "reserved"
+    CANCELED = "canceled"
+    OPENED = "opened"
+    TABULATED = "tabulated"
+    MEASURED = "measured"
+    WRITTEN = "written"
+    PUBLISHED = "published"
+    EXPORTED = "exported"
+    KEY_DESTROYED = "key destroyed"
+    REFUSED = "refused"
+
+
+@dataclass(frozen=True)
+class Head:
+    """How far a ledger has come: its name, the number of its last entry (0 for none) and that entry's digest."""
+
+    ledger: str
+    sequence: int
+    digest: str
+
+    def document(self) -> dict[str, object]:
+        """The head as it is written under `ledger_head` into releases and anchors."""
+        return {"ledger": self.ledger, "sequence": self.sequence, "digest": self.digest}
+
+
+@dataclass(frozen=True)
+class Event:
+    """One entry: what was done, by whom, to which account and release, and the exact amount it is about.
+
+    `amount` is in the account's currency; `details` is a JSON object; `recorded_at` is what the clock said, in UTC.
+    """
+
+    sequence: int
+    kind: EventKind
+    recorded_at: str
+    by: str
+    account: str | None = None
+    release: str | None = None
+    amount: Fraction | None = None
+    details: str = "{}"
+    digest: str = ""
+
+    def document(self) -> dict[str, object]:
+        """What the details say."""
+        found = json.loads(self.details)
+        assert isinstance(found, dict)
+        return found
+
+
+def written_details(details: Mapping[str, object]) -> str:
+    """Details as one line of JSON that is always the same for the same content."""
+    return json.dumps(details, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+
+
+def first_digest(key: LedgerKey, ledger: str) -> str:
+    """The digest before the first entry: it binds the chain to the key and to the ledger's name."""
+    return _mac(key, "ledger/1", ledger)
+
+
+def chained_digest(key: LedgerKey, before: str, event: Event) -> str:
+    """The digest of an entry that follows the entry with digest `before`."""
+    amount = event.amount
+    fraction = (None, None) if amount is None else (str(amount.numerator), str(amount.denominator))
+    fields = (event.kind.value, event.recorded_at, event.by, event.account, event.release, *fraction, event.details)
+    return _mac(key, before, str(event.sequence), *fields)
+
+
+def _mac(key: LedgerKey, *fields: str | None) -> str:
+    message = bytearray()
+    for text in fields:
+        # A missing field is not an empty one.
+        content = b"" if text is None else b"=" + text.encode("utf-8")
+        message += len(content).to_bytes(8, "big") + content
+    return hmac.digest(key.subkey("chain entries/1"), bytes(message), "sha256").hex()
+
+
+SCHEMA = "ledger-anchor/1"
+RELEASE_FILE = "release.json"  # of a release, and an anchor too
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+_LARGEST = 64 * 1024 * 1024
+
+
+def is_digest(text: object) -> bool:
+    """Whether this is a SHA-256 digest, as 64 lowercase hexadecimal digits."""
+    return isinstance(text, str) and _DIGEST.fullmatch(text) is not None
+
+
+def read_anchor(path: Path) -> Head:
+    """The head that an anchor remembers; a missing or damaged anchor is refused, or removing it would hide a loss."""
+    try:
+        if path.stat().st_size > _LARGEST:
+            raise ValueError("too large")
+        head = json.loads(path.read_text("utf-8"))["ledger_head"]
+        ledger, sequence, digest = head["ledger"], head["sequence"], head["digest"]
+        if type(sequence) is not int or sequence < 0 or type(ledger) is not str or not is_digest(digest):
+            raise ValueError("not a head")
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        raise LedgerTampered(
+            "an anchor of the ledger cannot be read",
+            why="it is missing or damaged, and without it nobody can tell whether the ledger is complete",
+            instead="put the anchor file back as it was",
+            where=Place(file=str(path)),
+        ) from None
+    return Head(ledger, sequence, digest)
+
+
+def found_head(path: Path) -> Head | None:
+    """The head that a file holds, if it holds one."""
+    try:
+        return read_anchor(path)
+    except LedgerTampered:
+        return None
+
+
+def advance_anchor(path: Path, head: Head) -> None:
+    """Write a head into the anchor, unless another process has written a later one meanwhile."""
+    with alone_in(path.parent):
+        if path.exists() and read_anchor(path).sequence >= head.sequence:
+            return
+        discard_drafts(path)
+        write_anchor(path, head)
+
+
+def write_anchor(path: Path, head: Head) -> None:
+    """Write a head into the anchor, whatever it held."""
+    document = {"schema": SCHEMA, "label": "internal", "ledger_head": head.document()}
+    write_durably(path, (json.dumps(document, indent=2) + "\n").encode())
+
+
+def read_anchors(paths: Sequence[Path]) -> dict[Path, Head]:
+    """What every anchor remembers now. A reader asks before it looks at the database: anchors follow commits."""
+    return {path: read_anchor(path) for path in paths}
+
+
+def check_anchors(anchors: Mapping[Path, Head], head: Head, digests: Sequence[str]) -> None:
+    """Refuse a ledger that is behind an anchor or differs from it; `digests[n]` is the digest of entry n."""
+    for path, known in anchors.items():
+        place = Place(file=str(path))
+        if known.ledger != head.ledger:
+            raise LedgerTampered(
+                "an anchor belongs to another ledger",
+                why="the database was replaced, or the anchor was",
+                instead="name the ledger and the anchors that belong together",
+                where=place,
+            )
+        if known.sequence > head.sequence:
+            raise LedgerTampered(
+                f"the ledger has {head.sequence} entries, and its anchor knows {known.sequence}",
+                why="entries were removed, or an older copy was restored: losses already spent are missing from it",
+                instead="restore the newest copy; nothing can be spent before",
+                where=place,
+            )
+        if digests[known.sequence] != known.digest:
+            raise LedgerTampered(
+                f"entry {known.sequence} of the ledger is not the one its anchor knows",
+                why="the ledger was written anew from an older copy",
+                instead="restore the copy that the anchor knows; nothing can be spent before",
+                where=place,
+            )

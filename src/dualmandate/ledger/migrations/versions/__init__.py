@@ -1,1 +1,0 @@
-"""One module a version; a version that was released is never changed."""

@@ -1,0 +1,368 @@
+"""A release on a cluster: byte for byte what one machine makes under the same secret.
+
+The histogram stays there, and is read piece by piece: cells with records are in increasing order over the parts, some
+together in one piece; from them come the HMAC that binds a release to its data and the exact counts of every table's
+rows. Where tables nest they are made there too, from the records to the tables, one subtree at a time.
+
+The machine that publishes spends the loss, binds the release to its data, solves the tree above the subtrees and writes
+what is public. It never holds the counts of the leaves, and its tables lie in files while they are put together.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dualmandate.errors import CannotWrite
+from dualmandate.population import Confidential
+from dualmandate.population.arrays import Integers
+from dualmandate.publication.consistency.gls_weights import Weights
+from dualmandate.publication.measuring import fingerprint_of, labeled, noise_key
+from dualmandate.publication.nested_tables import NestedTable, NestedTables, all_variances, nest_together
+from dualmandate.publication.post_processing import NESTED, PostProcessed, nest_effects, published_place, too_long
+from dualmandate.publication.release_spec import Group, ReleaseSpec
+from dualmandate.publication.sources import Source
+from dualmandate.publication.spark.noise_blocks import PIECES, Counting, Kernel, measured, packed
+from dualmandate.publication.spark.session import kept, map_batches, quiet, records_at_once, running_session, streamed
+from dualmandate.publication.spark.subtrees import BYTES_AT_ONCE, LEAVES, KernelPlace, SubtreeCut, in_subtrees
+from dualmandate.publication.spark.tabulating import READ, as_readable, counted_cells, records
+from dualmandate.publication.tabulated import SparseHistogram, Tabulated
+from dualmandate.publication.tabulating import checked_spec, tabulate
+from dualmandate.publication.wall import guarded
+from dualmandate.publication.writing import NoisyRows, PublishedTable
+from dualmandate.workload import Table
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+THERE = "The records were tabulated by the cluster"
+HERE = "The records were tabulated on the machine that published, because {why}"
+
+
+@dataclass(frozen=True, eq=False)
+class ClusterHistogram:
+    """The cells that hold a record, increasing, and their counts: pieces of both, kept by the workers. Confidential."""
+
+    order: ReleaseSpec
+    source: str  # its name
+    pieces: DataFrame = field(repr=False)
+    words: str  # where the records were tabulated
+
+    @property
+    def session(self) -> SparkSession:
+        """Whose workers hold it."""
+        return self.pieces.sparkSession
+
+    def fingerprint(self, secret: Confidential[bytes]) -> str:
+        """HMAC-SHA-256 of the exact histogram, of the plan and of the versions, as on one machine: 64 digits."""
+
+        def work() -> str:
+            import pyspark.sql.functions as sql
+
+            with quiet():
+                [found] = self.pieces.agg(sql.sum("occupied").alias("all")).collect()
+            cells, counts = (self._read(name) for name in ("cells", "counts"))
+            return fingerprint_of(self.order, secret, occupied=int(found["all"] or 0), cells=cells, counts=counts)
+
+        return guarded(work, name=self.source)
+
+    def tabulated(self) -> Confidential[Tabulated]:
+        """The whole histogram, here: for tables that cannot be made in parts."""
+
+        def work() -> Tabulated:
+            cells, counts = (np.concatenate([np.zeros(0, np.int64), *self._read(name)]) for name in ("cells", "counts"))
+            histogram = SparseHistogram(self.order.domain, cells, counts)
+            return Tabulated(histogram if self.order.sparse else histogram.dense(), histogram.total)
+
+        return Confidential("tabulated records", guarded(work, name=self.source))
+
+    def rows(self, tables: Sequence[Table]) -> DataFrame:
+        """What each row of each table counts (`kernel`, the number of its table; `row`; `records`), on the cluster.
+
+        Rows that count nothing are left out, others may come in parts. Each record is counted once in each table.
+        """
+        public = self.session.sparkContext.broadcast(Counting(self.order.domain.shape, tuple(tables)))
+        schema = "kernel int, row long, records long"
+        return map_batches(self.pieces, lambda batches: public.value.counted(batches), schema, name="the counts")
+
+    def _read(self, name: str) -> Iterator[Integers]:
+        return (np.frombuffer(row[name], dtype="<i8") for row in streamed(self.pieces.select(name)))
+
+
+@contextmanager
+def counted_on_cluster(order: ReleaseSpec, source: Source, *, key: bytes) -> Iterator[ClusterHistogram]:
+    """The histogram of a source, kept by the workers for as long as it is needed.
+
+    What they cannot read is tabulated here, and handed to them: `words` says so.
+    """
+    spec = checked_spec(order.domain, order.protection, order.rules, key, checking=False)
+    session = running_session()
+
+    def work() -> ClusterHistogram:
+        readable = as_readable(session, source)
+        if isinstance(readable, str):
+            frame, words = _sent(session, order, source, key=key), HERE.format(why=readable)
+        else:
+            frame = counted_cells(session, records(session, readable, spec), spec, key=key)
+            words = THERE
+        there = frame.where(f"cell <> {READ}").orderBy("cell")
+        return ClusterHistogram(order, source.name, kept(map_batches(there, packed, PIECES, name="the counts")), words)
+
+    found = guarded(work, name=source.name)
+    try:
+        yield found
+    finally:
+        found.pieces.unpersist()
+
+
+def _sent(session: SparkSession, order: ReleaseSpec, source: Source, *, key: bytes) -> DataFrame:
+    """Tabulated here, by cell (`cell`, `records`)."""
+    import pyarrow as pa
+
+    box = tabulate(source, order.domain, protection=order.protection, rules=order.rules, key=key, sparse=True).open_for(
+        "sending counts to the cluster"
+    )
+    assert isinstance(box.histogram, SparseHistogram)
+    with quiet():
+        return session.createDataFrame(pa.table({"cell": box.histogram.cells, "records": box.histogram.counts}))
+
+
+LARGEST_SUBTREE = 2**22  # A subtree has at most so many numbers, where levels cut the hierarchy so.
+MOST_IN_SUBTREE = 2**27  # And never more: Spark moves no value of 2 GB.
+IN_SUBTREES = (
+    "noise was drawn there and the tables were made consistent there, one of {subtrees:,} subtrees of the geography "
+    "at a time; the machine that published never held the counts of the leaves."
+)
+NOT_IN_SUBTREES = (
+    "the counts passed through the machine that published, which drew the noise and made the tables consistent, "
+    "because {why}."
+)
+
+
+@dataclass(frozen=True, eq=False)
+class SubtreeDivision:
+    """How the tables of an order are divided over a cluster: into the subtrees below one level of the geography."""
+
+    order: ReleaseSpec
+    nest: NestedTables
+    weights: Weights = field(repr=False)
+
+    @cached_property
+    def level(self) -> int:
+        """Where it is cut: the coarsest level, below the root, whose subtrees are small enough."""
+        levels = range(1, self.nest.tree.last)
+        fits = (level for level in levels if self.largest_subtree(level) <= LARGEST_SUBTREE)
+        return next(fits, self.nest.tree.last - 1)
+
+    def largest_subtree(self, level: int) -> int:
+        """Numbers that are measured in the largest subtree of a level."""
+        cut = SubtreeCut(self.nest.tree, self.weights, level, {})
+        below = [place.pair for place in self.nest.places if place.level >= level]
+        return int(np.sum([np.diff(cut.edges(pair)) for pair in below], axis=0).max())
+
+    @property
+    def cut(self) -> SubtreeCut:
+        """The cut, with every place at or below it as a kernel."""
+        places = enumerate(self.nest.places)
+        below = {i: KernelPlace(at.pair, at.groups) for i, at in places if at.level >= self.level}
+        return SubtreeCut(self.nest.tree, self.weights, self.level, below)
+
+    @property
+    def words(self) -> str:
+        """For readers of the release."""
+        return IN_SUBTREES.format(subtrees=self.nest.tree.sizes[self.level])
+
+
+def divided(order: ReleaseSpec) -> SubtreeDivision | str:
+    """How an order is divided over a cluster, or why it cannot be, in words; the plan decides, never the records."""
+    nest = nest_together(order)
+    if nest is None or not nest.is_complete:
+        return "the tables do not nest by one geography and one chain of groupings"
+    pairs = (place.pair for place in nest.places)
+    variances = dict(zip(pairs, all_variances(order), strict=True))  # what is exact takes the place of what is measured
+    weights = Weights.of(nest.chain, variances, levels=nest.tree.last + 1)
+    if not all(_side_by_side(nest, place) for place in nest.places):
+        return "the rows of an area do not stand side by side in every table"
+    found = SubtreeDivision(order, nest, weights)
+    if found.largest_subtree(found.level) > MOST_IN_SUBTREE:
+        return "the parts of one area are too many to be one piece of work"
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class _Values:
+    """The numbers of each group and the exact ones, in files; and the part of them that each place has."""
+
+    groups: tuple[Integers, ...] = field(repr=False)
+    totals: Integers | None = field(repr=False)
+    places: tuple[Integers, ...] = field(repr=False)
+
+    @classmethod
+    def of(cls, order: ReleaseSpec, folder: Path) -> _Values:
+        """Room for all of them."""
+        groups = tuple(in_file(folder, group.rows.size, np.int64) for group in order.groups)
+        totals = None if order.public is None else in_file(folder, order.public.query_count, np.int64)
+        measured = [group.measurement.workload for group in order.groups]
+        workloads = measured + ([] if order.public is None else [order.public])
+        wholes = [*groups, *(() if totals is None else (totals,))]
+        places = []
+        for whole, workload in zip(wholes, workloads, strict=True):
+            edges = np.cumsum([table.query_count for table in workload.tables])[:-1]
+            places += np.split(whole, edges)
+        return cls(groups, totals, tuple(places))
+
+
+@dataclass(frozen=True, eq=False)
+class ClusterMeasurements:
+    """What was measured: in files here, to be written; and in blocks by subtree there, to be made consistent."""
+
+    division: SubtreeDivision
+    values: _Values = field(repr=False)
+    cut: SubtreeCut = field(repr=False)
+    blocks: DataFrame = field(repr=False)
+    folder: Path  # for files without a name
+
+    @property
+    def measurements(self) -> Iterator[NoisyRows]:
+        """Every group of tables, one after the other."""
+        for group, values in zip(self.division.order.groups, self.values.groups, strict=True):
+            yield NoisyRows(group.name, group.noises, group.rows.kinds().astype(np.int64, copy=False), values)
+
+    @property
+    def totals(self) -> Integers | None:
+        """What is published without noise; None for nothing."""
+        return self.values.totals
+
+    @contextmanager
+    def post_processed(self) -> Iterator[PostProcessed]:
+        """Estimates and whole numbers of every table; those of leaves are kept by the workers until they are taken."""
+        order, nest, cut = self.division.order, self.division.nest, self.cut
+        above = {
+            place.pair: nest.laid(place, values)
+            for place, values in zip(nest.places, self.values.places, strict=True)
+            if place.level < cut.level
+        }
+        asked = [i for i in cut.kernels if i < len(order.tables) and nest.places[i].level > cut.level]
+        session, simulated = self.blocks.sparkSession, not too_long(order)
+
+        def work() -> tuple[Any, Any, DataFrame]:
+            chosen = self.blocks.where(f"kernel IN ({', '.join(map(str, cut.kernels))})")
+            estimates, counts, below = in_subtrees(session, chosen, cut, above=above, asked=asked, leaves=simulated)
+            with records_at_once(session, BYTES_AT_ONCE // (8 * cut.largest)):
+                return estimates, counts, kept(below)
+
+        estimates, counts, below = guarded(work, name="the measurements")
+
+        def tables() -> Iterator[PublishedTable]:
+            for i, place in enumerate(nest.places[: len(order.tables)]):
+                if i in asked:
+                    yield self._taken(i, place, below)
+                else:
+                    yield published_place(order, nest, place, found=estimates, counts=counts)
+
+        try:
+            effects = nest_effects(order, nest, self._leaves(below)) if simulated else ()
+            yield PostProcessed(tables(), NESTED, together=True, effects=effects)
+        finally:
+            below.unpersist()
+
+    def _taken(self, number: int, place: NestedTable, below: DataFrame) -> PublishedTable:
+        """One table from all subtrees."""
+        size, edges = place.table.query_count, self.cut.edges(place.pair)
+        kinds = {"estimates": np.float64, "errors": np.float64, "values": np.int64}
+        numbers = {name: in_file(self.folder, size, kind) for name, kind in kinds.items()}
+
+        def work() -> None:
+            for row in streamed(below.where(f"kernel = {number}")):
+                for name, kind in kinds.items():
+                    rows = slice(*edges[row["subtree"] : row["subtree"] + 2])
+                    numbers[name][rows] = np.frombuffer(row[name], dtype=kind)
+
+        guarded(work, name="the measurements")
+        columns, labels = labeled(self.division.order, place.table)
+        unit = self.division.order.units[place.table.name]
+        return PublishedTable(place.table.name, unit, columns, labels, *numbers.values())
+
+    def _leaves(self, below: DataFrame) -> Integers:
+        """The counts of all cells of the leaves, of a small tree; noisy, and public."""
+        found = guarded(lambda: list(streamed(below.where(f"kernel = {LEAVES}"))), name="the measurements")
+        parts = sorted(found, key=lambda row: int(row["subtree"]))
+        cells = self.division.nest.chain.sizes[-1]
+        return np.concatenate([np.frombuffer(row["values"], dtype="<i8").reshape(-1, cells) for row in parts])
+
+
+@contextmanager
+def measured_on_cluster(
+    division: SubtreeDivision, histogram: ClusterHistogram, secret: Confidential[bytes], *, mac: str, folder: Path
+) -> Iterator[ClusterMeasurements]:
+    """Every table with its noise, and the exact ones; `mac` is the fingerprint that the ledger has bound it to."""
+    nest, cut = division.nest, division.cut
+    tables = [place.table for place in nest.places]
+    kernels = [_kernel(division, cut, i, secret, mac=mac) for i in range(len(tables))]
+    values = _Values.of(division.order, folder)
+    digests: dict[tuple[int, int], bytes] = {}
+
+    def work() -> DataFrame:
+        blocks = kept(measured(histogram.session, histogram.rows(tables), kernels))
+        for block in streamed(blocks):
+            part = np.frombuffer(block["values"], dtype="<i8")
+            values.places[block["kernel"]][block["first"] : block["first"] + len(part)] = part
+            if block["kernel"] in cut.kernels:
+                digests[block["kernel"], block["block"]] = sha256(block["values"]).digest()
+        return blocks
+
+    blocks = guarded(work, name=histogram.source)
+    try:
+        published = SubtreeCut(cut.tree, cut.weights, cut.level, cut.kernels, digests)
+        yield ClusterMeasurements(division, values, published, blocks, folder)
+    finally:
+        blocks.unpersist()
+
+
+def in_file(folder: Path, size: int, kind: type) -> NDArray[Any]:
+    """Numbers that lie in a file without a name, whose room on the disk is taken at once: memory is not needed."""
+    try:
+        with tempfile.TemporaryFile(dir=folder) as file:
+            os.posix_fallocate(file.fileno(), 0, max(size, 1) * np.dtype(kind).itemsize)
+            return np.asarray(np.memmap(file, dtype=kind, mode="r+", shape=(size,)))
+    except OSError as error:
+        raise CannotWrite.because(error, folder) from None
+
+
+def _kernel(
+    division: SubtreeDivision, cut: SubtreeCut, number: int, secret: Confidential[bytes], *, mac: str
+) -> Kernel:
+    """The rows of one place: by subtree, or in runs above the cut."""
+    order, place = division.order, division.nest.places[number]
+    edges = cut.edges(place.pair) if number in cut.kernels else None
+    if number >= len(order.tables):
+        return Kernel(place.table.query_count, None, edges=edges)
+    group, first = _group(order, number)
+    key = noise_key(order, group, 0, secret, mac=mac)  # tables that nest have no weights, so rows are of one kind
+    return Kernel(place.table.query_count, group.noises[0].sampler(), key, edges, first)
+
+
+def _group(order: ReleaseSpec, number: int) -> tuple[Group, int]:
+    """The group of a table, and where its rows start there."""
+    for group in order.groups:
+        tables = group.tables
+        if number < len(tables):
+            return group, sum(table.query_count for table in tables[:number])
+        number -= len(tables)
+    raise AssertionError
+
+
+def _side_by_side(nest: NestedTables, place: NestedTable) -> bool:
+    """Whether the rows of a node follow each other in a table, and nodes are in the order of the tree."""
+    leading = int(np.prod(place.table.shape[: nest.axis])) == 1
+    return leading and bool(np.array_equal(place.nodes, np.arange(place.nodes.size)))
