@@ -18,7 +18,7 @@ def rows_over_cells(measured: Residuals | GroupStack) -> Floats:
     part, found = measured.part, []
     if isinstance(measured, GroupStack):
         for factors, weights, kept in measured.layout:
-            matrix = np.ones((1, 1))
+            matrix: Floats = np.ones((1, 1))
             for factor in factors:
                 matrix = np.kron(matrix, dense(factor))
             found.append((matrix * weights[:, None])[kept])
