@@ -60,12 +60,10 @@ class Effort:
             )
 
     def say(self, words: str) -> None:
-        """Tell what is being done."""
         if self.progress is not None:
             self.progress(words)
 
     def count(self, words: str, done: int, of: int) -> None:
-        """Tell how much of it is done."""
         if self.counted is not None:
             self.counted(words, done, of)
 

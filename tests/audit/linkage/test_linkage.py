@@ -280,7 +280,7 @@ def test_what_a_limit_of_time_left_open_is_said(monkeypatch: pytest.MonkeyPatch)
     assert found.counts.tolist() == [[0, 0, 0, 2], [0, 2, 1, 0]]
     assert found.proved.tolist() == [False, True]
     target = linkage_attack.Linkage(replace(tables, truths={"synthetic": boxed(people)}), domain, ("race",))
-    findings = linkage_attack.Reidentify().run(target, b"key")
+    findings = linkage_attack.LinkageAttack().run(target, b"key")
     assert findings[0].success == Rate(5, 7)  # two of the four in the first place
     assert all("in 1 places no file was found in time" in (each.partial or "") for each in findings)
 

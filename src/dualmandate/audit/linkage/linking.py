@@ -62,7 +62,6 @@ class Keys:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Every column of every stage, once."""
         return tuple(dict.fromkeys(column for stage in self.stages for column in stage))
 
 
@@ -291,7 +290,6 @@ class Stages:
     coarser: Mapping[str, CoarserAttribute] = field(repr=False)
 
     def keys(self, secret: Sequence[str]) -> Keys:
-        """The stages as the keys of a linkage."""
         return Keys(PLACE, self.stages, tuple(secret), PERSON)
 
     def added(self, people: pyarrow.Table) -> pyarrow.Table:

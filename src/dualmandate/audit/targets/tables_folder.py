@@ -43,10 +43,6 @@ class TableFile:
         with self.document.at(*self.key, key):
             return self.text.column(name)
 
-    def has(self, name: str) -> bool:
-        """Whether there is such a column."""
-        return name in self.text.columns
-
     def at(self, row: int) -> Place:
         """The line of a row, in the CSV file."""
         return Place(str(self.text.file), self.text.lines[row], ".".join(str(part) for part in self.key))
@@ -89,7 +85,6 @@ class Folder:
 
     @property
     def name(self) -> str:
-        """What the tables are called."""
         return self.file.tables.name
 
     @property
@@ -98,14 +93,6 @@ class Folder:
         if self.file.tables.place is None or self.counts is None:
             return None
         return Attribute.categories(self.file.tables.place, self.counts.places)
-
-    def sheet(self, *key: str | int) -> TableFile:
-        """The CSV file that a table names."""
-        return read_sheet(self.document, key)
-
-    def places_of(self, sheet: TableFile) -> tuple[str, ...]:
-        """The place of each row."""
-        return places_of(self.file, sheet)
 
 
 def load_folder(path: Path | str) -> Folder:
@@ -122,8 +109,7 @@ def load_folder(path: Path | str) -> Folder:
             instead="write at least one [[counts]], [[statistics]] or [[magnitudes]]",
             where=document.place(("counts",)),
         )
-    names = [each.name for each in file.counts] + [each.name for each in file.statistics]
-    names += [each.name for each in file.magnitudes]
+    names = [each.name for each in (*file.counts, *file.statistics, *file.magnitudes)]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise InvalidValue(
