@@ -23,7 +23,6 @@ from dualmandate.audit.finding import Baseline, Finding, Rate, Reference
 from dualmandate.audit.linkage.linking import (
     PERSON,
     PLACE,
-    PROVED,
     Claims,
     Linker,
     Reidentification,
@@ -102,7 +101,7 @@ class Linkage:
     @property
     def stages(self) -> Stages:
         known = known_beside(self.domain, self.secret) if self.outside is None else self.outside.known
-        return stages_of(self.domain, known)
+        return stages_of(self.domain, known, self.secret)
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,9 +148,7 @@ class LinkageAttack:
         self.effort.say(f"linking the records of {target.name} to names")
         found, stages = reconstructed_counts(target.tables, self.effort), target.stages
         records = stages.added(listed(found.counts, target.domain, proved=found.proved))
-        linked = partial(
-            put_names, records, keys=stages.keys(target.secret), linker=_linker(target, stages), proved=PROVED
-        )
+        linked = partial(put_names, records, keys=stages, linker=_linker(target))
         findings = guarded(lambda: tuple(self._found(target, stages, linked)), name=target.name)
         if found.left_open is None:
             return findings
@@ -160,13 +157,13 @@ class LinkageAttack:
         )
 
     def _found(self, target: Linkage, stages: Stages, linked: Any) -> Iterator[Finding]:
-        keys, make = stages.keys(target.secret), partial(self._finding, target, stages)
+        make = partial(self._finding, target, stages)
         if target.outside is None:
             for reference, truth in open_truths(target.tables.truths).items():
                 people = stages.added(listed(truth, target.domain))
                 claims = linked(people)
                 yield from _links(target, claims, partial(make, reference))
-                yield from _judged(target, judge(claims, people, keys), partial(make, reference))
+                yield from _judged(target, judge(claims, people, stages), partial(make, reference))
             return
         claims = linked(stages.added(target.outside.people))
         if target.published:
@@ -175,7 +172,7 @@ class LinkageAttack:
             if not target.published:
                 yield from _links(target, claims, partial(make, reference))
             people = stages.added(box.open_for("judging links to names"))
-            yield from _judged(target, judge(claims, people, keys), partial(make, reference))
+            yield from _judged(target, judge(claims, people, stages), partial(make, reference))
 
     def _finding(
         self, target: Linkage, stages: Stages, reference: Reference, claim: str, success: Rate, *guesses: Baseline
@@ -193,12 +190,12 @@ class LinkageAttack:
         )
 
 
-def _linker(target: Linkage, stages: Stages) -> Linker | None:
+def _linker(target: Linkage) -> Linker | None:
     if target.method == "exact":
         return None
     from dualmandate.audit.linkage.probabilistic import probabilistic
 
-    return probabilistic(target.domain, stages)
+    return probabilistic(target.domain)
 
 
 def _links(target: Linkage, claims: Claims, make: Any) -> Iterator[Finding]:
