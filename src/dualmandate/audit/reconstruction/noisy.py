@@ -329,8 +329,8 @@ def decode(groups: NDArray[np.bool_], answers: Floats, *, deviation: float, prog
         return Decoding(found > 0.5, _expected(groups.T.astype(np.float64) @ groups, deviation))
     matrix = groups.astype(np.float32)
     gram = _gram(matrix)
-    found = _stepped(matrix, gram, answers.astype(np.float32), max(deviation, 1e-3) if program else None)
-    return Decoding(found > 0.5, _expected(gram, deviation))
+    shares = _stepped(matrix, gram, answers.astype(np.float32), max(deviation, 1e-3) if program else None)
+    return Decoding(shares > 0.5, _expected(gram, deviation))
 
 
 def _gram(matrix: NDArray[np.float32]) -> Floats:

@@ -109,7 +109,8 @@ def load_folder(path: Path | str) -> Folder:
             instead="write at least one [[counts]], [[statistics]] or [[magnitudes]]",
             where=document.place(("counts",)),
         )
-    names = [each.name for each in (*file.counts, *file.statistics, *file.magnitudes)]
+    tables: list[CountsTable | StatisticsTable | MagnitudesTable] = [*file.counts, *file.statistics, *file.magnitudes]
+    names = [each.name for each in tables]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise InvalidValue(
