@@ -31,22 +31,18 @@ class Described(Protocol):
     @property
     def attributes(self) -> Mapping[str, AttributeTable]:
         """What each attribute may record."""
-        ...
 
     @property
     def hierarchies(self) -> Mapping[str, HierarchyTable]:
         """How levels roll up."""
-        ...
 
     @property
     def structural_zeros(self) -> Sequence[Mapping[str, tuple[str, ...]]]:
         """Combinations of levels that cannot occur."""
-        ...
 
     @property
     def source(self) -> SourceTable | None:
         """Where the records lie."""
-        ...
 
 
 def code_lists(population: Described, document: Document) -> dict[str, TextColumns]:

@@ -36,7 +36,6 @@ from dualmandate.population import Calibrated, Units
 from dualmandate.population.units import is_money
 from dualmandate.population.wording import exact, number
 from dualmandate.program.file import Document, KeyPath
-from dualmandate.program.number import CalibratedNumber
 from dualmandate.survey.questionnaire import belief_scale
 from dualmandate.survey.schema import SurveyAttribute
 from dualmandate.survey.survey_file import Survey, SurveyAnswers, load_survey, money, read_answers
@@ -212,7 +211,7 @@ def _ground(survey: Survey, unit: str, own: str | None) -> CommonGround:
         unit,
         report.time_base or own,
         Units(survey.units.protected_unit, tuple(words)),
-        tuple(_number(bridge) for bridge in report.bridges),
+        tuple(bridge.quantity() for bridge in report.bridges),
         None
         if horizon is None
         else DiscountHorizon(float(horizon.discount_rate), float(horizon.years), horizon.source),
@@ -258,7 +257,7 @@ def _evidence(survey: Survey, progress: Progress) -> dict[str, list[tuple[int, C
     for position, source in enumerate(survey.file.source):
         if source.estimate is not None:
             with survey.document.at("source", position, "estimate"):
-                evidence.setdefault(source.of, []).append((position, _number(source.estimate)))
+                evidence.setdefault(source.of, []).append((position, source.estimate.quantity()))
             continue
         assert source.survey is not None
         progress(f"estimating {source.name}")
@@ -279,17 +278,6 @@ def _other_survey(document: Document, position: int, name: str) -> tuple[SurveyF
             )
     findings = (choice_findings if other.file.survey.kind == "choice" else bid_findings)(other, lambda _: None)
     return tuple(_timed(other, found) for found in findings.found)
-
-
-def _number(number: CalibratedNumber) -> Calibrated:
-    error = number.standard_error
-    return Calibrated(
-        float(number.value),
-        number.unit,
-        number.source,
-        number.time_base,
-        standard_error=None if error is None else float(error),
-    )
 
 
 @dataclass(frozen=True)

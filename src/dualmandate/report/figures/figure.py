@@ -15,7 +15,7 @@ import os
 import re
 import tempfile
 import textwrap
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -30,6 +30,7 @@ from dualmandate.report.theme import (
     WIDE,
     Cell,
     FigureTable,
+    Row,
     configuration,
     recolor,
     rendered,
@@ -47,7 +48,7 @@ EMBED = "window.vegaEmbed = vegaEmbed;"
 SHARPNESS = 2.0  # device pixels a picture pixel, for dense screens
 
 Align = Literal["left", "center", "right"]
-Rows = Iterable[Mapping[str, Cell]]
+Rows = Iterable[Row]
 Mark: TypeAlias = dict[str, Any]
 LINE_HEIGHT = 16  # px
 LETTER = 6.4  # px, mean width of a letter in a label

@@ -19,7 +19,7 @@ from dualmandate.report.figures.figure import (
     layered,
     with_right_axis,
 )
-from dualmandate.report.theme import LIGHT, ROOMY, Cell, Column, FigureTable, amount
+from dualmandate.report.theme import LIGHT, ROOMY, Column, FigureTable, Row
 
 if TYPE_CHECKING:
     from dualmandate.choice import Choice, Limits, SocialWelfare
@@ -103,12 +103,12 @@ def tangency(frontier: Frontier, welfare: SocialWelfare, choice: Choice, *, limi
     def layout(width: int) -> Mark:
         roomy, interior = width >= ROOMY, choice.bound_by == "preferences"
         plane = Plane(
-            Ruler(f"privacy loss {letter}: less protection →", amount(rows[0], "loss"), amount(rows[-1], "loss")),
+            Ruler(f"privacy loss {letter}: less protection →", rows[0]["loss"], rows[-1]["loss"]),
             Ruler(
                 ("↑ accuracy I" + ", minus the expected squared error" * roomy)
                 if plain
                 else "↑ value of accuracy, USD",
-                min(amount(rows[0], "frontier"), 1.5 * level),
+                min(rows[0]["frontier"], 1.5 * level),
                 0.0,
                 labels=NUMBER_AXIS if plain else MONEY_AXIS,
             ),
@@ -140,19 +140,17 @@ def tangency(frontier: Frontier, welfare: SocialWelfare, choice: Choice, *, limi
     )
 
 
-def _curves(
-    plane: Plane, rows: tuple[Mapping[str, Cell], ...], choice: Choice, *, level: float, roomy: bool
-) -> list[Mark]:
+def _curves(plane: Plane, rows: tuple[Row, ...], choice: Choice, *, level: float, roomy: bool) -> list[Mark]:
     """The three curves, each with its words where no other curve passes."""
-    straight = all(abs(amount(row, "tangent") - amount(row, "indifference")) < 0.01 * abs(level) for row in rows)
+    straight = all(abs(row["tangent"] - row["indifference"]) < 0.01 * abs(level) for row in rows)
     end = rows[round(len(rows) * 0.97)]
-    flat = amount(end, "indifference") < 0  # it stays below the tangent, and inside the picture
+    flat = end["indifference"] < 0  # it stays below the tangent, and inside the picture
     marks: list[Mark] = [
         plane.curve(rows, "loss", "frontier", color=LIGHT.production),
         plane.curve(rows, "loss", "indifference", color=LIGHT.preference),
         plane.words(
-            amount(end, "loss"),
-            amount(end, "frontier"),
+            end["loss"],
+            end["frontier"],
             "what technology can produce" if roomy else "frontier",
             color=LIGHT.production,
             align="right",
@@ -160,11 +158,11 @@ def _curves(
         ),
     ]
     if not straight:
-        top = next((row for row in rows if amount(row, "tangent") >= (0.6 if flat else 0.2) * level), rows[-1])
+        top = next((row for row in rows if row["tangent"] >= (0.6 if flat else 0.2) * level), rows[-1])
         dashed = plane.curve(rows, "loss", "tangent", color=LIGHT.quiet, dash=(6, 4), thick=1.5)
         words = plane.words(
-            amount(top, "loss"),
-            amount(top, "tangent"),
+            top["loss"],
+            top["tangent"],
             "tangent",
             color=LIGHT.quiet,
             align="right" if flat else "left",
@@ -174,22 +172,20 @@ def _curves(
     return [*marks, _wanted(plane, rows, choice, level=level, straight=straight, roomy=roomy)]
 
 
-def _wanted(
-    plane: Plane, rows: tuple[Mapping[str, Cell], ...], choice: Choice, *, level: float, straight: bool, roomy: bool
-) -> Mark:
+def _wanted(plane: Plane, rows: tuple[Row, ...], choice: Choice, *, level: float, straight: bool, roomy: bool) -> Mark:
     """The words of the indifference curve: to its upper left, or above its end where it stays flat."""
     aim = min(0.42 * level, 0.13 * plane.up.low)  # two lines stay below the name of the axis
-    spot = next((row for row in rows if amount(row, "indifference") >= aim), rows[-1])
+    spot = next((row for row in rows if row["indifference"] >= aim), rows[-1])
     words, shift = "equally good for society" if roomy else "equally good\nfor society", (-12, -7)
     if choice.bound_by not in ("preferences", "fitness for use"):
-        spot = next(row for row in rows if amount(row, "loss") >= 0.92 * choice.epsilon)
+        spot = next(row for row in rows if row["loss"] >= 0.92 * choice.epsilon)
         words, shift = "equally good\nfor society" if roomy else "equally\ngood", (-12, -24)
-    elif amount(rows[-1], "indifference") < 0:
+    elif rows[-1]["indifference"] < 0:
         spot, shift = rows[round(0.8 * len(rows))], (-4, -8)
     elif straight and roomy:
         words += "\n(also the tangent)"
     side: Align = "right"
-    place, height = amount(spot, "loss"), amount(spot, "indifference")
+    place, height = spot["loss"], spot["indifference"]
     if height > 0:  # a steep curve leaps over the top between two points: its words stand below the frontier
         place, height, side, shift = choice.epsilon, 1.3 * level, "left", (12, 0)
     elif choice.bound_by == "fitness for use" and not roomy:  # so do they where the line of a floor leaves no room
@@ -251,11 +247,11 @@ def rates(frontier: Frontier, welfare: SocialWelfare, choice: Choice) -> Figure:
 
     def layout(width: int) -> Mark:
         roomy, here = width >= ROOMY, next(row for row in rows if row["marked"])
-        buying = [row for row in rows if amount(row, produced) > 0]  # a frontier that people leave ends
-        heights = [amount(row, key) for row in buying for key in (produced, asked) if amount(row, key) > 0]
-        middle = amount(here, produced)
+        buying = [row for row in rows if row[produced] > 0]  # a frontier that people leave ends
+        heights = [row[key] for row in buying for key in (produced, asked) if row[key] > 0]
+        middle = here[produced]
         plane = Plane(
-            Ruler(f"privacy loss {letter}", amount(rows[0], "loss"), amount(rows[-1], "loss"), log=True),
+            Ruler(f"privacy loss {letter}", rows[0]["loss"], rows[-1]["loss"], log=True),
             Ruler(
                 f"↑ {what} per unit of {letter}" + (", USD" if dollars else ""),
                 max(min(heights) / (1 if len(buying) == len(rows) else 30), middle / 1e5),
@@ -264,36 +260,26 @@ def rates(frontier: Frontier, welfare: SocialWelfare, choice: Choice) -> Figure:
                 labels=MONEY_AXIS if dollars else NUMBER_AXIS,
             ),
         )
-        early = next(row for row in rows if amount(row, "loss") >= best / 3)
-        sinking = amount(early, asked) < 0.8 * amount(rows[0], asked)
+        early = next(row for row in rows if row["loss"] >= best / 3)
+        sinking = early[asked] < 0.8 * rows[0][asked]
         bought_at, asked_at, asked_shift = early, rows[0], (6, 36 if sinking else 12)
         # Where fitness for use decides, the curves cross on the left; the words stand at the choice, if there is room.
-        if choice.bound_by == "fitness for use" and (
-            plane.up.share(amount(here, asked)) > plane.up.share(middle) + RATES_ROOM
-        ):
+        if choice.bound_by == "fitness for use" and (plane.up.share(here[asked]) > plane.up.share(middle) + RATES_ROOM):
             bought_at, asked_at, asked_shift = here, here, (12, 14)
         return layered(
             plane.vertical(best, color=LIGHT.quiet, dash=(2, 4), top=middle),
             plane.curve(buying, "loss", produced, color=LIGHT.production),
             plane.curve(buying, "loss", asked, color=LIGHT.preference),
             plane.points(
-                [] if choice.bound_by == "preferences" else [here],
-                "loss",
-                asked,
-                color=LIGHT.preference,
-                name="asked",
+                [] if choice.bound_by == "preferences" else [here], "loss", asked, color=LIGHT.preference, name="asked"
             ),
             plane.points([here], "loss", produced, color=LIGHT.ink, name="optimum"),
             plane.words(
-                amount(bought_at, "loss"),
-                amount(bought_at, produced),
-                "what it buys (MRT)",
-                color=LIGHT.production,
-                shift=(12, -2),
+                bought_at["loss"], bought_at[produced], "what it buys (MRT)", color=LIGHT.production, shift=(12, -2)
             ),
             plane.words(
-                amount(asked_at, "loss"),
-                amount(asked_at, asked),
+                asked_at["loss"],
+                asked_at[asked],
                 "what society asks (WTA)" if roomy else "what society\nasks (WTA)",
                 color=LIGHT.preference,
                 shift=asked_shift,
@@ -330,7 +316,7 @@ def welfare_curve(frontier: Frontier, welfare: SocialWelfare, choice: Choice) ->
     letter = loss_symbol(choice.privacy_measure)
     candidates = {point.epsilon: point.kind for point in choice.local_optima} | {choice.epsilon: "chosen"}
     ends = min(candidates) / WELFARE_REACH, max(candidates) * WELFARE_REACH
-    rows: tuple[Mapping[str, Cell], ...] = tuple(
+    rows: tuple[Row, ...] = tuple(
         {
             "loss": loss,
             "welfare": welfare.at(frontier, loss),
@@ -354,16 +340,15 @@ def welfare_curve(frontier: Frontier, welfare: SocialWelfare, choice: Choice) ->
     def layout(width: int) -> Mark:
         roomy, here = width >= ROOMY, next(row for row in rows if row["kind"] == "chosen")
         considered = [row for row in rows if row["marked"]]
-        bottom = min(amount(row, "welfare") for row in considered) - WELFARE_DEPTH * abs(choice.welfare)
+        bottom = min(row["welfare"] for row in considered) - WELFARE_DEPTH * abs(choice.welfare)
         bottom = max(bottom, WELFARE_DEEPEST * choice.welfare)
-        others = [row for row in considered if row is not here and amount(row, "welfare") > bottom]
+        others = [row for row in considered if row is not here and row["welfare"] > bottom]
         plane = Plane(
-            Ruler(f"privacy loss {letter}", *ends, log=True),
-            Ruler("↑ welfare, USD", bottom, 0.0, labels=MONEY_AXIS),
+            Ruler(f"privacy loss {letter}", *ends, log=True), Ruler("↑ welfare, USD", bottom, 0.0, labels=MONEY_AXIS)
         )
         limits = {point.bound_by for point in choice.local_optima if point.kind == "end"}
         room = -48 if "fitness for use" in limits else -28 if limits else -8  # px, for the names of limits below
-        lost, erring = amount(rows[0], "privacy"), amount(rows[-1], "errors")
+        lost, erring = rows[0]["privacy"], rows[-1]["errors"]
         return layered(
             *_ends(plane, choice),
             plane.curve(rows, "loss", "errors", color=LIGHT.production, dash=(6, 4), thick=1.8),
@@ -374,9 +359,9 @@ def welfare_curve(frontier: Frontier, welfare: SocialWelfare, choice: Choice) ->
             plane.points(others, "loss", "welfare", color=LIGHT.quiet, name="considered", filled=True),
             *(
                 plane.words(
-                    amount(row, "loss"),
-                    amount(row, "welfare"),
-                    number(amount(row, "loss")),
+                    row["loss"],
+                    row["welfare"],
+                    number(row["loss"]),
                     color=LIGHT.quiet,
                     align="center",
                     shift=(0, -10 if row["kind"] == "maximum" else 12),
@@ -386,8 +371,8 @@ def welfare_curve(frontier: Frontier, welfare: SocialWelfare, choice: Choice) ->
             ),
             plane.points([here], "loss", "welfare", color=LIGHT.ink, name="optimum"),
             plane.words(
-                amount(here, "loss"),
-                amount(here, "welfare") if roomy else bottom,
+                here["loss"],
+                here["welfare"] if roomy else bottom,
                 f"{stated_loss(choice.loss)}\n{money(choice.welfare, short=True)}",
                 align="center",
                 shift=(0, 16) if roomy else (0, room),
