@@ -205,21 +205,17 @@ def institutions(compared: Sequence[Institution], privacy_measure: PrivacyMeasur
     Auctions of one count stand in the table alone: their ε buys a count of everybody, not the program's tables.
     """
     letter = loss_symbol(privacy_measure)
-    rows: tuple[Row, ...] = tuple(
-        {
-            "institution": row.name,
-            "loss": row.epsilon,
-            "accuracy": row.accuracy,
-            "payment": row.payment,
-            "total": row.total,
-            "cost": None if row.welfare is None else -row.welfare,
-            "forgone": row.forgone,
-            "why": row.why,
-            "one_count": row.one_count,
-            "marked": row.forgone is None and row.epsilon is not None,
-        }
+    rows = [
+        cells(
+            row,
+            *("accuracy", "payment", "total", "forgone", "why", "one_count"),
+            institution=row.name,
+            loss=row.epsilon,
+            cost=None if row.welfare is None else -row.welfare,
+            marked=row.forgone is None and row.epsilon is not None,
+        )
         for row in compared
-    )
+    ]
     answered = (row for row in rows if row["loss"] is not None and not row["one_count"])
     drawn = sorted(answered, key=lambda row: -row["loss"])
     planner = next(row for row in drawn if row["marked"])

@@ -197,22 +197,21 @@ def _limit_marks(plane: Plane, choice: Choice, limits: Limits | None) -> list[Ma
     """The cap and the floor, each with its line, its name and the side that is closed."""
     if limits is None:
         return []
-    marks: list[Mark] = []
-    letter = loss_symbol(choice.privacy_measure)
+    letter, (low, high) = loss_symbol(choice.privacy_measure), (plane.across.low, plane.across.high)
     caps = {"cap": limits.largest_epsilon or limits.largest_rho, "left in the account": limits.remaining}
-    for name, cap in caps.items():
-        if cap is not None and cap < plane.across.high:
-            at, words = float(cap), f"{name}: {letter} = {exact(float(cap))}"
-            marks += [
-                plane.closed(at, plane.across.high),
-                plane.vertical(at, color=LIGHT.limit),
-                plane.words(at, plane.up.low, words, color=LIGHT.limit, shift=(6, -6)),
-            ]
+    stops = [
+        (float(cap), (float(cap), high), f"{name}: {letter} = {exact(float(cap))}")
+        for name, cap in caps.items()
+        if cap is not None and cap < high
+    ]
     if choice.bound_by == "fitness for use":
+        stops.append((choice.epsilon, (low, choice.epsilon), "fit for use →"))
+    marks: list[Mark] = []
+    for at, closed, words in stops:
         marks += [
-            plane.closed(plane.across.low, choice.epsilon),
-            plane.vertical(choice.epsilon, color=LIGHT.limit),
-            plane.words(choice.epsilon, plane.up.low, "fit for use →", color=LIGHT.limit, shift=(6, -6)),
+            plane.closed(*closed),
+            plane.vertical(at, color=LIGHT.limit),
+            plane.words(at, plane.up.low, words, color=LIGHT.limit, shift=(6, -6)),
         ]
     return marks
 

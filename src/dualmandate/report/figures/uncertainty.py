@@ -102,7 +102,7 @@ def distribution(known: UncertainChoice) -> Figure:
         "uncertainty",
         title=f"The best {letter} lies {span}, depending on what people prefer"
         if discrete
-        else f"With probability {LEVEL:.0%} the best {letter} lies {span}",
+        else f"With probability {percent(LEVEL)} the best {letter} lies {span}",
         subtitle="Each state of preferences, and how likely it is"
         if discrete
         else "Density; shaded: the middle 95 %, given what is believed about preferences",
