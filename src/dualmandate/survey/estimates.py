@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import combinations
 
@@ -46,33 +46,6 @@ MEAN_COST = "mean_disclosure_cost"
 Progress = Callable[[str], None]
 Floats = NDArray[np.float64]
 _CLUSTERED = ", errors clustered by respondent"
-
-
-def preferences_block(
-    form: str,
-    numbers: Mapping[str, Calibrated],
-    *,
-    prior: float | None,
-    correlation: float | None,
-    remarks: tuple[str, ...],
-) -> str:
-    """The table `[preferences]`, each number with its unit, source, standard error and time base.
-
-    `correlation` is that of the errors of its two numbers; nothing is said of it where one of them is not a key here.
-    What a table of the workload states (`value_of_accuracy`) stands in a remark: it is not a key of `[preferences]`.
-    """
-    lines = [*(f"# {remark}" for remark in remarks), "", "[preferences]", f'information_utility = "{form}"']
-    if prior is not None:
-        lines.append(f"prior_probability = {number_text(prior)}")
-    if correlation is not None and sum(key in numbers for key in IN_PREFERENCES) == 2:
-        lines.append(f"correlation_of_errors = {number_text(correlation)}")
-    for key in IN_PREFERENCES:
-        if key in numbers:
-            lines += ["", f"[preferences.{key}]", *_calibrated(numbers[key])]
-    if "value_of_accuracy" in numbers:
-        inline = ", ".join(_calibrated(numbers["value_of_accuracy"]))
-        lines += ["", "# For a table of the workload:", f"# value_of_accuracy = {{ {inline} }}"]
-    return "\n".join(lines).lstrip("\n") + "\n"
 
 
 def number_text(value: float) -> str:
@@ -113,23 +86,32 @@ class SurveyEstimates:
         return {**alone, **{key: pooled.calibrated() for key, pooled in self.pooled.items()}}
 
     def block(self) -> str | None:
-        """The table `[preferences]`; None where nothing in it was measured."""
-        numbers = self.numbers()
+        """The table `[preferences]`, each number with its unit, source, standard error and time base.
+
+        None where nothing in it was measured. Nothing is said of the correlation of errors where one of two numbers is
+        not a key here. What a table of the workload states (`value_of_accuracy`) stands in a remark.
+        """
+        numbers, form = self.numbers(), self.survey.file.report.information_utility
         if MEAN_COST not in numbers:
             return None
-        form = self.survey.file.report.information_utility
-        remarks = (
-            "Label: public.",
-            f"Measured by `dualmandate preferences {self.survey.document.path.name}`. A program states this table, or",
-            'refers to this file: [preferences] with from = "preferences.toml".',
-        )
-        return preferences_block(
-            form,
-            numbers,
-            prior=self._prior() if form == "posterior" else None,
-            correlation=self.correlation,
-            remarks=remarks,
-        )
+        name = self.survey.document.path.name
+        lines = [
+            "# Label: public.",
+            f"# Measured by `dualmandate preferences {name}`. A program states this table, or",
+            '# refers to this file: [preferences] with from = "preferences.toml".',
+            *("", "[preferences]", f'information_utility = "{form}"'),
+        ]
+        if form == "posterior":
+            lines.append(f"prior_probability = {number_text(self._prior())}")
+        stated = [key for key in IN_PREFERENCES if key in numbers]
+        if self.correlation is not None and len(stated) == 2:
+            lines.append(f"correlation_of_errors = {number_text(self.correlation)}")
+        for key in stated:
+            lines += ["", f"[preferences.{key}]", *_calibrated(numbers[key])]
+        if "value_of_accuracy" in numbers:
+            inline = ", ".join(_calibrated(numbers["value_of_accuracy"]))
+            lines += ["", "# For a table of the workload:", f"# value_of_accuracy = {{ {inline} }}"]
+        return "\n".join(lines) + "\n"
 
     @property
     def correlation(self) -> float | None:

@@ -15,7 +15,6 @@ from dualmandate.population.wording import loss_symbol, money, number, percent, 
 from dualmandate.report.figures.figure import (
     LETTER,
     LINE_HEIGHT,
-    MONEY_AXIS,
     Figure,
     Mark,
     Plane,
@@ -338,7 +337,7 @@ def strategies(costs: Mapping[str, Cost], choice: Choice, *, used: str, least: C
         low, high = rows[0]["loss"], rows[-1]["loss"]
         plane = Plane(
             Ruler(f"privacy loss {letter}", low, high * (high / low) ** (room / (width - 60 - room)), log=True),
-            Ruler("↑ cost of errors, USD", bottom, top, log=True, labels=MONEY_AXIS),
+            Ruler("↑ cost of errors, USD", bottom, top, log=True, labels="money"),
         )
         colors = dict(zip(costs, _colors(list(costs), used), strict=True))
         return layered(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from dualmandate.frontier.numerics import log_grid
 from dualmandate.population.wording import loss_symbol, money, number, percent, stated_loss
-from dualmandate.report.figures.figure import MONEY_AXIS, Align, Figure, Mark, Plane, Ruler, lanes, layered, shortened
+from dualmandate.report.figures.figure import Align, Figure, Mark, Plane, Ruler, lanes, layered, shortened
 from dualmandate.report.theme import LIGHT, ROOMY, Column, FigureTable, Row, cells
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def participation(
         trough, between = responding(peak), math.sqrt(low * peak)
         plane = Plane(
             Ruler(f"privacy loss {letter}", low, high, log=True),
-            Ruler("↑ cost of errors, USD", trough / 30, trough * 60, log=True, labels=MONEY_AXIS),
+            Ruler("↑ cost of errors, USD", trough / 30, trough * 60, log=True, labels="money"),
         )
         here = {"x": choice.epsilon, "y": responding(choice.epsilon)}
         marks: list[Mark] = [
@@ -89,11 +89,7 @@ def offering(offered: TableSelection) -> Figure:
     letter = loss_symbol(offered.privacy_measure)
     rows = [
         cells(
-            each,
-            *("value", "price", "published", "errors"),
-            table=each.name,
-            loss=each.epsilon,
-            marked=each.published,
+            each, *("value", "price", "published", "errors"), table=each.name, loss=each.epsilon, marked=each.published
         )
         for each in offered.verdicts
     ]
@@ -104,7 +100,7 @@ def offering(offered: TableSelection) -> Figure:
 
     def layout(width: int) -> Mark:
         edges = (low / 1.4, high * 1.4) if log else (0.0, 1.12 * high)
-        plane = lanes(Ruler("USD", edges[0], edges[1], log=log, labels=MONEY_AXIS), len(drawn))
+        plane = lanes(Ruler("USD", edges[0], edges[1], log=log, labels="money"), len(drawn))
         marks: list[Mark] = []
         for i, row in enumerate(drawn):
             value, price, y = row["value"], row["price"], i + 0.72

@@ -62,9 +62,11 @@ _SIZE = (
     " : abs(datum.value) >= 1e6 ? format(abs(datum.value) / 1e6, ',~r') + 'M'"
     " : format(abs(datum.value), ',~r'))"
 )
-NUMBER_AXIS = f"(datum.value < 0 ? '−' : '') + {_SIZE}"
-MONEY_AXIS = f"(datum.value < 0 ? '−$' : '$') + {_SIZE}"
-PERCENT_AXIS = "format(100 * datum.value, ',~r') + ' %'"
+AXIS_LABELS = {
+    "number": f"(datum.value < 0 ? '−' : '') + {_SIZE}",
+    "money": f"(datum.value < 0 ? '−$' : '$') + {_SIZE}",
+    "percent": "format(100 * datum.value, ',~r') + ' %'",
+}
 
 
 @dataclass(frozen=True)
@@ -194,7 +196,7 @@ class Ruler:
     low: float
     high: float
     log: bool = False
-    labels: str = NUMBER_AXIS
+    labels: str = "number"  # or money, percent; or an expression in Vega's language
     right: bool = False
     hidden: bool = False
     places: tuple[float, ...] | None = None  # of its numbers, where they are stated
@@ -247,7 +249,7 @@ class Ruler:
 
     def _channel(self, name: str, **look: Any) -> Mark:
         scale = {"type": "log" if self.log else "linear", "domain": [self.low, self.high], "nice": False, "zero": False}
-        axis = {"title": self.title, "labelExpr": self.labels, "tickCount": 6, **look}
+        axis = {"title": self.title, "labelExpr": AXIS_LABELS.get(self.labels, self.labels), "tickCount": 6, **look}
         if ticks := self.ticks():
             axis["values"] = ticks
         return {"field": name, "type": "quantitative", "scale": scale, "axis": None if self.hidden else axis}

@@ -7,18 +7,7 @@ from typing import TYPE_CHECKING
 
 from dualmandate.frontier.numerics import log_grid
 from dualmandate.population.wording import exact, loss_symbol, money, number, percent, stated_loss
-from dualmandate.report.figures.figure import (
-    MONEY_AXIS,
-    NUMBER_AXIS,
-    PERCENT_AXIS,
-    Align,
-    Figure,
-    Mark,
-    Plane,
-    Ruler,
-    layered,
-    with_right_axis,
-)
+from dualmandate.report.figures.figure import Align, Figure, Mark, Plane, Ruler, layered, with_right_axis
 from dualmandate.report.theme import LIGHT, ROOMY, Column, FigureTable, Row
 
 if TYPE_CHECKING:
@@ -110,7 +99,7 @@ def tangency(frontier: Frontier, welfare: SocialWelfare, choice: Choice, *, limi
                 else "↑ value of accuracy, USD",
                 min(rows[0]["frontier"], 1.5 * level),
                 0.0,
-                labels=NUMBER_AXIS if plain else MONEY_AXIS,
+                labels=kind,
             ),
         )
         picture = layered(
@@ -256,7 +245,7 @@ def rates(frontier: Frontier, welfare: SocialWelfare, choice: Choice) -> Figure:
                 max(min(heights) / (1 if len(buying) == len(rows) else 30), middle / 1e5),
                 min(max(heights), middle * 1e5),
                 log=True,
-                labels=MONEY_AXIS if dollars else NUMBER_AXIS,
+                labels=kind,
             ),
         )
         early = next(row for row in rows if row["loss"] >= best / 3)
@@ -343,7 +332,7 @@ def welfare_curve(frontier: Frontier, welfare: SocialWelfare, choice: Choice) ->
         bottom = max(bottom, WELFARE_DEEPEST * choice.welfare)
         others = [row for row in considered if row is not here and row["welfare"] > bottom]
         plane = Plane(
-            Ruler(f"privacy loss {letter}", *ends, log=True), Ruler("↑ welfare, USD", bottom, 0.0, labels=MONEY_AXIS)
+            Ruler(f"privacy loss {letter}", *ends, log=True), Ruler("↑ welfare, USD", bottom, 0.0, labels="money")
         )
         limits = {point.bound_by for point in choice.local_optima if point.kind == "end"}
         room = -48 if "fitness for use" in limits else -28 if limits else -8  # px, for the names of limits below
@@ -462,7 +451,7 @@ def regret(frontier: Frontier, welfare: SocialWelfare, choice: Choice) -> Figure
         high, low = min(max(shares), max(2.2 * posts, 1e-6)), min(0.0, *shares)
         plane = Plane(
             Ruler(f"privacy loss {letter}", rows[0]["loss"], rows[-1]["loss"], log=True),
-            Ruler("↑ regret, share of the cost at the choice", low, high, labels=PERCENT_AXIS),
+            Ruler("↑ regret, share of the cost at the choice", low, high, labels="percent"),
         )
         free = roomy or plane.up.share(double["relative_regret"]) > REGRET_ROOM  # the valley has room for a label
         picture = layered(
@@ -483,7 +472,7 @@ def regret(frontier: Frontier, welfare: SocialWelfare, choice: Choice) -> Figure
         )
         if roomy:
             size = abs(choice.welfare)
-            dollars = Ruler("in US dollars", low * size, high * size, labels=MONEY_AXIS, right=True)
+            dollars = Ruler("in US dollars", low * size, high * size, labels="money", right=True)
             picture = with_right_axis(picture, plane, dollars)
         return picture
 

@@ -17,8 +17,6 @@ from dualmandate.population.wording import loss_symbol, money, number, percent, 
 from dualmandate.report.figures.figure import (
     LETTER,
     LINE_HEIGHT,
-    MONEY_AXIS,
-    PERCENT_AXIS,
     Align,
     Figure,
     Mark,
@@ -67,8 +65,8 @@ def valuation_curve(valuation: ContingentValuation, bound: Turnbull) -> Figure:
 
     def layout(_width: int) -> Mark:
         end = BEYOND * rows[-1]["bid"]
-        across = Ruler("amount, USD", 0.0, end, labels=MONEY_AXIS)
-        plane = Plane(across, Ruler("share of people who would pay more", 0.0, 1.0, labels=PERCENT_AXIS))
+        across = Ruler("amount, USD", 0.0, end, labels="money")
+        plane = Plane(across, Ruler("share of people who would pay more", 0.0, 1.0, labels="percent"))
         steps, amounts = _steps(rows, end), np.linspace(0.0, end, CURVE_POINTS)
         shares = zip(amounts.tolist(), valuation.survival(amounts).tolist(), strict=True)
         marks: list[Mark] = [
@@ -341,7 +339,7 @@ def _gains(choices: SocialChoices, ruler: Ruler, *, width: int) -> Mark:
     named = names[:MOST_NAMED]
     band = LINE_HEIGHT * (len(named) + 0.5) / _height(choices)  # share of the height
     top = (size * 1.1 - band * lowest) / (1 - band)
-    plane = Plane(ruler, Ruler("↑ gain of one member, USD", lowest, top, labels=MONEY_AXIS))
+    plane = Plane(ruler, Ruler("↑ gain of one member, USD", lowest, top, labels="money"))
     marks: list[Mark] = [
         plane.horizontal(0.0, color=LIGHT.quiet),
         plane.vertical(choices.against, color=LIGHT.quiet, dash=(4, 3), top=size * 1.1),
@@ -452,7 +450,7 @@ def charges(choices: SocialChoices) -> Figure:
         paid = [0.0, *payments, *(dot["tax"] for dot in dots)]
         room = 0.06 * (max(paid) - min(paid) or 1.0)
         axis = "payment of one member, USD; below 0 received"
-        plane = lanes(Ruler(axis, min(paid) - room, max(paid) + room, labels=MONEY_AXIS), len(rows))
+        plane = lanes(Ruler(axis, min(paid) - room, max(paid) + room, labels="money"), len(rows))
         bars = [{"from": 0.0, "to": payment, "y": i + 0.72} for i, payment in enumerate(payments)]
         marks: list[Mark] = [
             plane.bars(bars, color=LIGHT.production, opacity=0.55),

@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from dualmandate.population.wording import percent, stated_loss
-from dualmandate.report.figures.figure import PERCENT_AXIS, Align, Figure, Mark, Plane, Ruler, layered
+from dualmandate.report.figures.figure import Align, Figure, Mark, Plane, Ruler, layered
 from dualmandate.report.theme import LIGHT, ROOMY, Column, FigureTable, Row
 
 if TYPE_CHECKING:
@@ -174,7 +174,7 @@ def _plane(rows: Sequence[Row], y: str, *, width: int, title: str) -> Plane:
     places = tuple(step * k for k in range(math.ceil(low / step), math.floor(high / step) + 1))
     if width < ROOMY:  # room for the legend above everything
         high = low + (high - low) * NARROW_HEIGHT / (NARROW_HEIGHT - LEGEND_LINE * (len(COLORS) + 1))
-    return Plane(across, Ruler(title, low, high, labels=PERCENT_AXIS, places=places))
+    return Plane(across, Ruler(title, low, high, labels="percent", places=places))
 
 
 def _axis(alone: bool) -> str:

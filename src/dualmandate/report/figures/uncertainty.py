@@ -23,9 +23,6 @@ from dualmandate.population.wording import loss_symbol, money, number, percent, 
 from dualmandate.report.figures.figure import (
     LETTER,
     LINE_HEIGHT,
-    MONEY_AXIS,
-    NUMBER_AXIS,
-    PERCENT_AXIS,
     Align,
     Figure,
     Mark,
@@ -76,7 +73,7 @@ def distribution(known: UncertainChoice) -> Figure:
     def layout(width: int) -> Mark:
         top = max(row["probability" if discrete else "density"] for row in rows) * HEADROOM or 1.0
         across = _across(known, [row["loss"] for row in rows])
-        plane = Plane(across, Ruler("↑ how likely", 0.0, top, labels=PERCENT_AXIS, hidden=not discrete))
+        plane = Plane(across, Ruler("↑ how likely", 0.0, top, labels="percent", hidden=not discrete))
         marks: list[Mark] = []
         if discrete:
             marks += [plane.vertical(row["loss"], color=LIGHT.preference, top=row["probability"]) for row in rows[:FEW]]
@@ -137,8 +134,8 @@ def regret_distribution(known: UncertainChoice) -> Figure:
 
     def layout(width: int) -> Mark:
         plane = Plane(
-            Ruler("regret of the choice, USD", 0.0, grid[-1], labels=MONEY_AXIS),
-            Ruler("↑ probability of a larger regret", 0.0, 1.0, labels=PERCENT_AXIS),
+            Ruler("regret of the choice, USD", 0.0, grid[-1], labels="money"),
+            Ruler("↑ probability of a larger regret", 0.0, 1.0, labels="percent"),
         )
         marked = [row for row in rows if row["marked"]]
         labels = {
@@ -187,7 +184,7 @@ def survey_worth(known: UncertainChoice, *, spread: float, parameter: str | None
         roomy = width >= ROOMY
         plane = Plane(
             Ruler("people asked", rows[0]["respondents"], rows[-1]["respondents"], log=True),
-            Ruler("↑ worth to this decision, USD", 0.0, (perfect or 1.0) * 1.18, labels=MONEY_AXIS),
+            Ruler("↑ worth to this decision, USD", 0.0, (perfect or 1.0) * 1.18, labels="money"),
         )
         share = percent(here["share"])
         words = f"{SIGNPOST:,} people: {money(value, short=True)}\n{share} of perfect"
@@ -256,7 +253,7 @@ def robust(choice: RobustChoice) -> Figure:
                 f"↑ regret{', share of the least cost' if choice.relative else ', USD'}",
                 0.0,
                 band,
-                labels=PERCENT_AXIS if choice.relative else MONEY_AXIS,
+                labels="percent" if choice.relative else "money",
             ),
         )
         marks: list[Mark] = []
@@ -458,7 +455,7 @@ def what_if(frontier: Frontier, welfare: SocialWelfare, choice: Choice, *, grid:
                 curve[-1]["error"],
                 curve[0]["error"],
                 log=True,
-                labels=MONEY_AXIS if in_money else NUMBER_AXIS,
+                labels="money" if in_money else "number",
             ),
         )
         return layered(
