@@ -3,6 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.benchmarks.work import fill, mistake
 
 from dualmandate import benchmarks
 from dualmandate.benchmarks.harness import BenchmarkRow, measure, peak_megabytes
@@ -46,7 +47,7 @@ def test_memory_is_measured_in_a_process_of_its_own() -> None:
     import numpy as np
 
     ballast = np.ones(25_000_000)  # 200 MB here must not be counted there
-    took = measure("tests.benchmarks.work", "50 megabytes")
+    took = measure(fill)
     assert ballast.sum() == 25_000_000
     assert 50 < took.megabytes < 150 < peak_megabytes()
     assert 0 < took.processor_seconds < 5  # a wall clock would judge whatever else the machine is doing
@@ -55,7 +56,7 @@ def test_memory_is_measured_in_a_process_of_its_own() -> None:
 @pytest.mark.usefixtures("_at_the_root")
 def test_work_that_comes_to_a_wrong_answer_is_not_a_measurement() -> None:
     with pytest.raises(RuntimeError, match="found 1, where 2 is right"):
-        measure("tests.benchmarks.work", "wrong")
+        measure(mistake)
 
 
 @pytest.mark.slow

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dualmandate.benchmarks.census import sf1_persons
-from dualmandate.benchmarks.census_program import sf1_program
+from dualmandate.benchmarks.census import sf1_persons, sf1_program
 from dualmandate.planning.program import Program, load
 from dualmandate.workload import Workload
 

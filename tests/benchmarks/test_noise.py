@@ -10,16 +10,15 @@ from dualmandate.benchmarks.harness import BenchmarkRow
 
 def test_what_is_measured_must_follow_its_law() -> None:
     case = noise.CASES[1]
-    took = noise.draw_ours(case, calls=1)
+    took = noise.draw_ours(case.law, case.scale, calls=1)
     assert 0 < took.nanoseconds < 1000
     with pytest.raises(ValueError, match="found False, where True is right"):
         noise.check_variance(np.zeros(1000, dtype=np.int64), case)
 
 
 def test_a_missing_peer_leaves_its_rows_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        noise, "_timed", lambda side, case, size: noise.SamplerTime(side, 5.0, 0.1) if side == "ours" else None
-    )
+    ours = noise.SamplerTime("ours", 5.0, 0.1)
+    monkeypatch.setattr(noise, "_timed", lambda side, case, size: ours if side is noise.draw_ours else None)
     rows = noise.rows(lambda _: None)
     assert [row.unit for row in rows] == ["nanoseconds a draw", "processor seconds of set-up"] * 6
     assert {row.peer for row in rows} == {None}

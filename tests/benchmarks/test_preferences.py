@@ -5,7 +5,7 @@ import pytest
 from tests.benchmarks.work import missed
 
 from dualmandate.benchmarks import preferences
-from dualmandate.benchmarks.choice_experiments import Experiment, covered
+from dualmandate.benchmarks.preferences import Experiment, covered
 from dualmandate.elicitation import ChoiceData, ParameterEstimates
 
 LITTLE = Experiment(people=40, tasks=2, alternatives=3, means=(1.0, -0.5), spreads=(0.5, 0.0))
@@ -49,7 +49,7 @@ def test_coverage_counts_intervals_that_hold() -> None:
 
 def test_a_missing_peer_leaves_its_rows_out(monkeypatch: pytest.MonkeyPatch) -> None:
     fitted = preferences.FitTime("ours", [2.0, 1.0, 9.0], [0.0])
-    monkeypatch.setattr(preferences, "_fitted", lambda side, case, times: fitted if side == "ours" else None)
+    monkeypatch.setattr(preferences, "_fitted", lambda side, times: fitted if side is preferences.fit_ours else None)
     rows = preferences.rows(lambda _: None, replications=2)
     assert [row.ours for row in rows][:1] == [2.0]
     assert {row.peer for row in rows} == {None}

@@ -7,7 +7,7 @@ import pytest
 from tests.workload.norms import squared_norm
 
 from dualmandate.benchmarks import census
-from dualmandate.benchmarks.reference_strategy import (
+from dualmandate.benchmarks.strategies import (
     Floats,
     Noise,
     ReferenceStrategy,

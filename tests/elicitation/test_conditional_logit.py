@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from statsmodels.discrete.conditional_models import ConditionalLogit
 from statsmodels.discrete.discrete_model import Logit
 
-from dualmandate.benchmarks.choice_experiments import ALIKE, Experiment, covered
+from dualmandate.benchmarks.preferences import ALIKE, Experiment, covered
 from dualmandate.elicitation import ChoiceData, conditional_logit
 from dualmandate.elicitation.logit import logit_pass
 from dualmandate.errors import NoEstimate, UnknownName

@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 from xlogit import MixedLogit
 
-from dualmandate.benchmarks.choice_experiments import MIXED, Experiment, covered
+from dualmandate.benchmarks.preferences import MIXED, Experiment, covered
 from dualmandate.elicitation import ChoiceData, ParameterEstimates, conditional_logit, mixed_logit, taste_of
 from dualmandate.elicitation.answers import Differences
 from dualmandate.elicitation.likelihood import Maximum, normal_draws

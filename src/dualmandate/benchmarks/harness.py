@@ -12,8 +12,9 @@ import resource
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from importlib import import_module, metadata
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -70,27 +71,50 @@ class ResourceUse:
 
 
 def measured_rows(
-    module: str,
-    cases: Iterable[str],
+    cases: Mapping[str, Callable[[], None]],
     progress: Callable[[str], None],
     *,
     seconds: float,
     megabytes: Mapping[str, float],
 ) -> list[BenchmarkRow]:
-    """Three rows for each case of a module, against the most seconds and megabytes that it may take."""
+    """Three rows for each case, against the most seconds and megabytes that it may take."""
     rows: list[BenchmarkRow] = []
-    for case in cases:
+    for case, work in cases.items():
         progress(case)
-        took = measure(module, case)
+        took = measure(work)
         rows.append(BenchmarkRow(case, took.seconds, "seconds", target=seconds))
         rows.append(BenchmarkRow(case, took.processor_seconds, "processor seconds"))
         rows.append(BenchmarkRow(case, took.megabytes, "megabytes", target=megabytes[case]))
     return rows
 
 
-def measure(module: str, case: str) -> ResourceUse:
-    """Run a module in a fresh process, which calls `main` with its cases; a failure there is a failure here."""
-    return ResourceUse(**run_apart([sys.executable, "-m", module, case], case=case))
+def measure(work: Callable[[], None]) -> ResourceUse:
+    """What a function of some module takes in a fresh process; a failure there is a failure here."""
+    return ResourceUse(**apart(_measured, work.__module__, work.__name__, environment={}))
+
+
+def _measured(module: str, name: str) -> ResourceUse:
+    return resource_use(getattr(import_module(module), name))
+
+
+def resource_use(work: Callable[[], object]) -> ResourceUse:
+    """What some work takes here."""
+    started, used = time.perf_counter(), time.process_time()
+    work()
+    return ResourceUse(time.perf_counter() - started, time.process_time() - used, peak_megabytes())
+
+
+def apart(work: Callable[..., object], *given: object, environment: Mapping[str, str] = ONE_THREAD) -> Any:
+    """What a function of some module answers in a fresh process; what it is given and answers is written as JSON."""
+    code = "from dualmandate.benchmarks.harness import answer; answer()"
+    words = [sys.executable, "-c", code, work.__module__, work.__name__, json.dumps(given)]
+    return run_apart(words, case=work.__name__, environment=environment)
+
+
+def answer() -> None:
+    """Call the function that `apart` asks for, and print its answer."""
+    module, name, given = sys.argv[1:]
+    print(json.dumps(getattr(import_module(module), name)(*json.loads(given)), default=asdict))
 
 
 def run_apart(words: Sequence[str], *, case: str, environment: Mapping[str, str] | None = None) -> Any:
@@ -100,6 +124,14 @@ def run_apart(words: Sequence[str], *, case: str, environment: Mapping[str, str]
     if ran.returncode:
         raise RuntimeError(f"the benchmark '{case}' failed:\n{ran.stderr}")
     return json.loads(ran.stdout)
+
+
+def installed(package: str) -> str | None:
+    """A package of others with its version; None where it is not installed."""
+    try:
+        return f"{package} {metadata.version(package)}"
+    except metadata.PackageNotFoundError:
+        return None
 
 
 @runtime_checkable
@@ -138,11 +170,3 @@ def peak_megabytes() -> float:
         return int(high_water.group(1)) * 1024 / 1e6
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak / 1e6 if sys.platform == "darwin" else peak * 1024 / 1e6
-
-
-def main(cases: Mapping[str, Callable[[], None]], case: str) -> None:
-    """Do the work of one case here, and print what it took as JSON."""
-    started, used = time.perf_counter(), time.process_time()
-    cases[case]()
-    took = ResourceUse(time.perf_counter() - started, time.process_time() - used, peak_megabytes())
-    print(json.dumps(asdict(took)))

@@ -6,18 +6,16 @@ Each side draws in a fresh process with one thread, after one draw that loads an
 
 from __future__ import annotations
 
-import json
-import sys
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
-from importlib import import_module, metadata
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 
-from dualmandate.benchmarks.harness import ONE_THREAD, BenchmarkRow, check, run_apart
+from dualmandate.benchmarks.harness import BenchmarkRow, apart, check, installed
 from dualmandate.mechanism import GAUSSIAN, GEOMETRIC
 from dualmandate.mechanism.noise import GaussianSampler, LaplaceSampler, Sampler, subkey
 
@@ -70,26 +68,27 @@ def rows(progress: Callable[[str], None], *, calls: int = CALLS, peer_draws: int
     found: list[BenchmarkRow] = []
     for case in CASES:
         progress(case.name)
-        ours, theirs = _timed("ours", case, calls), _timed("opendp", case, peer_draws)
+        ours, theirs = _timed(draw_ours, case, calls), _timed(draw_opendp, case, peer_draws)
         assert ours is not None
-        row = BenchmarkRow(case.name, ours.nanoseconds, "nanoseconds a draw", target=LARGEST_NANOSECONDS)
-        found.append(replace(row, peer=theirs.name, peer_value=theirs.nanoseconds) if theirs else row)
-        if theirs:
-            ratio, unit = theirs.nanoseconds / ours.nanoseconds, "draws in the time of one of the peer"
-            found.append(BenchmarkRow(case.name, ratio, unit, target=LEAST_RATIO, peer=theirs.name, is_floor=True))
+        speed, peer = ours.nanoseconds, None if theirs is None else theirs.name
+        nanoseconds = None if theirs is None else theirs.nanoseconds
+        found.append(BenchmarkRow(case.name, speed, "nanoseconds a draw", LARGEST_NANOSECONDS, peer, nanoseconds))
+        if nanoseconds is not None:
+            unit = "draws in the time of one of the peer"
+            found.append(BenchmarkRow(case.name, nanoseconds / speed, unit, LEAST_RATIO, peer, is_floor=True))
         found.append(BenchmarkRow(case.name, ours.set_up, "processor seconds of set-up"))
     return found
 
 
-def _timed(side: str, case: NoiseCase, size: int) -> SamplerTime | None:
+def _timed(side: Callable[..., SamplerTime | None], case: NoiseCase, size: int) -> SamplerTime | None:
     """One side in a fresh process; None where its package is not installed."""
-    words = [sys.executable, "-m", "dualmandate.benchmarks.noise", side, str(CASES.index(case)), str(size)]
-    answer = run_apart(words, case=case.name, environment=ONE_THREAD)
-    return None if answer is None else SamplerTime(**answer)
+    found = apart(side, case.law, case.scale, size)
+    return None if found is None else SamplerTime(**found)
 
 
-def draw_ours(case: NoiseCase, calls: int) -> SamplerTime:
+def draw_ours(law: str, scale: int, calls: int) -> SamplerTime:
     """In blocks, into one array, under a key that protects nobody."""
+    case = NoiseCase(law, scale)
     key = subkey(bytes(32), "benchmark", histogram_mac=b"", measurement=case.name)
     room = np.empty(CALL_CELLS, dtype=np.int64)
     LaplaceSampler(Fraction(5)).draw(key, range(8))  # loads and compiles what all laws share
@@ -103,41 +102,27 @@ def draw_ours(case: NoiseCase, calls: int) -> SamplerTime:
     return SamplerTime("ours", spent / (calls * CALL_CELLS) * 1e9, ready - started)
 
 
-def draw_opendp(case: NoiseCase, draws: int) -> SamplerTime | None:
+def draw_opendp(law: str, scale: int, draws: int) -> SamplerTime | None:
     """A vector of zeros through its measurement."""
-    try:
-        version = metadata.version("opendp")
-    except metadata.PackageNotFoundError:
+    name = installed("opendp")
+    if name is None:
         return None
     dp: Any = import_module("opendp.prelude")
     dp.enable_features("contrib")
     started = time.process_time()
     vectors = dp.vector_domain(dp.atom_domain(T=int))
-    distance = dp.l1_distance(T=int) if case.law == "laplace" else dp.l2_distance(T=float)
-    make = dp.m.make_laplace if case.law == "laplace" else dp.m.make_gaussian
-    measurement = make(vectors, distance, float(case.scale))
+    distance = dp.l1_distance(T=int) if law == "laplace" else dp.l2_distance(T=float)
+    make = dp.m.make_laplace if law == "laplace" else dp.m.make_gaussian
+    measurement = make(vectors, distance, float(scale))
     measurement([0])
     zeros, ready = [0] * draws, time.process_time()
     noise = measurement(zeros)
     spent = time.process_time() - ready
-    check_variance(np.array(noise), case)
-    return SamplerTime(f"opendp {version}", spent / draws * 1e9, ready - started)
+    check_variance(np.array(noise), NoiseCase(law, scale))
+    return SamplerTime(name, spent / draws * 1e9, ready - started)
 
 
 def check_variance(noise: Any, case: NoiseCase) -> None:
     """Refuse to measure noise of another spread."""
     found = float(np.mean(np.square(noise.astype(np.float64)))) / case.variance
     check(abs(found - 1) < TOLERANCE, True)
-
-
-SIDES: dict[str, Callable[[NoiseCase, int], SamplerTime | None]] = {"ours": draw_ours, "opendp": draw_opendp}
-
-
-def main(side: str, case: str, size: str) -> None:
-    """Draw one case here, and print what it took as JSON."""
-    took = SIDES[side](CASES[int(case)], int(size))
-    print(json.dumps(took and asdict(took)))
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])

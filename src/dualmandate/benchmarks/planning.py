@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from dualmandate import gallery
-from dualmandate.benchmarks.census_program import sf1_program
-from dualmandate.benchmarks.harness import BenchmarkRow, check, main, measured_rows
+from dualmandate.benchmarks.census import sf1_program
+from dualmandate.benchmarks.harness import BenchmarkRow, check, measured_rows
 from dualmandate.planning.program import load
 
 LARGEST_SECONDS = 10.0
@@ -42,8 +41,4 @@ CASES: dict[str, Callable[[], None]] = {TITLE_I: title_i, SF1: sf1_persons}
 
 def rows(progress: Callable[[str], None]) -> list[BenchmarkRow]:
     """Seconds and peak memory of each case."""
-    return measured_rows(__name__, CASES, progress, seconds=LARGEST_SECONDS, megabytes=LARGEST_MEGABYTES)
-
-
-if __name__ == "__main__":
-    main(CASES, sys.argv[1])
+    return measured_rows(CASES, progress, seconds=LARGEST_SECONDS, megabytes=LARGEST_MEGABYTES)

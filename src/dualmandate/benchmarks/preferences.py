@@ -1,28 +1,94 @@
 """Panel mixed logit: processor seconds beside xlogit's on the same answers, and intervals that hold as often as stated.
 
 Each side fits in a fresh process with one thread, three times after a small fit that loads and compiles; the median
-counts. Both answers are then judged by one simulated likelihood, on more draws than either used.
+counts. Both answers are then judged by one simulated likelihood, on more draws than either used. The answers are those
+of people whose tastes are known.
 """
 
 from __future__ import annotations
 
-import json
 import statistics
-import sys
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
-from importlib import import_module, metadata
+from dataclasses import dataclass, replace
+from importlib import import_module
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from dualmandate.benchmarks.choice_experiments import MIXED, Experiment, covered
-from dualmandate.benchmarks.harness import ONE_THREAD, BenchmarkRow, run_apart
-from dualmandate.elicitation import ChoiceData, mixed_logit
+from dualmandate.benchmarks.harness import BenchmarkRow, apart, installed
+from dualmandate.elicitation import ChoiceData, ParameterEstimates, mixed_logit
 from dualmandate.elicitation.answers import Differences
 from dualmandate.elicitation.logit import MixedModel, simulated_likelihood
 
+Floats = NDArray[np.float64]
+QUANTILE = 1.959963984540054  # of the normal distribution, for intervals that hold in 95 of 100 cases
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """People who choose by utilities with logistic error; coefficients are normal among them, or alike.
+
+    The last attribute is a price of 1, 2, 3 or 4; the others are −1, 0 or 1.
+    """
+
+    people: int
+    tasks: int  # each
+    alternatives: int
+    means: tuple[float, ...]  # of the coefficients
+    spreads: tuple[float, ...]  # standard deviations; 0: alike for all
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the attributes."""
+        return (*(f"attribute {number}" for number in range(1, len(self.means))), "price")
+
+    @property
+    def random(self) -> tuple[str, ...]:
+        """Attributes whose coefficients differ."""
+        return tuple(name for name, spread in zip(self.names, self.spreads, strict=True) if spread)
+
+    @property
+    def truth(self) -> dict[str, float]:
+        """What estimators should find, by their names of parameters."""
+        means = dict(zip(self.names, self.means, strict=True))
+        spreads = zip(self.names, self.spreads, strict=True)
+        return means | {f"standard deviation of {name}": spread for name, spread in spreads if spread}
+
+    def answers(self, generator: np.random.Generator) -> ChoiceData:
+        """One survey."""
+        shape = (self.people, self.tasks, self.alternatives)
+        attributes = generator.integers(-1, 2, (*shape, len(self.means))).astype(np.float64)
+        attributes[..., -1] = generator.integers(1, 5, shape)
+        tastes = self.means + np.array(self.spreads) * generator.standard_normal((self.people, len(self.means)))
+        utilities = np.einsum("ntjk,nk->ntj", attributes, tastes) + generator.gumbel(size=shape)
+        best = utilities.argmax(axis=2)[..., None]
+        rows = self.people * self.tasks * self.alternatives
+        return ChoiceData(
+            names=self.names,
+            attributes=attributes.reshape(rows, -1),
+            chosen=(np.arange(self.alternatives) == best).reshape(-1),
+            task=np.repeat(np.arange(self.people * self.tasks), self.alternatives),
+            respondent=np.repeat(np.arange(self.people), self.tasks * self.alternatives),
+        )
+
+
+def covered(
+    experiment: Experiment, estimate: Callable[[ChoiceData], ParameterEstimates], *, replications: int, seed: int
+) -> dict[str, float]:
+    """In which share of surveys the 95 % interval of each parameter holds what is true."""
+    generator = np.random.default_rng(seed)
+    hits = dict.fromkeys(experiment.truth, 0)
+    for _ in range(replications):
+        found = estimate(experiment.answers(generator))
+        for name, true in experiment.truth.items():
+            hits[name] += abs(found.value(name) - true) <= QUANTILE * found.standard_error(name)
+    return {name: count / replications for name, count in hits.items()}
+
+
+ALIKE = Experiment(people=300, tasks=8, alternatives=3, means=(0.6, -0.8, -0.5), spreads=(0.0, 0.0, 0.0))
+MIXED = Experiment(people=300, tasks=8, alternatives=3, means=(0.6, -0.8, -0.5), spreads=(0.8, 0.6, 0.0))
 SPREADS = (1.1, 0.9, 0.9, 0.6, 1.0, 0.4, 0.9, 0.6, 1.0, 0.6, 1.0, 0.7)
 LARGE = Experiment(
     people=394,
@@ -54,7 +120,7 @@ def rows(
     """Seconds, how many fits that is in the time of one of the peer's, both answers judged, and coverage."""
     case = "panel mixed logit, 12 random coefficients, 500 draws, 394 people × 8 choices of 4"
     progress(case)
-    ours, theirs = _fitted("ours", case, times), _fitted("xlogit", case, times)
+    ours, theirs = _fitted(fit_ours, times), _fitted(fit_xlogit, times)
     assert ours is not None
     seconds = statistics.median(ours.seconds)
     row = BenchmarkRow(case, seconds, "processor seconds, median")
@@ -104,11 +170,10 @@ def judged(values: list[float]) -> float:
     return float(likelihood((np.array(values) - shift) / factor)[0].sum())
 
 
-def _fitted(side: str, case: str, times: int) -> FitTime | None:
+def _fitted(side: Callable[[int], FitTime | None], times: int) -> FitTime | None:
     """One side in a fresh process; None where its package is not installed."""
-    words = [sys.executable, "-m", "dualmandate.benchmarks.preferences", side, str(times)]
-    answer = run_apart(words, case=case, environment=ONE_THREAD)
-    return None if answer is None else FitTime(**answer)
+    found = apart(side, times)
+    return None if found is None else FitTime(**found)
 
 
 def _timed(name: str, times: int, fit: Callable[[Experiment, int], list[float]]) -> FitTime:
@@ -133,9 +198,8 @@ def fit_ours(times: int) -> FitTime:
 
 def fit_xlogit(times: int) -> FitTime | None:
     """Its own defaults: Halton draws, BFGS from the conditional logit, standard errors included."""
-    try:
-        version = metadata.version("xlogit")
-    except metadata.PackageNotFoundError:
+    name = installed("xlogit")
+    if name is None:
         return None
     package: Any = import_module("xlogit")
     answers = {each: each.answers(np.random.default_rng(SEED)) for each in (WARM_UP, LARGE)}
@@ -155,17 +219,4 @@ def fit_xlogit(times: int) -> FitTime | None:
         )
         return [float(value) for value in model.coeff_]
 
-    return _timed(f"xlogit {version}", times, fit)
-
-
-SIDES: dict[str, Callable[[int], FitTime | None]] = {"ours": fit_ours, "xlogit": fit_xlogit}
-
-
-def main(side: str, times: str) -> None:
-    """Fit with one side here, so many times, and print what it took as JSON."""
-    fitted = SIDES[side](int(times))
-    print(json.dumps(fitted and asdict(fitted)))
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])
+    return _timed(name, times, fit)

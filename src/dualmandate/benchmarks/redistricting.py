@@ -12,7 +12,6 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -25,9 +24,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualmandate.benchmarks import rhode_island
-from dualmandate.benchmarks.harness import ONE_THREAD, BenchmarkRow, check, peak_megabytes, run_apart
-from dualmandate.benchmarks.redistricting_program import CHAIN, table_name, write_program
-from dualmandate.benchmarks.rhode_island import LEVELS, Blocks
+from dualmandate.benchmarks.harness import ONE_THREAD, BenchmarkRow, apart, check, peak_megabytes
+from dualmandate.benchmarks.rhode_island import DIGITS, LEVELS, QUARTERS, RACES, Blocks
 from dualmandate.ledger import Account, Approval, ReleaseState, make_key, open_ledger
 from dualmandate.ledger.chain import RELEASE_FILE
 from dualmandate.mechanism import GAUSSIAN, Noise
@@ -57,6 +55,57 @@ MOST_SECONDS = {"warm": 60.0, "cold": 120.0}
 MOST_MEGABYTES = 4000.0
 LEAST_BLOCKS = 3000.0  # a second and core, of estimating and whole tables together
 LARGEST_ERRORS = {"tract": (1.6, 2.5, 2.6), "block group": (1.4, 1.9, 1.9), "block": (3.25, 3.0, 1.55)}
+BY = ((), ("voting_age", "hispanic"), ("race",), ("quarters",))  # what each table of the chain adds to the one before
+CHAIN = ("total", "voting age × Hispanic", "× race", "× quarters")
+BLOCK_LIST = "blocks.csv"
+
+_HEADER = """\
+[program]
+schema      = 1
+name        = "redistricting"
+description = "Generated persons of Rhode Island in 2010, for a benchmark"
+
+[population]
+account            = "persons"
+unit               = "person"
+neighbors          = "replace-one"
+population_size    = {{ value = {persons}, unit = "person", source = "2010 Census" }}
+source             = "{source}"
+dropping_is_public = true
+
+[population.attributes]
+block      = {{ codes = "{block_list}" }}
+voting_age = ["no", "yes"]
+hispanic   = ["no", "yes"]
+race       = {{ from = 0, to = {last_race} }}
+quarters   = {{ from = 0, to = {last_quarters} }}
+
+[population.hierarchies.areas]
+attribute = "block"
+prefixes  = {{ {prefixes} }}
+
+[mechanism]
+noise    = "gaussian"
+strategy = "workload"
+measured = "apart"
+
+[preferences]
+information_utility  = "linear"
+mean_disclosure_cost = {{ value = 0.000001, unit = "USD per person per rho", source = "so low that the limit decides" }}
+
+[limits]
+largest_rho = {rho}
+
+[publication]
+formats = []
+"""
+_TABLE = """
+[[workload]]
+name  = "{name}"
+by    = [{by}]
+share = "{share}"
+value_of_accuracy = {{ value = {value}, unit = "USD per person^2", source = "assumed" }}
+"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,9 +147,10 @@ def rows(progress: Callable[[str], None], *, keys: int = KEYS) -> list[Benchmark
         progress(f"{case}, persons")
         rhode_island.write_persons(rhode_island.cells(given), given, persons)
         progress(f"{case}, two releases")
-        timed = _told("release", persons, folder, environment={"NUMBA_CACHE_DIR": str(Path(folder, "compiled"))})
+        cold = ONE_THREAD | {"NUMBA_CACHE_DIR": str(Path(folder, "compiled"))}
+        timed = apart(releases, str(persons), folder, environment=cold)
         progress(f"{case}, {keys} keys")
-        told_of_keys = _told("errors", persons, str(keys), environment={})
+        told_of_keys = apart(errors_at_hand, str(persons), keys)
     found = [BenchmarkRow(case, timed[kind], f"seconds, {kind}", target=most) for kind, most in MOST_SECONDS.items()]
     found += [BenchmarkRow(case, timed[f"processor, {kind}"], f"processor seconds, {kind}") for kind in MOST_SECONDS]
     found.append(BenchmarkRow(case, timed["megabytes"], "megabytes", target=MOST_MEGABYTES))
@@ -134,11 +184,6 @@ def blocks_at_hand() -> Blocks:
     return rhode_island.generated_blocks() if path is None else rhode_island.published_blocks(path)
 
 
-def _told(work: str, *words: object, environment: dict[str, str]) -> Any:
-    command = [sys.executable, "-m", "dualmandate.benchmarks.redistricting", work, *map(str, words)]
-    return run_apart(command, case=work, environment=ONE_THREAD | environment)
-
-
 def make(order: ReleaseSpec, persons: Path, key: int) -> ReleaseInMemory:
     """From microdata to whole tables, under a secret that protects nobody."""
     rules = order.protection, order.rules
@@ -152,12 +197,6 @@ def make(order: ReleaseSpec, persons: Path, key: int) -> ReleaseInMemory:
     made = consistent_nest(order, nest, measured=measured, totals=totals)
     assert made.counts is not None
     return ReleaseInMemory(made.found.estimates, made.counts, time.process_time() - started)
-
-
-def program_of(design: ReleaseDesign, persons: Path, folder: Path) -> Program:
-    """The program that asks for the tables of every level and grouping, each at its share of the loss."""
-    terms = RHO, VALUES
-    return load(write_program(design.blocks, design.sharing, folder, persons=persons, terms=terms))
 
 
 def release(design: ReleaseDesign, persons: Path, folder: Path) -> Path:
@@ -178,18 +217,18 @@ def release(design: ReleaseDesign, persons: Path, folder: Path) -> Path:
     return found
 
 
-def releases(persons: Path, folder: Path) -> dict[str, Any]:
+def releases(persons: str, folder: str) -> dict[str, Any]:
     """Two releases, one after the other: seconds of each, peak memory, and what the second takes on the disk."""
     found: dict[str, Any] = {}
     for kind in ("cold", "warm"):
         started, used = time.perf_counter(), time.process_time()
         design = ReleaseDesign.of(blocks_at_hand())
-        at = release(design, persons, folder / kind)
+        at = release(design, Path(persons), Path(folder, kind))
         found[kind], found[f"processor, {kind}"] = time.perf_counter() - started, time.process_time() - used
         found["megabytes"] = max(peak_megabytes(), found.get("megabytes", 0.0))
         found["on disk"] = sum(path.stat().st_size for path in at.rglob("*") if path.is_file()) / 1e6
         if kind == "cold":
-            shutil.rmtree(folder / kind)
+            shutil.rmtree(Path(folder, kind))
     check_release(design, at)
     started = time.perf_counter()
     check_interval(design, at)
@@ -226,6 +265,11 @@ def check_interval(design: ReleaseDesign, at: Path) -> None:
     interval = found.interval(table, tract=tract)
     check(interval.lower <= found.estimate(table, tract=tract) <= interval.upper, True)
     check(interval.probability >= 0.95 and 0 < interval.upper - interval.lower < len(design.blocks.codes), True)
+
+
+def errors_at_hand(persons: str, keys: int) -> dict[str, Any]:
+    """Errors and speed on the blocks that are at hand."""
+    return errors(ReleaseDesign.of(blocks_at_hand()), Path(persons), keys)
 
 
 def errors(design: ReleaseDesign, persons: Path, keys: int) -> dict[str, Any]:
@@ -270,16 +314,39 @@ def check_constraints(made: ReleaseInMemory, total: int) -> None:
             check(bool(np.array_equal(sums, tables[level - 1])), True)
 
 
-WORK: dict[str, Callable[[Path, Any], dict[str, Any]]] = {
-    "release": lambda persons, folder: releases(persons, Path(folder)),
-    "errors": lambda persons, keys: errors(ReleaseDesign.of(blocks_at_hand()), persons, int(keys)),
-}
+def program_of(design: ReleaseDesign, persons: Path, folder: Path) -> Program:
+    """What an agency would type to publish the tables of every level and grouping, each at its share of the loss."""
+    blocks = design.blocks
+    (folder / BLOCK_LIST).write_text("\n".join(["block", *blocks.codes]) + "\n", encoding="utf-8")
+    text = _HEADER.format(
+        persons=int(blocks.persons.sum()),
+        source=persons.absolute(),
+        block_list=BLOCK_LIST,
+        last_race=RACES - 1,
+        last_quarters=QUARTERS - 1,
+        prefixes=", ".join(f'"{level}" = {digits}' for level, digits in zip(LEVELS[1:-1], DIGITS, strict=True)),
+        rho=float(RHO),
+    )
+    program = folder / "program.toml"
+    program.write_text(text + "".join(_tables(design.sharing)), encoding="utf-8")
+    return load(program)
 
 
-def main(work: str, persons: str, word: str) -> None:
-    """Do one piece of work here, and print what was found as JSON."""
-    print(json.dumps(WORK[work](Path(persons), word)))
+def _tables(sharing: BudgetAllocation) -> Iterator[str]:
+    for level, k in sharing.shares():
+        yield _TABLE.format(
+            name=table_name(level, k),
+            by=", ".join(f'"{name}"' for name in columns(level, k)),
+            share=" * ".join(f"{part.numerator}/{part.denominator}" for part in sharing.parts(level, k)),
+            value=VALUES[k],
+        )
 
 
-if __name__ == "__main__":
-    main(*sys.argv[1:])
+def columns(level: int, k: int) -> tuple[str, ...]:
+    """What the table of a level and a grouping is by; the state is everybody."""
+    return (*LEVELS[level : level + 1 if level else 0], *(name for names in BY[: k + 1] for name in names))
+
+
+def table_name(level: int, k: int) -> str:
+    """What the table of a level and a grouping is called."""
+    return f"{LEVELS[level]}, {CHAIN[k]}"

@@ -6,10 +6,9 @@ knows its answer by hand and fails where it is not found: a quick wrong number i
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 
-from dualmandate.benchmarks.harness import BenchmarkRow, check, main, measured_rows
+from dualmandate.benchmarks.harness import BenchmarkRow, check, measured_rows
 from dualmandate.population import Attribute, Domain, Neighbors, Protection
 from dualmandate.workload import Tabulation, Workload, groups, kron, marginals, prefix, stack, total
 
@@ -89,9 +88,8 @@ CASES: dict[str, Callable[[], None]] = {
 
 def rows(progress: Callable[[str], None]) -> list[BenchmarkRow]:
     """Seconds and peak memory of each case."""
-    return measured_rows(
-        __name__, CASES, progress, seconds=LARGEST_SECONDS, megabytes=dict.fromkeys(CASES, LARGEST_MEGABYTES)
-    )
+    megabytes = dict.fromkeys(CASES, LARGEST_MEGABYTES)
+    return measured_rows(CASES, progress, seconds=LARGEST_SECONDS, megabytes=megabytes)
 
 
 def _levels(first: int, last: int) -> tuple[str, ...]:
@@ -105,7 +103,3 @@ def _suffix(size: int) -> Workload:
 def _check_exact(workload: Workload, neighbors: Neighbors, expected: int) -> None:
     found = workload.sensitivity(Protection(neighbors=neighbors))
     check((found.power, found.exact), (expected, True))
-
-
-if __name__ == "__main__":
-    main(CASES, sys.argv[1])

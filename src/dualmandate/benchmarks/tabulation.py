@@ -6,19 +6,15 @@ before it is timed; the median counts. Memory is the peak of such a process.
 
 from __future__ import annotations
 
-import json
-import sys
 import tempfile
-import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dualmandate.benchmarks.harness import ONE_THREAD, BenchmarkRow, peak_megabytes, run_apart
+from dualmandate.benchmarks.harness import BenchmarkRow, ResourceUse, apart, installed, resource_use
 from dualmandate.population import Attribute, Confidential, Domain, Protection
 from dualmandate.publication import ParquetFile, Rules, Tabulated, tabulate
 
@@ -30,14 +26,6 @@ MOST_TIMES_RAW = 2.0
 MOST_GROWTH = 1.2  # of peak memory from ROWS to GROWN × ROWS: allocators are not exact
 REPEATS = 5
 CHUNK = 10**6
-
-
-@dataclass(frozen=True)
-class TabulationTime:
-    """What one side took."""
-
-    processor_seconds: float
-    megabytes: float
 
 
 def domain() -> Domain:
@@ -62,34 +50,27 @@ def generate(path: Path, rows: int) -> None:
 
 def rows(progress: Callable[[str], None], *, records: int = ROWS) -> list[BenchmarkRow]:
     """Seconds of both sides and how many times as long ours takes; peak memory of both sizes and its growth."""
-    from importlib import metadata
-
-    peer = f"duckdb {metadata.version('duckdb')}"
+    peer = installed("duckdb")
     case = f"{records:,} records into 61,200 cells"
     with tempfile.TemporaryDirectory() as folder:
         small, large = Path(folder, "small.parquet"), Path(folder, "large.parquet")
         progress(case)
         generate(small, records)
-        sides: dict[str, list[TabulationTime]] = {"ours": [], "raw": []}
+        sides: dict[str, list[ResourceUse]] = {"ours": [], "raw": []}
         for _ in range(REPEATS):
             for side, found in sides.items():
-                found.append(_timed(side, small))
+                found.append(ResourceUse(**apart(timed, side, str(small))))
         ours, raw = (median(one.processor_seconds for one in found) for found in sides.values())
         progress(f"{GROWN * records:,} records")
         generate(large, GROWN * records)
         before = median(one.megabytes for one in sides["ours"])
-        after = _timed("ours", large).megabytes
+        after = apart(timed, "ours", str(large))["megabytes"]
     return [
         BenchmarkRow(case, ours, "processor seconds", target=MOST_TIMES_RAW * raw, peer=peer, peer_value=raw),
         BenchmarkRow(case, ours / raw, "times as long as the peer", target=MOST_TIMES_RAW),
         BenchmarkRow(case, before, "megabytes"),
         BenchmarkRow(f"{GROWN * records:,} records", after, "megabytes", target=MOST_GROWTH * before),
     ]
-
-
-def _timed(side: str, path: Path) -> TabulationTime:
-    words = [sys.executable, "-m", "dualmandate.benchmarks.tabulation", side, str(path)]
-    return TabulationTime(**run_apart(words, case=side, environment=ONE_THREAD))
 
 
 def tabulate_ours(path: Path) -> Confidential[Tabulated]:
@@ -110,13 +91,7 @@ def tabulate_raw(path: Path) -> NDArray[np.int64]:
 SIDES: dict[str, Callable[[Path], object]] = {"ours": tabulate_ours, "raw": tabulate_raw}
 
 
-def main(side: str, path: str) -> None:
-    """Tabulate once here after once to warm up, and print what it took as JSON."""
+def timed(side: str, path: str) -> ResourceUse:
+    """Tabulate once here after once to warm up."""
     SIDES[side](Path(path))
-    started = time.process_time()
-    SIDES[side](Path(path))
-    print(json.dumps(asdict(TabulationTime(time.process_time() - started, peak_megabytes()))))
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])
+    return resource_use(lambda: SIDES[side](Path(path)))
