@@ -11,7 +11,7 @@ import pytest
 
 from dualmandate.choice import BoundedCost, Choice, Limits, LinearCost, SocialWelfare, TableValue, choose
 from dualmandate.choice.welfare import InformationUtility
-from dualmandate.frontier.frontier import Measure
+from dualmandate.frontier import Measure
 from dualmandate.population import PrivacyMeasure
 from dualmandate.report.figures import Figure
 from dualmandate.report.theme import WIDE
