@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
+from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, TypeVar
 
@@ -84,20 +85,28 @@ def check_solvers() -> None:
 
 def cp_sat() -> Any:
     """OR-Tools' module of the constraint solver CP-SAT."""
-    try:
-        from ortools.sat.python import cp_model
-    except ImportError:
-        raise _not_installed("ortools") from None
-    return cp_model
+    return _solver_module("ortools.sat.python.cp_model")
+
+
+def cp_solver(seconds: float) -> Any:
+    """A solver of CP-SAT, on one thread, with a fixed seed: equal questions have equal answers, unless time ends."""
+    solver = cp_sat().CpSolver()
+    solver.parameters.num_workers = 1
+    solver.parameters.random_seed = 2019
+    solver.parameters.max_time_in_seconds = seconds
+    return solver
 
 
 def highs() -> Any:
     """The module of HiGHS, a solver of linear and integer programs."""
+    return _solver_module("highspy")
+
+
+def _solver_module(name: str) -> Any:
     try:
-        import highspy
+        return import_module(name)
     except ImportError:
-        raise _not_installed("highspy") from None
-    return highspy
+        raise _not_installed(name.split(".")[0]) from None
 
 
 def _not_installed(*packages: str) -> InvalidRequest:

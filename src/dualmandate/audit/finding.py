@@ -106,13 +106,9 @@ class Finding:
 
     def written(self, success: Rate | Range) -> str:
         """A rate with its interval, or a range, in words."""
-        if isinstance(success, Range):
+        if isinstance(success, Range) or not self.counted_in_full:
             return str(success)
-        counted = f"{success.value:.1%} ({success.successes:,} of {success.trials:,}"
-        if self.counted_in_full:
-            return f"{counted}, all of them counted)"
-        low, high = success.interval()
-        return f"{counted}; 95 % interval {low:.1%} to {high:.1%})"
+        return f"{success.value:.1%} ({success.successes:,} of {success.trials:,}, all of them counted)"
 
     def words(self) -> str:
         """The finding for people: claim, success, baselines, and what the attacker knows."""
@@ -158,19 +154,14 @@ class Attack(Protocol[T_contra]):
         """What it is called."""
         ...
 
-    @property
-    def needs(self) -> str:
-        """What it must be given, in words."""
-        ...
-
     def run(self, target: T_contra, key: bytes, /) -> tuple[Finding, ...]:
         """Attack. Equal targets and keys give equal findings; the key is the audit's own, never a release's."""
         ...
 
 
-def nothing_to_compare(trials: int, *, who: str = "whoever has no tables") -> Baseline:
+def nothing_to_compare(trials: int) -> Baseline:
     """The baseline of a proof: without the published numbers nothing of it follows."""
-    return Baseline(who, Rate(0, trials))
+    return Baseline("whoever has no tables", Rate(0, trials))
 
 
 @dataclass(frozen=True)
@@ -198,13 +189,9 @@ class Rate:
         from scipy.stats import beta
 
         tail = (1 - level) / 2
-        low = 0.0 if self.successes == 0 else float(beta.ppf(tail, self.successes, self.trials - self.successes + 1))
-        high = (
-            1.0
-            if self.successes == self.trials
-            else float(beta.ppf(1 - tail, self.successes + 1, self.trials - self.successes))
-        )
-        return low, high
+        right, wrong = self.successes, self.trials - self.successes
+        low = float(beta.ppf(tail, right, wrong + 1)) if right else 0.0
+        return low, float(beta.ppf(1 - tail, right + 1, wrong)) if wrong else 1.0
 
     def __str__(self) -> str:
         low, high = self.interval()

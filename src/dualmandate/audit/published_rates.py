@@ -22,7 +22,7 @@ from dualmandate.audit.equations import Floats, Integers
 from dualmandate.audit.finding import Baseline, Finding, Range
 from dualmandate.audit.options import AuditOptions
 from dualmandate.audit.reconstruction.noisy import most_likely, whole_records
-from dualmandate.audit.tables import OnePlace
+from dualmandate.audit.tables import OnePlace, dense_counts
 from dualmandate.audit.targets.of_release import noisy_tables
 from dualmandate.errors import InvalidRelease, InvalidRequest, Place, Refusal, ReleaseConflict
 from dualmandate.ledger import Approval, EventKind, Ledger, ReleaseEntry, ReleaseState, Request
@@ -38,7 +38,7 @@ from dualmandate.publication.records import check_source
 from dualmandate.publication.release import Release
 from dualmandate.publication.release_folder import is_complete
 from dualmandate.publication.rules import check_rules
-from dualmandate.publication.tabulated import SparseHistogram, Tabulated
+from dualmandate.publication.tabulated import Tabulated
 from dualmandate.publication.tabulating import tabulate
 
 QUERIES = ("the attack", "the proportional guesser")
@@ -299,9 +299,7 @@ def _measured(query: RateQuery, source: Source, ledger: Ledger, entry: ReleaseEn
 
 def _counts(query: RateQuery, tabulated: Confidential[Tabulated]) -> Confidential[Integers]:
     """The counts of every cell of every place, boxed; shape (places, cells of one place)."""
-    histogram = tabulated.open_for("counting what an attack got right").histogram
-    dense = histogram.dense() if isinstance(histogram, SparseHistogram) else histogram
-    counts = np.asarray(dense.counts, dtype=np.int64).reshape(-1)
+    counts = dense_counts(tabulated, "counting what an attack got right")
     return Confidential("counts that a rate is published of", np.ascontiguousarray(query.place.counts(counts)))
 
 

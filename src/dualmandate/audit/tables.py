@@ -6,6 +6,7 @@ one that came from records stays inside.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,7 +20,7 @@ from dualmandate.audit.finding import Reference
 from dualmandate.errors import InvalidRequest, InvalidTables, TooLarge
 from dualmandate.population import Attribute, Confidential, Domain, Protection
 from dualmandate.publication import Rules, Source, source_file
-from dualmandate.publication.tabulated import SparseHistogram
+from dualmandate.publication.tabulated import SparseHistogram, Tabulated
 from dualmandate.publication.tabulating import KEY_BYTES, tabulate
 from dualmandate.workload import Identity, Table, Workload
 
@@ -29,14 +30,9 @@ if TYPE_CHECKING:
 Part_co = TypeVar("Part_co", covariant=True)
 Truths = Mapping[Reference, Confidential[Integers]]  # counts of the same cells, by whose file they are
 SMALL_DOMAIN = 4096  # At most this many cells are attacked as one place, where nobody names places.
-LABEL = "counts that an audit is judged by"
+MEAN_SIZE = math.sqrt(2 / math.pi)  # mean absolute error of a normal one, in standard errors
 PURPOSE = "an audit: what an attack got right"
 LARGEST_PLACE = 2**16  # Unknown counts are looked for in places of at most this many cells.
-
-
-def no_truths() -> Truths:
-    """Nobody gives a truth."""
-    return {}
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +48,7 @@ class ExactTables:
     places: tuple[str, ...] = field(repr=False)
     coarsening: str
     impossible: NDArray[np.bool_] | None = field(default=None, repr=False)  # structural zeros; shape (unknowns,)
-    truths: Truths = field(default_factory=no_truths, repr=False)
+    truths: Truths = field(default_factory=dict, repr=False)
     cells: Domain | None = field(default=None, repr=False)  # what the unknowns are, for words
     hidden: NDArray[np.bool_] | None = field(default=None, repr=False)
 
@@ -80,7 +76,7 @@ class NoisyTables:
     expected: Floats = field(repr=False)
     coarsening: str
     protection: str  # how the numbers were made, in words
-    truths: Truths = field(default_factory=no_truths, repr=False)
+    truths: Truths = field(default_factory=dict, repr=False)
     prior: str = "what people in general are like"  # where `expected` comes from, in words
 
     def __post_init__(self) -> None:
@@ -243,33 +239,33 @@ def _counts_once(table: Table) -> bool:
     return table.weight == 1 and table.grid == 1 and table.largest_entry == 1
 
 
-def count_records(
-    source: Source | Path, domain: Domain, *, place: Attribute | None = None, rules: Rules | None = None
-) -> Confidential[Integers]:
+def count_records(source: Source | Path, domain: Domain, *, place: Attribute | None = None) -> Confidential[Integers]:
     """Records of each cell in each place, boxed; shape (places, cells), one place where none is told apart.
 
     Values that the domain does not have are left out, and how many that are is not told.
     """
     file = source_file(source) if isinstance(source, Path) else source
     # the place last: structural zeros and hierarchies name attributes, not positions
-    whole = (
-        domain if place is None else Domain((*domain.attributes, place), domain.hierarchies, domain.structural_zeros)
-    )
-    flat = _counted(file, whole, rules or Rules()).reshape(domain.size, 1 if place is None else place.size).T
-    return Confidential(LABEL, np.ascontiguousarray(flat).astype(np.int64))
+    attributes = domain.attributes if place is None else (*domain.attributes, place)
+    whole = Domain(attributes, domain.hierarchies, domain.structural_zeros)
+    return boxed(np.ascontiguousarray(_counted(file, whole, Rules()).reshape(domain.size, -1).T))
 
 
 def count_all(path: Path, domain: Domain, place: OnePlace, rules: Rules) -> Confidential[Integers]:
     """Records over a domain that holds the place among its attributes, boxed; shape (places, cells of one place)."""
-    counts = _counted(source_file(path), domain, rules)
-    return Confidential(LABEL, np.ascontiguousarray(place.counts(counts.reshape(-1))))
+    return boxed(np.ascontiguousarray(place.counts(_counted(source_file(path), domain, rules))))
 
 
 def _counted(source: Source, domain: Domain, rules: Rules) -> Integers:
     box = tabulate(source, domain, protection=Protection(), rules=rules, key=bytes(KEY_BYTES))
-    histogram = box.open_for(PURPOSE).histogram
+    return dense_counts(box, PURPOSE)
+
+
+def dense_counts(tabulated: Confidential[Tabulated], purpose: str) -> Integers:
+    """The counts of all cells, opened; shape (cells,)."""
+    histogram = tabulated.open_for(purpose).histogram
     dense = histogram.dense() if isinstance(histogram, SparseHistogram) else histogram
-    return np.asarray(dense.counts, dtype=np.int64)
+    return np.asarray(dense.counts, dtype=np.int64).reshape(-1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -282,11 +278,11 @@ class Targets:
     notes: tuple[str, ...] = ()  # on what is compared, in words
 
 
-def check_place(place: OnePlace) -> None:
+def check_place(domain: Domain, *, instead: str = "name the attribute that tells places apart with --place") -> None:
     """Refuse a place with too many kinds of records."""
-    if place.domain.size > LARGEST_PLACE:
+    if domain.size > LARGEST_PLACE:
         raise TooLarge(
-            f"{place.domain.size:,} cells a place",
+            f"{domain.size:,} cells a place",
             why=f"records are looked for among at most {LARGEST_PLACE:,} combinations of values",
-            instead="name the attribute that tells places apart with --place",
+            instead=instead,
         )

@@ -22,7 +22,6 @@ from dualmandate.choice.welfare import (
     CostPart,
     InformationUtility,
     PopulationGroup,
-    SharedLoss,
     SocialWelfare,
     TableValue,
 )
@@ -357,8 +356,9 @@ def _mixture(welfares: Sequence[SocialWelfare], shares: Floats) -> SocialWelfare
         for i, ((name, unit), cost) in enumerate(groups.items())
     )
     others = tuple(
-        SharedLoss(other, share)
+        other.scaled(share)
         for welfare, share in zip(welfares, shares.tolist(), strict=True)
+        if share > 0
         for other in welfare.other_losses
     )
     return replace(

@@ -12,6 +12,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,10 +20,13 @@ from numpy.typing import NDArray
 from dualmandate.choice.optimum import LARGEST_LOSS, SMALLEST_LOSS, Bounds
 from dualmandate.choice.welfare import CostPart, SocialWelfare
 from dualmandate.errors import InvalidLoss, NoOptimum
-from dualmandate.frontier.frontier import CurveFrontier, Frontier
+from dualmandate.frontier.frontier import Frontier
 from dualmandate.frontier.numerics import lowest
 from dualmandate.population.arrays import Booleans, Floats
 from dualmandate.population.wording import number
+
+if TYPE_CHECKING:
+    from scipy.interpolate import CubicHermiteSpline
 
 PartCosts = Callable[[float], tuple[Floats, Floats]]
 """From a loss to the cost of each part and its slope, USD and USD per unit; not numbers where a frontier ends."""
@@ -38,7 +42,7 @@ FAR_BELOW = 1e-6  # This share of the lowest grid point stands for no loss at al
 
 def costs_of(parts: Sequence[CostPart], frontier: Frontier) -> PartCosts:
     """What each part costs at a loss, and its slope; the frontier is asked once a loss for all of them."""
-    asked = frontier.remembered() if isinstance(frontier, CurveFrontier) else frontier
+    asked = frontier.remembered()
 
     def costs(loss: float) -> tuple[Floats, Floats]:
         try:
@@ -76,19 +80,14 @@ class GridPoints:
         if len(self.points) == 1:
             costs = np.exp(np.repeat(self.logs, len(at), axis=0))
             return costs, costs * self.elasticities
-        cell = np.clip(np.searchsorted(self.points, at, side="right") - 1, 0, len(self.points) - 2)
-        return self.read_in(cell, at)
+        costs = np.exp(self._cubic(at))
+        return costs, costs * self._cubic(at, 1)
 
-    def read_in(self, cell: NDArray[np.intp], at: Floats) -> tuple[Floats, Floats]:
-        """The same where the cells are known."""
-        width = (self.points[cell + 1] - self.points[cell])[:, None]
-        t = ((at - self.points[cell])[:, None]) / width
-        low, high = self.logs[cell], self.logs[cell + 1]
-        rise, fall = width * self.elasticities[cell], width * self.elasticities[cell + 1]
-        bend = 3 * (high - low) - 2 * rise - fall
-        twist = 2 * (low - high) + rise + fall
-        costs = np.exp(low + t * (rise + t * (bend + t * twist)))
-        return costs, costs * (rise + t * (2 * bend + 3 * t * twist)) / width
+    @cached_property
+    def _cubic(self) -> CubicHermiteSpline:
+        from scipy.interpolate import CubicHermiteSpline
+
+        return CubicHermiteSpline(self.points, self.logs, self.elasticities)
 
     def joined(self, other: GridPoints) -> GridPoints:
         """Both grids as one, in order."""
@@ -172,13 +171,13 @@ class CostGrid:
         cell = np.clip(np.where(rising, best - 1, best), 0, len(points) - 2)
 
         def slope(point: Floats, row: NDArray[np.intp]) -> Floats:
-            found: Floats = np.einsum("sp,sp->s", multiples[row], self.grid.read_in(cell[row], point)[1])
+            found: Floats = np.einsum("sp,sp->s", multiples[row], self.grid.read(point)[1])
             return found
 
         # Thousands of rows at once; where a sum does not turn inside its cell, the grid point stays.
         rows = np.arange(len(multiples))
         middle = np.nan_to_num(find_root(slope, (points[cell], points[cell + 1]), args=(rows,)).x)
-        there = np.einsum("sp,sp->s", multiples, self.grid.read_in(cell, middle)[0])
+        there = np.einsum("sp,sp->s", multiples, self.grid.read(middle)[0])
         at_end = (best == 0) & rising | (best == len(points) - 1) & ~rising
         keep = at_end | (there > least)
         return np.where(keep, at, middle), np.where(keep, least, there)

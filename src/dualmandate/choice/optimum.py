@@ -469,7 +469,7 @@ def local_optima(frontier: Frontier, welfare: SocialWelfare, bounds: Bounds | No
     from scipy.optimize import brentq
 
     bounds = bounds or Bounds()
-    gain = _Advantage(frontier, welfare)
+    gain = Advantage(frontier, welfare)
     found: list[LocalOptimum] = []
     for (low, before), (high, after) in pairwise(_grid(gain, *gain.range(bounds))):
         if (before > 0) != (after > 0):
@@ -482,14 +482,12 @@ def local_optima(frontier: Frontier, welfare: SocialWelfare, bounds: Bounds | No
     return tuple(found)
 
 
-def advantage(frontier: Frontier, welfare: SocialWelfare, loss: float) -> float:
-    """ln(−D') − ln P', gain over cost of one more unit of loss: 0 at an optimum, positive where more is better."""
-    return _Advantage(frontier, welfare)(math.log(loss))
-
-
 @dataclass(frozen=True)
-class _Advantage:
-    """ln(−D') − ln P' as a function of the logarithm of the loss: positive where more loss is worth its cost."""
+class Advantage:
+    """ln(−D') − ln P', gain over cost of one more unit of loss, as a function of the logarithm of the loss.
+
+    0 at an optimum, positive where more loss is worth its cost.
+    """
 
     frontier: Frontier
     welfare: SocialWelfare
@@ -563,7 +561,7 @@ def _grid(gain: Callable[[float], float], lowest: float, highest: float) -> list
 def _refuse_unbounded(frontier: Frontier, welfare: SocialWelfare, *, bounds: Bounds, best: LocalOptimum | None) -> None:
     """Refuse where some loss beyond every candidate is better: more and more loss, or none at all."""
     reached = -math.inf if best is None else best.welfare
-    gain = _Advantage(frontier, welfare)
+    gain = Advantage(frontier, welfare)
     lowest, highest = gain.range(bounds)
     privacy_measure = frontier.privacy_measure
     inside = f"; the best {privacy_measure} inside, {number(best.epsilon, 6)}, gives {money(reached)}" if best else ""

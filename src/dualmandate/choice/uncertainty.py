@@ -16,7 +16,7 @@ V the highest expected welfare. Source: Raiffa and Schlaifer 1961, part 2 [RS61]
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -368,13 +368,6 @@ def survey_value(
         else _updated(known, name, error=spread / math.sqrt(respondents))
     )
     return SurveyValue(respondents, spread, name, worth, known.value_of_perfect_information)
-
-
-def survey_values(
-    known: UncertainChoice, respondents: Iterable[int], *, spread: float, parameter: str | None = None
-) -> tuple[SurveyValue, ...]:
-    """What surveys of several sizes are worth."""
-    return tuple(survey_value(known, size, spread=spread, parameter=parameter) for size in respondents)
 
 
 def best_survey(

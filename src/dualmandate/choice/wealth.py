@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -150,6 +150,9 @@ class WealthRisk:
     @property
     def least(self) -> float:
         return 0.0
+
+    def scaled(self, factor: float) -> WealthRisk:
+        return replace(self, people=self.people * factor)
 
     def at(self, _frontier: Frontier, loss: float, /) -> float:
         return self.cost(loss)

@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from dualmandate.choice import Choice, Limits, LinearCost, Regret, SocialChoices, SocialWelfare, TornadoRow
-from dualmandate.frontier import CurveFrontier
+from dualmandate.frontier import Frontier
 from dualmandate.mechanism.strategy.strategy_file import strategy_digest
 from dualmandate.mechanism.technologies import OPTIMIZED
 from dualmandate.planning.comparison import Comparison, Saving
@@ -57,7 +57,7 @@ class Plan:
 
     program: Program
     limits: Limits  # of the program, with what the ledger has left
-    frontier: CurveFrontier  # what the program asks for: one noise, or the best of all
+    frontier: Frontier  # what the program asks for: one noise, or the best of all
     technologies: Mapping[str, Technology]
     technology: Technology  # the one that stands on the frontier at the choice
     choice: Choice
@@ -85,7 +85,7 @@ class Plan:
         return self.loss.for_records(self.program.protection.records_together)
 
     @property
-    def frontiers(self) -> dict[str, CurveFrontier]:
+    def frontiers(self) -> dict[str, Frontier]:
         """The frontier of each kind of noise that can serve the program, in the program's currency."""
         return {noise: technology.frontier for noise, technology in self.technologies.items()}
 

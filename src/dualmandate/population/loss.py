@@ -12,6 +12,7 @@ tight conversion of [CKS20].
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context, Decimal
 from enum import StrEnum
@@ -188,31 +189,28 @@ def rho_curvature_at(epsilon: float | Fraction, failure_probability: float | Fra
 
 def _best_order(rho: float, log_odds: float) -> float:
     """The t > 0 with ρt² = L − ln(1 + t), between 0 and the smaller of √(L/ρ) and 1/δ − 1."""
-    low, high = 0.0, min(math.sqrt(log_odds / rho), math.expm1(min(log_odds, 700.0)))
-    for _ in range(_STEPS):
-        middle = (low + high) / 2
-        if middle in (low, high):
-            break
-        if rho * middle * middle < log_odds - math.log1p(middle):
-            low = middle
-        else:
-            high = middle
-    return high
+    high = min(math.sqrt(log_odds / rho), math.expm1(min(log_odds, 700.0)))
+    return _bisected(lambda t: rho * t * t < log_odds - math.log1p(t), high)
 
 
 def _order_of(epsilon: float, log_odds: float) -> float:
     """The t at which ρ(t) = (L − ln(1 + t))/t² converts to this ε: ρ(1 + 2t) + ln(t/(1 + t)), decreasing in t."""
-    low, high = 0.0, math.expm1(min(log_odds, 700.0))
+
+    def too_low(t: float) -> bool:
+        return (log_odds - math.log1p(t)) / t**2 * (1 + 2 * t) - math.log1p(1 / t) > epsilon
+
+    return _bisected(too_low, math.expm1(min(log_odds, 700.0)))
+
+
+def _bisected(too_low: Callable[[float], bool], high: float) -> float:
+    """The least t that is not too low, to the last digit."""
+    low = 0.0
     for _ in range(_STEPS):
         # Geometric steps first: t spans many orders of magnitude.
         middle = math.sqrt(low * high) if low > 0 else min(high / 1e3, math.sqrt(high))
         if middle in (low, high):
             break
-        rho = (log_odds - math.log1p(middle)) / middle**2
-        if rho * (1 + 2 * middle) - math.log1p(1 / middle) > epsilon:
-            low = middle
-        else:
-            high = middle
+        low, high = (middle, high) if too_low(middle) else (low, middle)
     return high
 
 

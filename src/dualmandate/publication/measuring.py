@@ -73,29 +73,15 @@ def measure(
     order: ReleaseSpec, tabulated: Confidential[Tabulated], secret: Confidential[bytes], *, mac: str
 ) -> Iterator[NoisyRows]:
     """Every group of tables with its noise; `mac` is the fingerprint that the ledger has bound the release to."""
-    if order.engine == "spark":
-        from dualmandate.publication.spark.release import measure_on_cluster
-
-        yield from measure_on_cluster(order, tabulated, secret, mac=mac)
-        return
     for group in order.groups:
         values = _noise(order, group, secret, mac=mac)  # all of it, before the counts are looked at
-        counted_rows(order, group, tabulated, onto=values)
+        counts = _counts(order, tabulated, "measuring")
+        if isinstance(counts, SparseHistogram):
+            assert group.rows.counted is not None
+            add_counts(group.rows.counted, counts, values)
+        else:
+            np.add(values, group.rows.count(counts), out=values)
         yield NoisyRows(group.name, group.noises, group.rows.kinds().astype(np.int64, copy=False), values)
-
-
-def counted_rows(
-    order: ReleaseSpec, group: Group, tabulated: Confidential[Tabulated], *, onto: NDArray[np.int64] | None = None
-) -> NDArray[np.int64]:
-    """The exact whole numbers of a group's rows, added to `onto` where given; shape (rows,)."""
-    counts = _counts(order, tabulated, "measuring")
-    values = np.zeros(group.rows.size, dtype=np.int64) if onto is None else onto
-    if isinstance(counts, SparseHistogram):
-        assert group.rows.counted is not None
-        add_counts(group.rows.counted, counts, values)
-    else:
-        np.add(values, group.rows.count(counts), out=values)
-    return values
 
 
 def noise_key(order: ReleaseSpec, group: Group, kind: int, secret: Confidential[bytes], *, mac: str) -> NoiseKey:

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from dualmandate.errors import InvalidRelease, InvalidRequest
+from dualmandate.errors import InvalidRequest
 from dualmandate.ledger.durable import write_durably
-from dualmandate.publication.writing import NUMBERS, PUBLIC, PUBLIC_MODE, ReleaseSheet, damaged
+from dualmandate.publication.writing import NUMBERS, PUBLIC, PUBLIC_MODE, ReleaseSheet
 
 if TYPE_CHECKING:
     from pysdmx.model import Codelist, Component, DataStructureDefinition
@@ -36,33 +36,54 @@ NO_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]") 
 
 
 @dataclass(frozen=True)
-class SdmxCsv:
-    """SDMX-CSV 2.0 beside its structure in SDMX-ML 3.0."""
-
+class _Sdmx:
     agency: str = AGENCY
     prepared: datetime = EPOCH  # of the release, never of the moment
-    suffixes: ClassVar[tuple[str, ...]] = (".sdmx.csv", STRUCTURE)
+    form: ClassVar[str]
+    suffixes: ClassVar[tuple[str, ...]]
 
     def write(self, sheet: ReleaseSheet, stem: Path) -> tuple[Path, ...]:
-        return _write(self, sheet, stem, form="DATA_SDMX_CSV_2_0_0")
+        """The structure, then the data."""
+        require_sdmx()
+        import pandas as pd
+        from pysdmx.io.format import Format
+        from pysdmx.io.pd import PandasDataset
+        from pysdmx.io.writer import write_sdmx
+        from pysdmx.model import Organisation
+        from pysdmx.model.message import Header
 
-    def read(self, path: Path) -> ReleaseSheet:
-        return _read(self, path)
+        name, agency = identifier(stem.name), identifier(self.agency)
+        structures, definition = _structures(sheet, name, agency)
+
+        def header() -> Header:  # the writers of messages fill it in
+            return Header(id=name, prepared=self.prepared, sender=Organisation(id=agency))
+
+        written = write_sdmx(structures, Format.STRUCTURE_SDMX_ML_3_0, header=header())
+        attributes = {UNIT: _words(sheet.unit)} if sheet.unit else {}
+        data = PandasDataset(
+            structure=definition.to_schema(), attributes=attributes, data=pd.DataFrame(_observations(sheet))
+        )
+        settings: dict[str, Any] = {"header": header()} if self.form.startswith("DATA_SDMX_ML") else {}
+        message = write_sdmx([data], Format[self.form], **settings)
+        paths = tuple(stem.with_name(stem.name + suffix) for suffix in self.suffixes)
+        for path, text in zip(paths[::-1], (written, message), strict=True):
+            assert text is not None
+            write_durably(path, text.encode("utf-8"), mode=PUBLIC_MODE)
+        return paths
 
 
-@dataclass(frozen=True)
-class SdmxMl:
+class SdmxCsv(_Sdmx):
+    """SDMX-CSV 2.0 beside its structure in SDMX-ML 3.0."""
+
+    form = "DATA_SDMX_CSV_2_0_0"
+    suffixes = (".sdmx.csv", STRUCTURE)
+
+
+class SdmxMl(_Sdmx):
     """SDMX-ML 3.0, structure-specific data beside their structure."""
 
-    agency: str = AGENCY
-    prepared: datetime = EPOCH
-    suffixes: ClassVar[tuple[str, ...]] = (".sdmx.xml", STRUCTURE)
-
-    def write(self, sheet: ReleaseSheet, stem: Path) -> tuple[Path, ...]:
-        return _write(self, sheet, stem, form="DATA_SDMX_ML_3_0")
-
-    def read(self, path: Path) -> ReleaseSheet:
-        return _read(self, path)
+    form = "DATA_SDMX_ML_3_0"
+    suffixes = (".sdmx.xml", STRUCTURE)
 
 
 def identifier(name: str, taken: Sequence[str] = ()) -> str:
@@ -82,37 +103,6 @@ def codes_of(levels: Sequence[str]) -> tuple[str, ...]:
         return tuple(levels)
     width = len(str(len(levels)))
     return tuple(f"L{place:0{width}d}" for place in range(1, len(levels) + 1))
-
-
-def _write(writer: SdmxCsv | SdmxMl, sheet: ReleaseSheet, stem: Path, *, form: str) -> tuple[Path, ...]:
-    """The structure, then the data."""
-    require_sdmx()
-    import pandas as pd
-    from pysdmx.io.format import Format
-    from pysdmx.io.pd import PandasDataset
-    from pysdmx.io.writer import write_sdmx
-    from pysdmx.model import Organisation
-    from pysdmx.model.message import Header
-
-    name, agency = identifier(stem.name), identifier(writer.agency)
-    structures, definition = _structures(sheet, name, agency)
-
-    def header() -> Header:  # the writers of messages fill it in
-        return Header(id=name, prepared=writer.prepared, sender=Organisation(id=agency))
-
-    written = write_sdmx(structures, Format.STRUCTURE_SDMX_ML_3_0, header=header())
-    attributes = {UNIT: _words(sheet.unit)} if sheet.unit else {}
-    data = PandasDataset(
-        structure=definition.to_schema(), attributes=attributes, data=pd.DataFrame(_observations(sheet))
-    )
-    is_xml = form.startswith("DATA_SDMX_ML")
-    settings: dict[str, Any] = {"header": header()} if is_xml else {}
-    message = write_sdmx([data], Format[form], **settings)
-    paths = tuple(stem.with_name(stem.name + suffix) for suffix in writer.suffixes)
-    for path, text in zip(paths[::-1], (written, message), strict=True):
-        assert text is not None
-        write_durably(path, text.encode("utf-8"), mode=PUBLIC_MODE)
-    return paths
 
 
 def _structures(sheet: ReleaseSheet, name: str, agency: str) -> tuple[list[Any], DataStructureDefinition]:
@@ -204,47 +194,6 @@ def _observations(sheet: ReleaseSheet) -> dict[str, Any]:
         codes = [np.array(codes_of(levels), dtype=object) for levels in sheet.labels]
         found = {key: words[place] for key, words, place in zip(_dimensions(sheet), codes, places, strict=True)}
     return {**found, **{_number_id(sheet, name): each for name, each in sheet.numbers.items()}}
-
-
-def _read(writer: SdmxCsv | SdmxMl, path: Path) -> ReleaseSheet:
-    require_sdmx()
-    from pysdmx.io.reader import read_sdmx
-
-    beside = path.with_name(path.name.removesuffix(writer.suffixes[0]) + writer.suffixes[1])
-    try:
-        [definition] = (message := read_sdmx(beside)).get_data_structure_definitions()
-        [dataset] = read_sdmx(path).data or []
-        lists = {each.id: each for each in message.get_codelists()}
-        concepts = {item.id: str(item.name) for scheme in message.get_concept_schemes() for item in scheme.items}
-        return _sheet_of(definition, (lists, concepts), dataset)
-    except InvalidRelease:
-        raise
-    except Exception:  # whatever its readers stumble over
-        raise damaged(f"the file '{path.name}'", "it is not there, damaged, or was not written here") from None
-
-
-def _sheet_of(
-    definition: DataStructureDefinition, known: tuple[dict[str, Codelist], dict[str, str]], dataset: Any
-) -> ReleaseSheet:
-    lists, concepts = known
-    data, columns, labels = dataset.data, [], []
-    for dimension in definition.components.dimensions:
-        if dimension.id != ROW:
-            codes = lists[f"CL_{definition.id}_{dimension.id}"].items
-            columns.append(concepts[dimension.id])
-            labels.append(tuple(str(code.name) for code in codes))
-    numbers = {}
-    for component in (*definition.components.measures, *definition.components.attributes):
-        if component.id != UNIT:
-            name = concepts[component.id]
-            numbers[name] = data[component.id].astype(str).to_numpy().astype(NUMBERS[name])
-    unit = dataset.attributes.get(UNIT) or (data[UNIT].iloc[0] if UNIT in data else "")
-    facts = {str(each.id): str(each.text) for each in definition.annotations if each.id != "label"}
-    sheet = ReleaseSheet(str(definition.name), str(unit), tuple(columns), tuple(labels), numbers, facts)
-    for key, expected in _observations(sheet).items():
-        if key != MEASURE and key.lower() not in NUMBERS and list(data[key].astype(str)) != list(map(str, expected)):
-            raise damaged(f"the table '{sheet.name}'", "its rows are not in row-major order")
-    return sheet
 
 
 def require_sdmx() -> None:

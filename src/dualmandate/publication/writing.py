@@ -9,12 +9,11 @@ exactly. Units and other facts are in the Parquet file and in release.json.
 
 from __future__ import annotations
 
-import csv
 import json
 import math
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
@@ -75,8 +74,7 @@ KEY = b"dualmandate"  # Facts stand under this key in the metadata of a Parquet 
 SCHEMA = "sheet/1"
 COMPRESSION, LEVEL = "zstd", 3
 LINE_END = "\r\n"
-LONGEST_FIELD = 2**24  # A field of a CSV file has at most so many letters.
-LONGEST_NAME = 80  # So has a file name.
+LONGEST_NAME = 80  # A file name has at most so many letters.
 RESERVED = {"con", "prn", "aux", "nul", *(f"{port}{number}" for port in ("com", "lpt") for number in range(1, 10))}
 
 
@@ -90,10 +88,6 @@ class Writer(Protocol):
 
     def write(self, sheet: ReleaseSheet, stem: Path) -> tuple[Path, ...]:
         """Write a sheet durably under a path without suffix; the files, one a suffix."""
-        ...
-
-    def read(self, path: Path) -> ReleaseSheet:
-        """What a file of this format holds, from the path of its numbers; refused where it is damaged."""
         ...
 
 
@@ -128,6 +122,7 @@ class Parquet:
         return (path,)
 
     def read(self, path: Path) -> ReleaseSheet:
+        """What a file holds; refused where it is damaged."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 
@@ -202,22 +197,6 @@ class Csv:
                 file.write(_joined(lines))
                 file.write(LINE_END.encode("ascii"))
         return (path,)
-
-    def read(self, path: Path) -> ReleaseSheet:
-        """The labels and numbers of a file; it knows neither its unit nor other facts, and is named like the file."""
-        try:
-            with path.open(encoding="utf-8", newline="") as file:
-                csv.field_size_limit(LONGEST_FIELD)
-                heading, *rows = list(csv.reader(file, strict=True))
-            names = [name for name in heading if name in NUMBERS]
-            labels = heading[: len(heading) - len(names)]
-            if not names or heading[len(labels) :] != names:
-                raise ValueError
-            cells: list[tuple[str, ...]] = list(zip(*rows, strict=True)) or [()] * len(heading)
-            numbers = {name: np.array(cells[len(labels) + i], NUMBERS[name]) for i, name in enumerate(names)}
-        except (OSError, ValueError, csv.Error):
-            raise damaged(f"the file '{path.name}'", "it is not there, damaged, or was not written here") from None
-        return from_rows(path.stem, labels, cells[: len(labels)], numbers)
 
 
 def quoted(field: str) -> str:
@@ -400,19 +379,6 @@ def measurements_sheet(measurements: NoisyRows, facts: Mapping[str, str] = NO_FA
     noises = {f"noise {kind}": f"{noise.law} {noise.parameter}" for kind, noise in enumerate(measurements.noises)}
     numbers = {"kind": measurements.kinds, "value": measurements.values}
     return ReleaseSheet(measurements.group, "", (), (), _typed(numbers), {**facts, **noises})
-
-
-def from_rows(
-    heading: str, columns: Sequence[str], rows: Sequence[Sequence[str]], numbers: Mapping[str, Numbers]
-) -> ReleaseSheet:
-    """A sheet from what a file without facts holds: one list of labels a column; refused unless row-major."""
-    labels = tuple(tuple(dict.fromkeys(each)) for each in rows)
-    found = ReleaseSheet(heading, "", tuple(columns), labels, _typed(numbers))
-    for part, places in found.pieces():
-        for place, levels, given in zip(places, labels, rows, strict=True):
-            if [levels[one] for one in place] != list(given[part]):
-                raise damaged(f"the table '{heading}'", "its rows are not in row-major order")
-    return found
 
 
 def damaged(what: str, why: str) -> InvalidRelease:

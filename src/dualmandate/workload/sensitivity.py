@@ -46,18 +46,6 @@ from dualmandate.workload.table import Table
 
 
 @dataclass(frozen=True)
-class Impossible:
-    """A structural zero: a cell whose levels agree with all of its masks cannot occur."""
-
-    flags: tuple[int, ...]
-    monotone: bool = True
-
-    def allows(self, flags: Booleans) -> Booleans:
-        """Cells that miss some mask."""
-        return ~flags[:, 0]
-
-
-@dataclass(frozen=True)
 class SensitivityQuestion:
     """How far the answers of some tables can move: Δ₁ for `power` 1, Δ₂² for 2.
 
@@ -172,7 +160,7 @@ def cells(question: SensitivityQuestion) -> Problem:
     columns = np.array([question.places(table) for table in question.tables], dtype=np.int64)
     axes = tuple(_cell_choices(axis) for axis in question.axes)
     zeros = range(len(question.axes[0].zeros))
-    return Problem(question.coefficients, columns, axes, tuple(Impossible((zero,)) for zero in zeros))
+    return Problem(question.coefficients, columns, axes, tuple(_impossible(zero) for zero in zeros))
 
 
 def _cell_choices(axis: AxisMoves) -> Choices:
@@ -214,17 +202,19 @@ _SIGNED: dict[Kind, Kind] = {"least": "signed least", "leading": "signed leading
 _CAN_BE_NEGATIVE = {"inner", *_SIGNED.values()}
 
 
-@dataclass(frozen=True)
-class SameGroup:
+def _impossible(flag: int) -> ExtremumRule:
+    """A structural zero: a cell whose levels agree with all of its masks cannot occur."""
+    return ExtremumRule((flag,), lambda flags: ~flags[:, 0], monotone=True)
+
+
+def _same_group(first: int) -> ExtremumRule:
     """An exact total: both cells are in the same group, or both are outside all groups."""
 
-    flags: tuple[int, ...]
-    monotone: bool = False
-
-    def allows(self, flags: Booleans) -> Booleans:
-        """Pairs that leave the total as it is."""
+    def allows(flags: Booleans) -> Booleans:
         one, other, same = flags.T
         return np.asarray((one == other) & (~one | same))
+
+    return ExtremumRule((first, first + 1, first + 2), allows, monotone=False)
 
 
 @dataclass(frozen=True)
@@ -304,8 +294,8 @@ def _problem(question: SensitivityQuestion, terms: Sequence[PairTerm]) -> Proble
             return None
         axes.append(choices)
     zeros = 2 * len(question.axes[0].zeros)
-    rules: list[ExtremumRule] = [Impossible((flag,)) for flag in range(zeros)]
-    rules += [SameGroup((flag, flag + 1, flag + 2)) for flag in range(zeros, zeros + 3 * len(question.invariants), 3)]
+    rules: list[ExtremumRule] = [_impossible(flag) for flag in range(zeros)]
+    rules += [_same_group(flag) for flag in range(zeros, zeros + 3 * len(question.invariants), 3)]
     return Problem(tuple(term.coefficient for term in terms), columns, tuple(axes), tuple(rules))
 
 

@@ -32,6 +32,7 @@ from dualmandate.audit.linkage.linking import (
     stages_of,
 )
 from dualmandate.audit.linkage.probabilistic import best_pairs, compared_by, probabilistic
+from dualmandate.audit.reconstruction import exact
 from dualmandate.audit.reconstruction.exact import Reconstruction, reconstruct
 from dualmandate.audit.tables import ExactTables, boxed
 from dualmandate.benchmarks import generated_blocks
@@ -273,7 +274,7 @@ def test_what_a_limit_of_time_left_open_is_said(monkeypatch: pytest.MonkeyPatch)
         yield Reconstruction(None, least, least + 1, 0, False, None, None, False)
         yield Reconstruction(people[1], people[1], people[1], 1, True, None, None, True)
 
-    monkeypatch.setattr(linkage_attack, "reconstruct", stopped)
+    monkeypatch.setattr(exact, "reconstruct", stopped)
     tables = ExactTables("tables", equations, equations.of(people), ("a", "b"), "as is")
     found = linkage_attack.reconstructed_counts(tables, Effort())
     assert found.counts.tolist() == [[0, 0, 0, 2], [0, 2, 1, 0]]

@@ -19,11 +19,9 @@ from dualmandate.audit.reconstruction.enumeration import UNBOUNDED
 from dualmandate.audit.suppression.cells import (
     LinkedTables,
     SuppressionAudit,
-    _Programs,
     additive_relations,
     audit_suppression,
     extremes,
-    network_of,
 )
 from dualmandate.errors import InvalidTables
 
@@ -94,24 +92,6 @@ def test_whole_tables_reach_the_ends(inner: list[int], marks: list[bool]) -> Non
     if free.size:
         assert np.array_equal(found.least, np.min(fits, axis=0))
         assert np.array_equal(found.largest, np.max(fits, axis=0))
-
-
-def test_two_dimensions_are_a_network_and_three_are_not() -> None:
-    generator = np.random.default_rng(2)
-    flat, deep = additive_relations((6, 7)), additive_relations((3, 3, 3))
-    assert network_of(flat) is not None
-    assert network_of(deep) is None
-    table = with_totals(generator.integers(0, 40, (5, 6)))
-    start, bounds = table.reshape(-1), (np.zeros(42, dtype=np.int64), np.full(42, 500))
-    bounds[0][-1] = bounds[1][-1] = start[-1]
-    network = network_of(flat)
-    assert network is not None
-    by_flow = network.extremes(start, bounds, np.arange(42))
-    by_program = _Programs(flat, np.zeros(flat.rows, dtype=np.int64), bounds, math.inf).ranges(np.arange(42))
-    assert np.array_equal(by_flow[0], by_program.least)
-    assert np.array_equal(by_flow[1], by_program.largest)
-    assert by_flow[2].all()
-    assert by_program.reached.all()
 
 
 def test_a_lone_cell_of_a_line_is_disclosed() -> None:
@@ -195,7 +175,7 @@ def test_protection_fails_whatever_a_cell_holds() -> None:
     assert not nothing.surely_unprotected(share=0.2).any()
 
 
-@pytest.mark.parametrize("shape", [(5, 6), (4, 4, 3)], ids=["flows", "programs"])
+@pytest.mark.parametrize("shape", [(5, 6), (4, 4, 3)], ids=["two dimensions", "three"])
 def test_without_time_bounds_stand_and_it_is_said(shape: tuple[int, ...]) -> None:
     tables = all_hidden_but_totals(shape)
     sharp, late = audit_suppression(tables), audit_suppression(tables, seconds=1e-9)
@@ -222,8 +202,7 @@ def test_time_that_ends_in_between_leaves_the_other_bounds(monkeypatch: pytest.M
         assert np.array_equal(some.largest[some.reached], sharp.largest[some.reached])
 
 
-def test_large_amounts_do_not_overflow_flows() -> None:
-    # Dollars: flows of 32 bits cannot hold these numbers, and programs answer instead.
+def test_large_amounts_are_bounded_to_the_dollar() -> None:
     table = with_totals(np.array([[7 * 10**9, 10**9], [2 * 10**9, 9 * 10**9 + 1]]))
     marks = np.zeros((3, 3), dtype=np.bool_)
     marks[:2, :2] = True
@@ -254,7 +233,7 @@ def test_contradictions_name_a_smallest_set_of_sums() -> None:
         audit_suppression(wrong)
 
 
-@pytest.mark.parametrize("shape", [(5, 6), (4, 4, 3)], ids=["flows", "programs"])
+@pytest.mark.parametrize("shape", [(5, 6), (4, 4, 3)], ids=["two dimensions", "three"])
 def test_ranges_of_some_cells_alone(shape: tuple[int, ...]) -> None:
     tables = all_hidden_but_totals(shape)
     wanted = np.zeros(len(tables.values), dtype=np.bool_)

@@ -155,7 +155,6 @@ class CheckClaim:
 
     effort: Effort = field(default_factory=Effort)
     name: str = "checks of a privacy claim"
-    needs: str = "a release with its program, what it measured, and the exact noise of each row"
 
     def run(self, target: ClaimedRelease, key: bytes, /) -> tuple[Finding, ...]:
         """Noise, loss, missing cells, exact numbers and the count of statistics, each beside what is claimed."""

@@ -23,19 +23,8 @@ from dualmandate.population import PrivacyLoss, PrivacyMeasure
 from dualmandate.population.loss import epsilon_at
 
 TIE = 1e-9  # Equal ratios are put in an order by this much of a projection.
-_QUANTILES = (
-    0.0005,
-    0.001,
-    0.003,
-    0.01,
-    0.03,
-    *(tenth / 10 for tenth in range(1, 10)),
-    0.97,
-    0.99,
-    0.997,
-    0.999,
-    0.9995,
-)
+_FEW = (0.0005, 0.001, 0.003, 0.01, 0.03)
+_QUANTILES = (*_FEW, *(tenth / 10 for tenth in range(1, 10)), *(1 - each for each in reversed(_FEW)))
 NEGLIGIBLE = 1e-12  # Logarithms computed in floats may be off by this share.
 Data = TypeVar("Data")
 Data_contra = TypeVar("Data_contra", contravariant=True)
@@ -136,28 +125,17 @@ def least_loss(one: Floats, other: Floats, *, failure_probability: float = 0.0, 
     Pearson's bad ends of both rates. The score may be anything; one that tells the two apart badly gives a small bound.
     """
     half = min(len(one), len(other)) // 2
-    thresholds = np.unique(np.quantile(np.concatenate([one[:half], other[:half]]), _QUANTILES))
-    best = max((_point(one[:half], other[:half], each) for each in thresholds), key=_guessed(failure_probability))
-    judged = _point(one[half:], other[half:], best[0])[1]
-    reverse = OperatingPoint(judged.true_positive_rate, judged.false_positive_rate)
-    single = 1 - (1 - level) / 2  # either side may be the one that is accused
-    return max(each.epsilon_at_least(failure_probability, level=single) for each in (judged, reverse))
+    choosing, judging = (one[:half], other[:half]), (one[half:], other[half:])
+    thresholds = np.unique(np.quantile(np.concatenate(choosing), _QUANTILES))
+    best = max(thresholds, key=lambda each: _least_loss_at(each, *choosing, failure_probability, 0.95))
+    # either side may be the one that is accused
+    return _least_loss_at(best, *judging, failure_probability, 1 - (1 - level) / 2)
 
 
-def _point(one: Floats, other: Floats, threshold: float) -> tuple[float, OperatingPoint]:
-    rates = [Rate(int((side > threshold).sum()), len(side)) for side in (other, one)]
-    return threshold, OperatingPoint(*rates)
-
-
-def _guessed(failure_probability: float) -> Callable[[tuple[float, OperatingPoint]], float]:
-    """How much loss a threshold promises, on the half that chooses."""
-
-    def promise(found: tuple[float, OperatingPoint]) -> float:
-        point = found[1]
-        reverse = OperatingPoint(point.true_positive_rate, point.false_positive_rate)
-        return max(each.epsilon_at_least(failure_probability) for each in (point, reverse))
-
-    return promise
+def _least_loss_at(threshold: float, one: Floats, other: Floats, failure_probability: float, level: float) -> float:
+    rates = [Rate(int((side > threshold).sum()), len(side)) for side in (one, other)]
+    points = OperatingPoint(*rates), OperatingPoint(*reversed(rates))
+    return max(each.epsilon_at_least(failure_probability, level=level) for each in points)
 
 
 def last_bits(values: NDArray[Any]) -> NDArray[np.bool_]:

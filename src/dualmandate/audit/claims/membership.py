@@ -21,7 +21,7 @@ from dualmandate.audit.claims.checks import TIE, OperatingPoint, meaning
 from dualmandate.audit.claims.noise import Law, LogPmf, audit_noise, log_weights
 from dualmandate.audit.effort import Effort, generator
 from dualmandate.audit.equations import Floats, Integers
-from dualmandate.audit.finding import Baseline, Finding, Range, Rate, Reference
+from dualmandate.audit.finding import Baseline, Finding, Range, Rate
 from dualmandate.errors import InvalidRequest
 from dualmandate.population import PrivacyLoss, PrivacyMeasure, Protection
 from dualmandate.population.loss import epsilon_at, rho_at
@@ -191,7 +191,6 @@ class Frequencies:
     log_pmf: LogPmf | None = field(default=None, repr=False)
     rates: tuple[float, ...] = FALSE_POSITIVE_RATES
     coarsening: str = "values are 0 or 1"
-    reference: Reference = "draws"
 
 
 @dataclass(frozen=True)
@@ -200,7 +199,6 @@ class RecognizeMembers:
 
     effort: Effort = field(default_factory=Effort)
     name: str = "membership"
-    needs: str = "noisy sums, a member's values, and the frequencies of the population"
 
     def run(self, target: Frequencies, key: bytes, /) -> tuple[Finding, ...]:
         """The true-positive rate at each false-positive rate, over draws of the mechanism."""
@@ -231,7 +229,7 @@ class RecognizeMembers:
             ),
             attacker_knows=f"the member's values and {KNOWN[test]}",
             coarsening=target.coarsening,
-            reference=target.reference,
+            reference="draws",
         )
 
 

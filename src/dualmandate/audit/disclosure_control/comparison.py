@@ -141,11 +141,13 @@ class _Judge:
     equations: Equations
     expected: Floats
     sizes: Equations  # how many live in a place
+    uniques: NonmodalUniques
 
     @classmethod
     def of(cls, subject: Subject) -> _Judge:
         sizes = Equations.of_matrix(np.ones((1, subject.truth.shape[1]), dtype=np.int64))
-        return cls(subject, Equations.of_workload(subject.workload), _believed(subject), sizes)
+        uniques = find_nonmodal_uniques(subject.workload.domain, subject.truth, subject.secret)
+        return cls(subject, Equations.of_workload(subject.workload), _believed(subject), sizes, uniques)
 
     def compared(self, method: PublicationMethod) -> MethodEvaluation:
         found = self._attacked(method)
@@ -189,7 +191,7 @@ class _Judge:
         return AttackRates(right, proportional, modal)
 
     def _standing_out(self, found: Floats) -> AttackRates | None:
-        people = find_nonmodal_uniques(self.subject.workload.domain, self.subject.truth, self.subject.secret)
+        people = self.uniques
         right, drawn, modal = people.named(found, self.expected), people.drawn(self.expected), people.modal()
         return None if right is None or drawn is None or modal is None else AttackRates(right, drawn, modal)
 

@@ -18,8 +18,8 @@ from dualmandate.audit.disclosure_control.methods import (
     PrimaryRule,
     PriorPosterior,
     Threshold,
+    hidden_beside,
     linked_numbers,
-    suppress,
 )
 from dualmandate.audit.effort import Effort
 from dualmandate.audit.equations import Equations, Floats, Integers
@@ -88,14 +88,10 @@ def hidden_sums(target: SummedTables, rule: PrimaryRule) -> tuple[Bools, Bools]:
     """Which sums a rule hides in each place, and which are hidden with complementary ones; (places, sums) each."""
     places, rows = target.sums.shape
     primary = np.array([[rule.sensitive(target.contributions(p, r)) for r in range(rows)] for p in range(places)])
-    hidden, relations = primary.copy(), linked_numbers(target.workload)
-    if relations.rows:
-        for place in np.flatnonzero(primary.any(axis=1)):
-            hidden[place] = suppress(relations, target.sums[place], primary[place], share=PROTECTED)
-    return primary, hidden
+    return primary, hidden_beside(linked_numbers(target.workload), target.sums, primary, share=PROTECTED)
 
 
-def disclosed_contributors(target: SummedTables, hidden: Bools, *, close: float = CLOSE) -> Bools:
+def disclosed_contributors(target: SummedTables, hidden: Bools) -> Bools:
     """Where the second largest contributor tells the largest within a share of it; shape (places, sums).
 
     A hidden sum is taken for the largest that the shown ones leave possible.
@@ -111,7 +107,7 @@ def disclosed_contributors(target: SummedTables, hidden: Bools, *, close: float 
     for place, row in np.argwhere(target.sums > 0):
         own = target.contributions(place, row)
         second = own[1] if len(own) > 1 else 0.0
-        found[place, row] = largest[place, row] - second - own[0] < close * own[0]
+        found[place, row] = largest[place, row] - second - own[0] < CLOSE * own[0]
     return found
 
 
@@ -121,7 +117,6 @@ class SecondLargest:
 
     effort: Effort = field(default_factory=Effort)
     name: str = "contributors to sums"
-    needs: str = "tables of sums, and records that were added up"
 
     def run(self, target: SummedTables, key: bytes, /) -> tuple[Finding, ...]:  # noqa: ARG002 - nothing is drawn
         """One finding for the sums as they are, one for each rule with complementary suppression."""

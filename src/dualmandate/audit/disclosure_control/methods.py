@@ -30,6 +30,7 @@ from dualmandate.workload import Identity, Table, Total, Workload
 from dualmandate.workload.factor import Factor
 
 Bools = NDArray[np.bool_]
+MOST_ROUNDS = 1000  # of complementary suppression
 LARGEST_LINKED = 4096  # Tables that show an attribute differently are linked up to this many levels.
 Part = tuple[Integers, Integers]  # rows of two factors that count the same levels
 Family = Literal[
@@ -136,7 +137,6 @@ class Threshold:
     least: int = 3
 
     def sensitive(self, contributions: Floats) -> bool:
-        """An occupied cell with too few contributors."""
         return 0 < len(contributions) < self.least
 
 
@@ -148,7 +148,6 @@ class Dominance:
     share: float = 0.85
 
     def sensitive(self, contributions: Floats) -> bool:
-        """Whether the largest contributors dominate."""
         total = contributions.sum()
         return bool(total > 0 and contributions[: self.contributors].sum() > self.share * total)
 
@@ -160,15 +159,12 @@ class PriorPosterior:
     share: float = 0.10
 
     def sensitive(self, contributions: Floats) -> bool:
-        """Whether what is left after the two largest is less than p % of the largest."""
         if not len(contributions) or contributions[0] <= 0:
             return False
         return bool(contributions[2:].sum() < self.share * contributions[0])
 
 
-def suppress(
-    relations: Equations, values: Integers, primary: NDArray[np.bool_], *, share: float, rounds: int = 1000
-) -> NDArray[np.bool_]:
+def suppress(relations: Equations, values: Integers, primary: NDArray[np.bool_], *, share: float) -> NDArray[np.bool_]:
     """Complementary suppression: as many further cells as it takes until no sensitive cell can be told within a share.
 
     Greedy: where a sensitive cell is too well bounded, the smallest shown and occupied cell of its sums is hidden too.
@@ -177,7 +173,7 @@ def suppress(
     _check_share(share)
     hidden, given_up = primary.copy(), np.zeros_like(primary)
     cell_starts, cell_rows = relations.by_cell
-    for _ in range(rounds):
+    for _ in range(MOST_ROUNDS):
         audit = audit_suppression(LinkedTables(relations, values, hidden))
         exposed = [c for c in audit.unprotected(values, share=share) if primary[c] and not given_up[c]]
         if not exposed:
@@ -217,7 +213,7 @@ class Recoding:
 
     def tabulated(self, file: Floats) -> Floats:
         """What becomes of a file on average; shape (places, cells)."""
-        return self._along(file, self._given_true())
+        return self._along(file, _shares(self.moved))
 
     def undone(self, file: Floats) -> Floats:
         """The true file that is expected behind a tabulated one."""
@@ -225,10 +221,7 @@ class Recoding:
 
     def looked_up(self, file: Floats) -> Floats:
         """What somebody of a true level finds in a tabulated file: its levels, as likely as theirs became these."""
-        return self._along(file, self._given_true().T)
-
-    def _given_true(self) -> Floats:
-        return _shares(self.moved)
+        return self._along(file, _shares(self.moved).T)
 
     def _along(self, file: Floats, matrix: Floats) -> Floats:
         cells = np.moveaxis(file.reshape(-1, *self.shape), self.axis + 1, -1)
@@ -265,17 +258,16 @@ def linked_numbers(workload: Workload) -> Equations:
     )
 
 
-def suppressed_numbers(relations: Equations, values: Integers, *, least: int, share: float) -> tuple[Bools, Bools]:
-    """Which numbers a threshold hides in every place, and which are hidden with them; shape (places, numbers) each.
+def hidden_beside(relations: Equations, values: Integers, primary: Bools, *, share: float) -> Bools:
+    """Sensitive numbers of every place, and others beside them until none can be told within a share.
 
-    A number is sensitive from 1 to `least` − 1. Others are hidden beside it until it cannot be told within a share.
+    Shape (places, numbers).
     """
-    primary = (values > 0) & (values < least)
     hidden = primary.copy()
     if relations.rows:
         for place in np.flatnonzero(primary.any(axis=1)):
             hidden[place] = suppress(relations, values[place], primary[place], share=share)
-    return primary, hidden
+    return hidden
 
 
 def _common(one: Table, other: Table) -> Iterator[Part]:
@@ -436,7 +428,8 @@ def _suppressed(relations: Equations, exact: Integers) -> Iterator[PublicationMe
     or the rule had hidden it too.
     """
     for least in THRESHOLDS:
-        primary, hidden = suppressed_numbers(relations, exact, least=least, share=PROTECTED)
+        primary = (exact > 0) & (exact < least)
+        hidden = hidden_beside(relations, exact, primary, share=PROTECTED)
         low = np.where(primary, 1.0, np.where(hidden, float(least), exact))
         high = np.where(primary, least - 1.0, np.where(hidden, np.inf, exact))
         printed = np.where(hidden, np.nan, exact)

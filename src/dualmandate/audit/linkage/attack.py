@@ -25,7 +25,6 @@ from dualmandate.audit.linkage.linking import (
     PLACE,
     PROVED,
     Claims,
-    LinkageCounts,
     Linker,
     Reidentification,
     Stages,
@@ -36,7 +35,7 @@ from dualmandate.audit.linkage.linking import (
     stages_of,
 )
 from dualmandate.audit.options import AuditOptions
-from dualmandate.audit.reconstruction.exact import AT_ONCE, reconstruct, uncovered
+from dualmandate.audit.reconstruction.exact import reconstruct_places
 from dualmandate.audit.reconstruction.noisy import most_likely, whole_records
 from dualmandate.audit.tables import PURPOSE, ExactTables, NoisyTables, OnePlace, open_truths
 from dualmandate.errors import InvalidFile, InvalidRequest, InvalidTables, Place, Refusal, UnreadableSource
@@ -62,7 +61,6 @@ UNIQUES = "nonmodal uniques (alone with their key in their place, and unlike mos
 GUESSERS = "modal and proportional guesser, who name a value for everybody"
 GUESSER = ("modal guesser, of what is most frequent in the place", "proportional guesser, by the shares of the place")
 PROVED_UNIQUES = "nonmodal uniques of places whose every record is proved"
-PERSON_COLUMN = "person"  # The column that names people, where nobody says another.
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,31 +126,18 @@ def reconstructed_counts(tables: ExactTables | NoisyTables, effort: Effort) -> R
         counts = np.array([whole_records(each) for each in likely])
         return ReconstructedCounts(counts, np.zeros(len(likely), dtype=np.bool_))
     found = np.zeros((len(tables.places), tables.equations.size), dtype=np.int64)
-    proved = np.zeros(len(tables.places), dtype=np.bool_)
-    unbounded = uncovered(tables.equations, tables.hidden, tables.impossible)
-    chosen = np.flatnonzero(~np.broadcast_to(unbounded, len(tables.places)))
-    solved = reconstruct(
-        tables.equations,
-        tables.values[chosen],
-        hidden=None if tables.hidden is None else tables.hidden[chosen],
-        impossible=tables.impossible,
-        variability=False,
-        seconds=effort.seconds,
-        workers=effort.workers,
-    )
-    late = 0
-    for done, (place, each) in enumerate(zip(chosen.tolist(), solved, strict=True), start=1):
+    proved, late, done = np.zeros(len(tables.places), dtype=np.bool_), 0, 0
+    said = f"reconstructing places of {tables.name} for names"
+    for place, each in reconstruct_places(tables, effort, said, variability=False):
         found[place] = each.least if each.counts is None else each.counts
         proved[place] = each.unique
-        late += each.counts is None
-        if done % AT_ONCE == 0:
-            effort.count(f"reconstructing places of {tables.name} for names", done, len(chosen))
-    bare = len(tables.places) - len(chosen)
+        late, done = late + (each.counts is None), done + 1
+    bare = len(tables.places) - done
     words = (
         (f"in {late:,} places no file was found in time: only records proved there were linked", late),
         (f"in {bare:,} places some cells are counted by no number that is shown: nobody was linked there", bare),
     )
-    return ReconstructedCounts(found, proved, "; ".join(said for said, places in words if places) or None)
+    return ReconstructedCounts(found, proved, "; ".join(text for text, places in words if places) or None)
 
 
 @dataclass(frozen=True)
@@ -161,7 +146,6 @@ class Reidentify:
 
     effort: Effort = field(default_factory=Effort)
     name: str = "re-identification"
-    needs: str = "published counts, and a file of names or the records themselves"
 
     def run(self, target: Linkage, key: bytes, /) -> tuple[Finding, ...]:  # noqa: ARG002 - nothing is drawn
         """Putative and confirmed rates and precision, for everybody and for those unlike most of their place."""
@@ -232,45 +216,19 @@ def _links(target: Linkage, claims: Claims, make: Any) -> Iterator[Finding]:
 
 
 def _judged(target: Linkage, found: Reidentification, make: Any) -> Iterator[Finding]:
-    uniques = found.nonmodal_uniques
-    confirmed, precision = _rates(target, "names", found.everybody, make)
-    yield from (*confirmed, *precision)
-    if uniques.putative_rate is not None:
-        yield make(
-            f"putative rate: {UNIQUES} that are linked to a record of {target.name}",
-            uniques.putative_rate,
-            Baseline(GUESSERS, Rate(uniques.names, uniques.names)),
-        )
-    confirmed, precision = _rates(target, UNIQUES, uniques, make)
-    yield from (*confirmed, *precision)
-    yield from _rates(target, PROVED_UNIQUES, found.proved_uniques, make)[1]
-
-
-def _rates(target: Linkage, who: str, group: LinkageCounts, make: Any) -> tuple[list[Finding], list[Finding]]:
-    """The confirmed rate and the precision for some people, beside guessers who know the shares of every place.
-
-    Each is empty where there is nobody to count.
-    """
+    """Rates for everybody and for uniques, where there are any, beside guessers who know the shares of each place."""
     secret = " and ".join(target.secret)
-    claims = (
-        (
-            f"confirmed rate: {who} whose {secret} is told rightly from {target.name}",
-            group.confirmed_rate,
-            group.guesses,
-        ),
-        (
-            f"precision: links of {who} to records of {target.name} that tell {secret} rightly",
-            group.precision,
-            group.guesses_on_links,
-        ),
-    )
-    confirmed, precision = (
-        [make(claim, success, *(Baseline(who, each) for who, each in zip(GUESSER, guesses, strict=True)))]
-        if success is not None and guesses is not None
-        else []
-        for claim, success, guesses in claims
-    )
-    return confirmed, precision
+    groups = (("names", found.everybody), (UNIQUES, found.nonmodal_uniques), (PROVED_UNIQUES, found.proved_uniques))
+    for who, group in groups:
+        if who == UNIQUES and group.putative_rate is not None:
+            putative = f"putative rate: {UNIQUES} that are linked to a record of {target.name}"
+            yield make(putative, group.putative_rate, Baseline(GUESSERS, Rate(group.names, group.names)))
+        if who != PROVED_UNIQUES and group.confirmed_rate is not None:
+            confirmed = f"confirmed rate: {who} whose {secret} is told rightly from {target.name}"
+            yield make(confirmed, group.confirmed_rate, *map(Baseline, GUESSER, group.guesses or ()))
+        if group.precision is not None:
+            precision = f"precision: links of {who} to records of {target.name} that tell {secret} rightly"
+            yield make(precision, group.precision, *map(Baseline, GUESSER, group.guesses_on_links or ()))
 
 
 @dataclass(frozen=True, eq=False)
@@ -281,6 +239,13 @@ class Homes:
     place: Attribute | None
     rules: Rules | None = None
     published: bool = True  # False: tables of a program, of records that are not told or of nobody
+    person: str = "person"  # the column that names people in a file of them
+
+    def columns(self, known: Sequence[str]) -> Domain:
+        """Some attributes and the place, last, as one domain; structural zeros where all attributes are there."""
+        kept = self.domain.project(known)
+        more = () if self.place is None else (self.place,)
+        return Domain((*kept.attributes, *more), kept.hierarchies, kept.structural_zeros)
 
     @classmethod
     def of_program(cls, domain: Domain, place: OnePlace, rules: Rules, *, published: bool) -> Homes:
@@ -336,9 +301,9 @@ def _outside(
     _check_different(outside, options.files)
     for name in options.secret:
         homes.domain.attribute(name)
-    census = Census(homes.domain, homes.place, options.person or PERSON_COLUMN)
+    homes = homes if options.person is None else replace(homes, person=options.person)
     options.effort.say(f"reading the names of {outside.name}")
-    names = read_names(outside, census, options.secret, keep_unknown=options.link == "splink")
+    names = read_names(outside, homes, options.secret, keep_unknown=options.link == "splink")
     secret = options.secret or tuple(name for name in homes.domain.names if name not in names.known)
     if not secret:
         raise InvalidRequest(
@@ -348,7 +313,7 @@ def _outside(
             where=Place(file=str(outside)),
         )
     judges: Mapping[Reference, Confidential[object]] = {
-        reference: read_people(path, census, homes.rules) for reference, path in options.files.items()
+        reference: read_people(path, homes) for reference, path in options.files.items()
     }
     place = None if homes.place is None else homes.place.name
     for each in tables:
@@ -393,27 +358,12 @@ def _check_nothing_else(options: AuditOptions) -> None:
             )
 
 
-@dataclass(frozen=True, eq=False)
-class Census:
-    """What the records of a place say, which places there are, and what names somebody in a file of people."""
-
-    domain: Domain  # of one place
-    place: Attribute | None  # None where there is one place
-    person: str = "person"  # the column that names people
-
-    def columns(self, known: Sequence[str]) -> Domain:
-        """Some attributes and the place, last, as one domain; structural zeros where all attributes are there."""
-        kept = self.domain.project(known)
-        more = () if self.place is None else (self.place,)
-        return Domain((*kept.attributes, *more), kept.hierarchies, kept.structural_zeros)
-
-
-def read_people(path: Path, census: Census, rules: Rules | None = None) -> Confidential[pyarrow.Table]:
+def read_people(path: Path, homes: Homes) -> Confidential[pyarrow.Table]:
     """The agency's own named records, boxed: PERSON, PLACE and the position of each level; others are left out."""
     source = source_file(path)
     check_source(source)
-    domain = census.columns(census.domain.names)
-    spec = TabulationSpec(domain, Protection(identifier=census.person), rules or Rules())
+    domain = homes.columns(homes.domain.names)
+    spec = TabulationSpec(domain, Protection(identifier=homes.person), homes.rules or Rules())
 
     def work() -> Any:
         with connected() as connection, opened(source, connection, spec.columns, counted=False) as found:
@@ -428,10 +378,10 @@ def read_people(path: Path, census: Census, rules: Rules | None = None) -> Confi
     except Refusal as refusal:
         raise refusal.at(Place(file=str(path))) from None
     levels = np.unravel_index(people.column("cell").to_numpy().astype(np.int64), domain.shape)
-    return Confidential(PURPOSE, _coded(census, domain, people.column("person"), list(levels)))
+    return Confidential(PURPOSE, _coded(homes, domain, people.column("person"), list(levels)))
 
 
-def read_names(path: Path, census: Census, secret: Sequence[str], *, keep_unknown: bool) -> Names:
+def read_names(path: Path, homes: Homes, secret: Sequence[str], *, keep_unknown: bool) -> Names:
     """An outside file: the place, the person, and those attributes that it has and the attacker is not after.
 
     Rows with values that are not declared are left out and counted; `keep_unknown` keeps those that have some left.
@@ -440,15 +390,15 @@ def read_names(path: Path, census: Census, secret: Sequence[str], *, keep_unknow
 
     def work() -> Names:
         with connected() as connection, opened(source, connection, (), counted=False) as found:
-            known = _known(found, census, secret, path)
-            domain = census.columns(known)
+            known = _known(found, homes, secret, path)
+            domain = homes.columns(known)
             drop = Rules({each.name: AttributeRule() for each in domain.attributes})
-            spec = TabulationSpec(replace(domain, structural_zeros=()), Protection(identifier=census.person), drop)
+            spec = TabulationSpec(replace(domain, structural_zeros=()), Protection(identifier=homes.person), drop)
             _named(connection, records_sql(found, spec, connection), len(domain.attributes))
-            left_out = _check(connection, domain, census, path, keep_unknown=keep_unknown)
+            left_out = _check(connection, domain, homes, path, keep_unknown=keep_unknown)
             people = connection.sql("SELECT * FROM usable ORDER BY person").to_arrow_table()
             levels = [people.column(f"level_{number}") for number in range(len(domain.attributes))]
-            return Names(path.name, _coded(census, domain, people.column("person"), levels), known, left_out)
+            return Names(path.name, _coded(homes, domain, people.column("person"), levels), known, left_out)
 
     try:
         return guarded(work, name=source.name)
@@ -472,23 +422,23 @@ def _outside_source(path: Path) -> CsvFile | ParquetFile:
     return source
 
 
-def _known(found: SourceColumns, census: Census, secret: Sequence[str], path: Path) -> tuple[str, ...]:
-    place = None if census.place is None else census.place.name
-    for column, why in ((census.person, "it names the people"), (place, "people are linked within their place")):
+def _known(found: SourceColumns, homes: Homes, secret: Sequence[str], path: Path) -> tuple[str, ...]:
+    place = None if homes.place is None else homes.place.name
+    for column, why in ((homes.person, "it names the people"), (place, "people are linked within their place")):
         if column is not None and column not in found.types:
             raise InvalidTables(
                 f"the outside file has no column '{column}'",
                 why=why,
                 instead="rename the column that does, or name it with --person"
-                if column == census.person
+                if column == homes.person
                 else "rename the column that does",
                 where=Place(str(path), None if path.suffix == ".parquet" else 1, column),
             )
-    known = tuple(name for name in census.domain.names if name in found.types and name not in secret)
+    known = tuple(name for name in homes.domain.names if name in found.types and name not in secret)
     if not known:
         raise InvalidTables(
             "the outside file has none of the attributes that records are linked by",
-            why=f"these are {', '.join(name for name in census.domain.names if name not in secret)}",
+            why=f"these are {', '.join(name for name in homes.domain.names if name not in secret)}",
             instead="name its columns as the attributes are named",
             where=Place(str(path), None if path.suffix == ".parquet" else 1),
         )
@@ -500,9 +450,9 @@ def _named(connection: Any, reading: str, levels: int) -> None:
     connection.execute(f"CREATE TEMP TABLE named AS SELECT unit::VARCHAR AS person, {columns} FROM ({reading})")
 
 
-def _check(connection: Any, domain: Domain, census: Census, path: Path, *, keep_unknown: bool) -> str | None:
+def _check(connection: Any, domain: Domain, homes: Homes, path: Path, *, keep_unknown: bool) -> str | None:
     """Make the table `usable` and say what is left out; refuse an empty file, people who stand twice, no usable row."""
-    names = [*domain.names, census.person]
+    names = [*domain.names, homes.person]
     levels = [f"level_{number}" for number in range(len(domain.names))]
     unknown = ", ".join(f"count(*) FILTER ({column} IS NULL)" for column in (*levels, "person"))
     ((rows, *missing),) = connection.execute(f"SELECT count(*), {unknown} FROM named").fetchall()
@@ -517,9 +467,9 @@ def _check(connection: Any, domain: Domain, census: Census, path: Path, *, keep_
         "SELECT count(*) FROM (SELECT person FROM named WHERE person IS NOT NULL GROUP BY person HAVING count(*) > 1)"
     ).fetchall()
     if twice:
-        raise _twice(path, census.person, twice)
-    keys = levels if census.place is None else levels[:-1]
-    needed = [*([] if census.place is None else levels[-1:]), "person"]
+        raise _twice(path, homes.person, twice)
+    keys = levels if homes.place is None else levels[:-1]
+    needed = [*([] if homes.place is None else levels[-1:]), "person"]
     enough = " OR ".join(f"{column} IS NOT NULL" for column in keys)
     whole = " AND ".join(f"{column} IS NOT NULL" for column in (*needed, *([] if keep_unknown else keys)))
     connection.execute(f"CREATE TEMP TABLE usable AS SELECT * FROM named WHERE {whole} AND ({enough})")
@@ -564,10 +514,10 @@ def _first_twice(path: Path, person: str) -> tuple[int, int] | None:
     return None
 
 
-def _coded(census: Census, domain: Domain, persons: Any, levels: Sequence[Any]) -> pyarrow.Table:
+def _coded(homes: Homes, domain: Domain, persons: Any, levels: Sequence[Any]) -> pyarrow.Table:
     """A table of people: who, where, and the position of each level, which may not be known."""
     import pyarrow
 
     columns = dict(zip(domain.names, levels, strict=True))
-    home = np.zeros(len(persons), np.int64) if census.place is None else columns.pop(census.place.name)
+    home = np.zeros(len(persons), np.int64) if homes.place is None else columns.pop(homes.place.name)
     return pyarrow.table({PLACE: home, PERSON: persons, **columns})

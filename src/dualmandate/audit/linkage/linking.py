@@ -247,7 +247,6 @@ def _keyed(connection: Any, name: str, table: pyarrow.Table, keys: Keys, more: s
 
 def _with_rows(table: pyarrow.Table) -> pyarrow.Table:
     """The engine reads in any order: rows are numbered before."""
-    import numpy as np
     import pyarrow
 
     return table.append_column(ROW, pyarrow.array(np.arange(table.num_rows)))

@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from dualmandate.audit.equations import Floats
+from dualmandate.audit.equations import Equations, Floats
+from dualmandate.audit.reconstruction.noisy import least_absolute
 from dualmandate.errors import InvalidRequest, TooLarge
 
 STEPS = 300
@@ -51,14 +52,12 @@ def decode(groups: NDArray[np.bool_], answers: Floats, *, deviation: float, prog
             instead="attack a part of them",
         )
     if program and persons <= MOST_BY_SOLVER:
-        gram = groups.T.astype(np.float64) @ groups
-        return Decoding(_program(groups, answers) > 0.5, _expected(gram, deviation))
+        found = least_absolute(Equations.of_matrix(groups), answers, scales=np.ones(sums), largest=1.0)
+        return Decoding(found > 0.5, _expected(groups.T.astype(np.float64) @ groups, deviation))
     matrix = groups.astype(np.float32)
     gram = _gram(matrix)
-    expected = _expected(gram, deviation)
-    right = answers.astype(np.float32)
-    found = _absolute(matrix, gram, right, deviation) if program else _boxed(gram, matrix.T @ right)
-    return Decoding(found > 0.5, expected)
+    found = _stepped(matrix, gram, answers.astype(np.float32), max(deviation, 1e-3) if program else None)
+    return Decoding(found > 0.5, _expected(gram, deviation))
 
 
 def _gram(matrix: NDArray[np.float32]) -> Floats:
@@ -83,40 +82,31 @@ def _expected(gram: Floats, deviation: float) -> float:
     return 0.5 * (1 + math.erf(0.5 / spread / math.sqrt(2))) if spread else 1.0
 
 
-def _boxed(gram: Floats, right: NDArray[np.float32]) -> Floats:
-    """argmin ‖A·x − y‖² over 0 ≤ x ≤ 1, from AᵀA and Aᵀy."""
-    weight = float(np.trace(gram)) / len(gram)
-    inverse = _inverse(gram, weight)
+def _stepped(
+    matrix: NDArray[np.float32], gram: Floats, answers: NDArray[np.float32], deviation: float | None
+) -> NDArray[np.float32]:
+    """argmin ‖A·x − y‖² over 0 ≤ x ≤ 1, persons held within their bounds.
+
+    With a deviation argmin Σ |A·x − y|: errors are split off, and shrunk by it.
+    """
+    weight = np.float32(np.trace(gram) / len(gram))
+    inverse, right = _inverse(gram, float(weight)), matrix.T @ answers
     held, dual = np.full(len(gram), 0.5, dtype=np.float32), np.zeros(len(gram), dtype=np.float32)
+    price = np.zeros_like(answers)
     bits, still = held > 0.5, 0
     for _ in range(STEPS):
-        free = inverse @ (right + np.float32(weight) * (held - dual))
+        free = inverse @ (right + weight * (held - dual))
+        if deviation is not None:
+            misfit = matrix @ free - answers + price
+            errors = np.sign(misfit) * np.maximum(np.abs(misfit) - np.float32(deviation), 0)
+            price = misfit - errors
+            right = matrix.T @ (errors + answers - price)
         held = np.clip(free + dual, 0.0, 1.0)
         dual = dual + free - held
         bits, still = held > 0.5, still + 1 if np.array_equal(bits, held > 0.5) else 0
         if still >= SETTLED:
             break
-    return held.astype(np.float64)
-
-
-def _absolute(matrix: NDArray[np.float32], gram: Floats, answers: NDArray[np.float32], deviation: float) -> Floats:
-    """argmin Σ |A·x − y| over 0 ≤ x ≤ 1: errors are split off and shrunk, persons held within their bounds."""
-    persons, weight = len(gram), float(np.trace(gram)) / len(gram)
-    inverse, shrunk = _inverse(gram, weight), np.float32(max(deviation, 1e-3))
-    held, dual = np.full(persons, 0.5, dtype=np.float32), np.zeros(persons, dtype=np.float32)
-    errors, price = np.zeros_like(answers), np.zeros_like(answers)
-    bits, still = held > 0.5, 0
-    for _ in range(STEPS):
-        free = inverse @ (matrix.T @ (errors + answers - price) + np.float32(weight) * (held - dual))
-        misfit = matrix @ free - answers
-        errors = np.sign(misfit + price) * np.maximum(np.abs(misfit + price) - shrunk, 0)
-        price = price + misfit - errors
-        held = np.clip(free + dual, 0.0, 1.0)
-        dual = dual + free - held
-        bits, still = held > 0.5, still + 1 if np.array_equal(bits, held > 0.5) else 0
-        if still >= SETTLED:
-            break
-    return held.astype(np.float64)
+    return held
 
 
 def _inverse(gram: Floats, weight: float) -> NDArray[np.float32]:
@@ -129,15 +119,3 @@ def _inverse(gram: Floats, weight: float) -> NDArray[np.float32]:
     assert not unfit
     upper = np.triu(upper)
     return np.asarray(upper + np.triu(upper, 1).T, dtype=np.float32)
-
-
-def _program(groups: NDArray[np.bool_], answers: Floats) -> Floats:
-    from scipy.optimize import linprog
-    from scipy.sparse import csr_array, eye_array, hstack
-
-    sums, persons = groups.shape
-    equal = hstack([csr_array(groups.astype(np.float64)), eye_array(sums), -eye_array(sums)])
-    bounds = [(0, 1)] * persons + [(0, None)] * (2 * sums)
-    cost = np.concatenate([np.zeros(persons), np.ones(2 * sums)])
-    found = linprog(cost, A_eq=equal, b_eq=answers, bounds=bounds, method="highs-ipm")
-    return np.asarray(found.x[:persons])

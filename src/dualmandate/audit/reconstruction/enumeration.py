@@ -19,8 +19,6 @@ from dualmandate.audit.equations import Equations, Integers
 MOST_SOLUTIONS = 4096  # At most this many solutions of one piece are listed.
 MOST_STEPS = 20_000  # Branching in one piece takes at most this many steps.
 FIRST_SOLUTIONS = 1024  # After this many, a list is given up that does not look as if it came to an end.
-WORD = 64  # A word has this many bits.
-STEPS_TO_REACH = 300  # Branching takes at most this many steps to reach a value beyond those that are known.
 UNBOUNDED = 2**43  # Stands for no bound of an unknown; a million of them still add up in 64 bits.
 MOST_VISITS = 1000  # A row is visited at most this often on average: bounds may creep for ever, and are sound anyway.
 
@@ -173,97 +171,30 @@ def _share_tried(depth: int, at: Any, value: Any, depth_low: Any, depth_high: An
     return share + width
 
 
-def reach(
-    piece: Equations, values: tuple[Integers, Integers], bounds: tuple[Integers, Integers], known: Integers
-) -> tuple[Integers, Integers, bool]:
-    """The least and the largest value of each unknown over all solutions, by looking for one beyond those known.
-
-    `known` are some solutions, shape (solutions, unknowns), at least one. Whether all ends are proved comes last;
-    where not, the true ranges lie between these and `bounds`.
-    """
-    least, largest = known.min(axis=0), known.max(axis=0)
-    proved = _reach(piece.structure, values, bounds, (least, largest), STEPS_TO_REACH)
-    return least, largest, bool(proved)
-
-
-@numba.njit(cache=True, nogil=True)
-def _reach(structure: Any, values: Any, bounds: Any, reached: Any, most_steps: int) -> bool:
-    cell_starts, cell_rows = structure[3], structure[4]
-    least, largest = reached
-    rows, size = len(structure[0]) - 1, len(least)
-    queue, waiting = np.empty(rows, dtype=np.int64), np.zeros(rows, dtype=np.bool_)
-    found = np.empty((1, size), dtype=np.int64)
-    proved = True
-    for end in range(2 * size):
-        i, upward = end // 2, end % 2 == 0
-        limit = bounds[1][i] if upward else bounds[0][i]
-        while largest[i] < limit if upward else least[i] > limit:
-            low, high = bounds[0].copy(), bounds[1].copy()
-            if upward:
-                low[i], high[i] = (largest[i] + limit + 1) // 2, limit
-            else:
-                low[i], high[i] = limit, (least[i] + limit) // 2
-            waited = 0
-            for j in range(cell_starts[i], cell_starts[i + 1]):
-                queue[waited] = cell_rows[j]
-                waiting[cell_rows[j]] = True
-                waited += 1
-            count, complete = 0, True
-            if tighten(structure, values, (low, high), (queue, waiting), waited):
-                if _first_free(low, high) >= 0:
-                    count, complete = _search(structure, values, (low, high), found, most_steps)
-                elif holds(structure, values, low):
-                    count, found[0] = 1, low
-            if count:
-                least[:], largest[:] = np.minimum(least, found[0]), np.maximum(largest, found[0])
-            elif complete:
-                limit = (largest[i] + limit + 1) // 2 - 1 if upward else (least[i] + limit) // 2 + 1
-            else:
-                proved = False
-                break
-    return proved
-
-
 def farthest(solutions: Integers) -> int:
     """How far the two solutions that differ most lie apart, Σ|x − x′|.
 
-    Each unknown is written as so many ones as it lies above its least value: the distance of two solutions is then the
-    number of bits in which they differ. Solutions that lie farthest from the middle come first: what even the far end
-    of all ranges cannot reach is not compared any more.
+    Solutions that lie farthest from the middle come first: what even the far end of all ranges cannot reach is not
+    compared any more.
     """
     least, largest = solutions.min(axis=0), solutions.max(axis=0)
-    widths = largest - least
-    own = np.repeat(np.arange(len(widths)), widths)
-    step = np.arange(len(own)) - np.repeat(np.cumsum(widths) - widths, widths)
-    bits = np.zeros((len(solutions), -(-len(own) // WORD) * WORD), dtype=np.bool_)
-    bits[:, : len(own)] = (solutions - least)[:, own] > step
     reach_of = np.maximum(largest - solutions, solutions - least).sum(axis=1)
     order = np.argsort(-reach_of, kind="stable")
-    words = np.ascontiguousarray(np.packbits(bits, axis=1).view(np.uint64)[order])
-    return int(_farthest(words, reach_of[order]))
+    return int(_farthest(np.ascontiguousarray(solutions[order]), reach_of[order]))
 
 
 @numba.njit(cache=True, nogil=True)
-def _farthest(words: Any, reach_of: Any) -> int:
+def _farthest(solutions: Any, reach_of: Any) -> int:
     best = 0
-    for p in range(len(words)):
+    for p in range(len(solutions)):
         if reach_of[p] <= best:
             break
         for q in range(p):
             distance = 0
-            for k in range(words.shape[1]):
-                distance += _ones(words[p, k] ^ words[q, k])
+            for i in range(solutions.shape[1]):
+                distance += abs(solutions[p, i] - solutions[q, i])
             best = max(best, distance)
     return best
-
-
-@numba.njit(cache=True, nogil=True)
-def _ones(word: Any) -> int:
-    """The number of ones of a word of 64 bits: sums of neighboring bits, pairs, fours, and of bytes by one product."""
-    word = word - ((word >> np.uint64(1)) & np.uint64(0x5555555555555555))
-    word = (word & np.uint64(0x3333333333333333)) + ((word >> np.uint64(2)) & np.uint64(0x3333333333333333))
-    word = (word + (word >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
-    return int((word * np.uint64(0x0101010101010101)) >> np.uint64(56))
 
 
 def propagate(

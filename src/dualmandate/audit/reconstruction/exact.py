@@ -7,7 +7,7 @@ solution variability in [ABCD23], the largest distance between two solutions as 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -25,7 +25,6 @@ from dualmandate.audit.reconstruction.enumeration import (
     piece_equations,
     pieces,
     propagate,
-    reach,
 )
 from dualmandate.audit.reconstruction.noisy import guess, guessers
 from dualmandate.audit.reconstruction.solving import contradiction, farthest_apart, first_solution, ranges
@@ -107,7 +106,14 @@ def reconstruct(
     chunks = (
         (whole[start : start + AT_ONCE], None if marks is None else marks[start : start + AT_ONCE]) for start in starts
     )
-    _check_covered(equations, marks, impossible)
+    bare = uncovered(equations, marks, impossible)
+    if bare.any():
+        place = f" in {int(bare.sum()):,} of {len(bare):,} places" if hidden is not None else ""
+        raise InvalidTables(
+            f"some cells are counted in no table{place}",
+            why="nothing bounds how many records they hold",
+            instead="add a table that counts everybody, or mark cells that cannot occur",
+        )
     for found in parallel_map(ask, chunks, workers):
         for each in found:
             if isinstance(each, InvalidTables):
@@ -188,7 +194,7 @@ class _Question:
                 return None
             gap = farthest(listed) if self.variability else 0
             return _Piece(listed[0], listed.min(axis=0), listed.max(axis=0), len(listed), True, gap, gap, True)
-        solution, state = (listed[0], "found") if len(listed) else (None, "unknown")
+        solution = listed[0] if len(listed) else None
         if solution is None:
             state, solution = first_solution(piece, values, bounds, seconds=self.seconds)
             if state == "impossible":
@@ -200,14 +206,11 @@ class _Question:
         if solution is None or not self.variability:
             width = int((bounds[1] - bounds[0]).sum())
             return _Piece(solution, bounds[0], bounds[1], found, False, 0, width, False)
-        least, largest, proved = reach(piece, values, bounds, np.vstack([listed, solution]))
-        within = (least, largest) if proved else bounds
-        gap = farthest_apart(piece, values, within, seconds=self.seconds)
+        gap = farthest_apart(piece, values, bounds, seconds=self.seconds)
         if gap.most == 0:
             return _Piece(solution, solution, solution, 1, True, 0, 0, True)
-        if not proved:
-            known = np.vstack([least, largest, *([] if gap.ends is None else gap.ends)])
-            least, largest, proved = ranges(piece, values, bounds, known=known, seconds=self.seconds)
+        known = np.vstack([listed, solution, *([] if gap.ends is None else gap.ends)])
+        least, largest, proved = ranges(piece, values, bounds, known=known, seconds=self.seconds)
         return _Piece(solution, least, largest, found, False, gap.found, gap.most, proved and gap.found == gap.most)
 
 
@@ -223,17 +226,37 @@ class _Piece:
     proved: bool
 
 
-def _check_covered(
-    equations: Equations, hidden: NDArray[np.bool_] | None, impossible: NDArray[np.bool_] | None
-) -> None:
-    bare = uncovered(equations, hidden, impossible)
-    if bare.any():
-        place = f" in {int(bare.sum()):,} of {len(bare):,} places" if hidden is not None else ""
-        raise InvalidTables(
-            f"some cells are counted in no table{place}",
-            why="nothing bounds how many records they hold",
-            instead="add a table that counts everybody, or mark cells that cannot occur",
-        )
+def reconstruct_places(
+    target: ExactTables, effort: Effort, words: str, *, variability: bool = True
+) -> Iterator[tuple[int, Reconstruction]]:
+    """Each place whose cells are all counted by numbers that are shown, and what its tables give away.
+
+    Whoever listens is told in `words` how many are done; tables that contradict each other are refused by their place.
+    """
+    bare = uncovered(target.equations, target.hidden, target.impossible)
+    chosen = np.flatnonzero(~np.broadcast_to(bare, len(target.places)))
+    part = slice(None) if len(chosen) == len(target.places) else chosen  # no copy where nothing is left out
+    found = reconstruct(
+        target.equations,
+        target.values[part],
+        hidden=None if target.hidden is None else target.hidden[part],
+        impossible=target.impossible,
+        variability=variability,
+        seconds=effort.seconds,
+        workers=effort.workers,
+    )
+    done = 0
+    try:
+        for solved in found:
+            yield int(chosen[done]), solved
+            done += 1
+            if done % AT_ONCE == 0:
+                effort.count(words, done, len(chosen))
+    except InvalidTables as refusal:
+        if len(target.places) == 1 or "contradict" not in refusal.what:
+            raise
+        where = f"in {target.places[int(chosen[done])]}, {refusal.what}"
+        raise InvalidTables(where, why=refusal.why, instead=refusal.instead, where=refusal.where) from None
 
 
 @dataclass(frozen=True)
@@ -242,39 +265,12 @@ class ReconstructExact:
 
     effort: Effort = field(default_factory=Effort)
     name: str = "reconstruction from exact tables"
-    needs: str = "tables published exactly, in whole numbers"
 
     def run(self, target: ExactTables, key: bytes, /) -> tuple[Finding, ...]:  # noqa: ARG002 - nothing is drawn
-        """Places and records that follow, how far two files may differ, and what share is right where a truth is."""
-        bare = uncovered(target.equations, target.hidden, target.impossible)
-        chosen = np.flatnonzero(~np.broadcast_to(bare, len(target.places)))
-        tally = _ReconstructionTally(target, chosen)
-        for solved in self._solved(target, chosen):
-            tally.add(solved)
-            if tally.places % AT_ONCE == 0:
-                self.effort.count(f"reconstructing places of {target.name}", tally.places, len(chosen))
+        tally = _ReconstructionTally(target)
+        for place, solved in reconstruct_places(target, self.effort, f"reconstructing places of {target.name}"):
+            tally.add(place, solved)
         return tuple(self._findings(target, tally)) if target.places else ()
-
-    def _solved(self, target: ExactTables, chosen: Integers) -> Iterator[Reconstruction]:
-        done = 0
-        part = slice(None) if len(chosen) == len(target.places) else chosen  # no copy where nothing is left out
-        found = reconstruct(
-            target.equations,
-            target.values[part],
-            hidden=None if target.hidden is None else target.hidden[part],
-            impossible=target.impossible,
-            seconds=self.effort.seconds,
-            workers=self.effort.workers,
-        )
-        try:
-            for solved in found:
-                yield solved
-                done += 1
-        except InvalidTables as refusal:
-            if len(target.places) == 1 or "contradict" not in refusal.what:
-                raise
-            words = f"in {target.places[int(chosen[done])]}, {refusal.what}"
-            raise InvalidTables(words, why=refusal.why, instead=refusal.instead, where=refusal.where) from None
 
     def _findings(self, target: ExactTables, tally: _ReconstructionTally) -> Iterator[Finding]:
         late = (
@@ -314,24 +310,31 @@ class ReconstructExact:
             baselines=(Baseline("files that share no table", Range(1.0, 1.0, "of the records")),),
             reference="published",
         )
-        for reference, truth in tally.truths.items():
-            yield from _agreements(target.name, tally.right[reference], truth, partial(make, reference=reference))
+        for reference, everywhere in tally.truths.items():
+            truth = everywhere[tally.chosen]
+            if truth.any():
+                yield make(
+                    claim=f"records reconstructed right from {target.name}",
+                    success=Rate(tally.right[reference], int(truth.sum())),
+                    baselines=guessers(truth, guess(truth)),
+                    reference=reference,
+                )
 
 
 class _ReconstructionTally:
     """What was found in one place after the other, added up: arrays of a place are let go once they are counted."""
 
-    def __init__(self, target: ExactTables, chosen: Integers) -> None:
-        self.target, self.chosen = target, chosen
-        self.truths = {reference: truth[chosen] for reference, truth in open_truths(target.truths).items()}
+    def __init__(self, target: ExactTables) -> None:
+        self.target, self.truths = target, open_truths(target.truths)
         self.right: dict[Reference, int] = dict.fromkeys(self.truths, 0)
+        self.chosen = np.zeros(len(target.places), dtype=np.bool_)
         self.places = self.unique = self.open_places = self.records = self.proved = 0
         self.apart = [0.0, 0.0]
         self.details: list[str] = []  # records that are proved to exist, for those inside
 
-    def add(self, solved: Reconstruction) -> None:
-        """Count what follows in the next place."""
-        place, self.places = self.places, self.places + 1
+    def add(self, place: int, solved: Reconstruction) -> None:
+        """Count what follows in one place."""
+        self.places, self.chosen[place] = self.places + 1, True
         self.unique += solved.unique
         self.open_places += not solved.proved
         self.records += solved.records
@@ -341,18 +344,8 @@ class _ReconstructionTally:
         for reference, truth in self.truths.items():
             self.right[reference] += solved.right(truth[place])
         for unknown in np.flatnonzero(solved.least) if len(self.details) <= MOST_DETAILS else ():
-            where, what = self.target.places[int(self.chosen[place])], self.target.cell(int(unknown))
+            where, what = self.target.places[place], self.target.cell(int(unknown))
             self.details.append(f"{where}: {solved.least[unknown]:,} × {what}")
             if len(self.details) >= MOST_DETAILS:
                 self.details.append("…")
                 break
-
-
-def _agreements(name: str, right: int, truth: Integers, make: Callable[..., Finding]) -> Iterator[Finding]:
-    records = int(truth.sum())
-    if records:
-        yield make(
-            claim=f"records reconstructed right from {name}",
-            success=Rate(right, records),
-            baselines=guessers(truth, guess(truth)),
-        )

@@ -23,11 +23,13 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from dualmandate.audit.effort import Effort, generator, highs
+from dualmandate.audit.effort import Effort, generator
 from dualmandate.audit.equations import Equations, Floats, Integers
 from dualmandate.audit.finding import Baseline, Finding, Rate, Reference
-from dualmandate.audit.tables import NoisyTables, open_truths
+from dualmandate.audit.reconstruction.solving import highs_model
+from dualmandate.audit.tables import NoisyTables, Truths, levels_in_words, open_truths
 from dualmandate.errors import InvalidRequest
+from dualmandate.population import Domain
 
 SWEEPS = 200
 SETTLED = 1e-9  # The fit ends where one sweep changes no dual by more than this.
@@ -45,27 +47,20 @@ def most_likely(
     return most_likely_within(equations, KnownNumbers.shown(published, scales), expected, sweeps=sweeps)
 
 
-def least_absolute(equations: Equations, published: Floats, *, scales: Floats) -> Floats:
-    """The counts x ≥ 0 of one place with the least Σ |A·x − y|/b, by a linear program; shape (unknowns,).
+def least_absolute(equations: Equations, published: Floats, *, scales: Floats, largest: float = np.inf) -> Floats:
+    """The counts 0 ≤ x ≤ largest of one place with the least Σ |A·x − y|/b, by a linear program; shape (unknowns,).
 
     No prior: where little is published, or noise is large, it does worse than guessing. A scale of 0 counts as tiny.
     """
-    highspy = highs()
-    rows, size = equations.rows, equations.size
-    price = 1.0 / np.maximum(scales, 1e-3)
-    model = highspy.Highs()
-    model.silent()
-    model.setOptionValue("threads", 1)
-    model.addVars(size + 2 * rows, np.zeros(size + 2 * rows), np.full(size + 2 * rows, highspy.kHighsInf))
-    columns = np.arange(size, size + 2 * rows, dtype=np.int32)
-    model.changeColsCost(2 * rows, columns, np.concatenate([price, price]))
-    from scipy.sparse import csr_array, eye_array, hstack
+    from scipy.sparse import eye_array, hstack
 
-    whole = csr_array(hstack([equations.matrix.astype(np.float64), eye_array(rows), -eye_array(rows)]))
-    right = published.astype(np.float64)
-    model.addRows(
-        rows, right, right, whole.nnz, whole.indptr[:-1].astype(np.int32), whole.indices.astype(np.int32), whole.data
-    )
+    rows, size = equations.rows, equations.size
+    above = eye_array(rows, dtype=np.int64)  # how far a number lies below the sum, and how far above it
+    whole = Equations.of_matrix(hstack([equations.matrix, above, -above]))
+    most = np.repeat([largest, np.inf], [size, 2 * rows])
+    model, _ = highs_model(whole, (published, published), (np.zeros(whole.size), most))
+    price = 1.0 / np.maximum(scales, 1e-3)
+    model.changeColsCost(2 * rows, np.arange(size, whole.size, dtype=np.int32), np.concatenate([price, price]))
     model.run()
     return np.asarray(np.maximum(np.array(model.getSolution().col_value)[:size], 0.0))
 
@@ -123,6 +118,23 @@ def expected_of(equations: Equations, published: Floats, scales: Floats, possibl
         together = most_likely(equations, published.sum(axis=0, keepdims=True), scales=spread, expected=start[None])[0]
         shares = together / together.sum() if together.sum() > 0 else shares
     return np.asarray(sizes[:, None] * shares)
+
+
+def tables_with_noise(
+    name: str,
+    equations: Equations,
+    published: Floats,
+    scales: Floats,
+    domain: Domain,
+    *,
+    protection: str,
+    prior: str,
+    truths: Truths,
+) -> NoisyTables:
+    """Noisy tables over the cells of a domain, whose places are expected to be as the tables say of all of them."""
+    expected = expected_of(equations, published, scales, covered(equations, domain.possible_cells()))
+    coarsening = levels_in_words(domain)
+    return NoisyTables(name, equations, published, scales, expected, coarsening, protection, truths, prior)
 
 
 def _sizes(equations: Equations, published: Floats) -> Floats:
@@ -242,7 +254,6 @@ class ReconstructNoisy:
 
     effort: Effort = field(default_factory=Effort)
     name: str = "reconstruction from noisy tables"
-    needs: str = "tables with the scale of their errors, and what is expected of a place beforehand"
 
     def run(self, target: NoisyTables, key: bytes, /) -> tuple[Finding, ...]:
         """The share of records that is right, beside guessers who have no tables.

@@ -9,18 +9,18 @@ then the number of solutions is proved.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
 from functools import partial
 from itertools import pairwise, product
-from math import ceil, floor, prod
+from math import ceil, comb, floor, prod
 from typing import Any
 
-from dualmandate.audit.effort import Effort, cp_sat, parallel_map
+from dualmandate.audit.effort import Effort, cp_sat, cp_solver, parallel_map
 from dualmandate.audit.finding import MOST_DETAILS, Baseline, Finding, Range, Rate, nothing_to_compare
-from dualmandate.audit.reconstruction.solving import HOW
+from dualmandate.audit.reconstruction.solving import HOW, Conflicts, Status
 from dualmandate.errors import InvalidTables, TooLarge
 
 SECONDS = 60.0
@@ -148,14 +148,8 @@ def reconstruct_persons(
     The statistic of the empty group says how many persons there are. `seconds` bound the search for each solution, ten
     times as many that for all of them.
     """
-    cp_model = cp_sat()
-    model = _Model(variables, _persons(statistics))
-    for statistic in statistics:
-        model.say(statistic)
-    solver = cp_model.CpSolver()
-    solver.parameters.num_workers = 1
-    solver.parameters.random_seed = 2019
-    solver.parameters.max_time_in_seconds = seconds
+    cp_model, solver = cp_sat(), cp_solver(seconds)
+    model = _Model(variables, _persons(statistics), statistics)
     found: list[tuple[Person, ...]] = []
     ends = time.monotonic() + QUESTIONS * seconds
     while len(found) < most_solutions and (not found or time.monotonic() < ends):
@@ -194,9 +188,8 @@ def _persons(statistics: Sequence[Statistic]) -> int:
 class _Model:
     """The unknown persons and what is known of them."""
 
-    def __init__(self, variables: Variables, persons: int) -> None:
-        cp_model = cp_sat()
-        self.variables, self.model = variables, cp_model.CpModel()
+    def __init__(self, variables: Variables, persons: int, statistics: Iterable[Statistic]) -> None:
+        self.variables, self.model = variables, cp_sat().CpModel()
         kinds = range(len(variables.kinds))
         self.numbers = [self.model.new_int_var(variables.least, variables.largest, "") for _ in range(persons)]
         self.codes = [self.model.new_int_var(0, len(kinds) - 1, "") for _ in range(persons)]
@@ -210,9 +203,10 @@ class _Model:
         orders = [len(kinds) * n + c for n, c in zip(self.numbers, self.codes, strict=True)]
         for before, after in pairwise(orders):
             self.model.add(before <= after)
+        for statistic in statistics:
+            self._say(statistic)
 
-    def say(self, statistic: Statistic) -> None:
-        """Add what one statistic says."""
+    def _say(self, statistic: Statistic) -> None:
         kinds = self.variables.within(statistic.group)
         inside = []
         for own in self.is_kind:
@@ -286,34 +280,19 @@ class _Model:
 
 
 def _contradiction(variables: Variables, statistics: Sequence[Statistic], seconds: float) -> InvalidTables:
-    """The refusal: statistics are left out one by one as long as the rest contradicts itself."""
-    cp_model = cp_sat()
-    ends, sure = time.monotonic() + seconds, True  # one question: which of them contradict each other
+    """The refusal: statistics are left out as long as the rest contradicts itself."""
+    cp_model, persons = cp_sat(), _persons(statistics)
 
-    def contradict(some: Sequence[Statistic]) -> bool:
-        nonlocal sure
-        left = ends - time.monotonic()
-        if left <= 0:
-            sure = False
-            return False
-        model = _Model(variables, _persons(statistics))
-        for statistic in some:
-            model.say(statistic)
-        solver = cp_model.CpSolver()
-        solver.parameters.num_workers = 1
-        solver.parameters.max_time_in_seconds = left
-        status = solver.solve(model.model)
-        sure &= status != cp_model.UNKNOWN
-        return bool(status == cp_model.INFEASIBLE)
+    def state(some: list[int], left: float) -> Status:
+        status = cp_solver(left).solve(_Model(variables, persons, (statistics[each] for each in some)).model)
+        known: dict[Any, Status] = {cp_model.INFEASIBLE: "impossible", cp_model.UNKNOWN: "unknown"}
+        return known.get(status, "found")
 
-    kept = list(statistics)
-    for statistic in statistics:
-        fewer = [each for each in kept if each is not statistic]
-        if contradict(fewer):
-            kept = fewer
+    ask = Conflicts(state, seconds)  # one question: which of them contradict each other
+    kept = [statistics[each].name for each in ask.shrink(range(len(statistics)))]
     return InvalidTables(
-        f"the statistics contradict each other: {', '.join(each.name for each in kept)}",
-        why=f"no {_persons(statistics):,} persons have all of them ({HOW['minimal' if sure else 'unfinished']})",
+        f"the statistics contradict each other: {', '.join(kept)}",
+        why=f"no {persons:,} persons have all of them ({HOW['unfinished' if ask.unsure else 'minimal']})",
         instead="check these statistics, and the rules and ranges that go with them",
     )
 
@@ -324,7 +303,6 @@ class ReconstructPersons:
 
     effort: Effort = field(default_factory=Effort)
     name: str = "persons from means and medians"
-    needs: str = "counts, means or medians of groups of at most 30 persons"
 
     def run(self, target: GroupStatistics, key: bytes, /) -> tuple[Finding, ...]:  # noqa: ARG002 - nothing is drawn
         """How many lists there are, and which persons are in all of them."""
@@ -393,8 +371,6 @@ class ReconstructPersons:
 
 def _lists(target: GroupStatistics, solved: dict[str, PersonReconstruction]) -> tuple[float, float]:
     """How many lists of so many persons there are at all: choices with repetition among numbers and kinds."""
-    from math import comb
-
     kinds = len(target.variables.kinds) * (target.variables.largest - target.variables.least + 1)
     sizes = [len(each.solutions[0]) for each in solved.values()]
     return float(comb(kinds + min(sizes) - 1, min(sizes))), float(comb(kinds + max(sizes) - 1, max(sizes)))

@@ -7,13 +7,13 @@ What it could not prove in its time is said. CP-SAT first; where it neither find
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
 
-from dualmandate.audit.effort import SECONDS, cp_sat, highs
+from dualmandate.audit.effort import SECONDS, cp_sat, cp_solver, highs
 from dualmandate.audit.equations import Equations, Integers
 from dualmandate.audit.reconstruction.enumeration import propagate
 from dualmandate.errors import InvalidTables
@@ -123,10 +123,6 @@ def ranges(
         least, largest = np.minimum(least, found), np.maximum(largest, found)
 
 
-def _unknowns(model: Any, bounds: Bounds) -> list[Any]:
-    return [model.new_int_var(int(least), int(most), "") for least, most in zip(*bounds, strict=True)]
-
-
 def _say(model: Any, piece: Equations, values: Bounds, unknowns: list[Any]) -> None:
     for row in range(piece.rows):
         part = slice(piece.starts[row], piece.starts[row + 1])
@@ -135,44 +131,37 @@ def _say(model: Any, piece: Equations, values: Bounds, unknowns: list[Any]) -> N
 
 
 def _model(piece: Equations, values: Bounds, bounds: Bounds) -> tuple[Any, list[Any]]:
-    cp_model = cp_sat()
-    model = cp_model.CpModel()
-    unknowns = _unknowns(model, bounds)
+    model = cp_sat().CpModel()
+    unknowns = [model.new_int_var(int(least), int(most), "") for least, most in zip(*bounds, strict=True)]
     _say(model, piece, values, unknowns)
     return model, unknowns
 
 
 def _solver(seconds: float) -> Any:
-    """One thread and a fixed seed: the same question has the same answer, unless time ends first."""
-    cp_model = cp_sat()
-    solver = cp_model.CpSolver()
-    solver.parameters.num_workers = 1
-    solver.parameters.random_seed = 2019
+    solver = cp_solver(seconds)
     solver.parameters.linearization_level = 2
     solver.parameters.cp_model_probing_level = 0  # bounds were propagated before
     solver.parameters.symmetry_level = 0  # unknowns of a piece hardly ever are alike
-    solver.parameters.max_time_in_seconds = seconds
     return solver
 
 
-def _by_highs(piece: Equations, values: Bounds, bounds: Bounds, seconds: float) -> tuple[Status, Integers | None]:
+def highs_model(piece: Equations, values: tuple[Any, Any], bounds: tuple[Any, Any]) -> tuple[Any, Any]:
+    """A model of HiGHS, on one thread, of rows and unknowns within bounds (of any kind of number); and its module."""
     highspy = highs()
-    solver = highspy.Highs()
-    solver.silent()
+    model = highspy.Highs()
+    model.silent()
+    model.setOptionValue("threads", 1)
+    model.addVars(piece.size, *(each.astype(np.float64) for each in bounds))
+    rows = piece.starts[:-1].astype(np.int32), piece.cells.astype(np.int32), piece.coefficients.astype(np.float64)
+    model.addRows(piece.rows, *(each.astype(np.float64) for each in values), len(piece.cells), *rows)
+    return model, highspy
+
+
+def _by_highs(piece: Equations, values: Bounds, bounds: Bounds, seconds: float) -> tuple[Status, Integers | None]:
+    solver, highspy = highs_model(piece, values, bounds)
     solver.setOptionValue("time_limit", seconds)
-    solver.setOptionValue("threads", 1)
-    solver.addVars(piece.size, bounds[0].astype(np.float64), bounds[1].astype(np.float64))
     integral = np.full(piece.size, highspy.HighsVarType.kInteger)
     solver.changeColsIntegrality(piece.size, np.arange(piece.size, dtype=np.int32), integral)
-    solver.addRows(
-        piece.rows,
-        values[0].astype(np.float64),
-        values[1].astype(np.float64),
-        len(piece.cells),
-        piece.starts[:-1].astype(np.int32),
-        piece.cells.astype(np.int32),
-        piece.coefficients.astype(np.float64),
-    )
     solver.run()
     state = solver.getModelStatus()
     if state == highspy.HighsModelStatus.kInfeasible:
@@ -201,6 +190,14 @@ class BoundedEquations:
         width = int(values.max(initial=0))
         ceiling = np.full(equations.size, width) if most is None else np.minimum(most, width)
         return cls(equations, values, np.zeros(equations.size, dtype=np.int64), ceiling)
+
+    def state(self, rows: list[int], seconds: float) -> Status:
+        """Whether some numbers satisfy these rows."""
+        part, own = Equations.of_matrix(self.equations.matrix[rows]), self.values[rows]
+        low, high, wrong = propagate(part, own[None], own[None], least=self.least, most=self.most)
+        if wrong[0]:
+            return "impossible"
+        return first_solution(part, (own, own), (low[0], high[0]), seconds=max(seconds, 1e-3))[0]
 
 
 @dataclass(frozen=True)
@@ -238,7 +235,7 @@ def smallest_conflict(bounded: BoundedEquations, *, seconds: float = SECONDS) ->
     complements found so far either contradicts itself, and is a smallest conflict, or grows to a further such set
     [IPLM15]. Where that takes too long, rows are left out one by one from a first conflict as long as it stays one.
     """
-    ask = _Conflicts(bounded, time.monotonic() + seconds)
+    ask = Conflicts(bounded.state, seconds)
     rows = bounded.equations.rows
     first = ask.shrink(range(rows))
     if ask.unsure:
@@ -254,17 +251,17 @@ def smallest_conflict(bounded: BoundedEquations, *, seconds: float = SECONDS) ->
             return Conflict(first, "smallest")
         if ask.contradict(chosen):
             return Conflict(tuple(sorted(chosen)), "smallest")
-        to_meet.append(frozenset(range(rows)) - ask.grow(chosen))
+        to_meet.append(frozenset(range(rows)) - ask.grow(chosen, rows))
         if ask.unsure:
             break
     return Conflict(first, "minimal")
 
 
-class _Conflicts:
-    """Answers whether a set of rows contradicts itself, until time ends."""
+class Conflicts:
+    """Answers whether some rows contradict each other, until time ends; `state(rows, seconds)` asks a solver."""
 
-    def __init__(self, bounded: BoundedEquations, ends: float) -> None:
-        self.bounded, self.ends = bounded, ends
+    def __init__(self, state: Callable[[list[int], float], Status], seconds: float) -> None:
+        self.state, self.ends = state, time.monotonic() + seconds
         self.unsure = False  # whether some answer was not found in time
 
     @property
@@ -272,20 +269,12 @@ class _Conflicts:
         """Seconds that are left."""
         return self.ends - time.monotonic()
 
-    def contradict(self, rows: Sequence[int] | frozenset[int]) -> bool:
-        """Whether no numbers satisfy these rows; what cannot be told in time counts as no, and is remembered."""
-        kept = sorted(rows)
+    def contradict(self, rows: Iterable[int]) -> bool:
+        """Whether nothing has these rows; what cannot be told in time counts as no, and is remembered."""
+        kept, left = sorted(rows), self.left
         if not kept:
             return False
-        if self.left <= 0:
-            self.unsure = True
-            return False
-        part = Equations.of_matrix(self.bounded.equations.matrix[kept])
-        own = self.bounded.values[kept]
-        low, high, wrong = propagate(part, own[None], own[None], least=self.bounded.least, most=self.bounded.most)
-        if wrong[0]:
-            return True
-        state = first_solution(part, (own, own), (low[0], high[0]), seconds=max(self.left, 1e-3))[0]
+        state = self.state(kept, left) if left > 0 else "unknown"
         self.unsure |= state == "unknown"
         return state == "impossible"
 
@@ -304,11 +293,11 @@ class _Conflicts:
             width //= 2
         return tuple(kept)
 
-    def grow(self, rows: frozenset[int]) -> frozenset[int]:
-        """A set that holds together and contains the rows, to which no row can be added."""
+    def grow(self, rows: frozenset[int], every: int) -> frozenset[int]:
+        """A set that holds together and contains the rows, to which none of `every` row can be added."""
         kept = set(rows)
-        for row in range(self.bounded.equations.rows):
-            if row not in kept and not self.contradict(frozenset(kept | {row})):
+        for row in range(every):
+            if row not in kept and not self.contradict(kept | {row}):
                 kept.add(row)
         return frozenset(kept)
 
@@ -324,10 +313,7 @@ def _smallest_meeting(sets: Sequence[frozenset[int]], seconds: float) -> frozens
     for each in sets:
         model.add_bool_or([chosen[row] for row in sorted(each)])
     model.minimize(sum(chosen.values()))
-    solver = cp_model.CpSolver()
-    solver.parameters.num_workers = 1
-    solver.parameters.random_seed = 2019
-    solver.parameters.max_time_in_seconds = seconds
+    solver = cp_solver(seconds)
     if solver.solve(model) != cp_model.OPTIMAL:
         return None
     return frozenset(row for row in rows if solver.boolean_value(chosen[row]))

@@ -3,18 +3,12 @@
 Tables add up, so a suppressed number is bounded by its neighbors and totals. Bounds are sharp: some table with the
 published numbers reaches each of them. A cell whose bounds meet was not suppressed at all.
 
-Two-dimensional tables form networks. Where every unknown stands in at most two equations, once with each sign (after
-some equations are turned around), an unknown is a pipe between two nodes and a solution a circulation. An unknown can
-rise as far as a flow can go from its head back to its tail through what all others can still take up or give away.
-Other tables are linear programs, which share their solutions: whatever one of them finds widens the known range of all
-unknowns, and an unknown that was seen at a bound needs no program of its own. After a change of cost the last basis
-stays feasible, so the primal simplex goes on from there. Where time ends, the bounds that were known before stand: they
-hold, and may be wide.
+Sums that form no circle need bounds alone, others linear programs. Where time ends, the bounds that were known before
+stand: they hold, and may be wide.
 """
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -24,19 +18,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dualmandate.audit.effort import SECONDS, Effort, highs, parallel_map
+from dualmandate.audit.effort import SECONDS, Effort, parallel_map
 from dualmandate.audit.equations import Equations, Floats, Integers
 from dualmandate.audit.finding import MOST_DETAILS, Finding, Rate, Reference, nothing_to_compare
 from dualmandate.audit.reconstruction.enumeration import UNBOUNDED, piece_equations, pieces, propagate
-from dualmandate.audit.reconstruction.solving import HOW, BoundedEquations, smallest_conflict
-from dualmandate.audit.tables import ExactTables, Parts, Truths, boxed, check_truths, no_truths, open_truths
+from dualmandate.audit.reconstruction.solving import HOW, BoundedEquations, highs_model, smallest_conflict
+from dualmandate.audit.tables import ExactTables, Parts, Truths, boxed, check_truths, open_truths
 from dualmandate.errors import InvalidTables
 
 FOLLOW, FAIL, MIDDLE = "follow exactly", "fail", "middle"
 PRIMAL_SIMPLEX = 4  # HiGHS's name for it.
 NEAR = 1e-6  # A value this near to a whole bound has reached it.
 RELATIVE = 1e-12  # Sums of floats may be off by this share of the largest number.
-LARGEST_FLOW = 2**31  # Scipy's flows are numbers of 32 bits.
 
 
 @dataclass(frozen=True, eq=False)
@@ -215,7 +208,7 @@ class SuppressedPart:
     tables: LinkedTables
     names: Sequence[str] = field(repr=False)  # of every cell
     shown: NDArray[np.bool_] | None = field(default=None, repr=False)
-    truths: Truths = field(default_factory=no_truths, repr=False)
+    truths: Truths = field(default_factory=dict, repr=False)
     place: str = ""  # and the period, in words; empty where there is one part only
 
     def __post_init__(self) -> None:
@@ -242,26 +235,22 @@ class BoundSuppressed:
 
     effort: Effort = field(default_factory=Effort)
     name: str = "bounds of suppressed cells"
-    needs: str = "linked tables that add up, with marks where a cell is suppressed"
 
     def run(self, target: SuppressedTables, key: bytes, /) -> tuple[Finding, ...]:  # noqa: ARG002 - nothing is drawn
-        """Cells that follow exactly, cells that can be told within a share, and protection intervals that fail."""
-        tally = _BoundsTally(target.share)
-        for number, bounded in enumerate(parallel_map(self._bounded, target.parts, self.effort.workers)):
-            tally.add(bounded)
-            self.effort.count(f"bounding the suppressed cells of {target.name}", number + 1, len(target.parts))
+        tally, bounded = _BoundsTally(target.share), parallel_map(self._bounded, target.parts, self.effort.workers)
+        for number, (part, audit) in enumerate(bounded, start=1):
+            tally.add(part, audit)
+            self.effort.count(f"bounding the suppressed cells of {target.name}", number, len(target.parts))
         return tuple(self._findings(target, tally)) if tally.cells else ()
 
-    def _bounded(self, part: SuppressedPart) -> _PartBounds:
+    def _bounded(self, part: SuppressedPart) -> tuple[SuppressedPart, SuppressionAudit]:
         try:
-            audit = audit_suppression(part.tables, wanted=part.shown, seconds=self.effort.seconds)
+            return part, audit_suppression(part.tables, wanted=part.shown, seconds=self.effort.seconds)
         except InvalidTables as refusal:
             if not part.place:
                 raise
             words = f"in {part.place}, {refusal.what}"
             raise InvalidTables(words, why=refusal.why, instead=refusal.instead, where=refusal.where) from None
-        shown = np.ones(len(audit.cells), dtype=np.bool_) if part.shown is None else part.shown[audit.cells]
-        return _PartBounds(part, audit, shown)
 
     def _findings(self, target: SuppressedTables, tally: _BoundsTally) -> Iterator[Finding]:
         share = target.share
@@ -300,35 +289,6 @@ class BoundSuppressed:
                 )
 
 
-@dataclass(frozen=True, eq=False)
-class _PartBounds:
-    """The bounds of one part; `shown` says which of its suppressed cells were to be published."""
-
-    part: SuppressedPart
-    audit: SuppressionAudit
-    shown: NDArray[np.bool_]
-
-    def those_that(self, share: float) -> dict[str, NDArray[np.bool_]]:
-        """Which suppressed cells follow, are known up to a share of whatever they hold, or surely lack protection."""
-        least, largest = self.audit.least, self.audit.largest
-        near = (largest < UNBOUNDED) & (largest - least <= 2 * share * least)
-        kinds = {FOLLOW: least == largest, MIDDLE: near, FAIL: self.audit.surely_unprotected(share=share)}
-        return {kind: np.asarray(self.shown & which) for kind, which in kinds.items()}
-
-    def named(self, which: NDArray[np.bool_]) -> Iterator[str]:
-        """Some cells with their bounds, for those inside."""
-        for place in np.flatnonzero(which):
-            span = _span(int(self.audit.least[place]), int(self.audit.largest[place]))
-            yield f"{self.part.name(int(self.audit.cells[place]))}: {span}"
-
-    def failing(self, reference: Reference, share: float) -> tuple[int, int]:
-        """How many occupied suppressed cells fail their protection interval, and how many there are."""
-        truth = open_truths(self.part.truths)[reference]
-        cells = self.audit.cells[self.shown]
-        occupied = cells[truth[cells] > 0]
-        return len(np.intersect1d(self.audit.unprotected(truth, share=share), occupied)), len(occupied)
-
-
 class _BoundsTally:
     """What was found in one part after the other, added up."""
 
@@ -336,22 +296,24 @@ class _BoundsTally:
         self.share, self.cells, self.open_cells = share, 0, 0
         self.counts = dict.fromkeys((FOLLOW, MIDDLE, FAIL), 0)
         self.details: dict[str, list[str]] = {kind: [] for kind in self.counts}
-        self.judged: dict[Reference, tuple[int, int]] = {}
+        self.judged: dict[Reference, tuple[int, int]] = {}  # occupied cells that fail their interval, of how many
 
-    def add(self, bounded: _PartBounds) -> None:
-        """Count the cells of the next part."""
-        self.cells += int(bounded.shown.sum())
-        self.open_cells += int((bounded.shown & ~bounded.audit.reached).sum())
-        for kind, which in bounded.those_that(self.share).items():
+    def add(self, part: SuppressedPart, audit: SuppressionAudit) -> None:
+        """Count the cells of the next part: which follow, are known up to a share, or surely lack protection."""
+        least, largest = audit.least, audit.largest
+        near = (largest < UNBOUNDED) & (largest - least <= 2 * self.share * least)
+        kinds = {FOLLOW: least == largest, MIDDLE: near, FAIL: audit.surely_unprotected(share=self.share)}
+        self.cells += len(audit.cells)
+        self.open_cells += int((~audit.reached).sum())
+        for kind, which in kinds.items():
             self.counts[kind] += int(which.sum())
-            for line in bounded.named(which):
-                if len(self.details[kind]) >= MOST_DETAILS:
-                    break
-                self.details[kind].append(line)
-        for reference in bounded.part.truths:
-            before = self.judged.get(reference, (0, 0))
-            now = bounded.failing(reference, self.share)
-            self.judged[reference] = before[0] + now[0], before[1] + now[1]
+            for at in np.flatnonzero(which)[: max(MOST_DETAILS - len(self.details[kind]), 0)]:
+                words = f"{part.name(int(audit.cells[at]))}: {_span(int(least[at]), int(largest[at]))}"
+                self.details[kind].append(words)
+        for reference, truth in open_truths(part.truths).items():
+            failing, occupied = self.judged.get(reference, (0, 0))
+            now = len(audit.unprotected(truth, share=self.share)), int((truth[audit.cells] > 0).sum())
+            self.judged[reference] = failing + now[0], occupied + now[1]
 
 
 def _span(least: int, largest: int) -> str:
@@ -434,50 +396,47 @@ def extremes(
 ) -> Extremes:
     """The range of each unknown (or of those that are `wanted`) of a connected piece A·x = values within bounds.
 
-    Ranges are those of real numbers, and rounded inward: every whole solution lies in them.
+    Ranges are those of real numbers, and rounded inward: every whole solution lies in them. Programs share their
+    solutions: whatever one of them finds widens the known range of all unknowns, and an unknown that was seen at a
+    bound needs no program of its own.
     """
-    asked = np.arange(piece.size) if wanted is None else np.flatnonzero(wanted)
-    ends = time.monotonic() + seconds
-    solver = _Programs(piece, values, bounds, ends)
-    network = network_of(piece)
-    if network is not None and bounds[1].max() < UNBOUNDED // 2:
-        first = solver.solve(np.zeros(piece.size), largest=False)
-        if first is None:
-            return solver.nothing()
-        start = np.rint(first).astype(np.int64)
-        if np.array_equal(piece.matrix @ start, values) and network.fits(start, bounds):
-            least, largest, reached = network.extremes(start, bounds, asked, ends)
-            return Extremes(least, largest, reached, 2 * int(reached.sum()))
-    return solver.ranges(asked)
+    asked = np.ones(piece.size, dtype=np.bool_) if wanted is None else wanted
+    programs = _Programs(piece, values, bounds, time.monotonic() + seconds)
+    first = programs.solve(np.zeros(piece.size), largest=False)
+    if first is None:
+        return Extremes(*bounds, np.zeros(piece.size, dtype=np.bool_), programs.solved)
+    seen = [first, first]
+    outer = [each.astype(np.float64) for each in bounds]
+    reached = asked.copy()
+    for unknown in np.flatnonzero(asked).tolist():
+        for side in (0, 1):
+            if abs(seen[side][unknown] - outer[side][unknown]) <= programs.near:
+                continue  # a solution is there already
+            cost = np.zeros(piece.size)
+            cost[unknown] = 1.0
+            found = programs.solve(cost, largest=bool(side))
+            if found is None:
+                reached[unknown] = False
+            elif not np.isinf(found[unknown]):  # else nothing bounds it: what was known before stands
+                outer[side][unknown] = found[unknown]
+                seen = [np.minimum(seen[0], found), np.maximum(seen[1], found)]
+    least = np.maximum(np.ceil(outer[0] - programs.near).astype(np.int64), bounds[0])
+    largest = np.minimum(np.floor(outer[1] + programs.near).astype(np.int64), bounds[1])
+    return Extremes(least, np.maximum(largest, least), reached, programs.solved)
 
 
 class _Programs:
-    """One linear model whose cost changes."""
+    """One linear model whose cost changes; the last basis stays feasible, and the primal simplex goes on from there."""
 
     def __init__(self, piece: Equations, values: Integers, bounds: tuple[Integers, Integers], ends: float) -> None:
-        highspy = highs()
-        self.size, self.bounds, self.names, self.ends = piece.size, bounds, highspy, ends
+        self.size, self.ends, self.solved = piece.size, ends, 0
         self.columns = np.arange(piece.size, dtype=np.int32)
-        self.model = highspy.Highs()
-        self.model.silent()
-        for option, value in (("simplex_strategy", PRIMAL_SIMPLEX), ("presolve", "off"), ("threads", 1)):
-            self.model.setOptionValue(option, value)
         finite = bounds[1] < UNBOUNDED // 2  # what is left of no bound after something was taken off is none either
-        upper = np.where(finite, bounds[1].astype(np.float64), highspy.kHighsInf)
-        self.model.addVars(piece.size, bounds[0].astype(np.float64), upper)
-        right = values.astype(np.float64)
-        self.model.addRows(
-            piece.rows,
-            right,
-            right,
-            len(piece.cells),
-            piece.starts[:-1].astype(np.int32),
-            piece.cells.astype(np.int32),
-            piece.coefficients.astype(np.float64),
-        )
+        self.model, self.names = highs_model(piece, (values, values), (bounds[0], np.where(finite, bounds[1], np.inf)))
+        for option, value in (("simplex_strategy", PRIMAL_SIMPLEX), ("presolve", "off")):
+            self.model.setOptionValue(option, value)
         scale = max(float(np.abs(each).max(initial=0)) for each in (values, bounds[0], bounds[1][finite]))
         self.near = NEAR + RELATIVE * scale
-        self.solved = 0
 
     def solve(self, cost: Floats, *, largest: bool) -> Floats | None:
         """Where the cost is least (or largest); infinite where nothing bounds it, None where time ended."""
@@ -500,129 +459,3 @@ class _Programs:
                 instead="check that all tables count the same units, and what is said to bound them",
             )
         return np.array(self.model.getSolution().col_value) if state == states.kOptimal else None
-
-    def nothing(self) -> Extremes:
-        """What is known where not even a first solution was found in time: the bounds."""
-        return Extremes(*self.bounds, np.zeros(self.size, dtype=np.bool_), self.solved)
-
-    def ranges(self, asked: Integers) -> Extremes:
-        """The range of each unknown that is asked for; the bounds of the others stand."""
-        first = self.solve(np.zeros(self.size), largest=False)
-        if first is None:
-            return self.nothing()
-        seen = [first.copy(), first.copy()]
-        outer = [each.astype(np.float64) for each in self.bounds]
-        reached = np.isin(np.arange(self.size), asked)
-        for unknown in asked.tolist():
-            for side in (0, 1):
-                if abs(seen[side][unknown] - outer[side][unknown]) <= self.near:
-                    continue  # a solution is there already
-                cost = np.zeros(self.size)
-                cost[unknown] = 1.0
-                found = self.solve(cost, largest=bool(side))
-                if found is None:
-                    reached[unknown] = False
-                    continue
-                if np.isinf(found[unknown]):
-                    continue  # nothing bounds it: what was known before stands
-                outer[side][unknown] = found[unknown]
-                seen = [np.minimum(seen[0], found), np.maximum(seen[1], found)]
-        least = np.maximum(np.ceil(outer[0] - self.near).astype(np.int64), self.bounds[0])
-        largest = np.minimum(np.floor(outer[1] + self.near).astype(np.int64), self.bounds[1])
-        return Extremes(least, np.maximum(largest, least), reached, self.solved)
-
-
-@dataclass(frozen=True, eq=False)
-class Network:
-    """Unknown i carries flow from node `tails[i]` to node `heads[i]`; the last node is the world outside."""
-
-    tails: Integers = field(repr=False)
-    heads: Integers = field(repr=False)
-    nodes: int
-
-    def fits(self, start: Integers, bounds: tuple[Integers, Integers]) -> bool:
-        """Whether no flow can be larger than the numbers that flows are counted in."""
-        return int((bounds[1] - bounds[0]).sum()) < LARGEST_FLOW and bool(
-            ((bounds[0] <= start) & (start <= bounds[1])).all()
-        )
-
-    def extremes(
-        self, start: Integers, bounds: tuple[Integers, Integers], asked: Integers, ends: float = math.inf
-    ) -> tuple[Integers, Integers, NDArray[np.bool_]]:
-        """The least and the largest value of some unknowns over all solutions, from one solution within the bounds.
-
-        And for which of those `asked` for they were found before the clock says `ends`: the bounds of others stand.
-        """
-        from scipy.sparse import csr_array
-        from scipy.sparse.csgraph import maximum_flow
-
-        least, largest = bounds[0].copy(), bounds[1].copy()
-        found = np.zeros(len(start), dtype=np.bool_)
-        down, up = start - bounds[0], bounds[1] - start
-        for i in asked.tolist():
-            if time.monotonic() >= ends:
-                break
-            found[i] = True
-            tail, head = int(self.tails[i]), int(self.heads[i])
-            if tail == head:
-                continue
-            others = np.arange(len(start)) != i
-            sources = np.concatenate([self.tails[others], self.heads[others]])
-            targets = np.concatenate([self.heads[others], self.tails[others]])
-            room = np.concatenate([up[others], down[others]]).astype(np.int32)
-            graph = csr_array((room, (sources, targets)), shape=(self.nodes, self.nodes))
-            graph.sum_duplicates()
-            # to raise i by one, one must come back from its head to its tail; to lower it, go the other way round
-            largest[i] = start[i] + min(int(maximum_flow(graph, head, tail).flow_value), int(up[i]))
-            least[i] = start[i] - min(int(maximum_flow(graph, tail, head).flow_value), int(down[i]))
-        return least, largest, found
-
-
-def network_of(equations: Equations) -> Network | None:
-    """The network that equations form, or None where they do not."""
-    if not (np.abs(equations.coefficients) == 1).all():
-        return None
-    cell_starts, cell_rows = equations.by_cell
-    degrees = np.diff(cell_starts)
-    if degrees.max(initial=0) > 2 or degrees.min(initial=1) < 1:
-        return None
-    order = np.argsort(equations.cells, kind="stable")
-    signs = equations.coefficients[order]
-    turned = _turned(equations.rows, cell_starts, cell_rows, signs)
-    if turned is None:
-        return None
-    outside = equations.rows
-    tails, heads = (np.full(equations.size, outside, dtype=np.int64) for _ in range(2))
-    for i in range(equations.size):
-        for k in range(cell_starts[i], cell_starts[i + 1]):
-            row = cell_rows[k]
-            # what stands with + in an equation flows into its node
-            (heads if signs[k] * turned[row] > 0 else tails)[i] = row
-    return Network(tails, heads, equations.rows + 1)
-
-
-def _turned(rows: int, cell_starts: Integers, cell_rows: Integers, signs: Integers) -> Integers | None:
-    """A sign for each equation, so that an unknown in two equations stands with + in one and with − in the other."""
-    pairs: list[list[tuple[int, int]]] = [[] for _ in range(rows)]
-    for i in range(len(cell_starts) - 1):
-        if cell_starts[i + 1] - cell_starts[i] == 2:
-            a, b = cell_starts[i], cell_starts[i] + 1
-            one, other = int(cell_rows[a]), int(cell_rows[b])
-            alike = -int(signs[a] * signs[b])  # +1: both keep their sign, or both are turned
-            pairs[one].append((other, alike))
-            pairs[other].append((one, alike))
-    turned = np.zeros(rows, dtype=np.int64)
-    for first in range(rows):
-        if turned[first]:
-            continue
-        turned[first] = 1
-        waiting = [first]
-        while waiting:
-            row = waiting.pop()
-            for other, alike in pairs[row]:
-                if not turned[other]:
-                    turned[other] = turned[row] * alike
-                    waiting.append(other)
-                elif turned[other] != turned[row] * alike:
-                    return None
-    return turned

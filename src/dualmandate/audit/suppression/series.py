@@ -26,7 +26,7 @@ from dualmandate.audit.effort import Effort, generator, parallel_map
 from dualmandate.audit.equations import Equations, Floats, Integers
 from dualmandate.audit.finding import Baseline, Finding, Rate, Reference, nothing_to_compare
 from dualmandate.audit.suppression.cells import LinkedTables, audit_suppression
-from dualmandate.audit.tables import Parts, Truths, check_truths, no_truths, open_truths
+from dualmandate.audit.tables import Parts, Truths, check_truths, open_truths
 
 ROUNDS = 30  # Parts are made to add up within their ranges in at most this many rounds.
 TRIALS = 300
@@ -270,7 +270,7 @@ class SeriesPart:
 
     series: Series
     relations: Equations
-    truths: Truths = field(default_factory=no_truths, repr=False)
+    truths: Truths = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
         check_truths(self.truths, self.series.values.shape)
@@ -301,7 +301,6 @@ class CarryOver:
 
     effort: Effort = field(default_factory=Effort)
     name: str = "suppressed numbers over time"
-    needs: str = "the same cells in several periods, suppressed in some of them"
 
     def run(self, target: HiddenSeries, key: bytes, /) -> tuple[Finding, ...]:
         """How many suppressed numbers another period shows, and how closely such numbers are estimated."""

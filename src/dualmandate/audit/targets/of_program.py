@@ -8,21 +8,21 @@ key, never from a release's secret, and nothing is spent.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dualmandate.audit.disclosure_control.comparison import MethodEvaluation, compare, key_in_words, secret_of
+from dualmandate.audit.disclosure_control.comparison import compare, key_in_words, secret_of
 from dualmandate.audit.disclosure_control.magnitude_rules import SummedTables, summed_tables
 from dualmandate.audit.disclosure_control.methods import PROTECTED, PublicationMethod, Subject
 from dualmandate.audit.effort import generator
-from dualmandate.audit.equations import Equations, Integers
+from dualmandate.audit.equations import Equations, Floats, Integers
 from dualmandate.audit.linkage.attack import Homes, linkage_targets
 from dualmandate.audit.options import AuditOptions
-from dualmandate.audit.reconstruction.noisy import KnownNumbers, covered, expected_of
+from dualmandate.audit.reconstruction.noisy import KnownNumbers, covered, tables_with_noise
 from dualmandate.audit.tables import (
+    MEAN_SIZE,
     ExactTables,
     NoisyTables,
     OnePlace,
@@ -43,23 +43,21 @@ from dualmandate.planning.program import Program
 from dualmandate.planning.release_spec import release_spec_of_plan
 from dualmandate.population import Domain
 from dualmandate.population.wording import stated_loss
-from dualmandate.publication.release_spec import ReleaseSpec, known_histogram
+from dualmandate.publication.release_spec import known_histogram
 
 MOST_PLACES, MOST_RECORDS, MOST_IN_PLACE = 100, 20_000, 2_000
 LARGEST_COMPARED_PLACE = 2**14  # Methods are compared in places of at most this many cells.
 MOST_NUMBERS, FEWEST_PLACES = 50_000, 5  # published of all places that are compared; places, however many numbers
 COMPARISON = "methods compared"
 EPSILONS = (0.25, 1.0, 4.0, 16.0)
-Floats = NDArray[np.float64]
 Numbers = dict[str, tuple[Floats, Floats]]  # by table: what is printed and its mean absolute error, a row a place
 LARGEST_MEASURED = 2**20  # cells, or measured rows, of which a whole release is tried out
-MEAN_SIZE = math.sqrt(2 / math.pi)  # mean absolute error of a normal one, in standard errors
 
 
 def targets_of(program: Program, options: AuditOptions) -> Targets:
     """A program's tables as if published exactly, and with geometric noise at several losses."""
     place = one_place(program.workload, options.place)
-    check_place(place)
+    check_place(place.domain)
     truths = people_of(program, place, options)
     targets = tuple(published_tables(program.name, place, truths, options.key))
     homes = Homes.of_program(program.domain, place, program.rules, published=False)
@@ -69,7 +67,7 @@ def targets_of(program: Program, options: AuditOptions) -> Targets:
     if not possible.all():
         left_out.append(f"{int((~possible).sum()):,} of {possible.size:,} cells of a place, which no table counts")
     found = compare_methods(program, options)
-    return Targets((*targets, *linked, *found.summed), (*left_out, *found.left_out), found.compared, found.notes)
+    return Targets((*targets, *linked, *found.attacked), (*left_out, *found.left_out), found.compared, found.notes)
 
 
 def people_of(program: Program, place: OnePlace, options: AuditOptions) -> Truths:
@@ -82,34 +80,23 @@ def people_of(program: Program, place: OnePlace, options: AuditOptions) -> Truth
     return {"synthetic": boxed(synthetic_places(program, place, options.key))}
 
 
-@dataclass(frozen=True, eq=False)
-class MethodComparison:
-    """The methods side by side, what is said about them, and what was not tried."""
+def compare_methods(program: Program, options: AuditOptions) -> Targets:
+    """Old methods, DP at each ε, and the plan; nothing confidential is opened.
 
-    compared: tuple[MethodEvaluation, ...] = ()
-    notes: tuple[str, ...] = ()
-    left_out: tuple[str, ...] = ()
-    summed: tuple[SummedTables, ...] = ()  # tables of sums, whose contributors are told or not
-
-
-def compare_methods(program: Program, options: AuditOptions) -> MethodComparison:
-    """Old methods, DP at each ε, and the plan; nothing confidential is opened."""
+    What is attacked are tables of sums, whose contributors are told or not.
+    """
     name = place_attribute(program.workload, options.place)
     if name is None:
-        return MethodComparison(
-            left_out=(
-                f"{COMPARISON}: no attribute by which a table is published tells places apart; name one with --place",
-            )
-        )
+        words = "no attribute by which a table is published tells places apart; name one with --place"
+        return Targets((), (f"{COMPARISON}: {words}",))
     place = one_place(program.workload, name)
     if place.domain.size > LARGEST_COMPARED_PLACE:
-        return MethodComparison(
-            left_out=(f"{COMPARISON}: {place.domain.size:,} cells a place, at most {LARGEST_COMPARED_PLACE:,}",)
-        )
+        words = f"{place.domain.size:,} cells a place, at most {LARGEST_COMPARED_PLACE:,}"
+        return Targets((), (f"{COMPARISON}: {words}",))
     most = max(MOST_NUMBERS // place.workload.query_count, FEWEST_PLACES)
     people = synthetic_places(program, place, options.key, most=most)
     if len(people) < 2 or not people.sum():
-        return MethodComparison(left_out=(f"{COMPARISON}: there is one place, or nobody lives anywhere",))
+        return Targets((), (f"{COMPARISON}: there is one place, or nobody lives anywhere",))
     secret = secret_of(place.domain, options.secret)
     subject = Subject(place.workload, people, place.domain.possible_cells(), secret)
     summed = tuple(summed_tables(program.workload, place, people))
@@ -127,7 +114,7 @@ def compare_methods(program: Program, options: AuditOptions) -> MethodComparison
     compared = compare(
         subject, sensitivity=float(sensitivity.value), key=options.key, planned=planned, effort=options.effort
     )
-    return MethodComparison(compared, tuple(notes), tuple(left_out), summed)
+    return Targets(summed, tuple(left_out), compared, tuple(notes))
 
 
 def synthetic_places(program: Program, place: OnePlace, key: bytes, *, most: int = MOST_PLACES) -> Integers:
@@ -190,9 +177,7 @@ def synthetic_people(domain: Domain, sizes: NDArray[np.int64], draws: np.random.
     return found
 
 
-def published_tables(
-    name: str, place: OnePlace, truths: Truths, key: bytes, *, epsilons: Sequence[float] = EPSILONS
-) -> Iterator[ExactTables | NoisyTables]:
+def published_tables(name: str, place: OnePlace, truths: Truths, key: bytes) -> Iterator[ExactTables | NoisyTables]:
     """The tables of one population after the other: exact, then with geometric noise at several ε for all of them.
 
     Records of cells that no table counts are left out of account.
@@ -210,20 +195,20 @@ def published_tables(
             f"the tables of {name}", equations, values, places, coarsening, ~possible, boxes, place.domain
         )
         draws = generator(key, f"noise for {name}, {reference}")
-        for epsilon in epsilons:
+        for epsilon in EPSILONS:
             law = GEOMETRIC.at(epsilon / tables)
             noisy = values + law.draw(draws, values.shape)
-            scales = np.full(equations.rows, law.mean_absolute)
-            yield NoisyTables(
+            yield tables_with_noise(
                 f"the tables of {name}",
                 equations,
                 noisy.astype(np.float64),
-                scales,
-                expected_of(equations, noisy.astype(np.float64), scales, possible),
-                coarsening,
-                f"geometric noise at ε = {epsilon:g} for all tables together",
-                boxes,
-                "what all places together are like, by the same tables" if len(truth) > 1 else "how many there are",
+                np.full(equations.rows, law.mean_absolute),
+                place.domain,
+                protection=f"geometric noise at ε = {epsilon:g} for all tables together",
+                prior="what all places together are like, by the same tables"
+                if len(truth) > 1
+                else "how many there are",
+                truths=boxes,
             )
 
 
@@ -242,14 +227,9 @@ def planned_method(plan: Plan, place: OnePlace, people: Integers, key: bytes) ->
     scales = np.concatenate([numbers[table.name][1] for table in place.tables], axis=1)
     known = KnownNumbers.shown(printed, scales)
     name = f"the plan: {stated_loss(plan.loss)}"
+    promised = promised_error(plan, place)
     method = PublicationMethod(
-        "differential privacy",
-        name,
-        printed,
-        known,
-        loss=plan.loss,
-        planned=True,
-        promised_error=promised_error(plan, place),
+        "differential privacy", name, printed, known, loss=plan.loss, planned=True, promised_error=promised
     )
     return method, f"{name}, {how}"
 
@@ -283,18 +263,6 @@ def _released(plan: Plan, place: OnePlace, people: Integers, draws: np.random.Ge
     public = None
     if order.public is not None:
         public = known_histogram(order, np.asarray(order.public.answers(counts), dtype=np.int64))
-    return _measured(order, place, counts, public, draws=draws, places=len(people))
-
-
-def _measured(
-    order: ReleaseSpec,
-    place: OnePlace,
-    counts: Integers,
-    public: Floats | None,
-    *,
-    draws: np.random.Generator,
-    places: int,
-) -> Numbers:
     found: Numbers = {}
     for group in order.groups:
         kinds, values = group.rows.kinds(), group.rows.count(counts).astype(np.int64)
@@ -308,7 +276,7 @@ def _measured(
             if table in place.tables:
                 errors = np.sqrt(group.measurement.query_variances(table.name, group.loss)) * MEAN_SIZE
                 spread = np.broadcast_to(errors, here.shape)
-                both = (place.by_place(table, each)[:places].astype(np.float64) for each in (here, spread))
+                both = (place.by_place(table, each)[: len(people)].astype(np.float64) for each in (here, spread))
                 found[table.name] = next(both), next(both)
     return found
 

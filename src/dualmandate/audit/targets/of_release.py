@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -18,8 +17,17 @@ from dualmandate.audit.claims.noise import FEWEST, RowNoise, SharedNoise, own_la
 from dualmandate.audit.equations import Equations
 from dualmandate.audit.linkage.attack import Homes, linkage_targets
 from dualmandate.audit.options import AuditOptions
-from dualmandate.audit.reconstruction.noisy import covered, expected_of
-from dualmandate.audit.tables import NoisyTables, OnePlace, Targets, check_place, count_all, levels_in_words, one_place
+from dualmandate.audit.reconstruction.noisy import tables_with_noise
+from dualmandate.audit.tables import (
+    MEAN_SIZE,
+    NoisyTables,
+    OnePlace,
+    Targets,
+    check_place,
+    count_all,
+    levels_in_words,
+    one_place,
+)
 from dualmandate.errors import InvalidRequest, Place, Refusal
 from dualmandate.mechanism import Noise
 from dualmandate.mechanism.rows import cell_change
@@ -33,7 +41,6 @@ from dualmandate.publication.release_spec import NUMBER_OF_RECORDS
 from dualmandate.workload import Tabulation, Workload
 from dualmandate.workload.statistics_count import count_statistics
 
-MEAN_SIZE = math.sqrt(2 / math.pi)  # mean absolute error of a normal one, in standard errors
 PROBED = 2**36  # records of a cell at most, in files that rows are told apart by
 SEED = 53  # of these files: they are no data
 
@@ -129,9 +136,10 @@ def noisy_tables(
     release: Release, program: ProgramFile, options: AuditOptions
 ) -> tuple[NoisyTables, tuple[str, ...], OnePlace]:
     """Its unbiased estimates as tables with errors of known size, place after place; what is left out; the places."""
-    names = [table["name"] for table in release.facts["tables"] if table["name"] in _names(program)]
+    known = {table.name for table in program.workload.tables}
+    names = [table["name"] for table in release.facts["tables"] if table["name"] in known]
     place = one_place(program.workload.only(names), options.place)
-    check_place(place)
+    check_place(place.domain)
     equations = Equations.of_workload(place.workload)
     estimates, errors = [], []
     for table in place.tables:
@@ -139,26 +147,20 @@ def noisy_tables(
         estimates.append(place.by_place(table, found.estimates).astype(np.float64))
         errors.append(place.by_place(table, found.standard_errors).astype(np.float64).mean(axis=0) * MEAN_SIZE)
     published, scales = np.concatenate(estimates, axis=1), np.concatenate(errors)
-    possible = covered(equations, place.domain.possible_cells())
     truths = {
         reference: count_all(path, program.domain, place, program.rules) for reference, path in options.files.items()
     }
-    target = NoisyTables(
+    target = tables_with_noise(
         f"release {release.facts['release']}",
         equations,
         published,
         scales,
-        expected_of(equations, published, scales, possible),
-        levels_in_words(place.domain),
-        f"errors of {scales.min():.3g} to {scales.max():.3g} on average",
-        truths,
-        "what all places together are like" if place.axis is not None else "how many there are",
+        place.domain,
+        protection=f"errors of {scales.min():.3g} to {scales.max():.3g} on average",
+        prior="what all places together are like" if place.axis is not None else "how many there are",
+        truths=truths,
     )
     return target, place.not_tried("the reconstruction"), place
-
-
-def _names(program: ProgramFile) -> set[str]:
-    return {table.name for table in program.workload.tables}
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,7 +19,7 @@ from dualmandate.audit.equations import Equations, Integers
 from dualmandate.audit.finding import Reference
 from dualmandate.audit.linkage.attack import Homes, linkage_targets
 from dualmandate.audit.options import AuditOptions
-from dualmandate.audit.reconstruction.noisy import covered, expected_of
+from dualmandate.audit.reconstruction.noisy import tables_with_noise
 from dualmandate.audit.reconstruction.persons import GroupStatistics, Implication, Statistic, Variables
 from dualmandate.audit.suppression.cells import (
     LinkedTables,
@@ -31,12 +31,12 @@ from dualmandate.audit.suppression.cells import (
 )
 from dualmandate.audit.suppression.series import HiddenSeries, Series, SeriesPart
 from dualmandate.audit.tables import (
-    LARGEST_PLACE,
     ExactTables,
     NoisyTables,
     Targets,
     Truths,
     boxed,
+    check_place,
     count_records,
     levels_in_words,
     truths_of_period,
@@ -51,7 +51,7 @@ from dualmandate.audit.targets.tables_folder import (
     rows_of,
     suppressed_marks,
 )
-from dualmandate.errors import InvalidFile, InvalidTables, Place, TooLarge, UnreadableSource
+from dualmandate.errors import InvalidFile, InvalidTables, Place, UnreadableSource
 from dualmandate.population import Attribute, Confidential, Domain, StructuralZero
 from dualmandate.program.text_columns import read_text_columns
 
@@ -83,13 +83,8 @@ def targets_of(folder: Folder, options: AuditOptions) -> Targets:
 
 
 def _count_targets(folder: Folder, counts: PublishedCounts, files: Files, left_out: list[str]) -> Iterator[object]:
-    if counts.domain.size > LARGEST_PLACE:
-        raise TooLarge(
-            f"{counts.domain.size:,} cells a place",
-            why=f"records are looked for among at most {LARGEST_PLACE:,} combinations of values",
-            instead="declare coarser attributes, or those alone that the tables are by",
-            where=folder.document.place(("population", "attributes")),
-        )
+    with folder.document.at("population", "attributes"):
+        check_place(counts.domain, instead="declare coarser attributes, or those alone that the tables are by")
     equations = Equations.of_workload(counts.workload)
     hidden = np.isnan(counts.published)
     truths: Truths = {
@@ -124,21 +119,13 @@ def _noisy(
     hidden = np.isnan(counts.published).any(axis=0)
     if hidden.any():
         left_out.append(f"{int(hidden.sum()):,} numbers that are suppressed in some place, beside others with noise")
-    kept = Equations.of_matrix(equations.matrix[~hidden], [equations.name(int(row)) for row in np.flatnonzero(~hidden)])
+    kept = equations.only(np.flatnonzero(~hidden))
     published, scales = counts.published[:, ~hidden], counts.scales[~hidden]
-    possible = covered(kept, counts.domain.possible_cells())
     errors = sorted({float(scale) for scale in scales if scale > 0})
     words = f"errors of {errors[0]:g} on average" if len(errors) == 1 else f"errors of {errors[0]:g} to {errors[-1]:g}"
-    return NoisyTables(
-        folder.name,
-        kept,
-        published,
-        scales,
-        expected_of(kept, published, scales, possible),
-        levels_in_words(counts.domain),
-        words,
-        truths,
-        "what all places together are like, by the same tables",
+    prior = "what all places together are like, by the same tables"
+    return tables_with_noise(
+        folder.name, kept, published, scales, counts.domain, protection=words, prior=prior, truths=truths
     )
 
 
@@ -207,57 +194,41 @@ def magnitude_targets(folder: Folder, files: Files) -> Iterator[SuppressedTables
     `files` are folders with the same tables, nothing suppressed in them.
     """
     for position, table in enumerate(folder.file.magnitudes):
-        amounts = _amounts(folder, table, position, files)
+        sheet = folder.sheet("magnitudes", position)
+        labels = sheet.column(table.period, "period") if table.period else (ONE_PERIOD,) * len(sheet.text.lines)
+        periods = tuple(dict.fromkeys(labels))
+        parts, series = list[SuppressedPart](), list[SeriesPart]()
+        for place, names, part in _amounts(folder, table, sheet, labels, files):
+            parts += _periods(place, names, part, periods)
+            series.append(part)
         share = SHARE if table.share is None else float(table.share)
-        parts = tuple(part for place in amounts for part in _periods(place))
         yield SuppressedTables(table.name, parts, "amounts as published", share)
-        if len(amounts[0].periods) > 1:
-            series = tuple(SeriesPart(place.series, place.relations, place.truths) for place in amounts)
-            yield HiddenSeries(table.name, series, amounts[0].periods, table.size)
+        if len(periods) > 1:
+            yield HiddenSeries(table.name, series, periods, table.size)
 
 
-@dataclass(frozen=True, eq=False)
-class _Place:
-    """The amounts of one place; arrays have shape (cells, periods)."""
-
-    place: str
-    periods: tuple[str, ...]
-    laid: CellLayout
-    relations: Equations
-    values: Integers = field(repr=False)
-    hidden: NDArray[np.bool_] = field(repr=False)
-    sizes: NDArray[np.float64] = field(repr=False)
-    truths: Truths = field(repr=False)
-
-    @property
-    def series(self) -> Series:
-        """The same over time."""
-        return Series(self.laid.parents, self.values, self.hidden, self.sizes)
-
-
-def _periods(place: _Place) -> Iterator[SuppressedPart]:
-    for number, period in enumerate(place.periods):
+def _periods(place: str, names: Sequence[str], part: SeriesPart, periods: Sequence[str]) -> Iterator[SuppressedPart]:
+    for number, period in enumerate(periods):
         yield SuppressedPart(
-            LinkedTables(place.relations, place.values[:, number], place.hidden[:, number]),
-            place.laid.names,
+            LinkedTables(part.relations, part.series.values[:, number], part.series.suppressed[:, number]),
+            names,
             None,
-            truths_of_period(place.truths, number),
-            ", ".join(word for word in (place.place, period) if word),
+            truths_of_period(part.truths, number),
+            ", ".join(word for word in (place, period) if word),
         )
 
 
 def _amounts(
-    folder: Folder, table: MagnitudesTable, position: int, files: Mapping[Reference, Path]
-) -> tuple[_Place, ...]:
-    sheet = folder.sheet("magnitudes", position)
+    folder: Folder, table: MagnitudesTable, sheet: TableFile, labels: Sequence[str], files: Files
+) -> Iterator[tuple[str, Sequence[str], SeriesPart]]:
+    """Each place by its name, the names of its cells, and its amounts over time; `labels` are the periods of rows."""
     values, hidden = _numbers(folder, table, sheet)
     sizes = np.ones(len(values)) if table.size is None else _sizes(table.size, sheet)
-    labels = (ONE_PERIOD,) * len(values) if table.period is None else sheet.column(table.period, "period")
     periods = tuple(dict.fromkeys(labels))
-    cell = table.by or (str(table.cell),)
-    columns = AmountColumns(cell, table.value, folder.file.tables.place, table.period)
-    truths = {ref: read_true_amounts(path / Path(table.file).name, columns) for ref, path in files.items()}
-    found = []
+    truths = {
+        ref: read_true_amounts(path / Path(table.file).name, table, folder.file.tables.place)
+        for ref, path in files.items()
+    }
     for place, rows in rows_of(folder.places_of(sheet)).items():
         name = "" if place == EVERYWHERE else place
         by_period: dict[str, list[int]] = {period: [] for period in periods}
@@ -266,8 +237,7 @@ def _amounts(
         laid, order = _laid(table, sheet, name, by_period)
         own, marks = values[order], hidden[order]
         judged: Truths = {ref: truth.of(name, periods, laid.names, own, marks) for ref, truth in truths.items()}
-        found.append(_Place(name, periods, laid, laid.relations, own, marks, sizes[order], judged))
-    return tuple(found)
+        yield name, laid.names, SeriesPart(Series(laid.parents, own, marks, sizes[order]), laid.relations, judged)
 
 
 def _laid(
@@ -464,16 +434,6 @@ def _twice(table: MagnitudesTable, sheet: TableFile, cell: str, first: int, row:
     )
 
 
-@dataclass(frozen=True)
-class AmountColumns:
-    """The columns of a file: what makes a cell, its amount, and the place and period where there are any."""
-
-    cell: tuple[str, ...]
-    value: str
-    place: str | None = None
-    period: str | None = None
-
-
 @dataclass(frozen=True, eq=False)
 class TrueAmounts:
     """Amounts by place, period and cell."""
@@ -507,15 +467,19 @@ class TrueAmounts:
         )
 
 
-def read_true_amounts(file: Path, columns: AmountColumns) -> TrueAmounts:
-    """Read a confidential file; refused, without repeating a value of it, where it is not like the published one."""
+def read_true_amounts(file: Path, table: MagnitudesTable, place: str | None) -> TrueAmounts:
+    """Read a confidential file; refused, without repeating a value of it, where it is not like the published one.
+
+    `place` is the column that names places, where there are any.
+    """
     try:
         text = read_text_columns(file, "confidential table")
     except InvalidFile as refusal:
         where = refusal.where or Place(file=str(file))
         raise UnreadableSource(refusal.what, why=refusal.why, instead=refusal.instead, where=where) from None
-    wanted = (*columns.cell, columns.value, *(name for name in (columns.place, columns.period) if name is not None))
-    missing = next((name for name in wanted if name not in text.columns), None)
+    by = table.by or (str(table.cell),)
+    wanted = (*by, table.value, place, table.period)
+    missing = next((name for name in wanted if name is not None and name not in text.columns), None)
     if missing is not None:
         raise UnreadableSource(
             f"the confidential table '{file.name}' has no column '{missing}'",
@@ -524,7 +488,7 @@ def read_true_amounts(file: Path, columns: AmountColumns) -> TrueAmounts:
             where=Place(file=str(file)),
         )
     nothing = ("",) * len(text.lines)
-    places, periods = (nothing if name is None else text.columns[name] for name in (columns.place, columns.period))
-    cells = map(", ".join, zip(*(text.columns[name] for name in columns.cell), strict=True))
+    places, periods = (nothing if name is None else text.columns[name] for name in (place, table.period))
+    cells = map(", ".join, zip(*(text.columns[name] for name in by), strict=True))
     keys = zip(places, periods, cells, strict=True)
-    return TrueAmounts(file, dict(zip(keys, text.columns[columns.value], strict=True)))
+    return TrueAmounts(file, dict(zip(keys, text.columns[table.value], strict=True)))

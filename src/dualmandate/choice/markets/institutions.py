@@ -65,24 +65,19 @@ class AmountDistribution(Protocol):
     @property
     def mean(self) -> float:
         """The mean amount."""
-        ...
 
     @property
     def breaks(self) -> tuple[float, ...]:
         """Shares strictly between 0 and 1 at which Q jumps; between them it is smooth."""
-        ...
 
     def quantile(self, share: float) -> float:
         """Q: the smallest amount that at least this share of people does not exceed."""
-        ...
 
     def slope(self, share: float) -> float:
         """Q′ where Q is smooth; ≥ 0."""
-        ...
 
     def below(self, share: float) -> float:
         """∫₀^share Q: what the cheapest share costs, per head of everybody."""
-        ...
 
 
 @dataclass(frozen=True)

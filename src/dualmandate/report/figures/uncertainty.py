@@ -173,9 +173,10 @@ def regret_distribution(known: UncertainChoice) -> Figure:
 
 def survey_worth(known: UncertainChoice, *, spread: float, parameter: str | None = None) -> Figure:
     """What asking more people is worth to the decision, by their number, below what perfect information is worth."""
-    from dualmandate.choice import survey_values
+    from dualmandate.choice import survey_value
 
-    found = survey_values(known, sorted({*SIZES, SIGNPOST}), spread=spread, parameter=parameter)
+    sizes = sorted({*SIZES, SIGNPOST})
+    found = [survey_value(known, size, spread=spread, parameter=parameter) for size in sizes]
     rows = [cells(survey, "respondents", "value", "share", marked=survey.respondents == SIGNPOST) for survey in found]
     here = next(row for row in rows if row["marked"])
     value, perfect = here["value"], known.value_of_perfect_information
