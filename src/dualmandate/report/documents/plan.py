@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import Field
 
 from dualmandate.report.documents.document import (
     AnyLoss,
@@ -43,19 +43,7 @@ if TYPE_CHECKING:
 POINTS = 60  # At most this many points of the frontier, in equal steps of the logarithm, besides the choice itself.
 REACH = 10.0  # The frontier is shown from a tenth of the chosen loss to ten times it.
 
-
-def _placed(loss: float | None) -> float | None:
-    return loss if loss is not None and 0 < loss < math.inf else None
-
-
-def _finite(amount: float | None) -> float | None:
-    return amount if amount is not None and math.isfinite(amount) else None
-
-
 StrategyName = Literal["optimized", "workload", "identity"]
-Finite = Annotated[Number | None, BeforeValidator(_finite)]
-FiniteDollars = Annotated[Dollars | None, BeforeValidator(_finite)]
-AnyPlace = Annotated[AnyLoss | None, BeforeValidator(_placed)]
 BoundBy = Literal["preferences", "largest epsilon", "largest rho", "fitness for use", "ledger", "participation"]
 
 
@@ -102,13 +90,13 @@ class ChoicePart(DocumentModel):
     currency: CurrencyName
     loss: Exact = Field(description="The same as an exact number, rounded so that no promise is broken.")
     accuracy: NotPositive = Field(description="Minus the expected squared error of all tables, weighted.")
-    root_mean_squared_error: Finite = Field(description="In the tables' unit; null where they differ in it.")
-    root_mean_squared_consequence: FiniteDollars = Field(description="USD; null where no table states one.")
+    root_mean_squared_error: Number | None = Field(description="In the tables' unit; null where they differ in it.")
+    root_mean_squared_consequence: Dollars | None = Field(description="USD; null where no table states one.")
     welfare: Welfare
     privacy_cost: Cost
     data_loss: Cost = Field(description="USD, at least 0: what errors cost.")
     marginal_rate_of_transformation: NotNegative = Field(description="MRT, accuracy per unit of loss.")
-    willingness_to_accept: Finite = Field(description="WTA, accuracy per unit of loss.")
+    willingness_to_accept: Number | None = Field(description="WTA, accuracy per unit of loss.")
     local_optima: tuple[LocalOptimumPart, ...]
     bound_by: BoundBy = Field(description="What decides: preferences, or the limit that was met first.")
     explanation: Words
@@ -477,7 +465,7 @@ class PeakPart(DocumentModel):
 
     group: Text = Field(description="Its name.")
     size: Positive = Field(description="In units.")
-    epsilon: AnyPlace = Field(description="The loss it wants most; null where that has no place.")
+    epsilon: AnyLoss | None = Field(description="The loss it wants most; null where that has no place.")
     wants: Literal["this", "more", "none"] = Field(description="That loss, ever more, or none at all.")
     single_peaked: Whether = Field(description="Whether it likes a loss the less the farther it is from there.")
 
@@ -486,7 +474,7 @@ class RulePart(DocumentModel):
     """What one rule of social choice chooses."""
 
     rule: Text = Field(description="Its name.")
-    epsilon: AnyPlace
+    epsilon: AnyLoss | None
     welfare: Dollars | None
     gains: dict[str, Number] = Field(description="USD: what one member of each group gains.")
     words: Words
@@ -523,8 +511,8 @@ class ClarkePart(DocumentModel):
     """The tax at which a group has no reason to misstate what it wants."""
 
     group: Text = Field(description="Its name.")
-    epsilon_without: AnyPlace = Field(description="What the others would choose.")
-    tax: FiniteDollars
+    epsilon_without: AnyLoss | None = Field(description="What the others would choose.")
+    tax: Dollars | None
 
 
 class GainsPart(DocumentModel):
@@ -649,6 +637,9 @@ def _choice(plan: Plan) -> ChoicePart:
     choice = plan.choice
     return ChoicePart.made_of(
         choice,
+        root_mean_squared_error=_finite(choice.root_mean_squared_error),
+        root_mean_squared_consequence=_finite(choice.root_mean_squared_consequence),
+        willingness_to_accept=_finite(choice.willingness_to_accept),
         local_optima=[point for point in choice.local_optima if math.isfinite(point.welfare)],
         explanation=choice.explain(),
     )
@@ -806,21 +797,33 @@ def _social_choice(choices: SocialChoices) -> SocialChoicePart:
             PeakPart.made_of(
                 peak,
                 group=peak.name,
+                epsilon=_placed(peak.epsilon),
                 wants="more" if math.isinf(peak.epsilon) else "none" if peak.epsilon == 0 else "this",
             )
             for peak in profile.peaks
         ],
         efficient=[(_placed(low), _placed(high)) for low, high in profile.pareto_set],
-        rules=choices.rows,
+        rules=[RulePart.made_of(row, epsilon=_placed(row.epsilon)) for row in choices.rows],
         majority=MajorityPart.made_of(majority, votes=majority.votes.tolist()),
         lindahl=LindahlPart.made_of(
             lindahl, prices=[PricePart.made_of(price, group=price.name) for price in lindahl.prices]
         ),
-        clarke_taxes=[ClarkePart.made_of(tax, group=tax.name) for tax in choices.clarke],
+        clarke_taxes=[
+            ClarkePart(group=tax.name, epsilon_without=_placed(tax.epsilon_without), tax=_finite(tax.tax))
+            for tax in choices.clarke
+        ],
         gains_at_each_loss=[
             GainsPart(epsilon=loss, gains=gains) for loss, gains in gains_at_each_loss(choices).items()
         ],
     )
+
+
+def _placed(loss: float | None) -> float | None:
+    return loss if loss is not None and 0 < loss < math.inf else None
+
+
+def _finite(amount: float | None) -> float | None:
+    return amount if amount is not None and math.isfinite(amount) else None
 
 
 def _version() -> str:
