@@ -133,6 +133,18 @@ class CostGrid:
             none if high is None else losses >= high * (1 - EDGE),
         )
 
+    def inside(self, loss: float, what: str) -> float:
+        """The loss itself, refused where it was not looked at."""
+        low, high = np.exp(self.grid.points[[0, -1]]).tolist()
+        if not low * (1 - 1e-9) <= loss <= high * (1 + 1e-9):
+            raise InvalidLoss(
+                what,
+                why=f"losses between {number(low)} and {number(high)} were looked at: others are outside the limits, "
+                "or far from every best one",
+                instead="state a loss between these",
+            )
+        return loss
+
     def lowest_worst(self, worst: Callable[[Floats], Floats]) -> float:
         """The loss at which `worst`, a function of the parts' costs at each loss, is least.
 
@@ -273,10 +285,7 @@ def _refined(costs: PartCosts, grid: GridPoints, multiples: Floats) -> GridPoint
         wrong = np.any(~(np.abs(guessed - computed.logs) * shares <= AGREEMENT), axis=1)
         grid = grid.joined(computed)
         ends = np.concatenate(
-            [
-                np.stack([ends[wrong, 0], middles[wrong]], axis=1),
-                np.stack([middles[wrong], ends[wrong, 1]], axis=1),
-            ]
+            [np.stack([ends[wrong, 0], middles[wrong]], axis=1), np.stack([middles[wrong], ends[wrong, 1]], axis=1)]
         )
     return grid
 
