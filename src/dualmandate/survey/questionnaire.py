@@ -21,7 +21,7 @@ from dualmandate.elicitation.questionnaire import (
 from dualmandate.errors import InvalidValue, MissingKey
 from dualmandate.population import Neighbors
 from dualmandate.population.wording import number
-from dualmandate.semantics.posterior import Secret
+from dualmandate.semantics.guarantee import Secret
 from dualmandate.survey.schema import QuestionnaireTable, SurveyAttribute
 from dualmandate.survey.survey_file import Survey
 

@@ -217,15 +217,14 @@ class WorkloadBlock:
         That is w²·Π a over the attributes in differences; attributes of one class that are averaged weigh a + bm.
         Tables that weigh nothing in a sector are left out.
         """
+        found = self._all_sectors
+        if self.possible is not None:  # one about cells that structural zeros rule out asks for nothing
+            found = {sector: each for sector, each in found.items() if len(self.seen(sector)[0])}
         if not self.public:
-            return self._all_sectors
-        found = {sector: each for sector, each in self._all_sectors.items() if not self._is_public(sector)}
+            return found
+        found = {sector: each for sector, each in found.items() if not self._is_public(sector)}
         if not found:
-            raise InvalidMechanism(
-                "a strategy for answers that no neighboring file can change",
-                why="exact totals, or the public number of records, decide them all: noise protects nothing",
-                instead="publish them as the exact totals that they are, or drop the invariant",
-            )
+            raise decided_by_totals()
         return found
 
     def _is_public(self, sector: Sector) -> bool:
@@ -624,3 +623,12 @@ def _cell_labels(part: WorkloadBlock, tables: Sequence[Sequence[Integers]]) -> I
             outside = np.logical_or.outer(outside, here < 0)
         columns.append(np.where(outside, -1, found).reshape(-1))
     return row_ids(columns, part.merged_size)
+
+
+def decided_by_totals() -> InvalidMechanism:
+    """The refusal to look for a strategy where there is nothing to measure."""
+    return InvalidMechanism(
+        "a strategy for answers that no neighboring file can change",
+        why="exact totals, or the public number of records, decide them all: noise protects nothing",
+        instead="publish them as the exact totals that they are, or drop the invariant",
+    )
