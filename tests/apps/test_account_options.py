@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import jsonschema
 import pytest
 
-from dualmandate.apps.ledgers import AccountOptions
+from dualmandate.apps.ledgers import account_of
 from dualmandate.errors import BudgetExceeded, InvalidAccount, InvalidLoss
 from dualmandate.ledger import (
     AccountLimit,
@@ -75,7 +75,7 @@ def settled(ledger: Ledger, request: Request = REQUEST) -> str:
 
 def test_what_is_typed_is_the_account() -> None:
     caps = ["rho=5/2", "user=2", "user:Eve=1", "group:a=b=1/3", "purpose: x =1e-3", "reserve:2030 tables=1"]
-    account = AccountOptions(["household", "person=6", "job=2"], caps, approver_differs=True).account("homes")
+    account = account_of("homes", ["household", "person=6", "job=2"], caps, approver_differs=True)
     assert account.cap == PrivacyLoss.concentrated("5/2")
     assert account.limits == (
         AccountLimit(Scope.USER, Fraction(2)),
@@ -110,14 +110,14 @@ def test_what_is_typed_is_the_account() -> None:
 )
 def test_what_cannot_be_meant_says_what_to_type(units: list[str], caps: list[str], words: str, instead: str) -> None:
     with pytest.raises(InvalidAccount, match=words) as caught:
-        AccountOptions(units, caps).account("people")
+        account_of("people", units, caps)
     assert instead in caught.value.instead
 
 
 @pytest.mark.parametrize("caps", [["10", "user=some"], ["10", "user=0"], ["10", "reserve:x=-1"], ["10", "user="]])
 def test_amounts_are_positive_numbers(caps: list[str]) -> None:
     with pytest.raises(InvalidLoss):
-        AccountOptions(["person"], caps).account("people")
+        account_of("people", ["person"], caps)
 
 
 def test_what_is_inside_an_account_is_shown_and_holds(command: Command, project: Path) -> None:

@@ -16,7 +16,7 @@ from tests.elicitation import drones
 from tests.survey.surveys import BIDS, CANARY, CHOICE, HEADER, LIKERT, Row, bids, choices, opinions, write
 
 from dualmandate import gallery
-from dualmandate.gallery.survey.parents import answers
+from dualmandate.gallery.parents import answers
 from dualmandate.report.documents import schemas
 
 if TYPE_CHECKING:

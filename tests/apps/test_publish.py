@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import jsonschema
 import numpy as np
 import pytest
+from tests.publication.reading_back import read_csv
 
 from dualmandate.ledger import Ledger, ReleaseState, open_ledger, read_key
 from dualmandate.publication import publish as publishing
-from dualmandate.publication.writing import Csv
 from dualmandate.report.documents.schemas import schema
 
 if TYPE_CHECKING:
@@ -161,8 +161,8 @@ def test_an_approved_plan_is_published_once(command: Command, project: Path) -> 
         "program/program.toml",
         "program/wards.csv",
     }
-    wards = Csv().read(folder / "tables" / "wards.csv").numbers["value"]
-    ages = Csv().read(folder / "tables" / "ages-by-ward.csv").numbers["value"]
+    wards = read_csv(folder / "tables" / "wards.csv").numbers["value"]
+    ages = read_csv(folder / "tables" / "ages-by-ward.csv").numbers["value"]
     assert np.array_equal(ages.reshape(3, 16).sum(axis=1), wards)
     for path in folder.rglob("*"):
         assert path.is_dir() or CANARY.encode() not in path.read_bytes()

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 import jsonschema
 import pytest
 
-from dualmandate.apps.tabulate import _told
 from dualmandate.report.documents.schemas import schema
 
 if TYPE_CHECKING:
@@ -138,11 +137,3 @@ def test_a_damaged_file_does_not_sing(program: Path, command: Command) -> None:
     outcome = command("tabulate", program, "--check", "--json")
     assert outcome.document["code"] == "unreadable source"
     assert CANARY not in outcome.out + outcome.err
-
-
-def test_a_long_reading_says_how_far_it_is() -> None:
-    said: list[str] = []
-    tell = _told(said.append)
-    for share in (0.0, 0.01, 0.26, 0.27, 1.0):
-        tell(share)
-    assert said == ["reading the records: 25 %", "reading the records: 100 %"]

@@ -4,111 +4,77 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
+import numpy as np
 import pytest
 
 from dualmandate.choice import InformationUtility, LinearCost, PopulationGroup, SocialWelfare, TableValue
+from dualmandate.frontier import Curves, Frontier, Measure
 from dualmandate.population import PrivacyMeasure
+from dualmandate.population.arrays import Floats
 
 TABLE = "eligible children by district"
 
 
-@dataclass(frozen=True)
-class PowerFrontier:
+@dataclass(frozen=True, eq=False)
+class PowerCurves(Curves):
+    """c_t/ε^power in each table."""
+
+    coefficients: tuple[float, ...]
+    counts: tuple[int, ...]
+    power: float
+
+    def values(self, loss: float, measure: Measure) -> Floats:
+        if measure == "absolute":  # Laplace: E|e| = 1/ε a query where c = 2 a query
+            pairs = zip(self.coefficients, self.counts, strict=True)
+            return np.array([count * math.sqrt(c / 2 / count) / loss for c, count in pairs])
+        return np.array([c * loss**-self.power for c in self.coefficients])
+
+    def slopes(self, loss: float, measure: Measure) -> Floats:
+        return -(1 if measure == "absolute" else self.power) * self.values(loss, measure) / loss
+
+    def technology(self, loss: float) -> str:
+        return "power"
+
+
+class PowerFrontier(Frontier):
     """Loss c_t/ε^power in each table: Laplace noise (power 2), Gaussian noise in rho (power 1)."""
 
-    coefficients: Mapping[str, float]
-    power: float = 2.0
-    privacy_measure: PrivacyMeasure = PrivacyMeasure.PURE_DP
-    counts: Mapping[str, int] = field(default_factory=dict)
-    name: str = "power"
-
-    @property
-    def tables(self) -> tuple[str, ...]:
-        return tuple(self.coefficients)
-
-    @property
-    def query_counts(self) -> Mapping[str, int]:
-        return self.counts or dict.fromkeys(self.coefficients, 1)
-
-    def table_errors(self, loss: float, measure: str = "squared") -> dict[str, float]:
-        if measure == "absolute":  # Laplace: E|e| = 1/ε a query where c = 2 a query
-            return {t: self.query_counts[t] * math.sqrt(c / 2 / self.query_counts[t]) / loss for t, c in self._items()}
-        return {t: c * loss**-self.power for t, c in self._items()}
-
-    def table_slopes(self, loss: float, measure: str = "squared") -> dict[str, float]:
-        power = 1 if measure == "absolute" else self.power
-        return {t: -power * value / loss for t, value in self.table_errors(loss, measure).items()}
-
-    def expected_squared_error(self, loss: float) -> float:
-        return math.fsum(self.table_errors(loss).values())
-
-    def accuracy(self, loss: float) -> float:
-        return -self.expected_squared_error(loss)
-
-    def marginal_rate_of_transformation(self, loss: float) -> float:
-        return -math.fsum(self.table_slopes(loss).values())
-
-    def second_derivative(self, loss: float) -> float:
-        return -self.power * (self.power + 1) * self.expected_squared_error(loss) / loss**2
-
-    def epsilon_for(self, accuracy: float) -> float:
-        return float((math.fsum(self.coefficients.values()) / -accuracy) ** (1 / self.power))
-
-    def technology(self, loss: float) -> str:
-        return self.name
-
-    def allocation(self, loss: float) -> dict[str, float]:
-        return {"all": loss}
-
-    def _items(self) -> tuple[tuple[str, float], ...]:
-        return tuple(self.coefficients.items())
+    def __init__(
+        self,
+        coefficients: Mapping[str, float],
+        power: float = 2.0,
+        privacy_measure: PrivacyMeasure = PrivacyMeasure.PURE_DP,
+        counts: Mapping[str, int] | None = None,
+        name: str = "power",
+    ) -> None:
+        queries = counts or dict.fromkeys(coefficients, 1)
+        curves = PowerCurves(tuple(coefficients.values()), tuple(queries[table] for table in coefficients), power)
+        super().__init__(name, privacy_measure, {table: queries[table] for table in coefficients}, curves)
 
 
-@dataclass(frozen=True)
-class GeometricFrontier:
-    """Two-sided geometric noise on L disjoint counts: L/(2·sinh²(ε/2))."""
+@dataclass(frozen=True, eq=False)
+class GeometricCurves(Curves):
+    """L/(2·sinh²(ε/2))."""
 
     count: int
-    table: str = TABLE
-    name: str = "geometric"
-    privacy_measure: PrivacyMeasure = PrivacyMeasure.PURE_DP
 
-    @property
-    def tables(self) -> tuple[str, ...]:
-        return (self.table,)
+    def values(self, loss: float, measure: Measure) -> Floats:
+        return np.array([2 * self.count * math.exp(-loss) / math.expm1(-loss) ** 2])
 
-    @property
-    def query_counts(self) -> Mapping[str, int]:
-        return {self.table: self.count}
-
-    def table_errors(self, loss: float, measure: str = "squared") -> dict[str, float]:
-        return {self.table: 2 * self.count * math.exp(-loss) / math.expm1(-loss) ** 2}
-
-    def table_slopes(self, loss: float, measure: str = "squared") -> dict[str, float]:
-        return {self.table: self.table_errors(loss)[self.table] * (1 + math.exp(-loss)) / math.expm1(-loss)}
-
-    def expected_squared_error(self, loss: float) -> float:
-        return self.table_errors(loss)[self.table]
-
-    def accuracy(self, loss: float) -> float:
-        return -self.expected_squared_error(loss)
-
-    def marginal_rate_of_transformation(self, loss: float) -> float:
-        return -self.table_slopes(loss)[self.table]
-
-    def second_derivative(self, loss: float) -> float:
-        return -self.count * (2 + math.cosh(loss)) / (4 * math.sinh(loss / 2) ** 4)
-
-    def epsilon_for(self, accuracy: float) -> float:
-        return 2 * math.asinh(math.sqrt(self.count / (-2 * accuracy)))
+    def slopes(self, loss: float, measure: Measure) -> Floats:
+        return self.values(loss, measure) * (1 + math.exp(-loss)) / math.expm1(-loss)
 
     def technology(self, loss: float) -> str:
-        return self.name
+        return "geometric"
 
-    def allocation(self, loss: float) -> dict[str, float]:
-        return {"all": loss}
+
+class GeometricFrontier(Frontier):
+    """Two-sided geometric noise on L disjoint counts."""
+
+    def __init__(self, count: int, table: str = TABLE) -> None:
+        super().__init__("geometric", PrivacyMeasure.PURE_DP, {table: count}, GeometricCurves(count))
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,6 @@ import pytest
 from numpy.typing import NDArray
 
 from dualmandate.frontier import (
-    CurveFrontier,
     EnvelopeCurves,
     ExponentialResponse,
     FormulaGrant,
@@ -54,7 +53,7 @@ TABLES = stack(identity(5), total(5), weights=[1, 2])
 REPLACE_ONE = Protection(neighbors=Neighbors.REPLACE_ONE)
 
 
-def split_of_three() -> CurveFrontier:
+def split_of_three() -> Frontier:
     parts = [
         frontier_of(geometric(), identity(4)),
         frontier_of(laplace(), prefix(4)),
@@ -63,7 +62,7 @@ def split_of_three() -> CurveFrontier:
     return split(parts, values={"identity": 3.0, "total": 0.2})
 
 
-def split_of_two_gaussians() -> CurveFrontier:
+def split_of_two_gaussians() -> Frontier:
     parts = {
         "cells": frontier_of(gaussian(), identity(6)),
         "sums": frontier_of(gaussian(), groups(6, [[0, 1], [1, 2]])),
@@ -71,7 +70,7 @@ def split_of_two_gaussians() -> CurveFrontier:
     return split(parts, values={"groups": 40.0}, measures={"groups": "absolute"})
 
 
-def stated_shares() -> CurveFrontier:
+def stated_shares() -> Frontier:
     parts = {
         "cells": frontier_of(geometric(), identity(4)),
         "sums": frontier_of(laplace(), prefix(4)),
@@ -80,7 +79,7 @@ def stated_shares() -> CurveFrontier:
     return stated_split(parts, {"cells": Fraction(1, 2), "sums": Fraction(1, 3), "all": Fraction(1, 6)})
 
 
-def switching_envelope() -> CurveFrontier:
+def switching_envelope() -> Frontier:
     """Geometric noise straight on prefix sums, Laplace noise on a strategy: each is best somewhere."""
     return envelope(
         [frontier_of(MatrixMechanism(identity(6), LAPLACE), prefix(6)), frontier_of(geometric(), prefix(6))]
@@ -103,7 +102,7 @@ def simulated_chain() -> Frontier:
     return simulated(release, TABLES, histogram=histogram, simulation=plan)
 
 
-def declining_participation() -> CurveFrontier:
+def declining_participation() -> Frontier:
     """Tables of which both still gain where the frontier is looked at; it peaks beyond."""
     totals = {"identity": TableTotals(40.0, largest=12.0), "total": TableTotals(40.0)}
     return with_participation(frontier_of(geometric(), TABLES), ExponentialResponse(0.9, 0.05), totals)
@@ -273,7 +272,7 @@ def test_a_split_spends_its_loss_and_no_feasible_split_is_better() -> None:
         generator = np.random.default_rng(0)
         for loss in (0.1, 1.0, 6.0):
             assert sum(frontier.allocation(loss).values()) == pytest.approx(loss)
-            best = curves.combined(loss)
+            best = curves.weights.total(frontier, loss)
             for shares in generator.dirichlet(np.ones(len(curves.groups)), 40).tolist():
                 parts = zip(curves.groups, shares, strict=True)
                 other = sum(group.weights.total(group.frontier, max(share, 1e-6) * loss) for group, share in parts)

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dualmandate.frontier import CurveFrontier, Measure
+from dualmandate.frontier import Frontier, Measure
 from dualmandate.frontier.numerics import derivative
 from dualmandate.mechanism.mechanism import NoiseLaw
 
-LawFrontier = Callable[[NoiseLaw, Mapping[str, float]], CurveFrontier]
+LawFrontier = Callable[[NoiseLaw, Mapping[str, float]], Frontier]
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,11 +50,9 @@ class LawCurves:
         return {"all": loss}
 
 
-def law_frontier(law: NoiseLaw, coefficients: Mapping[str, float]) -> CurveFrontier:
+def law_frontier(law: NoiseLaw, coefficients: Mapping[str, float]) -> Frontier:
     curves = LawCurves(law, np.array(list(coefficients.values())))
-    return CurveFrontier(
-        law.name, law.privacy_measure, {table: max(1, int(c)) for table, c in coefficients.items()}, curves
-    )
+    return Frontier(law.name, law.privacy_measure, {table: max(1, int(c)) for table, c in coefficients.items()}, curves)
 
 
 @pytest.fixture(scope="session")

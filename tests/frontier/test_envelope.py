@@ -10,7 +10,7 @@ import pytest
 from scipy.optimize import brentq
 
 from dualmandate.errors import InvalidLoss, InvalidMechanism
-from dualmandate.frontier import CurveFrontier, EnvelopeCurves, envelope, public_guess
+from dualmandate.frontier import EnvelopeCurves, Frontier, envelope, public_guess
 from dualmandate.mechanism.gaussian import GAUSSIAN
 from dualmandate.mechanism.geometric import GEOMETRIC
 from dualmandate.mechanism.laplace import LAPLACE
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 LOSSES = np.logspace(-3, 1.6, 60)
 
 
-def curves_of(frontier: CurveFrontier) -> EnvelopeCurves:
+def curves_of(frontier: Frontier) -> EnvelopeCurves:
     assert isinstance(frontier.curves, EnvelopeCurves)
     return frontier.curves
 

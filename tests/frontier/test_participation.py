@@ -15,8 +15,8 @@ from dualmandate.choice import BoundedCost, Limits, LinearCost, PopulationGroup,
 from dualmandate.errors import ConflictingLimits, InvalidLoss, InvalidPreferences
 from dualmandate.frontier import (
     ClosedFormCurves,
-    CurveFrontier,
     ExponentialResponse,
+    Frontier,
     Measure,
     TableTotals,
     envelope,
@@ -35,7 +35,7 @@ TABLE = DISTRICTS.tables[0]
 TITLE_I = SocialWelfare((PopulationGroup("everybody", 46e6, LinearCost(1_400)),), (TableValue(TABLE, 2.0e7),))
 
 
-def title_i(decline: float, rate: float = 0.95) -> CurveFrontier:
+def title_i(decline: float, rate: float = 0.95) -> Frontier:
     return with_participation(DISTRICTS, ExponentialResponse(rate, decline), {TABLE: TableTotals(8e6)})
 
 
@@ -207,9 +207,7 @@ class Ending(ClosedFormCurves):
 
 
 def test_a_frontier_that_cannot_be_read_everywhere_has_a_peak_all_the_same() -> None:
-    inner = CurveFrontier(
-        "ending", PrivacyMeasure.PURE_DP, {"identity": 4}, Ending(geometric().production(identity(4)))
-    )
+    inner = Frontier("ending", PrivacyMeasure.PURE_DP, {"identity": 4}, Ending(geometric().production(identity(4))))
     whole = frontier_of(geometric(), identity(4))
     totals = {"identity": TableTotals(1e3)}
     for decline in (0.001, 0.2):

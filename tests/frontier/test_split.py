@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dualmandate.errors import InvalidLoss, InvalidWorkload, UnknownName
-from dualmandate.frontier import CurveFrontier, power_split, split, stated_split
+from dualmandate.frontier import Frontier, power_split, split, stated_split
 from dualmandate.frontier.numerics import derivative
 from dualmandate.frontier.split import SplitCurves
 from dualmandate.mechanism.gaussian import GAUSSIAN
@@ -29,12 +29,12 @@ CUBES = {"a": 1.0, "b": 8.0, "c": 27.0}
 HALVES = {"a": Fraction(1, 2), "b": Fraction(1, 2)}
 
 
-def curves_of(frontier: CurveFrontier) -> SplitCurves:
+def curves_of(frontier: Frontier) -> SplitCurves:
     assert isinstance(frontier.curves, SplitCurves)
     return frontier.curves
 
 
-def groups(of_law: LawFrontier, law: NoiseLaw, coefficients: dict[str, float]) -> list[CurveFrontier]:
+def groups(of_law: LawFrontier, law: NoiseLaw, coefficients: dict[str, float]) -> list[Frontier]:
     return [of_law(law, {table: coefficient}) for table, coefficient in coefficients.items()]
 
 
@@ -42,7 +42,7 @@ def test_cube_roots_for_laplace(of_law: LawFrontier) -> None:
     """c/ε² with c = (1, 8, 27): Laplace has 2/ε², so half a draw stands for c = 1."""
     frontier = split(groups(of_law, LAPLACE, {table: c / 2 for table, c in CUBES.items()}))
     assert frontier.allocation(6) == pytest.approx({"a": 1, "b": 2, "c": 3})
-    assert curves_of(frontier).combined(6) == pytest.approx(6)
+    assert curves_of(frontier).weights.total(frontier, 6) == pytest.approx(6)
     assert frontier.expected_squared_error(6) == pytest.approx(6)
     assert frontier.marginal_rate_of_transformation(6) == pytest.approx(2)  # K = 2: ε = 6 is the chosen total
     assert power_split([1, 8, 27], 6, 2) == pytest.approx([1, 2, 3])
@@ -54,7 +54,7 @@ def test_square_roots_for_zcdp(of_law: LawFrontier) -> None:
     # Gaussian noise has 1/(2ρ); at small ρ the discrete one is the same to the last digit.
     frontier = split(groups(of_law, GAUSSIAN, {"a": 2, "b": 8, "c": 18}))
     assert frontier.allocation(0.06) == pytest.approx({"a": 0.01, "b": 0.02, "c": 0.03})
-    assert curves_of(frontier).combined(0.06) == pytest.approx(600)
+    assert curves_of(frontier).weights.total(frontier, 0.06) == pytest.approx(600)
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_geometric_noise_is_not_split_by_cube_roots(
 ) -> None:
     frontier = split(groups(of_law, GEOMETRIC, CUBES))
     assert tuple(frontier.allocation(loss).values()) == pytest.approx(shares, abs=5e-7)
-    assert curves_of(frontier).combined(loss) == pytest.approx(combined, abs=5e-7)
+    assert curves_of(frontier).weights.total(frontier, loss) == pytest.approx(combined, abs=5e-7)
     naive = power_split(list(CUBES.values()), loss, 2)
     cost = sum(c * GEOMETRIC.variance(float(e)) for c, e in zip(CUBES.values(), naive, strict=True))
     assert cost == pytest.approx(by_cube_roots, abs=5e-7)
@@ -86,7 +86,8 @@ def test_no_other_split_is_better_and_marginal_values_are_equal(
     of_law: LawFrontier, loss: float, coefficients: list[float], laws: list[NoiseLaw], seed: int
 ) -> None:
     parts = [of_law(law, {f"t{i}": c}) for i, (c, law) in enumerate(zip(coefficients, laws, strict=False))]
-    curves = curves_of(split(parts))
+    frontier = split(parts)
+    curves = curves_of(frontier)
     best = curves.best(loss)
     assert best.losses.sum() == pytest.approx(loss, rel=1e-12)
     assert best.growth.sum() == pytest.approx(1.0)
@@ -95,7 +96,7 @@ def test_no_other_split_is_better_and_marginal_values_are_equal(
     generator = np.random.default_rng(seed)
     for shares in generator.dirichlet(np.ones(len(parts)), 20):
         other = math.fsum(p.expected_squared_error(max(s * loss, 1e-9)) for p, s in zip(parts, shares, strict=True))
-        assert curves.combined(loss) <= other * (1 + 1e-12)
+        assert curves.weights.total(frontier, loss) <= other * (1 + 1e-12)
 
 
 def test_values_and_measures_decide_who_gets_how_much(of_law: LawFrontier) -> None:
@@ -109,7 +110,7 @@ def test_values_and_measures_decide_who_gets_how_much(of_law: LawFrontier) -> No
     assert 1 / spent["a"] ** 2 == pytest.approx(4 / spent["b"] ** 3)
 
 
-def error_of(frontier: CurveFrontier, table: str, loss: float) -> float:
+def error_of(frontier: Frontier, table: str, loss: float) -> float:
     return frontier.table_errors(loss)[table]
 
 
@@ -117,9 +118,11 @@ def test_price_is_the_slope_of_the_combined_loss_and_tables_follow_the_split(of_
     parts = {"counts": of_law(GEOMETRIC, {"a": 3.0, "b": 5.0}), "rates": of_law(STAIRCASE, {"c": 20.0})}
     values = {"a": 2.0, "b": 0.5, "c": 7.0}
     frontier = split(parts, values=values)
+    curves = curves_of(frontier)
     for loss in (0.3, 2.0, 9.0):
-        curves = curves_of(frontier)
-        assert derivative(curves.combined, loss) == pytest.approx(-curves.best(loss).price, rel=1e-9)
+        assert derivative(lambda at: curves.weights.total(frontier, at), loss) == pytest.approx(
+            -curves.best(loss).price, rel=1e-9
+        )
         slopes = frontier.table_slopes(loss)
         assert sum(values[t] * slope for t, slope in slopes.items()) == pytest.approx(-curves.best(loss).price)
         for table in frontier.tables:

@@ -10,7 +10,7 @@ from dualmandate import gallery
 from dualmandate.audit import audit
 from dualmandate.audit.finding import Range
 from dualmandate.errors import InvalidFile, UnknownName
-from dualmandate.gallery.title_i.synthetic_data import districts
+from dualmandate.gallery.districts import districts
 from dualmandate.planning.program import load
 
 

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from tests.measured import direct, optimized
+from tests.publication.reading_back import read_csv
 
 from dualmandate.errors import (
     BudgetExceeded,
@@ -36,7 +37,7 @@ from dualmandate.publication import publish as publishing
 from dualmandate.publication.publish import PublicationRequest, publish, resume
 from dualmandate.publication.release_folder import is_complete
 from dualmandate.publication.release_spec import Group, ReleaseSpec
-from dualmandate.publication.writing import Csv, Parquet, read_measurements, read_table
+from dualmandate.publication.writing import Parquet, read_measurements, read_table
 from dualmandate.workload import Tabulation, Workload
 
 PLAN = "5e" * 32
@@ -141,7 +142,7 @@ def test_a_release_holds_what_it_says_and_costs_its_loss(
     for table in facts["tables"]:
         read = read_table(folder / table["parquet"], estimates=folder / table["estimates"])
         assert read.values is not None
-        assert np.array_equal(Csv().read(folder / table["csv"]).numbers["value"], read.values)
+        assert np.array_equal(read_csv(folder / table["csv"]).numbers["value"], read.values)
         whole[table["name"]] = read
     by_sex, ages = whole["ages by sex"], whole["ages"]
     assert by_sex.values is not None

@@ -43,7 +43,7 @@ from dualmandate.publication import publish as publishing
 from dualmandate.publication.consistency import PartitionChain, Tree, estimate, top_down
 from dualmandate.publication.release_folder import is_complete
 from dualmandate.publication.spark import noise_blocks as spark_engine
-from dualmandate.publication.spark.noise_blocks import Kernel, measured, measured_here, noisy_blocks
+from dualmandate.publication.spark.noise_blocks import Kernel, measured, noisy_blocks
 from dualmandate.publication.spark.session import check_sealed, gathered
 from dualmandate.publication.spark.subtrees import LEAVES, KernelPlace, SubtreeCut, in_subtrees
 from dualmandate.publication.spark.tabulating import READ, counted_cells
@@ -118,6 +118,17 @@ def test_the_histogram_is_that_of_one_machine(
         check(source, DOMAIN, protection=protection, rules=RULES).open_for("a test") for source in (here, table)
     )
     assert vars(ours) == vars(theirs)
+
+
+def measured_here(
+    session: SparkSession, counts: DataFrame, kernels: list[Kernel], *, block_rows: int
+) -> list[NDArray[np.int64]]:
+    """The values of each kernel in the order of its rows, brought together on this machine."""
+    values = [np.empty(kernel.rows, dtype=np.int64) for kernel in kernels]
+    for block in measured(session, counts, kernels, block_rows=block_rows).toArrow().to_pylist():
+        part = np.frombuffer(block["values"], dtype="<i8")
+        values[block["kernel"]][block["first"] : block["first"] + len(part)] = part
+    return values
 
 
 def test_measuring_is_that_of_one_machine(spark: SparkSession, table: SparkTable, records: list[Record]) -> None:

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
@@ -8,27 +7,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dualmandate.population.arrays import Booleans
 from dualmandate.workload import extremum
-from dualmandate.workload.extremum import Choices, Problem, climbed, corners, largest, undominated
+from dualmandate.workload.extremum import Choices, ExtremumRule, Problem, climbed, corners, largest, undominated
 
 
-@dataclass(frozen=True)
-class Not:
-    flags: tuple[int, ...]
-    monotone: bool = True
-
-    def allows(self, flags: Booleans) -> Booleans:
-        return ~flags[:, 0]
+def negated(flag: int) -> ExtremumRule:
+    return ExtremumRule((flag,), lambda flags: ~flags[:, 0], monotone=True)
 
 
-@dataclass(frozen=True)
-class Same:
-    flags: tuple[int, ...]
-    monotone: bool = False
-
-    def allows(self, flags: Booleans) -> Booleans:
-        return np.asarray(flags[:, 0] == flags[:, 1])
+def same(one: int, other: int) -> ExtremumRule:
+    return ExtremumRule((one, other), lambda flags: np.asarray(flags[:, 0] == flags[:, 1]), monotone=False)
 
 
 def problem(random: np.random.Generator, low: int) -> Problem:
@@ -39,7 +27,7 @@ def problem(random: np.random.Generator, low: int) -> Problem:
         axes.append(Choices(random.integers(low, 4, shape), random.random((shape[0], 4)) < 0.8))
     columns = np.stack([random.integers(0, axis.numbers.shape[1], terms) for axis in axes], axis=1)
     coefficients = tuple(int(each) for each in random.integers(-3, 4, terms))
-    return Problem(coefficients, columns, tuple(axes), (Not((0,)), Not((1,)), Same((2, 3))))
+    return Problem(coefficients, columns, tuple(axes), (negated(0), negated(1), same(2, 3)))
 
 
 def every_value(asked: Problem) -> list[int]:

@@ -263,9 +263,9 @@ def open_(
     The only act that creates an account; the first one also makes the ledger, its key and its anchor. Nothing is
     overwritten, and a cap is never raised.
     """
-    from dualmandate.apps.ledgers import AccountOptions, find_ledger, open_account, person
+    from dualmandate.apps.ledgers import account_of, find_ledger, open_account, person
 
-    account = AccountOptions(unit, cap, approver_differs).account(population)
+    account = account_of(population, unit, cap, approver_differs=approver_differs)
     Output(json).tell(open_account(account, find_ledger(Path.cwd(), ledger), by=person(by)))
 
 

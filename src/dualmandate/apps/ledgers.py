@@ -1,4 +1,7 @@
-"""Where the ledger of a command lies, and the three acts that need it: open an account, approve a plan, count room."""
+"""Where the ledger of a command lies, and the three acts that need it: open an account, approve a plan, count room.
+
+An account is typed as its unit and its cap, and the caps, reserves and bounds inside it.
+"""
 
 from __future__ import annotations
 
@@ -47,6 +50,11 @@ if TYPE_CHECKING:
     from dualmandate.planning.program import Program
 
 KEY_FILE = "key"
+RESERVE = "reserve"
+_CAPS = (
+    "state --cap epsilon=10, or --cap rho=2.56; inside it --limit user=2, group:NAME=1, purpose:NAME=1/2 or "
+    "reserve:PURPOSE=3"
+)
 
 
 @dataclass(frozen=True)
@@ -321,30 +329,19 @@ def _loss(loss: PrivacyLoss) -> str:
     return f"{loss.privacy_measure} {written(loss.amount)}"
 
 
-RESERVE = "reserve"
-
-
-@dataclass(frozen=True)
-class AccountOptions:
-    """What was typed: `units` are the account's own and `other=N`; `caps` are the account's own and those inside it."""
-
-    units: Sequence[str]
-    caps: Sequence[str]
-    approver_differs: bool = False
-
-    def account(self, name: str) -> Account:
-        """The account, or a refusal that says what to type instead."""
-        unit, bounds = _own(self.units, "unit", inside=lambda text: "=" in text)
-        cap, inside = _own(self.caps, "cap", inside=_is_inside)
-        return Account(
-            name,
-            unit,
-            _cap(cap),
-            limits=tuple(_limit(text) for text in inside if _scope(text) != RESERVE),
-            earmarks=tuple(_earmark(text) for text in inside if _scope(text) == RESERVE),
-            unit_bounds=tuple(_bound(text, unit) for text in bounds),
-            approver_differs=self.approver_differs,
-        )
+def account_of(name: str, units: Sequence[str], caps: Sequence[str], *, approver_differs: bool = False) -> Account:
+    """An account as typed: `units` are its own and `other=N`, `caps` its own and those inside it."""
+    unit, bounds = _own(units, "unit", inside=lambda text: "=" in text)
+    cap, inside = _own(caps, "cap", inside=_is_inside)
+    return Account(
+        name,
+        unit,
+        loss_of(cap, "a cap", InvalidAccount, _CAPS),
+        limits=tuple(_limit(text) for text in inside if _split(text)[0] != RESERVE),
+        earmarks=tuple(_earmark(text) for text in inside if _split(text)[0] == RESERVE),
+        unit_bounds=tuple(_bound(text, unit) for text in bounds),
+        approver_differs=approver_differs,
+    )
 
 
 def _own(texts: Sequence[str], what: str, *, inside: Callable[[str], bool]) -> tuple[str, list[str]]:
@@ -368,41 +365,22 @@ def _split(text: str) -> tuple[str, str | None, str]:
     return scope.strip(), name.strip() if colon else None, amount
 
 
-def _scope(text: str) -> str:
-    return _split(text)[0]
-
-
 def _is_inside(text: str) -> bool:
     scope, name, _ = _split(text)
     return name is not None or scope in {*Scope, RESERVE}
 
 
-def loss_of(text: str, what: str) -> PrivacyLoss:
+def loss_of(
+    text: str,
+    what: str,
+    refusal: type[Refusal] = InvalidLoss,
+    instead: str = "state 0.1, epsilon=1/10 or rho=0.01",
+) -> PrivacyLoss:
     """A loss as typed: 0.1, epsilon=1/10 or rho=0.01."""
-    privacy_measure, _, amount = _split(text)
-    if privacy_measure and privacy_measure not in set(PrivacyMeasure):
-        raise InvalidLoss(
-            f"{what} in '{privacy_measure}'",
-            why="a loss is in epsilon or in rho",
-            instead="state 0.1, epsilon=1/10 or rho=0.01",
-        )
-    return PrivacyLoss(
-        number(amount, what), PrivacyMeasure(privacy_measure) if privacy_measure else PrivacyMeasure.PURE_DP
-    )
-
-
-def _cap(text: str) -> PrivacyLoss:
-    privacy_measure, _, amount = _split(text)
-    if privacy_measure and privacy_measure not in set(PrivacyMeasure):
-        raise InvalidAccount(
-            f"a cap in '{privacy_measure}'",
-            why="an account counts in epsilon or in rho",
-            instead="state --cap epsilon=10, or --cap rho=2.56; inside it --limit user=2, group:NAME=1, "
-            "purpose:NAME=1/2 or reserve:PURPOSE=3",
-        )
-    return PrivacyLoss(
-        number(amount, "a cap"), PrivacyMeasure(privacy_measure) if privacy_measure else PrivacyMeasure.PURE_DP
-    )
+    measure, _, amount = _split(text)
+    if measure and measure not in set(PrivacyMeasure):
+        raise refusal(f"{what} in '{measure}'", why="a loss is in epsilon or in rho", instead=instead)
+    return PrivacyLoss(number(amount, what), PrivacyMeasure(measure) if measure else PrivacyMeasure.PURE_DP)
 
 
 def _limit(text: str) -> AccountLimit:

@@ -7,14 +7,12 @@ true of every record alike (no file, a damaged file, a rule that cannot be follo
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from dualmandate.apps.output import Output
 from dualmandate.apps.plan import program_file
 from dualmandate.errors import InvalidRequest, MissingKey
-
-STEPS = 20  # how often a long reading says how far it is
 
 
 def carry_out(program: Path, output: Output, *, checking: bool, refuse: Sequence[str]) -> None:
@@ -35,12 +33,13 @@ def carry_out(program: Path, output: Output, *, checking: bool, refuse: Sequence
                 instead='write source = "people.parquet" under [population]',
                 where=loaded.document.place(("population", "source")),
             )
-        rules = refusing(loaded.rules, refuse, loaded.domain)
-        protection = loaded.protection
-        box = check(loaded.source, loaded.domain, protection=protection, rules=rules, progress=_told(stage))
-        report = report_for_curator(
-            box, loaded.source.name, rules=rules, domain=loaded.domain, protection=loaded.protection
-        )
+        rules, protection = refusing(loaded.rules, refuse, loaded.domain), loaded.protection
+
+        def read(share: float) -> None:
+            stage.count("percent of the records read", round(100 * share), 100)
+
+        box = check(loaded.source, loaded.domain, protection=protection, rules=rules, progress=read)
+        report = report_for_curator(box, loaded.source.name, rules=rules, domain=loaded.domain, protection=protection)
     output.say(WARNING if output.json else report.words())  # standard error is often a log
     output.document(lambda: check_document(report))
 
@@ -58,17 +57,3 @@ def _refuse_unless_for_the_curator(output: Output, *, checking: bool) -> None:
             why="its counts are confidential, and a pipe or a file is where they would be forgotten",
             instead="run it on a terminal; a program that keeps them inside the wall asks with --json",
         )
-
-
-def _told(stage: Callable[[str], None]) -> Callable[[float], None]:
-    """Words for the share of the records that is read, a few times at most."""
-    last = 0
-
-    def tell(share: float) -> None:
-        nonlocal last
-        step = int(share * STEPS)
-        if step > last:
-            last = step
-            stage(f"reading the records: {100 * step // STEPS} %")
-
-    return tell

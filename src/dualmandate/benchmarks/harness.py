@@ -14,7 +14,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from importlib import import_module, metadata
+from importlib import metadata
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -90,11 +90,7 @@ def measured_rows(
 
 def measure(work: Callable[[], None]) -> ResourceUse:
     """What a function of some module takes in a fresh process; a failure there is a failure here."""
-    return ResourceUse(**apart(_measured, work.__module__, work.__name__, environment={}))
-
-
-def _measured(module: str, name: str) -> ResourceUse:
-    return resource_use(getattr(import_module(module), name))
+    return ResourceUse(**_called(work, "answer(lambda: resource_use(work))", (), {}))
 
 
 def resource_use(work: Callable[[], object]) -> ResourceUse:
@@ -106,15 +102,18 @@ def resource_use(work: Callable[[], object]) -> ResourceUse:
 
 def apart(work: Callable[..., object], *given: object, environment: Mapping[str, str] = ONE_THREAD) -> Any:
     """What a function of some module answers in a fresh process; what it is given and answers is written as JSON."""
-    code = "from dualmandate.benchmarks.harness import answer; answer()"
-    words = [sys.executable, "-c", code, work.__module__, work.__name__, json.dumps(given)]
-    return run_apart(words, case=work.__name__, environment=environment)
+    return _called(work, "answer(work)", given, environment)
 
 
-def answer() -> None:
-    """Call the function that `apart` asks for, and print its answer."""
-    module, name, given = sys.argv[1:]
-    print(json.dumps(getattr(import_module(module), name)(*json.loads(given)), default=asdict))
+def _called(work: Callable[..., object], call: str, given: Sequence[object], environment: Mapping[str, str]) -> Any:
+    module, name = work.__module__, work.__name__
+    code = f"from {__name__} import answer, resource_use; from {module} import {name} as work; {call}"
+    return run_apart([sys.executable, "-c", code, json.dumps(given)], case=name, environment=environment)
+
+
+def answer(work: Callable[..., object]) -> None:
+    """Call a function here with what was given on the command line, and print its answer."""
+    print(json.dumps(work(*json.loads(sys.argv[1])), default=asdict))
 
 
 def run_apart(words: Sequence[str], *, case: str, environment: Mapping[str, str] | None = None) -> Any:

@@ -40,7 +40,6 @@ from dualmandate.choice.uncertainty import (
     share_in_words,
     signal_value,
     survey_value,
-    survey_values,
 )
 from dualmandate.choice.wealth import (
     Exposures,
@@ -131,7 +130,6 @@ __all__ = [
     "signal_value",
     "social_choices",
     "survey_value",
-    "survey_values",
     "table_value",
     "taylor_coefficient",
     "tornado",

@@ -18,14 +18,7 @@ from numpy.typing import ArrayLike
 from dualmandate.choice.cost_grid import CostGrid, cost_grid_of, costs_of, joined
 from dualmandate.choice.optimum import Choice, Limits, choose
 from dualmandate.choice.statics import Input, inputs
-from dualmandate.choice.welfare import (
-    CostPart,
-    InformationUtility,
-    PopulationGroup,
-    SharedLoss,
-    SocialWelfare,
-    TableValue,
-)
+from dualmandate.choice.welfare import CostPart, InformationUtility, PopulationGroup, SocialWelfare, TableValue
 from dualmandate.errors import InvalidPreferences, InvalidValue, TooLarge
 from dualmandate.frontier.frontier import Frontier
 from dualmandate.population import Calibrated
@@ -357,8 +350,9 @@ def _mixture(welfares: Sequence[SocialWelfare], shares: Floats) -> SocialWelfare
         for i, ((name, unit), cost) in enumerate(groups.items())
     )
     others = tuple(
-        SharedLoss(other, share)
+        other.scaled(share)
         for welfare, share in zip(welfares, shares.tolist(), strict=True)
+        if share > 0
         for other in welfare.other_losses
     )
     return replace(

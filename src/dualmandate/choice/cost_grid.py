@@ -12,6 +12,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,10 +20,13 @@ from numpy.typing import NDArray
 from dualmandate.choice.optimum import LARGEST_LOSS, SMALLEST_LOSS, Bounds
 from dualmandate.choice.welfare import CostPart, SocialWelfare
 from dualmandate.errors import InvalidLoss, NoOptimum
-from dualmandate.frontier.frontier import CurveFrontier, Frontier
+from dualmandate.frontier.frontier import Frontier
 from dualmandate.frontier.numerics import lowest
 from dualmandate.population.arrays import Booleans, Floats
 from dualmandate.population.wording import number
+
+if TYPE_CHECKING:
+    from scipy.interpolate import CubicHermiteSpline
 
 PartCosts = Callable[[float], tuple[Floats, Floats]]
 """From a loss to the cost of each part and its slope, USD and USD per unit; not numbers where a frontier ends."""
@@ -34,11 +38,12 @@ REACH = math.log(64)  # A new grid spans this much to either side of where it st
 BLOCK = 4_000_000  # A matrix of states by grid points holds at most this many numbers.
 EDGE = 1e-12  # A relative distance from a limit below this is none.
 FAR_BELOW = 1e-6  # This share of the lowest grid point stands for no loss at all.
+LEAST_COST = 1e-300  # What costs nothing is taken to cost this, in USD, so that its logarithm is a number.
 
 
 def costs_of(parts: Sequence[CostPart], frontier: Frontier) -> PartCosts:
     """What each part costs at a loss, and its slope; the frontier is asked once a loss for all of them."""
-    asked = frontier.remembered() if isinstance(frontier, CurveFrontier) else frontier
+    asked = frontier.remembered()
 
     def costs(loss: float) -> tuple[Floats, Floats]:
         try:
@@ -76,19 +81,14 @@ class GridPoints:
         if len(self.points) == 1:
             costs = np.exp(np.repeat(self.logs, len(at), axis=0))
             return costs, costs * self.elasticities
-        cell = np.clip(np.searchsorted(self.points, at, side="right") - 1, 0, len(self.points) - 2)
-        return self.read_in(cell, at)
+        costs = np.exp(self._cubic(at))
+        return costs, costs * self._cubic(at, 1)
 
-    def read_in(self, cell: NDArray[np.intp], at: Floats) -> tuple[Floats, Floats]:
-        """The same where the cells are known."""
-        width = (self.points[cell + 1] - self.points[cell])[:, None]
-        t = ((at - self.points[cell])[:, None]) / width
-        low, high = self.logs[cell], self.logs[cell + 1]
-        rise, fall = width * self.elasticities[cell], width * self.elasticities[cell + 1]
-        bend = 3 * (high - low) - 2 * rise - fall
-        twist = 2 * (low - high) + rise + fall
-        costs = np.exp(low + t * (rise + t * (bend + t * twist)))
-        return costs, costs * (rise + t * (2 * bend + 3 * t * twist)) / width
+    @cached_property
+    def _cubic(self) -> CubicHermiteSpline:
+        from scipy.interpolate import CubicHermiteSpline
+
+        return CubicHermiteSpline(self.points, self.logs, self.elasticities)
 
     def joined(self, other: GridPoints) -> GridPoints:
         """Both grids as one, in order."""
@@ -133,6 +133,18 @@ class CostGrid:
             none if high is None else losses >= high * (1 - EDGE),
         )
 
+    def inside(self, loss: float, what: str) -> float:
+        """The loss itself, refused where it was not looked at."""
+        low, high = np.exp(self.grid.points[[0, -1]]).tolist()
+        if not low * (1 - 1e-9) <= loss <= high * (1 + 1e-9):
+            raise InvalidLoss(
+                what,
+                why=f"losses between {number(low)} and {number(high)} were looked at: others are outside the limits, "
+                "or far from every best one",
+                instead="state a loss between these",
+            )
+        return loss
+
     def lowest_worst(self, worst: Callable[[Floats], Floats]) -> float:
         """The loss at which `worst`, a function of the parts' costs at each loss, is least.
 
@@ -172,13 +184,13 @@ class CostGrid:
         cell = np.clip(np.where(rising, best - 1, best), 0, len(points) - 2)
 
         def slope(point: Floats, row: NDArray[np.intp]) -> Floats:
-            found: Floats = np.einsum("sp,sp->s", multiples[row], self.grid.read_in(cell[row], point)[1])
+            found: Floats = np.einsum("sp,sp->s", multiples[row], self.grid.read(point)[1])
             return found
 
         # Thousands of rows at once; where a sum does not turn inside its cell, the grid point stays.
         rows = np.arange(len(multiples))
         middle = np.nan_to_num(find_root(slope, (points[cell], points[cell + 1]), args=(rows,)).x)
-        there = np.einsum("sp,sp->s", multiples, self.grid.read_in(cell, middle)[0])
+        there = np.einsum("sp,sp->s", multiples, self.grid.read(middle)[0])
         at_end = (best == 0) & rising | (best == len(points) - 1) & ~rising
         keep = at_end | (there > least)
         return np.where(keep, at, middle), np.where(keep, least, there)
@@ -273,10 +285,7 @@ def _refined(costs: PartCosts, grid: GridPoints, multiples: Floats) -> GridPoint
         wrong = np.any(~(np.abs(guessed - computed.logs) * shares <= AGREEMENT), axis=1)
         grid = grid.joined(computed)
         ends = np.concatenate(
-            [
-                np.stack([ends[wrong, 0], middles[wrong]], axis=1),
-                np.stack([middles[wrong], ends[wrong, 1]], axis=1),
-            ]
+            [np.stack([ends[wrong, 0], middles[wrong]], axis=1), np.stack([middles[wrong], ends[wrong, 1]], axis=1)]
         )
     return grid
 
@@ -286,7 +295,10 @@ def _at(costs: PartCosts, points: Floats) -> GridPoints:
     losses = [math.exp(point) for point in points.tolist()]
     found = np.array([costs(loss) for loss in losses])  # (points, 2, parts)
     with np.errstate(divide="ignore", invalid="ignore"):
-        return GridPoints(points, np.log(found[:, 0]), found[:, 1] * np.array(losses)[:, None] / found[:, 0])
+        logs, elasticities = np.log(found[:, 0]), found[:, 1] * np.array(losses)[:, None] / found[:, 0]
+    free = ~found[:, 0].any(axis=0)  # a table that exact totals decide has no errors to pay for
+    logs[:, free], elasticities[:, free] = math.log(LEAST_COST), 0.0
+    return GridPoints(points, logs, elasticities)
 
 
 def _leveled(grid: GridPoints, endless: Floats) -> Floats:

@@ -17,7 +17,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from dualmandate.choice.optimum import Limits, advantage, choose
+from dualmandate.choice.optimum import Advantage, Limits, choose
 from dualmandate.choice.welfare import LinearCost, PopulationGroup, SocialWelfare
 from dualmandate.errors import InvalidPreferences, NoOptimum
 from dualmandate.frontier.frontier import Frontier
@@ -94,7 +94,6 @@ class BudgetPath:
 
     @property
     def total(self) -> float:
-        """Σ ε_t."""
         return math.fsum(release.epsilon for release in self.releases)
 
     @property
@@ -151,7 +150,7 @@ class _Turn:
         low, high = math.log(self.floor or self.alone * SMALLEST_SHARE), math.log(self.alone)
         if low >= high:
             return self.alone
-        return math.exp(root(lambda log: advantage(self.frontier, dearer, math.exp(log)), low, high))
+        return math.exp(root(Advantage(self.frontier, dearer), low, high))
 
 
 def _shadow_price(turns: Sequence[_Turn], cap: float) -> float:

@@ -26,6 +26,7 @@ from dualmandate.errors import ConflictingLimits, InvalidLoss, InvalidPreference
 from dualmandate.frontier.frontier import Frontier
 from dualmandate.frontier.numerics import loss_where
 from dualmandate.frontier.participation import peak_of
+from dualmandate.mechanism.mechanism import positive_loss
 from dualmandate.population import PrivacyLoss, PrivacyMeasure
 from dualmandate.population.loss import SIGNIFICANT_DIGITS
 from dualmandate.population.units import plural, singular
@@ -469,7 +470,7 @@ def local_optima(frontier: Frontier, welfare: SocialWelfare, bounds: Bounds | No
     from scipy.optimize import brentq
 
     bounds = bounds or Bounds()
-    gain = _Advantage(frontier, welfare)
+    gain = Advantage(frontier, welfare)
     found: list[LocalOptimum] = []
     for (low, before), (high, after) in pairwise(_grid(gain, *gain.range(bounds))):
         if (before > 0) != (after > 0):
@@ -482,14 +483,12 @@ def local_optima(frontier: Frontier, welfare: SocialWelfare, bounds: Bounds | No
     return tuple(found)
 
 
-def advantage(frontier: Frontier, welfare: SocialWelfare, loss: float) -> float:
-    """ln(−D') − ln P', gain over cost of one more unit of loss: 0 at an optimum, positive where more is better."""
-    return _Advantage(frontier, welfare)(math.log(loss))
-
-
 @dataclass(frozen=True)
-class _Advantage:
-    """ln(−D') − ln P' as a function of the logarithm of the loss: positive where more loss is worth its cost."""
+class Advantage:
+    """ln(−D') − ln P', gain over cost of one more unit of loss, as a function of the logarithm of the loss.
+
+    0 at an optimum, positive where more loss is worth its cost.
+    """
 
     frontier: Frontier
     welfare: SocialWelfare
@@ -563,7 +562,7 @@ def _grid(gain: Callable[[float], float], lowest: float, highest: float) -> list
 def _refuse_unbounded(frontier: Frontier, welfare: SocialWelfare, *, bounds: Bounds, best: LocalOptimum | None) -> None:
     """Refuse where some loss beyond every candidate is better: more and more loss, or none at all."""
     reached = -math.inf if best is None else best.welfare
-    gain = _Advantage(frontier, welfare)
+    gain = Advantage(frontier, welfare)
     lowest, highest = gain.range(bounds)
     privacy_measure = frontier.privacy_measure
     inside = f"; the best {privacy_measure} inside, {number(best.epsilon, 6)}, gives {money(reached)}" if best else ""
@@ -642,14 +641,8 @@ def regret(
 
     With loss c/ε² and a linear cost, ε = t·ε* loses the share (2t + t⁻²)/3 − 1, whatever the parameters.
     """
-    if not (math.isfinite(epsilon) and epsilon > 0):
-        raise InvalidLoss(
-            f"the regret of {frontier.privacy_measure} = {epsilon}",
-            why="a release has a positive, finite loss",
-            instead="ask for a positive loss",
-        )
     chosen = best or choose(frontier, welfare, limits)
-    return Regret(epsilon, chosen.epsilon, welfare.at(frontier, epsilon), chosen.welfare)
+    return Regret(positive_loss(epsilon), chosen.epsilon, welfare.at(frontier, epsilon), chosen.welfare)
 
 
 def regret_curve(

@@ -7,7 +7,7 @@ the value of accuracy of table t, and adding N_g·v_g over all groups gives soci
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -15,9 +15,10 @@ import numpy as np
 
 from dualmandate.choice.cost_grid import CostGrid, cost_grid_of, costs_of
 from dualmandate.choice.optimum import LARGEST_LOSS, Bounds, Limits, LocalOptimum, best_within, local_optima
-from dualmandate.choice.welfare import PRIVACY_SHARES, DataLoss, PopulationGroup, SharedLoss, SocialWelfare, TableValue
+from dualmandate.choice.welfare import PRIVACY_SHARES, DataLoss, PopulationGroup, SocialWelfare, TableValue
 from dualmandate.errors import InvalidLoss, InvalidPreferences, NoOptimum
 from dualmandate.frontier.frontier import Frontier
+from dualmandate.mechanism.mechanism import positive_loss
 from dualmandate.population.arrays import Booleans, Floats
 from dualmandate.population.wording import number
 
@@ -101,9 +102,7 @@ class Society:
             Citizens(
                 group,
                 tuple(value.scaled(by_table[value.table][group.name]) for value in welfare.table_values),
-                tuple(
-                    SharedLoss(other, overall[group.name]) for other in welfare.other_losses if overall[group.name] > 0
-                ),
+                tuple(other.scaled(overall[group.name]) for other in welfare.other_losses if overall[group.name] > 0),
                 (weights or {}).get(group.name, 1.0),
                 welfare.protected_unit,
             )
@@ -122,27 +121,24 @@ class Society:
 
     def weighted(self) -> SocialWelfare:
         """Social welfare with each group's losses multiplied by its weight."""
-        groups = tuple(
-            replace(c.group, relative_privacy_weight=c.weight * c.group.relative_privacy_weight) for c in self.citizens
-        )
-        values = []
-        for i, value in enumerate(self.like.table_values):
-            total = math.fsum(c.weight * c.table_values[i].value for c in self.citizens)
-            values.append(value.scaled(total / value.value if value.value > 0 else 1.0))
-        others = tuple(SharedLoss(other, c.weight) for c in self.citizens for other in c.other_losses)
-        return replace(self.like, groups=groups, table_values=tuple(values), other_losses=others)
+        return self._summed([(citizens, citizens.weight) for citizens in self.citizens])
 
     def without(self, name: str) -> SocialWelfare | None:
         """Social welfare of all other groups; None where there are none."""
-        rest = [c for c in self.citizens if c.name != name]
-        if not rest:
-            return None
-        values = tuple(
-            value.scaled(math.fsum(c.table_values[i].value for c in rest) / value.value if value.value > 0 else 1.0)
-            for i, value in enumerate(self.like.table_values)
+        rest = [(citizens, 1.0) for citizens in self.citizens if citizens.name != name]
+        return self._summed(rest) if rest else None
+
+    def _summed(self, counted: Sequence[tuple[Citizens, float]]) -> SocialWelfare:
+        """What some groups lose together, each counted with a weight."""
+        groups = tuple(
+            replace(c.group, relative_privacy_weight=weight * c.group.relative_privacy_weight) for c, weight in counted
         )
-        others = tuple(other for c in rest for other in c.other_losses)
-        return replace(self.like, groups=tuple(c.group for c in rest), table_values=values, other_losses=others)
+        values = []
+        for i, value in enumerate(self.like.table_values):
+            total = math.fsum(weight * c.table_values[i].value for c, weight in counted)
+            values.append(value.scaled(total / value.value if value.value > 0 else 1.0))
+        others = tuple(other.scaled(weight) for c, weight in counted if weight > 0 for other in c.other_losses)
+        return replace(self.like, groups=groups, table_values=tuple(values), other_losses=others)
 
 
 def _shares_of(
@@ -197,11 +193,8 @@ class Profile:
 
     def value(self, loss: float) -> Floats:
         """What a member of each group is worth at a loss, USD, before any baseline; shape (groups,)."""
-        if not (math.isfinite(loss) and loss > 0):
-            raise InvalidLoss(
-                f"a loss of {loss}", why="a release has a positive, finite loss", instead="ask for a positive loss"
-            )
-        return np.array([citizens.member(self.frontier, loss) for citizens in self.society.citizens])
+        at = positive_loss(loss)
+        return np.array([citizens.member(self.frontier, at) for citizens in self.society.citizens])
 
     def gains(self, loss: float, against: float) -> dict[str, float]:
         """What a member of each group gains by one loss instead of another, USD; 0 where only rounding differs."""
@@ -262,8 +255,7 @@ class Profile:
         lines.append(f"Efficient are losses {intervals}: elsewhere everybody could be made better off.")
         return "\n".join(lines)
 
-    def __str__(self) -> str:
-        return self.explain()
+    __str__ = explain
 
 
 def profile(frontier: Frontier, society: Society, limits: Limits | None = None) -> Profile:

@@ -8,17 +8,18 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 
-from dualmandate.choice.optimum import Limits, advantage, choose
+from dualmandate.choice.optimum import Advantage, Limits, choose
 from dualmandate.choice.welfare import PopulationGroup, PosteriorCost, SocialWelfare, TableValue
 from dualmandate.errors import InvalidLoss, InvalidPreferences, InvalidValue, NoOptimum, Refusal
 from dualmandate.frontier.frontier import Frontier
+from dualmandate.frontier.numerics import derivative
+from dualmandate.mechanism.mechanism import positive_loss
 from dualmandate.population import PrivacyLoss, PrivacyMeasure
 from dualmandate.population.units import plural
 from dualmandate.population.wording import number
 
 Problem = tuple[SocialWelfare, Limits]
 Rebuild = Callable[[SocialWelfare], Frontier]
-STEP = 1e-3  # Five-point differences take this step of a logarithm: their errors are of order 1e-12.
 SAME_LOSS = 1e-6  # Two losses that differ by less than this share are one.
 
 
@@ -98,7 +99,7 @@ def comparative_statics(
 
     def imbalance(log_change: float, row: Input) -> float:
         changed, _ = row.change(row.value * math.exp(log_change))
-        return advantage(rebuild(changed) if rebuild else frontier, changed, chosen.epsilon)
+        return Advantage(rebuild(changed) if rebuild else frontier, changed)(log_loss)
 
     def moved(log_change: float, row: Input) -> float:
         changed, bounds = row.change(row.value * math.exp(log_change))
@@ -108,7 +109,7 @@ def comparative_statics(
     if chosen.bound_by != "preferences":
         slopes = [_derivative(partial(moved, row=row)) for row in known]
     else:
-        falling = _derivative(lambda change: advantage(frontier, welfare, chosen.epsilon * math.exp(change)))
+        falling = _derivative(lambda change: Advantage(frontier, welfare)(log_loss + change))
         slopes = [-_derivative(partial(imbalance, row=row)) / falling for row in known]
     return tuple(Elasticity(row.name, row.value, row.unit, slope) for row, slope in zip(known, slopes, strict=True))
 
@@ -156,9 +157,8 @@ def tornado(
 
 
 def _derivative(function: Callable[[float], float]) -> float:
-    """Derivative at 0 by a five-point difference."""
-    near, far = function(STEP) - function(-STEP), function(2 * STEP) - function(-2 * STEP)
-    return (8 * near - far) / (12 * STEP)
+    """Derivative at 0 of a function of a change in a logarithm."""
+    return derivative(lambda factor: function(math.log(factor)), 1.0)
 
 
 def _group_inputs(welfare: SocialWelfare, limits: Limits, group: PopulationGroup) -> tuple[Input, ...]:
@@ -365,12 +365,7 @@ def _with_weight(welfare: SocialWelfare, weight: float) -> SocialWelfare:
 
 def _margins(frontier: Frontier, welfare: SocialWelfare, epsilon: float) -> tuple[float, float]:
     """What one more unit of loss saves and costs, USD; both above 0."""
-    if not (math.isfinite(epsilon) and epsilon > 0):
-        raise InvalidLoss(
-            f"a chosen {frontier.privacy_measure} of {epsilon}",
-            why="noise is set by a positive, finite loss",
-            instead=f"state a positive {frontier.privacy_measure}",
-        )
+    positive_loss(epsilon)
     welfare.check(frontier)
     gain, cost = -welfare.marginal_data_loss(frontier, epsilon), welfare.marginal_privacy_cost(epsilon)
     if not (0 < gain < math.inf and 0 < cost < math.inf):

@@ -30,7 +30,6 @@ from dualmandate.frontier.frontier import Frontier
 from dualmandate.frontier.numerics import root
 from dualmandate.population import PrivacyMeasure
 from dualmandate.population.arrays import Floats
-from dualmandate.population.wording import money, number
 
 PRICES = 49  # Bounds are known at this many prices μ.
 MOST_NODES = 200_000
@@ -114,30 +113,9 @@ class TableSelection:
         """The names of the tables that earn their place."""
         return tuple(verdict.name for verdict in self.verdicts if verdict.published)
 
-    def explain(self) -> str:
-        """The offer in sentences."""
-        kept = ", ".join(self.published) or "nothing"
-        left = [verdict.name for verdict in self.verdicts if not verdict.published]
-        lines = [
-            f"Worth publishing: {kept}, at {self.privacy_measure} = {number(self.epsilon, 6)} in all; "
-            f"{money(self.net)} net."
-        ]
-        if left:
-            lines.append(f"Not worth its price: {', '.join(left)}.")
-        if not self.exact:
-            lines.append(
-                f"Not every combination could be looked at: none is worth more than {money(self.bound)}, this one "
-                f"{money(self.net)}."
-            )
-        return "\n".join(lines)
-
 
 def choose_tables(
-    candidates: Sequence[Candidate],
-    welfare: SocialWelfare,
-    *,
-    cap: float | None = None,
-    most_nodes: int = MOST_NODES,
+    candidates: Sequence[Candidate], welfare: SocialWelfare, *, cap: float | None = None, most_nodes: int = MOST_NODES
 ) -> TableSelection:
     """The set of tables, each at one detail, that society gains most by, with the loss of each.
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -61,9 +61,7 @@ class Exposures:
 
 
 def expected_second_derivative(
-    second_derivative: Callable[[Floats], Floats],
-    wealth: Floats,
-    probabilities: Floats | None = None,
+    second_derivative: Callable[[Floats], Floats], wealth: Floats, probabilities: Floats | None = None
 ) -> float:
     """E[U''] over what a person believes about exact wealth ΠᵀQx; refused where U is not concave or not defined."""
     with np.errstate(all="ignore"):
@@ -150,6 +148,9 @@ class WealthRisk:
     @property
     def least(self) -> float:
         return 0.0
+
+    def scaled(self, factor: float) -> WealthRisk:
+        return replace(self, people=self.people * factor)
 
     def at(self, _frontier: Frontier, loss: float, /) -> float:
         return self.cost(loss)

@@ -35,47 +35,37 @@ class InformationUtility(Protocol):
     @property
     def form(self) -> str:
         """The word for it in a program file."""
-        ...
 
     @property
     def parameter(self) -> float:
         """The mean disclosure cost, ≥ 0, in the unit of the form."""
-        ...
 
     @property
     def privacy_measure(self) -> PrivacyMeasure:
         """What the loss is counted in."""
-        ...
 
     @property
     def convex(self) -> bool:
         """Whether each further unit of loss costs more than the last: one optimum then, on a concave frontier."""
-        ...
 
     @property
     def most(self) -> float:
         """The cost when nothing is protected, USD; infinite where it has no bound."""
-        ...
 
     def cost(self, loss: float) -> float:
         """κ, USD; infinite where it exceeds the range of floats."""
-        ...
 
     def marginal_cost(self, loss: float) -> float:
         """κ', USD per unit of loss."""
-        ...
 
     def log_marginal_cost(self, loss: float) -> float:
         """ln κ'; −∞ where the parameter is 0."""
-        ...
 
     def scaled(self, factor: float) -> InformationUtility:
         """The same form with its parameter multiplied."""
-        ...
 
     def unit(self, protected_unit: str) -> str:
         """The unit of the parameter, in words."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -219,26 +209,24 @@ class DataLoss(Protocol):
 
     def at(self, frontier: Frontier, loss: float, /) -> float:
         """The loss, USD; infinite where it has no bound."""
-        ...
 
     def slope(self, frontier: Frontier, loss: float, /) -> float:
         """Its derivative, USD per unit of privacy loss; ≤ 0."""
-        ...
 
     @property
     def least(self) -> float:
         """What is left of it when tables are exact, USD."""
-        ...
+
+    def scaled(self, factor: float) -> DataLoss:
+        """A multiple (> 0) of it: what one group bears, or what one of several scenarios adds to the mean."""
 
     @property
     def table(self) -> str | None:
         """The table it rests on, if it is one table."""
-        ...
 
     @property
     def privacy_measure(self) -> PrivacyMeasure | None:
         """What privacy loss must be counted in; None where either will do."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -339,31 +327,8 @@ class RootMeanSquaredLoss:
     def least(self) -> float:
         return self.price * math.sqrt(self.existing_squared_error)
 
-
-@dataclass(frozen=True)
-class SharedLoss:
-    """A part of a loss from errors: what one group bears of it, or what one of several scenarios adds to the mean."""
-
-    whole: DataLoss
-    share: float  # ≥ 0
-
-    def at(self, frontier: Frontier, loss: float, /) -> float:
-        return self.share * self.whole.at(frontier, loss) if self.share > 0 else 0.0
-
-    def slope(self, frontier: Frontier, loss: float, /) -> float:
-        return self.share * self.whole.slope(frontier, loss) if self.share > 0 else 0.0
-
-    @property
-    def least(self) -> float:
-        return self.share * self.whole.least
-
-    @property
-    def table(self) -> str | None:
-        return self.whole.table
-
-    @property
-    def privacy_measure(self) -> PrivacyMeasure | None:
-        return self.whole.privacy_measure
+    def scaled(self, factor: float) -> RootMeanSquaredLoss:
+        return replace(self, price=self.price * factor)
 
 
 @dataclass(frozen=True)
@@ -467,7 +432,7 @@ class CostPart:
         return CostPart(
             tuple(replace(g, information_utility=g.information_utility.scaled(multiple)) for g in self.groups),
             tuple(value.scaled(multiple) for value in self.table_values),
-            tuple(SharedLoss(other, multiple) for other in self.other_losses),
+            tuple(other.scaled(multiple) for other in self.other_losses if multiple > 0),
         )
 
     def table_data_losses(self, frontier: Frontier, loss: float) -> dict[str, float]:

@@ -151,9 +151,6 @@ def _bfgs(inverse: Floats, moved: Floats, change: Floats) -> Floats:
     return np.asarray(turn @ inverse @ turn.T + np.outer(moved, moved) / product)
 
 
-Floats = NDArray[np.float64]
-
-
 def climb(evaluated: Callable[[Floats], Maximum], start: Floats, most_steps: int) -> Maximum | None:
     """The top of a concave log likelihood, by Newton's steps, halved; None where none is reached."""
     found = evaluated(start)

@@ -30,7 +30,7 @@ from dualmandate.errors import InvalidSurvey
 from dualmandate.population import Neighbors, PrivacyLoss
 from dualmandate.population.units import is_money
 from dualmandate.population.wording import exact, money
-from dualmandate.semantics.posterior import Secret, neighbor_steps, odds_bound
+from dualmandate.semantics.guarantee import Secret, neighbor_steps, odds_bound
 
 Role = Literal["price", "privacy loss", "accuracy", "other"]
 Measure = Literal["absolute", "squared"]
@@ -286,21 +286,14 @@ def privacy_attribute(
     *,
     scale: BeliefScale,
     form: Form = "linear",
-    column: str | None = None,
-    heading: str | None = None,
+    column: str = "",
+    heading: str = "",
 ) -> ShownAttribute:
     """Privacy loss, told as a belief: "from 1 in 100 to at most 11 in 100"; answers record the ε that the words say."""
     words, said = scale.told(levels)
-    regressors = cost_per_parameter(form, said, scale.prior)
-    return ShownAttribute(
-        name,
-        column or name,
-        "privacy loss",
-        heading or "How sure somebody may become of a secret about you",
-        words,
-        tuple(said),
-        tuple(float(value) for value in regressors),
-    )
+    regressors = tuple(cost_per_parameter(form, said, scale.prior).tolist())
+    heading = heading or "How sure somebody may become of a secret about you"
+    return ShownAttribute(name, column or name, "privacy loss", heading, words, said, regressors)
 
 
 def accuracy_attribute(
@@ -309,16 +302,15 @@ def accuracy_attribute(
     *,
     unit: str = "USD",
     measure: Measure = "absolute",
-    column: str | None = None,
-    heading: str | None = None,
+    column: str = "",
+    heading: str = "",
 ) -> ShownAttribute:
     """Accuracy, told as a consequence: how far off an amount typically is. Squared: its square enters the utility."""
     words = tuple(f"typically by {amount(level, unit)}" for level in levels)
-    recorded = tuple(float(level) for level in levels)
+    recorded = tuple(map(float, levels))
     regressors = tuple(level**2 for level in recorded) if measure == "squared" else recorded
-    return ShownAttribute(
-        name, column or name, "accuracy", heading or "How far off numbers may be", words, recorded, regressors
-    )
+    heading = heading or "How far off numbers may be"
+    return ShownAttribute(name, column or name, "accuracy", heading, words, recorded, regressors)
 
 
 def price_attribute(
@@ -327,13 +319,13 @@ def price_attribute(
     *,
     unit: str = "USD",
     time_base: str | None = None,
-    column: str | None = None,
-    heading: str | None = None,
+    column: str = "",
+    heading: str = "",
 ) -> ShownAttribute:
     """Money that the respondent pays."""
     over = {None: "", "lifetime": ", once"}.get(time_base, f" {time_base}")
     words = tuple("nothing" if level == 0 else f"{amount(level, unit)}{over}" for level in levels)
-    recorded = tuple(float(level) for level in levels)
+    recorded = tuple(map(float, levels))
     return ShownAttribute(name, column or name, "price", heading or "What you pay", words, recorded, recorded)
 
 

@@ -3,10 +3,8 @@
 from dualmandate.frontier.envelope import EnvelopeCurves, envelope, public_guess
 from dualmandate.frontier.frontier import (
     ClosedFormCurves,
-    CurveFrontier,
     Curves,
     Frontier,
-    Measure,
     TableWeights,
     frontier_of,
     in_epsilon,
@@ -28,10 +26,10 @@ from dualmandate.frontier.worst_case import (
     multiplicative_weights_exponential,
     private_multiplicative_weights,
 )
+from dualmandate.mechanism import Measure
 
 __all__ = [
     "ClosedFormCurves",
-    "CurveFrontier",
     "Curves",
     "Decision",
     "EnvelopeCurves",

@@ -14,7 +14,8 @@ from itertools import pairwise
 import numpy as np
 
 from dualmandate.errors import InvalidLoss, InvalidMechanism
-from dualmandate.frontier.frontier import CurveFrontier, Curves, Frontier, Measure, TableWeights, curvatures_of, listed
+from dualmandate.frontier.frontier import Curves, Frontier, TableWeights, listed
+from dualmandate.mechanism import Measure
 from dualmandate.population.arrays import Floats
 
 _SEARCHED: list[float] = np.logspace(-5, 3, 641).tolist()  # losses between which switches are looked for
@@ -47,7 +48,7 @@ class EnvelopeCurves(Curves):
         return listed(self.best(loss).table_slopes(loss, measure))
 
     def curvatures(self, loss: float, measure: Measure) -> Floats:
-        return curvatures_of(self.best(loss), loss, measure)
+        return listed(self.best(loss).table_curvatures(loss, measure))
 
     def inverse(self, expected_squared_error: float) -> float | None:
         """The smallest loss at which the member then in use is accurate enough."""
@@ -99,7 +100,7 @@ def envelope(
     *,
     values: Mapping[str, float] | None = None,
     measures: Mapping[str, Measure] | None = None,
-) -> CurveFrontier:
+) -> Frontier:
     """The frontier of the best of several technologies at each loss: least Σ b_t·loss_t.
 
     Technologies cannot be ranked without naming the loss, so the ranking follows `values` (b_t, default 1) and
@@ -121,7 +122,7 @@ def envelope(
             )
     weights = TableWeights.of(first.tables, values, measures)
     name = f"best of {', '.join(dict.fromkeys(member.name for member in members))}"
-    return CurveFrontier(name, first.privacy_measure, first.query_counts, EnvelopeCurves(members, weights))
+    return Frontier(name, first.privacy_measure, first.query_counts, EnvelopeCurves(members, weights))
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,7 +167,7 @@ def public_guess(
     *,
     absolute_errors: Mapping[str, float] | None = None,
     largest_variances: Mapping[str, float] | None = None,
-) -> CurveFrontier:
+) -> Frontier:
     """Publishing nothing new, as a member of an envelope: last year's tables, or a model's, serve without any loss.
 
     Its expected errors come from public sources, by table. It stands on the frontier at small losses, where measuring
@@ -182,7 +183,7 @@ def public_guess(
     errors["largest variance"] = (
         errors["squared"] if largest_variances is None else _stated_errors(largest_variances, tables)
     )
-    return CurveFrontier("public guess", frontier.privacy_measure, frontier.query_counts, GuessCurves(errors))
+    return Frontier("public guess", frontier.privacy_measure, frontier.query_counts, GuessCurves(errors))
 
 
 def _stated_errors(errors: Mapping[str, float], tables: tuple[str, ...]) -> Floats:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, Protocol
 
@@ -32,76 +32,14 @@ from dualmandate.workload import Workload
 MEASURES: tuple[Measure, ...] = ("squared", "absolute", "largest variance")
 
 
-class Frontier(Protocol):
-    """Accuracy as a function of privacy loss, with its slopes. `loss` is ε or ρ, by `currency`; always > 0."""
-
-    @property
-    def name(self) -> str:
-        """The technology, or technologies, in words."""
-        ...
-
-    @property
-    def privacy_measure(self) -> PrivacyMeasure:
-        """What `loss` is counted in."""
-        ...
-
-    @property
-    def tables(self) -> tuple[str, ...]:
-        """The tables it produces, in the workload's order."""
-        ...
-
-    @property
-    def query_counts(self) -> Mapping[str, int]:
-        """Number of queries of each table."""
-        ...
-
-    def table_errors(self, loss: float, measure: Measure = "squared") -> dict[str, float]:
-        """Expected error of each table: Σ E[error²], Σ E|error|, or max E[error²]; ≥ 0, in the table's unit."""
-        ...
-
-    def table_slopes(self, loss: float, measure: Measure = "squared") -> dict[str, float]:
-        """Derivative of `table_errors` with respect to the loss; ≤ 0."""
-        ...
-
-    def expected_squared_error(self, loss: float) -> float:
-        """E‖M(x, Q) − Qx‖², summed over all queries; ≥ 0."""
-        ...
-
-    def accuracy(self, loss: float) -> float:
-        """The paper's I: minus the expected squared error; ≤ 0, higher is better."""
-        ...
-
-    def marginal_rate_of_transformation(self, loss: float) -> float:
-        """dI/dloss > 0: accuracy gained for one more unit of privacy loss."""
-        ...
-
-    def second_derivative(self, loss: float) -> float:
-        """d²I/dloss²; < 0 where the frontier is concave."""
-        ...
-
-    def epsilon_for(self, accuracy: float) -> float:
-        """The smallest privacy loss that buys this accuracy (< 0)."""
-        ...
-
-    def technology(self, loss: float) -> str:
-        """Which mechanism stands on the frontier at this loss."""
-        ...
-
-    def allocation(self, loss: float) -> dict[str, float]:
-        """How the loss is split over groups of tables measured apart; one entry where they are measured together."""
-        ...
-
-
 class Curves(Protocol):
     """Expected error of each table as a function of the loss; arrays have shape (tables,)."""
 
     def values(self, loss: float, measure: Measure) -> Floats:
         """Σ E[error²], Σ E|error|, or max E[error²] of each table; ≥ 0."""
-        ...
 
     def slopes(self, loss: float, measure: Measure) -> Floats:
         """First derivatives with respect to the loss; ≤ 0."""
-        ...
 
     def curvatures(self, loss: float, measure: Measure) -> Floats:
         """Second derivatives with respect to the loss."""
@@ -113,7 +51,6 @@ class Curves(Protocol):
 
     def technology(self, loss: float) -> str:
         """Which mechanism stands on the frontier at this loss."""
-        ...
 
     def allocation(self, loss: float) -> dict[str, float]:
         """The loss spent on each group of tables that is measured by itself; here all are measured together."""
@@ -125,35 +62,31 @@ def listed(by_table: Mapping[str, float]) -> Floats:
     return np.array(list(by_table.values()))
 
 
-def curvatures_of(frontier: Frontier, loss: float, measure: Measure) -> Floats:
-    """Second derivatives of each table's error: stated by the frontier's curves, or else from its slopes."""
-    if isinstance(frontier, CurveFrontier):
-        return listed(frontier.table_curvatures(loss, measure))
-    return derivative(lambda at: listed(frontier.table_slopes(at, measure)), loss)
-
-
 @dataclass(frozen=True, eq=False)
-class CurveFrontier:
-    """Accuracy as a function of privacy loss, from the curves of its tables; a `Frontier`."""
+class Frontier:
+    """Accuracy as a function of privacy loss (ε or ρ, always > 0), with its slopes, from the curves of its tables."""
 
-    name: str
-    privacy_measure: PrivacyMeasure
+    name: str  # the technology, or technologies, in words
+    privacy_measure: PrivacyMeasure  # what a loss is counted in
     query_counts: Mapping[str, int]  # by table, in the workload's order
     curves: Curves
     remembers: bool = False  # whether each number is worked out once: a plan looks at the same losses again and again
 
-    def remembered(self, *, name: str | None = None) -> CurveFrontier:
+    def remembered(self, *, name: str | None = None) -> Frontier:
         """The same frontier, under another name where one is given, that works out each number once."""
-        return replace(self, name=name or self.name, remembers=True)
+        return Frontier(name or self.name, self.privacy_measure, self.query_counts, self.curves, remembers=True)
 
     @property
     def tables(self) -> tuple[str, ...]:
+        """The tables it produces, in the workload's order."""
         return tuple(self.query_counts)
 
     def table_errors(self, loss: float, measure: Measure = "squared") -> dict[str, float]:
+        """Expected error of each table: Σ E[error²], Σ E|error|, or max E[error²]; ≥ 0, in the table's unit."""
         return self._by_table(self._values(positive_loss(loss), known_measure(measure)))
 
     def table_slopes(self, loss: float, measure: Measure = "squared") -> dict[str, float]:
+        """Derivative of `table_errors` with respect to the loss; ≤ 0."""
         return self._by_table(self._slopes(positive_loss(loss), known_measure(measure)))
 
     def table_curvatures(self, loss: float, measure: Measure = "squared") -> dict[str, float]:
@@ -161,18 +94,23 @@ class CurveFrontier:
         return self._by_table(self.curves.curvatures(positive_loss(loss), known_measure(measure)))
 
     def expected_squared_error(self, loss: float) -> float:
+        """E‖M(x, Q) − Qx‖², summed over all queries; ≥ 0."""
         return math.fsum(self._values(positive_loss(loss), "squared"))
 
     def accuracy(self, loss: float) -> float:
+        """The paper's I: minus the expected squared error; ≤ 0, higher is better."""
         return -self.expected_squared_error(loss)
 
     def marginal_rate_of_transformation(self, loss: float) -> float:
+        """dI/dloss > 0: accuracy gained for one more unit of privacy loss."""
         return -math.fsum(self._slopes(positive_loss(loss), "squared"))
 
     def second_derivative(self, loss: float) -> float:
+        """d²I/dloss²; < 0 where the frontier is concave."""
         return -math.fsum(self.curves.curvatures(positive_loss(loss), "squared"))
 
     def epsilon_for(self, accuracy: float) -> float:
+        """The smallest privacy loss that buys this accuracy (< 0); 0 where nothing needs to be measured for it."""
         if not (math.isfinite(accuracy) and accuracy < 0.0):
             raise InvalidLoss(
                 f"no privacy loss buys an accuracy of {accuracy}",
@@ -191,9 +129,11 @@ class CurveFrontier:
         return found
 
     def technology(self, loss: float) -> str:
+        """Which mechanism stands on the frontier at this loss."""
         return self.curves.technology(positive_loss(loss))
 
     def allocation(self, loss: float) -> dict[str, float]:
+        """How the loss is split over groups of tables measured apart; one entry where they are measured together."""
         return self.curves.allocation(positive_loss(loss))
 
     def _values(self, loss: float, measure: Measure) -> Floats:
@@ -318,10 +258,10 @@ class ClosedFormCurves(Curves):
         return SmoothCurve(lambda loss: listed(self.production.table_errors(loss, "absolute")))
 
 
-def priced(production: Production) -> CurveFrontier:
+def priced(production: Production) -> Frontier:
     """The frontier of a measurement, or of anything else that states its errors."""
     query_counts = {table.name: table.query_count for table in production.workload.tables}
-    return CurveFrontier(production.technology, production.privacy_measure, query_counts, ClosedFormCurves(production))
+    return Frontier(production.technology, production.privacy_measure, query_counts, ClosedFormCurves(production))
 
 
 def frontier_of(
@@ -330,7 +270,7 @@ def frontier_of(
     *,
     protection: Protection | None = None,
     failure_probability: float | None = None,
-) -> CurveFrontier:
+) -> Frontier:
     """How much accuracy each privacy loss buys when a mechanism answers a workload.
 
     Without a `protection` it is the mechanism's own: add or remove one person, or replace one in randomized response.
@@ -364,7 +304,7 @@ class ConvertedCurves(Curves):
         delta = self.failure_probability
         rho, slope, curvature = rho_at(loss, delta), rho_slope_at(loss, delta), rho_curvature_at(loss, delta)
         return (
-            curvatures_of(self.frontier, rho, measure) * slope**2
+            listed(self.frontier.table_curvatures(rho, measure)) * slope**2
             + listed(self.frontier.table_slopes(rho, measure)) * curvature
         )
 
@@ -382,7 +322,7 @@ class ConvertedCurves(Curves):
         return groups if len(groups) > 1 else dict.fromkeys(groups, loss)
 
 
-def in_epsilon(frontier: Frontier, failure_probability: float) -> CurveFrontier:
+def in_epsilon(frontier: Frontier, failure_probability: float) -> Frontier:
     """A frontier in ρ expressed in ε at a stated δ, by the tight conversion; a frontier in ε is refused."""
     if frontier.privacy_measure is not PrivacyMeasure.ZCDP:
         raise InvalidLoss(
@@ -393,4 +333,4 @@ def in_epsilon(frontier: Frontier, failure_probability: float) -> CurveFrontier:
     rho_at(1.0, failure_probability)  # refuses what is not a probability
     curves = ConvertedCurves(frontier, failure_probability)
     name = f"{frontier.name} at δ = {failure_probability:.3g}"
-    return CurveFrontier(name, PrivacyMeasure.PURE_DP, frontier.query_counts, curves)
+    return Frontier(name, PrivacyMeasure.PURE_DP, frontier.query_counts, curves)

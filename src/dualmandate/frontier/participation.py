@@ -23,8 +23,9 @@ import numpy as np
 
 from dualmandate.errors import InvalidLoss, InvalidPreferences
 from dualmandate.frontier.envelope import EnvelopeCurves
-from dualmandate.frontier.frontier import CurveFrontier, Curves, Frontier, Measure, TableWeights, curvatures_of, listed
+from dualmandate.frontier.frontier import Curves, Frontier, TableWeights, listed
 from dualmandate.frontier.numerics import derivative, root
+from dualmandate.mechanism import Measure
 from dualmandate.population.arrays import Floats
 
 _SEARCHED: list[float] = np.geomspace(1e-8, 1e6, 281).tolist()  # losses between which a peak is looked for
@@ -37,15 +38,12 @@ class ParticipationResponse(Protocol):
 
     def weight(self, loss: float) -> float:
         """1/r."""
-        ...
 
     def slope(self, loss: float) -> float:
         """Derivative of the weight; ≥ 0."""
-        ...
 
     def curvature(self, loss: float) -> float:
         """Second derivative of the weight."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -112,7 +110,7 @@ class ParticipationCurves(Curves):
         inner, falling = self._noise(loss, measure)
         weight, slope = self.response.weight(loss), self.response.slope(loss)
         bend = self.response.curvature(loss)
-        noise = curvatures_of(self.frontier, loss, measure) * weight**2 + 4 * weight * slope * falling
+        noise = listed(self.frontier.table_curvatures(loss, measure)) * weight**2 + 4 * weight * slope * falling
         return noise + 2 * (slope**2 + weight * bend) * inner + self._counted(measure) * bend
 
     def inverse(self, expected_squared_error: float) -> float | None:
@@ -205,7 +203,7 @@ def with_participation(
     *,
     values: Mapping[str, float] | None = None,
     measures: Mapping[str, Measure] | None = None,
-) -> CurveFrontier:
+) -> Frontier:
     """A frontier whose data come from those who still take part at each loss; it ends at its peak.
 
     `totals` are public numbers, by table. `values` (b_t, default 1) and `measures` (default squared) say what a peak is
@@ -220,12 +218,12 @@ def with_participation(
         )
     weights = TableWeights.of(frontier.tables, values, measures)
     curves = ParticipationCurves(frontier, response, tuple(totals[table] for table in frontier.tables), weights)
-    return CurveFrontier(frontier.name, frontier.privacy_measure, frontier.query_counts, curves)
+    return Frontier(frontier.name, frontier.privacy_measure, frontier.query_counts, curves)
 
 
 def peak_of(frontier: Frontier) -> float | None:
     """The loss beyond which a frontier buys nothing more, because people stop taking part; None where there is none."""
-    curves = getattr(frontier, "curves", None)
+    curves = frontier.curves
     if isinstance(curves, ParticipationCurves):
         return curves.peak
     if isinstance(curves, EnvelopeCurves):

@@ -22,8 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualmandate.errors import InvalidLoss, InvalidMechanism, InvalidWorkload
-from dualmandate.frontier.frontier import MEASURES, CurveFrontier, Curves, Measure
-from dualmandate.mechanism import Production
+from dualmandate.frontier.frontier import MEASURES, Curves, Frontier
+from dualmandate.mechanism import Measure, Production
 from dualmandate.population import Histogram, PrivacyMeasure
 from dualmandate.population.arrays import Floats
 from dualmandate.workload import Workload
@@ -76,10 +76,6 @@ class SimulatedCurves(Curves):
     simulation: Simulation
     tallies: Mapping[Measure, _Tally]
 
-    def is_extrapolated(self, loss: float) -> bool:
-        """Whether a loss lies outside those that were simulated."""
-        return not self.simulation.losses[0] <= loss <= self.simulation.losses[-1]
-
     def band(self, loss: float, measure: Measure = "squared") -> Floats:
         """Monte-Carlo band of each table's error at one loss: lowest and highest, shape (tables, 2)."""
         logs = np.log(self.simulation.losses)
@@ -130,7 +126,7 @@ def simulated(
     simulation: Simulation,
     privacy_measure: PrivacyMeasure = PrivacyMeasure.PURE_DP,
     name: str = "simulated",
-) -> CurveFrontier:
+) -> Frontier:
     """The frontier of a release chain on public or synthetic data, with a Monte-Carlo band.
 
     Repetition r sees the same randomness at every loss, so that curves are smooth, and the same seed gives the same
@@ -159,7 +155,7 @@ def simulated_numbers(
     simulation: Simulation,
     privacy_measure: PrivacyMeasure = PrivacyMeasure.PURE_DP,
     name: str = "simulated",
-) -> CurveFrontier:
+) -> Frontier:
     """The same for any numbers that a chain ends in, beside the `truth` of shape (Σ query counts,), table by table."""
     ends = np.cumsum(list(query_counts.values()))
     measured = [
@@ -178,7 +174,7 @@ def simulated_numbers(
             why=f"{simulation.repetitions} repetitions are too few to see how rare its errors are",
             instead="simulate more repetitions, or only smaller losses",
         )
-    return CurveFrontier(name, privacy_measure, dict(query_counts), SimulatedCurves(name, simulation, tallies))
+    return Frontier(name, privacy_measure, dict(query_counts), SimulatedCurves(name, simulation, tallies))
 
 
 def _measure_at(
@@ -228,17 +224,9 @@ def _with_band(mean: Floats, standard_error: Floats, simulation: Simulation) -> 
 
 def _decreasing(logs: Floats) -> Floats:
     """The nearest decreasing curves (pool adjacent violators), column by column: chance must not make errors grow."""
-    fitted = np.empty_like(logs)
-    for column in range(logs.shape[1]):
-        pools: list[tuple[float, int]] = []
-        for value in logs[:, column].tolist():
-            mean, size = value, 1
-            while pools and pools[-1][0] < mean:
-                before, count = pools.pop()
-                mean, size = (before * count + mean * size) / (count + size), count + size
-            pools.append((mean, size))
-        fitted[:, column] = np.concatenate([np.full(size, mean) for mean, size in pools])
-    return fitted
+    from scipy.optimize import isotonic_regression
+
+    return np.stack([isotonic_regression(column, increasing=False).x for column in logs.T], axis=1)
 
 
 class Decision(Protocol):
@@ -247,11 +235,9 @@ class Decision(Protocol):
     @property
     def name(self) -> str:
         """What is given out, as a table of its own."""
-        ...
 
     def allocation(self, numbers: Floats, /) -> Floats:
         """USD to each recipient, shape (recipients,), from the answers of a workload, shape (query_count,)."""
-        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -288,7 +274,7 @@ def decision_frontier(
     histogram: Histogram,
     simulation: Simulation,
     privacy_measure: PrivacyMeasure = PrivacyMeasure.PURE_DP,
-) -> CurveFrontier:
+) -> Frontier:
     """How far a decision with noisy answers is off, in USD, at each privacy loss; one table, named after the decision.
 
     `histogram` is public or synthetic: a frontier is printed, so confidential counts must never stand here.

@@ -19,7 +19,8 @@ from functools import cached_property
 import numpy as np
 
 from dualmandate.errors import InvalidLoss, InvalidWorkload
-from dualmandate.frontier.frontier import CurveFrontier, Curves, Frontier, Measure, TableWeights, curvatures_of
+from dualmandate.frontier.frontier import Curves, Frontier, TableWeights, listed
+from dualmandate.mechanism import Measure
 from dualmandate.population import PrivacyMeasure
 from dualmandate.population.arrays import Floats
 
@@ -27,7 +28,7 @@ _MOST_STEPS = 80
 _LONGEST_STEP = 2.0  # A step of ln l_g is at most this long.
 _CRUMB = 1e-5  # A group starts with at least this part of an equal share.
 _TINY, _HUGE = 1e-300, 1e300  # Values beyond these leave the range of floats.
-_TableCurve = Callable[[CurveFrontier, float], dict[str, float]]  # of a group, at its share
+_TableCurve = Callable[[Frontier, float], dict[str, float]]  # of a group, at its share
 
 
 def power_split(coefficients: Sequence[float], loss: float, power: float) -> Floats:
@@ -53,7 +54,7 @@ class _Group:
         if not slope > _TINY:
             # Discrete noise has vanished from floats: it goes on falling exponentially.
             return math.log(_TINY) - loss, -loss
-        curvature = self.weights.weighed(lambda measure: curvatures_of(self.frontier, loss, measure))
+        curvature = self.weights.weighed(lambda measure: listed(self.frontier.table_curvatures(loss, measure)))
         return math.log(slope), -loss * curvature / slope
 
 
@@ -74,16 +75,10 @@ class SplitCurves(Curves):
     weights: TableWeights
 
     def best(self, loss: float) -> Allocation:
-        """The best split of a loss."""
         if loss not in self._solved:
             self._solved.clear()
             self._solved[loss] = _best_split(self.groups, loss)
         return self._solved[loss]
-
-    def combined(self, loss: float) -> float:
-        """Σ_t b_t·loss_t under the best split; its derivative is −price."""
-        split_losses = zip(self.groups, self.best(loss).losses.tolist(), strict=True)
-        return math.fsum(group.weights.total(group.frontier, spent) for group, spent in split_losses)
 
     def values(self, loss: float, measure: Measure) -> Floats:
         spent = self.best(loss).losses.tolist()
@@ -116,7 +111,7 @@ def split(
     *,
     values: Mapping[str, float] | None = None,
     measures: Mapping[str, Measure] | None = None,
-) -> CurveFrontier:
+) -> Frontier:
     """The frontier of groups of tables that are measured apart and share one loss where it buys most.
 
     `values` are the b_t of tables (default 1), `measures` how their errors are counted (default squared). Groups given
@@ -135,7 +130,7 @@ def split(
             instead="state a value above 0 for one of its tables, or do not measure it",
         )
     name = f"split over {', '.join(named)}" if len(named) <= 4 else f"split over {len(named)} groups"
-    return CurveFrontier(name, privacy_measure, query_counts, SplitCurves(groups, weights))
+    return Frontier(name, privacy_measure, query_counts, SplitCurves(groups, weights))
 
 
 def counts_of_groups(named: Mapping[str, Frontier], given: int | None = None) -> dict[str, int]:
@@ -216,7 +211,7 @@ def _common_marginal(logs: Floats, marginals: Floats, elasticities: Floats, log_
 class StatedCurves(Curves):
     """Curves of tables whose groups get the same shares s_g of every loss: error(s_g·loss), whatever errors cost."""
 
-    groups: Mapping[str, CurveFrontier]
+    groups: Mapping[str, Frontier]
     shares: tuple[float, ...]  # s_g > 0, in the order of the groups; sum to 1
 
     def values(self, loss: float, measure: Measure) -> Floats:
@@ -240,7 +235,7 @@ class StatedCurves(Curves):
         return np.array([share**power * each for group, share in pairs for each in asked(group, share).values()])
 
 
-def stated_split(frontiers: Mapping[str, CurveFrontier], shares: Mapping[str, Fraction]) -> CurveFrontier:
+def stated_split(frontiers: Mapping[str, Frontier], shares: Mapping[str, Fraction]) -> Frontier:
     """The frontier of groups of tables that are measured apart, each at its stated share of one loss."""
     if set(shares) != set(frontiers) or min(shares.values(), default=0) <= 0 or sum(shares.values()) != 1:
         raise InvalidLoss(
@@ -252,4 +247,4 @@ def stated_split(frontiers: Mapping[str, CurveFrontier], shares: Mapping[str, Fr
     privacy_measure = common_privacy_measure(tuple(frontiers.values()))
     name = f"stated shares of {', '.join(frontiers) if len(frontiers) <= 4 else f'{len(frontiers)} groups'}"
     floats = tuple(float(shares[group]) for group in frontiers)
-    return CurveFrontier(name, privacy_measure, counts, StatedCurves(dict(frontiers), floats))
+    return Frontier(name, privacy_measure, counts, StatedCurves(dict(frontiers), floats))

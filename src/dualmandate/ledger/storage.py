@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import sqlalchemy as sql
@@ -57,12 +58,8 @@ class Store:
     @contextmanager
     def writing(self) -> Iterator[sql.Connection]:
         """The only writer, from here to a durable commit: BEGIN IMMEDIATE, or a lock on the row of the head."""
-        options = {} if self.path else {"isolation_level": "READ COMMITTED"}  # what the lock waited for must be seen
-        with (
-            self._translated(),
-            self.engine.connect() as connection,
-            connection.execution_options(**options).begin(),
-        ):
+        # PostgreSQL: what the lock waited for must be seen.
+        with self._begun({} if self.path else {"isolation_level": "READ COMMITTED"}) as connection:
             if self.path is None:
                 connection.exec_driver_sql(f"SET LOCAL lock_timeout = '{BUSY_SECONDS}s'")
                 connection.exec_driver_sql("SET LOCAL synchronous_commit = on")
@@ -71,18 +68,14 @@ class Store:
     @contextmanager
     def reading(self) -> Iterator[sql.Connection]:
         """One consistent view; it keeps no writer waiting."""
-        options = {"reading": True} if self.path else {"isolation_level": "REPEATABLE READ"}
-        with (
-            self._translated(),
-            self.engine.connect() as connection,
-            connection.execution_options(**options).begin(),
-        ):
+        with self._begun({"reading": True} if self.path else {"isolation_level": "REPEATABLE READ"}) as connection:
             yield connection
 
     @contextmanager
-    def _translated(self) -> Iterator[None]:
+    def _begun(self, options: dict[str, Any]) -> Iterator[sql.Connection]:
         try:
-            yield
+            with self.engine.connect() as connection, connection.execution_options(**options).begin():
+                yield connection
         except (SQLAlchemyError, CommandError, sqlite3.Error):
             raise LedgerUnavailable(
                 "the ledger's database did not do what was asked",
@@ -111,9 +104,7 @@ def find_store(place: str | Path) -> Store:
         )
     if find_spec("psycopg") is None:
         raise LedgerUnavailable(
-            "a ledger in PostgreSQL",
-            why="the driver psycopg is not installed",
-            instead="install dualmandate[postgres]",
+            "a ledger in PostgreSQL", why="the driver psycopg is not installed", instead="install dualmandate[postgres]"
         )
     url = url.set(drivername="postgresql+psycopg")
     return Store(sql.create_engine(url, hide_parameters=True, poolclass=sql.NullPool), None)

@@ -4,13 +4,12 @@ from dualmandate.mechanism.gaussian import GAUSSIAN, DiscreteGaussian
 from dualmandate.mechanism.geometric import GEOMETRIC, Geometric
 from dualmandate.mechanism.k_norm import KNorm
 from dualmandate.mechanism.laplace import LAPLACE, Laplace
-from dualmandate.mechanism.measurement import Measurement, Rows
+from dualmandate.mechanism.measurement import Measurement
 from dualmandate.mechanism.mechanism import Distribution, ExactLaw, Measure, Mechanism, Noise, NoiseLaw, Production
 from dualmandate.mechanism.randomized_response import RandomizedResponse
-from dualmandate.mechanism.rows import MatrixRows, TableRows
+from dualmandate.mechanism.rows import MatrixRows, Rows, StrategyRows, TableRows
 from dualmandate.mechanism.staircase import STAIRCASE, Staircase
 from dualmandate.mechanism.strategy import ExactStrategy, Strategy, optimize_strategy
-from dualmandate.mechanism.strategy_rows import StrategyRows
 from dualmandate.mechanism.technologies import (
     NOISE_LAWS,
     MatrixMechanism,

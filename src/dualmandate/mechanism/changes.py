@@ -18,23 +18,22 @@ from itertools import combinations_with_replacement, product
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dualmandate.mechanism.mechanism import Noise, loss_power
 from dualmandate.population import Neighbors, Protection
+from dualmandate.population.arrays import Integers
 from dualmandate.workload import Table, Tabulation, Workload
 from dualmandate.workload.factor import Factor
 from dualmandate.workload.levels import column_classes, row_ids
 
 if TYPE_CHECKING:
-    from dualmandate.mechanism.measurement import Rows
+    from dualmandate.mechanism.rows import Rows
 
 MOST_NUMBERS = 2**24  # At most so many shifts are written out: rows times changes.
 MOST_CHANGES = 2**12  # At most so many different changes are compared with each other.
 
 Change = frozenset[tuple[tuple[Noise, int], int]]  # how many rows of a noise are shifted by how much
 Measured = tuple["Rows", tuple[Noise, ...]]  # rows, and the exact noise of each of their kinds
-Integers = NDArray[np.int64]
 
 
 def loss_of(change: Change) -> Fraction:
@@ -123,7 +122,8 @@ def _by_levels(groups: Sequence[Measured], protection: Protection) -> set[Change
         return single
     if len(single) ** 2 > 2 * MOST_CHANGES:
         return None
-    return {_both(gone, come) for gone, come in combinations_with_replacement(sorted(single, key=str), 2)}
+    pairs = combinations_with_replacement(sorted(single, key=str), 2)
+    return {frozenset((Counter(dict(gone)) + Counter(dict(come))).items()) for gone, come in pairs}
 
 
 def _tables(groups: Sequence[Measured]) -> list[tuple[Table, Noise]] | None:
@@ -173,10 +173,6 @@ def _classes(factors: Sequence[Factor]) -> list[list[tuple[int, int]]]:
     return [
         [(int(scales[level]), int(counts[level])) for scales, counts in pairs if scales is not None] for level in kept
     ]
-
-
-def _both(gone: Change, come: Change) -> Change:
-    return frozenset((Counter(dict(gone)) + Counter(dict(come))).items())
 
 
 def _undominated(changes: Iterable[Change]) -> tuple[Change, ...]:

@@ -23,11 +23,11 @@ from functools import cached_property
 from statistics import NormalDist
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dualmandate.errors import InvalidMechanism
 from dualmandate.mechanism.laplace import Laplace
 from dualmandate.mechanism.mechanism import Distribution
+from dualmandate.population.arrays import Floats
 
 FINEST_TAIL = 1e-10  # smallest tail probability that is computed
 _NODES = 2**15  # frequencies of a sum that is cut off
@@ -39,7 +39,7 @@ _BLUR = 2e-3  # standard deviation of the added Gaussian, relative to that of S
 class CharacteristicFunction:
     """The law of a centered error S, known by the real part of E[exp(itS)]."""
 
-    at: Callable[[NDArray[np.float64]], NDArray[np.float64]]
+    at: Callable[[Floats], Floats]
     variance: float  # > 0
     largest: float  # a distance that |S| exceeds with negligible probability
 
@@ -78,7 +78,7 @@ class CharacteristicFunction:
         return _BLUR * math.sqrt(self.variance)
 
     @cached_property
-    def blurred_tails(self) -> tuple[float, NDArray[np.float64]]:
+    def blurred_tails(self) -> tuple[float, Floats]:
         """P(|S + Z| > k steps) for k = 0, 1, …, Z Gaussian: 1 − (h/π)(x + 2·Σ φ(mh)·sin(mhx)/(mh)), all x at once."""
         spacing = math.pi / self.largest
         count = math.ceil(8 / (self.blur * spacing))
@@ -104,7 +104,7 @@ def computable(tail: float) -> float:
     return tail
 
 
-def blocks(start: int, stop: int) -> Iterator[NDArray[np.float64]]:
+def blocks(start: int, stop: int) -> Iterator[Floats]:
     """The whole numbers from start to stop − 1, some thousands at a time."""
     for first in range(start, stop, _BLOCK):
         yield np.arange(first, min(first + _BLOCK, stop), dtype=np.float64)
@@ -124,8 +124,8 @@ class Term:
     """Independent draws of one noise that reach an answer: `counts[i]` of them times `factors[i]` > 0."""
 
     noise: Distribution
-    factors: NDArray[np.float64]  # shape (n,)
-    counts: NDArray[np.float64]  # shape (n,), ≥ 1
+    factors: Floats  # shape (n,)
+    counts: Floats  # shape (n,), ≥ 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,7 +204,7 @@ class Combination:
             return noise.step * factor if noise.discrete else None
         return None if self._period is None else self._period[0]
 
-    def characteristic(self, frequencies: NDArray[np.float64]) -> NDArray[np.float64]:
+    def characteristic(self, frequencies: Floats) -> Floats:
         """E[exp(itS)]."""
         value, left = np.ones_like(frequencies), np.arange(len(frequencies))
         draws = ((term.noise, *each) for term in self.terms for each in zip(term.factors, term.counts, strict=True))
@@ -259,7 +259,7 @@ class Combination:
         return 2 / math.pi * (spacing * self.variance / 4 + total / spacing)
 
     @cached_property
-    def _lattice_tails(self) -> NDArray[np.float64]:
+    def _lattice_tails(self) -> Floats:
         """P(|S| > k steps) for k = 0, 1, …, from the probabilities by a discrete Fourier transform."""
         assert self._period is not None
         step, length = self._period
@@ -269,7 +269,7 @@ class Combination:
         return np.append(2 * np.cumsum(probabilities[:0:-1])[::-1], 0.0)
 
 
-def common_step(values: NDArray[np.float64]) -> float | None:
+def common_step(values: Floats) -> float | None:
     """The largest step of which all values are whole multiples, if their ratios are simple fractions."""
     distinct = np.unique(np.abs(values[values != 0]))
     largest = float(distinct[-1])

@@ -14,12 +14,12 @@ from functools import cached_property, lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dualmandate.mechanism.geometric import Geometric
 from dualmandate.mechanism.mechanism import LARGEST_SHIFT, ExactLaw, positive_loss
 from dualmandate.mechanism.noise import GaussianSampler, Sampler
 from dualmandate.population import PrivacyMeasure
+from dualmandate.population.arrays import Floats
 
 LARGEST_VARIANCE = 2**32  # The privacy loss of broader noise is not worked out, value by value.
 
@@ -66,17 +66,17 @@ class DiscreteGaussian:
         """Logarithm of the probability; −∞ off the whole numbers."""
         return -self.rate * value * value - self._log_total if value == round(value) else -math.inf
 
-    def characteristic(self, frequencies: NDArray[np.float64]) -> NDArray[np.float64]:
+    def characteristic(self, frequencies: Floats) -> Floats:
         """E[exp(itX)] = θ(rate, t)/θ(rate, 0)."""
         return theta_ratio(self.rate, frequencies)
 
-    def draw(self, generator: np.random.Generator, size: int | tuple[int, ...]) -> NDArray[np.float64]:
+    def draw(self, generator: np.random.Generator, size: int | tuple[int, ...]) -> Floats:
         """Draws for simulation and tests, by rejection from geometric noise [CKS20]; never for publication."""
         count = math.prod(size) if isinstance(size, tuple) else size
         sigma = math.sqrt(1 / (2 * self.rate))
         width = math.floor(sigma) + 1
         proposal = Geometric(1 / width)
-        kept: list[NDArray[np.float64]] = []
+        kept: list[Floats] = []
         missing = count
         while missing > 0:
             candidate = proposal.draw(generator, 3 * missing + 16)
@@ -217,7 +217,7 @@ def upper_sum(u: float, start: int) -> float:
     return math.sqrt(math.pi / u) / 2 * math.erfc(x) + corrections
 
 
-def theta_ratio(u: float, frequencies: NDArray[np.float64]) -> NDArray[np.float64]:
+def theta_ratio(u: float, frequencies: Floats) -> Floats:
     """Σ exp(−u·n²)·cos(n·t) / θ(u): the characteristic function of discrete Gaussian noise; positive."""
     t = np.mod(frequencies + np.pi, 2 * np.pi) - np.pi
     total = math.exp(log_theta(u))

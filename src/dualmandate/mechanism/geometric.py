@@ -8,11 +8,11 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dualmandate.mechanism.mechanism import LARGEST_SHIFT, ExactLaw, positive_loss
 from dualmandate.mechanism.noise import LaplaceSampler, Sampler
 from dualmandate.population import PrivacyMeasure
+from dualmandate.population.arrays import Floats
 
 
 @dataclass(frozen=True)
@@ -59,11 +59,11 @@ class Geometric:
         decay = math.exp(-self.rate)
         return math.log(-math.expm1(-self.rate)) - math.log1p(decay) - self.rate * abs(value)
 
-    def characteristic(self, frequencies: NDArray[np.float64]) -> NDArray[np.float64]:
+    def characteristic(self, frequencies: Floats) -> Floats:
         """E[exp(itX)] = 1/(1 + 2V·sin²(t/2)), V the variance."""
         return 1 / (1 + 2 * self.variance * np.square(np.sin(frequencies / 2)))
 
-    def draw(self, generator: np.random.Generator, size: int | tuple[int, ...]) -> NDArray[np.float64]:
+    def draw(self, generator: np.random.Generator, size: int | tuple[int, ...]) -> Floats:
         """Draws for simulation and tests, as a difference of two geometric draws; never for publication."""
         failures = [np.floor(generator.standard_exponential(size) / self.rate) for _ in range(2)]
         return failures[0] - failures[1]

@@ -27,12 +27,12 @@ from itertools import product
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dualmandate.errors import InvalidMechanism, TooLarge, UnknownName
+from dualmandate.errors import InvalidMechanism, TooLarge
 from dualmandate.mechanism.combination import CharacteristicFunction
-from dualmandate.mechanism.mechanism import EVERY_PERSON, Measure, known_measure, positive_loss, tail_of
+from dualmandate.mechanism.mechanism import EVERY_PERSON, Measure, known_measure, positive_loss, table_rows, tail_of
 from dualmandate.population import Domain, Neighbors, PrivacyMeasure, Protection
+from dualmandate.population.arrays import Floats, Indices, Integers
 from dualmandate.population.protection import group_labels, steps
 from dualmandate.workload import Sensitivity, Table, Workload
 from dualmandate.workload.factor import dense
@@ -49,9 +49,9 @@ class Fan:
     Besides the origin, corner i of simplex f is signs[f, i]·points[corners[f, i]].
     """
 
-    points: NDArray[np.float64]  # shape (points, rank); K is the hull of these and of their mirror images
-    corners: NDArray[np.intp]  # shape (simplices, rank)
-    signs: NDArray[np.float64]  # shape (simplices, rank), each 1 or −1
+    points: Floats  # shape (points, rank); K is the hull of these and of their mirror images
+    corners: Indices  # shape (simplices, rank)
+    signs: Floats  # shape (simplices, rank), each 1 or −1
 
     @property
     def rank(self) -> int:
@@ -64,21 +64,21 @@ class Fan:
         return 2 * math.fsum(self._determinants) / math.factorial(self.rank)
 
     @cached_property
-    def shares(self) -> NDArray[np.float64]:
+    def shares(self) -> Floats:
         """The volume of each simplex as a share of all; shape (simplices,)."""
         return np.asarray(self._determinants / self._determinants.sum())
 
     @cached_property
-    def normals(self) -> NDArray[np.float64]:
+    def normals(self) -> Floats:
         """h of the facet h·x = 1 behind each simplex, so that ‖x‖_K = max |h·x|; shape (simplices, rank)."""
         solved = np.linalg.solve(self._simplices, np.ones((*self.corners.shape, 1)))
         return np.asarray(solved[..., 0], dtype=np.float64)
 
-    def terms(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    def terms(self, values: Floats) -> Floats:
         """A linear function on the corners of each simplex, from its values on the points; shape (simplices, rank)."""
         return np.asarray(values[self.corners] * self.signs)
 
-    def second_moment(self, values: NDArray[np.float64]) -> float:
+    def second_moment(self, values: Floats) -> float:
         """E[c(a)²] of a linear function c, given by its values on the points, for a of density ∝ exp(−‖a‖_K).
 
         Σ share·(Σ c(v)² + (Σ c(v))²) over the corners v of each simplex. A uniform point of a simplex in r dimensions
@@ -88,7 +88,7 @@ class Fan:
         terms = self.terms(values)
         return float(self.shares @ (np.square(terms).sum(axis=1) + np.square(terms.sum(axis=1))))
 
-    def draw(self, values: NDArray[np.float64], generator: np.random.Generator, size: int) -> NDArray[np.float64]:
+    def draw(self, values: Floats, generator: np.random.Generator, size: int) -> Floats:
         """Linear functions, given by their values on the points, of draws of density ∝ exp(−‖a‖_K).
 
         A simplex by volume, then ±Σ E_i·v_i with independent standard exponentials: together a Gamma(r + 1) radius
@@ -104,12 +104,12 @@ class Fan:
         return drawn
 
     @cached_property
-    def _simplices(self) -> NDArray[np.float64]:
+    def _simplices(self) -> Floats:
         """Corners besides the origin; shape (simplices, rank, coordinates)."""
         return self.points[self.corners] * self.signs[..., None]
 
     @cached_property
-    def _determinants(self) -> NDArray[np.float64]:
+    def _determinants(self) -> Floats:
         return np.asarray(np.abs(np.linalg.det(self._simplices)), dtype=np.float64)
 
 
@@ -125,7 +125,7 @@ def most_simplices(points: int, rank: int) -> int:
     return math.comb(corners - more, half) + math.comb(corners - half - 1, more - 1)
 
 
-def fan_of(points: NDArray[np.float64]) -> Fan:
+def fan_of(points: Floats) -> Fan:
     """The hull of some points and their mirror images, cut into simplices; the points span all dimensions."""
     count, rank = points.shape
     if rank == 1:
@@ -146,7 +146,7 @@ def fan_of(points: NDArray[np.float64]) -> Fan:
     return fan
 
 
-def _facets(points: NDArray[np.float64]) -> tuple[set[int], float]:
+def _facets(points: Floats) -> tuple[set[int], float]:
     """The points on each facet, as bits (2i for point i, 2i + 1 for its mirror image), and the volume."""
     from scipy.spatial import ConvexHull, QhullError
 
@@ -162,7 +162,7 @@ def _facets(points: NDArray[np.float64]) -> tuple[set[int], float]:
     return {int.from_bytes(row, "little") for row in packed}, float(hull.volume * scales.prod())
 
 
-def _indistinct(points: NDArray[np.float64]) -> InvalidMechanism:
+def _indistinct(points: Floats) -> InvalidMechanism:
     return InvalidMechanism(
         f"a polytope of {2 * len(points):,} points in {points.shape[1]} dimensions whose facets cannot be told apart",
         why="its coordinates differ so much in size that rounding decides which points lie on a facet",
@@ -222,9 +222,9 @@ class KNormProduction:
 
     workload: Workload
     protection: Protection
-    changes: NDArray[np.float64]  # of the answers of tables of weight 1 by one record, shape (changes, query_count)
+    changes: Floats  # of the answers of tables of weight 1 by one record, shape (changes, query_count)
     fan: Fan  # K in coordinates, which are the answers of some independent queries
-    queries: NDArray[np.intp]  # these queries, shape (rank,)
+    queries: Indices  # these queries, shape (rank,)
     technology: ClassVar[str] = "K-norm"
     privacy_measure: ClassVar[PrivacyMeasure] = PrivacyMeasure.PURE_DP
     combines: ClassVar[bool] = False
@@ -244,7 +244,7 @@ class KNormProduction:
             method="the norm is that of the changes which one record can make",
         )
 
-    def norm(self, errors: NDArray[np.float64]) -> NDArray[np.float64]:
+    def norm(self, errors: Floats) -> Floats:
         """‖a‖_K of some errors of all answers, shape (…, query_count) → (…): how many records' changes they amount to.
 
         Infinite where no change of the data moves the answers that way.
@@ -255,7 +255,7 @@ class KNormProduction:
         sizes = np.abs(coordinates @ self.fan.normals.T).max(axis=-1)
         return np.where(rest <= 1e-9 * np.abs(unweighted).max(axis=-1), sizes, np.inf)
 
-    def query_variances(self, table: str, loss: float) -> NDArray[np.float64]:
+    def query_variances(self, table: str, loss: float) -> Floats:
         return np.asarray(self._unit_variances[self._rows(table)] * self._scale(loss) ** 2)
 
     def table_errors(self, loss: float, measure: Measure = "squared") -> dict[str, float]:
@@ -271,16 +271,14 @@ class KNormProduction:
     def expected_squared_error(self, loss: float) -> float:
         return math.fsum(self.table_errors(loss).values())
 
-    def half_width(self, table: str, loss: float, probability: float) -> NDArray[np.float64]:
+    def half_width(self, table: str, loss: float, probability: float) -> Floats:
         return self._reaches(table, loss, tail_of(probability))
 
-    def simultaneous_half_width(self, table: str, loss: float, probability: float) -> NDArray[np.float64]:
+    def simultaneous_half_width(self, table: str, loss: float, probability: float) -> Floats:
         rows = self._rows(table)
         return self._reaches(table, loss, tail_of(probability) / (rows.stop - rows.start))
 
-    def draw(
-        self, counts: NDArray[np.int64], loss: float, *, generator: np.random.Generator, size: int
-    ) -> NDArray[np.float64]:
+    def draw(self, counts: Integers, loss: float, *, generator: np.random.Generator, size: int) -> Floats:
         return np.asarray(self.workload.answers(counts) + self._errors(loss, generator, size), dtype=np.float64)
 
     def simulated_losses(
@@ -304,17 +302,17 @@ class KNormProduction:
                 instead="simulate at least two releases, with a confidence such as 0.95",
             )
         known_measure(measure)
-        drawn: dict[str, list[NDArray[np.float64]]] = {table.name: [] for table in self.workload.tables}
+        drawn: dict[str, list[Floats]] = {table.name: [] for table in self.workload.tables}
         for begin in range(0, releases, _BLOCK):
             errors = self._errors(loss, generator, min(_BLOCK, releases - begin))
             for name, parts in drawn.items():
                 parts.append(self._measured(errors[:, self._rows(name)], name, measure))
         return {name: _interval(np.concatenate(parts), confidence) for name, parts in drawn.items()}
 
-    def _errors(self, loss: float, generator: np.random.Generator, size: int) -> NDArray[np.float64]:
+    def _errors(self, loss: float, generator: np.random.Generator, size: int) -> Floats:
         return self.fan.draw(self.changes, generator, size) * (self._weights * self._scale(loss))
 
-    def _measured(self, errors: NDArray[np.float64], table: str, measure: Measure) -> NDArray[np.float64]:
+    def _measured(self, errors: Floats, table: str, measure: Measure) -> Floats:
         """The error of a table in each simulated release, shape (releases,)."""
         if measure == "absolute":
             return np.asarray(np.abs(errors).sum(axis=1))
@@ -327,29 +325,20 @@ class KNormProduction:
         return self.protection.most_records_per_unit / positive_loss(loss)
 
     def _rows(self, name: str) -> slice:
-        start = 0
-        for table in self.workload.tables:
-            if table.name == name:
-                return slice(start, start + table.query_count)
-            start += table.query_count
-        raise UnknownName(
-            f"'{name}' is not a table of this workload",
-            why=f"it has {', '.join([table.name for table in self.workload.tables][:12])}",
-            instead="name one of its tables",
-        )
+        return table_rows(self.workload, name)
 
     @cached_property
-    def _weights(self) -> NDArray[np.float64]:
+    def _weights(self) -> Floats:
         tables = self.workload.tables
         return np.repeat([float(table.weight) for table in tables], [table.query_count for table in tables])
 
     @cached_property
-    def _answers(self) -> NDArray[np.float64]:
+    def _answers(self) -> Floats:
         """Changes of all answers from those of the independent queries; shape (rank, query_count)."""
         return np.asarray(np.linalg.lstsq(self.fan.points, self.changes, rcond=None)[0])
 
     @cached_property
-    def _unit_variances(self) -> NDArray[np.float64]:
+    def _unit_variances(self) -> Floats:
         """E[error²] of each query for one record and ε = 1."""
         unweighted = [self.fan.second_moment(each) for each in self.changes.T]
         return np.asarray(np.square(self._weights) * unweighted)
@@ -371,21 +360,21 @@ class KNormProduction:
             table.name: math.fsum((self._weights * means)[self._rows(table.name)]) for table in self.workload.tables
         }
 
-    def _mixture(self, query: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _mixture(self, query: int) -> tuple[Floats, Floats]:
         """A query's error is ±Σ c_i·E_i: the different c, shape (kinds, rank), and the probability of each."""
         terms = np.sort(self.fan.terms(self.changes[:, query]), axis=1)
         kinds, members = np.unique(terms, axis=0, return_inverse=True)
         shares = np.bincount(members.reshape(-1), weights=self.fan.shares)
         return np.asarray(kinds, dtype=np.float64), np.asarray(shares, dtype=np.float64)
 
-    def _reaches(self, table: str, loss: float, tail: float) -> NDArray[np.float64]:
+    def _reaches(self, table: str, loss: float, tail: float) -> Floats:
         rows = self._rows(table)
         laws = [_law(*self._mixture(query)) for query in range(rows.start, rows.stop)]
         unit = np.array([0.0 if law is None else law.reach(tail) for law in laws])
         return np.asarray(unit * self._weights[rows] * self._scale(loss))
 
 
-def _mean_absolute(kinds: NDArray[np.float64], shares: NDArray[np.float64]) -> float:
+def _mean_absolute(kinds: Floats, shares: Floats) -> float:
     """E|Σ c_i·E_i| = 2·E[(Σ c_i·E_i)⁺] − Σ c_i, in the mean over the kinds.
 
     Let one exponential with c > 0 race one with c < 0: which of them ends first is a matter of their sizes alone, what
@@ -403,7 +392,7 @@ def _mean_absolute(kinds: NDArray[np.float64], shares: NDArray[np.float64]) -> f
     return float(shares @ (2.0 * left[0] - kinds.sum(axis=1)))
 
 
-def _law(kinds: NDArray[np.float64], shares: NDArray[np.float64]) -> CharacteristicFunction | None:
+def _law(kinds: Floats, shares: Floats) -> CharacteristicFunction | None:
     """The law of an error: E[exp(itS)] = Σ share·Re Π 1/(1 − i·c·t); None where there is no error."""
     from scipy.special import gammainccinv
 
@@ -412,7 +401,7 @@ def _law(kinds: NDArray[np.float64], shares: NDArray[np.float64]) -> Characteris
     values, places = np.unique(kinds, return_inverse=True)
     squares = np.square(kinds).sum(axis=1) + np.square(kinds.sum(axis=1))
 
-    def at(frequencies: NDArray[np.float64]) -> NDArray[np.float64]:
+    def at(frequencies: Floats) -> Floats:
         single = 1.0 / (1.0 - 1j * values[:, None] * frequencies)
         found = np.zeros(frequencies.shape)
         for kind, share in zip(places.reshape(kinds.shape), shares, strict=True):
@@ -424,7 +413,7 @@ def _law(kinds: NDArray[np.float64], shares: NDArray[np.float64]) -> Characteris
     return CharacteristicFunction(at, float(shares @ squares), largest)
 
 
-def _interval(errors: NDArray[np.float64], confidence: float) -> SimulatedError:
+def _interval(errors: Floats, confidence: float) -> SimulatedError:
     from scipy.special import stdtrit
 
     mean, count = float(errors.mean()), len(errors)
@@ -462,7 +451,6 @@ class KNorm:
 
     @property
     def privacy_measure(self) -> PrivacyMeasure:
-        """Pure ε."""
         return PrivacyMeasure.PURE_DP
 
     def production(self, workload: Workload, protection: Protection = EVERY_PERSON) -> KNormProduction:
@@ -473,7 +461,7 @@ class KNorm:
         return KNormProduction(workload, protection, changes, fan_of(changes[:, queries]), queries)
 
 
-def _changes(workload: Workload, protection: Protection) -> NDArray[np.float64]:
+def _changes(workload: Workload, protection: Protection) -> Floats:
     """What one record can do to the answers of tables of weight 1, each change once and up to its sign.
 
     Whole numbers, shape (changes, query_count); impossible cells are left out, and so are changes of exact totals.
@@ -494,15 +482,15 @@ def _changes(workload: Workload, protection: Protection) -> NDArray[np.float64]:
     return np.unique(columns * np.sign(first)[:, None], axis=0)
 
 
-def _matrix(table: Table) -> NDArray[np.float64]:
+def _matrix(table: Table) -> Floats:
     """The queries of a table before its weight, shape (query_count, cells)."""
-    matrix: NDArray[np.float64] = np.ones((1, 1))
+    matrix: Floats = np.ones((1, 1))
     for factor in table.factors:
         matrix = np.asarray(np.kron(matrix, dense(factor)), dtype=np.float64)
     return matrix
 
 
-def _differences(columns: NDArray[np.float64], groups: NDArray[np.int64]) -> NDArray[np.float64]:
+def _differences(columns: Floats, groups: Integers) -> Floats:
     """All differences of two different columns of one group; one of each pair and its opposite."""
     distinct = [np.unique(columns[groups == group], axis=0) for group in np.unique(groups)]
     _written_out(sum(math.comb(len(each), 2) for each in distinct), columns.shape[1])
@@ -510,7 +498,7 @@ def _differences(columns: NDArray[np.float64], groups: NDArray[np.int64]) -> NDA
     return np.concatenate([each[one] - each[other] for each, (one, other) in zip(distinct, places, strict=True)])
 
 
-def _groups(domain: Domain, protection: Protection) -> NDArray[np.int64]:
+def _groups(domain: Domain, protection: Protection) -> Integers:
     """For each cell the groups of exact totals that a record in it cannot leave; shape (domain.size,)."""
     groups = []
     for invariant in steps(domain, protection).kept:
@@ -522,7 +510,7 @@ def _groups(domain: Domain, protection: Protection) -> NDArray[np.int64]:
     return row_ids(groups, domain.size)
 
 
-def _independent_queries(changes: NDArray[np.float64]) -> NDArray[np.intp]:
+def _independent_queries(changes: Floats) -> Indices:
     """The first queries from whose changes those of all others follow, as many as the rank; shape (rank,).
 
     By elimination in whole numbers modulo a prime, which no rounding can mislead; ended one above `MOST_DIMENSIONS`.

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dualmandate.mechanism.mechanism import NoiseLaw, positive_loss
 from dualmandate.population import PrivacyMeasure
+from dualmandate.population.arrays import Floats
 
 
 @dataclass(frozen=True)
@@ -43,11 +43,11 @@ class Laplace:
         """Logarithm of the density."""
         return -abs(value) / self.scale - math.log(2 * self.scale)
 
-    def characteristic(self, frequencies: NDArray[np.float64]) -> NDArray[np.float64]:
+    def characteristic(self, frequencies: Floats) -> Floats:
         """E[exp(itX)] = 1/(1 + b²t²)."""
         return 1 / (1 + np.square(self.scale * frequencies))
 
-    def draw(self, generator: np.random.Generator, size: int | tuple[int, ...]) -> NDArray[np.float64]:
+    def draw(self, generator: np.random.Generator, size: int | tuple[int, ...]) -> Floats:
         return generator.laplace(0.0, self.scale, size)
 
 

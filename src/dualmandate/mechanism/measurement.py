@@ -10,16 +10,15 @@ every answer, its slopes in the loss, intervals, and what one unit can change at
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Protocol, cast
+from typing import cast
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dualmandate.errors import InvalidMechanism, UnknownName
+from dualmandate.errors import InvalidMechanism
 from dualmandate.mechanism.changes import Change, largest_changes
 from dualmandate.mechanism.mechanism import (
     EVERY_PERSON,
@@ -29,138 +28,21 @@ from dualmandate.mechanism.mechanism import (
     Noise,
     NoiseLaw,
     known_measure,
+    known_table,
     loss_power,
     on_lattice,
     positive_loss,
     tail_of,
 )
-from dualmandate.mechanism.strategy.exact import ExactStrategy
-from dualmandate.population import PrivacyLoss, PrivacyMeasure, Protection
-from dualmandate.workload import Sensitivity, Table, Workload
+from dualmandate.mechanism.reconstruction import interpolation
+from dualmandate.mechanism.rows import Answers, DecidedAnswers, Rows
+from dualmandate.population import Neighbors, PrivacyLoss, PrivacyMeasure, Protection
+from dualmandate.population.arrays import Floats, Integers
+from dualmandate.workload import Sensitivity, Workload
 from dualmandate.workload.sensitivity import Norm
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 FEW_KINDS = 48  # The noise of at most so many weights is worked out one by one.
 NODES = 24  # Where there are more, a polynomial passes through so many points.
-
-
-class Answers(Protocol):
-    """How the noise of rows reaches the answers of one table."""
-
-    @property
-    def sums(self) -> Floats:
-        """Σ of squared coefficients over the answers and the rows of each kind; shape (kinds,)."""
-        ...
-
-    @property
-    def independent(self) -> bool:
-        """Whether the errors of its answers are independent of each other."""
-        ...
-
-    @property
-    def single(self) -> Floats | None:
-        """Σ |coefficient| over the answers and the rows of each kind, shape (kinds,), where each rests on one row.
-
-        None where an answer is put together from several.
-        """
-        ...
-
-    def variances(self, of_row: Callable[[Fraction], float]) -> Floats:
-        """The variance of each answer, given that of a weighted row of each weight; shape (query_count,)."""
-        ...
-
-    def mean_absolute(self, noises: Sequence[Distribution]) -> float:
-        """Σ E|error| over its answers, given the noise of a weighted row of each kind."""
-        ...
-
-    def reaches(self, noises: Sequence[Distribution], tail: float) -> Floats:
-        """For each answer a t with P(|error| > t) ≤ tail, given the noise of a weighted row of each kind."""
-        ...
-
-
-class Rows(Protocol):
-    """What is measured for some tables: whole numbers with weights, numbered from 0, and the answers from them."""
-
-    @property
-    def workload(self) -> Workload:
-        """The tables that are answered."""
-        ...
-
-    @property
-    def size(self) -> int:
-        """How many whole numbers are measured."""
-        ...
-
-    @property
-    def steps(self) -> tuple[Fraction, ...]:
-        """The weight w > 0 of each kind of row."""
-        ...
-
-    @property
-    def whole(self) -> bool:
-        """Whether every row is a whole number times its weight, as noise on whole numbers needs it."""
-        ...
-
-    @property
-    def direct(self) -> bool:
-        """Whether each answer is one row times its weight: the tables themselves are measured."""
-        ...
-
-    @property
-    def needs_public(self) -> bool:
-        """Whether answers beside public totals rest on these too."""
-        ...
-
-    @property
-    def counted(self) -> tuple[Table, ...] | None:
-        """The rows as tables without weights, one after the other; None where they are no tables."""
-        ...
-
-    @property
-    def strategy(self) -> ExactStrategy | None:
-        """The optimized strategy, where the rows are its own."""
-        ...
-
-    @property
-    def answered(self) -> Mapping[str, Answers]:
-        """How noise reaches the answers of each table."""
-        ...
-
-    def technology(self, noise: str) -> str:
-        """What is measured with this noise, in words."""
-        ...
-
-    def kinds(self) -> NDArray[np.intp]:
-        """The kind of each row; shape (size,)."""
-        ...
-
-    def sensitivity(self, protection: Protection, norm: Norm) -> Sensitivity:
-        """How far one protected unit can move the weighted rows, in exact arithmetic."""
-        ...
-
-    def count(self, counts: Integers) -> Integers:
-        """The whole numbers for a histogram, modulo 2⁶⁴; shape (size,)."""
-        ...
-
-    def answers(self, measured: Integers, public: Floats | None, /) -> Floats:
-        """Unbiased answers, table after table, from rows with noise; shape (query_count,).
-
-        `public` is a histogram that has the totals which are published exactly; None where there are none.
-        """
-        ...
-
-    def changed(self, cell: int) -> tuple[Integers, Integers]:
-        """Which rows one record in a cell changes, in their order, and by how much."""
-        ...
-
-    def spread(self, noise: Floats) -> Floats:
-        """Errors of all answers, shape (n, query_count), from noise of weighted rows, shape (n, size)."""
-        ...
-
-    def weights(self, table: str, numbers: Sequence[int]) -> Floats:
-        """What the sum of some numbers of a table takes of the noise of each row; shape (size,)."""
-        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,8 +90,19 @@ class Measurement:
         return self.rows.sensitivity(self.protection, norm_of(self.privacy_measure))
 
     @cached_property
+    def answered(self) -> Mapping[str, Answers]:
+        """How noise reaches the answers of each table: not at all where it rests on public totals that decide it."""
+        found = self.rows.answered
+        if not self.rows.needs_public or self.protection.neighbors is Neighbors.ADD_OR_REMOVE:
+            return found
+        alone = {name: self.workload.only((name,)) for name in found}
+        decided = {name for name in alone if alone[name].sensitivity(self.protection, "l1").power == 0}
+        none = {name: DecidedAnswers(alone[name].query_count, len(self.rows.steps)) for name in decided}
+        return {**found, **none}
+
+    @cached_property
     def combines(self) -> bool:
-        return any(answers.single is None for answers in self.rows.answered.values())
+        return any(answers.single is None for answers in self.answered.values())
 
     def unit_loss(self, loss: float) -> float:
         """Loss for one unit of sensitivity: ε/Δ₁ or ρ/Δ₂²."""
@@ -246,8 +139,8 @@ class Measurement:
         if known_measure(measure) == "squared":
             return self._summed(self._of_kinds(lambda law, at: law.variance(at), unit))
         if measure == "absolute":
-            return {name: self._absolute(name, unit) for name in self.rows.answered}
-        return {name: float(np.max(self.query_variances(name, loss))) for name in self.rows.answered}
+            return {name: self._absolute(name, unit) for name in self.answered}
+        return {name: float(np.max(self.query_variances(name, loss))) for name in self.answered}
 
     def table_slopes(self, loss: float, measure: Measure = "squared") -> dict[str, float]:
         """Derivative of `table_errors`; a central difference for absolute errors of several whole-number draws."""
@@ -256,10 +149,10 @@ class Measurement:
         if known_measure(measure) == "squared":
             return self._summed(-falls)
         if measure == "absolute":
-            return {name: self._absolute_slope(name, unit) / power for name in self.rows.answered}
+            return {name: self._absolute_slope(name, unit) / power for name in self.answered}
         found = {}
         by_step = dict(zip(self.rows.steps, falls.tolist(), strict=True))
-        for name, answers in self.rows.answered.items():
+        for name, answers in self.answered.items():
             worst = int(np.argmax(self.query_variances(name, loss)))
             found[name] = -float(answers.variances(by_step.__getitem__)[worst])
         return found
@@ -276,7 +169,7 @@ class Measurement:
         """(ΔA)²·‖QA⁺‖²_F: expected squared error = variance of noise for unit sensitivity × this, for scaled noise."""
         power = float(self.sensitivity.power)
         squared = power if self.privacy_measure is PrivacyMeasure.ZCDP else power**2
-        return squared * math.fsum(math.fsum(answers.sums) for answers in self.rows.answered.values())
+        return squared * math.fsum(math.fsum(answers.sums) for answers in self.answered.values())
 
     def half_width(self, table: str, loss: float, probability: float) -> Floats:
         return self._answers(table).reaches(self._distributions(self.unit_loss(loss)), tail_of(probability))
@@ -296,21 +189,14 @@ class Measurement:
         return np.asarray(self.workload.answers(counts) + self.rows.spread(noise), dtype=np.float64)
 
     def _answers(self, table: str) -> Answers:
-        names = list(self.rows.answered)
-        if table not in names:
-            raise UnknownName(
-                f"'{table}' is not a table of this workload",
-                why=f"it has {', '.join(names[:12])}{', …' if len(names) > 12 else ''}",
-                instead="name one of its tables",
-            )
-        return self.rows.answered[table]
+        return self.answered[known_table(self.workload, table)]
 
     def _distributions(self, unit: float) -> list[Distribution]:
         """The noise of each kind of row, in the unit of a weighted row."""
         return [on_lattice(self.law, step).at(unit) for step in self.rows.steps]
 
     def _summed(self, of_kinds: Floats) -> dict[str, float]:
-        return {name: float(answers.sums @ of_kinds) for name, answers in self.rows.answered.items()}
+        return {name: float(answers.sums @ of_kinds) for name, answers in self.answered.items()}
 
     def _absolute(self, table: str, unit: float) -> float:
         if self.law.needs_whole_numbers:
@@ -328,7 +214,7 @@ class Measurement:
 
     @cached_property
     def _unit_absolute(self) -> dict[str, float]:
-        return {name: each.mean_absolute(self._distributions(1.0)) for name, each in self.rows.answered.items()}
+        return {name: each.mean_absolute(self._distributions(1.0)) for name, each in self.answered.items()}
 
     def _of_kinds(self, value: Callable[[NoiseLaw, float], float], unit: float) -> Floats:
         """A number > 0 that the law has on each lattice, shape (kinds,); read off a polynomial where they are many."""
@@ -337,23 +223,17 @@ class Measurement:
             return np.full(len(steps), value(self.law, unit))
         if len(steps) <= FEW_KINDS:
             return np.array([value(on_lattice(self.law, step), unit) for step in steps])
-        nodes, interpolation = self._interpolation
+        nodes, polynomial = self._interpolation
         at_nodes = [value(on_lattice(self.law, Fraction(float(node))), unit) for node in nodes]
-        return np.asarray(np.exp(interpolation @ np.log(at_nodes)))
+        return np.asarray(np.exp(polynomial @ np.log(at_nodes)))
 
     @cached_property
     def _interpolation(self) -> tuple[Floats, Floats]:
-        """Chebyshev points in ln w, and the barycentric formula from values there to all weights: (kinds, nodes)."""
+        """Chebyshev points in ln w, and the polynomial from values there to all weights: (kinds, nodes)."""
         steps = np.log([float(step) for step in self.rows.steps])
         low, high = steps.min(), steps.max()
         nodes = (low + high) / 2 - (high - low) / 2 * np.cos(np.pi * np.arange(NODES) / (NODES - 1))
-        signs = np.where(np.arange(NODES) % 2 == 0, 1.0, -1.0)
-        signs[[0, -1]] /= 2
-        gaps = steps[:, None] - nodes[None, :]
-        at_node = np.abs(gaps) < 1e-14
-        ratios = signs / np.where(at_node, 1.0, gaps)
-        ratios[at_node.any(axis=1)] = at_node[at_node.any(axis=1)].astype(np.float64)
-        return np.exp(nodes), np.asarray(ratios / ratios.sum(axis=1, keepdims=True))
+        return np.exp(nodes), interpolation(nodes, steps)
 
 
 def exact_law(law: NoiseLaw) -> ExactLaw:

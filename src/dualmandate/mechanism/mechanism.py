@@ -13,11 +13,11 @@ from fractions import Fraction
 from typing import Any, Literal, Protocol, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dualmandate.errors import InvalidLoss, InvalidMechanism, UnknownName
 from dualmandate.mechanism.noise import Sampler
 from dualmandate.population import PrivacyMeasure, Protection
+from dualmandate.population.arrays import Floats, Integers
 from dualmandate.workload import Sensitivity, Workload
 
 Measure = Literal["squared", "absolute", "largest variance"]
@@ -60,11 +60,11 @@ class Distribution(Protocol):
         """Logarithm of the probability (discrete) or of the density at a value."""
         ...
 
-    def characteristic(self, frequencies: NDArray[np.float64]) -> NDArray[np.float64]:
+    def characteristic(self, frequencies: Floats) -> Floats:
         """Real part of E[exp(i·t·X)] at each frequency t; same shape. For symmetric noise this is all of it."""
         ...
 
-    def draw(self, generator: np.random.Generator, size: int | tuple[int, ...]) -> NDArray[np.float64]:
+    def draw(self, generator: np.random.Generator, size: int | tuple[int, ...]) -> Floats:
         """Draws for simulation and tests; never for publication."""
         ...
 
@@ -209,7 +209,7 @@ class Production(Protocol):
         """Whether an answer is put together from several draws, so that its absolute error takes long to work out."""
         ...
 
-    def query_variances(self, table: str, loss: float) -> NDArray[np.float64]:
+    def query_variances(self, table: str, loss: float) -> Floats:
         """E[error²] of each query of a table; shape (query_count,)."""
         ...
 
@@ -229,17 +229,15 @@ class Production(Protocol):
         """E‖M(x, Q) − Qx‖², summed over all queries; minus the paper's I."""
         ...
 
-    def half_width(self, table: str, loss: float, probability: float) -> NDArray[np.float64]:
+    def half_width(self, table: str, loss: float, probability: float) -> Floats:
         """Half the width of an interval that holds the true answer with this probability, query by query."""
         ...
 
-    def simultaneous_half_width(self, table: str, loss: float, probability: float) -> NDArray[np.float64]:
+    def simultaneous_half_width(self, table: str, loss: float, probability: float) -> Floats:
         """Half-widths such that *all* answers of the table lie within theirs with at least this probability."""
         ...
 
-    def draw(
-        self, counts: NDArray[np.int64], loss: float, *, generator: np.random.Generator, size: int
-    ) -> NDArray[np.float64]:
+    def draw(self, counts: Integers, loss: float, *, generator: np.random.Generator, size: int) -> Floats:
         """Simulated answers from public or synthetic counts, shape (size, query_count); never for publication."""
         ...
 
@@ -284,6 +282,28 @@ def known_measure(measure: Measure) -> Measure:
     return measure
 
 
+def known_table(workload: Workload, name: str) -> str:
+    """The name of a table, refused unless the workload has it."""
+    names = [table.name for table in workload.tables]
+    if name not in names:
+        raise UnknownName(
+            f"'{name}' is not a table of this workload",
+            why=f"it has {', '.join(names[:12])}{', …' if len(names) > 12 else ''}",
+            instead="name one of its tables",
+        )
+    return name
+
+
+def table_rows(workload: Workload, name: str) -> slice:
+    """Where the queries of a table stand among those of all tables."""
+    start = 0
+    for table in workload.tables:
+        if table.name == known_table(workload, name):
+            break
+        start += table.query_count
+    return slice(start, start + table.query_count)
+
+
 def tail_of(probability: float) -> float:
     """1 − probability, refused unless both lie strictly between 0 and 1."""
     if not 0 < probability < 1:
@@ -312,12 +332,10 @@ class Stretched:
 
     @property
     def variance(self) -> float:
-        """Grows with the square of the factor."""
         return self.noise.variance * self.factor * self.factor
 
     @property
     def mean_absolute(self) -> float:
-        """Grows with the factor."""
         return self.noise.mean_absolute * self.factor
 
     def tail(self, distance: float) -> float:
@@ -330,11 +348,10 @@ class Stretched:
         found = self.noise.log_likelihood(self._steps(value))
         return found if self.discrete else found - math.log(self.factor)
 
-    def characteristic(self, frequencies: NDArray[np.float64]) -> NDArray[np.float64]:
-        """That of the noise at stretched frequencies."""
+    def characteristic(self, frequencies: Floats) -> Floats:
         return self.noise.characteristic(frequencies * self.factor)
 
-    def draw(self, generator: np.random.Generator, size: int | tuple[int, ...]) -> NDArray[np.float64]:
+    def draw(self, generator: np.random.Generator, size: int | tuple[int, ...]) -> Floats:
         return self.noise.draw(generator, size) * self.factor
 
     def _steps(self, value: float) -> float:
@@ -361,7 +378,6 @@ class LatticeLaw(NoiseLaw):
 
     @property
     def name(self) -> str:
-        """The word for the family."""
         return self.law.name
 
     @property
@@ -370,7 +386,6 @@ class LatticeLaw(NoiseLaw):
 
     @property
     def needs_whole_numbers(self) -> bool:
-        """Whether its promise holds only for changes by whole steps."""
         return self.law.needs_whole_numbers
 
     @property
@@ -388,7 +403,6 @@ class LatticeLaw(NoiseLaw):
         return float(self.step) ** (2 + 2 * self._power) * self.law.variance_curvature(self._inner(unit_loss))
 
     def mean_absolute_slope(self, unit_loss: float) -> float:
-        """Derivative of E|X|; < 0."""
         return float(self.step) ** (1 + self._power) * self.law.mean_absolute_slope(self._inner(unit_loss))
 
     @property

@@ -21,13 +21,13 @@ from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dualmandate.errors import InvalidLoss, InvalidMechanism, UnknownName
+from dualmandate.errors import InvalidLoss, InvalidMechanism
 from dualmandate.mechanism.combination import CharacteristicFunction
 from dualmandate.mechanism.geometric import GEOMETRIC
-from dualmandate.mechanism.mechanism import Measure, known_measure, positive_loss, tail_of
+from dualmandate.mechanism.mechanism import Measure, known_measure, positive_loss, table_rows, tail_of
 from dualmandate.population import Neighbors, PrivacyMeasure, Protection
+from dualmandate.population.arrays import Floats, Integers
 from dualmandate.workload import Sensitivity, Workload
 
 
@@ -41,8 +41,8 @@ class ResponseProduction:
     workload: Workload
     protection: Protection
     population_size: int
-    innocuous_shares: NDArray[np.float64]  # μ, shape (cells,)
-    sensitive_shares: NDArray[np.float64] | None  # π, shape (cells,); None: the worst case of each query
+    innocuous_shares: Floats  # μ, shape (cells,)
+    sensitive_shares: Floats | None  # π, shape (cells,); None: the worst case of each query
     technology: ClassVar[str] = "randomized response"
     privacy_measure: ClassVar[PrivacyMeasure] = PrivacyMeasure.PURE_DP
     combines: ClassVar[bool] = False
@@ -66,7 +66,7 @@ class ResponseProduction:
         """ε of each report."""
         return positive_loss(loss) / self.protection.most_records_per_unit
 
-    def query_variances(self, table: str, loss: float) -> NDArray[np.float64]:
+    def query_variances(self, table: str, loss: float) -> Floats:
         u = self._u(loss)
         square, single = (part[self._rows(table)] for part in self._coefficients)
         return square * u * u + single * u
@@ -106,17 +106,15 @@ class ResponseProduction:
     def expected_squared_error(self, loss: float) -> float:
         return math.fsum(self.table_errors(loss).values())
 
-    def half_width(self, table: str, loss: float, probability: float) -> NDArray[np.float64]:
+    def half_width(self, table: str, loss: float, probability: float) -> Floats:
         tail = tail_of(probability)
         return np.array([0.0 if law is None else law.reach(tail) for law in self._laws(table, loss)])
 
-    def simultaneous_half_width(self, table: str, loss: float, probability: float) -> NDArray[np.float64]:
+    def simultaneous_half_width(self, table: str, loss: float, probability: float) -> Floats:
         rows = self._rows(table)
         return self.half_width(table, loss, 1 - tail_of(probability) / (rows.stop - rows.start))
 
-    def draw(
-        self, counts: NDArray[np.int64], loss: float, *, generator: np.random.Generator, size: int
-    ) -> NDArray[np.float64]:
+    def draw(self, counts: Integers, loss: float, *, generator: np.random.Generator, size: int) -> Floats:
         people = counts.reshape(-1)
         if int(people.sum()) != self.population_size:
             raise InvalidMechanism(
@@ -132,7 +130,7 @@ class ResponseProduction:
         return np.asarray(estimates @ self._queries.T)
 
     @cached_property
-    def _queries(self) -> NDArray[np.float64]:
+    def _queries(self) -> Floats:
         return np.asarray(self.workload.dense(), dtype=np.float64)
 
     @property
@@ -140,26 +138,17 @@ class ResponseProduction:
         return [table.name for table in self.workload.tables]
 
     def _rows(self, name: str) -> slice:
-        start = 0
-        for table in self.workload.tables:
-            if table.name == name:
-                return slice(start, start + table.query_count)
-            start += table.query_count
-        raise UnknownName(
-            f"'{name}' is not a table of this workload",
-            why=f"it has {', '.join(self._names[:12])}",
-            instead="name one of its tables",
-        )
+        return table_rows(self.workload, name)
 
     @cached_property
-    def _distances(self) -> NDArray[np.float64]:
+    def _distances(self) -> Floats:
         """E(q_z − q_x)² for each query and each true cell x; shape (query_count, cells)."""
         first = self._queries @ self.innocuous_shares
         second = np.square(self._queries) @ self.innocuous_shares
         return second[:, None] - 2 * first[:, None] * self._queries + np.square(self._queries)
 
     @cached_property
-    def _coefficients(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _coefficients(self) -> tuple[Floats, Floats]:
         """C₂ and C₁ of each query."""
         centered = self._queries - (self._queries @ self.innocuous_shares)[:, None]
         spread = np.square(centered) @ self.innocuous_shares
@@ -175,7 +164,7 @@ class ResponseProduction:
         smallest = float(self.innocuous_shares.min())
         return smallest / (self._u(loss) + smallest)
 
-    def _report_shares(self, cell: int, truth: float) -> NDArray[np.float64]:
+    def _report_shares(self, cell: int, truth: float) -> Floats:
         shares = (1 - truth) * self.innocuous_shares
         shares[cell] += truth
         return shares
@@ -204,7 +193,7 @@ class ResponseProduction:
             people = np.bincount(cells, weights=self.population_size * self.sensitive_shares).astype(np.float64)
         truth = self._truth(loss)
 
-        def at(frequencies: NDArray[np.float64]) -> NDArray[np.float64]:
+        def at(frequencies: Floats) -> Floats:
             waves = [np.exp(1j * value / truth * frequencies) for value in values]
             log_value = np.zeros(frequencies.shape, dtype=np.complex128)
             for place in np.flatnonzero(people):
@@ -277,7 +266,6 @@ class RandomizedResponse:
 
     @property
     def privacy_measure(self) -> PrivacyMeasure:
-        """Pure ε."""
         return PrivacyMeasure.PURE_DP
 
     @cached_property

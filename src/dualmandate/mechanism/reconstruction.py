@@ -18,21 +18,21 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, reduce
 from itertools import product
-from typing import Protocol
+from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dualmandate.errors import TooLarge
 from dualmandate.mechanism.combination import SMOOTHNESS, Combination, Term
 from dualmandate.mechanism.mechanism import Distribution
+from dualmandate.population.arrays import Floats, Indices, Integers
 from dualmandate.workload.factor import Factor, Identity, Numbers, dense
 
 FEW = 80  # counts that are computed one by one
 _SMALL = 64  # draws; below, counts are too far apart to lie near Chebyshev points
 _POINTS = 40
 
-Bag = tuple[NDArray[np.float64], NDArray[np.float64]]  # different factors > 0, and how many draws have each
+Bag = tuple[Floats, Floats]  # different factors > 0, and how many draws have each
 Mix = tuple[Bag, ...]  # one bag a source of noise
 
 
@@ -41,9 +41,9 @@ class Kinds:
     """The queries of a table by the mix of noise that reaches them: equal mixes have equal errors."""
 
     mixes: tuple[Mix, ...]
-    members: NDArray[np.intp]  # shape (query_count,), the mix of each query
+    members: Indices  # shape (query_count,), the mix of each query
 
-    def numbers(self) -> NDArray[np.int64]:
+    def numbers(self) -> Integers:
         """How many queries each mix reaches."""
         if len(self.mixes) == 1:
             return np.array([len(self.members)])
@@ -51,7 +51,7 @@ class Kinds:
 
     def evaluate(
         self, value: Callable[[Mix], float], *, rough: Callable[[Mix], bool] | None = None, tolerance: float = 1e-6
-    ) -> NDArray[np.float64]:
+    ) -> Floats:
         """A number ≥ 0 for each mix, shape (mixes,).
 
         Sums of equal draws are interpolated, to a relative tolerance, where there are many; `rough` says which of them
@@ -79,7 +79,7 @@ def _of_count(value: Callable[[Mix], float], mix: Mix) -> Callable[[float], floa
     return lambda count: value(tuple((factors, np.full(len(factors), count)) for factors, _ in mix))
 
 
-def _families(mixes: tuple[Mix, ...]) -> Iterator[tuple[NDArray[np.intp], NDArray[np.float64]]]:
+def _families(mixes: tuple[Mix, ...]) -> Iterator[tuple[Indices, Floats]]:
     """Mixes of equal draws that differ in their number only, together; every other mix by itself."""
     families: dict[object, list[tuple[int, float]]] = {}
     for place, mix in enumerate(mixes):
@@ -91,9 +91,7 @@ def _families(mixes: tuple[Mix, ...]) -> Iterator[tuple[NDArray[np.intp], NDArra
         yield np.array(places, dtype=np.intp), np.array(counts, dtype=np.float64)
 
 
-def over_counts(
-    value: Callable[[float], float], counts: NDArray[np.float64], *, tolerance: float
-) -> NDArray[np.float64]:
+def over_counts(value: Callable[[float], float], counts: Floats, *, tolerance: float) -> Floats:
     """The value of each count; computed one by one for few counts, or where the curve is not smooth."""
     known: dict[float, float] = {}
 
@@ -109,10 +107,19 @@ def over_counts(
     return (values if smooth is None else np.concatenate([values, smooth]))[np.searchsorted(distinct, counts)]
 
 
-def _interpolated(
-    value: Callable[[float], float], counts: NDArray[np.float64], tolerance: float
-) -> NDArray[np.float64] | None:
-    """Barycentric interpolation in logarithms; None where values vanish or a check in between fails."""
+def interpolation(nodes: Floats, places: Floats) -> Floats:
+    """From values at nodes to those of the polynomial through them, by the barycentric formula; (places, nodes)."""
+    gaps = (nodes[:, None] - nodes[None, :]) * (4 / (nodes.max() - nodes.min()))
+    np.fill_diagonal(gaps, 1.0)
+    where = places[:, None] - nodes[None, :]
+    at_node = np.abs(where) < 1e-14
+    ratios = 1 / np.prod(gaps, axis=1) / np.where(at_node, 1.0, where)
+    ratios[at_node.any(axis=1)] = at_node[at_node.any(axis=1)].astype(np.float64)
+    return np.asarray(ratios / ratios.sum(axis=1, keepdims=True))
+
+
+def _interpolated(value: Callable[[float], float], counts: Floats, tolerance: float) -> Floats | None:
+    """A polynomial in logarithms; None where values vanish or a check in between fails."""
     low, high = math.log(counts[0]), math.log(counts[-1])
     angles = np.cos(np.pi * np.arange(_POINTS) / (_POINTS - 1))
     wanted = np.exp((low + high) / 2 - (high - low) / 2 * angles)
@@ -120,15 +127,7 @@ def _interpolated(
     values = np.array([value(float(node)) for node in nodes])
     if not np.all(values > 0):
         return None
-    places, logs = np.log(nodes), np.log(values)
-    gaps = (places[:, None] - places[None, :]) * (4 / (high - low))
-    np.fill_diagonal(gaps, 1.0)
-    weights = 1 / np.prod(gaps, axis=1)
-    where = np.log(counts)[:, None] - places[None, :]
-    at_node = where == 0
-    ratios = weights / np.where(at_node, 1.0, where)
-    found = (ratios @ logs) / ratios.sum(axis=1)
-    found[at_node.any(axis=1)] = logs[at_node[at_node.any(axis=1)].argmax(axis=1)]
+    found = interpolation(np.log(nodes), np.log(counts)) @ np.log(values)
     between = [i for i in range(0, len(counts), max(1, len(counts) // 9)) if counts[i] not in nodes]
     checks = [abs(math.log(value(float(counts[i]))) - found[i]) for i in between]
     return np.exp(found) if max(checks, default=0.0) < tolerance else None
@@ -140,60 +139,6 @@ MOST_KINDS = 4096  # different mixes of noise in one table
 MOST_SIZES = 256  # different sizes among the entries of a factor
 _UNSUPPORTED = 1e-8  # part of a query, relative to its length, that measurements may miss by rounding
 _NEGLIGIBLE = 1e-12  # entry of QA⁺, relative to the largest, that is rounding error
-
-
-class AxisMap(Protocol):
-    """The rows of F·A⁺ for one attribute."""
-
-    @property
-    def squares(self) -> NDArray[np.float64]:
-        """Squared length of each row."""
-        ...
-
-    @property
-    def disjoint(self) -> bool:
-        """Whether no measurement is used in two rows."""
-        ...
-
-    @property
-    def bags(self) -> tuple[tuple[Bag, ...], NDArray[np.intp]]:
-        """The different rows as bags of entries, and which of them each row is."""
-        ...
-
-    def apply(self, values: NDArray[np.float64], axis: int) -> Numbers:
-        """F·A⁺ along one axis of an array."""
-        ...
-
-    def apply_transpose(self, values: NDArray[np.float64], axis: int) -> Numbers:
-        """(F·A⁺)ᵀ along one axis of an array."""
-        ...
-
-
-class TableNoise(Protocol):
-    """How the noise of what is measured reaches the queries of one table."""
-
-    @property
-    def coefficients(self) -> tuple[NDArray[np.float64], ...]:
-        """One array a kind of row, shape (query_count,): a query's variance is the sum of variance × coefficient."""
-        ...
-
-    @property
-    def independent(self) -> bool:
-        """Whether the errors of its queries are independent of each other."""
-        ...
-
-    @property
-    def kinds(self) -> Kinds:
-        """Its queries by the mix of noise that reaches them."""
-        ...
-
-    def spread(self, noise: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The errors of its queries, shape (size, query_count), from noise of shape (size, measured rows)."""
-        ...
-
-    def gathered(self, shares: NDArray[np.float64]) -> NDArray[np.float64]:
-        """What a sum of its queries, each times its share, takes of the noise of every row; shape (measured rows,)."""
-        ...
 
 
 _ONE_DRAW = (np.ones(1), np.ones(1))
@@ -209,22 +154,25 @@ class DirectNoise:
     kind_count: int
     start: int  # of this table among all measured rows
     rows: int  # of all tables
-    independent: bool = True
+    independent: bool = True  # whether the errors of its queries are independent of each other
 
     @property
-    def coefficients(self) -> tuple[NDArray[np.float64], ...]:
-        """1 for its own kind, 0 for the others."""
+    def coefficients(self) -> tuple[Floats, ...]:
+        """One array a kind of row, shape (query_count,): a query's variance is the sum of variance × coefficient."""
         return tuple(constant(float(i == self.kind), self.query_count) for i in range(self.kind_count))
 
     @property
     def kinds(self) -> Kinds:
+        """Its queries by the mix of noise that reaches them."""
         mix = tuple(_ONE_DRAW if i == self.kind else _NO_DRAW for i in range(self.kind_count))
         return Kinds((mix,), np.broadcast_to(np.intp(0), (self.query_count,)))
 
-    def spread(self, noise: NDArray[np.float64]) -> NDArray[np.float64]:
+    def spread(self, noise: Floats) -> Floats:
+        """The errors of its queries, shape (size, query_count), from noise of shape (size, measured rows)."""
         return noise[:, self.start : self.start + self.query_count]
 
-    def gathered(self, shares: NDArray[np.float64]) -> NDArray[np.float64]:
+    def gathered(self, shares: Floats) -> Floats:
+        """What a sum of its queries, each times its share, takes of the noise of every row; shape (measured rows,)."""
         found = np.zeros(self.rows)
         found[self.start : self.start + self.query_count] = shares
         return found
@@ -232,13 +180,13 @@ class DirectNoise:
 
 @dataclass(frozen=True, eq=False)
 class FactorMap:
-    """F itself: the attribute is measured level by level."""
+    """F·A⁺ for one attribute that is measured level by level: F itself."""
 
     factor: Factor
 
     @cached_property
-    def squares(self) -> NDArray[np.float64]:
-        """Σ F², row by row, without writing F out where each column holds one number."""
+    def squares(self) -> Floats:
+        """Squared length of each row, without writing F out where each column holds one number."""
         if isinstance(self.factor, Identity):
             return constant(1.0, self.factor.rows)
         if self.factor.scales is None:
@@ -247,12 +195,12 @@ class FactorMap:
 
     @property
     def disjoint(self) -> bool:
-        """Whether each level is counted in at most one row."""
+        """Whether no measurement is used in two rows."""
         return bool(np.all(self.factor.counts <= 1))
 
     @cached_property
-    def bags(self) -> tuple[tuple[Bag, ...], NDArray[np.intp]]:
-        """Counted size by size."""
+    def bags(self) -> tuple[tuple[Bag, ...], Indices]:
+        """The different rows as bags of entries, counted size by size, and which of them each row is."""
         scales = self.factor.scales
         if isinstance(self.factor, Identity):
             return ((np.ones(1), np.ones(1)),), np.broadcast_to(np.intp(0), (self.factor.rows,))
@@ -265,21 +213,23 @@ class FactorMap:
         counts, members = np.unique(np.rint(np.stack(numbers, axis=1)), axis=0, return_inverse=True)
         return tuple((sizes[row > 0], row[row > 0]) for row in counts), members.reshape(-1)
 
-    def apply(self, values: NDArray[np.float64], axis: int) -> Numbers:
+    def apply(self, values: Floats, axis: int) -> Numbers:
+        """F·A⁺ along one axis of an array."""
         return self.factor.apply(values, axis)
 
-    def apply_transpose(self, values: NDArray[np.float64], axis: int) -> Numbers:
+    def apply_transpose(self, values: Floats, axis: int) -> Numbers:
+        """(F·A⁺)ᵀ along one axis of an array."""
         return self.factor.apply_transpose(values, axis)
 
 
 @dataclass(frozen=True, eq=False)
 class MatrixMap:
-    """F·A⁺ written out."""
+    """The same written out."""
 
-    matrix: NDArray[np.float64]  # shape (rows of F, rows of A)
+    matrix: Floats  # shape (rows of F, rows of A)
 
     @cached_property
-    def squares(self) -> NDArray[np.float64]:
+    def squares(self) -> Floats:
         return np.asarray(np.square(self.matrix).sum(axis=1))
 
     @property
@@ -287,27 +237,30 @@ class MatrixMap:
         return _disjoint(self.matrix)
 
     @cached_property
-    def bags(self) -> tuple[tuple[Bag, ...], NDArray[np.intp]]:
+    def bags(self) -> tuple[tuple[Bag, ...], Indices]:
         """Rows with the same entries in any order, up to sign, are alike."""
         return _bags_of(self.matrix)
 
-    def apply(self, values: NDArray[np.float64], axis: int) -> Numbers:
+    def apply(self, values: Floats, axis: int) -> Numbers:
         return np.moveaxis(np.tensordot(self.matrix, values, axes=([1], [axis])), 0, axis)
 
-    def apply_transpose(self, values: NDArray[np.float64], axis: int) -> Numbers:
+    def apply_transpose(self, values: Floats, axis: int) -> Numbers:
         return np.moveaxis(np.tensordot(self.matrix, values, axes=([0], [axis])), 0, axis)
+
+
+AxisMap: TypeAlias = FactorMap | MatrixMap
 
 
 @dataclass(frozen=True, eq=False)
 class KroneckerNoise:
-    """A table reconstructed from one product of measurements; a `TableNoise` with one source."""
+    """A table reconstructed from one product of measurements, all of one kind."""
 
     maps: tuple[AxisMap, ...]
     measured_shape: tuple[int, ...]  # rows of each factor of the strategy
     weight: float  # of the table, over that of the strategy
 
     @cached_property
-    def coefficients(self) -> tuple[NDArray[np.float64], ...]:
+    def coefficients(self) -> tuple[Floats, ...]:
         """weight² times the product of squared lengths, attribute by attribute."""
         squares = [axis.squares for axis in self.maps]
         count = math.prod(len(part) for part in squares)
@@ -318,7 +271,6 @@ class KroneckerNoise:
 
     @property
     def independent(self) -> bool:
-        """Whether no measurement is used in two queries."""
         return all(axis.disjoint for axis in self.maps)
 
     @cached_property
@@ -327,20 +279,21 @@ class KroneckerNoise:
         parts = [axis.bags for axis in self.maps]
         shape = [len(bags) for bags, _ in parts]
         _bounded(math.prod(shape), MOST_KINDS, "different mixes of noise")
-        mixes = tuple((_scaled(reduce(_times, bags), self.weight),) for bags in product(*(bags for bags, _ in parts)))
+        products = (reduce(_times, bags) for bags in product(*(bags for bags, _ in parts)))
+        mixes = tuple(((factors * self.weight, counts),) for factors, counts in products)
         if len(mixes) == 1:
             return Kinds(mixes, np.broadcast_to(np.intp(0), (math.prod(len(members) for _, members in parts),)))
         grid = np.ix_(*(members for _, members in parts))
         return Kinds(mixes, np.asarray(np.ravel_multi_index(grid, shape), dtype=np.intp).reshape(-1))
 
-    def spread(self, noise: NDArray[np.float64]) -> NDArray[np.float64]:
+    def spread(self, noise: Floats) -> Floats:
         """Attribute by attribute."""
         values: Numbers = noise.reshape(len(noise), *self.measured_shape)
         for place, axis in enumerate(self.maps):
             values = axis.apply(values, place + 1)
         return np.asarray(values.reshape(len(noise), -1) * self.weight, dtype=np.float64)
 
-    def gathered(self, shares: NDArray[np.float64]) -> NDArray[np.float64]:
+    def gathered(self, shares: Floats) -> Floats:
         values: Numbers = shares.reshape([len(axis.squares) for axis in self.maps])
         for place, axis in enumerate(self.maps):
             values = axis.apply_transpose(values, place)
@@ -351,17 +304,16 @@ class KroneckerNoise:
 class DenseNoise:
     """A table reconstructed by a matrix that is written out."""
 
-    matrix: NDArray[np.float64]  # rows of QA⁺, shape (query_count, measured rows)
-    columns: tuple[NDArray[np.intp], ...]  # the measured rows of each source
+    matrix: Floats  # rows of QA⁺, shape (query_count, measured rows)
+    columns: tuple[Indices, ...]  # the measured rows of each source
 
     @cached_property
-    def coefficients(self) -> tuple[NDArray[np.float64], ...]:
+    def coefficients(self) -> tuple[Floats, ...]:
         """Squared length of each row, source by source."""
         return tuple(np.square(self.matrix[:, part]).sum(axis=1) for part in self.columns)
 
     @property
     def independent(self) -> bool:
-        """Whether no measurement is used in two queries."""
         return _disjoint(self.matrix)
 
     @cached_property
@@ -373,46 +325,57 @@ class DenseNoise:
         _bounded(len(mixes), MOST_KINDS, "different mixes of noise")
         return Kinds(mixes, members.reshape(-1))
 
-    def spread(self, noise: NDArray[np.float64]) -> NDArray[np.float64]:
+    def spread(self, noise: Floats) -> Floats:
         return noise @ self.matrix.T
 
-    def gathered(self, shares: NDArray[np.float64]) -> NDArray[np.float64]:
+    def gathered(self, shares: Floats) -> Floats:
         return shares @ self.matrix
+
+
+TableNoise: TypeAlias = DirectNoise | KroneckerNoise | DenseNoise  # how what is measured reaches the queries of a table
 
 
 @dataclass(frozen=True, eq=False)
 class MixedAnswers:
-    """The answers of one table, each a known mix of draws; an `Answers` of a measurement."""
+    """How the noise of rows reaches the answers of one table, each a known mix of draws."""
 
     noise: TableNoise
     steps: tuple[Fraction, ...]  # the weight of each kind of row
 
     @cached_property
-    def sums(self) -> NDArray[np.float64]:
+    def sums(self) -> Floats:
+        """Σ of squared coefficients over the answers and the rows of each kind; shape (kinds,)."""
         return np.array([total(each) for each in self.noise.coefficients])
 
     @property
     def independent(self) -> bool:
+        """Whether the errors of its answers are independent of each other."""
         return self.noise.independent
 
     @cached_property
-    def single(self) -> NDArray[np.float64] | None:
+    def single(self) -> Floats | None:
+        """Σ |coefficient| over the answers and the rows of each kind, where each rests on one row; else None."""
         kinds = self.noise.kinds
         if any(draws(mix) > 1 for mix in kinds.mixes):
             return None
         factors = [[float(factors.sum()) for factors, _ in mix] for mix in kinds.mixes]
         return np.asarray(kinds.numbers() @ np.array(factors))
 
-    def variances(self, of_row: Callable[[Fraction], float]) -> NDArray[np.float64]:
+    def variances(self, of_row: Callable[[Fraction], float]) -> Floats:
+        """The variance of each answer, given that of a weighted row of each weight; shape (query_count,)."""
         pairs = zip(self.steps, self.noise.coefficients, strict=True)
         return reduce(np.add, [scaled(each, of_row(step)) for step, each in pairs])
 
     def mean_absolute(self, noises: Sequence[Distribution]) -> float:
+        """Σ E|error| over its answers, given the noise of a weighted row of each kind."""
         found = self.noise.kinds.evaluate(lambda mix: combination(mix, noises).mean_absolute)
         return float(found @ self.noise.kinds.numbers())
 
-    def reaches(self, noises: Sequence[Distribution], tail: float) -> NDArray[np.float64]:
-        """One kind of query after the other; interpolated, never too small and hardly too wide, where they are many."""
+    def reaches(self, noises: Sequence[Distribution], tail: float) -> Floats:
+        """For each answer a t with P(|error| > t) ≤ tail, given the noise of a weighted row of each kind.
+
+        One kind of query after the other; interpolated, never too small and hardly too wide, where they are many.
+        """
         kinds = self.noise.kinds
         if len(kinds.mixes) <= FEW:
             widths = np.array([combination(mix, noises).reach(tail) for mix in kinds.mixes])
@@ -430,22 +393,22 @@ def combination(mix: Mix, noises: Sequence[Distribution]) -> Combination:
     return Combination(tuple(Term(noise, *bag) for noise, bag in zip(noises, mix, strict=True) if len(bag[0])))
 
 
-def constant(value: float, count: int) -> NDArray[np.float64]:
+def constant(value: float, count: int) -> Floats:
     """An array of one value that takes no memory, however many queries there are."""
     return np.broadcast_to(np.float64(value), (count,))
 
 
-def scaled(values: NDArray[np.float64], factor: float) -> NDArray[np.float64]:
+def scaled(values: Floats, factor: float) -> Floats:
     """An array times a number; a constant array stays one that takes no memory."""
     return constant(float(values[0]) * factor, len(values)) if values.strides == (0,) else values * factor
 
 
-def total(values: NDArray[np.float64]) -> float:
+def total(values: Floats) -> float:
     """The sum of an array, at once where it is constant."""
     return float(values[0]) * len(values) if values.strides == (0,) else float(np.sum(values))
 
 
-def reconstruct(queries: NDArray[np.float64], strategy: NDArray[np.float64]) -> tuple[NDArray[np.float64], int | None]:
+def reconstruct(queries: Floats, strategy: Floats) -> tuple[Floats, int | None]:
     """R = QA⁺ and the first query that A does not support (row of Q ≠ row of QA⁺A), or None."""
     left, singular, right = np.linalg.svd(strategy, full_matrices=False)
     kept = singular > singular[0] * max(strategy.shape) * np.finfo(np.float64).eps
@@ -471,7 +434,7 @@ def is_identity(factor: Factor) -> bool:
     return bool(np.array_equal(factor.apply(levels, 0), levels))
 
 
-def _bags_of(matrix: NDArray[np.float64]) -> tuple[tuple[Bag, ...], NDArray[np.intp]]:
+def _bags_of(matrix: Floats) -> tuple[tuple[Bag, ...], Indices]:
     sizes = np.sort(np.abs(matrix), axis=1)
     largest = float(sizes.max(initial=0.0)) or 1.0
     rounded = np.round(sizes / largest, 12) * largest
@@ -492,11 +455,7 @@ def _times(one: Bag, other: Bag) -> Bag:
     return merged, np.bincount(places.reshape(-1), weights=counts, minlength=len(merged)).astype(np.float64)
 
 
-def _scaled(bag: Bag, weight: float) -> Bag:
-    return bag[0] * weight, bag[1]
-
-
-def _disjoint(matrix: NDArray[np.float64]) -> bool:
+def _disjoint(matrix: Floats) -> bool:
     used = np.abs(matrix) > _NEGLIGIBLE * np.abs(matrix).max(initial=0.0)
     return bool(np.all(np.count_nonzero(used, axis=0) <= 1))
 

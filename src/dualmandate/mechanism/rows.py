@@ -1,24 +1,30 @@
-"""Rows that are measured, and the answers from them: the tables themselves, or the rows of another workload or matrix.
+"""Rows that are measured, and the answers from them: the tables themselves, another workload or matrix, a strategy.
 
 A row of weight w is a whole number a·x that is measured with noise of its own loss: u·w (ε) or u·w² (ρ), u the loss for
 one unit of sensitivity. Rows are numbered from 0; a row's noise is a function of its number. Rows of one weight are one
 kind. The paper's Theorem 1 measures the tables; its Theorem 2 measures a strategy A and answers by QA⁺.
+
+A row of an optimized strategy is noise of the law on the lattice w·ℤ, V_w(u) = w²·V(u·wᵖ). With C_tw = Σ (QA⁺)² over
+the queries of table t and the rows of weight w, the table's expected squared error is Σ_w C_tw·V_w(u): the frontier
+needs no query by itself.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import islice
-from typing import Any, ClassVar, Literal
+from statistics import NormalDist
+from typing import ClassVar, Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dualmandate.errors import InvalidMechanism, TooLarge, UnsupportedWorkload
+from dualmandate.mechanism.combination import Combination, Term
+from dualmandate.mechanism.mechanism import Distribution
 from dualmandate.mechanism.reconstruction import (
     AxisMap,
     DenseNoise,
@@ -33,43 +39,52 @@ from dualmandate.mechanism.reconstruction import (
     require_small,
     unsupported_row,
 )
+from dualmandate.mechanism.strategy.exact import ExactStrategy
 from dualmandate.population import Domain, Neighbors, Protection
+from dualmandate.population.arrays import Floats, Indices, Integers
 from dualmandate.workload import Sensitivity, Table, Tabulation, Workload
 from dualmandate.workload.factor import Factor, dense
 from dualmandate.workload.sensitivity import Norm
 from dualmandate.workload.table import apply_tables
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
-Indices = NDArray[np.intp]
 EVERY_CELL = "every cell"
 LARGEST_STRATEGY = 2**22  # A dense strategy has at most so many entries.
 LARGEST_PAIRS = 2**27  # So many entries are looked at, at most, to compare all pairs of columns.
 _CLOSE = 1e-9  # Columns whose norm comes this near to the largest, in floats, are compared exactly.
+REPRESENTATIVES = 7  # So many queries of a table, from the least to the most noisy, are worked out by themselves.
+LARGEST_WRITTEN_OUT = 2**22  # A reconstruction of at most so many numbers is written out to simulate releases.
+LEADING = 24  # The noise of so many rows of a query, by the variance they bring, is taken as it is.
+LUMPED = 12  # So many equal draws stand for all other rows.
+NEARLY_NORMAL = 0.2  # Below this excess kurtosis an error is as good as normal, but for a correction.
+LARGEST_SHARE = 0.1  # One row has at most this share in the variance of such an error: it takes many values.
 
 
 @dataclass(frozen=True, eq=False)
 class TableRows:
     """The tables themselves: each answer is one row times the weight of its table. Source: [AS19] Theorem 1."""
 
-    workload: Workload
-    direct: ClassVar[bool] = True
-    whole: ClassVar[bool] = True
-    needs_public: ClassVar[bool] = False
-    strategy: ClassVar[None] = None
+    workload: Workload  # the tables that are answered
+    direct: ClassVar[bool] = True  # whether each answer is one row times its weight
+    whole: ClassVar[bool] = True  # whether every row is a whole number times its weight, as whole-number noise needs it
+    needs_public: ClassVar[bool] = False  # whether answers beside public totals rest on these too
+    strategy: ClassVar[None] = None  # the optimized strategy, where the rows are its own
 
     def technology(self, noise: str) -> str:
+        """What is measured with this noise, in words."""
         return noise
 
     @property
     def size(self) -> int:
+        """How many whole numbers are measured."""
         return self.workload.query_count
 
     @cached_property
     def steps(self) -> tuple[Fraction, ...]:
+        """The weight w > 0 of each kind of row."""
         return tuple(dict.fromkeys(table.weight for table in self.workload.tables))
 
     def kinds(self) -> Indices:
+        """The kind of each row; shape (size,)."""
         if len(self.steps) == 1:
             return np.broadcast_to(np.intp(0), (self.size,))  # one number, however many rows
         kinds = [self.steps.index(table.weight) for table in self.workload.tables]
@@ -77,23 +92,31 @@ class TableRows:
 
     @cached_property
     def counted(self) -> tuple[Table, ...]:
+        """The rows as tables without weights, one after the other; None where they are no tables."""
         return _unweighted(self.workload)
 
     def sensitivity(self, protection: Protection, norm: Norm) -> Sensitivity:
+        """How far one protected unit can move the weighted rows, in exact arithmetic."""
         return self.workload.sensitivity(protection, norm)
 
     def count(self, counts: Integers) -> Integers:
+        """The whole numbers for a histogram, modulo 2⁶⁴; shape (size,)."""
         return _count(self.counted, self.workload.domain, counts)
 
     def answers(self, measured: Integers, _: Floats | None, /) -> Floats:
-        """The rows with noise; what is public takes no part in them."""
+        """Unbiased answers, table after table, from rows with noise; shape (query_count,).
+
+        Beside totals that are published exactly, some rows need a histogram that has these.
+        """
         return np.asarray(measured * np.array([float(weight) for weight in self.steps])[self.kinds()])
 
     def changed(self, cell: int) -> tuple[Integers, Integers]:
+        """Which rows one record in a cell changes, in their order, and by how much."""
         return cell_change(self.counted, self.workload.domain.shape, cell)
 
     @cached_property
     def answered(self) -> Mapping[str, MixedAnswers]:
+        """How noise reaches the answers of each table."""
         noises = []
         for table, start in zip(self.workload.tables, _starts(self.workload), strict=True):
             kind = self.steps.index(table.weight)
@@ -101,9 +124,11 @@ class TableRows:
         return _answered(self.workload, noises, self.steps)
 
     def spread(self, noise: Floats) -> Floats:
+        """Errors of all answers, shape (n, query_count), from noise of weighted rows, shape (n, size)."""
         return noise
 
     def weights(self, table: str, numbers: Sequence[int]) -> Floats:
+        """What the sum of some numbers of a table takes of the noise of each row; shape (size,)."""
         return _gathered(self.workload, self.answered[table].noise, table, numbers) * float(
             self.workload.table(table).weight
         )
@@ -118,7 +143,7 @@ class MatrixRows:
     """
 
     workload: Workload
-    matrix: Workload | NDArray[np.float64] | NDArray[np.int64]
+    matrix: Workload | Floats | Integers
     direct: ClassVar[bool] = False
     needs_public: ClassVar[bool] = False
     strategy: ClassVar[None] = None
@@ -257,7 +282,7 @@ class MatrixRows:
 class DenseStrategy:
     """A strategy given as a matrix A, written out over the cells of a domain in row-major order."""
 
-    matrix: NDArray[np.float64]  # shape (rows, cells), finite
+    matrix: Floats  # shape (rows, cells), finite
 
     def __post_init__(self) -> None:
         if self.matrix.ndim != 2 or self.matrix.size == 0 or not np.all(np.isfinite(self.matrix)):
@@ -331,7 +356,7 @@ def cell_change(tables: Sequence[Table], shape: tuple[int, ...], cell: int) -> t
     return np.concatenate(rows), np.concatenate(sizes)
 
 
-def column_change(rows: Any, cell: int) -> tuple[Integers, Integers]:
+def column_change(rows: MatrixRows | StrategyRows, cell: int) -> tuple[Integers, Integers]:
     """The same of any rows, by counting a histogram of one record."""
     shape = rows.workload.domain.shape
     histogram = np.zeros(math.prod(shape), dtype=np.int64)
@@ -415,7 +440,7 @@ def _unsupported(workload: Workload, table: Table, row: int) -> UnsupportedWorkl
     )
 
 
-def _largest(columns: NDArray[np.float64], norm: Norm) -> Fraction:
+def _largest(columns: Floats, norm: Norm) -> Fraction:
     """The largest ‖column‖₁ or ‖column‖₂², exactly: floats are fractions, and only the leaders are added as such."""
     power = _power(norm)
     sizes = (np.abs(columns) ** power).sum(axis=1)
@@ -433,3 +458,216 @@ def _divisor(table: Table) -> int:
 
 def _power(norm: Literal["l1", "l2"]) -> int:
     return 2 if norm == "l2" else 1
+
+
+@dataclass(frozen=True)
+class NearlyNormal:
+    """The sum of many small errors: normal, corrected for its excess kurtosis (Cornish and Fisher)."""
+
+    spread: float  # standard deviation
+    excess: float  # ≥ 0, small
+
+    @property
+    def mean_absolute(self) -> float:
+        """E|S| = σ·√(2/π)·(1 − excess/24)."""
+        return self.spread * math.sqrt(2.0 / math.pi) * (1.0 - self.excess / 24.0)
+
+    def reach(self, tail: float) -> float:
+        """The t with P(|S| > t) = tail: σ·(z + (z³ − 3z)·excess/24)."""
+        z = NormalDist().inv_cdf(1.0 - tail / 2.0)
+        return self.spread * (z + (z**3 - 3.0 * z) * self.excess / 24.0)
+
+
+Error: TypeAlias = Combination | NearlyNormal
+
+
+@dataclass(frozen=True, eq=False)
+class StrategyRows:
+    """The rows of a strategy that was optimized for a workload, and for the neighbors of a protection."""
+
+    strategy: ExactStrategy
+    direct: ClassVar[bool] = False
+    whole: ClassVar[bool] = True
+    counted: ClassVar[None] = None
+    needs_public: ClassVar[bool] = True
+
+    @property
+    def workload(self) -> Workload:
+        return self.strategy.workload
+
+    def technology(self, noise: str) -> str:
+        return f"optimized strategy with {noise} noise"
+
+    @property
+    def size(self) -> int:
+        return self.strategy.rows
+
+    @property
+    def steps(self) -> tuple[Fraction, ...]:
+        return self.strategy.steps
+
+    def kinds(self) -> Indices:
+        return self._kinds
+
+    def sensitivity(self, protection: Protection, norm: Norm) -> Sensitivity:
+        if norm != self.strategy.norm:
+            raise InvalidMechanism(
+                f"noise whose loss grows with the {norm.upper()} norm, on a strategy for the "
+                f"{self.strategy.norm.upper()} norm",
+                why="its rows are weighed for another norm",
+                instead=f"optimize the strategy for {'gaussian' if norm == 'l2' else 'laplace'!r}",
+            )
+        return self.strategy.sensitivity(protection)
+
+    def count(self, counts: Integers) -> Integers:
+        return self.strategy.count(counts)
+
+    def answers(self, measured: Integers, public: Floats | None, /) -> Floats:
+        return self.strategy.reconstruct(measured, public)
+
+    def changed(self, cell: int) -> tuple[Integers, Integers]:
+        return column_change(self, cell)
+
+    @cached_property
+    def answered(self) -> Mapping[str, StrategyAnswers]:
+        return {table.name: StrategyAnswers(self, table.name) for table in self.workload.tables}
+
+    def spread(self, noise: Floats) -> Floats:
+        if noise.shape[1] * self.workload.query_count <= LARGEST_WRITTEN_OUT:
+            tables = [self.strategy.query_rows(each.name, range(each.query_count)) for each in self.workload.tables]
+            return np.asarray(noise @ np.concatenate(tables).T)
+        nothing = np.zeros(self.workload.domain.shape)
+        return np.array([self.strategy.reconstruct(each / self._row_weights, like=nothing) for each in noise])
+
+    def weights(self, table: str, numbers: Sequence[int]) -> Floats:
+        shape = self.workload.table(table).shape
+        places = np.unravel_index(np.asarray(numbers, dtype=np.intp), shape)
+        shares = [np.isin(np.arange(size), each).astype(np.float64) for size, each in zip(shape, places, strict=True)]
+        if math.prod(int(each.sum()) for each in shares) == len(numbers):  # a product of rows of the factors
+            return np.asarray(self._row_weights * self.strategy.combined(table, shares))
+        return np.asarray(self._row_weights * self.strategy.query_rows(table, list(numbers)).sum(axis=0))
+
+    @cached_property
+    def _kinds(self) -> Indices:
+        return self.strategy.kinds()
+
+    @cached_property
+    def _row_weights(self) -> Floats:
+        return np.array([float(step) for step in self.steps])[self._kinds]
+
+
+@dataclass(frozen=True, eq=False)
+class StrategyAnswers:
+    """The answers of one table from the rows of a strategy."""
+
+    rows: StrategyRows
+    table: str
+    independent: ClassVar[bool] = False
+    single: ClassVar[None] = None
+
+    @property
+    def sums(self) -> Floats:
+        return self.rows.strategy.table_sums(self.table)
+
+    def variances(self, of_row: Callable[[Fraction], float]) -> Floats:
+        return self.rows.strategy.query_variances(self.table, of_row)
+
+    def mean_absolute(self, noises: Sequence[Distribution]) -> float:
+        return float(self._scaled(noises, lambda error: error.mean_absolute, least=False).sum())
+
+    def reaches(self, noises: Sequence[Distribution], tail: float) -> Floats:
+        """Worked out for queries from the least to the most noisy one; the others take the widest of these.
+
+        In standard deviations.
+        """
+        return self._scaled(noises, lambda error: error.reach(tail), least=True)
+
+    def _scaled(self, noises: Sequence[Distribution], of: Callable[[Error], float], *, least: bool) -> Floats:
+        """A number that grows with the error's spread, for each query: its standard deviation times a ratio.
+
+        The ratio is worked out for some queries, and between them interpolated, or (`least`) the largest of all.
+        """
+        by_step = {step: noise.variance for step, noise in zip(self.rows.steps, noises, strict=True)}
+        spreads = np.sqrt(self.variances(by_step.__getitem__))
+        chosen = _representatives(spreads)
+        shares = np.abs(self.rows.strategy.query_rows(self.table, chosen.tolist()))
+        laws = [(noise, _excess(noise)) for noise in noises]
+        found = [of(self._error(each, laws)) for each in shares]
+        ratios = np.array(found) / np.maximum(spreads[chosen], 1e-300)
+        if least and len(chosen) == REPRESENTATIVES:
+            return np.asarray(spreads * ratios.max())
+        return np.asarray(spreads * np.interp(spreads, spreads[chosen], ratios))
+
+    def _error(self, shares: Floats, laws: Sequence[tuple[Distribution, float]]) -> Error:
+        """The error of one query: nearly normal where many rows share in it, else the leading ones and a lump."""
+        kinds = self.rows.kinds()
+        variances = np.array([noise.variance for noise, _ in laws])[kinds] * shares**2
+        total = float(variances.sum())
+        if total == 0.0:  # decided by what is public, or noise that is almost surely 0
+            return NearlyNormal(0.0, 0.0)
+        fourths = np.array([excess for _, excess in laws])[kinds] * variances**2
+        excess = float(np.sum(fourths / total / total))
+        if excess < NEARLY_NORMAL and float(variances.max(initial=0.0)) < LARGEST_SHARE * total:
+            return NearlyNormal(math.sqrt(total), excess)
+        order = np.argsort(-variances, kind="stable")
+        leading, rest = order[:LEADING], float(variances[order[LEADING:]].sum())
+        terms = []
+        for kind in np.unique(kinds[leading]):
+            here = np.round(shares[leading[kinds[leading] == kind]], 12)
+            distinct, counts = np.unique(here[here > 0], return_counts=True)
+            terms.append(Term(laws[kind][0], distinct, counts.astype(np.float64)))
+        if rest > 1e-12 * total:
+            noise = laws[kinds[order[LEADING]]][0]
+            terms.append(Term(noise, np.array([math.sqrt(rest / LUMPED / noise.variance)]), np.array([float(LUMPED)])))
+        return Combination(tuple(terms))
+
+
+Rows: TypeAlias = TableRows | MatrixRows | StrategyRows
+
+
+@dataclass(frozen=True)
+class DecidedAnswers:
+    """The answers of a table that public totals decide: no noise reaches them."""
+
+    query_count: int
+    kinds: int
+    independent: ClassVar[bool] = True
+
+    @property
+    def sums(self) -> Floats:
+        return np.zeros(self.kinds)
+
+    @property
+    def single(self) -> Floats:
+        return np.zeros(self.kinds)
+
+    def variances(self, _: Callable[[Fraction], float], /) -> Floats:
+        return np.zeros(self.query_count)
+
+    def mean_absolute(self, _: Sequence[Distribution], /) -> float:
+        return 0.0
+
+    def reaches(self, _: Sequence[Distribution], _tail: float, /) -> Floats:
+        return np.zeros(self.query_count)
+
+
+Answers: TypeAlias = MixedAnswers | StrategyAnswers | DecidedAnswers
+
+
+def _representatives(spreads: Floats) -> Indices:
+    """Queries of different spread, sorted by it: all that differ, or some from the least to the most noisy."""
+    order = np.argsort(spreads, kind="stable")
+    first = np.flatnonzero(np.diff(spreads[order], prepend=-1.0) > 1e-9 * float(spreads.max()))
+    distinct = order[first]
+    if len(distinct) <= REPRESENTATIVES:
+        return distinct
+    return distinct[np.rint(np.linspace(0, len(distinct) - 1, REPRESENTATIVES)).astype(np.intp)]
+
+
+def _excess(noise: Distribution) -> float:
+    """Excess kurtosis, from the characteristic function near 0: ln φ(t) = −σ²t²/2 + excess·σ⁴t⁴/24 − …"""
+    if noise.variance == 0.0:
+        return 0.0
+    frequency = 0.05 / math.sqrt(noise.variance)
+    value = math.log(float(noise.characteristic(np.array([frequency]))[0]))
+    return 24.0 * (value + 0.05**2 / 2.0) / 0.05**4

@@ -13,10 +13,10 @@ from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dualmandate.mechanism.mechanism import NoiseLaw, positive_loss
 from dualmandate.population import PrivacyMeasure
+from dualmandate.population.arrays import Floats
 
 
 @dataclass(frozen=True)
@@ -81,16 +81,16 @@ class Staircase:
         steps = whole if abs(value) - whole < shape.high else whole + 1
         return math.log(shape.rest / (2 * shape.mass)) - self.rate * steps
 
-    def characteristic(self, frequencies: NDArray[np.float64]) -> NDArray[np.float64]:
+    def characteristic(self, frequencies: Floats) -> Floats:
         """E[exp(itX)]: a mixture of uniform noise on (−k − γ, k + γ), summed in closed form."""
         shape = self._shape
         t = np.where(frequencies == 0, 1.0, frequencies)
         wave = np.sin(shape.high * t) + shape.decay * np.sin((1 - shape.high) * t)
         ring = shape.rest**2 + 4 * shape.decay * np.square(np.sin(t / 2))
-        value: NDArray[np.float64] = np.where(frequencies == 0, 1.0, shape.rest**2 * wave / (shape.mass * t * ring))
+        value: Floats = np.where(frequencies == 0, 1.0, shape.rest**2 * wave / (shape.mass * t * ring))
         return value
 
-    def draw(self, generator: np.random.Generator, size: int | tuple[int, ...]) -> NDArray[np.float64]:
+    def draw(self, generator: np.random.Generator, size: int | tuple[int, ...]) -> Floats:
         shape = self._shape
         whole = np.floor(generator.standard_exponential(size) / self.rate)
         is_high = generator.random(size) < shape.high / shape.mass

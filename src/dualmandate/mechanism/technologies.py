@@ -7,29 +7,36 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
-import numpy as np
-from numpy.typing import NDArray
-
 from dualmandate.errors import InvalidMechanism, UnknownName
 from dualmandate.mechanism.gaussian import GAUSSIAN
 from dualmandate.mechanism.geometric import GEOMETRIC
 from dualmandate.mechanism.laplace import LAPLACE
 from dualmandate.mechanism.measurement import Measurement, exact_law, norm_of
 from dualmandate.mechanism.mechanism import EVERY_PERSON, ExactLaw, Noise, NoiseLaw
-from dualmandate.mechanism.rows import MatrixRows, TableRows
+from dualmandate.mechanism.rows import MatrixRows, StrategyRows, TableRows
 from dualmandate.mechanism.staircase import STAIRCASE
 from dualmandate.mechanism.strategy import Strategy, optimize_strategy
 from dualmandate.mechanism.strategy.strategy import NoiseName
-from dualmandate.mechanism.strategy_rows import StrategyRows
 from dualmandate.population import PrivacyMeasure, Protection
+from dualmandate.population.arrays import Floats, Integers
 from dualmandate.workload import Workload
 
 OPTIMIZED, TABLES, CELLS = "optimized", "workload", "identity"  # what is measured, in a program file
 NOISE_LAWS: dict[str, NoiseLaw] = {law.name: law for law in (LAPLACE, GEOMETRIC, GAUSSIAN, STAIRCASE)}
 
 
+class _OfLaw:
+    """A technology that is counted in what the law of its noise is."""
+
+    law: NoiseLaw
+
+    @property
+    def privacy_measure(self) -> PrivacyMeasure:
+        return self.law.privacy_measure
+
+
 @dataclass(frozen=True)
-class NoiseMechanism:
+class NoiseMechanism(_OfLaw):
     """Noise on each answer of the workload: M(x) = Qx + e. Source: [AS19] Theorem 1."""
 
     law: NoiseLaw
@@ -38,35 +45,27 @@ class NoiseMechanism:
     def name(self) -> str:
         return self.law.name
 
-    @property
-    def privacy_measure(self) -> PrivacyMeasure:
-        return self.law.privacy_measure
-
     def production(self, workload: Workload, protection: Protection = EVERY_PERSON) -> Measurement:
         return Measurement(TableRows(workload), self.law, protection)
 
 
 @dataclass(frozen=True, eq=False)
-class MatrixMechanism:
+class MatrixMechanism(_OfLaw):
     """Noise on a strategy's answers, and the workload's answers from these; see `MatrixRows`."""
 
-    strategy: Workload | NDArray[np.float64] | NDArray[np.int64]
+    strategy: Workload | Floats | Integers
     law: NoiseLaw
 
     @property
     def name(self) -> str:
         return f"matrix mechanism with {self.law.name} noise"
 
-    @property
-    def privacy_measure(self) -> PrivacyMeasure:
-        return self.law.privacy_measure
-
     def production(self, workload: Workload, protection: Protection = EVERY_PERSON) -> Measurement:
         return Measurement(MatrixRows(workload, self.strategy), self.law, protection)
 
 
 @dataclass(frozen=True, eq=False)
-class StrategyMechanism:
+class StrategyMechanism(_OfLaw):
     """Noise on the whole-number rows of a strategy that was optimized, and the workload's answers from these.
 
     I = −Σ_w V_w(ε/Δ)·C_w over the weights w of its rows, C_w = Σ (QA⁺)² over the rows of weight w. Source: [AS19]
@@ -88,10 +87,6 @@ class StrategyMechanism:
     def name(self) -> str:
         return f"optimized strategy with {self.law.name} noise"
 
-    @property
-    def privacy_measure(self) -> PrivacyMeasure:
-        return self.law.privacy_measure
-
     def production(self, workload: Workload, protection: Protection = EVERY_PERSON) -> Measurement:
         if workload is not self.strategy.workload or protection != self.strategy.protection:
             raise InvalidMechanism(
@@ -103,7 +98,7 @@ class StrategyMechanism:
 
 
 @dataclass(frozen=True, eq=False)
-class OptimizedMechanism:
+class OptimizedMechanism(_OfLaw):
     """The best strategy that can be found for a workload, whatever it is; `values` as in `optimize_strategy`."""
 
     law: NoiseLaw
@@ -112,10 +107,6 @@ class OptimizedMechanism:
     @property
     def name(self) -> str:
         return f"optimized strategy with {self.law.name} noise"
-
-    @property
-    def privacy_measure(self) -> PrivacyMeasure:
-        return self.law.privacy_measure
 
     def production(self, workload: Workload, protection: Protection = EVERY_PERSON) -> Measurement:
         strategy = optimize_strategy(workload, noise_of(self.law), values=self.values, protection=protection)

@@ -24,11 +24,11 @@ from dualmandate.choice import (
 )
 from dualmandate.choice.markets import EVEN_TASTES, Institution, LognormalAmounts, Market, compare_markets
 from dualmandate.errors import InvalidValue, MissingKey, Refusal
-from dualmandate.frontier import CurveFrontier, ExponentialResponse, TableTotals, peak_of, with_participation
+from dualmandate.frontier import ExponentialResponse, Frontier, TableTotals, peak_of, with_participation
 from dualmandate.mechanism import NOISE_LAWS
 from dualmandate.mechanism.technologies import TABLES
 from dualmandate.planning.technology import Technology, TechnologyBuilder, measures_of, values_of
-from dualmandate.planning.welfare import calibrated, in_currency, units_of
+from dualmandate.planning.welfare import in_currency, units_of
 from dualmandate.program.number import CalibratedNumber
 from dualmandate.program.schema import DetailTable, WorkloadTable
 from dualmandate.workload import Tabulation, Workload
@@ -92,7 +92,7 @@ class ExtensionBuilder:
 
     program: Program
     workshop: TechnologyBuilder
-    frontier: CurveFrontier
+    frontier: Frontier
     technology: Technology
     choice: Choice
     limits: Limits
@@ -131,12 +131,12 @@ class ExtensionBuilder:
         )
 
     @property
-    def _everybody(self) -> CurveFrontier:
+    def _everybody(self) -> Frontier:
         """The frontier of the technology in use if everybody took part."""
         plain = replace(self.workshop, participation=None)  # remembers the strategies that were found
         return plain.technology(NOISE_LAWS[self.technology.noise], self.technology.strategy).frontier
 
-    def _true_cost(self, response: Participation, inner: CurveFrontier, loss: float) -> float:
+    def _true_cost(self, response: Participation, inner: Frontier, loss: float) -> float:
         """What errors cost at a loss, also beyond the peak, where a frontier only stays level."""
         weight = response.response.weight(loss)
         total = self.program.welfare.least_data_loss
@@ -241,7 +241,7 @@ class ExtensionBuilder:
         )
         return Workload.from_tabulations(self.program.domain, [tabulation])
 
-    def _measured_alone(self, workload: Workload) -> CurveFrontier:
+    def _measured_alone(self, workload: Workload) -> Frontier:
         kept = {table.name for table in workload.tables}
         values = tuple(value for value in self.program.welfare.table_values if value.table in kept)
         welfare = replace(self.program.welfare, table_values=values)
@@ -257,7 +257,7 @@ class ExtensionBuilder:
             return None
         units = units_of(self.program.file, self.program.document)
         with self.program.document.at(*key):
-            return calibrated(number).to(unit, units).value
+            return number.quantity().to(unit, units).value
 
 
 @dataclass(frozen=True)
@@ -269,7 +269,7 @@ class Participation:
     assumed: tuple[str, ...]  # tables whose total is not stated, so that everybody is taken to be counted
     source: str
 
-    def of(self, frontier: CurveFrontier, welfare: SocialWelfare) -> CurveFrontier:
+    def of(self, frontier: Frontier, welfare: SocialWelfare) -> Frontier:
         """A frontier of some of the tables, with data of those who still take part."""
         values, measures = values_of(welfare), measures_of(welfare)
         kept = set(frontier.tables)
@@ -325,7 +325,7 @@ def _total(program: Program, position: int) -> TableTotals:
         return TableTotals(program.welfare.population_size)
     units = units_of(program.file, document)
     with document.at("workload", position, "total"):
-        total = calibrated(asked.total).to(asked.unit or units.singular, units).value
+        total = asked.total.quantity().to(asked.unit or units.singular, units).value
     if asked.sum_of is None:
         return TableTotals(total)
     largest = max(abs(float(value)) for value in program.domain.attribute(asked.sum_of).grid_values)

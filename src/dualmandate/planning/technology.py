@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from dualmandate.choice import Choice, Limits, SocialWelfare, choose
 from dualmandate.errors import InvalidMechanism, MissingKey, Place, Refusal, TooLarge
-from dualmandate.frontier import CurveFrontier, Measure, TableWeights, envelope, in_epsilon, priced, split, stated_split
+from dualmandate.frontier import Frontier, Measure, TableWeights, envelope, in_epsilon, priced, split, stated_split
 from dualmandate.mechanism import (
     MatrixRows,
     Measurement,
@@ -65,8 +65,8 @@ class Technology:
     noise: str
     strategy: str  # what is measured
     measurements: Mapping[str, Measurement]  # of tables measured together, by a name for the group
-    measured: CurveFrontier
-    frontier: CurveFrontier
+    measured: Frontier
+    frontier: Frontier
     failure_probability: float | None = None  # set where Gaussian noise is read in epsilon
     found: Mapping[str, Strategy] = field(default_factory=dict)  # by group, where strategies were optimized
     stated_shares: Mapping[str, Fraction] = field(default_factory=dict)  # of the loss, by group, where there are any
@@ -158,7 +158,7 @@ class TechnologyBuilder:
             frontier = self.participation.of(frontier, self.welfare)
         return Technology(law.name, strategy, measurements, measured, frontier, delta, found, self.group_shares)
 
-    def _together(self, measurements: Mapping[str, Measurement]) -> CurveFrontier:
+    def _together(self, measurements: Mapping[str, Measurement]) -> Frontier:
         """One frontier; groups of tables share the loss as stated, or by what their accuracy is worth."""
         groups = {group: priced(measurement) for group, measurement in measurements.items()}
         if len(groups) == 1:
@@ -249,7 +249,7 @@ def is_slow(strategy: str, welfare: SocialWelfare) -> bool:
     return strategy != TABLES and any(value.measure == "absolute" for value in welfare.table_values)
 
 
-def combine(asked: str, technologies: Mapping[str, Technology], welfare: SocialWelfare) -> CurveFrontier:
+def combine(asked: str, technologies: Mapping[str, Technology], welfare: SocialWelfare) -> Frontier:
     """The frontier that the program asks for: one noise, or at each loss the best of those that can be published."""
     if asked != BEST:
         return technologies[asked].frontier

@@ -12,13 +12,13 @@ tight conversion of [CKS20].
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from decimal import ROUND_CEILING, Context, Decimal
 from enum import StrEnum
 from fractions import Fraction
 
 from dualmandate.errors import InvalidLoss
-from dualmandate.population.rational import Written, rational
+from dualmandate.population.rational import Written, rational_or, rounded_up
 
 SIGNIFICANT_DIGITS = 5  # of a chosen loss
 PRINTED_DIGITS = 6  # of a loss in words
@@ -83,7 +83,9 @@ class PrivacyLoss:
                 why="a report states a positive, finite loss",
                 instead="report the loss of a release that was made",
             )
-        return cls(Fraction(_rounded_up(Fraction(epsilon))), failure_probability=_exact(failure_probability))
+        return cls(
+            Fraction(rounded_up(Fraction(epsilon), PRINTED_DIGITS)), failure_probability=_exact(failure_probability)
+        )
 
     @classmethod
     def chosen(cls, amount: float, privacy_measure: PrivacyMeasure = PrivacyMeasure.PURE_DP) -> PrivacyLoss:
@@ -135,21 +137,13 @@ class PrivacyLoss:
 
 
 def _exact(number: Written) -> Fraction:
-    try:
-        return rational(number)
-    except ValueError as error:
-        raise InvalidLoss(
-            f"a privacy loss of {number}", why=f"it is {error}", instead="state a positive, finite number"
-        ) from None
-
-
-def _rounded_up(number: Fraction) -> Decimal:
-    upward = Context(prec=PRINTED_DIGITS, rounding=ROUND_CEILING)
-    return upward.divide(Decimal(number.numerator), Decimal(number.denominator)).normalize(upward)
+    return rational_or(
+        InvalidLoss, number, what=f"a privacy loss of {number}", instead="state a positive, finite number"
+    )
 
 
 def _printed(number: Fraction) -> str:
-    rounded = _rounded_up(number)
+    rounded = rounded_up(number, PRINTED_DIGITS).normalize()
     return f"{rounded:f}" if -5 < rounded.adjusted() < 15 else f"{rounded:e}"
 
 
@@ -158,8 +152,7 @@ def epsilon_at(rho: float | Fraction, failure_probability: float | Fraction) -> 
     concentrated, log_odds = _checked(rho, "rho"), _log_odds(failure_probability)
     t = _best_order(concentrated, log_odds)
     terms = (concentrated * (1 + t), -math.log1p(1 / t), log_odds / t, -math.log1p(t) / t)
-    rounded_up = math.fsum(terms) + _ROUNDING * math.fsum(abs(term) for term in terms)
-    return max(rounded_up, 0.0)
+    return max(math.fsum(terms) + _ROUNDING * math.fsum(abs(term) for term in terms), 0.0)
 
 
 def rho_at(epsilon: float | Fraction, failure_probability: float | Fraction) -> float:
@@ -188,31 +181,28 @@ def rho_curvature_at(epsilon: float | Fraction, failure_probability: float | Fra
 
 def _best_order(rho: float, log_odds: float) -> float:
     """The t > 0 with ρt² = L − ln(1 + t), between 0 and the smaller of √(L/ρ) and 1/δ − 1."""
-    low, high = 0.0, min(math.sqrt(log_odds / rho), math.expm1(min(log_odds, 700.0)))
-    for _ in range(_STEPS):
-        middle = (low + high) / 2
-        if middle in (low, high):
-            break
-        if rho * middle * middle < log_odds - math.log1p(middle):
-            low = middle
-        else:
-            high = middle
-    return high
+    high = min(math.sqrt(log_odds / rho), math.expm1(min(log_odds, 700.0)))
+    return _bisected(lambda t: rho * t * t < log_odds - math.log1p(t), high)
 
 
 def _order_of(epsilon: float, log_odds: float) -> float:
     """The t at which ρ(t) = (L − ln(1 + t))/t² converts to this ε: ρ(1 + 2t) + ln(t/(1 + t)), decreasing in t."""
-    low, high = 0.0, math.expm1(min(log_odds, 700.0))
+
+    def too_low(t: float) -> bool:
+        return (log_odds - math.log1p(t)) / t**2 * (1 + 2 * t) - math.log1p(1 / t) > epsilon
+
+    return _bisected(too_low, math.expm1(min(log_odds, 700.0)))
+
+
+def _bisected(too_low: Callable[[float], bool], high: float) -> float:
+    """The least t that is not too low, to the last digit."""
+    low = 0.0
     for _ in range(_STEPS):
         # Geometric steps first: t spans many orders of magnitude.
         middle = math.sqrt(low * high) if low > 0 else min(high / 1e3, math.sqrt(high))
         if middle in (low, high):
             break
-        rho = (log_odds - math.log1p(middle)) / middle**2
-        if rho * (1 + 2 * middle) - math.log1p(1 / middle) > epsilon:
-            low = middle
-        else:
-            high = middle
+        low, high = (middle, high) if too_low(middle) else (low, middle)
     return high
 
 

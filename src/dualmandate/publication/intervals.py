@@ -97,12 +97,7 @@ def asked_for(probability: Probability) -> Fraction:
 
 
 def interval_of(
-    estimate: float,
-    weights: Floats,
-    kinds: Integers,
-    noises: Sequence[Noise],
-    *,
-    probability: Probability = 0.95,
+    estimate: float, weights: Floats, kinds: Integers, noises: Sequence[Noise], *, probability: Probability = 0.95
 ) -> Interval:
     """The shortest symmetric interval about an unbiased estimate, truth + Σ w·X, with at least this probability."""
     nominal = asked_for(probability)
@@ -158,31 +153,22 @@ class SimultaneousIntervals:
 
 
 def simultaneous_of(
-    estimates: Floats,
-    weights: Floats,
-    kinds: Integers,
-    noises: Sequence[Noise],
-    *,
-    probability: Probability = 0.95,
+    estimates: Floats, weights: Floats, kinds: Integers, noises: Sequence[Noise], *, probability: Probability = 0.95
 ) -> SimultaneousIntervals:
     """Intervals for estimates truth + W·X that all hold together; weights W of shape (numbers, rows)."""
     nominal = asked_for(probability)
     if np.count_nonzero(_used(weights), axis=0).max(initial=0) <= 1:
-        return _independent(estimates, _reaches(weights, kinds, noises, _each_of(nominal, len(estimates))), nominal)
+        reaches = _reaches(weights, kinds, noises, _each_of(nominal, len(estimates)))
+        return _together(estimates, reaches, nominal, independent=True)
     place = order_statistic(nominal)
     if place is None or DRAWS * weights.size > MOST_WORK:
-        tail = float(1 - nominal) / len(estimates)
-        return _added_up(estimates, _reaches(weights, kinds, noises, tail), nominal)
+        reaches = _reaches(weights, kinds, noises, float(1 - nominal) / len(estimates))
+        return _together(estimates, reaches, nominal, independent=False)
     return _simulated_together(estimates, weights, kinds, noises, (nominal, place))
 
 
 def simultaneous_of_cells(
-    estimates: Floats,
-    kinds: Integers,
-    noises: Sequence[Noise],
-    *,
-    factor: float = 1.0,
-    probability: Probability = 0.95,
+    estimates: Floats, kinds: Integers, noises: Sequence[Noise], *, factor: float = 1.0, probability: Probability = 0.95
 ) -> SimultaneousIntervals:
     """The same for numbers that were measured one by one, each `factor` times a whole number of its kind."""
     nominal = asked_for(probability)
@@ -191,7 +177,7 @@ def simultaneous_of_cells(
         int(kind): _known(reach_of_rows(np.full(1, factor), np.array([kind]), noises, tail))
         for kind in np.unique(kinds)
     }
-    return _independent(estimates, [by_kind[int(kind)] for kind in kinds], nominal)
+    return _together(estimates, [by_kind[int(kind)] for kind in kinds], nominal, independent=True)
 
 
 def _each_of(nominal: Fraction, count: int) -> float:
@@ -209,35 +195,24 @@ def _reaches(weights: Floats, kinds: Integers, noises: Sequence[Noise], tail: fl
     return [_known(reach_of_rows(row, kinds, noises, tail)) for row in weights]
 
 
-def _independent(estimates: Floats, reaches: Sequence[Reach], nominal: Fraction) -> SimultaneousIntervals:
-    chance = math.exp(math.fsum(math.log(each.probability) for each in reaches))
-    exact = all(each.is_exact for each in reaches)
-    words = "each number by itself, at a root of the probability"
-    return _together(estimates, reaches, (float(nominal), max(chance, float(nominal)), exact, words))
-
-
-def _added_up(estimates: Floats, reaches: Sequence[Reach], nominal: Fraction) -> SimultaneousIntervals:
-    missed = math.fsum(1 - each.probability for each in reaches)
-    words = "each number by itself, the chances to miss added up"
-    return _together(estimates, reaches, (float(nominal), max(1 - missed, float(nominal)), False, words))
-
-
 def _together(
-    estimates: Floats, reaches: Sequence[Reach], found: tuple[float, float, bool, str]
+    estimates: Floats, reaches: Sequence[Reach], nominal: Fraction, *, independent: bool
 ) -> SimultaneousIntervals:
-    each: list[Interval] = [
-        around(float(estimate), reach, found[0]) for estimate, reach in zip(estimates, reaches, strict=True)
-    ]
-    lower, upper = (np.array(side) for side in ([one.lower for one in each], [one.upper for one in each]))
-    return SimultaneousIntervals(estimates, lower, upper, *found)
+    """Numbers by themselves: independent, at a root of the probability, or with the chances to miss added up."""
+    if independent:
+        chance = math.exp(math.fsum(math.log(each.probability) for each in reaches))
+        words = "each number by itself, at a root of the probability"
+    else:
+        chance = 1 - math.fsum(1 - each.probability for each in reaches)
+        words = "each number by itself, the chances to miss added up"
+    exact = independent and all(each.is_exact for each in reaches)
+    each = [around(float(estimate), reach, float(nominal)) for estimate, reach in zip(estimates, reaches, strict=True)]
+    lower, upper = np.array([one.lower for one in each]), np.array([one.upper for one in each])
+    return SimultaneousIntervals(estimates, lower, upper, float(nominal), max(chance, float(nominal)), exact, words)
 
 
 def _simulated_together(
-    estimates: Floats,
-    weights: Floats,
-    kinds: Integers,
-    noises: Sequence[Noise],
-    asked: tuple[Fraction, int],
+    estimates: Floats, weights: Floats, kinds: Integers, noises: Sequence[Noise], asked: tuple[Fraction, int]
 ) -> SimultaneousIntervals:
     nominal, place = asked
     variances = np.array([noise.distribution().variance for noise in noises])[kinds]

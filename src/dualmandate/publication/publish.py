@@ -207,27 +207,20 @@ def _make(work: _Work, entry: ReleaseEntry, draft: Path) -> str:
     order, secret = work.order, work.ledger.secret(entry.name)
     if order.engine == "spark":
         return _make_on_cluster(work, entry, draft)
-
-    def counted() -> Confidential[Tabulated]:
-        return tabulate(
-            work.source,
-            order.domain,
-            protection=order.protection,
-            rules=order.rules,
-            key=tabulation_key(secret),
-            sparse=order.sparse,
-        )
-
     work.tell("tabulating the records")
-    return _measure_and_write(work, entry, draft, counted=counted, words=HERE)
+    key, rules = tabulation_key(secret), order.rules
+    tabulated = tabulate(
+        work.source, order.domain, protection=order.protection, rules=rules, key=key, sparse=order.sparse
+    )
+    return _measure_and_write(work, entry, draft, tabulated, words=HERE)
 
 
 def _measure_and_write(
-    work: _Work, entry: ReleaseEntry, draft: Path, *, counted: Callable[[], Confidential[Tabulated]], words: str
+    work: _Work, entry: ReleaseEntry, draft: Path, tabulated: Confidential[Tabulated], *, words: str
 ) -> str:
     """The steps of `_make` where the whole histogram comes here."""
     order, ledger = _told(work.order, words), work.ledger
-    tabulated, secret = counted(), ledger.secret(entry.name)
+    secret = ledger.secret(entry.name)
     mac = fingerprint(order, tabulated, secret)
     ledger.bind(entry.name, mac, by=work.by)
     work.tell("measuring")
@@ -256,7 +249,7 @@ def _make_on_cluster(work: _Work, entry: ReleaseEntry, draft: Path) -> str:
     with counted_on_cluster(work.order, work.source, key=tabulation_key(secret)) as histogram:
         if not isinstance(division, SubtreeDivision):
             words = f"{histogram.words}; {NOT_IN_SUBTREES.format(why=division)}"
-            return _measure_and_write(work, entry, draft, counted=histogram.tabulated, words=words)
+            return _measure_and_write(work, entry, draft, histogram.tabulated(), words=words)
         order = _told(work.order, f"{histogram.words}; {division.words}")
         mac = histogram.fingerprint(secret)
         ledger.bind(entry.name, mac, by=work.by)

@@ -10,7 +10,7 @@ import hashlib
 import json
 import platform
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from datetime import datetime
 from importlib.metadata import version
 from itertools import chain
@@ -25,10 +25,10 @@ from dualmandate.ledger.chain import RELEASE_FILE
 from dualmandate.ledger.durable import durably, sync_folder
 from dualmandate.mechanism.noise import SAMPLER_VERSION
 from dualmandate.population.arrays import Integers
-from dualmandate.publication.measuring import labeled
+from dualmandate.publication.measuring import by_table, published
 from dualmandate.publication.release_spec import Group, ReleaseSpec
-from dualmandate.publication.sdmx import AGENCY, SdmxCsv, SdmxMl
 from dualmandate.publication.writing import (
+    AGENCY,
     PUBLIC_MODE,
     RELEASE_SCHEMA,
     Csv,
@@ -36,6 +36,8 @@ from dualmandate.publication.writing import (
     NoisyRows,
     Parquet,
     PublishedTable,
+    SdmxCsv,
+    SdmxMl,
     Writer,
     estimates_sheet,
     file_names,
@@ -88,7 +90,7 @@ def write_release(
     facts["ledger_head"] = head.document()
     facts["files"] = digests(draft)
     if order.page is not None:
-        page = order.page(facts, [each.glance for each in written]).encode()
+        page = order.page(facts, [glance for glance, _ in written]).encode()
         _write(draft, PAGE, page)
         files = facts["files"] | {PAGE: hashlib.sha256(page).hexdigest()}
         facts["files"] = dict(sorted(files.items(), key=lambda item: Path(item[0])))
@@ -123,15 +125,9 @@ def digests(folder: Path) -> dict[str, str]:
 
 def _exact_tables(order: ReleaseSpec, totals: Integers | None) -> Iterator[PublishedTable]:
     """The totals that the program publishes without noise, as tables of their own."""
-    if totals is None or order.public is None:
-        return
-    start = 0
-    for table in order.public.tables:
-        here = totals[start : start + table.query_count]
-        start += table.query_count
-        columns, labels = labeled(order, table)
-        none = np.zeros(len(here))
-        yield PublishedTable(table.name, order.protection.unit, columns, labels, here.astype(np.float64), none, here)
+    if totals is not None:
+        for table, here in zip(order.public_tables, by_table(order.public_tables, totals), strict=True):
+            yield published(order, table, here.astype(np.float64), np.zeros(len(here)), here)
 
 
 def writers_of(order: ReleaseSpec, prepared: str) -> dict[str, Writer]:
@@ -141,40 +137,31 @@ def writers_of(order: ReleaseSpec, prepared: str) -> dict[str, Writer]:
     return {"parquet": Parquet(), **{name: known[name] for name in order.formats}}
 
 
-@dataclass(frozen=True, eq=False)
-class _Written:
-    """A table that is on the disk: where, and what a page shows of it."""
+def _write_tables(
+    draft: Path, order: ReleaseSpec, tables: Iterable[PublishedTable], prepared: str
+) -> list[tuple[Glance, dict[str, str]]]:
+    """Estimates of every table, and its whole numbers where there are any; one table is held at a time.
 
-    glance: Glance
-    files: Mapping[str, str]  # the path of what holds its numbers, by form
-
-    @property
-    def name(self) -> str:
-        """Of the table."""
-        return self.glance.first.name
-
-
-def _write_tables(draft: Path, order: ReleaseSpec, tables: Iterable[PublishedTable], prepared: str) -> list[_Written]:
-    """Estimates of every table, and its whole numbers where there are any; one table is held at a time."""
-    public = () if order.public is None else order.public.tables
-    names = file_names([table.name for table in (*order.tables, *public)])
-    writers, written = writers_of(order, prepared), list[_Written]()
+    What a page shows of each, and where what holds its numbers lies, by form.
+    """
+    names = file_names([table.name for table in (*order.tables, *order.public_tables)])
+    writers, written = writers_of(order, prepared), list[tuple[Glance, dict[str, str]]]()
     for table in tables:
-        written.append(_write_table(draft, order, table, writers=writers, name=names[table.name]))
+        files = _write_table(draft, order, table, writers=writers, name=names[table.name])
+        written.append((_glance(table, shown=order.page is not None), files))
         del table  # before the next one is made
     return written
 
 
 def _write_table(
     draft: Path, order: ReleaseSpec, table: PublishedTable, *, writers: Mapping[str, Writer], name: str
-) -> _Written:
+) -> dict[str, str]:
     paths = {"estimates": Parquet().write(estimates_sheet(table, _named(order)), _folder(draft, "estimates") / name)}
     if table.values is not None:
         sheet = values_sheet(table, _named(order))
         for form, writer in writers.items():
             paths[form] = writer.write(sheet, _folder(draft, FOLDERS.get(form, "tables")) / name)
-    files = {kind: found[0].relative_to(draft).as_posix() for kind, found in paths.items()}
-    return _Written(_glance(table, shown=order.page is not None), files)
+    return {kind: found[0].relative_to(draft).as_posix() for kind, found in paths.items()}
 
 
 def _glance(table: PublishedTable, *, shown: bool) -> Glance:
@@ -211,8 +198,10 @@ def _folder(draft: Path, name: str) -> Path:
     return folder
 
 
-def _facts(order: ReleaseSpec, tables: Sequence[_Written], *, entry: ReleaseEntry) -> dict[str, Any]:
-    exact = {table.name for table in order.public.tables} if order.public is not None else set()
+def _facts(
+    order: ReleaseSpec, tables: Sequence[tuple[Glance, Mapping[str, str]]], *, entry: ReleaseEntry
+) -> dict[str, Any]:
+    exact = {table.name for table in order.public_tables}
     names = file_names([group.name for group in order.groups])
     return {
         "schema": RELEASE_SCHEMA,
@@ -224,23 +213,19 @@ def _facts(order: ReleaseSpec, tables: Sequence[_Written], *, entry: ReleaseEntr
         "unit": order.protection.unit,
         "snapshot": entry.snapshot,
         "reserved_at": entry.reserved_at,
-        "loss": {
-            "exact": order.loss.exact(),
-            "amount": float(order.loss),
-            "currency": str(order.loss.privacy_measure),
-        },
+        "loss": {"exact": order.loss.exact(), "amount": float(order.loss), "currency": str(order.loss.privacy_measure)},
         **order.facts,
         "groups": [_group(group, names[group.name]) for group in order.groups],
         "tables": [
             {
-                "name": table.name,
-                "unit": table.glance.first.unit,
-                "columns": list(table.glance.first.columns),
-                "cells": table.glance.cells,
-                "exact": table.name in exact,
-                **table.files,
+                "name": glance.first.name,
+                "unit": glance.first.unit,
+                "columns": list(glance.first.columns),
+                "cells": glance.cells,
+                "exact": glance.first.name in exact,
+                **files,
             }
-            for table in tables
+            for glance, files in tables
         ],
         "versions": {
             "release": RELEASE_SCHEMA,

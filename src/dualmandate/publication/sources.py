@@ -17,9 +17,7 @@ URL_STARTS = "postgresql://USER@HOST/DATABASE"
 
 
 @dataclass(frozen=True)
-class ParquetFile:
-    """A Parquet file, one row a record."""
-
+class _File:
     path: Path | str
 
     @property
@@ -28,51 +26,48 @@ class ParquetFile:
         return Path(self.path).name
 
 
+class ParquetFile(_File):
+    """A Parquet file, one row a record."""
+
+
 @dataclass(frozen=True)
-class CsvFile:
+class CsvFile(_File):
     """A CSV file: UTF-8 text, a header, one line a record, double quotes around values that need them.
 
     Every value is read as the text that stands there (codes keep their leading zeros); an empty one is not there.
     """
 
-    path: Path | str
     delimiter: str = ","
 
-    @property
-    def name(self) -> str:
-        return Path(self.path).name
 
-
-@dataclass(frozen=True)
-class StatisticalFile:
+class StatisticalFile(_File):
     """A file of SAS (.sas7bdat), Stata (.dta) or SPSS (.sav), by its ending.
 
     An empty text is not there, and neither is what the file itself declares as missing. A date is the number that the
     file keeps for it.
     """
 
-    path: Path | str
+
+@dataclass(frozen=True)
+class _Table:
+    table: str
 
     @property
     def name(self) -> str:
-        return Path(self.path).name
+        """What a refusal calls it."""
+        return self.table
 
 
 @dataclass(frozen=True)
-class DatabaseTable:
+class DatabaseTable(_Table):
     """A table or view of a SQL database, `name` or `schema.name`, by the SQLAlchemy URL of the database.
 
     The URL may hold a password: it is never printed. Instead of it, `url_variable` names the environment variable
     that holds the URL, read when the table is.
     """
 
-    table: str
     url: str | None = field(default=None, repr=False)
     url_variable: str | None = None
-
-    @property
-    def name(self) -> str:
-        return self.table
 
     @property
     def address(self) -> str:
@@ -89,15 +84,8 @@ class DatabaseTable:
         return address
 
 
-@dataclass(frozen=True)
-class SparkTable:
+class SparkTable(_Table):
     """A table or view that the running Spark session knows."""
-
-    table: str
-
-    @property
-    def name(self) -> str:
-        return self.table
 
 
 Source = ParquetFile | CsvFile | StatisticalFile | DatabaseTable | SparkTable

@@ -1,21 +1,27 @@
-"""Releases as files: Parquet, which `load_release` reads, CSV for every program there is, and their names.
+"""Releases as files: what a release holds, and Parquet, which `load_release` reads, CSV and SDMX for everybody else.
 
 Parquet has labels as dictionaries, whole numbers and doubles, and public facts in the file's own words. CSV is UTF-8,
 with a heading, lines ended by CR LF, quotes where RFC 4180 asks for them, and nothing else. Labels are written as they
 are. A program that takes a label beginning with `=`, `+`, `-` or `@` for a formula would take it so here, too: open the
 file as text columns there. Whole numbers and the shortest decimals that stand for the same double are read back
 exactly. Units and other facts are in the Parquet file and in release.json.
+
+SDMX 3.0, for agencies' registries, is a data message and the structure that it follows. Label columns become dimensions
+with code lists, the whole numbers (or the estimates, where there are none) the measure OBS_VALUE, other numbers
+attributes of an observation, the unit an attribute of the data set. SDMX codes are letters, digits, `_`, `@`, `$` and
+`-`; where a level is written otherwise, the levels of its attribute get numbered codes, and keep their words as names.
+Nothing about the moment of writing enters: a message is prepared at the time that is stated.
 """
 
 from __future__ import annotations
 
-import csv
 import json
 import math
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
 from types import MappingProxyType
@@ -24,13 +30,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from dualmandate.errors import InvalidRelease, UnknownName
-from dualmandate.ledger.durable import durably
+from dualmandate.errors import InvalidRelease, InvalidRequest, UnknownName
+from dualmandate.ledger.durable import durably, write_durably
 from dualmandate.mechanism import Noise
 from dualmandate.mechanism.technologies import noise_named
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from pysdmx.model import Codelist, Component, DataStructureDefinition
 
 RELEASE_SCHEMA = "release/1"
 
@@ -69,244 +76,6 @@ class Glance:
     first: PublishedTable  # all labels, and the first numbers
     cells: int
     typical_error: float  # the median of its standard errors; of some of them in a large table
-
-
-KEY = b"dualmandate"  # Facts stand under this key in the metadata of a Parquet file.
-SCHEMA = "sheet/1"
-COMPRESSION, LEVEL = "zstd", 3
-LINE_END = "\r\n"
-LONGEST_FIELD = 2**24  # A field of a CSV file has at most so many letters.
-LONGEST_NAME = 80  # So has a file name.
-RESERVED = {"con", "prn", "aux", "nul", *(f"{port}{number}" for port in ("com", "lpt") for number in range(1, 10))}
-
-
-class Writer(Protocol):
-    """A file format. Equal sheets give equal bytes; a file is complete or not there."""
-
-    @property
-    def suffixes(self) -> tuple[str, ...]:
-        """How the names of its files end; the first holds the numbers."""
-        ...
-
-    def write(self, sheet: ReleaseSheet, stem: Path) -> tuple[Path, ...]:
-        """Write a sheet durably under a path without suffix; the files, one a suffix."""
-        ...
-
-    def read(self, path: Path) -> ReleaseSheet:
-        """What a file of this format holds, from the path of its numbers; refused where it is damaged."""
-        ...
-
-
-class Parquet:
-    """Columns with types and facts; what `load_release` reads."""
-
-    suffixes: ClassVar[tuple[str, ...]] = (".parquet",)
-
-    def write(self, sheet: ReleaseSheet, stem: Path) -> tuple[Path, ...]:
-        # Row groups of fixed size, no times, facts in the order of their names: equal sheets give equal bytes.
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
-        path = stem.with_name(stem.name + self.suffixes[0])
-        schema = _schema(sheet)
-        levels = [pa.array(each, pa.string()) for each in sheet.labels]
-        settings: dict[str, Any] = {
-            "compression": COMPRESSION,
-            "compression_level": LEVEL,
-            "use_dictionary": list(sheet.headings),
-            "write_statistics": [*_narrowed(sheet), *sheet.numbers],
-            "version": "2.6",
-        }
-        with durably(path, mode=PUBLIC_MODE) as file, pq.ParquetWriter(file, schema, **settings) as writer:
-            for part, places in sheet.pieces():
-                labels = [
-                    pa.DictionaryArray.from_arrays(pa.array(place, pa.int32()), words)
-                    for place, words in zip(places, levels, strict=True)
-                ]
-                numbers = [pa.array(values[part]) for values in sheet.numbers.values()]
-                writer.write_table(pa.Table.from_arrays([*labels, *numbers], schema=schema))
-        return (path,)
-
-    def read(self, path: Path) -> ReleaseSheet:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
-        try:
-            table = pq.read_table(path)
-            facts = json.loads((table.schema.metadata or {})[KEY])
-            columns, labels = tuple(facts["columns"]), tuple(map(tuple, facts["labels"]))
-            numbers = {name: table.column(name).to_numpy() for name in facts["numbers"]}
-            typed = {name: np.asarray(values, dtype=NUMBERS[name]) for name, values in numbers.items()}
-            sheet = ReleaseSheet(facts["name"], facts["unit"], columns, labels, typed, facts["facts"])
-        except (pa.ArrowException, OSError, KeyError, TypeError, ValueError):
-            raise damaged(f"the file '{path.name}'", "it is not there, damaged, or was not written here") from None
-        _check_labels(sheet, table)
-        return sheet
-
-
-def _narrowed(sheet: ReleaseSheet) -> list[str]:
-    """The label columns of which a row group holds some levels only: of the others statistics tell nothing."""
-    columns = zip(sheet.headings, sheet.strides, sheet.labels, strict=True)
-    return [heading for heading, stride, levels in columns if stride * len(levels) > ROWS_AT_ONCE]
-
-
-def _schema(sheet: ReleaseSheet) -> pa.Schema:
-    import pyarrow as pa
-
-    types = {np.int32: pa.int32(), np.int64: pa.int64(), np.float64: pa.float64()}
-    fields = [pa.field(heading, pa.dictionary(pa.int32(), pa.string()), nullable=False) for heading in sheet.headings]
-    fields += [pa.field(name, types[NUMBERS[name]], nullable=False) for name in sheet.numbers]
-    facts = {
-        "schema": SCHEMA,
-        "label": PUBLIC,
-        "name": sheet.name,
-        "unit": sheet.unit,
-        "columns": list(sheet.columns),
-        "labels": [list(levels) for levels in sheet.labels],
-        "numbers": list(sheet.numbers),
-        "facts": dict(sheet.facts),
-    }
-    return pa.schema(fields, metadata={KEY: json.dumps(facts, sort_keys=True, ensure_ascii=False).encode("utf-8")})
-
-
-def _check_labels(sheet: ReleaseSheet, table: pa.Table) -> None:
-    """The label columns say the same as the facts."""
-    import pyarrow as pa
-
-    for part, places in sheet.pieces():
-        for heading, place, levels in zip(sheet.headings, places, sheet.labels, strict=True):
-            expected = pa.array(levels, pa.string()).take(pa.array(place))
-            given = table.column(heading).slice(part.start, len(place)).cast(pa.string()).combine_chunks()
-            if not given.equals(expected):
-                raise damaged(f"the table '{sheet.name}'", "its rows are not in row-major order")
-
-
-class Csv:
-    """Plain text for every program there is."""
-
-    suffixes: ClassVar[tuple[str, ...]] = (".csv",)
-
-    def write(self, sheet: ReleaseSheet, stem: Path) -> tuple[Path, ...]:
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
-        path = stem.with_name(stem.name + self.suffixes[0])
-        levels = [pa.array([quoted(level) for level in each], pa.string()) for each in sheet.labels]
-        heading = ",".join([*map(quoted, sheet.headings), *sheet.numbers])
-        with durably(path, mode=PUBLIC_MODE) as file:
-            file.write((heading + LINE_END).encode("utf-8"))
-            for part, places in sheet.pieces():
-                fields = [words.take(pa.array(place)) for words, place in zip(levels, places, strict=True)]
-                fields += [_written(values[part]) for values in sheet.numbers.values()]
-                lines = pc.binary_join_element_wise(*fields, ",")
-                file.write(_joined(lines))
-                file.write(LINE_END.encode("ascii"))
-        return (path,)
-
-    def read(self, path: Path) -> ReleaseSheet:
-        """The labels and numbers of a file; it knows neither its unit nor other facts, and is named like the file."""
-        try:
-            with path.open(encoding="utf-8", newline="") as file:
-                csv.field_size_limit(LONGEST_FIELD)
-                heading, *rows = list(csv.reader(file, strict=True))
-            names = [name for name in heading if name in NUMBERS]
-            labels = heading[: len(heading) - len(names)]
-            if not names or heading[len(labels) :] != names:
-                raise ValueError
-            cells: list[tuple[str, ...]] = list(zip(*rows, strict=True)) or [()] * len(heading)
-            numbers = {name: np.array(cells[len(labels) + i], NUMBERS[name]) for i, name in enumerate(names)}
-        except (OSError, ValueError, csv.Error):
-            raise damaged(f"the file '{path.name}'", "it is not there, damaged, or was not written here") from None
-        return from_rows(path.stem, labels, cells[: len(labels)], numbers)
-
-
-def quoted(field: str) -> str:
-    """A field as RFC 4180 writes it; also in quotes where it is empty or has spaces at an end, which some drop."""
-    if any(letter in field for letter in ',"\r\n') or field != field.strip() or not field:
-        return '"' + field.replace('"', '""') + '"'
-    return field
-
-
-def _written(values: NDArray[Any]) -> pa.Array:
-    """Numbers as text: doubles by the shortest decimal that is read back as the same."""
-    import pyarrow as pa
-
-    return pa.array(values).cast(pa.string())
-
-
-def _joined(lines: pa.Array) -> memoryview:
-    """Lines one after the other, all but the last with its end."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    together = pa.ListArray.from_arrays(pa.array([0, len(lines)], pa.int32()), lines)
-    return memoryview(pc.binary_join(together, LINE_END)[0].as_buffer())
-
-
-def read_table(path: Path, *, estimates: Path | None = None) -> PublishedTable:
-    """A table of a release from its Parquet file, with its estimates from theirs where named."""
-    sheets = [Parquet().read(each) for each in (path, estimates) if each is not None]
-    numbers = {name: values for sheet in sheets for name, values in sheet.numbers.items()}
-    shapes = {(sheet.columns, sheet.labels) for sheet in sheets}
-    if len(shapes) != 1:
-        raise damaged(f"the table '{sheets[0].name}'", "its estimates have other labels than its whole numbers")
-    missing = np.full(sheets[0].rows, np.nan)
-    return PublishedTable(
-        sheets[0].name,
-        sheets[0].unit,
-        sheets[0].columns,
-        sheets[0].labels,
-        numbers.get("estimate", missing),
-        numbers.get("standard_error", missing),
-        numbers.get("value"),
-    )
-
-
-def read_measurements(path: Path) -> NoisyRows:
-    """Measured numbers and the exact noise of each kind, from their Parquet file."""
-    sheet = Parquet().read(path)
-    noises = _noises(sheet.facts)
-    if set(sheet.numbers) != {"kind", "value"} or not np.all(_within(sheet, len(noises))):
-        raise damaged(f"the measurements '{sheet.name}'", "they do not say which noise each of them has")
-    return NoisyRows(sheet.name, noises, sheet.numbers["kind"].astype(np.int64), sheet.numbers["value"])
-
-
-def _within(sheet: ReleaseSheet, kinds: int) -> np.bool_:
-    found = sheet.numbers["kind"]
-    return np.all((found >= 0) & (found < kinds))
-
-
-def _noises(facts: Mapping[str, str]) -> tuple[Noise, ...]:
-    found: list[Noise] = []
-    while (written := facts.get(f"noise {len(found)}")) is not None:
-        law, _, parameter = written.partition(" ")
-        try:
-            found.append(noise_named(law, Fraction(parameter)))
-        except UnknownName:
-            raise damaged("measurements with unknown noise", f"there is no noise called '{law}'") from None
-    return tuple(found)
-
-
-def slug(name: str) -> str:
-    """A name in lower-case letters, digits and hyphens; never empty, and never one that a system keeps for itself."""
-    plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode("ascii").lower()
-    found = re.sub("[^a-z0-9]+", "-", plain).strip("-")[:LONGEST_NAME].rstrip("-")
-    return f"table-{found}".rstrip("-") if not found or found in RESERVED else found
-
-
-def file_names(names: Iterable[str]) -> dict[str, str]:
-    """A different slug for each name, in their order: the second of two that look alike ends in `-2`."""
-    found: dict[str, str] = {}
-    taken: set[str] = set()
-    for name in names:
-        first = chosen = slug(name)
-        number = 1
-        while chosen in taken:
-            number += 1
-            chosen = f"{first}-{number}"
-        taken.add(chosen)
-        found[name] = chosen
-    return found
 
 
 PUBLIC = "public"  # Everything that is written here has this label.
@@ -402,19 +171,6 @@ def measurements_sheet(measurements: NoisyRows, facts: Mapping[str, str] = NO_FA
     return ReleaseSheet(measurements.group, "", (), (), _typed(numbers), {**facts, **noises})
 
 
-def from_rows(
-    heading: str, columns: Sequence[str], rows: Sequence[Sequence[str]], numbers: Mapping[str, Numbers]
-) -> ReleaseSheet:
-    """A sheet from what a file without facts holds: one list of labels a column; refused unless row-major."""
-    labels = tuple(tuple(dict.fromkeys(each)) for each in rows)
-    found = ReleaseSheet(heading, "", tuple(columns), labels, _typed(numbers))
-    for part, places in found.pieces():
-        for place, levels, given in zip(places, labels, rows, strict=True):
-            if [levels[one] for one in place] != list(given[part]):
-                raise damaged(f"the table '{heading}'", "its rows are not in row-major order")
-    return found
-
-
 def damaged(what: str, why: str) -> InvalidRelease:
     """The refusal of a file that is not as it was written."""
     return InvalidRelease(
@@ -435,3 +191,396 @@ def _as(values: Numbers, kind: np.dtype[Any]) -> Numbers:
     if values.strides == (0,) and len(values):
         return np.broadcast_to(values[0].astype(kind), values.shape)
     return values.astype(kind, copy=False)
+
+
+KEY = b"dualmandate"  # Facts stand under this key in the metadata of a Parquet file.
+SCHEMA = "sheet/1"
+COMPRESSION, LEVEL = "zstd", 3
+LINE_END = "\r\n"
+LONGEST_NAME = 80  # A file name has at most so many letters.
+RESERVED = {"con", "prn", "aux", "nul", *(f"{port}{number}" for port in ("com", "lpt") for number in range(1, 10))}
+
+
+class Writer(Protocol):
+    """A file format. Equal sheets give equal bytes; a file is complete or not there."""
+
+    @property
+    def suffixes(self) -> tuple[str, ...]:
+        """How the names of its files end; the first holds the numbers."""
+        ...
+
+    def write(self, sheet: ReleaseSheet, stem: Path) -> tuple[Path, ...]:
+        """Write a sheet durably under a path without suffix; the files, one a suffix."""
+        ...
+
+
+class Parquet:
+    """Columns with types and facts; what `load_release` reads."""
+
+    suffixes: ClassVar[tuple[str, ...]] = (".parquet",)
+
+    def write(self, sheet: ReleaseSheet, stem: Path) -> tuple[Path, ...]:
+        # Row groups of fixed size, no times, facts in the order of their names: equal sheets give equal bytes.
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        path = stem.with_name(stem.name + self.suffixes[0])
+        schema = _schema(sheet)
+        levels = [pa.array(each, pa.string()) for each in sheet.labels]
+        settings: dict[str, Any] = {
+            "compression": COMPRESSION,
+            "compression_level": LEVEL,
+            "use_dictionary": list(sheet.headings),
+            "write_statistics": [*_narrowed(sheet), *sheet.numbers],
+            "version": "2.6",
+        }
+        with durably(path, mode=PUBLIC_MODE) as file, pq.ParquetWriter(file, schema, **settings) as writer:
+            for part, places in sheet.pieces():
+                labels = [
+                    pa.DictionaryArray.from_arrays(pa.array(place, pa.int32()), words)
+                    for place, words in zip(places, levels, strict=True)
+                ]
+                numbers = [pa.array(values[part]) for values in sheet.numbers.values()]
+                writer.write_table(pa.Table.from_arrays([*labels, *numbers], schema=schema))
+        return (path,)
+
+    def read(self, path: Path) -> ReleaseSheet:
+        """What a file holds; refused where it is damaged."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        try:
+            table = pq.read_table(path)
+            facts = json.loads((table.schema.metadata or {})[KEY])
+            columns, labels = tuple(facts["columns"]), tuple(map(tuple, facts["labels"]))
+            numbers = {name: table.column(name).to_numpy() for name in facts["numbers"]}
+            typed = {name: np.asarray(values, dtype=NUMBERS[name]) for name, values in numbers.items()}
+            sheet = ReleaseSheet(facts["name"], facts["unit"], columns, labels, typed, facts["facts"])
+        except (pa.ArrowException, OSError, KeyError, TypeError, ValueError):
+            raise damaged(f"the file '{path.name}'", "it is not there, damaged, or was not written here") from None
+        _check_labels(sheet, table)
+        return sheet
+
+
+def _narrowed(sheet: ReleaseSheet) -> list[str]:
+    """The label columns of which a row group holds some levels only: of the others statistics tell nothing."""
+    columns = zip(sheet.headings, sheet.strides, sheet.labels, strict=True)
+    return [heading for heading, stride, levels in columns if stride * len(levels) > ROWS_AT_ONCE]
+
+
+def _schema(sheet: ReleaseSheet) -> pa.Schema:
+    import pyarrow as pa
+
+    types = {np.int32: pa.int32(), np.int64: pa.int64(), np.float64: pa.float64()}
+    fields = [pa.field(heading, pa.dictionary(pa.int32(), pa.string()), nullable=False) for heading in sheet.headings]
+    fields += [pa.field(name, types[NUMBERS[name]], nullable=False) for name in sheet.numbers]
+    facts = {
+        "schema": SCHEMA,
+        "label": PUBLIC,
+        "name": sheet.name,
+        "unit": sheet.unit,
+        "columns": list(sheet.columns),
+        "labels": [list(levels) for levels in sheet.labels],
+        "numbers": list(sheet.numbers),
+        "facts": dict(sheet.facts),
+    }
+    return pa.schema(fields, metadata={KEY: json.dumps(facts, sort_keys=True, ensure_ascii=False).encode("utf-8")})
+
+
+def _check_labels(sheet: ReleaseSheet, table: pa.Table) -> None:
+    """The label columns say the same as the facts."""
+    import pyarrow as pa
+
+    for part, places in sheet.pieces():
+        for heading, place, levels in zip(sheet.headings, places, sheet.labels, strict=True):
+            expected = pa.array(levels, pa.string()).take(pa.array(place))
+            given = table.column(heading).slice(part.start, len(place)).cast(pa.string()).combine_chunks()
+            if not given.equals(expected):
+                raise damaged(f"the table '{sheet.name}'", "its rows are not in row-major order")
+
+
+class Csv:
+    """Plain text for every program there is."""
+
+    suffixes: ClassVar[tuple[str, ...]] = (".csv",)
+
+    def write(self, sheet: ReleaseSheet, stem: Path) -> tuple[Path, ...]:
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        path = stem.with_name(stem.name + self.suffixes[0])
+        levels = [pa.array([quoted(level) for level in each], pa.string()) for each in sheet.labels]
+        heading = ",".join([*map(quoted, sheet.headings), *sheet.numbers])
+        with durably(path, mode=PUBLIC_MODE) as file:
+            file.write((heading + LINE_END).encode("utf-8"))
+            for part, places in sheet.pieces():
+                fields = [words.take(pa.array(place)) for words, place in zip(levels, places, strict=True)]
+                fields += [
+                    pa.array(values[part]).cast(pa.string()) for values in sheet.numbers.values()
+                ]  # shortest decimals
+                lines = pc.binary_join_element_wise(*fields, ",")
+                file.write(_joined(lines))
+                file.write(LINE_END.encode("ascii"))
+        return (path,)
+
+
+def quoted(field: str) -> str:
+    """A field as RFC 4180 writes it; also in quotes where it is empty or has spaces at an end, which some drop."""
+    if any(letter in field for letter in ',"\r\n') or field != field.strip() or not field:
+        return '"' + field.replace('"', '""') + '"'
+    return field
+
+
+def _joined(lines: pa.Array) -> memoryview:
+    """Lines one after the other, all but the last with its end."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    together = pa.ListArray.from_arrays(pa.array([0, len(lines)], pa.int32()), lines)
+    return memoryview(pc.binary_join(together, LINE_END)[0].as_buffer())
+
+
+def read_table(path: Path, *, estimates: Path | None = None) -> PublishedTable:
+    """A table of a release from its Parquet file, with its estimates from theirs where named."""
+    sheets = [Parquet().read(each) for each in (path, estimates) if each is not None]
+    numbers = {name: values for sheet in sheets for name, values in sheet.numbers.items()}
+    shapes = {(sheet.columns, sheet.labels) for sheet in sheets}
+    if len(shapes) != 1:
+        raise damaged(f"the table '{sheets[0].name}'", "its estimates have other labels than its whole numbers")
+    missing = np.full(sheets[0].rows, np.nan)
+    return PublishedTable(
+        sheets[0].name,
+        sheets[0].unit,
+        sheets[0].columns,
+        sheets[0].labels,
+        numbers.get("estimate", missing),
+        numbers.get("standard_error", missing),
+        numbers.get("value"),
+    )
+
+
+def read_measurements(path: Path) -> NoisyRows:
+    """Measured numbers and the exact noise of each kind, from their Parquet file."""
+    sheet = Parquet().read(path)
+    noises = _noises(sheet.facts)
+    if set(sheet.numbers) != {"kind", "value"} or not np.isin(sheet.numbers["kind"], range(len(noises))).all():
+        raise damaged(f"the measurements '{sheet.name}'", "they do not say which noise each of them has")
+    return NoisyRows(sheet.name, noises, sheet.numbers["kind"].astype(np.int64), sheet.numbers["value"])
+
+
+def _noises(facts: Mapping[str, str]) -> tuple[Noise, ...]:
+    found: list[Noise] = []
+    while (written := facts.get(f"noise {len(found)}")) is not None:
+        law, _, parameter = written.partition(" ")
+        try:
+            found.append(noise_named(law, Fraction(parameter)))
+        except UnknownName:
+            raise damaged("measurements with unknown noise", f"there is no noise called '{law}'") from None
+    return tuple(found)
+
+
+def slug(name: str) -> str:
+    """A name in lower-case letters, digits and hyphens; never empty, and never one that a system keeps for itself."""
+    plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode("ascii").lower()
+    found = re.sub("[^a-z0-9]+", "-", plain).strip("-")[:LONGEST_NAME].rstrip("-")
+    return f"table-{found}".rstrip("-") if not found or found in RESERVED else found
+
+
+def file_names(names: Iterable[str]) -> dict[str, str]:
+    """A different slug for each name, in their order: the second of two that look alike ends in `-2`."""
+    found: dict[str, str] = {}
+    taken: set[str] = set()
+    for name in names:
+        first = chosen = slug(name)
+        number = 1
+        while chosen in taken:
+            number += 1
+            chosen = f"{first}-{number}"
+        taken.add(chosen)
+        found[name] = chosen
+    return found
+
+
+AGENCY = "DUALMANDATE"
+VERSION = "1.0"
+STRUCTURE = ".structure.xml"
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+ROW, MEASURE, UNIT = "ROW", "OBS_VALUE", "UNIT_MEASURE"
+CODE = re.compile(r"[A-Za-z0-9_@$-]+", re.ASCII)
+NOTHING = {"", "na", "nan", "nat", "none", "null"}  # Readers of CSV take these codes for none.
+LONGEST = 90  # An identifier has at most so many letters, more than a file's name.
+NO_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # XML cannot hold these letters.
+
+
+@dataclass(frozen=True)
+class _Sdmx:
+    agency: str = AGENCY
+    prepared: datetime = EPOCH  # of the release, never of the moment
+    form: ClassVar[str]
+    suffixes: ClassVar[tuple[str, ...]]
+
+    def write(self, sheet: ReleaseSheet, stem: Path) -> tuple[Path, ...]:
+        """The structure, then the data."""
+        require_sdmx()
+        import pandas as pd
+        from pysdmx.io.format import Format
+        from pysdmx.io.pd import PandasDataset
+        from pysdmx.io.writer import write_sdmx
+        from pysdmx.model import Organisation
+        from pysdmx.model.message import Header
+
+        name, agency = identifier(stem.name), identifier(self.agency)
+        structures, definition = _structures(sheet, name, agency)
+
+        def header() -> Header:  # the writers of messages fill it in
+            return Header(id=name, prepared=self.prepared, sender=Organisation(id=agency))
+
+        written = write_sdmx(structures, Format.STRUCTURE_SDMX_ML_3_0, header=header())
+        attributes = {UNIT: _words(sheet.unit)} if sheet.unit else {}
+        data = PandasDataset(
+            structure=definition.to_schema(), attributes=attributes, data=pd.DataFrame(_observations(sheet))
+        )
+        settings: dict[str, Any] = {"header": header()} if self.form.startswith("DATA_SDMX_ML") else {}
+        message = write_sdmx([data], Format[self.form], **settings)
+        paths = tuple(stem.with_name(stem.name + suffix) for suffix in self.suffixes)
+        for path, text in zip(paths[::-1], (written, message), strict=True):
+            assert text is not None
+            write_durably(path, text.encode("utf-8"), mode=PUBLIC_MODE)
+        return paths
+
+
+class SdmxCsv(_Sdmx):
+    """SDMX-CSV 2.0 beside its structure in SDMX-ML 3.0."""
+
+    form = "DATA_SDMX_CSV_2_0_0"
+    suffixes = (".sdmx.csv", STRUCTURE)
+
+
+class SdmxMl(_Sdmx):
+    """SDMX-ML 3.0, structure-specific data beside their structure."""
+
+    form = "DATA_SDMX_ML_3_0"
+    suffixes = (".sdmx.xml", STRUCTURE)
+
+
+def identifier(name: str, taken: Sequence[str] = ()) -> str:
+    """A name as an SDMX identifier: capitals, digits and `_`, a letter first, different from those that are taken."""
+    plain = re.sub("[^A-Z0-9]+", "_", name.upper()).strip("_")[:LONGEST].rstrip("_")
+    first = chosen = plain if plain[:1].isalpha() else f"X_{plain}".rstrip("_")
+    number = 1
+    while chosen in taken:
+        number += 1
+        chosen = f"{first}_{number}"
+    return chosen
+
+
+def codes_of(levels: Sequence[str]) -> tuple[str, ...]:
+    """The levels themselves where all can be codes, else numbered codes."""
+    if all(CODE.fullmatch(level) and level.lower().strip("-") not in NOTHING for level in levels):
+        return tuple(levels)
+    width = len(str(len(levels)))
+    return tuple(f"L{place:0{width}d}" for place in range(1, len(levels) + 1))
+
+
+def _structures(sheet: ReleaseSheet, name: str, agency: str) -> tuple[list[Any], DataStructureDefinition]:
+    """Code lists, concepts, the data structure, and a data flow; facts are annotations of the structure."""
+    from pysdmx.model import Agency, Annotation, Concept, ConceptScheme, DataStructureDefinition
+    from pysdmx.model.dataflow import Components
+
+    maintainer, headings = Agency(id=agency), _dimensions(sheet)
+    words = {**headings, **{_number_id(sheet, each): each for each in sheet.numbers}, UNIT: "unit"}
+    concepts = ConceptScheme(
+        id=f"CS_{name}",
+        name=_words(f"Concepts of {sheet.name}"),
+        agency=maintainer,
+        version=VERSION,
+        items=[Concept(id=key, name=_words(word)) for key, word in words.items()],
+    )
+    lists = [_codelist(sheet, place, name, maintainer) for place in range(len(sheet.columns))]
+    facts = {"label": PUBLIC, **dict(sorted(sheet.facts.items()))}
+    definition = DataStructureDefinition(
+        id=name,
+        name=_words(sheet.name),
+        agency=maintainer,
+        version=VERSION,
+        components=Components(_components(sheet, lists, concepts.id, agency)),
+        annotations=[Annotation(id=key, title=key, text=_words(word)) for key, word in facts.items()],
+    )
+    return [*lists, concepts, definition], definition
+
+
+def _codelist(sheet: ReleaseSheet, place: int, name: str, maintainer: Any) -> Codelist:
+    from pysdmx.model import Code, Codelist
+
+    levels, heading = sheet.labels[place], list(_dimensions(sheet))[place]
+    items = [Code(id=code, name=_words(level)) for code, level in zip(codes_of(levels), levels, strict=True)]
+    return Codelist(
+        id=f"CL_{name}_{heading}", name=_words(sheet.columns[place]), agency=maintainer, version=VERSION, items=items
+    )
+
+
+def _components(sheet: ReleaseSheet, lists: Sequence[Codelist], scheme: str, agency: str) -> list[Component]:
+    from pysdmx.model import Component as Of
+    from pysdmx.model import DataType, ItemReference, Role
+
+    types = {np.int32: DataType.INTEGER, np.int64: DataType.LONG, np.float64: DataType.DOUBLE}
+
+    def concept(key: str) -> ItemReference:
+        return ItemReference(sdmx_type="Concept", agency=agency, id=scheme, version=VERSION, item_id=key)
+
+    found = []
+    of_dimensions: Sequence[Codelist | None] = lists or [None]
+    for key, codes in zip(_dimensions(sheet), of_dimensions, strict=True):
+        urn = None if codes is None else f"urn:sdmx:org.sdmx.infomodel.codelist.{codes.short_urn}"
+        kind = DataType.LONG if codes is None else DataType.STRING
+        found.append(Of(key, True, Role.DIMENSION, concept(key), kind, local_codes=codes, local_enum_ref=urn))
+    for name in sheet.numbers:
+        key, kind = _number_id(sheet, name), types[NUMBERS[name]]
+        if key == MEASURE:
+            found.append(Of(key, True, Role.MEASURE, concept(key), kind))
+        else:
+            found.append(Of(key, False, Role.ATTRIBUTE, concept(key), kind, attachment_level="O"))
+    found.append(Of(UNIT, False, Role.ATTRIBUTE, concept(UNIT), DataType.STRING, attachment_level="D"))
+    return found
+
+
+def _dimensions(sheet: ReleaseSheet) -> dict[str, str]:
+    """The identifier of each label column, and its name; where there are none, rows are numbered."""
+    taken = [MEASURE, UNIT, ROW, *(name.upper() for name in NUMBERS)]
+    found: dict[str, str] = {}
+    for column in sheet.columns:
+        found[identifier(column, [*taken, *found])] = column
+    return found or {ROW: "row"}
+
+
+def _words(text: str) -> str:
+    """Text that XML can hold."""
+    return NO_XML.sub("\N{REPLACEMENT CHARACTER}", text)
+
+
+def _number_id(sheet: ReleaseSheet, name: str) -> str:
+    """Whole numbers are the measure where there are any, else the first column of numbers."""
+    measure = "value" if "value" in sheet.numbers else next(iter(sheet.numbers))
+    return MEASURE if name == measure else name.upper()
+
+
+def _observations(sheet: ReleaseSheet) -> dict[str, Any]:
+    found: dict[str, Any] = {ROW: np.arange(1, sheet.rows + 1)}
+    if sheet.labels:
+        places = np.unravel_index(np.arange(sheet.rows), [len(levels) for levels in sheet.labels])
+        codes = [np.array(codes_of(levels), dtype=object) for levels in sheet.labels]
+        found = {key: words[place] for key, words, place in zip(_dimensions(sheet), codes, places, strict=True)}
+    return {**found, **{_number_id(sheet, name): each for name, each in sheet.numbers.items()}}
+
+
+def require_sdmx() -> None:
+    """Refuse where the packages for SDMX are not installed; to be asked before anything is spent."""
+    try:
+        import pandas  # noqa: F401
+        import pysdmx.io.xml  # noqa: F401
+    except ImportError:
+        raise InvalidRequest(
+            "SDMX is asked for, and its packages are not installed",
+            why="most releases do without it, so that it is an extra",
+            instead="install dualmandate[sdmx]",
+        ) from None

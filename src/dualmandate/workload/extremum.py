@@ -9,10 +9,9 @@ What is left is enumerated, exactly."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
 
 import numpy as np
 
@@ -89,22 +88,13 @@ PATIENCE = 10**8  # comparisons spent on dropping what is beaten
 SLOWER = 64  # how many 64-bit integers cost as much, in time and in room, as one Python integer
 
 
-class ExtremumRule(Protocol):
+@dataclass(frozen=True)
+class ExtremumRule:
     """A condition on a whole cell, or pair of cells, read off flags of its attributes that are combined by `and`."""
 
-    @property
-    def flags(self) -> tuple[int, ...]:
-        """The columns of flags that it reads."""
-        ...
-
-    @property
-    def monotone(self) -> bool:
-        """Whether what it allows stays allowed when flags are lowered."""
-        ...
-
-    def allows(self, flags: Booleans) -> Booleans:
-        """Which rows are allowed, from its own columns; shape (choices,)."""
-        ...
+    flags: tuple[int, ...]  # the columns of flags that it reads
+    allows: Callable[[Booleans], Booleans]  # which rows are allowed, from its own columns
+    monotone: bool  # whether what it allows stays allowed when flags are lowered
 
 
 @dataclass(frozen=True)

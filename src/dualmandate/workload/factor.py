@@ -47,48 +47,38 @@ class Factor(Protocol):
     @property
     def rows(self) -> int:
         """Number of queries."""
-        ...
 
     @property
     def size(self) -> int:
         """Number of levels."""
-        ...
 
     @property
     def key(self) -> Hashable:
         """Equal only for equal matrices."""
-        ...
 
     @property
     def scales(self) -> Integers | None:
         """The one number that each column holds besides zeros (0 for an empty column); None where a column mixes."""
-        ...
 
     @property
     def counts(self) -> Integers:
         """In how many rows each column is not zero; shape (size,)."""
-        ...
 
     @property
     def structure(self) -> Structure:
         """How its columns may be compared."""
-        ...
 
     def columns(self, levels: Integers) -> Integers:
         """Some columns written out; shape (rows, len(levels))."""
-        ...
 
     def shared(self, left: Integers, right: Integers) -> Integers:
         """In how many rows both columns are not zero, level by level; `left` and `right` broadcast."""
-        ...
 
     def apply(self, values: Numbers, axis: int, /) -> Numbers:
         """F along one axis of an array: the axis has `size` entries before and `rows` after."""
-        ...
 
     def apply_transpose(self, values: Numbers, axis: int, /) -> Numbers:
         """Fᵀ along one axis of an array: the axis has `rows` entries before and `size` after."""
-        ...
 
 
 def affordable(rows: int, columns: int, what: str) -> None:

@@ -10,22 +10,23 @@ import pytest
 from scipy import stats
 
 from dualmandate.mechanism.noise import GaussianSampler
-from dualmandate.mechanism.noise.broad import (
+from dualmandate.mechanism.noise.kernel import look_up
+from dualmandate.mechanism.noise.laws import (
     LEAST_BROAD_VARIANCE,
     MARGIN,
     BroadNormal,
+    Normal,
     ThresholdCurves,
     _beyond_degree,
     _Smooth,
     curves_of,
+    precision,
+    resolve,
+    table_of,
+    thresholds_of,
 )
-from dualmandate.mechanism.noise.drawing import draw_slowly
-from dualmandate.mechanism.noise.kernel import look_up
-from dualmandate.mechanism.noise.key import NoiseKey
-from dualmandate.mechanism.noise.laws import Normal, precision
-from dualmandate.mechanism.noise.table import table_of, thresholds_of
-from dualmandate.mechanism.noise.ties import resolve
-from dualmandate.mechanism.noise.words import Words
+from dualmandate.mechanism.noise.samplers import draw_slowly
+from dualmandate.mechanism.noise.words import NoiseKey, Words
 
 LEAST = Fraction(LEAST_BROAD_VARIANCE)
 VARIANCES = [LEAST + Fraction(1, 3), Fraction(2**45, 7), Fraction(2**60)]

@@ -8,8 +8,7 @@ import pytest
 from tests.mechanism.noise.reference import Distribution, gaussian_sums, laplace_sums, number, staircase_sums
 
 from dualmandate.mechanism.noise import GaussianSampler, LaplaceSampler, Sampler, StaircaseSampler
-from dualmandate.mechanism.noise.laws import GeometricDigit, Law, Normal, StairPlace, TwoSided
-from dualmandate.mechanism.noise.table import thresholds_of
+from dualmandate.mechanism.noise.laws import GeometricDigit, Law, Normal, StairPlace, TwoSided, thresholds_of
 
 BITS = 192
 ONE_TABLE: list[tuple[Law, Distribution]] = [

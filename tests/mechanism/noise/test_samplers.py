@@ -24,12 +24,12 @@ from dualmandate.mechanism.noise import (
     NoiseKey,
     Sampler,
     StaircaseSampler,
-    drawing,
+    samplers,
     subkey,
     words,
 )
-from dualmandate.mechanism.noise.drawing import BLOCK_CELLS
-from dualmandate.mechanism.noise.table import table_of
+from dualmandate.mechanism.noise.laws import table_of
+from dualmandate.mechanism.noise.samplers import BLOCK_CELLS
 from dualmandate.mechanism.noise.words import Words
 
 KEY = subkey(bytes(32), "plan", histogram_mac=b"data", measurement="table")
@@ -132,7 +132,7 @@ def test_every_draw_takes_the_same_number_of_words(sampler: Sampler, monkeypatch
         taken.append((lane, cells))
         return words.words_at(key, lane, cells=cells, buffers=buffers)
 
-    monkeypatch.setattr(drawing, "words_at", words_at)
+    monkeypatch.setattr(samplers, "words_at", words_at)
     sampler.draw(KEY, range(2 * BLOCK_CELLS))
     blocks = range(BLOCK_CELLS), range(BLOCK_CELLS, 2 * BLOCK_CELLS)
     assert taken == [(level, block) for block in blocks for level in range(len(sampler.levels))]

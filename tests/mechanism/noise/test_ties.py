@@ -16,13 +16,21 @@ from dualmandate.mechanism.noise import (
     NoiseKey,
     Sampler,
     StaircaseSampler,
-    drawing,
+    samplers,
     words,
 )
-from dualmandate.mechanism.noise.drawing import Level, draw_noise, draw_slowly, wrapped
-from dualmandate.mechanism.noise.laws import Floors, GeometricDigit, Law, Normal, StairPlace, TwoSided
-from dualmandate.mechanism.noise.table import table_of, thresholds_of
-from dualmandate.mechanism.noise.ties import resolve
+from dualmandate.mechanism.noise.laws import (
+    Floors,
+    GeometricDigit,
+    Law,
+    Normal,
+    StairPlace,
+    TwoSided,
+    resolve,
+    table_of,
+    thresholds_of,
+)
+from dualmandate.mechanism.noise.samplers import Level, draw_noise, draw_slowly, wrapped
 from dualmandate.mechanism.noise.words import Words
 
 LARGEST = 2**64 - 1
@@ -153,7 +161,7 @@ def test_a_tie_in_a_block_is_resolved(
         return found
 
     monkeypatch.setattr(words, "words_at", words_at)
-    monkeypatch.setattr(drawing, "words_at", words_at)
+    monkeypatch.setattr(samplers, "words_at", words_at)
     for level, word in crafted(sampler, is_below):
         found = set()
         for after in (0, LARGEST):

@@ -13,7 +13,7 @@ from dualmandate.mechanism.strategy import arrays as module
 from dualmandate.mechanism.strategy.arrays import (
     NUMPY,
     Arrays,
-    NumpyArrays,
+    CupyArrays,
     TorchArrays,
     arrays_of,
     namespace,
@@ -116,7 +116,7 @@ class TestChoice:
         monkeypatch.setattr(module, "import_module", lambda _: stand_in(name, devices=1))
         found = namespace(name)
         assert found.name.startswith(said)
-        assert isinstance(found, TorchArrays if name == "torch" else NumpyArrays)
+        assert isinstance(found, TorchArrays if name == "torch" else CupyArrays)
         if name == "cupy":
             twice = found.asarray(2.0 * np.eye(2))
             np.testing.assert_array_equal(found.matmul(twice, twice), 4.0 * np.eye(2))

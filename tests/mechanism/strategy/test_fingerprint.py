@@ -8,8 +8,8 @@ from fractions import Fraction
 import numpy as np
 
 from dualmandate.mechanism import ExactStrategy, optimize_strategy
-from dualmandate.mechanism.strategy.integer_partitions import IntegerPartitions
 from dualmandate.mechanism.strategy.integer_rows import IntegerRows
+from dualmandate.mechanism.strategy.partitions import IntegerPartitions
 from dualmandate.mechanism.strategy.strategy_file import strategy_digest
 from dualmandate.workload import Workload, identity, kron, marginals, prefix, stack, total
 
@@ -54,10 +54,10 @@ def test_a_weight_that_differs_in_its_last_bit_gives_another_name() -> None:
     found = exact(stack(identity(40), total(40)))
     [part] = found.parts
     assert isinstance(part, IntegerPartitions)
-    moved = tuple(weights + np.ldexp(1.0, -18) for weights in part.stack.weights)
-    other = replace(found, parts=(IntegerPartitions(replace(part.stack, weights=moved)),))
-    reordered = replace(part.stack, weights=part.stack.weights[::-1], groupings=part.stack.groupings[::-1])
-    names = {strategy_digest(each) for each in (found, other, replace(found, parts=(IntegerPartitions(reordered),)))}
+    moved = tuple(weights + np.ldexp(1.0, -18) for weights in part.weights)
+    other = replace(found, parts=(replace(part, weights=moved),))
+    reordered = replace(part, weights=part.weights[::-1], groupings=part.groupings[::-1])
+    names = {strategy_digest(each) for each in (found, other, replace(found, parts=(reordered,)))}
     assert len(names) == 3
 
 

@@ -12,10 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dualmandate.errors import InvalidMechanism, TooLarge
-from dualmandate.mechanism.strategy.axes import Floats
-from dualmandate.mechanism.strategy.decompose import parts_of
-from dualmandate.mechanism.strategy.dual import OptimalRows
-from dualmandate.mechanism.strategy.gaussian_optimum import GaussianOptimum, gaussian_optimum
+from dualmandate.mechanism.strategy.dual import GaussianOptimum, gaussian_optimum
 from dualmandate.mechanism.strategy.integer_rounding import (
     ALLOWED_RISE,
     kept_row,
@@ -23,11 +20,11 @@ from dualmandate.mechanism.strategy.integer_rounding import (
     rounded_down,
     whole_rows,
 )
-from dualmandate.mechanism.strategy.integer_rows import IntegerRows
+from dualmandate.mechanism.strategy.integer_rows import IntegerRows, OptimalRows, Residuals
 from dualmandate.mechanism.strategy.p_identity import best_p_identity, p_identity_measurement
-from dualmandate.mechanism.strategy.residuals import Residuals
-from dualmandate.mechanism.strategy.workload_blocks import EVERYTHING_AVERAGED, WorkloadBlock
+from dualmandate.mechanism.strategy.workload_blocks import EVERYTHING_AVERAGED, WorkloadBlock, parts_of
 from dualmandate.population import Domain
+from dualmandate.population.arrays import Floats
 from dualmandate.workload import (
     Factor,
     Groups,
@@ -52,7 +49,7 @@ BINS = groups(9, [[0, 1, 2, 3], [4, 5, 6], [7, 8]])
 
 def differences_of(part: WorkloadBlock) -> GaussianOptimum:
     """The optimum in differences, also where plain counts would do."""
-    with patch("dualmandate.mechanism.strategy.gaussian_optimum.MOST_MARGINALS", 0):
+    with patch("dualmandate.mechanism.strategy.dual.MOST_MARGINALS", 0):
         return gaussian_optimum(part)
 
 

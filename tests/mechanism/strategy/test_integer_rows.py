@@ -12,18 +12,20 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dualmandate.mechanism.strategy.axes import Floats
-from dualmandate.mechanism.strategy.decompose import parts_of
-from dualmandate.mechanism.strategy.dual import OptimalRows
-from dualmandate.mechanism.strategy.gaussian_optimum import GaussianOptimum, gaussian_optimum
-from dualmandate.mechanism.strategy.integer_rounding import public_labels, whole_rows
-from dualmandate.mechanism.strategy.integer_rows import IntegerRows
+from dualmandate.mechanism.strategy.dual import GaussianOptimum, gaussian_optimum
+from dualmandate.mechanism.strategy.integer_rounding import whole_rows
+from dualmandate.mechanism.strategy.integer_rows import IntegerRows, OptimalRows, Residuals
 from dualmandate.mechanism.strategy.p_identity import best_p_identity, p_identity_measurement
-from dualmandate.mechanism.strategy.public_totals import public_tables, same_groups
-from dualmandate.mechanism.strategy.residuals import Residuals
-from dualmandate.mechanism.strategy.workload_blocks import EVERYTHING_AVERAGED, WorkloadBlock
+from dualmandate.mechanism.strategy.workload_blocks import (
+    EVERYTHING_AVERAGED,
+    WorkloadBlock,
+    parts_of,
+    public_labels,
+    public_tables,
+    same_groups,
+)
 from dualmandate.population import Attribute, Domain, Invariant, Neighbors, Protection
-from dualmandate.population.arrays import Integers
+from dualmandate.population.arrays import Floats, Integers
 from dualmandate.population.domain import StructuralZero
 from dualmandate.workload import (
     Identity,
@@ -47,7 +49,7 @@ BINS = groups(9, [[0, 1, 2, 3], [4, 5, 6], [7, 8]])
 
 def differences_of(part: WorkloadBlock) -> GaussianOptimum:
     """The optimum in differences, also where plain counts would do."""
-    with patch("dualmandate.mechanism.strategy.gaussian_optimum.MOST_MARGINALS", 0):
+    with patch("dualmandate.mechanism.strategy.dual.MOST_MARGINALS", 0):
         return gaussian_optimum(part)
 
 
@@ -306,7 +308,9 @@ def test_errors_are_those_of_the_pseudo_inverse(name: str) -> None:
         shape = tuple(factor.rows for factor in factors)
         here = shares[start : start + math.prod(shape)]
         squares = np.square(here).sum(axis=1).reshape(shape)
-        np.testing.assert_allclose(rows.coefficients(key), squares, rtol=1e-6, atol=1e-10 * scale**2)
+        np.testing.assert_allclose(
+            rows.coefficients(key, np.ones(len(rows.steps))), squares, rtol=1e-6, atol=1e-10 * scale**2
+        )
         by_kind = np.square(here) @ variances[kinds]
         np.testing.assert_allclose(
             rows.coefficients(key, variances), by_kind.reshape(shape), rtol=1e-6, atol=1e-10 * scale**2
@@ -374,7 +378,9 @@ def test_what_is_public_is_left_out(workload: Workload, protection: Protection) 
         matrix, asked = weighted(rows) @ private, queries(rows.part) @ private
         shares = asked @ np.linalg.pinv(matrix, rcond=1e-10)
         np.testing.assert_allclose(shares @ matrix, asked, atol=1e-8)
-        found = np.concatenate([rows.coefficients(key).reshape(-1) for key in rows.part.tables])
+        found = np.concatenate(
+            [rows.coefficients(key, np.ones(len(rows.steps))).reshape(-1) for key in rows.part.tables]
+        )
         np.testing.assert_allclose(found, np.square(shares).sum(axis=1), rtol=1e-6, atol=1e-12)
         counts = (np.arange(part.merged_size) % 5).reshape(1, *part.merged_shape)
         beside = weighted(rows) @ (np.eye(part.merged_size) - private) @ counts.reshape(-1)

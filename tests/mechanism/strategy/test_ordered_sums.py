@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dualmandate.mechanism.strategy import ordered_kernel, ordered_sums
+from dualmandate.mechanism.strategy import arrays, ordered_kernel
 
 Floats = NDArray[np.float64]
 SHAPES = [  # rows, terms, columns: one of each, none of each, odd, and beyond what is taken at once
@@ -30,8 +30,8 @@ SHAPES = [  # rows, terms, columns: one of each, none of each, odd, and beyond w
 @pytest.fixture(params=["numpy", "compiled"], autouse=True)
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     limit = -1 if request.param == "compiled" else 2**40
-    monkeypatch.setattr(ordered_sums, "SMALL", limit)
-    monkeypatch.setattr(ordered_sums, "SMALL_INVERSE", limit)
+    monkeypatch.setattr(arrays, "SMALL", limit)
+    monkeypatch.setattr(arrays, "SMALL_INVERSE", limit)
 
 
 def numbers(generator: np.random.Generator, rows: int, columns: int) -> Floats:
@@ -62,16 +62,16 @@ def assert_same_digits(found: Floats, right: Floats) -> None:
 @pytest.mark.parametrize(("rows", "terms", "columns"), SHAPES)
 def test_products(generator: np.random.Generator, rows: int, terms: int, columns: int) -> None:
     left, right = numbers(generator, rows, terms), numbers(generator, terms, columns)
-    assert_same_digits(ordered_sums.product(left, right), term_by_term(left, right))
-    assert_same_digits(ordered_sums.gram(left), term_by_term(left, left.T))
+    assert_same_digits(arrays.product(left, right), term_by_term(left, right))
+    assert_same_digits(arrays.gram(left), term_by_term(left, left.T))
 
 
 def test_an_order_that_matters() -> None:
     """1 + 10¹⁶ − 10¹⁶ is 0 from left to right, and 1 in most other orders; nothing is fused."""
     left = np.array([[1.0, 1e16, -1e16]] * 2)
-    assert ordered_sums.product(left, np.ones((3, 3))).tolist() == [[0.0] * 3] * 2
+    assert arrays.product(left, np.ones((3, 3))).tolist() == [[0.0] * 3] * 2
     tiny = 1.0 + 2.0**-30
-    squares = ordered_sums.product(np.array([[tiny, -1.0]]), np.array([[tiny], [1.0 + 2.0**-29]]))
+    squares = arrays.product(np.array([[tiny, -1.0]]), np.array([[tiny], [1.0 + 2.0**-29]]))
     assert squares.tolist() == [[0.0]]  # 2⁻⁶⁰ where the last product is not rounded before it is added
 
 
@@ -80,18 +80,18 @@ def test_any_layout(generator: np.random.Generator) -> None:
     expected = term_by_term(left, right)
     for one in (left, np.asfortranarray(left), np.repeat(left, 2, axis=1)[:, ::2]):
         for other in (right, np.asfortranarray(right), np.repeat(right, 2, axis=0)[::2], right[:, ::-1][:, ::-1]):
-            assert_same_digits(ordered_sums.product(one, other), expected)
+            assert_same_digits(arrays.product(one, other), expected)
     right.flags.writeable = False
-    assert_same_digits(ordered_sums.product(left, right), expected)
+    assert_same_digits(arrays.product(left, right), expected)
     whole = np.arange(6).reshape(2, 3)
-    np.testing.assert_array_equal(ordered_sums.product(whole, whole.T), whole @ whole.T)  # type: ignore[arg-type]
+    np.testing.assert_array_equal(arrays.product(whole, whole.T), whole @ whole.T)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(("rows", "terms", "columns"), [(68, 68, 1024), (17, 1024, 17), (11, 7_000, 11)])
 def test_near_to_numpy(generator: np.random.Generator, rows: int, terms: int, columns: int) -> None:
     left, right = generator.random((rows, terms)), generator.random((terms, columns))
-    np.testing.assert_allclose(ordered_sums.product(left, right), left @ right, rtol=1e-12)
-    np.testing.assert_allclose(ordered_sums.gram(left), left @ left.T, rtol=1e-12)
+    np.testing.assert_allclose(arrays.product(left, right), left @ right, rtol=1e-12)
+    np.testing.assert_allclose(arrays.gram(left), left @ left.T, rtol=1e-12)
 
 
 def by_columns(matrix: Floats) -> Floats:
@@ -113,11 +113,11 @@ def test_inverses(generator: np.random.Generator, size: int) -> None:
     rows = generator.random((size, 3 * size + 1))
     matrix = rows @ rows.T + np.eye(size)
     before = matrix.copy()
-    found = ordered_sums.inverse(matrix)
+    found = arrays.inverse(matrix)
     np.testing.assert_array_equal(matrix, before)
     assert_same_digits(found, by_columns(matrix))
     np.testing.assert_allclose(found, np.linalg.inv(matrix), atol=1e-12)
-    assert_same_digits(ordered_sums.inverse(np.asfortranarray(matrix)), by_columns(matrix))
+    assert_same_digits(arrays.inverse(np.asfortranarray(matrix)), by_columns(matrix))
 
 
 def test_an_inverse_of_rows_as_large_as_any(generator: np.random.Generator) -> None:
@@ -125,7 +125,7 @@ def test_an_inverse_of_rows_as_large_as_any(generator: np.random.Generator) -> N
     rows = np.where(generator.random((30, 1000)) < 0.5, 50.0, 0.0)
     matrix = rows @ rows.T + np.eye(30)
     assert np.linalg.cond(matrix) > 30
-    np.testing.assert_allclose(ordered_sums.inverse(matrix) @ matrix, np.eye(30), atol=1e-9)
+    np.testing.assert_allclose(arrays.inverse(matrix) @ matrix, np.eye(30), atol=1e-9)
 
 
 def halves(values: list[float]) -> float:
@@ -152,9 +152,9 @@ def test_inner_products(generator: np.random.Generator, terms: int) -> None:
     left, right = numbers(generator, 3, terms), numbers(generator, 1, terms)[0]
     products = [[one * other for one, other in zip(row, right.tolist(), strict=True)] for row in left.tolist()]
     expected = np.array([0.0 + halves(each) for each in products])
-    assert_same_digits(ordered_sums.inner(left, right), expected)
-    assert_same_digits(ordered_sums.inner(left[1], right), expected[1])
-    assert_same_digits(ordered_sums.inner(np.repeat(left, 2, axis=1)[:, ::2], right), expected)
+    assert_same_digits(arrays.inner(left, right), expected)
+    assert_same_digits(arrays.inner(left[1], right), expected[1])
+    assert_same_digits(arrays.inner(np.repeat(left, 2, axis=1)[:, ::2], right), expected)
 
 
 def test_one_version_is_compiled() -> None:

@@ -8,22 +8,24 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from scipy.optimize import approx_fprime
+from tests.mechanism.strategy.reference import coefficients, row_weights, rows_over_cells
 
 from dualmandate.benchmarks.census import sf1_persons
 from dualmandate.errors import TooLarge
 from dualmandate.mechanism import optimize_strategy
-from dualmandate.mechanism.strategy.decompose import parts_of
-from dualmandate.mechanism.strategy.level_partitions import (
+from dualmandate.mechanism.strategy.marginals import best_marginals
+from dualmandate.mechanism.strategy.partition_search import Weighing, best_partitions, descend, fits, weighing_of
+from dualmandate.mechanism.strategy.partitions import (
+    BITS,
+    GroupStack,
+    Layout,
     Partition,
     coarser_tables,
     codings_of,
     group_count,
     own_tables,
 )
-from dualmandate.mechanism.strategy.marginals import best_marginals
-from dualmandate.mechanism.strategy.partition_search import Weighing, best_partitions, descend, fits, weighing_of
-from dualmandate.mechanism.strategy.partition_stack import CountedTable, GroupStack, Layout
-from dualmandate.mechanism.strategy.workload_blocks import WorkloadBlock
+from dualmandate.mechanism.strategy.workload_blocks import WorkloadBlock, parts_of, squared_lengths
 from dualmandate.population import Attribute, Domain
 from dualmandate.population.domain import StructuralZero
 from dualmandate.workload import (
@@ -113,12 +115,6 @@ def cells_of(part: WorkloadBlock) -> NDArray[np.bool_]:
     return np.ones(part.merged_size, dtype=np.bool_) if part.possible is None else part.possible.reshape(-1)
 
 
-def written_out(measured: GroupStack) -> Floats:
-    """A over merged cells, column by column."""
-    unit = np.eye(measured.part.merged_size).reshape(-1, *measured.part.merged_shape)
-    return measured.measure(unit).T
-
-
 @pytest.fixture(scope="module")
 def found() -> dict[str, tuple[GroupStack, float]]:
     return {name: best_partitions(whole(workload), starts=17) for name, workload in CASES.items()}
@@ -129,18 +125,19 @@ class TestAgainstMatrices:
     def test_error_is_that_of_the_pseudo_inverse(self, found: dict[str, tuple[GroupStack, float]], name: str) -> None:
         measured, error = found[name]
         part, cells = measured.part, cells_of(measured.part)
-        queries, matrix = part.queries()[:, cells], written_out(measured)[:, cells]
+        queries, matrix = part.queries()[:, cells], rows_over_cells(measured)[:, cells]
         inverse = queries @ np.linalg.pinv(matrix, rcond=1e-10)
         np.testing.assert_allclose(inverse @ matrix, queries, atol=1e-7)
         assert error == pytest.approx(np.square(inverse).sum(), rel=1e-7)
-        each = [part.squared_weights[key] * measured.coefficients(key).reshape(-1) for key in part.tables]
+        lengths = {key: squared_lengths(part, key, measured.inverses).reshape(-1) for key in part.tables}
+        each = [part.squared_weights[key] * length for key, length in lengths.items()]
         np.testing.assert_allclose(np.concatenate(each), np.square(inverse).sum(axis=1), rtol=1e-6, atol=1e-12)
 
     def test_sensitivity_is_over_every_cell_that_can_occur(
         self, found: dict[str, tuple[GroupStack, float]], name: str
     ) -> None:
         measured, _ = found[name]
-        columns = written_out(measured)[:, cells_of(measured.part)]
+        columns = rows_over_cells(measured)[:, cells_of(measured.part)]
         assert np.abs(columns).sum(axis=0).max() == pytest.approx(1.0, rel=1e-12)
         assert measured.sensitivity("l1") == pytest.approx(1.0, rel=1e-12)
         largest = np.sqrt(np.square(columns).sum(axis=0).max())
@@ -151,7 +148,7 @@ class TestAgainstMatrices:
     ) -> None:
         measured, _ = found[name]
         part, cells = measured.part, cells_of(measured.part)
-        queries, matrix = part.queries()[:, cells], written_out(measured)[:, cells]
+        queries, matrix = part.queries()[:, cells], rows_over_cells(measured)[:, cells]
         counts = np.where(cells, np.arange(1, part.merged_size + 1) % 7, 0).astype(np.float64)
         bumps = np.stack([matrix @ counts[cells], np.cos(np.arange(measured.rows))])
         estimates = measured.estimate(bumps).reshape(2, -1)
@@ -163,12 +160,14 @@ class TestAgainstMatrices:
         self, found: dict[str, tuple[GroupStack, float]], name: str
     ) -> None:
         measured, _ = found[name]
-        rows = [_rows(table) for table in measured.tables]
-        assert all(np.isin(numbers, (0, 1)).all() and (numbers.sum(axis=0) <= 1).all() for numbers, _ in rows)
-        stacked = np.concatenate([weights[:, None] * numbers for numbers, weights in rows])
-        labels = [level.labels if level.labels is not None else np.arange(level.size) for level in measured.part.levels]
-        merged = np.ravel_multi_index(np.meshgrid(*labels, indexing="ij"), measured.part.merged_shape).reshape(-1)
-        np.testing.assert_allclose(stacked, written_out(measured)[:, merged], rtol=1e-12, atol=1e-15)
+        exact, part = measured.exact("l1"), measured.part
+        rows = exact.count(np.eye(part.merged_size, dtype=np.int64).reshape(-1, *part.merged_shape)).T
+        assert np.isin(rows, (0, 1)).all()
+        tables = np.split(rows, np.cumsum([len(kept) for _, _, kept in exact.layout])[:-1])
+        assert all((numbers.sum(axis=0) <= 1).all() for numbers in tables)
+        kept = np.concatenate([weights[kept] for _, weights, kept in measured.layout]) >= np.ldexp(1.0, -BITS)
+        weights = np.array([float(step) for step in exact.steps])[exact.kinds()]
+        np.testing.assert_allclose(weights[:, None] * rows, rows_over_cells(measured)[kept], atol=np.ldexp(1.0, -BITS))
 
     def test_nothing_is_below_the_bound(self, found: dict[str, tuple[GroupStack, float]], name: str) -> None:
         bound = optimize_strategy(CASES[name], "gaussian").lower_bound
@@ -182,22 +181,13 @@ def test_records_that_no_query_asks_about_are_counted_too() -> None:
     summed = (Partition((0, 0), (False, False)),)
     measured = GroupStack(part, (table, summed), (np.array([0.2, 0.7]), np.array([0.1])), "by hand")
     assert measured.sensitivity("l1") == pytest.approx(0.8)
-    assert np.abs(written_out(measured)).sum(axis=0).tolist() == pytest.approx([0.3, 0.3, 0.8])
-    assert [dense(each.factors[0]).tolist() for each in measured.tables] == [
-        [[1, 0, 0, 0, 0], [0, 1, 0, 0, 0], [0, 0, 1, 1, 1]],
-        [[1, 1, 1, 1, 1]],
+    assert np.abs(rows_over_cells(measured)).sum(axis=0).tolist() == pytest.approx([0.3, 0.3, 0.8])
+    assert [dense(factor).tolist() for (factor,), _, _ in measured.layout] == [
+        [[1, 0, 0], [0, 1, 0], [0, 0, 1]],
+        [[1, 1, 1]],
     ]
     alone = GroupStack(part, (summed,), (np.array([1.0]),), "by hand")
     assert alone.error() == math.inf  # the total does not tell the levels apart
-
-
-def _rows(table: CountedTable) -> tuple[NDArray[np.int64], Floats]:
-    """The rows of a table that are measured, and their weights."""
-    matrix = np.ones((1, 1), dtype=np.int64)
-    for factor in table.factors:
-        matrix = np.kron(matrix, dense(factor))
-    kept = table.weights > 0
-    return matrix[kept], table.weights[kept]
 
 
 def problem_of(workload: Workload) -> tuple[Weighing, Layout]:
@@ -334,7 +324,7 @@ class TestSearch:
         tables = [kron(identity(4), total(5)), kron(total(4), identity(5))]
         part = whole(stack(*tables, weights=[1, "1/1000000000000"]))
         measured, error = best_partitions(part)
-        matrix, queries = written_out(measured), part.queries()
+        matrix, queries = rows_over_cells(measured), part.queries()
         assert math.isfinite(error)
         np.testing.assert_allclose(queries @ np.linalg.pinv(matrix, rcond=1e-12) @ matrix, queries, atol=1e-9)
 
@@ -350,7 +340,7 @@ class TestStrategies:
         assert strategy.lower_bound <= strategy.error_coefficient
         assert strategy.error_coefficient < ((30 * 31 / 2) ** (1 / 3) + 100 ** (1 / 3)) ** 3  # ages and places apart
         counts = np.random.default_rng(3).integers(0, 5, size=shape)
-        answers = strategy.reconstruct(strategy.measure(counts))
+        answers = strategy.exact.reconstruct(strategy.exact.count(counts))
         np.testing.assert_allclose(answers, strategy.workload.answers(counts), atol=1e-6)
 
     def test_a_product_is_not_the_best_of_products(self) -> None:
@@ -373,10 +363,11 @@ class TestStrategies:
         strategy = optimize_strategy(workload)
         assert isinstance(strategy.measurements[0], GroupStack)
         generator = np.random.default_rng(20100401)
-        noise = generator.laplace(0.0, 1 / math.sqrt(2), size=(2500, strategy.rows))
-        errors = np.array([strategy.reconstruct(each) for each in noise])
+        noise = generator.laplace(0.0, 1 / math.sqrt(2), size=(2500, strategy.exact.rows))
+        weights = row_weights(strategy.exact)
+        errors = np.array([strategy.exact.reconstruct(each / weights) for each in noise])
         assert np.square(errors).sum(axis=1).mean() == pytest.approx(strategy.error_coefficient, rel=0.05)
-        each = np.concatenate([strategy.query_coefficients(table.name) for table in workload.tables])
+        each = np.concatenate([coefficients(strategy, table.name) for table in workload.tables])
         np.testing.assert_allclose(np.square(errors).mean(axis=0), each, rtol=0.2)
         assert np.abs(errors.mean(axis=0)).max() < 5 * math.sqrt(each.max() / len(noise))
 
@@ -386,18 +377,19 @@ class TestStrategies:
         assert strategy.error_coefficient <= 60_000
         assert strategy.sensitivity == pytest.approx(1.0, rel=1e-9)
         assert 15_040 <= strategy.lower_bound <= 15_069
-        each = sum(float(strategy.query_coefficients(table.name).sum()) for table in strategy.workload.tables)
-        assert each == pytest.approx(strategy.error_coefficient, rel=1e-9)
-        measured = max(strategy.measurements, key=lambda part: part.rows)
+        each = sum(float(coefficients(strategy, table.name).sum()) for table in strategy.workload.tables)
+        assert each == pytest.approx(strategy.exact.error_coefficient(strategy.protection), rel=1e-9)
+        assert each == pytest.approx(strategy.error_coefficient, rel=1e-4)
+        measured = max(strategy.exact.parts, key=lambda part: part.rows)
         assert isinstance(measured, GroupStack)
-        assert sum(np.count_nonzero(table.weights) for table in measured.tables) == measured.rows < 5_000
+        assert sum(np.count_nonzero(weights) for _, weights, _ in measured.layout) == measured.rows < 5_000
 
 
 def test_marginals_are_tables_of_plain_counts_too() -> None:
     stacked, error = best_marginals(whole(stack(marginals((3, 2, 4), 1), marginals((3, 2, 4), 2), weights=[5, 1])))
     assert error == pytest.approx(stacked.error(), rel=1e-9)
-    for table in stacked.tables:
-        assert all(isinstance(factor, Identity | Total) for factor in table.factors)
-        assert table.weights.shape == (math.prod(factor.rows for factor in table.factors),)
-        assert len(set(table.weights.tolist())) == 1
-    assert sum(float(table.weights[0]) for table in stacked.tables) == pytest.approx(stacked.sensitivity("l1"))
+    for factors, weights, _ in stacked.layout:
+        assert all(isinstance(factor, Identity | Total) for factor in factors)
+        assert weights.shape == (math.prod(factor.rows for factor in factors),)
+        assert len(set(weights.tolist())) == 1
+    assert sum(float(weights[0]) for _, weights, _ in stacked.layout) == pytest.approx(stacked.sensitivity("l1"))

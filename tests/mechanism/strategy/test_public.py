@@ -7,14 +7,13 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from tests.mechanism.strategy.reference import rows_over_cells
 
 from dualmandate.errors import InvalidMechanism
-from dualmandate.mechanism.strategy.axes import Floats
-from dualmandate.mechanism.strategy.decompose import parts_of
-from dualmandate.mechanism.strategy.gaussian_optimum import gaussian_optimum
-from dualmandate.mechanism.strategy.public_totals import pair_optimum, public_tables, same_groups
-from dualmandate.mechanism.strategy.workload_blocks import WorkloadBlock
+from dualmandate.mechanism.strategy.dual import gaussian_optimum, pair_optimum
+from dualmandate.mechanism.strategy.workload_blocks import WorkloadBlock, parts_of, public_tables, same_groups
 from dualmandate.population import Attribute, Domain, Invariant, Neighbors, Protection
+from dualmandate.population.arrays import Floats
 from dualmandate.workload import Tabulation, Workload, all_range, identity, kron, marginals, prefix, stack, total
 
 REPLACE_ONE = Protection(neighbors=Neighbors.REPLACE_ONE)
@@ -101,12 +100,13 @@ def test_the_bound_for_moves_holds_for_every_strategy(workload: Workload, protec
 def test_rows_over_orbits_measure_all_that_is_private(workload: Workload, protection: Protection) -> None:
     (part,) = parts_of(workload, public=public_tables(workload.domain, protection))
     found = gaussian_optimum(part).measured
-    cells = np.eye(part.merged_size).reshape(-1, *part.merged_shape)
-    rows = found.measure(cells).T
+    rows = rows_over_cells(found)
     private = _private(workload, protection)
     np.testing.assert_allclose(private @ np.linalg.pinv(rows) @ rows, private, atol=1e-7)
-    coefficients = [found.coefficients(tuple(factor.key for factor in table.factors)) for table in workload.tables]
-    inverse = found.estimate(np.eye(found.rows)).reshape(found.rows, -1).T
+    exact = found.exact("l2")
+    ones, keys = np.ones(len(exact.steps)), [tuple(factor.key for factor in table.factors) for table in workload.tables]
+    coefficients = [exact.coefficients(key, ones) for key in keys]
+    inverse = exact.estimate(np.eye(exact.rows)).reshape(exact.rows, -1).T
     squares = np.square(private @ inverse).sum(axis=1)
     found_squares = np.concatenate([each.reshape(-1) for each in coefficients])
     np.testing.assert_allclose(found_squares, squares, rtol=1e-6, atol=1e-12)

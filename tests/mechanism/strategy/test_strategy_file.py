@@ -14,8 +14,8 @@ from tests.mechanism.strategy.test_exact import CASES, PROTECTIONS, WORKLOADS
 
 from dualmandate.errors import InvalidMechanism
 from dualmandate.mechanism import ExactStrategy, optimize_strategy
-from dualmandate.mechanism.strategy.integer_partitions import IntegerPartitions
 from dualmandate.mechanism.strategy.integer_rows import IntegerRows
+from dualmandate.mechanism.strategy.partitions import IntegerPartitions
 from dualmandate.mechanism.strategy.strategy import NoiseName
 from dualmandate.mechanism.strategy.strategy_file import LONGEST_LIST, strategy_digest, strategy_document, strategy_from
 from dualmandate.population import Attribute, Domain, Hierarchy, Invariant, Neighbors, Protection, StructuralZero

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.publication.reading_back import read_csv, read_sdmx
 
 from dualmandate.errors import InvalidRelease, InvalidRequest
 from dualmandate.mechanism import GAUSSIAN, GEOMETRIC, Noise
@@ -22,15 +23,17 @@ from dualmandate.population import Domain, PrivacyLoss, PrivacyMeasure, Protecti
 from dualmandate.publication import writing
 from dualmandate.publication.release_spec import ReleaseSpec
 from dualmandate.publication.rules import Rules
-from dualmandate.publication.sdmx import SdmxCsv, codes_of, identifier
 from dualmandate.publication.writing import (
     Csv,
     NoisyRows,
     Parquet,
     PublishedTable,
     ReleaseSheet,
+    SdmxCsv,
+    codes_of,
     estimates_sheet,
     file_names,
+    identifier,
     measurements_sheet,
     read_measurements,
     read_table,
@@ -134,6 +137,16 @@ class TestParquet:
         [other] = Parquet().write(measurements_sheet(each), tmp_path / "each")
         assert path.read_bytes() == other.read_bytes()
 
+    def test_what_is_damaged_is_refused(self, table: PublishedTable, tmp_path: Path) -> None:
+        [path] = Parquet().write(values_sheet(table), tmp_path / "table")
+        with pytest.raises(InvalidRelease, match="cannot be used"):
+            Parquet().read(tmp_path / "none.parquet")
+        content = path.read_bytes()
+        for broken in (b"", content[: len(content) // 2], b"a,b\n1,2\n", b"\xff\xfe" + content):
+            path.write_bytes(broken)
+            with pytest.raises(InvalidRelease, match="cannot be used"):
+                Parquet().read(path)
+
     def test_row_groups_say_which_labels_they_hold(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(writing, "ROWS_AT_ONCE", 10)
         labels = (tuple(f"{place:02}" for place in range(20)), ("f", "m"))
@@ -174,14 +187,14 @@ class TestCsv:
         [path] = Csv().write(sheet, tmp_path_factory.mktemp("csv") / "t")
         with path.open(encoding="utf-8", newline="") as file:
             assert list(csv.reader(file))[1:] == [[level, str(place)] for place, level in enumerate(levels)]
-        assert Csv().read(path).labels == (tuple(levels),)
+        assert read_csv(path).labels == (tuple(levels),)
 
     def test_a_label_column_called_like_a_number_is_told_apart(self, tmp_path: Path) -> None:
         numbers = {"value": np.arange(4)}
         sheet = ReleaseSheet("t", "", ("value", "value_"), (("a", "b"), ("c", "d")), numbers)
         assert sheet.headings == ("value_", "value__")
         [path] = Csv().write(sheet, tmp_path / "t")
-        np.testing.assert_array_equal(Csv().read(path).numbers["value"], np.arange(4))
+        np.testing.assert_array_equal(read_csv(path).numbers["value"], np.arange(4))
         [path] = Parquet().write(sheet, tmp_path / "t")
         assert Parquet().read(path).columns == ("value", "value_")
 
@@ -202,7 +215,7 @@ class TestSdmx:
     def test_letters_that_xml_cannot_hold_are_replaced(self, tmp_path: Path) -> None:
         sheet = ReleaseSheet("t\0", "", ("a\x0b",), (("x\x1f", "y"),), {"value": np.arange(2)})
         paths = SdmxCsv("Office of Statistics").write(sheet, tmp_path / "t")
-        found = SdmxCsv("Office of Statistics").read(paths[0])
+        found = read_sdmx(SdmxCsv("Office of Statistics"), paths[0])
         assert (found.name, found.columns, found.labels) == ("t�", ("a�",), (("x�", "y"),))
         assert b"OFFICE_OF_STATISTICS:T(1.0)" in paths[0].read_bytes()
 

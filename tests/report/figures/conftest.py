@@ -1,4 +1,4 @@
-"""Frontiers small enough to check by hand: c/ε² a table, and its geometric twin, with the protocol's methods only."""
+"""Frontiers small enough to check by hand: c/ε² a table, and its geometric twin."""
 
 from __future__ import annotations
 
@@ -7,66 +7,54 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pytest
 
 from dualmandate.choice import BoundedCost, Choice, Limits, LinearCost, SocialWelfare, TableValue, choose
 from dualmandate.choice.welfare import InformationUtility
-from dualmandate.frontier.frontier import Measure
+from dualmandate.frontier import Curves, Frontier, Measure
 from dualmandate.population import PrivacyMeasure
+from dualmandate.population.arrays import Floats
 from dualmandate.report.figures import Figure
 from dualmandate.report.theme import WIDE
 
 DISTRICTS = "eligible children by district"
 
 
-@dataclass(frozen=True)
-class SmallFrontier:
+@dataclass(frozen=True, eq=False)
+class SmallCurves(Curves):
     """Noise of variance 2/ε² (Laplace), or 1/(2 sinh²(ε/2)) (geometric), on every number of every table."""
 
     name: str
-    query_counts: Mapping[str, int]
-    privacy_measure: PrivacyMeasure = PrivacyMeasure.PURE_DP
+    counts: Floats
 
-    @property
-    def tables(self) -> tuple[str, ...]:
-        return tuple(self.query_counts)
+    def values(self, loss: float, measure: Measure) -> Floats:
+        if measure != "squared":
+            return self.counts / loss
+        return self.counts * (2 / loss**2 if self.name == "laplace" else 1 / (2 * math.sinh(loss / 2) ** 2))
 
-    def table_errors(self, loss: float, measure: Measure = "squared") -> dict[str, float]:
-        each = self._variance(loss) if measure == "squared" else 1 / loss
-        return {table: count * each for table, count in self.query_counts.items()}
-
-    def table_slopes(self, loss: float, measure: Measure = "squared") -> dict[str, float]:
-        each = self._slope(loss) if measure == "squared" else -1 / loss**2
-        return {table: count * each for table, count in self.query_counts.items()}
-
-    def expected_squared_error(self, loss: float) -> float:
-        return math.fsum(self.table_errors(loss).values())
-
-    def accuracy(self, loss: float) -> float:
-        return -self.expected_squared_error(loss)
-
-    def marginal_rate_of_transformation(self, loss: float) -> float:
-        return -math.fsum(self.table_slopes(loss).values())
-
-    def second_derivative(self, loss: float) -> float:
-        raise NotImplementedError
-
-    def epsilon_for(self, accuracy: float) -> float:
-        raise NotImplementedError
+    def slopes(self, loss: float, measure: Measure) -> Floats:
+        if measure != "squared":
+            return -self.counts / loss**2
+        if self.name == "laplace":
+            return self.counts * (-4 / loss**3)
+        return self.counts * (-math.cosh(loss / 2) / (2 * math.sinh(loss / 2) ** 3))
 
     def technology(self, loss: float) -> str:
         return self.name
 
-    def allocation(self, loss: float) -> dict[str, float]:
-        return {"all": loss}
 
-    def _variance(self, loss: float) -> float:
-        return 2 / loss**2 if self.name == "laplace" else 1 / (2 * math.sinh(loss / 2) ** 2)
+class SmallFrontier(Frontier):
+    """The frontier of such noise."""
 
-    def _slope(self, loss: float) -> float:
-        if self.name == "laplace":
-            return -4 / loss**3
-        return -math.cosh(loss / 2) / (2 * math.sinh(loss / 2) ** 3)
+    def __init__(
+        self,
+        name: str,
+        query_counts: Mapping[str, int],
+        privacy_measure: PrivacyMeasure = PrivacyMeasure.PURE_DP,
+    ) -> None:
+        curves = SmallCurves(name, np.array(list(query_counts.values()), dtype=np.float64))
+        super().__init__(name, privacy_measure, query_counts, curves)
 
 
 def title_i_welfare(cost: InformationUtility | None = None) -> SocialWelfare:

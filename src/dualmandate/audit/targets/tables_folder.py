@@ -13,7 +13,7 @@ from typing import Annotated, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, model_validator
 
 from dualmandate.audit.equations import Floats
 from dualmandate.errors import InvalidTables, InvalidValue, MissingKey, Place
@@ -21,7 +21,7 @@ from dualmandate.population import Attribute, Domain
 from dualmandate.program.domain import code_lists, domain_of
 from dualmandate.program.file import Document, read_document
 from dualmandate.program.number import KeyTable, Levels, Positive, Probability, Several, Text, lacking, refused
-from dualmandate.program.reading import first_refusal
+from dualmandate.program.reading import validated
 from dualmandate.program.schema import AttributeForm, HierarchyTable, Version
 from dualmandate.program.text_columns import TextColumns, read_text_columns
 from dualmandate.workload import Tabulation, Workload
@@ -98,10 +98,7 @@ class Folder:
 def load_folder(path: Path | str) -> Folder:
     """Read a folder of published tables."""
     document = read_document(Path(path) / TABLES_FILE, "file of published tables")
-    try:
-        file = TablesFile.model_validate(document.content)
-    except ValidationError as error:
-        raise first_refusal(error, document, TablesFile, "tables") from None
+    file = validated(document, TablesFile, "tables")
     if not (file.counts or file.statistics or file.magnitudes):
         raise MissingKey(
             f"{TABLES_FILE} names no table",

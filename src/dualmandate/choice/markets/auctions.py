@@ -20,11 +20,9 @@ study cheaper, because what all of them together may lose falls: only a cost of 
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
-
-import numpy as np
-from numpy.typing import NDArray
 
 from dualmandate.errors import ConflictingLimits, InvalidPreferences
 from dualmandate.population.wording import number
@@ -45,31 +43,7 @@ class Sale:
 
     @property
     def total(self) -> float:
-        """What is paid in all, USD."""
         return self.payment * len(self.sellers)
-
-    @property
-    def largest_bias(self) -> float:
-        """How far one half for each who did not sell can be off: (n − k)/2."""
-        return (self.people - len(self.sellers)) / 2
-
-    def utility(self, person: int, cost: float) -> float:
-        """What a person with this cost per unit of ε gains, USD; 0 where she does not sell."""
-        return self.payment - cost * self.epsilon if person in self.sellers else 0.0
-
-    def within(self, error: float, bias: float | None = None) -> float:
-        """P(|error of the count| ≤ error) where the half for each who did not sell is off by `bias` in all."""
-        off = self.largest_bias if bias is None else abs(bias)
-        if off > error:
-            return 0.5 * (math.exp(-(off - error) / self.noise_scale) - math.exp(-(off + error) / self.noise_scale))
-        tails = math.exp(-(error - off) / self.noise_scale) + math.exp(-(error + off) / self.noise_scale)
-        return 1 - 0.5 * tails
-
-    def estimates(self, bits: Sequence[int], generator: np.random.Generator, size: int) -> NDArray[np.float64]:
-        """Published counts of those with a 1, drawn `size` times; to study the auction, never to publish."""
-        known = sum(bits[person] for person in self.sellers)
-        noise = generator.laplace(scale=self.noise_scale, size=size)
-        return np.asarray(known + self.largest_bias + noise, dtype=np.float64)
 
 
 def min_cost_auction(costs: Sequence[float], target_error: float) -> Sale:
@@ -183,19 +157,16 @@ class CompensatedStudy:
 
     def participants(self, epsilon: float) -> int:
         """The fewest people with which this ε is accurate enough."""
-        low, high = 0, 1
-        while self.failure(epsilon, high) > self.failure_probability:
-            low, high = high, 2 * high
-            if high > MOST_PARTICIPANTS:
-                raise ConflictingLimits(
-                    f"no study is accurate enough at epsilon = {epsilon:g}",
-                    why=f"not even {MOST_PARTICIPANTS:,} participants would do",
-                    instead="allow a larger epsilon or a larger error",
-                )
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (middle, high) if self.failure(epsilon, middle) > self.failure_probability else (low, middle)
-        return high
+        found = 1 + bisect_left(
+            range(1, MOST_PARTICIPANTS + 1), True, key=lambda n: self.failure(epsilon, n) <= self.failure_probability
+        )
+        if found > MOST_PARTICIPANTS:
+            raise ConflictingLimits(
+                f"no study is accurate enough at epsilon = {epsilon:g}",
+                why=f"not even {MOST_PARTICIPANTS:,} participants would do",
+                instead="allow a larger epsilon or a larger error",
+            )
+        return found
 
     def design(self, epsilon: float, participants: int) -> StudyDesign:
         """What such a study pays."""
@@ -208,16 +179,12 @@ class CompensatedStudy:
 
     def cheapest(self, population: int) -> StudyDesign:
         """The cheapest study with at most `population` people: all, unless recruiting costs more than it saves."""
-        low, high = self.least_participants, population
-        self.least_epsilon(population)
-        while high - low > 2:
-            third = (high - low) // 3
-            left, right = low + third, high - third
-            if self.with_participants(left).cost <= self.with_participants(right).cost:
-                high = right
-            else:
-                low = left
-        return min((self.with_participants(n) for n in range(low, high + 1)), key=lambda design: design.cost)
+        self.least_epsilon(population)  # refuses where all of them are too few
+        sizes = range(self.least_participants, population)
+        falls = bisect_left(
+            sizes, True, key=lambda n: self.with_participants(n).cost <= self.with_participants(n + 1).cost
+        )
+        return self.with_participants(self.least_participants + falls)
 
     def feasible(self, budget: float, population: int) -> tuple[StudyDesign, StudyDesign] | None:
         """The smallest and the largest study that a budget pays for; None where it pays for none.
@@ -227,17 +194,8 @@ class CompensatedStudy:
         best = self.cheapest(population)
         if best.cost > budget:
             return None
-        return (
-            self.with_participants(self._edge(budget, best.participants, self.least_participants - 1)),
-            self.with_participants(self._edge(budget, best.participants, population + 1)),
-        )
-
-    def _edge(self, budget: float, inside: int, outside: int) -> int:
-        """The last size that the budget pays for, from one that it does towards one that it does not."""
-        while abs(outside - inside) > 1:
-            middle = (inside + outside) // 2
-            if self.with_participants(middle).cost <= budget:
-                inside = middle
-            else:
-                outside = middle
-        return inside
+        smaller = range(self.least_participants, best.participants + 1)
+        larger = range(best.participants, population + 1)
+        fewest = bisect_left(smaller, True, key=lambda n: self.with_participants(n).cost <= budget)
+        most = bisect_left(larger, True, key=lambda n: self.with_participants(n).cost > budget) - 1
+        return self.with_participants(smaller[fewest]), self.with_participants(larger[most])

@@ -10,29 +10,28 @@ from typing import Any
 
 import numba
 import numpy as np
-from numpy.typing import NDArray
 
-from dualmandate.mechanism.noise.broad import GUIDE_BITS, MARGIN, ThresholdCurves
-from dualmandate.mechanism.noise.table import NoiseTable
+from dualmandate.mechanism.noise.laws import GUIDE_BITS, MARGIN, NoiseTable, ThresholdCurves
 from dualmandate.mechanism.noise.words import WORD_BITS, Words
+from dualmandate.population.arrays import Booleans, Integers
 
 _SHIFT = np.uint64(WORD_BITS - GUIDE_BITS)
 
 
-def look_up(words: Words, table: NoiseTable | ThresholdCurves, *, out: NDArray[np.int64]) -> int:
+def look_up(words: Words, table: NoiseTable | ThresholdCurves, *, out: Integers) -> int:
     """Write the value of each word; the number of ties, where what was written means nothing."""
     if isinstance(table, ThresholdCurves):
         return look_up_curves(words, table, out=out, is_open=np.empty(len(words), dtype=np.bool_))
     return int(_look_up(words, table.lower, table.upper, table.guide, table.first, out))
 
 
-def look_up_curves(words: Words, curves: ThresholdCurves, *, out: NDArray[np.int64], is_open: NDArray[np.bool_]) -> int:
+def look_up_curves(words: Words, curves: ThresholdCurves, *, out: Integers, is_open: Booleans) -> int:
     """The same between the thresholds of curves; which words are ties is written, too."""
     pieces = (curves.starts, curves.coefficients, curves.guide)
     return int(_look_up_curves(words, *pieces, (curves.first, curves.width), out, is_open))
 
 
-def append_digit(numbers: NDArray[np.int64], digits: NDArray[np.int64], *, size: int) -> None:
+def append_digit(numbers: Integers, digits: Integers, *, size: int) -> None:
     """Put a digit behind each number: y becomes size·y + digit, where y ≥ 0 stands for itself or for −1 − y."""
     _append_digit(numbers, digits, size)
 

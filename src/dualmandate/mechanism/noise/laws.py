@@ -1,13 +1,14 @@
-"""How noise is distributed, as certified numbers: for each value k, whole numbers around 2^bits · P(X ≤ k).
+"""How noise is distributed, as certified numbers, and as a table: which value each 64-bit word means.
 
-Everything transcendental is computed in balls (python-flint's arb): a midpoint and a radius that surely hold the true
-number. Where a ball does not decide between two whole numbers, both are given. Source: [Joh17].
+For each value k, whole numbers around 2^bits · P(X ≤ k) are computed in balls (python-flint's arb): a midpoint and a
+radius that surely hold the true number. Where a ball does not decide between two whole numbers, both are given. A word
+that lies between them leaves the value open, a tie, and is resolved with as many words as it takes. Source: [Joh17].
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
@@ -15,12 +16,25 @@ from functools import lru_cache
 from threading import RLock
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
+from dualmandate.mechanism.noise.words import WORD_BITS, Words
+from dualmandate.population.arrays import Floats, Indices
+
 if TYPE_CHECKING:
     from flint import arb
 
 GUARD_BITS = 64  # beyond those asked for; a ball then holds a whole number with a probability of about 2⁻⁶⁰
+LEAST_BROAD_VARIANCE = 2**24
+CURVES = 2**10  # a standard deviation, at least, up to twice as many
+DEGREE = 5
+MARGIN = 64.0  # units of 2⁻⁶⁴ by which a word must miss a threshold: four times what rounding and degree can amount to
+GUIDE_BITS = 14
+LARGEST_WORD = 2**WORD_BITS - 1
+_LARGEST_STEP = 2.0**53  # units within one curve: whole numbers below are exact as floats
+_CRAMER = 1.09  # |He_n(z)|·exp(−z²/4) ≤ 1.09·√n!
 _ONE_AT_A_TIME = RLock()
-
 
 Floors = tuple[int, int]
 
@@ -203,3 +217,219 @@ def floors_of(ball: arb, bits: int) -> Floors:
     ends = (int(end.floor().unique_fmpz()) for end in (scaled.lower(), scaled.upper()))
     lower, upper = (min(max(end, 0), 2**bits) for end in ends)
     return lower, upper
+
+
+def resolve(law: Law, words: Iterable[int], *, word_bits: int = WORD_BITS) -> int:
+    """The draw that these words decide, the slow way, exact for every word and every law; they must not end before.
+
+    One after another they are the digits of one uniform number U in [0, 1); the draw is the smallest k with
+    U < P(X ≤ k). After each word U is known to lie in [n, n + 1)/2^bits; where that does not decide, the next is taken.
+    More words never change a decision, so that it does not matter how sharp the bounds are.
+    """
+    number = bits = 0
+    for word in words:
+        number, bits = number << word_bits | word, bits + word_bits
+        if number == 0 and law.least is None:
+            continue  # U may still be smaller than any P(X ≤ k)
+        value = first_not_below(law, number, bits=bits)
+        # U ≥ P(X ≤ value − 1) is sure; n < l makes U < P(X ≤ value) sure.
+        if number < _floors(law, value, bits)[0]:
+            return value
+    raise AssertionError("the words ended before they decided")
+
+
+def first_not_below(law: Law, number: int, *, bits: int) -> int:
+    """The smallest k whose upper floor is at least `number`; number > 0 where the law has no least value."""
+    low, high = law.least, law.most
+    reach = 1
+    while low is None or high is None:  # the law has no ends: double until they are found
+        if low is None and _floors(law, -reach, bits)[1] < number:
+            low = -reach
+        if high is None and _floors(law, reach, bits)[1] >= number:
+            high = reach
+        reach *= 2
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (middle + 1, high) if _floors(law, middle, bits)[1] < number else (low, middle)
+    return low
+
+
+def _floors(law: Law, value: int, bits: int) -> Floors:
+    return law.floors(range(value, value + 1), bits)[0]
+
+
+@dataclass(frozen=True)
+class BroadNormal:
+    """The discrete Gaussian law P(X = k) ∝ exp(−k²/(2·variance)) for a variance of 2²⁴ or more.
+
+    Σ_{j ≤ k} exp(−j²/(2V)) is an integral, half of its last term and derivatives of that, by Euler's and Maclaurin's
+    formula, with a remainder that is bounded: a few derivatives give hundreds of bits. So 2⁶⁴·P(X ≤ k) follows a smooth
+    curve, and a table needs it only at every B-th value: between, a polynomial tells the thresholds to some units of
+    the last bit; a word that comes nearer to one is a tie. Source: [Joh17], and DLMF 2.10 and 18.14 for the two bounds.
+    """
+
+    variance: Fraction
+    least: ClassVar[int | None] = None
+    most: ClassVar[int | None] = None
+
+    def floors(self, values: range, bits: int) -> list[Floors]:
+        """From the closed form, with its remainder."""
+        with precision(bits + 2 * GUARD_BITS):
+            smooth = _Smooth.of(self.variance, bits + GUARD_BITS)
+            return [floors_of(smooth.at(value, 0)[0] + smooth.remainder, bits) for value in values]
+
+
+@dataclass(frozen=True, eq=False)
+class _Smooth:
+    """H with |P(X ≤ k) − H(k)| within the remainder: Φ(k/σ) + (f/2 + Σ B_2m/(2m)!·f^(2m−1))/√(2πV), f = exp(−x²/(2V)).
+
+    The remainder is at most |B_2p|/(2p)!·∫|f^(2p)|, and ∫|f^(2p)| ≤ √(2πV)·√(2p)!/V^p because Hermite's polynomials are
+    orthogonal (Cauchy and Schwarz). Σ_k f(k) exceeds √(2πV) by less than a part in 2^(2²⁸) (Poisson).
+    """
+
+    variance: arb
+    root: arb  # √(2V)
+    area: arb  # √(2πV)
+    whole: arb  # the same, and the little by which the sum exceeds it
+    factors: tuple[arb, ...]  # B_2m/(2m)!, m = 1, …, p
+    remainder: arb  # a ball around 0
+
+    @classmethod
+    def of(cls, variance: Fraction, bits: int) -> _Smooth:
+        """With a remainder below 2^−bits, in the present precision."""
+        from flint import arb, fmpq
+
+        assert variance >= LEAST_BROAD_VARIANCE
+        assert bits < 2**20
+        v = ball_of(variance)
+        count = 1
+        while (left := _left_out(v, count)) >= arb(2) ** -bits:
+            count += 1
+        factors = tuple(arb(fmpq.bernoulli(2 * m)) / math.factorial(2 * m) for m in range(1, count + 1))
+        little = arb(1).union(1 + arb(2) ** (-(2**21)))
+        area = (2 * arb.pi() * v).sqrt()
+        return cls(v, (2 * v).sqrt(), area, area * little, factors, (-left).union(left))
+
+    def at(self, value: int, count: int) -> list[arb]:
+        """H and its first derivatives at a whole number."""
+        from flint import arb
+
+        x = arb(value)
+        slopes = [(-x * x / (2 * self.variance)).exp()]  # f, f′, …: f^(n) = −(x·f^(n−1) + (n − 1)·f^(n−2))/V
+        before = arb(0)
+        for n in range(1, 2 * len(self.factors) + count):
+            slopes.append(-(x * slopes[-1] + (n - 1) * before) / self.variance)
+            before = slopes[-2]
+        ends = [slopes[n] / 2 + self._corrections(slopes[n + 1 :: 2]) for n in range(count + 1)]
+        lead = [(-x / self.root).erfc() * self.area / 2, *slopes]
+        return [(first + rest) / self.whole for first, rest in zip(lead, ends, strict=False)]
+
+    def _corrections(self, slopes: list[arb]) -> arb:
+        from flint import arb
+
+        return sum((factor * slope for factor, slope in zip(self.factors, slopes, strict=False)), arb(0))
+
+
+def _left_out(variance: arb, count: int) -> arb:
+    """|B_2p|/(2p)!·√(2p)!/V^p, which bounds what is left out of P(X ≤ k) after p derivatives."""
+    from flint import arb, fmpq
+
+    return abs(arb(fmpq.bernoulli(2 * count))) / arb(math.factorial(2 * count)).sqrt() / variance**count
+
+
+@dataclass(frozen=True, eq=False)
+class ThresholdCurves:
+    """Thresholds of a law, `width` a piece: 2⁶⁴·P(X < first + width·j + s) is starts[j] + Σ a[j, n]·sⁿ ± MARGIN/4.
+
+    A word w ≥ starts[j] means the value s of piece j between whose thresholds it lies, if it lies MARGIN within them.
+    """
+
+    first: int
+    width: int
+    starts: Words  # shape (pieces,), rising
+    coefficients: Floats  # shape (pieces, DEGREE + 1)
+    guide: NDArray[np.int32]  # the piece of the smallest word whose first 14 bits are g; shape (2¹⁴ + 1,)
+
+    def ties(self, words: Words) -> Indices:
+        """Places of the words that leave the value open."""
+        from dualmandate.mechanism.noise.kernel import look_up_curves
+
+        open_places = np.zeros(len(words), dtype=np.bool_)
+        look_up_curves(words, self, out=np.empty(len(words), dtype=np.int64), is_open=open_places)
+        return np.flatnonzero(open_places)
+
+
+def curves_of(law: BroadNormal) -> ThresholdCurves:
+    """The curves of a law: about a second."""
+    width = 2 ** (math.isqrt(math.floor(law.variance)).bit_length() - 1) // CURVES
+    first = (first_not_below(law, 1, bits=WORD_BITS) - 1) // width
+    last = first_not_below(law, 2**WORD_BITS - 1, bits=WORD_BITS) // width
+    starts, coefficients = [], []
+    with precision(WORD_BITS + 2 * GUARD_BITS):
+        smooth = _Smooth.of(law.variance, WORD_BITS + GUARD_BITS)
+        for piece in range(first, last + 1):
+            values = smooth.at(piece * width - 1, DEGREE)
+            scaled = [value * (2**WORD_BITS) / math.factorial(n) for n, value in enumerate(values)]
+            starts.append(max(0, min(int(scaled[0].mid().floor().unique_fmpz()), 2**WORD_BITS - 1)))
+            scaled[0] -= starts[-1]
+            assert all(value.rad() * width**n < 2.0**-40 for n, value in enumerate(scaled))
+            coefficients.append([float(value.mid()) for value in scaled])
+    rising: Words = np.array(starts, dtype=np.uint64)
+    assert np.all(rising[1:] >= rising[:-1])
+    assert float(np.diff(rising).max()) < _LARGEST_STEP
+    assert _beyond_degree(law.variance, width) < 1.0
+    words = np.arange(2**GUIDE_BITS, dtype=np.uint64) << np.uint64(WORD_BITS - GUIDE_BITS)
+    places = np.searchsorted(rising, words, side="right").astype(np.int64) - 1
+    guide = np.append(np.maximum(places, 0), len(rising) - 1).astype(np.int32)
+    return ThresholdCurves(first * width, width, rising, np.array(coefficients), guide)
+
+
+def _beyond_degree(variance: Fraction, width: int) -> float:
+    """What Taylor's polynomial misses at most, in units of 2⁻⁶⁴: |f^(n)| ≤ 1.09·√n!/σⁿ, twice for the corrections."""
+    sigma = math.sqrt(variance)
+    slope = 2.0 * _CRAMER * math.sqrt(math.factorial(DEGREE)) / math.sqrt(2.0 * math.pi)
+    return 2.0**WORD_BITS * slope * (width / sigma) ** (DEGREE + 1) / math.factorial(DEGREE + 1)
+
+
+@dataclass(frozen=True, eq=False)
+class NoiseTable:
+    """Thresholds of one law: a word w means first + j, j the smallest with w ≤ upper[j], unless w ≥ lower[j] (a tie).
+
+    Between lower[j] and upper[j] lies ⌊2⁶⁴·P(X ≤ first + j)⌋. A word that is 0 where the law has no least value, or
+    2⁶⁴ − 1, is a tie, too. guide[g] is the j of the smallest word whose first 14 bits are g.
+    """
+
+    first: int
+    lower: Words  # shape (values,), rising
+    upper: Words  # shape (values,), rising; the same array where every floor is certain
+    guide: NDArray[np.int32]  # shape (2¹⁴ + 1,)
+
+    def ties(self, words: Words) -> Indices:
+        """Places of the words that leave the value open."""
+        places = np.searchsorted(self.upper, words)
+        return np.flatnonzero(words >= self.lower[places])
+
+
+@lru_cache(maxsize=64)
+def table_of(law: Law) -> NoiseTable | ThresholdCurves:
+    """The table of a law, computed once; milliseconds for a thousand values."""
+    return curves_of(law) if isinstance(law, BroadNormal) else thresholds_of(law)
+
+
+def thresholds_of(law: Law) -> NoiseTable:
+    """The table that has every value."""
+    first = first_not_below(law, 1, bits=WORD_BITS) - 1 if law.least is None else law.least
+    last = first_not_below(law, LARGEST_WORD, bits=WORD_BITS) if law.most is None else law.most
+    floors = law.floors(range(first, last + 1), WORD_BITS)
+    assert law.least is not None or floors[0][1] == 0  # only the word 0 may mean something smaller
+    lower, upper = (_rising([min(pair[end], LARGEST_WORD) for pair in floors]) for end in (0, 1))
+    assert upper[-1] == LARGEST_WORD  # only this word may mean something larger
+    starts = np.arange(2**GUIDE_BITS, dtype=np.uint64) << np.uint64(WORD_BITS - GUIDE_BITS)
+    guide = np.append(np.searchsorted(upper, starts), len(upper) - 1).astype(np.int32)
+    return NoiseTable(first, lower, lower if np.array_equal(lower, upper) else upper, guide)
+
+
+def _rising(numbers: list[int]) -> Words:
+    """Bounds of rising numbers: each also bounds the next ones."""
+    rising: Words = np.maximum.accumulate(np.array(numbers, dtype=np.uint64))
+    return rising

@@ -1,4 +1,8 @@
-"""Random words by address: what ChaCha20 says under a key at the place of a cell.
+"""Random words by address: what ChaCha20 says at the place of a cell, under one key a measurement of one release.
+
+Noise is a function of its key and of the cell's place. Two releases that met the same noise would show their difference
+exactly, so a key is bound to everything that may differ between them: the sampler's version, the plan, the data and
+the name of the measurement.
 
 A word has 64 bits. Its address is a lane and a cell: the 16 bytes with which ChaCha20 starts are the block number
 (cell // 8, 64 bits, little-endian) and the lane (8·depth + level, 64 bits, little-endian), and a block of 64 bytes
@@ -9,12 +13,52 @@ Source: [Ber08], [NL18].
 
 from __future__ import annotations
 
+import hmac
 from collections.abc import Iterator
+from dataclasses import dataclass, field
+from hashlib import sha256
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dualmandate.mechanism.noise.key import NoiseKey
+from dualmandate.errors import InvalidRequest
+
+SAMPLER_VERSION = 1  # raised whenever the same words would become other noise: laws, levels, addresses
+KEY_BYTES = 32
+
+
+@dataclass(frozen=True)
+class NoiseKey:
+    """256 bits for ChaCha20, made by `subkey`; never printed. Whoever has it and the release has the exact counts."""
+
+    content: bytes = field(repr=False)
+
+    def __post_init__(self) -> None:
+        _refuse_unless_key(self.content, "a noise key")
+
+
+def subkey(
+    secret: bytes, plan_digest: str, *, histogram_mac: bytes, measurement: str, version: int = SAMPLER_VERSION
+) -> NoiseKey:
+    """The key of one measurement: HMAC-SHA-256 under the release's secret of what it is bound to.
+
+    The message is version, plan digest, HMAC of the exact histogram and the measurement's name, each preceded by its
+    length in bytes (64 bits, little-endian), so that no two lists of fields give the same message.
+    """
+    _refuse_unless_key(secret, "the secret of a release")
+    fields = (str(version).encode(), plan_digest.encode(), histogram_mac, measurement.encode())
+    message = b"".join(len(each).to_bytes(8, "little") + each for each in fields)
+    return NoiseKey(hmac.new(secret, message, sha256).digest())
+
+
+def _refuse_unless_key(content: bytes, name: str) -> None:
+    if not isinstance(content, bytes) or len(content) != KEY_BYTES:
+        raise InvalidRequest(
+            f"{name} that is not {KEY_BYTES} bytes",
+            why="the promise of noise rests on 256 bits that nobody can guess",
+            instead=f"take {KEY_BYTES} bytes from the operating system's generator",
+        )
+
 
 WORD_BITS = 64
 CELLS_PER_BLOCK = 8

@@ -1,7 +1,6 @@
 """Choosing what to measure: strategies of least error for a workload, with certificates."""
 
 from dualmandate.mechanism.strategy.exact import ExactStrategy
-from dualmandate.mechanism.strategy.optimize import optimize_strategy
-from dualmandate.mechanism.strategy.strategy import Strategy
+from dualmandate.mechanism.strategy.strategy import Strategy, optimize_strategy
 
 __all__ = ["ExactStrategy", "Strategy", "optimize_strategy"]

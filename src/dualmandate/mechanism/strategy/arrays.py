@@ -1,117 +1,98 @@
 """Where the optimizers compute: numpy's arrays, or torch's or cupy's on an accelerator that was asked for.
 
 Names are those of the Python array API standard, for the few operations that are used; all numbers are 64-bit floats.
-On the processor every sum is added up in one order, so that searches end in the same place on every machine, and no
-threads wait for each other; accelerators add up as their libraries like.
+A library of linear algebra adds up in the order that suits a processor, and fuses products into sums where it can; a
+search of thousands of steps makes different strategies of such last digits. So on the processor every entry of a
+product of matrices is added up term by term, from the first to the last, each product rounded before it is added:
+searches end in the same place on every machine, and no threads wait for each other. Large products take compiled
+loops, which are loaded when they are first needed, and small ones numpy: both give the same digits. Accelerators add up
+as their libraries like.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
 from types import ModuleType
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dualmandate.errors import InvalidRequest, UnknownName
-from dualmandate.mechanism.strategy import ordered_sums
+from dualmandate.population.arrays import Floats
 
 NAMES = ("numpy", "torch", "cupy")
+SMALL = 2**16  # multiplications of a product, up to which loading compiled loops would take longer than it saves
+SMALL_INVERSE = 12  # rows, the same
 
 Array: TypeAlias = Any  # of numpy, torch or cupy: they have no type in common
 
 
-class Arrays(Protocol):
-    """Operations on the arrays of one library, in the memory of one device."""
+def product(left: Floats, right: Floats) -> Floats:
+    """A·B: entry (i, j) is 0 + a_i0·b_0j + a_i1·b_1j + …, from left to right."""
+    if left.size * right.shape[1] <= SMALL:
+        return _added(np.multiply(left.T[:, :, None], right[:, None, :], order="C"))
+    from dualmandate.mechanism.strategy.ordered_kernel import multiply
+
+    return multiply(left, right)
+
+
+def gram(rows: Floats) -> Floats:
+    """A·Aᵀ, the same as `product` to the last digit."""
+    if rows.size * len(rows) <= SMALL:
+        return product(rows, rows.T)
+    from dualmandate.mechanism.strategy.ordered_kernel import multiply_by_itself
+
+    return multiply_by_itself(rows)
+
+
+def inner(left: Floats, right: Floats) -> Floats:
+    """Inner products of a vector, or of each row of a matrix, with a vector.
+
+    numpy adds up neighbors in one order on every processor: in blocks of 128 by eight running sums, then by halves.
+    """
+    return np.asarray((left * right).sum(axis=-1))
+
+
+def inverse(matrix: Floats) -> Floats:
+    """The inverse of a symmetric matrix with positive eigenvalues, by Gauss's and Jordan's steps from first to last.
+
+    Such matrices need no exchange of rows. Nothing is checked: numbers that are not finite stay so.
+    """
+    if len(matrix) > SMALL_INVERSE:
+        from dualmandate.mechanism.strategy.ordered_kernel import invert
+
+        return invert(matrix)
+    made = np.array(matrix, dtype=np.float64)
+    for k in range(len(made)):
+        pivot, factors = 1.0 / made[k, k], made[:, k].copy()
+        made[k, k] = 1.0
+        source = made[k] * pivot
+        made[:, k] = 0.0
+        made -= factors[:, None] * source
+        made[k] = source
+    return made
+
+
+def _added(terms: Floats) -> Floats:
+    """Σ along the first axis, from the first to the last; along the memory numpy would add up by halves."""
+    count, rows, columns = terms.shape
+    if rows * columns == 1 and count:
+        return np.asarray(np.cumsum(terms, axis=0)[-1] + 0.0)
+    return np.asarray(np.add.reduce(terms, axis=0, initial=0.0))
+
+
+@dataclass(frozen=True)
+class Arrays:
+    """Operations on the arrays of one library, in the memory of one device; here numpy's, added up in one order."""
+
+    module: ModuleType = np
 
     @property
     def name(self) -> str:
         """The library, and the device where it is not the processor."""
-        ...
-
-    def asarray(self, values: Any, /) -> Array:
-        """Numbers as 64-bit floats on the device."""
-        ...
-
-    def to_numpy(self, array: Array, /) -> NDArray[Any]:
-        """A copy in the processor's memory, or the array itself if it is there."""
-        ...
-
-    def zeros(self, shape: tuple[int, ...], /) -> Array:
-        """Zeros."""
-        ...
-
-    def eye(self, size: int, /) -> Array:
-        """The identity matrix."""
-        ...
-
-    def sum(self, array: Array, axis: int, /) -> Array:
-        """Sums along an axis."""
-        ...
-
-    def cumulative_sum(self, array: Array, /) -> Array:
-        """Running sums along the last axis."""
-        ...
-
-    def clip(self, array: Array, least: float, most: float, /) -> Array:
-        """Entries moved into [least, most]."""
-        ...
-
-    def nonzero(self, mask: Array, /) -> Array:
-        """Places at which a vector is true."""
-        ...
-
-    def take(self, array: Array, places: Array, /) -> Array:
-        """Chosen columns."""
-        ...
-
-    def matmul(self, left: Array, right: Array, /) -> Array:
-        """The product of two matrices."""
-        ...
-
-    def gram(self, rows: Array, /) -> Array:
-        """Inner products of all rows of a matrix with each other."""
-        ...
-
-    def vecdot(self, left: Array, right: Array, /) -> Array:
-        """Inner products along the last axis of an array with a vector."""
-        ...
-
-    def inv(self, matrix: Array, /) -> Array:
-        """The inverse of a symmetric matrix with positive eigenvalues."""
-        ...
-
-    def eigh(self, matrix: Array, /) -> tuple[Array, Array]:
-        """Eigenvalues of a symmetric matrix in ascending order, and its eigenvectors in columns."""
-        ...
-
-    def wait(self) -> None:
-        """Return when everything that was asked of the device is done."""
-        ...
-
-
-@dataclass(frozen=True)
-class Products:
-    """How sums of products are added up."""
-
-    matmul: Callable[[Array, Array], Array]
-    gram: Callable[[Array], Array]
-    vecdot: Callable[[Array, Array], Array]
-    inv: Callable[[Array], Array]
-
-
-@dataclass(frozen=True)
-class NumpyArrays:
-    """numpy, or a library that has its functions under the same names."""
-
-    name: str
-    module: ModuleType
-    fetch: Callable[[Array], NDArray[Any]]
-    products: Products
-    wait: Callable[[], None]
+        return self.module.__name__
 
     def asarray(self, values: Any, /) -> Array:
         """Numbers as 64-bit floats on the device."""
@@ -119,7 +100,7 @@ class NumpyArrays:
 
     def to_numpy(self, array: Array, /) -> NDArray[Any]:
         """A copy in the processor's memory, or the array itself if it is there."""
-        return self.fetch(array)
+        return np.asarray(array)
 
     def zeros(self, shape: tuple[int, ...], /) -> Array:
         """Zeros."""
@@ -151,89 +132,19 @@ class NumpyArrays:
 
     def matmul(self, left: Array, right: Array, /) -> Array:
         """The product of two matrices."""
-        return self.products.matmul(left, right)
+        return product(left, right)
 
     def gram(self, rows: Array, /) -> Array:
         """Inner products of all rows of a matrix with each other."""
-        return self.products.gram(rows)
+        return gram(rows)
 
     def vecdot(self, left: Array, right: Array, /) -> Array:
         """Inner products along the last axis of an array with a vector."""
-        return self.products.vecdot(left, right)
+        return inner(left, right)
 
     def inv(self, matrix: Array, /) -> Array:
         """The inverse of a symmetric matrix with positive eigenvalues."""
-        return self.products.inv(matrix)
-
-    def eigh(self, matrix: Array, /) -> tuple[Array, Array]:
-        """Eigenvalues of a symmetric matrix in ascending order, and its eigenvectors in columns."""
-        values, vectors = self.module.linalg.eigh(matrix)
-        return values, vectors
-
-
-@dataclass(frozen=True)
-class TorchArrays:
-    """torch, whose names differ."""
-
-    module: ModuleType
-    device: Any
-
-    @property
-    def name(self) -> str:
-        """The library, and the device."""
-        return f"torch on {self.device}"
-
-    def asarray(self, values: Any, /) -> Array:
-        """Numbers as 64-bit floats on the device."""
-        return self.module.asarray(values, dtype=self.module.float64, device=self.device)
-
-    def to_numpy(self, array: Array, /) -> NDArray[Any]:
-        """A copy in the processor's memory, or the array itself if it is there."""
-        return np.asarray(array.cpu().numpy())
-
-    def zeros(self, shape: tuple[int, ...], /) -> Array:
-        """Zeros."""
-        return self.module.zeros(shape, dtype=self.module.float64, device=self.device)
-
-    def eye(self, size: int, /) -> Array:
-        """The identity matrix."""
-        return self.module.eye(size, dtype=self.module.float64, device=self.device)
-
-    def sum(self, array: Array, axis: int, /) -> Array:
-        """Sums along an axis."""
-        return self.module.sum(array, dim=axis)
-
-    def cumulative_sum(self, array: Array, /) -> Array:
-        """Running sums along the last axis."""
-        return self.module.cumsum(array, dim=-1)
-
-    def clip(self, array: Array, least: float, most: float, /) -> Array:
-        """Entries moved into [least, most]."""
-        return self.module.clamp(array, least, most)
-
-    def nonzero(self, mask: Array, /) -> Array:
-        """Places at which a vector is true."""
-        return self.module.nonzero(mask, as_tuple=True)[0]
-
-    def take(self, array: Array, places: Array, /) -> Array:
-        """Chosen columns."""
-        return self.module.index_select(array, -1, places)
-
-    def matmul(self, left: Array, right: Array, /) -> Array:
-        """The product of two matrices."""
-        return self.module.matmul(left, right)
-
-    def gram(self, rows: Array, /) -> Array:
-        """Inner products of all rows of a matrix with each other."""
-        return self.module.matmul(rows, rows.T)
-
-    def vecdot(self, left: Array, right: Array, /) -> Array:
-        """Inner products along the last axis of an array with a vector."""
-        return self.module.matmul(left, right)
-
-    def inv(self, matrix: Array, /) -> Array:
-        """The inverse of a symmetric matrix with positive eigenvalues; no check waits for the device."""
-        return self.module.cholesky_inverse(self.module.linalg.cholesky_ex(matrix)[0])
+        return inverse(matrix)
 
     def eigh(self, matrix: Array, /) -> tuple[Array, Array]:
         """Eigenvalues of a symmetric matrix in ascending order, and its eigenvectors in columns."""
@@ -242,12 +153,86 @@ class TorchArrays:
 
     def wait(self) -> None:
         """Return when everything that was asked of the device is done."""
+
+
+class CupyArrays(Arrays):
+    """cupy, which has numpy's functions under the same names."""
+
+    def to_numpy(self, array: Array, /) -> NDArray[Any]:
+        return np.asarray(self.module.asnumpy(array))
+
+    def matmul(self, left: Array, right: Array, /) -> Array:
+        return self.module.matmul(left, right)
+
+    def gram(self, rows: Array, /) -> Array:
+        return self.module.matmul(rows, rows.T)
+
+    def vecdot(self, left: Array, right: Array, /) -> Array:
+        return self.module.einsum("...i,i->...", left, right)
+
+    def inv(self, matrix: Array, /) -> Array:
+        return self.module.linalg.inv(matrix)
+
+    def wait(self) -> None:
+        self.module.cuda.get_current_stream().synchronize()
+
+
+@dataclass(frozen=True)
+class TorchArrays(Arrays):
+    """torch, whose names differ."""
+
+    device: Any = None
+
+    @property
+    def name(self) -> str:
+        return f"torch on {self.device}"
+
+    def asarray(self, values: Any, /) -> Array:
+        return self.module.asarray(values, dtype=self.module.float64, device=self.device)
+
+    def to_numpy(self, array: Array, /) -> NDArray[Any]:
+        return np.asarray(array.cpu().numpy())
+
+    def zeros(self, shape: tuple[int, ...], /) -> Array:
+        return self.module.zeros(shape, dtype=self.module.float64, device=self.device)
+
+    def eye(self, size: int, /) -> Array:
+        return self.module.eye(size, dtype=self.module.float64, device=self.device)
+
+    def sum(self, array: Array, axis: int, /) -> Array:
+        return self.module.sum(array, dim=axis)
+
+    def cumulative_sum(self, array: Array, /) -> Array:
+        return self.module.cumsum(array, dim=-1)
+
+    def clip(self, array: Array, least: float, most: float, /) -> Array:
+        return self.module.clamp(array, least, most)
+
+    def nonzero(self, mask: Array, /) -> Array:
+        return self.module.nonzero(mask, as_tuple=True)[0]
+
+    def take(self, array: Array, places: Array, /) -> Array:
+        return self.module.index_select(array, -1, places)
+
+    def matmul(self, left: Array, right: Array, /) -> Array:
+        return self.module.matmul(left, right)
+
+    def gram(self, rows: Array, /) -> Array:
+        return self.module.matmul(rows, rows.T)
+
+    def vecdot(self, left: Array, right: Array, /) -> Array:
+        return self.module.matmul(left, right)
+
+    def inv(self, matrix: Array, /) -> Array:
+        """No check waits for the device."""
+        return self.module.cholesky_inverse(self.module.linalg.cholesky_ex(matrix)[0])
+
+    def wait(self) -> None:
         if self.device.type == "cuda":
             self.module.cuda.synchronize(self.device)
 
 
-_IN_ORDER = Products(ordered_sums.product, ordered_sums.gram, ordered_sums.inner, ordered_sums.inverse)
-NUMPY: Arrays = NumpyArrays("numpy", np, np.asarray, _IN_ORDER, lambda: None)
+NUMPY = Arrays()
 
 
 def namespace(name: str | None = None) -> Arrays:
@@ -274,7 +259,7 @@ def namespace(name: str | None = None) -> Arrays:
             why=f"{name} finds no accelerator on this machine",
             instead="use numpy, which needs none",
         )
-    return TorchArrays(module, module.device("cuda")) if name == "torch" else _cupy(module)
+    return TorchArrays(module, module.device("cuda")) if name == "torch" else CupyArrays(module)
 
 
 def arrays_of(array: Array) -> Arrays:
@@ -282,7 +267,7 @@ def arrays_of(array: Array) -> Arrays:
     library = type(array).__module__.partition(".")[0]
     if library == "torch":
         return TorchArrays(import_module("torch"), array.device)
-    return _cupy(import_module("cupy")) if library == "cupy" else NUMPY
+    return CupyArrays(import_module("cupy")) if library == "cupy" else NUMPY
 
 
 def _has_device(module: ModuleType) -> bool:
@@ -292,13 +277,3 @@ def _has_device(module: ModuleType) -> bool:
         return bool(module.cuda.runtime.getDeviceCount())
     except module.cuda.runtime.CUDARuntimeError:
         return False
-
-
-def _cupy(module: ModuleType) -> Arrays:
-    products = Products(
-        matmul=lambda left, right: module.matmul(left, right),
-        gram=lambda rows: module.matmul(rows, rows.T),
-        vecdot=lambda left, right: module.einsum("...i,i->...", left, right),
-        inv=lambda matrix: module.linalg.inv(matrix),
-    )
-    return NumpyArrays("cupy", module, module.asnumpy, products, module.cuda.get_current_stream().synchronize)

@@ -12,18 +12,15 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dualmandate.errors import TooLarge
+from dualmandate.population.arrays import Booleans, Floats, Indices, Integers
 from dualmandate.workload import Factor, Identity, Total
 from dualmandate.workload.factor import Numbers, affordable, inner
 from dualmandate.workload.levels import column_classes, row_ids
 
 LARGEST_AXIS = 8_192  # merged levels of an attribute whose Gram matrix is written out
 _ROUNDING = 1e-12  # of a sum of squares, below which what is left over is rounding error
-
-Floats = NDArray[np.float64]
-Indices = NDArray[np.intp]
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +29,7 @@ class Axis:
 
     size: int  # levels before merging
     kept: Indices  # one level of each merged level
-    labels: NDArray[np.int64] | None  # the merged level of each level; None: nothing is merged
+    labels: Integers | None  # the merged level of each level; None: nothing is merged
     classes: Indices  # the class of each merged level, from 0 on in the order of first levels
 
     @property
@@ -152,7 +149,7 @@ def axis_of(factors: Sequence[Factor]) -> Axis:
     return Axis(factors[0].size, kept, labels, _classes(distinct, kept, None))
 
 
-def with_zeros(axis: Axis, factors: Sequence[Factor], possible: NDArray[np.bool_]) -> Axis:
+def with_zeros(axis: Axis, factors: Sequence[Factor], possible: Booleans) -> Axis:
     """The axis where exchangeable levels must also be possible together with the same others.
 
     `possible` has shape (merged levels, merged cells of the other attributes).
@@ -161,7 +158,7 @@ def with_zeros(axis: Axis, factors: Sequence[Factor], possible: NDArray[np.bool_
     return Axis(axis.size, axis.kept, axis.labels, _classes(distinct, axis.kept, possible))
 
 
-def _merged(factors: Sequence[Factor], size: int) -> tuple[Indices, NDArray[np.int64] | None]:
+def _merged(factors: Sequence[Factor], size: int) -> tuple[Indices, Integers | None]:
     if any(isinstance(factor, Identity) for factor in factors):
         return np.arange(size), None
     first, labels = np.unique(column_classes(factors, size), return_index=True, return_inverse=True)[1:]
@@ -172,7 +169,7 @@ def _merged(factors: Sequence[Factor], size: int) -> tuple[Indices, NDArray[np.i
     return first[order], np.argsort(order)[labels.reshape(-1)]
 
 
-def _classes(factors: Sequence[Factor], kept: Indices, possible: NDArray[np.bool_] | None) -> Indices:
+def _classes(factors: Sequence[Factor], kept: Indices, possible: Booleans | None) -> Indices:
     """Classes of exchangeable levels, numbered by their first levels."""
     marks = np.zeros(len(kept), dtype=np.int64)
     if possible is not None:
@@ -190,7 +187,7 @@ def _classes(factors: Sequence[Factor], kept: Indices, possible: NDArray[np.bool
     return np.asarray(np.argsort(np.argsort(first))[labels.reshape(-1)], dtype=np.intp)
 
 
-def _partition(factor: Factor, kept: Indices) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _partition(factor: Factor, kept: Indices) -> tuple[Integers, Integers]:
     """For disjoint groups: two levels are exchangeable within a group, or where each is a group by itself."""
     assert factor.scales is not None
     scales = factor.scales[kept].astype(np.int64)
@@ -201,7 +198,7 @@ def _partition(factor: Factor, kept: Indices) -> tuple[NDArray[np.int64], NDArra
     return scales, np.where(alone & (labels > 0), -1, labels)
 
 
-def _swapped(factors: Sequence[Factor], kept: Indices, marks: NDArray[np.int64]) -> Indices:
+def _swapped(factors: Sequence[Factor], kept: Indices, marks: Integers) -> Indices:
     """Classes of levels that may be swapped without changing any Gram matrix, by comparing rows of it."""
     grams = [np.asarray(inner(factor, kept[:, None], kept[None, :])) for factor in factors]
     found = np.full(len(kept), -1)
@@ -230,7 +227,7 @@ def _same_but(gram: Numbers, one: int, other: int) -> bool:
     return not differs.any()
 
 
-def _summed(values: Numbers, labels: NDArray[np.int64] | Indices, place: int, count: int) -> Numbers:
+def _summed(values: Numbers, labels: Integers | Indices, place: int, count: int) -> Numbers:
     order = np.argsort(labels, kind="stable")
     starts = np.searchsorted(labels[order], np.arange(count))
     return np.asarray(np.add.reduceat(np.take(values, order, axis=place), starts, axis=place))

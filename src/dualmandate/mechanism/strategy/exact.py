@@ -13,81 +13,25 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, reduce
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dualmandate.errors import InvalidMechanism, InvalidWorkload, TooLarge
-from dualmandate.mechanism.strategy.axes import Floats, Indices
-from dualmandate.mechanism.strategy.memory import require_memory
-from dualmandate.mechanism.strategy.public_totals import same_groups
-from dualmandate.mechanism.strategy.workload_blocks import Key, WorkloadBlock
+from dualmandate.mechanism.strategy.integer_rows import IntegerRows
+from dualmandate.mechanism.strategy.partitions import IntegerPartitions
+from dualmandate.mechanism.strategy.workload_blocks import Key, WorkloadBlock, require_memory, same_groups
 from dualmandate.population import Neighbors, Protection
-from dualmandate.workload import Factor, Sensitivity, Table, Workload
+from dualmandate.population.arrays import Floats, Indices, Integers
+from dualmandate.workload import Sensitivity, Table, Workload
 from dualmandate.workload.sensitivity import Norm
 
 BYTES_A_CELL = 96.0  # of an estimate, with what is held on the way
 MOST_KINDS = 2**16  # different weights of rows of a product of parts
 
 
-class ExactBlock(Protocol):
-    """What is measured about one part: whole-number rows, each divided by the gcd of its entries, times weights."""
-
-    @property
-    def part(self) -> WorkloadBlock:
-        """The attributes and tables."""
-        ...
-
-    @property
-    def words(self) -> str:
-        """What is measured, in words."""
-        ...
-
-    @property
-    def rows(self) -> int:
-        """Number of measurements."""
-        ...
-
-    @property
-    def steps(self) -> tuple[Fraction, ...]:
-        """The weight w > 0 of each kind of row; several rows may be of one kind."""
-        ...
-
-    def kinds(self) -> Indices:
-        """The kind of each row, in the order of `count`; shape (rows,)."""
-        ...
-
-    def largest_column(self, power: int) -> Fraction:
-        """The largest Σ_r (w_r·|a_r|)^power over merged cells that can occur, exactly."""
-        ...
-
-    def largest_difference(self, power: int, same: NDArray[np.int64] | None) -> tuple[Fraction, bool]:
-        """The largest Σ_r (w_r·|a_r − a_r′|)^power over pairs of merged cells with the same label, and whether exact.
-
-        Where it is not exact it is a certified upper bound. `same` has one label a merged cell; None: all pairs.
-        """
-        ...
-
-    def count(self, counts: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The whole numbers a·x for histograms over merged cells, shape (k, *merged_shape); shape (k, rows)."""
-        ...
-
-    def estimate(self, measured: Floats) -> Floats:
-        """Counts over merged cells, shape (k, *merged_shape), from weighted rows w·(a·x + noise), shape (k, rows)."""
-        ...
-
-    def table_sums(self, key: Key) -> Floats:
-        """Σ of (FA⁺)² over the queries of a table and the rows of each kind; shape (kinds,)."""
-        ...
-
-    def coefficients(self, key: Key, variances: Floats | None = None) -> Floats:
-        """Σ_r (FA⁺)²·v for each query of a table, v the variance by kind (1 where None), by rows of each factor."""
-        ...
-
-    def combined(self, key: Key, shares: Sequence[Floats]) -> Floats:
-        """A sum of rows of FA⁺, each times the product of its shares, by the rows of each factor; shape (rows,)."""
-        ...
+ExactBlock: TypeAlias = IntegerRows | IntegerPartitions  # what is measured about one part
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,7 +95,7 @@ class ExactStrategy:
         method = "the farthest pair of columns of whole-number rows"
         return Sensitivity(self.norm, records * largest, exact, method if exact else f"upper bound: {method}")
 
-    def count(self, counts: NDArray[Any]) -> NDArray[np.int64]:
+    def count(self, counts: NDArray[Any]) -> Integers:
         """The whole numbers that are measured, before noise, for a histogram of counts; shape (rows,)."""
         return self._counted(merged_counts(self.workload, [part.part for part in self.parts], counts.astype(np.int64)))
 
@@ -171,7 +115,7 @@ class ExactStrategy:
                 instead="give them in the order of `count`",
             )
         affordable_estimate(math.prod(part.part.merged_size for part in self.parts))
-        known = known_counts(self.workload, [part.part for part in self.parts], like)
+        known = self._known_counts(like)
         values: Floats = measured.astype(np.float64)
         if known is not None:
             values = values - self._counted(known)
@@ -180,9 +124,31 @@ class ExactStrategy:
             weights = np.array([float(step) for step in part.steps])[part.kinds()]
             values = np.moveaxis(values, 0, -1) * weights
             values = part.estimate(values.reshape(-1, part.rows)).reshape(*values.shape[:-1], *part.part.merged_shape)
-        return answers_of(
-            self.workload, [part.part for part in self.parts], values if known is None else values + known
-        )
+        return self._answers(values if known is None else values + known)
+
+    def _known_counts(self, like: NDArray[Any] | None) -> Floats | None:
+        """A histogram over merged cells that has the public totals; None where nothing is public."""
+        if not any(part.part.public for part in self.parts):
+            return None
+        if like is None:
+            raise InvalidWorkload(
+                "answers from measurements alone, beside public totals",
+                why="what is public was not measured, and answers rest on it",
+                instead="give `like`, any histogram that has the public totals",
+            )
+        return merged_counts(self.workload, [part.part for part in self.parts], like.astype(np.float64))
+
+    def _answers(self, values: Floats) -> Floats:
+        """The workload's answers from counts over merged cells, in the order of the parts' attributes."""
+        axes = [axis for part in self.parts for axis in part.part.axes]
+        levels = [level for part in self.parts for level in part.part.levels]
+        answers = []
+        for table in self.workload.tables:
+            found = values
+            for place, (axis, level) in enumerate(zip(axes, levels, strict=True)):
+                found = level.apply(table.factors[axis], found, place)
+            answers.append(float(table.weight) * found.transpose(np.argsort(axes)).reshape(-1))
+        return np.concatenate(answers)
 
     @cached_property
     def _sums(self) -> dict[str, Floats]:
@@ -270,36 +236,9 @@ def merged_counts(workload: Workload, parts: Sequence[WorkloadBlock], counts: ND
     return values
 
 
-def known_counts(workload: Workload, parts: Sequence[WorkloadBlock], like: NDArray[Any] | None) -> Floats | None:
-    """A histogram over merged cells that has the public totals; None where nothing is public."""
-    if not any(part.public for part in parts):
-        return None
-    if like is None:
-        raise InvalidWorkload(
-            "answers from measurements alone, beside public totals",
-            why="what is public was not measured, and answers rest on it",
-            instead="give `like`, any histogram that has the public totals",
-        )
-    return merged_counts(workload, parts, like.astype(np.float64))
-
-
 def table_key(part: WorkloadBlock, table: Table) -> Key:
     """What a part knows a table by."""
     return tuple(table.factors[axis].key for axis in part.axes)
-
-
-def answers_of(workload: Workload, parts: list[WorkloadBlock], values: Floats) -> Floats:
-    """The workload's answers from counts over merged cells, in the order of the parts' attributes."""
-    axes = [axis for part in parts for axis in part.axes]
-    levels = [level for part in parts for level in part.levels]
-    answers = []
-    for table in workload.tables:
-        found = values
-        factors: tuple[Factor, ...] = table.factors
-        for place, (axis, level) in enumerate(zip(axes, levels, strict=True)):
-            found = level.apply(factors[axis], found, place)
-        answers.append(float(table.weight) * found.transpose(np.argsort(axes)).reshape(-1))
-    return np.concatenate(answers)
 
 
 def affordable_estimate(cells: int) -> None:

@@ -10,19 +10,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dualmandate.errors import InvalidMechanism, TooLarge
-from dualmandate.mechanism.strategy.axes import Axis, Floats, Indices
-from dualmandate.mechanism.strategy.integer_rows import IntegerRows, IntegerSector, lengths, published
-from dualmandate.mechanism.strategy.residuals import Residuals
-from dualmandate.mechanism.strategy.workload_blocks import EVERYTHING_AVERAGED, Sector, WorkloadBlock
-from dualmandate.population.arrays import Integers
-from dualmandate.workload.factor import LARGEST_DENSE, LARGEST_INTEGER, Factor, Numbers, affordable
-from dualmandate.workload.levels import column_classes, row_ids
+from dualmandate.mechanism.strategy.axes import Axis
+from dualmandate.mechanism.strategy.integer_rows import IntegerRows, IntegerSector, Residuals, lengths, published
+from dualmandate.mechanism.strategy.workload_blocks import EVERYTHING_AVERAGED, Sector, WorkloadBlock, public_labels
+from dualmandate.population.arrays import Booleans, Floats, Indices, Integers
+from dualmandate.workload.factor import LARGEST_INTEGER, Factor, Numbers, affordable
 from dualmandate.workload.sensitivity import Norm
 
 WEIGHT_BITS = 20  # of the weight of a row that keeps its entries
@@ -98,24 +94,6 @@ def whole_basis(part: WorkloadBlock, sector: Sector, scales: Floats, public: Flo
     scaled = rows * scales
     private = scaled - (scaled @ public.T) @ public
     return rows[_independent(private, np.linalg.norm(scaled, axis=1))]
-
-
-def public_labels(part: WorkloadBlock) -> Integers | None:
-    """A label for each merged cell: a record that moves between equal labels changes nothing that is public.
-
-    None where nothing is public, or where cells are too many to have one each.
-    """
-    if not part.public or part.merged_size > LARGEST_DENSE:
-        return None
-    columns = []
-    for factors in part.public:
-        found, empty = np.zeros((), dtype=np.int64), np.zeros((), dtype=np.bool_)
-        for factor, level in zip(factors, part.levels, strict=True):
-            classes = column_classes([factor], factor.size)[level.kept]
-            found = np.add.outer(found * (int(classes.max()) + 1), classes)
-            empty = np.logical_or.outer(empty, factor.counts[level.kept] == 0)
-        columns.append(np.where(empty, -1, found).reshape(-1))
-    return row_ids(columns, part.merged_size)
 
 
 def _factor_basis(part: WorkloadBlock, place: int, factor: Factor) -> Integers:
@@ -377,7 +355,7 @@ def _root(rows: Floats) -> Floats:
     return found
 
 
-def _related(pairs: NDArray[np.bool_]) -> Iterator[Indices]:
+def _related(pairs: Booleans) -> Iterator[Indices]:
     """Groups of columns that are related to each other, directly or through others."""
     left = np.ones(len(pairs), dtype=np.bool_)
     while left.any():
@@ -489,31 +467,13 @@ FEWEST_BITS, MOST_BITS = 6, 24
 ALLOWED_RISE = 1e-3  # of the error, by rounding
 
 
-class _Rounding(Protocol):
-    """Rows that are to be rounded, all sectors together."""
-
-    @property
-    def noise(self) -> float:
-        """tr(V·X⁺) of the rows as they are."""
-        ...
-
-    @property
-    def bits_matter(self) -> bool:
-        """Whether some row has to be rounded to so many bits."""
-        ...
-
-    def rounded(self, bits: int) -> tuple[IntegerRows, float]:
-        """Whole-number rows of so many bits, and their tr(V·X⁺)."""
-        ...
-
-
 def whole_rows(residuals: Residuals, norm: Norm) -> IntegerRows:
     """Whole-number rows with rational weights whose error is less than 0.1 % above that of given rows.
 
     The error is Δ²·tr(V·X⁺), Δ the largest column of the whole-number rows in the given norm, exactly. Beside public
     totals V is what they leave, and Δ is the farthest that a record moves the rows within groups of the same totals.
     """
-    rounding: _Rounding = Sums.of(residuals) if norm == "l1" else Squares.of(residuals)
+    rounding = Sums.of(residuals) if norm == "l1" else Squares.of(residuals)
     if not rounding.bits_matter:
         return rounding.rounded(0)[0]
     labels, power = public_labels(residuals.part), 1 if norm == "l1" else 2

@@ -1,9 +1,14 @@
-"""What is published about a part: whole-number rows, each with a rational weight, by sectors; losses are exact.
+"""What is measured in a part, sector by sector, and what of it is published: whole-number rows with rational weights.
 
-In the sector S, row r is b[r, o]·Π_{(i, c) ∈ S} (m_c·δ − 1) over merged cells, one copy for each choice of levels of
-the classes in S; b is a row of whole numbers over orbits o, and m_c counts the levels of a class. Weighted by w_r it is
-the row w_r·b·Π√m·Πm_c of `residuals`. One record moves all copies together by Σ(w|a|)² = w²b²·Πm_c(m_c − 1), or by
-Σw|a| = w|b|·Π2(m_c − 1). Weights are whole numbers over a power of two, so that sums of them are that, too."""
+In the sector S, A_S ⊗ ⊗_{(i, c) ∈ S} (I − J/m on the class c) ⊗ ⊗_{i ∉ S} (averages of classes, 1ᵀ/√m) is measured;
+sectors do not overlap, so AᵀA = Σ_S A_SᵀA_S ⊗ P_S. Where no levels are exchangeable there is one sector: any matrix
+over merged cells. Where all are, A_S is a number, and the rows are those of ResidualPlanner. Source: [XHZK23].
+
+As it is published, row r of S is b[r, o]·Π_{(i, c) ∈ S} (m_c·δ − 1) over merged cells, one copy for each choice of
+levels of the classes in S; b is a row of whole numbers over orbits o, and m_c counts the levels of a class. Weighted by
+w_r it is the row w_r·b·Π√m·Πm_c of A_S. One record moves all copies together by Σ(w|a|)² = w²b²·Πm_c(m_c − 1), or by
+Σw|a| = w|b|·Π2(m_c − 1). Weights are whole numbers over a power of two, so that sums of them are that, too.
+"""
 
 from __future__ import annotations
 
@@ -14,21 +19,62 @@ from fractions import Fraction
 from functools import cached_property, reduce
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dualmandate.mechanism.strategy.axes import Floats, Indices
-from dualmandate.mechanism.strategy.dual import OptimalRows
-from dualmandate.mechanism.strategy.residuals import Residuals
-from dualmandate.mechanism.strategy.symmetry_blocks import copies
-from dualmandate.mechanism.strategy.workload_blocks import EVERYTHING_AVERAGED, Key, Sector, WorkloadBlock
-from dualmandate.population.arrays import Integers
+from dualmandate.mechanism.strategy.workload_blocks import (
+    EVERYTHING_AVERAGED,
+    Key,
+    Sector,
+    WorkloadBlock,
+    add_component,
+    copies,
+    squared_lengths,
+)
+from dualmandate.population.arrays import Booleans, Floats, Indices, Integers
 from dualmandate.workload.factor import LARGEST_INTEGER, Numbers
+from dualmandate.workload.sensitivity import Norm
 
 MOST_PAIRS = 2**28  # of orbits, times patterns
 CHUNK = 2**22  # numbers that are held at once
 MOST_LABELED = 2**26  # pairs of cells that are looked at one by one for their labels
+CLOSE = 1e-9  # of the largest column: losses this near to the largest, in floats, are compared exactly
+MOST_DIFFERENCES = 2**32  # of two numbers, between all pairs of columns
+MOST_LEADERS = 2**24  # products that are added up exactly
 
-Mask = NDArray[np.bool_]
+Answer = tuple[Fraction, bool]  # the value, and whether it is exact; otherwise it is an upper bound
+
+
+@dataclass(frozen=True, eq=False)
+class OptimalRows:
+    """Rows A_S that are measured in one block (rows × orbits), and B_S (orbits × rows) with W·B_S·A_S = W."""
+
+    rows: Floats
+    inverse: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Residuals:
+    """Rows measured over the merged cells of a part, by sectors, as they are found; noise is independent by rows."""
+
+    part: WorkloadBlock
+    measurements: dict[Sector, OptimalRows]  # rows over the orbits of each sector that are measured
+    words: str
+
+    def sensitivity(self, norm: Norm) -> float:
+        """The largest column norm ΔA; L1 only where nothing is exchangeable, for differences have many signs."""
+        if norm == "l1":
+            assert self.part.orbit_count == self.part.merged_size
+            return float(np.abs(self.measurements[EVERYTHING_AVERAGED].rows).sum(axis=0).max())
+        squares = np.zeros(len(self.part.cells))
+        for sector, measured in self.measurements.items():
+            squares[self.part.seen(sector)[0]] += self.part.multiplicity(sector) * np.square(measured.rows).sum(axis=0)
+        return math.sqrt(float((squares / self.part.orbit_sizes).max()))
+
+    def exact(self, norm: Norm) -> IntegerRows:
+        """Whole-number rows with rational weights, whose error is at most 0.1 % more."""
+        # Rounding measures its own error with rows like these.
+        from dualmandate.mechanism.strategy.integer_rounding import whole_rows
+
+        return whole_rows(self, norm)
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +83,7 @@ class Labels:
 
     agreeing: frozenset[int] = frozenset()  # places of attributes on which two cells must have the same level
     orbits: Integers | None = None  # one label an orbit
-    listed: Mask | None = None  # by patterns and both orbits
+    listed: Booleans | None = None  # by patterns and both orbits
     exact: bool = True  # False: pairs of different labels are among them
 
 
@@ -53,9 +99,7 @@ class OrbitPairs:
     @classmethod
     def of(cls, part: WorkloadBlock) -> OrbitPairs:
         """The pairs of orbits of a part."""
-        orbits = np.arange(part.orbit_count)
-        if part.possible is not None:
-            orbits = np.flatnonzero(part.possible[np.ix_(*(level.first for level in part.levels))])
+        orbits = part.possible_orbits
         varied = tuple(place for place, level in enumerate(part.levels) if int(level.members.max()) > 1)
         return cls(part, orbits, np.unravel_index(orbits, part.orbit_shape), varied)
 
@@ -66,7 +110,7 @@ class OrbitPairs:
         return count << len(self.varied) > CHUNK or count**2 << len(self.varied) > MOST_PAIRS
 
     @cached_property
-    def patterns(self) -> Mask:
+    def patterns(self) -> Booleans:
         """True for the same level; shape (patterns, attributes that are varied)."""
         numbers = np.arange(2 ** len(self.varied))
         return np.asarray((numbers[:, None] >> np.arange(len(self.varied))) & 1, dtype=np.bool_)
@@ -92,7 +136,7 @@ class OrbitPairs:
         listed = self._listed(same)
         return Labels(exact=False) if listed is None else Labels(listed=listed)
 
-    def _listed(self, same: Integers) -> Mask | None:
+    def _listed(self, same: Integers) -> Booleans | None:
         """Patterns and pairs of orbits of cells with one label, by looking at all; None where there are too many."""
         part, count = self.part, len(self.orbits)
         possible = np.ones(part.merged_shape, dtype=np.bool_) if part.possible is None else part.possible
@@ -112,7 +156,7 @@ class OrbitPairs:
             found[pattern, orbits[:, None], orbits[None, :]] = True
         return found
 
-    def allowed(self, start: int, stop: int, labels: Labels) -> Mask:
+    def allowed(self, start: int, stop: int, labels: Labels) -> Booleans:
         """Which patterns are possible between some orbits and all from the first of them on.
 
         A cell and itself are among them: their difference is 0.
@@ -136,14 +180,11 @@ class OrbitPairs:
         return found
 
 
-CLOSE = 1e-9  # columns whose loss comes this near to the largest, in floats, are compared exactly
-
-
 @dataclass(frozen=True, eq=False)
 class IntegerSector:
     """The rows of one sector: whole numbers without a common divisor, their weights, and how to put queries together.
 
-    `inverse` is A_S⁺ for A_S = diag(w)·b in the coordinates of `residuals`, shape (orbits, rows).
+    `inverse` is A_S⁺ for A_S = diag(w)·b in the coordinates of `Residuals`, shape (orbits, rows).
     """
 
     numbers: Integers  # b, shape (rows, orbits that are measured)
@@ -252,10 +293,11 @@ class IntegerRows:
     def largest_difference(self, power: int, same: Integers | None = None) -> tuple[Fraction, bool]:
         """The largest Σ_r (w_r·|a_r − a'_r|)^power between two cells that can occur, and whether it is exact.
 
-        That is what one changed record can move; where it is not exact, it is an upper bound. With `same`, one label a
-        merged cell (row-major), only between cells of one label.
+        That is what one changed record can move; where it is not exact, it is an upper bound, 2^power times the largest
+        column. With `same`, one label a merged cell (row-major), only between cells of one label.
         """
-        return farthest(self, power, same)
+        found = _all_pairs(self, same) if power == 1 else _Squares.of(self).farthest(same)
+        return found or (2**power * self.largest_column(power), False)
 
     def count(self, counts: Integers) -> Integers:
         """a·x for whole histograms over merged cells, shape (k, *merged_shape); shape (k, rows), exact.
@@ -288,26 +330,29 @@ class IntegerRows:
         shaped = values.transpose([0, *(1 + place for place in averaged), *(1 + place for place in fixed)])
         return shaped.reshape(len(counts), -1, copies(self.part, sector))
 
-    @cached_property
-    def _measured(self) -> Residuals:
-        return self._residuals(None)
-
-    def _residuals(self, variances: Floats | None) -> Residuals:
-        """The weighted rows in the coordinates of `residuals`; noise of some variance by kinds, 1 where not stated."""
-        measurements = {}
-        for sector, each in self.sectors.items():
-            rows = each.sizes[:, None] * each.numbers * lengths(self.part, sector)
-            noise = 1.0 if variances is None else np.sqrt(variances[self._kinds[sector]])
-            measurements[sector] = OptimalRows(rows, each.inverse * noise)
-        return Residuals(self.part, measurements, self.words)
-
     def estimate(self, measured: Floats) -> Floats:
-        """Counts over merged cells that give the best linear unbiased answers, from weighted rows w·(a·x + noise)."""
-        return self._measured.estimate(measured)
+        """Counts over merged cells, shape (k, *merged_shape), from weighted rows w·(a·x + noise), shape (k, rows).
 
-    def coefficients(self, key: Key, variances: Floats | None = None) -> Floats:
-        """Σ_r (FA⁺)²·v of each query of a table, v by the kind of row (1 where not stated); by rows of each factor."""
-        return (self._measured if variances is None else self._residuals(variances)).coefficients(key)
+        They give the best linear unbiased answers.
+        """
+        total = np.zeros((len(measured), *self.part.merged_shape))
+        start = 0
+        for sector, each in self.sectors.items():
+            stop = start + len(each.weights) * copies(self.part, sector)
+            values = measured[:, start:stop].reshape(len(measured), len(each.weights), -1)
+            full = np.zeros((len(measured), len(self.part.orbits_of(sector)), values.shape[2]))
+            full[:, self._seen[sector][1]] = np.moveaxis(np.tensordot(each.inverse, values, axes=([1], [1])), 0, 1)
+            add_component(self.part, total, full, sector)
+            start = stop
+        return total
+
+    def coefficients(self, key: Key, variances: Floats) -> Floats:
+        """Σ_r (FA⁺)²·v for each query of a table, v the variance by kind; by rows of each factor."""
+        inverses = {
+            sector: (self._seen[sector][1], each.inverse * np.sqrt(variances[self._kinds[sector]]))
+            for sector, each in self.sectors.items()
+        }
+        return squared_lengths(self.part, key, inverses)
 
     def table_sums(self, key: Key) -> Floats:
         """Σ over the queries of a table and the rows of each kind of (FA⁺)²; shape (kinds,)."""
@@ -369,24 +414,6 @@ def published(residuals: Residuals, sectors: dict[Sector, IntegerSector], bits: 
     return IntegerRows(residuals.part, words, sectors, bits)
 
 
-MOST_DIFFERENCES = 2**32  # of two numbers, between all pairs of columns
-MOST_LEADERS = 2**24  # products that are added up exactly
-_CLOSE = 1e-9  # of the largest column: differences this near to the largest, in floats, are compared exactly
-
-Answer = tuple[Fraction, bool]  # the value, and whether it is exact; otherwise it is an upper bound
-
-
-def farthest(rows: IntegerRows, power: int, same: Integers | None) -> Answer:
-    """The largest Σ_r (w_r·|a_r − a'_r|)^power over pairs of cells that can occur, and whether it is exact.
-
-    With `same`, one label a merged cell, only over pairs of one label. A bound is 2^power times the largest column.
-    """
-    bound = 2**power * rows.largest_column(power), False
-    if power == 1:
-        return _all_pairs(rows, same) or bound
-    return _Squares.of(rows).farthest(same) or bound
-
-
 def _all_pairs(rows: IntegerRows, same: Integers | None) -> Answer | None:
     """Sums of sizes, by comparing all columns; None where there are too many, or exchangeable cells."""
     part = rows.part
@@ -435,7 +462,7 @@ class _Squares:
         if self.pairs.are_many or looked_at * len(self.rows.sectors) > MOST_DIFFERENCES:
             return None
         labels = self.pairs.labels(same)
-        close, rough, found, ties = _CLOSE * float(self.sizes.max()), 0.0, Fraction(0), False
+        close, rough, found, ties = CLOSE * float(self.sizes.max()), 0.0, Fraction(0), False
         for start, stop in self.pairs.chunks():
             apart = np.where(self.pairs.allowed(start, stop, labels), self._rough(start, stop), -1.0)
             rough = max(rough, float(apart.max()))
@@ -445,21 +472,14 @@ class _Squares:
                 found = max([found, *self._exactly(pattern, one + start, other + start)])
         return (Fraction(rough + close), False) if ties else (found, labels.exact)
 
-    def _shares(self, sector: Sector) -> Floats:
-        """Π_S m(m·δ − 1) for each pattern; shape (patterns,)."""
-        found = np.ones(len(self.pairs.patterns))
+    def _shares(self, sector: Sector) -> Numbers:
+        """Π_S m(m·δ − 1) for each pattern, exactly; shape (patterns,)."""
+        found: Numbers = np.ones(len(self.pairs.patterns), dtype=np.object_)
         for place, one in sector:
-            size = float(self.rows.part.levels[place].members[one])
-            found *= np.where(self.pairs.patterns[:, self.pairs.varied.index(place)], size * (size - 1), -size)
+            size = int(self.rows.part.levels[place].members[one])
+            same = self.pairs.patterns[:, self.pairs.varied.index(place)]
+            found *= np.where(same, size * (size - 1), -size).astype(np.object_)
         return found
-
-    def _share(self, sector: Sector, pattern: int) -> int:
-        """The same for one pattern, exactly."""
-        sizes = [(place, int(self.rows.part.levels[place].members[one])) for place, one in sector]
-        return math.prod(
-            size * (size - 1) if self.pairs.patterns[pattern, self.pairs.varied.index(place)] else -size
-            for place, size in sizes
-        )
 
     def _places(self, sector: Sector) -> Indices:
         """Where the orbits that a sector measures stand among all that can occur."""
@@ -476,7 +496,7 @@ class _Squares:
             if len(here):
                 products = values[:, here].T @ values[:, there]
                 index = np.ix_(np.arange(len(found)), places[here] - start, places[there] - start)
-                found[index] -= np.multiply.outer(2 * self._shares(sector), products)
+                found[index] -= np.multiply.outer(2 * self._shares(sector).astype(np.float64), products)
         return found
 
     def _exactly(self, pattern: Indices, one: Indices, other: Indices) -> list[Fraction]:
@@ -487,12 +507,12 @@ class _Squares:
             number = np.full(len(self.pairs.orbits), -1)
             number[places] = np.arange(len(places))
             touched = np.flatnonzero((number[one] >= 0) | (number[other] >= 0))
-            unit = Fraction(1, 1 << 2 * each.exponent)
+            unit, shares = Fraction(1, 1 << 2 * each.exponent), self._shares(sector)[pattern]
             largest = math.ldexp(bound, 2 * each.exponent)
             left, right = (_columns(each, number[side[touched]], largest) for side in (one, other))
             sums = [(a * b).sum(axis=0).tolist() for a, b in ((left, left), (right, right), (left, right))]
             for place, square, another, mixed in zip(touched.tolist(), *sums, strict=True):
-                totals[place] += unit * (spread * (square + another) - 2 * self._share(sector, pattern[place]) * mixed)
+                totals[place] += unit * (spread * (square + another) - 2 * shares[place] * mixed)
         return totals
 
 

@@ -18,10 +18,10 @@ import numpy as np
 
 from dualmandate.errors import TooLarge
 from dualmandate.mechanism.strategy.arrays import NUMPY
-from dualmandate.mechanism.strategy.axes import Floats
 from dualmandate.mechanism.strategy.descent import descend
-from dualmandate.mechanism.strategy.partition_stack import GroupStack, stacked_marginals
+from dualmandate.mechanism.strategy.partitions import GroupStack, stacked_marginals
 from dualmandate.mechanism.strategy.workload_blocks import WorkloadBlock
+from dualmandate.population.arrays import Floats
 
 MOST_ATTRIBUTES = 16  # of which all marginals are weighed
 MOST_LISTED = 4_096  # marginals that are weighed where there are more attributes

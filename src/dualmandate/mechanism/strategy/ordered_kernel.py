@@ -1,4 +1,4 @@
-"""The compiled loops of `ordered_sums`: fast, and each entry added up in the one order that is told there.
+"""The compiled loops of `arrays`: fast, and each entry added up in the one order that is told there.
 
 Two rows and four terms are taken at once, and the processor works on as many columns as it likes: neither changes the
 order of an entry's terms. Without the compiler's leave to be inexact, no product is fused into a sum.
@@ -10,7 +10,8 @@ from typing import Any
 
 import numba
 import numpy as np
-from numpy.typing import NDArray
+
+from dualmandate.population.arrays import Floats
 
 DEPTH, WIDTH = 256, 256  # terms and columns that stay in the fast memory of a core
 _LINE = 16  # columns that are computed together where fewer are needed
@@ -19,7 +20,7 @@ _GIVEN = numba.types.Array(numba.float64, 2, "C", readonly=True)
 _MADE = numba.types.Array(numba.float64, 2, "C")
 
 
-def multiply(left: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.float64]:
+def multiply(left: Floats, right: Floats) -> Floats:
     """A·B."""
     made = np.zeros((left.shape[0], right.shape[1]))
     if right.flags.f_contiguous and not right.flags.c_contiguous:
@@ -29,21 +30,21 @@ def multiply(left: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[n
     return made
 
 
-def multiply_by_itself(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+def multiply_by_itself(rows: Floats) -> Floats:
     """A·Aᵀ, of which half is computed."""
     made, plain = np.zeros((rows.shape[0], rows.shape[0])), _plain(rows)
     _multiply_by_rows(plain, plain, True, made)
     return made
 
 
-def invert(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
+def invert(matrix: Floats) -> Floats:
     """The inverse of a symmetric matrix with positive eigenvalues."""
     made = np.array(matrix, dtype=np.float64, order="C")
     _invert(made)
     return made
 
 
-def _plain(array: NDArray[np.float64]) -> NDArray[np.float64]:
+def _plain(array: Floats) -> Floats:
     return np.ascontiguousarray(array, dtype=np.float64)
 
 

@@ -12,16 +12,15 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
-from typing import Protocol
+from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dualmandate.errors import InvalidRequest
 from dualmandate.mechanism.strategy.arrays import NUMPY, Array, Arrays, arrays_of
-from dualmandate.mechanism.strategy.axes import Floats
 from dualmandate.mechanism.strategy.descent import Descent, descend
-from dualmandate.mechanism.strategy.dual import OptimalRows
+from dualmandate.mechanism.strategy.integer_rows import OptimalRows
+from dualmandate.population.arrays import Floats, Indices
 
 STARTS, MORE_STARTS = 7, 19  # unless asked otherwise; the second where cells are few
 COARSE_STARTS = 5  # of the problem for the windows' centers
@@ -41,45 +40,23 @@ BLOCK = 256  # rows of V that are looked at together
 _GOLDEN = (math.sqrt(5) - 1) / 2
 
 
-class Gram(Protocol):
-    """V, the Gram matrix of the queries, in a form that it is multiplied by."""
-
-    @property
-    def diagonal(self) -> Array:
-        """diag V, shape (n,)."""
-        ...
-
-    @property
-    def ordered(self) -> bool:
-        """Whether neighbors are alike: V_jk = u_j·w_k for j < k."""
-        ...
-
-    def between(self, rows: Array, scales: Array) -> Array:
-        """R·S·V·S for rows R, shape (p, n), and S = diag(scales)."""
-        ...
-
-    def operations(self, rows: int) -> int:
-        """Floating-point operations of the products of matrices in `between`."""
-        ...
-
-
 @dataclass(frozen=True, eq=False)
 class WrittenGram:
-    """Any V, written out."""
+    """V, the Gram matrix of the queries: any, written out."""
 
     arrays: Arrays
     matrix: Array
-    diagonal: Array
-    ordered: bool = False
+    diagonal: Array  # diag V, shape (n,)
+    ordered: bool = False  # whether neighbors are alike: V_jk = u_j·w_k for j < k
 
     def between(self, rows: Array, scales: Array) -> Array:
-        """One product of matrices."""
+        """R·S·V·S for rows R, shape (p, n), and S = diag(scales): one product of matrices."""
         product = self.arrays.matmul(rows * scales, self.matrix)
         product *= scales
         return product
 
     def operations(self, rows: int) -> int:
-        """2pn²."""
+        """Floating-point operations of the products of matrices in `between`: 2pn²."""
         return 2 * rows * len(self.diagonal) ** 2
 
 
@@ -108,6 +85,9 @@ class OrderedGram:
     def operations(self, rows: int) -> int:
         """No product of matrices."""
         return 0 * rows
+
+
+Gram: TypeAlias = WrittenGram | OrderedGram
 
 
 @dataclass(frozen=True, eq=False)
@@ -271,7 +251,7 @@ def _centers(arrays: Arrays, gram: Array, form: Gram, span: float) -> list[int]:
     return chosen
 
 
-def _fading(arrays: Arrays, gram: Array, form: Gram, centers: list[int]) -> tuple[Floats, NDArray[np.intp]]:
+def _fading(arrays: Arrays, gram: Array, form: Gram, centers: list[int]) -> tuple[Floats, Indices]:
     """A window around each center, shape (centers, n), which fades to 0 at the next, and each cell's nearest center.
 
     The squared distance of two cells is that of their columns in the workload, V_jj + V_kk − 2V_jk.

@@ -13,12 +13,11 @@ from functools import cached_property, reduce
 from itertools import combinations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dualmandate.mechanism.strategy.algebra import compact_root
-from dualmandate.mechanism.strategy.axes import Floats, Indices
-from dualmandate.mechanism.strategy.level_partitions import (
+from dualmandate.mechanism.strategy.partitions import (
     Grouping,
+    GroupStack,
+    Layout,
     coarser_tables,
     entries,
     finest,
@@ -26,8 +25,8 @@ from dualmandate.mechanism.strategy.level_partitions import (
     joined,
     own_tables,
 )
-from dualmandate.mechanism.strategy.partition_stack import GroupStack, Layout
-from dualmandate.mechanism.strategy.workload_blocks import Sector, WorkloadBlock
+from dualmandate.mechanism.strategy.workload_blocks import Sector, WorkloadBlock, compact_root
+from dualmandate.population.arrays import Booleans, Floats, Indices
 from dualmandate.workload.factor import LARGEST_DENSE
 
 SMALL = 32  # dimensions of sectors that are solved together
@@ -150,7 +149,7 @@ class Weighing:
         return Weighing(places, len(kept), tuple(batch.restricted(numbers) for batch in self.batches))
 
     @cached_property
-    def is_held(self) -> NDArray[np.bool_]:
+    def is_held(self) -> Booleans:
         """Whether a group holds cells that can occur; shape (groups,)."""
         return np.isin(np.arange(self.count), self.places)
 
@@ -240,7 +239,7 @@ class _GroupRows:
     asked: Floats
 
 
-def _sector_rows(layout: Layout, sector: Sector, is_top: NDArray[np.bool_]) -> _GroupRows:
+def _sector_rows(layout: Layout, sector: Sector, is_top: Booleans) -> _GroupRows:
     """u_g and W_S in a basis of what the finest tables tell about a sector."""
     columns, inside = layout.columns(sector)
     telling = layout.telling(sector)

@@ -1,4 +1,7 @@
-"""What to measure so that a workload's answers carry the least noise, and how near to the best possible that is."""
+"""What to measure so that a workload's answers carry the least noise, and how near to the best possible that is.
+
+Part by part, each by the method that fits it, with a bound that holds for all.
+"""
 
 from __future__ import annotations
 
@@ -6,70 +9,54 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property, reduce
-from typing import Any, Literal, Protocol
+from functools import cached_property
+from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dualmandate.errors import InvalidMechanism, InvalidWorkload, UnknownName
-from dualmandate.mechanism.strategy.axes import Floats
-from dualmandate.mechanism.strategy.exact import (
-    ExactBlock,
-    ExactStrategy,
-    affordable_estimate,
-    answers_of,
-    known_counts,
-    merged_counts,
-    part_by_part,
-    table_key,
+from dualmandate.errors import InvalidMechanism, InvalidWorkload, TooLarge
+from dualmandate.mechanism.mechanism import EVERY_PERSON, known_table
+from dualmandate.mechanism.strategy.arrays import NUMPY, Arrays, namespace
+from dualmandate.mechanism.strategy.dual import (
+    LARGEST_BY_PAIRS,
+    LARGEST_ON_DEVICE,
+    GaussianOptimum,
+    gaussian_optimum,
+    pair_optimum,
 )
-from dualmandate.mechanism.strategy.workload_blocks import Key, WorkloadBlock
-from dualmandate.population import Neighbors, Protection
+from dualmandate.mechanism.strategy.exact import ExactStrategy
+from dualmandate.mechanism.strategy.integer_rows import OptimalRows, Residuals
+from dualmandate.mechanism.strategy.marginals import best_marginals
+from dualmandate.mechanism.strategy.p_identity import best_p_identity, p_identity_measurement
+from dualmandate.mechanism.strategy.partition_search import LARGEST_BASE, best_partitions, fits, groups_asked
+from dualmandate.mechanism.strategy.partitions import GroupStack
+from dualmandate.mechanism.strategy.workload_blocks import (
+    EVERYTHING_AVERAGED,
+    WorkloadBlock,
+    parts_of,
+    public_tables,
+    same_groups,
+)
+from dualmandate.population import Domain, Neighbors, Protection
+from dualmandate.population.arrays import Floats
 from dualmandate.workload import Workload
 from dualmandate.workload.sensitivity import Norm
 
 NoiseName = Literal["laplace", "gaussian"]
 LEAST_WORTH = Fraction(1, 10**6)  # of the dearest table: what is worth less still has to be answered
-
-
-class BlockMeasurement(Protocol):
-    """What is measured about one part of a workload; its strategy A has one column a merged cell."""
-
-    @property
-    def part(self) -> WorkloadBlock:
-        """The attributes and tables."""
-        ...
-
-    @property
-    def words(self) -> str:
-        """What is measured, in words."""
-        ...
-
-    @property
-    def rows(self) -> int:
-        """Number of measurements."""
-        ...
-
-    def sensitivity(self, norm: Norm) -> float:
-        """The largest column norm ΔA."""
-        ...
-
-    def measure(self, counts: Floats) -> Floats:
-        """Ax for histograms over merged cells, shape (k, *merged_shape); shape (k, rows)."""
-        ...
-
-    def estimate(self, measured: Floats) -> Floats:
-        """Counts over merged cells that give the best linear unbiased answers; shape (k, *merged_shape)."""
-        ...
-
-    def coefficients(self, key: Key) -> Floats:
-        """Squared length of each row of FA⁺ for one table, by rows of each factor."""
-        ...
-
-    def exact(self, norm: Norm) -> ExactBlock:
-        """Whole-number rows with rational weights that measure nearly the same."""
-        ...
+LARGEST_DENSE_STRATEGY = 2_048  # merged cells of a part that is not made of marginals
+FEW_CELLS = 256  # the same beside tables of counts, which are better for many
+MOST_JOINT_ATTRIBUTES = 10
+MOST_JOINT_GROUPS = 128  # of the finest tables, up to which parts are also optimized together
+TIE = 1e-9  # relative difference of errors below which the first of two strategies is taken, on every machine
+MISSED = 1e-7  # relative, of the queries, that rounding may leave unmeasured
+_ROUNDING = 1e-11  # of the largest singular value, below which a direction is not measured
+BOUND_TOLERANCE = 1e-2  # of the dual problem where it only gives a bound
+_GAUSSIAN_BOUND = "the dual of the matrix mechanism for gaussian noise; it holds for every matrix mechanism"
+_LAPLACE_BOUND = (
+    "the dual of the matrix mechanism for the L2 norm, which an L1 sensitivity is never below; "
+    "it holds for every matrix mechanism with laplace noise"
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +75,7 @@ class Strategy:
     found_error: float  # of the rows as they were found, for one record added or removed
     lower_bound: float
     bound: str  # which bound, and for which class of mechanisms
-    measurements: tuple[BlockMeasurement, ...]
+    measurements: tuple[Residuals | GroupStack, ...]
 
     @property
     def norm(self) -> Norm:
@@ -114,11 +101,6 @@ class Strategy:
         return self.exact.error_coefficient(self.protection)
 
     @property
-    def rows(self) -> int:
-        """Number of measurements (an exact integer, however large)."""
-        return math.prod(part.rows for part in self.measurements)
-
-    @property
     def gap(self) -> str:
         """How far from the best possible it is, in words."""
         ratio = self.error_coefficient / self.lower_bound - 1.0
@@ -138,48 +120,6 @@ class Strategy:
         parts = [f"{', '.join(names[axis] for axis in each.part.axes)}: {each.words}" for each in self.measurements]
         joined = "; ".join(parts)
         return f"all combinations of ({joined})" if len(parts) > 1 else joined
-
-    def query_coefficients(self, table_name: str) -> Floats:
-        """Squared length of each row of QA⁺ for a table, times (ΔA)²; shape (query_count of the table,).
-
-        The variance of a query is that of noise at sensitivity 1 times this.
-        """
-        table = self.workload.table(table_name)
-        found = [each.coefficients(table_key(each.part, table)) for each in self.measurements]
-        axes = [axis for each in self.measurements for axis in each.part.axes]
-        outer = reduce(np.multiply.outer, found).transpose(np.argsort(axes))
-        return np.asarray(float(table.weight) ** 2 * self.sensitivity**2 * outer.reshape(-1))
-
-    def measure(self, counts: NDArray[Any]) -> Floats:
-        """Ax, without noise, for a public or synthetic histogram, dense or flattened; shape (rows,)."""
-        values = merged_counts(self.workload, self._parts, counts.astype(np.float64))
-        return part_by_part(values, [(each.part, each.measure) for each in self.measurements])
-
-    @property
-    def _parts(self) -> list[WorkloadBlock]:
-        return [each.part for each in self.measurements]
-
-    def reconstruct(self, measured: Floats, like: NDArray[Any] | None = None) -> Floats:
-        """The workload's answers from noisy measurements: QA⁺y, best linear unbiased; shape (query_count,).
-
-        Beside public totals, `like` is any histogram that has them: what is public is taken from it.
-        """
-        if measured.shape != (self.rows,):
-            raise InvalidWorkload(
-                f"{measured.shape} numbers were given for {self.rows:,} measurements",
-                why="there is one number a measurement",
-                instead="give them in the order of `measure`",
-            )
-        affordable_estimate(math.prod(part.merged_size for part in self._parts))
-        known = known_counts(self.workload, self._parts, like)
-        values = measured
-        if known is not None:
-            values = values - part_by_part(known, [(each.part, each.measure) for each in self.measurements])
-        values = values.reshape([each.rows for each in self.measurements])
-        for each in self.measurements:
-            values = np.moveaxis(values, 0, -1)
-            values = each.estimate(values.reshape(-1, each.rows)).reshape(*values.shape[:-1], *each.part.merged_shape)
-        return answers_of(self.workload, self._parts, values if known is None else values + known)
 
     @cached_property
     def exact(self) -> ExactStrategy:
@@ -204,21 +144,15 @@ def known_noise(noise: str) -> None:
 
 def worth_of(workload: Workload, values: Mapping[str, float] | None) -> dict[str, Fraction]:
     """What the squared error of each table costs, exactly; at least a millionth of the dearest, to stay answerable."""
-    names = [table.name for table in workload.tables]
     for name, value in (values or {}).items():
-        if name not in names:
-            raise UnknownName(
-                f"'{name}' is not a table of this workload",
-                why=f"it has {', '.join(names[:12])}{', …' if len(names) > 12 else ''}",
-                instead="name one of its tables",
-            )
+        known_table(workload, name)
         if not (math.isfinite(value) and value >= 0):
             raise InvalidWorkload(
                 f"the accuracy of '{name}' is worth {value}",
                 why="a strategy weighs squared errors by what they cost: finite numbers, 0 or more",
                 instead="state a finite value",
             )
-    exact = {name: Fraction((values or {}).get(name, 1.0)) for name in names}
+    exact = {table.name: Fraction((values or {}).get(table.name, 1.0)) for table in workload.tables}
     dearest = max(exact.values())
     if dearest == 0:
         raise InvalidWorkload(
@@ -227,3 +161,160 @@ def worth_of(workload: Workload, values: Mapping[str, float] | None) -> dict[str
             instead="give at least one table a positive value",
         )
     return {name: max(value, dearest * LEAST_WORTH) for name, value in exact.items()}
+
+
+@dataclass(frozen=True)
+class Means:
+    """What a search may use: starts (None: as many as usual), and where its arrays are."""
+
+    starts: int | None
+    arrays: Arrays
+
+
+def optimize_strategy(
+    workload: Workload,
+    noise: NoiseName = "laplace",
+    *,
+    values: Mapping[str, float] | None = None,
+    protection: Protection = EVERY_PERSON,
+    starts: int | None = None,
+    arrays: str | None = None,
+) -> Strategy:
+    """What to measure for a workload so that all answers together carry the least noise.
+
+    For Gaussian noise the optimum to a certified gap; for pure ε (laplace) the best that enumerated starts lead to.
+    `values` says what the squared error of each table costs society (1 each where None); the weight of a table counts
+    with its square besides. Totals that the `protection` makes public are not measured. Starts are enumerated and sums
+    are added up in one order: the same workload gives the same strategy, and more `starts` can only improve it.
+    `arrays` asks for an accelerator, "torch" or "cupy", which adds up as it likes and may end elsewhere.
+    """
+    known_noise(noise)
+    means = Means(starts, namespace(arrays))
+    worth = worth_of(workload, values)
+    dearest = max(worth.values())
+    relative = {name: value / dearest for name, value in worth.items()}
+    public = public_tables(workload.domain, protection)
+    parts = parts_of(workload, relative, public=public)
+    if noise == "gaussian":
+        found = [_gaussian(part, workload.domain, protection, arrays=means.arrays) for part in parts]
+    else:
+        found = [_laplace(part, means) for part in parts]
+    if noise == "laplace" and len(found) > 1:
+        found = _jointly(parts_of(workload, relative, split=False), found, means)
+    unit = float(dearest)
+    error, lower = (unit * math.prod(each) for each in zip(*((each.error, each.lower) for each in found), strict=True))
+    return Strategy(
+        workload,
+        noise,
+        protection,
+        values=worth,
+        found_error=error,
+        lower_bound=protection.most_records_per_unit**2 * (lower if public else min(lower, error)),
+        bound=_GAUSSIAN_BOUND if noise == "gaussian" else _LAPLACE_BOUND,
+        measurements=tuple(each.measured for each in found),
+    )
+
+
+def _gaussian(part: WorkloadBlock, domain: Domain, protection: Protection, *, arrays: Arrays) -> GaussianOptimum:
+    """The certified optimum; beside public totals by weights on pairs of cells, where these are few."""
+    if not part.public or part.merged_size > LARGEST_BY_PAIRS:
+        return gaussian_optimum(part, arrays=arrays)
+    apart = part.cell_by_cell()
+    same = same_groups(apart, domain, protection)
+    gram = apart.gram()[np.ix_(apart.cells, apart.cells)]
+    measured, error, lower = pair_optimum(gram, None if same is None else same[apart.cells])
+    words = f"{len(measured.rows):,} weighted sums of {len(gram):,} cells by the dual problem for pairs of cells"
+    return GaussianOptimum(Residuals(apart, {EVERYTHING_AVERAGED: measured}, words), error, lower)
+
+
+def _jointly(together: tuple[WorkloadBlock, ...], found: list[GaussianOptimum], means: Means) -> list[GaussianOptimum]:
+    """One strategy for all parts where that is better: for pure ε the product of the best is not the best product."""
+    [part] = together
+    kinds = {type(each.measured) for each in found}
+    if len(part.axes) > MOST_JOINT_ATTRIBUTES or Residuals in kinds:
+        return found
+    if part.is_symmetric and part.possible is None:
+        measured, error = best_marginals(part, means.starts)
+    elif fits(part) and groups_asked(part) <= MOST_JOINT_GROUPS:
+        measured, error = best_partitions(part, means.starts)
+    else:
+        return found
+    if error >= (1.0 - TIE) * math.prod(each.error for each in found):
+        return found
+    return [GaussianOptimum(measured, error, math.prod(each.lower for each in found))]
+
+
+def _laplace(part: WorkloadBlock, means: Means) -> GaussianOptimum:
+    """The best of all families that fit the part."""
+    if part.is_symmetric and part.possible is None:
+        stack, error = best_marginals(part, means.starts)
+        return GaussianOptimum(stack, error, gaussian_optimum(part).lower)
+    largest = LARGEST_DENSE_STRATEGY if means.arrays is NUMPY else LARGEST_ON_DEVICE
+    # Sums of cells of one attribute without exchangeable levels are better chosen freely.
+    is_free = len(part.axes) == 1 and part.orbit_count == part.merged_size <= largest
+    by_tables = not is_free and fits(part)
+    if not by_tables and part.merged_size > largest:
+        raise TooLarge(
+            f"a strategy for laplace noise on {part.merged_size:,} cells that queries tell apart",
+            why=f"at most {largest:,} cells, or {LARGEST_BASE:,} groups of exchangeable cells, "
+            f"are measured jointly, and the finest tables have {groups_asked(part):,}",
+            instead="use gaussian noise, group levels, or optimize some of the tables alone",
+        )
+    lower = gaussian_optimum(part, BOUND_TOLERANCE, means.arrays).lower
+    candidates: list[tuple[Residuals | GroupStack, float]] = []
+    if by_tables:
+        candidates.append(best_partitions(part, means.starts))
+    if part.merged_size <= largest:
+        candidates.extend(_cell_by_cell(part, FEW_CELLS if by_tables else largest, means))
+    measured, error = candidates[0]
+    for other in candidates[1:]:
+        if other[1] < (1.0 - TIE) * error:
+            measured, error = other
+    return GaussianOptimum(measured, error, lower if part.public else min(lower, error))
+
+
+def _cell_by_cell(part: WorkloadBlock, most: int, means: Means) -> list[tuple[Residuals | GroupStack, float]]:
+    """Each cell and sums of cells where they are few, and the queries themselves where these are."""
+    apart = part.cell_by_cell()
+    gram = apart.gram()[np.ix_(apart.cells, apart.cells)]
+    found = [_cells_and_sums(gram, means)] if len(gram) <= most else []
+    if apart.query_count <= min(most, LARGEST_DENSE_STRATEGY):
+        found.append(_the_queries(apart.queries()[:, apart.cells], gram))
+    basis = apart.public_basis(EVERYTHING_AVERAGED)
+    candidates: list[tuple[Residuals | GroupStack, float]] = []
+    for measurement, error, words in found:
+        if len(basis) == 0:
+            candidates.append((Residuals(apart, {EVERYTHING_AVERAGED: measurement}, words), error))
+        elif (private := _less_public(measurement, basis, gram)) is not None:
+            error = float(np.einsum("ij,ij->", private.inverse, gram @ private.inverse))
+            candidates.append((Residuals(apart, {EVERYTHING_AVERAGED: private}, words), error))
+    return candidates
+
+
+def _less_public(measurement: OptimalRows, basis: Floats, gram: Floats) -> OptimalRows | None:
+    """The same rows, with the inverse of what they measure beyond what is public; None where they miss a query."""
+    private = measurement.rows - (measurement.rows @ basis.T) @ basis
+    inverse = np.asarray(np.linalg.pinv(private, rcond=_ROUNDING), dtype=np.float64)
+    missed = gram - (gram @ inverse) @ private
+    if float(np.abs(missed).max()) > MISSED * float(np.abs(gram).max()):
+        return None
+    return OptimalRows(measurement.rows, inverse)
+
+
+def _cells_and_sums(gram: Floats, means: Means) -> tuple[OptimalRows, float, str]:
+    """p-identity, or the cells alone."""
+    sums = means.arrays.to_numpy(best_p_identity(means.arrays.asarray(gram), starts=means.starts)[0])
+    measurement = p_identity_measurement(sums)
+    error = float(np.einsum("ij,ij->", measurement.inverse, gram @ measurement.inverse))
+    if error >= (1.0 - TIE) * float(np.trace(gram)):
+        return OptimalRows(np.eye(len(gram)), np.eye(len(gram))), float(np.trace(gram)), f"{len(gram):,} cells"
+    words = f"each of {len(gram):,} cells and {len(sums):,} weighted sums of them, the best of enumerated starts"
+    return measurement, error, words
+
+
+def _the_queries(rows: Floats, gram: Floats) -> tuple[OptimalRows, float, str]:
+    """The queries themselves, made consistent by least squares: error Δ²·rank where nothing is public."""
+    largest = float(np.abs(rows).sum(axis=0).max())
+    inverse = np.asarray(np.linalg.pinv(rows / largest), dtype=np.float64)
+    error = float(np.einsum("ij,ij->", inverse, gram @ inverse))
+    return OptimalRows(rows / largest, inverse), error, f"the {len(rows):,} queries themselves, made consistent"

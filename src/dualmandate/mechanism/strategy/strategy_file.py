@@ -24,18 +24,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualmandate.errors import InvalidMechanism, Refusal
-from dualmandate.mechanism.strategy.axes import Floats
-from dualmandate.mechanism.strategy.decompose import parts_of
 from dualmandate.mechanism.strategy.exact import ExactBlock, ExactStrategy
-from dualmandate.mechanism.strategy.integer_partitions import BITS, IntegerPartitions
 from dualmandate.mechanism.strategy.integer_rounding import least_squares, right_inverse
 from dualmandate.mechanism.strategy.integer_rows import IntegerRows, IntegerSector, lengths
-from dualmandate.mechanism.strategy.level_partitions import Partition
-from dualmandate.mechanism.strategy.partition_stack import GroupStack
-from dualmandate.mechanism.strategy.public_totals import public_tables
-from dualmandate.mechanism.strategy.workload_blocks import Sector, WorkloadBlock
+from dualmandate.mechanism.strategy.partitions import BITS, IntegerPartitions, Partition
+from dualmandate.mechanism.strategy.workload_blocks import Sector, WorkloadBlock, parts_of, public_tables
 from dualmandate.population import Protection
-from dualmandate.population.arrays import Integers
+from dualmandate.population.arrays import Floats, Integers
 from dualmandate.workload import Factor, Workload
 from dualmandate.workload.factor import LARGEST_DENSE
 from dualmandate.workload.levels import column_classes
@@ -65,7 +60,7 @@ def _pieces(exact: ExactStrategy) -> Iterator[bytes]:
 
 def _rows(part: ExactBlock) -> Iterator[bytes]:
     if isinstance(part, IntegerPartitions):
-        for grouping, weights in zip(part.stack.groupings, part.stack.weights, strict=True):
+        for grouping, weights in zip(part.groupings, part.weights, strict=True):
             for coding in grouping:
                 yield from (_listed("groups", map(int, coding.groups)), _listed("fine", map(int, coding.fine)))
             yield _listed("weights", (weight.as_integer_ratio() for weight in weights.reshape(-1).tolist()))
@@ -152,7 +147,7 @@ def _part_document(part: ExactBlock) -> Document:
     apart = all(level.orbits == level.merged for level in part.part.levels)
     document: Document = {"axes": list(part.part.axes), "cell_by_cell": apart}
     if isinstance(part, IntegerPartitions):
-        pairs = zip(part.stack.groupings, part.stack.weights, strict=True)
+        pairs = zip(part.groupings, part.weights, strict=True)
         return {**document, "tables": [_table_document(grouping, weights) for grouping, weights in pairs]}
     assert isinstance(part, IntegerRows)
     return {**document, "sectors": [_sector_document(sector, rows) for sector, rows in part.sectors.items()]}
@@ -164,8 +159,8 @@ def _part_from(document: Mapping[str, Any], part: WorkloadBlock, norm: Norm) -> 
     part = part.cell_by_cell() if document["cell_by_cell"] else part
     if "tables" in document:
         tables = [_table_from(each) for each in document["tables"]]
-        stack = GroupStack(part, tuple(coding for coding, _ in tables), tuple(each for _, each in tables), AS_WRITTEN)
-        return IntegerPartitions(stack)
+        groupings, weights = (tuple(each) for each in zip(*tables, strict=True))
+        return IntegerPartitions(part, groupings, weights, AS_WRITTEN)
     sectors = dict(_sector_from(each, part, norm) for each in document["sectors"])
     return IntegerRows(part, AS_WRITTEN, sectors)
 

@@ -1,37 +1,110 @@
 """A workload taken apart before anything is optimized: independent groups of attributes, and symmetric sectors.
 
 A workload is a product of smaller ones where its tables are all combinations of theirs. Within a part each attribute
-has classes of exchangeable levels (`axes`), and the cells of the part form orbits: one class an attribute. A *sector*
-says which attributes are in the differences of which class, the others being averaged over classes; sectors do not
-mix, so the Gram matrix V of the workload splits into one small block V_S for each sector, of multiplicity Π(m − 1).
+has classes of exchangeable levels (`axes`), and the cells of the part form orbits: one class an attribute. A *sector* S
+says which attributes are in the differences of which class, (I − J/m on the class c) for each (i, c) ∈ S, the others
+being averaged over classes, 1ᵀ/√m; sectors do not mix, so the Gram matrix V of the workload splits into one small block
+V_S for each sector, of multiplicity Π(m − 1), and a strategy that treats exchangeable levels alike has
+AᵀA = Σ_S X_S ⊗ P_S. What is public, exact totals and the number of records where one is replaced, needs no measurement.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable
+import os
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from fractions import Fraction
+from functools import cached_property, reduce
 from itertools import product
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dualmandate.errors import InvalidMechanism, InvalidWorkload, TooLarge
-from dualmandate.mechanism.strategy.algebra import compact_root, kron, orthonormal, outer, without
-from dualmandate.mechanism.strategy.axes import Axis, Floats, Indices
-from dualmandate.mechanism.strategy.memory import require_memory
-from dualmandate.workload import Factor
-from dualmandate.workload.factor import affordable
+from dualmandate.mechanism.strategy.axes import Axis, axis_of, with_zeros
+from dualmandate.population import Domain, Neighbors, Protection
+from dualmandate.population.arrays import Booleans, Floats, Indices, Integers
+from dualmandate.population.protection import group_labels, steps
+from dualmandate.workload import Factor, Groups, Total, Workload
+from dualmandate.workload.factor import LARGEST_DENSE, Numbers, affordable
+from dualmandate.workload.levels import column_classes, row_ids
 
+SHARE = 0.8  # of the machine's memory that one piece of work may take
+UNKNOWN = 8 * 2**30  # bytes, where the system does not say what it has
 MOST_SECTORS = 2**16
 LARGEST_BOX = 2**24  # orbits that are told apart
 GRAM_COPIES = 6  # of a Gram matrix that the work on it holds
 LARGEST_GRAM = 2**13  # orbits of which every two are compared; 512 MiB
+CHUNK = 2**23  # numbers that are held while errors of queries are added up
 
 Key = tuple[Hashable, ...]
 Sector = frozenset[tuple[int, int]]  # (place of an attribute, class whose differences it is in)
 EVERYTHING_AVERAGED: Sector = frozenset()
+Factors = tuple[Factor, ...]
+
+
+def kron(matrices: Sequence[Floats]) -> Floats:
+    """The product of matrices of one attribute each; 1 × 1 where there are none."""
+    found: Floats = np.ones((1, 1))
+    for matrix in matrices:
+        found = found * matrix if matrix.size == 1 else np.asarray(np.kron(found, matrix), dtype=np.float64)
+    return found
+
+
+def compact_root(gram: Floats) -> Floats:
+    """R with RᵀR = G for a positive semidefinite G, with as many rows as its rank."""
+    if len(gram) == 1:
+        return np.sqrt(gram)
+    values, vectors = np.linalg.eigh(gram)
+    kept = values > values[-1] * len(values) * np.finfo(np.float64).eps
+    return np.asarray((vectors[:, kept] * np.sqrt(values[kept])).T)
+
+
+def orthonormal(rows: Floats) -> Floats:
+    """Orthonormal rows that span the same space."""
+    if len(rows) == 0:
+        return rows
+    _, singular, right = np.linalg.svd(rows, full_matrices=False)
+    return np.asarray(right[singular > max(rows.shape) * np.finfo(np.float64).eps * max(float(singular[0]), 1e-300)])
+
+
+def without(gram: Floats, basis: Floats) -> Floats:
+    """A positive semidefinite matrix projected on what is orthogonal to some orthonormal rows: (I − Π)V(I − Π)."""
+    if len(basis) == 0:
+        return gram
+    half = gram - (gram @ basis.T) @ basis
+    found = half - basis.T @ (basis @ half)
+    return np.asarray((found + found.T) / 2.0)
+
+
+def outer(vectors: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    """Products of one entry of each vector, row-major."""
+    return np.asarray(reduce(np.multiply.outer, vectors)).reshape(-1)
+
+
+def machine_memory() -> int:
+    """Bytes of this machine's memory."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, OSError, ValueError):
+        return UNKNOWN
+
+
+def require_memory(needed: float, what: str, *, instead: str) -> None:
+    """Refuse work that takes more bytes than this machine can give it."""
+    available = SHARE * machine_memory()
+    if needed > available:
+        raise TooLarge(
+            f"{what}, which takes some {_size(needed)} of memory",
+            why=f"this machine can give it {_size(available)}",
+            instead=instead,
+        )
+
+
+def _size(count: float) -> str:
+    return f"{count / 2**30:,.3g} GiB" if count >= 2**30 else f"{count / 2**20:,.3g} MiB"
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,10 +113,10 @@ class WorkloadBlock:
 
     axes: tuple[int, ...]  # attributes of the domain
     levels: tuple[Axis, ...]  # one an attribute
-    tables: dict[Key, tuple[Factor, ...]]
+    tables: dict[Key, Factors]
     squared_weights: dict[Key, float]
-    possible: NDArray[np.bool_] | None = None  # merged cells that can occur, in the merged shape; None: all
-    public: tuple[tuple[Factor, ...], ...] = ()  # tables that are known exactly without being measured
+    possible: Booleans | None = None  # merged cells that can occur, in the merged shape; None: all
+    public: tuple[Factors, ...] = ()  # tables that are known exactly without being measured
 
     @property
     def merged_shape(self) -> tuple[int, ...]:
@@ -89,6 +162,13 @@ class WorkloadBlock:
         if not asked.any():
             raise asks_nothing()
         return np.flatnonzero(asked)
+
+    @cached_property
+    def possible_orbits(self) -> Indices:
+        """Orbits that can occur, asked about or not, row-major."""
+        if self.possible is None:
+            return np.arange(self.orbit_count)
+        return np.flatnonzero(self.possible[np.ix_(*(level.first for level in self.levels))])
 
     @cached_property
     def orbit_sizes(self) -> Floats:
@@ -137,15 +217,14 @@ class WorkloadBlock:
         That is w²·Π a over the attributes in differences; attributes of one class that are averaged weigh a + bm.
         Tables that weigh nothing in a sector are left out.
         """
+        found = self._all_sectors
+        if self.possible is not None:  # one about cells that structural zeros rule out asks for nothing
+            found = {sector: each for sector, each in found.items() if len(self.seen(sector)[0])}
         if not self.public:
-            return self._all_sectors
-        found = {sector: each for sector, each in self._all_sectors.items() if not self._is_public(sector)}
+            return found
+        found = {sector: each for sector, each in found.items() if not self._is_public(sector)}
         if not found:
-            raise InvalidMechanism(
-                "a strategy for answers that no neighboring file can change",
-                why="exact totals, or the public number of records, decide them all: noise protects nothing",
-                instead="publish them as the exact totals that they are, or drop the invariant",
-            )
+            raise decided_by_totals()
         return found
 
     def _is_public(self, sector: Sector) -> bool:
@@ -166,10 +245,8 @@ class WorkloadBlock:
                     why=f"at most {MOST_SECTORS:,} kinds of differences are told apart, and it alone has {count:,}",
                     instead="ask for tables of fewer attributes",
                 )
-            for chosen in product(*choices):
-                weight = self.squared_weights[key] * math.prod(value for _, value in chosen)
-                if weight > 0:
-                    sector = frozenset((i, one) for i, (one, _) in enumerate(chosen) if one is not None)
+            for sector, share in _sectors(choices):
+                if (weight := self.squared_weights[key] * share) > 0:
                     found.setdefault(sector, {})[key] = weight
         return found
 
@@ -178,9 +255,7 @@ class WorkloadBlock:
         """For each sector in which something is public, the numbers of the public tables."""
         found: dict[Sector, list[int]] = {}
         for number, factors in enumerate(self.public):
-            choices = [self._choices(place, factor) for place, factor in enumerate(factors)]
-            for chosen in product(*choices):
-                sector = frozenset((i, one) for i, (one, _) in enumerate(chosen) if one is not None)
+            for sector, _ in _sectors([self._choices(place, factor) for place, factor in enumerate(factors)]):
                 found.setdefault(sector, []).append(number)
         return found
 
@@ -247,10 +322,6 @@ class WorkloadBlock:
             total += weight * kron([self.averaged_gram(place, self.tables[key][place]) for place in places])
         return total
 
-    def tells_apart(self, key: Key, sector: Sector) -> bool:
-        """Whether a table tells levels of all classes apart that a sector looks at the differences of."""
-        return all(self.own(place, self.tables[key][place])[one] > 0 for place, one in sector)
-
     def table_gram(self, key: Key, sector: Sector) -> Floats | None:
         """⊗ FᵀF of one table over the orbits of a sector, public or not, without its weight; None where it is 0."""
         fixed, scale = dict(sector), 1.0
@@ -299,10 +370,265 @@ class WorkloadBlock:
         return dict(found.values())
 
 
+def _sectors(choices: Sequence[Sequence[tuple[int | None, float]]]) -> Iterator[tuple[Sector, float]]:
+    """All combinations of an average or a class of differences an attribute, each with the product of its numbers."""
+    for chosen in product(*choices):
+        sector = frozenset((place, one) for place, (one, _) in enumerate(chosen) if one is not None)
+        yield sector, math.prod(value for _, value in chosen)
+
+
 def asks_nothing() -> InvalidWorkload:
     """The refusal of queries without an answer that could differ."""
     return InvalidWorkload(
         "a strategy for queries that are zero on every cell that can occur",
         why="their answers are 0 whatever the data are, so there is nothing to measure",
         instead="leave these tables out",
+    )
+
+
+def copies(part: WorkloadBlock, sector: Sector) -> int:
+    """Combinations of levels of the classes that a sector looks at the differences of."""
+    return math.prod(int(part.levels[place].members[one]) for place, one in sector)
+
+
+def component(part: WorkloadBlock, counts: Floats, sector: Sector) -> Floats:
+    """Histograms over merged cells, shape (k, *merged_shape), in a sector; shape (k, orbits of the sector, copies)."""
+    fixed, values = dict(sector), counts
+    for place, level in enumerate(part.levels):
+        if place in fixed:
+            values = np.take(values, level.levels_of(fixed[place]), axis=1 + place)
+            values = values - values.mean(axis=1 + place, keepdims=True)
+        else:
+            values = level.averages(values, 1 + place)
+    order = [1 + place for place in range(len(part.levels)) if place not in fixed]
+    shaped = values.transpose([0, *order, *(1 + place for place in fixed)])
+    return shaped.reshape(len(counts), math.prod(shaped.shape[1 : 1 + len(order)]), -1)
+
+
+def add_component(part: WorkloadBlock, total: Floats, values: Floats, sector: Sector) -> None:
+    """Add numbers of a sector, shape (k, orbits of the sector, copies), to counts over merged cells, in place."""
+    fixed, levels = dict(sector), part.levels
+    averaged = [place for place in range(len(levels)) if place not in fixed]
+    shape = [part.orbit_shape[place] for place in averaged]
+    full = values.reshape(len(values), *shape, *(int(levels[place].members[one]) for place, one in fixed.items()))
+    order = [*averaged, *fixed]
+    full = full.transpose([0, *(1 + order.index(place) for place in range(len(levels)))])
+    index = [slice(None)] + [
+        level.levels_of(fixed[place]) if place in fixed else np.arange(level.merged)
+        for place, level in enumerate(levels)
+    ]
+    for place, level in enumerate(levels):
+        if place in fixed:
+            full = full - full.mean(axis=1 + place, keepdims=True)
+        else:
+            full = level.from_averages(full, 1 + place)
+    total[np.ix_(np.arange(len(values)), *index[1:])] += full  # type: ignore[arg-type]
+
+
+def squared_lengths(part: WorkloadBlock, key: Key, inverses: Mapping[Sector, tuple[Indices, Floats]]) -> Floats:
+    """Squared length of each row of FA⁺ for one table, by rows of each factor.
+
+    `inverses` has for each sector some of its orbits, and B_S over them (orbits × measurements) with X_S⁻¹ = B_SB_Sᵀ.
+    """
+    factors, levels = part.tables[key], part.levels
+    maps = [level.averaged(factor) for level, factor in zip(levels, factors, strict=True)]
+    spreads: dict[tuple[int, int], Floats] = {}
+    total: Floats = np.zeros(tuple(factor.rows for factor in factors))
+    for sector, (orbits, inverse) in inverses.items():
+        for place, one in sector - spreads.keys():
+            spreads[place, one] = levels[place].spread(factors[place], one)
+        if not all(spreads[each].any() for each in sector):
+            continue
+        fixed = [place for place, _ in sector]
+        averaged = [place for place in range(len(levels)) if place not in fixed]
+        squares = _squares([maps[place] for place in averaged], orbits, inverse)
+        shaped = reduce(np.multiply.outer, [spreads[each] for each in sector], squares)
+        order = [*averaged, *fixed]
+        total += shaped.transpose([order.index(place) for place in range(len(order))])
+    return total
+
+
+def _squares(maps: Sequence[Floats], orbits: Indices, inverse: Floats) -> Floats:
+    """Σ over measured rows of (F·B_S)², by rows of each factor of an averaged attribute."""
+    shape = tuple(each.shape[1] for each in maps)
+    total = np.zeros(tuple(len(each) for each in maps))
+    width = max(1, CHUNK // max(total.size, math.prod(shape)))
+    for start in range(0, inverse.shape[1], width):
+        some = inverse[:, start : start + width]
+        values = np.zeros((math.prod(shape), some.shape[1]))
+        values[orbits] = some
+        values = values.reshape(*shape, some.shape[1])
+        for axis, each in enumerate(maps):
+            values = np.moveaxis(np.tensordot(each, values, axes=([1], [axis])), 0, axis)
+        total += np.square(values).sum(axis=-1)
+    return total
+
+
+def parts_of(
+    workload: Workload,
+    values: Mapping[str, Fraction] | None = None,
+    *,
+    split: bool = True,
+    public: tuple[Factors, ...] = (),
+) -> tuple[WorkloadBlock, ...]:
+    """The parts of a workload: attributes split off one by one where the tables are all combinations (if `split`).
+
+    `values` says what the squared error of each table costs (1 where None). With `public` tables there is one part.
+    """
+    squares: dict[Key, Fraction] = {}
+    tables: dict[Key, Factors] = {}
+    for table in workload.tables:
+        key = tuple(factor.key for factor in table.factors)
+        tables[key] = table.factors
+        worth = Fraction(1) if values is None else values[table.name]
+        squares[key] = squares.get(key, Fraction(0)) + table.weight**2 * worth
+    axes = tuple(range(len(workload.domain.shape)))
+    if workload.domain.structural_zeros:
+        return (_part_with_zeros(workload, tables, squares, public=public),)
+    if public:
+        return (_part(axes, tables, squares, public=public),)
+    found = []
+    for axis in axes if split else ():
+        place = axes.index(axis)
+        alone = _alone(squares, place) if len(axes) > 1 else None
+        if alone is not None:
+            single: dict[Key, Factors] = {
+                (key,): (next(f[place] for k, f in tables.items() if k[place] == key),) for key in alone
+            }
+            found.append(_part((axis,), single, {(key,): value for key, value in alone.items()}))
+            first = next(iter(alone))
+            axes = axes[:place] + axes[place + 1 :]
+            squares = {k[:place] + k[place + 1 :]: value for k, value in squares.items() if k[place] == first}
+            tables = {k[:place] + k[place + 1 :]: f[:place] + f[place + 1 :] for k, f in tables.items()}
+    found.append(_part(axes, tables, squares))
+    return tuple(found)
+
+
+def _alone(squares: dict[Key, Fraction], place: int) -> dict[Hashable, Fraction] | None:
+    """Squared weights of one attribute's factors relative to the first, if they multiply those of the rest."""
+    rest: dict[Key, dict[Hashable, Fraction]] = {}
+    for key, value in squares.items():
+        rest.setdefault(key[:place] + key[place + 1 :], {})[key[place]] = value
+    first_key = next(iter(squares))[place]
+    ratios: dict[Hashable, Fraction] | None = None
+    for values in rest.values():
+        if first_key not in values:
+            return None
+        found = {key: value / values[first_key] for key, value in values.items()}
+        if ratios is not None and found != ratios:
+            return None
+        ratios = found
+    return ratios
+
+
+def _part(
+    axes: tuple[int, ...],
+    tables: dict[Key, Factors],
+    squares: dict[Key, Fraction],
+    *,
+    public: tuple[Factors, ...] = (),
+) -> WorkloadBlock:
+    levels = tuple(axis_of([factors[place] for factors in (*tables.values(), *public)]) for place in range(len(axes)))
+    return WorkloadBlock(axes, levels, tables, {key: float(value) for key, value in squares.items()}, public=public)
+
+
+def _part_with_zeros(
+    workload: Workload,
+    tables: dict[Key, Factors],
+    squares: dict[Key, Fraction],
+    *,
+    public: tuple[Factors, ...],
+) -> WorkloadBlock:
+    """All attributes together: a merged cell is possible where one of its cells is."""
+    if workload.domain.size > LARGEST_DENSE:
+        raise TooLarge(
+            f"a strategy for {workload.domain.size:.3g} cells with structural zeros",
+            why=f"impossible cells are listed for at most {LARGEST_DENSE:,} cells",
+            instead="optimize for fewer attributes, or without the structural zeros",
+        )
+    part = _part(tuple(range(len(workload.domain.shape))), tables, squares, public=public)
+    counts: Numbers = workload.domain.possible_cells().reshape(workload.domain.shape).astype(np.int64)
+    for place, level in enumerate(part.levels):
+        counts = level.merge(counts, place)
+    possible = counts > 0
+    levels = tuple(
+        with_zeros(
+            level,
+            [factors[place] for factors in (*tables.values(), *public)],
+            np.moveaxis(possible, place, 0).reshape(level.merged, -1),
+        )
+        for place, level in enumerate(part.levels)
+    )
+    return replace(part, levels=levels, possible=possible)
+
+
+def public_tables(domain: Domain, protection: Protection) -> tuple[Factors, ...]:
+    """The tables that are published exactly, or known beforehand; none where records may be added and removed."""
+    if protection.neighbors is Neighbors.ADD_OR_REMOVE:
+        return ()
+    found: list[Factors] = [tuple(Total(size) for size in domain.shape)]
+    for invariant in protection.invariants:
+        labels = group_labels(domain, invariant)
+        found.append(
+            tuple(
+                Groups.of_labels(labels[axis], [str(group) for group in range(int(labels[axis].max()) + 1)])
+                if axis in labels
+                else Total(size)
+                for axis, size in enumerate(domain.shape)
+            )
+        )
+    return tuple(found)
+
+
+def same_groups(part: WorkloadBlock, domain: Domain, protection: Protection) -> Integers | None:
+    """A label for each merged cell of a part of all attributes: a record may move between equal labels.
+
+    None where it may move anywhere.
+    """
+    kept = steps(domain, protection).kept
+    if not kept:
+        return None
+    tables = []
+    for invariant in kept:
+        labels = group_labels(domain, invariant)
+        pairs = [(labels.get(axis), level) for axis, level in zip(part.axes, part.levels, strict=True)]
+        tables.append([np.zeros(each.merged, np.int64) if of is None else of[each.kept] for of, each in pairs])
+    return _cell_labels(part, tables)
+
+
+def public_labels(part: WorkloadBlock) -> Integers | None:
+    """A label for each merged cell: a record that moves between equal labels changes nothing that is public.
+
+    None where nothing is public, or where cells are too many to have one each.
+    """
+    if not part.public or part.merged_size > LARGEST_DENSE:
+        return None
+    tables = []
+    for factors in part.public:
+        pairs = [(factor, level.kept) for factor, level in zip(factors, part.levels, strict=True)]
+        tables.append([np.where(f.counts[kept] == 0, -1, column_classes([f], f.size)[kept]) for f, kept in pairs])
+    return _cell_labels(part, tables)
+
+
+def _cell_labels(part: WorkloadBlock, tables: Sequence[Sequence[Integers]]) -> Integers:
+    """Labels of merged cells that are equal where every table has them in one group, or outside of its groups.
+
+    A table has the group of each merged level, attribute by attribute; −1 where it has none.
+    """
+    columns = []
+    for labels in tables:
+        found, outside = np.zeros((), dtype=np.int64), np.zeros((), dtype=np.bool_)
+        for here in labels:
+            found = np.add.outer(found * (int(here.max()) + 2), here + 1)
+            outside = np.logical_or.outer(outside, here < 0)
+        columns.append(np.where(outside, -1, found).reshape(-1))
+    return row_ids(columns, part.merged_size)
+
+
+def decided_by_totals() -> InvalidMechanism:
+    """The refusal to look for a strategy where there is nothing to measure."""
+    return InvalidMechanism(
+        "a strategy for answers that no neighboring file can change",
+        why="exact totals, or the public number of records, decide them all: noise protects nothing",
+        instead="publish them as the exact totals that they are, or drop the invariant",
     )

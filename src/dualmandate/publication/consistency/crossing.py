@@ -19,11 +19,11 @@ alone, of a crossing table that of its own number and the nest's put together.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,22 +31,20 @@ from numpy.typing import NDArray
 from dualmandate.population.arrays import Booleans, Floats, Integers
 from dualmandate.publication.consistency.estimates import (
     Innovations,
+    Levels,
     MeasuredTables,
+    Pair,
     TreeEstimates,
+    Weights,
+    child_shares,
+    combined,
     count_across,
     estimate,
+    final_variances,
     node_innovations,
     pass_down,
     pass_up,
     spread_across,
-)
-from dualmandate.publication.consistency.gls_weights import (
-    Levels,
-    Pair,
-    Weights,
-    child_shares,
-    combined,
-    final_variances,
     upward_variances,
 )
 from dualmandate.publication.consistency.partitions import PartitionChain, Tree, lies_within, renumbered
@@ -268,6 +266,8 @@ NOTHING = 1e-12  # Rounding leaves so much of the spread of a whole group, which
 FAINT = 1e5  # A measurement with so many times the largest variance says next to nothing.
 ROUNDS = 4  # Each leaves less than 10⁻⁴ of what depends on it.
 
+Times = Callable[[Sequence[Floats]], list[Floats]]  # The product of a symmetric system of equations with λ.
+
 
 @dataclass(frozen=True, eq=False)
 class CrossedEstimates:
@@ -318,7 +318,7 @@ def estimate_crossed(
         gaps = [np.asarray(numbers) - crossing.of(start) for crossing, numbers in crossed]
         fast = None if levels else StratifiedSystem.of(system)
         diagonals = [_diagonal(start, crossing) for crossing in crossings]
-        multipliers = _solved(system if fast is None else fast, gaps, diagonals)
+        multipliers = _solved((fast or system).times, gaps, diagonals)
         found = estimate(tree, chain, system.shifted(known, multipliers), all_variances)
     return CrossedEstimates(found, alone, crossings, tuple(crossing.of(found) for crossing in crossings))
 
@@ -432,14 +432,6 @@ class _System:
         return [crossing.of(found) + crossing.variance * own for crossing, own in pairs]
 
 
-class _Times(Protocol):
-    """A symmetric system of equations."""
-
-    def times(self, multipliers: Sequence[Floats]) -> list[Floats]:
-        """Its product with λ."""
-        ...
-
-
 @dataclass(frozen=True, eq=False)
 class StratifiedSystem:
     """The same system where groupings are orthogonal: a table sees no strata but those of its own groups."""
@@ -489,7 +481,7 @@ class StratifiedSystem:
         return found
 
 
-def _solved(system: _Times, gaps: Sequence[Floats], scales: Sequence[Floats]) -> list[Floats]:
+def _solved(times: Times, gaps: Sequence[Floats], scales: Sequence[Floats]) -> list[Floats]:
     """λ, by conjugate gradients with the diagonal as preconditioner."""
     sizes = np.cumsum([0, *(gap.size for gap in gaps)])
     diagonal = np.concatenate([each.reshape(-1) for each in scales])
@@ -502,7 +494,7 @@ def _solved(system: _Times, gaps: Sequence[Floats], scales: Sequence[Floats]) ->
     power = start = least = float(residual @ ahead)
     vain = 0  # steps since it was nearest
     while power > PRECISION**2 * start and vain < MOST_VAIN:
-        moved = np.concatenate([each.reshape(-1) for each in system.times(apart(ahead))])
+        moved = np.concatenate([each.reshape(-1) for each in times(apart(ahead))])
         length = power / float(ahead @ moved)
         found += length * ahead
         residual = residual - length * moved

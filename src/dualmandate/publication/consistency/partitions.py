@@ -18,40 +18,52 @@ from dualmandate.population.arrays import Booleans, Integers
 
 
 @dataclass(frozen=True, eq=False)
-class Tree:
+class _Levels:
+    """Nested levels, coarsest first: `parents[l][v]` is the part of level l that part v of level l + 1 lies in.
+
+    Level 0 is one part. Parts of one part stand side by side, in the order of what they lie in.
+    """
+
+    parents: tuple[Integers, ...] = field(repr=False)
+
+    @cached_property
+    def sizes(self) -> tuple[int, ...]:
+        """Parts of each level: nodes of a tree, groups of a chain."""
+        return (1, *(each.size for each in self.parents))
+
+    @cached_property
+    def starts(self) -> tuple[Integers, ...]:
+        """For each level but the last, where the parts of its parts start, and at last where they end."""
+        return tuple(
+            np.searchsorted(each, np.arange(size + 1)).astype(np.int64)
+            for each, size in zip(self.parents, self.sizes[:-1], strict=True)
+        )
+
+    @property
+    def last(self) -> int:
+        """The level of the leaves of a tree, of the cells of a chain."""
+        return len(self.parents)
+
+
+@dataclass(frozen=True, eq=False)
+class Tree(_Levels):
     """A geography, root first: `parents[l][v]` is the node of level l that node v of level l + 1 lies in.
 
     Level 0 is one node. Children of one parent stand side by side, in the order of their parents, as sorted codes do.
     """
 
-    parents: tuple[Integers, ...] = field(repr=False)
-
     def __post_init__(self) -> None:
         _refuse_unless_nested(self.parents, "a tree")
 
     @classmethod
-    def of(cls, groups: Sequence[Integers]) -> tuple[Self, tuple[Integers, ...]]:
+    def of(cls, groups: Sequence[Integers], leaves: int | None = None) -> tuple[Self, tuple[Integers, ...]]:
         """The tree of nested groups, coarsest first, each with one group number a leaf, and how it orders them.
 
         The second value holds for each level from 1 on which group, and at last which leaf, stands at each place.
+        Without groups, so many leaves are children of the root.
         """
-        parents, orders = _nested(groups)
+        parents, orders = _nested(groups, leaves)
         return cls(parents), orders
-
-    @cached_property
-    def sizes(self) -> tuple[int, ...]:
-        """Nodes of each level."""
-        return (1, *(each.size for each in self.parents))
-
-    @cached_property
-    def starts(self) -> tuple[Integers, ...]:
-        """For each level but the last, where the children of its nodes start, and at last where they end."""
-        return _starts(self.parents)
-
-    @property
-    def last(self) -> int:
-        """The level of the leaves."""
-        return len(self.parents)
 
     def children(self, level: int, node: int) -> range:
         """The nodes of the next level that lie in a node."""
@@ -67,14 +79,13 @@ class Tree:
 
 
 @dataclass(frozen=True, eq=False)
-class PartitionChain:
+class PartitionChain(_Levels):
     """Nested groupings of the cells of a node, coarsest first; the last level are the cells themselves.
 
     `parents[k][h]` is the group of level k that group h of level k + 1 lies in; level 0 is the total. Groups of one
     group stand side by side. `zeros` marks cells that cannot occur: they count 0 everywhere.
     """
 
-    parents: tuple[Integers, ...] = field(repr=False)
     zeros: Booleans | None = field(default=None, repr=False)  # shape (cells,)
 
     def __post_init__(self) -> None:
@@ -87,28 +98,16 @@ class PartitionChain:
             )
 
     @classmethod
-    def of(cls, groups: Sequence[Integers], zeros: Booleans | None = None) -> tuple[Self, tuple[Integers, ...]]:
+    def of(
+        cls, groups: Sequence[Integers], zeros: Booleans | None = None, cells: int | None = None
+    ) -> tuple[Self, tuple[Integers, ...]]:
         """The chain of nested groups, coarsest first, each with one group number a cell, and how it orders them.
 
         The second value holds for each level from 1 on which group, and at last which cell, stands at each place.
+        Without groups, so many cells are parts of the total.
         """
-        parents, orders = _nested(groups)
+        parents, orders = _nested(groups, cells)
         return cls(parents, None if zeros is None else zeros[orders[-1]]), orders
-
-    @cached_property
-    def sizes(self) -> tuple[int, ...]:
-        """Groups of each level."""
-        return (1, *(each.size for each in self.parents))
-
-    @cached_property
-    def starts(self) -> tuple[Integers, ...]:
-        """For each level but the last, where the parts of its groups start, and at last where they end."""
-        return _starts(self.parents)
-
-    @property
-    def last(self) -> int:
-        """The level of the cells."""
-        return len(self.parents)
 
     @cached_property
     def possible(self) -> tuple[Booleans, ...]:
@@ -135,17 +134,9 @@ class PartitionChain:
         return np.asarray(np.add.reduceat(cells, starts[:-1], axis=-1, dtype=np.int64))
 
 
-def _starts(parents: tuple[Integers, ...]) -> tuple[Integers, ...]:
-    sizes = (1, *(each.size for each in parents))
-    return tuple(
-        np.searchsorted(each, np.arange(size + 1)).astype(np.int64)
-        for each, size in zip(parents, sizes[:-1], strict=True)
-    )
-
-
-def _nested(groups: Sequence[Integers]) -> tuple[tuple[Integers, ...], tuple[Integers, ...]]:
+def _nested(groups: Sequence[Integers], size: int | None) -> tuple[tuple[Integers, ...], tuple[Integers, ...]]:
     """Parents of each level and the order of the groups and, at last, of what they group."""
-    keys = np.stack([np.zeros_like(groups[0]), *groups]) if len(groups) else np.zeros((1, 0), dtype=np.int64)
+    keys = np.stack([np.zeros(groups[0].size if groups else size or 0, dtype=np.int64), *groups])
     order = np.lexsort((np.arange(keys.shape[1]), *keys[::-1]))
     places, parents, orders = np.zeros(order.size, dtype=np.int64), [], []
     for key in keys[1:, order]:
@@ -203,14 +194,9 @@ class NestedPartitions:
     steps: tuple[int, ...]
 
     @property
-    def one_level(self) -> tuple[Integers, ...]:
-        """The parents of the finest groups where there is nothing between them and all in one."""
-        return (np.zeros(int(self.finest.max()) + 1, dtype=np.int64),)
-
-    @property
-    def in_order(self) -> tuple[Integers, ...]:
-        """Which finest group stands where, then: each at its own number."""
-        return (np.arange(int(self.finest.max()) + 1, dtype=np.int64),)
+    def size(self) -> int:
+        """The number of finest groups."""
+        return int(self.finest.max()) + 1
 
     @property
     def last(self) -> int:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from dualmandate.errors import InvalidRequest
 from dualmandate.mechanism.noise import NoiseKey, Sampler
 from dualmandate.population.arrays import Integers
-from dualmandate.publication.spark.session import Batches, check_sealed, gathered, map_batches, partitions
+from dualmandate.publication.spark.session import Batches, check_sealed, map_batches, partitions
 from dualmandate.publication.tabulated import single_rows
 from dualmandate.workload import Table
 
@@ -97,17 +97,6 @@ def measured(
         BLOCKS,
         name="the counts",
     )
-
-
-def measured_here(
-    session: SparkSession, counts: DataFrame, kernels: Sequence[Kernel], *, block_rows: int = BLOCK_ROWS
-) -> list[Integers]:
-    """The values of each kernel in the order of its rows, brought together on this machine."""
-    values = [np.empty(kernel.rows, dtype=np.int64) for kernel in kernels]
-    for block in gathered(measured(session, counts, kernels, block_rows=block_rows)).to_pylist():
-        part = np.frombuffer(block["values"], dtype="<i8")
-        values[block["kernel"]][block["first"] : block["first"] + len(part)] = part
-    return values
 
 
 @dataclass(frozen=True, eq=False)

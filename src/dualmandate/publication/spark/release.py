@@ -26,13 +26,13 @@ from numpy.typing import NDArray
 from dualmandate.errors import CannotWrite
 from dualmandate.population import Confidential
 from dualmandate.population.arrays import Integers
-from dualmandate.publication.consistency.gls_weights import Weights
-from dualmandate.publication.measuring import counted_rows, fingerprint_of, labeled, noise_key
+from dualmandate.publication.consistency.estimates import Weights
+from dualmandate.publication.measuring import by_table, fingerprint_of, noise_key, published
 from dualmandate.publication.nested_tables import NestedTable, NestedTables, all_variances, nest_together
 from dualmandate.publication.post_processing import NESTED, PostProcessed, nest_effects, published_place, too_long
 from dualmandate.publication.release_spec import Group, ReleaseSpec
 from dualmandate.publication.sources import Source
-from dualmandate.publication.spark.noise_blocks import PIECES, Counting, Kernel, measured, measured_here, packed
+from dualmandate.publication.spark.noise_blocks import PIECES, Counting, Kernel, measured, packed
 from dualmandate.publication.spark.session import kept, map_batches, quiet, records_at_once, running_session, streamed
 from dualmandate.publication.spark.subtrees import BYTES_AT_ONCE, LEAVES, KernelPlace, SubtreeCut, in_subtrees
 from dualmandate.publication.spark.tabulating import READ, as_readable, counted_cells, records
@@ -137,41 +137,6 @@ def _sent(session: SparkSession, order: ReleaseSpec, source: Source, *, key: byt
         return session.createDataFrame(pa.table({"cell": box.histogram.cells, "records": box.histogram.counts}))
 
 
-def measure_on_cluster(
-    order: ReleaseSpec, tabulated: Confidential[Tabulated], secret: Confidential[bytes], *, mac: str
-) -> Iterator[NoisyRows]:
-    """Every group of tables with its noise, drawn by the workers of the running session.
-
-    Exact counts and keys travel to the workers over a channel that is refused unless it is encrypted.
-    """
-    for group in order.groups:
-        kinds = group.rows.kinds().astype(np.int64, copy=False)
-        kernels = [
-            Kernel(int(np.count_nonzero(kinds == kind)), law.sampler(), noise_key(order, group, kind, secret, mac=mac))
-            for kind, law in enumerate(group.noises)
-        ]
-        counts = counted_rows(order, group, tabulated)
-        yield NoisyRows(group.name, group.noises, kinds, _measured(group, kinds, counts, kernels))
-
-
-def _measured(group: Group, kinds: Integers, counts: Integers, kernels: list[Kernel]) -> Integers:
-    import pyarrow as pa
-
-    numbers = np.empty(len(kinds), dtype=np.int64)  # of each row among its kind
-    for kind in range(len(group.noises)):
-        rows = np.flatnonzero(kinds == kind)
-        numbers[rows] = np.arange(len(rows))
-    occupied = np.flatnonzero(counts)
-    session = running_session()
-    with quiet():
-        table = pa.table({"kernel": kinds[occupied], "row": numbers[occupied], "records": counts[occupied]})
-        frame = session.createDataFrame(table)
-    values = np.empty(len(kinds), dtype=np.int64)
-    for kind, drawn in enumerate(measured_here(session, frame, kernels)):
-        values[kinds == kind] = drawn
-    return values
-
-
 LARGEST_SUBTREE = 2**22  # A subtree has at most so many numbers, where levels cut the hierarchy so.
 MOST_IN_SUBTREE = 2**27  # And never more: Spark moves no value of 2 GB.
 IN_SUBTREES = (
@@ -179,7 +144,7 @@ IN_SUBTREES = (
     "at a time; the machine that published never held the counts of the leaves."
 )
 NOT_IN_SUBTREES = (
-    "noise was drawn there; the counts passed through the machine that published, which made the tables consistent, "
+    "the counts passed through the machine that published, which drew the noise and made the tables consistent, "
     "because {why}."
 )
 
@@ -247,13 +212,10 @@ class _Values:
         """Room for all of them."""
         groups = tuple(in_file(folder, group.rows.size, np.int64) for group in order.groups)
         totals = None if order.public is None else in_file(folder, order.public.query_count, np.int64)
-        measured = [group.measurement.workload for group in order.groups]
-        workloads = measured + ([] if order.public is None else [order.public])
-        wholes = [*groups, *(() if totals is None else (totals,))]
-        places = []
-        for whole, workload in zip(wholes, workloads, strict=True):
-            edges = np.cumsum([table.query_count for table in workload.tables])[:-1]
-            places += np.split(whole, edges)
+        places = [
+            part for group, whole in zip(order.groups, groups, strict=True) for part in by_table(group.tables, whole)
+        ]
+        places += [] if totals is None else by_table(order.public_tables, totals)
         return cls(groups, totals, tuple(places))
 
 
@@ -324,9 +286,7 @@ class ClusterMeasurements:
                     numbers[name][rows] = np.frombuffer(row[name], dtype=kind)
 
         guarded(work, name="the measurements")
-        columns, labels = labeled(self.division.order, place.table)
-        unit = self.division.order.units[place.table.name]
-        return PublishedTable(place.table.name, unit, columns, labels, *numbers.values())
+        return published(self.division.order, place.table, *numbers.values())
 
     def _leaves(self, below: DataFrame) -> Integers:
         """The counts of all cells of the leaves, of a small tree; noisy, and public."""

@@ -1,13 +1,15 @@
-"""Parents that do not exist, always the same, who choose by a cost of privacy loss that is known."""
+"""Parents that do not exist, always the same, who choose by a cost of privacy loss that is known.
+
+Their answers are made from 1,400 USD per child per epsilon, and a price of squared misallocation of 1 USD per USD^2, so
+that whoever runs the survey can see whether these are found again.
+"""
 
 from __future__ import annotations
 
 import csv
 import io
-import tempfile
 from collections.abc import Iterator
-from importlib.resources import files as resources
-from pathlib import Path
+from importlib.resources import as_file, files
 
 import numpy as np
 
@@ -25,9 +27,7 @@ def questionnaire() -> Questionnaire:
     from dualmandate.survey.questionnaire import survey_questionnaire
     from dualmandate.survey.survey_file import load_survey
 
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "survey.toml"
-        file.write_text((resources(__package__) / "survey.toml").read_text(encoding="utf-8"), encoding="utf-8")
+    with as_file(files(__package__) / "survey" / "survey.toml") as file:
         return survey_questionnaire(load_survey(file)).questionnaire
 
 
