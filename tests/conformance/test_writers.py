@@ -14,8 +14,7 @@ from tests.publication.reading_back import read_back
 
 from dualmandate.errors import CannotWrite
 from dualmandate.publication import writing
-from dualmandate.publication.sdmx import SdmxCsv, SdmxMl
-from dualmandate.publication.writing import Csv, Parquet, ReleaseSheet, Writer
+from dualmandate.publication.writing import Csv, Parquet, ReleaseSheet, SdmxCsv, SdmxMl, Writer
 
 WRITERS: dict[str, Writer] = {
     "parquet": Parquet(),

@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from dualmandate.publication.sdmx import ROW, UNIT, SdmxCsv, SdmxMl
-from dualmandate.publication.writing import NUMBERS, Parquet, ReleaseSheet, Writer
+from dualmandate.publication.writing import NUMBERS, ROW, UNIT, Parquet, ReleaseSheet, SdmxCsv, SdmxMl, Writer
 
 
 def read_back(writer: Writer, path: Path) -> ReleaseSheet:

@@ -34,8 +34,7 @@ from dualmandate.planning.release_spec import load_release, release_spec_of_plan
 from dualmandate.population import Confidential, PrivacyLoss
 from dualmandate.publication import ParquetFile, tabulate
 from dualmandate.publication.consistency import PartitionChain
-from dualmandate.publication.consistency.estimates import TreeEstimates
-from dualmandate.publication.consistency.gls_weights import BudgetAllocation, Pair, allocate_budget
+from dualmandate.publication.consistency.estimates import BudgetAllocation, Pair, TreeEstimates, allocate_budget
 from dualmandate.publication.consistency.top_down_rounding import Counts
 from dualmandate.publication.measuring import exact_totals, measure
 from dualmandate.publication.nested_tables import nest_together

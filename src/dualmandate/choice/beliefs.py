@@ -18,13 +18,7 @@ from numpy.typing import ArrayLike
 from dualmandate.choice.cost_grid import CostGrid, cost_grid_of, costs_of, joined
 from dualmandate.choice.optimum import Choice, Limits, choose
 from dualmandate.choice.statics import Input, inputs
-from dualmandate.choice.welfare import (
-    CostPart,
-    InformationUtility,
-    PopulationGroup,
-    SocialWelfare,
-    TableValue,
-)
+from dualmandate.choice.welfare import CostPart, InformationUtility, PopulationGroup, SocialWelfare, TableValue
 from dualmandate.errors import InvalidPreferences, InvalidValue, TooLarge
 from dualmandate.frontier.frontier import Frontier
 from dualmandate.population import Calibrated

@@ -38,6 +38,7 @@ REACH = math.log(64)  # A new grid spans this much to either side of where it st
 BLOCK = 4_000_000  # A matrix of states by grid points holds at most this many numbers.
 EDGE = 1e-12  # A relative distance from a limit below this is none.
 FAR_BELOW = 1e-6  # This share of the lowest grid point stands for no loss at all.
+LEAST_COST = 1e-300  # What costs nothing is taken to cost this, in USD, so that its logarithm is a number.
 
 
 def costs_of(parts: Sequence[CostPart], frontier: Frontier) -> PartCosts:
@@ -131,6 +132,18 @@ class CostGrid:
             none if low is None else losses <= low * (1 + EDGE),
             none if high is None else losses >= high * (1 - EDGE),
         )
+
+    def inside(self, loss: float, what: str) -> float:
+        """The loss itself, refused where it was not looked at."""
+        low, high = np.exp(self.grid.points[[0, -1]]).tolist()
+        if not low * (1 - 1e-9) <= loss <= high * (1 + 1e-9):
+            raise InvalidLoss(
+                what,
+                why=f"losses between {number(low)} and {number(high)} were looked at: others are outside the limits, "
+                "or far from every best one",
+                instead="state a loss between these",
+            )
+        return loss
 
     def lowest_worst(self, worst: Callable[[Floats], Floats]) -> float:
         """The loss at which `worst`, a function of the parts' costs at each loss, is least.
@@ -272,10 +285,7 @@ def _refined(costs: PartCosts, grid: GridPoints, multiples: Floats) -> GridPoint
         wrong = np.any(~(np.abs(guessed - computed.logs) * shares <= AGREEMENT), axis=1)
         grid = grid.joined(computed)
         ends = np.concatenate(
-            [
-                np.stack([ends[wrong, 0], middles[wrong]], axis=1),
-                np.stack([middles[wrong], ends[wrong, 1]], axis=1),
-            ]
+            [np.stack([ends[wrong, 0], middles[wrong]], axis=1), np.stack([middles[wrong], ends[wrong, 1]], axis=1)]
         )
     return grid
 
@@ -285,7 +295,10 @@ def _at(costs: PartCosts, points: Floats) -> GridPoints:
     losses = [math.exp(point) for point in points.tolist()]
     found = np.array([costs(loss) for loss in losses])  # (points, 2, parts)
     with np.errstate(divide="ignore", invalid="ignore"):
-        return GridPoints(points, np.log(found[:, 0]), found[:, 1] * np.array(losses)[:, None] / found[:, 0])
+        logs, elasticities = np.log(found[:, 0]), found[:, 1] * np.array(losses)[:, None] / found[:, 0]
+    free = ~found[:, 0].any(axis=0)  # a table that exact totals decide has no errors to pay for
+    logs[:, free], elasticities[:, free] = math.log(LEAST_COST), 0.0
+    return GridPoints(points, logs, elasticities)
 
 
 def _leveled(grid: GridPoints, endless: Floats) -> Floats:

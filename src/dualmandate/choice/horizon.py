@@ -94,7 +94,6 @@ class BudgetPath:
 
     @property
     def total(self) -> float:
-        """Σ ε_t."""
         return math.fsum(release.epsilon for release in self.releases)
 
     @property

@@ -26,6 +26,7 @@ from dualmandate.errors import ConflictingLimits, InvalidLoss, InvalidPreference
 from dualmandate.frontier.frontier import Frontier
 from dualmandate.frontier.numerics import loss_where
 from dualmandate.frontier.participation import peak_of
+from dualmandate.mechanism.mechanism import positive_loss
 from dualmandate.population import PrivacyLoss, PrivacyMeasure
 from dualmandate.population.loss import SIGNIFICANT_DIGITS
 from dualmandate.population.units import plural, singular
@@ -640,14 +641,8 @@ def regret(
 
     With loss c/ε² and a linear cost, ε = t·ε* loses the share (2t + t⁻²)/3 − 1, whatever the parameters.
     """
-    if not (math.isfinite(epsilon) and epsilon > 0):
-        raise InvalidLoss(
-            f"the regret of {frontier.privacy_measure} = {epsilon}",
-            why="a release has a positive, finite loss",
-            instead="ask for a positive loss",
-        )
     chosen = best or choose(frontier, welfare, limits)
-    return Regret(epsilon, chosen.epsilon, welfare.at(frontier, epsilon), chosen.welfare)
+    return Regret(positive_loss(epsilon), chosen.epsilon, welfare.at(frontier, epsilon), chosen.welfare)
 
 
 def regret_curve(

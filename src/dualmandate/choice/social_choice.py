@@ -22,17 +22,10 @@ import numpy as np
 from dualmandate.choice.optimum import Limits, best_within
 from dualmandate.choice.society import NEXT_TO_NOTHING, Profile, Society, endless_peak, profile
 from dualmandate.choice.welfare import SocialWelfare
-from dualmandate.errors import (
-    InvalidLoss,
-    InvalidPreferences,
-    InvalidValue,
-    MissingKey,
-    NoOptimum,
-    Refusal,
-    UnknownName,
-)
+from dualmandate.errors import InvalidPreferences, InvalidValue, MissingKey, NoOptimum, UnknownName
 from dualmandate.frontier.frontier import Frontier
 from dualmandate.frontier.numerics import root
+from dualmandate.mechanism.mechanism import positive_loss
 from dualmandate.population.arrays import Booleans, Floats
 from dualmandate.population.wording import money, number
 
@@ -105,8 +98,7 @@ class Majority:
         steps = " over ".join(f"{number(place, 6)}" for place in (*self.cycle, self.cycle[0]))
         return f"Majorities run in a circle: they prefer {steps}. Whoever sets the agenda chooses the loss."
 
-    def __str__(self) -> str:
-        return self.explain()
+    __str__ = explain
 
 
 def majority(profile: Profile, options: Sequence[float] | None = None) -> Majority:
@@ -233,13 +225,7 @@ def nash_bargain(profile: Profile, disagreement_epsilon: float | None = None) ->
             why="a gain is a gain against something",
             instead="state the loss that would stand without an agreement: the last release's, or the law's",
         )
-    low, high = np.exp(profile.land.grid.points[[0, -1]]).tolist()
-    if not low * (1 - 1e-9) <= disagreement_epsilon <= high * (1 + 1e-9):
-        raise InvalidLoss(
-            f"a disagreement_epsilon of {disagreement_epsilon}",
-            why=f"losses between {number(low)} and {number(high)} are looked at",
-            instead="state a loss between these",
-        )
+    profile.land.inside(disagreement_epsilon, f"a disagreement_epsilon of {disagreement_epsilon}")
     grid, sizes = profile.land.grid, profile.society.sizes
     before = profile.land.costs(np.array([disagreement_epsilon]))[0]
 
@@ -319,8 +305,7 @@ class Lindahl:
         asked = "everybody then asks for" if self.supported else "not everybody then asks for"
         return "\n".join([*lines, f"{balance} With them {asked} {number(self.epsilon, 6)}."])
 
-    def __str__(self) -> str:
-        return self.explain()
+    __str__ = explain
 
 
 def lindahl(profile: Profile) -> Lindahl:
@@ -428,7 +413,6 @@ class SocialChoices:
     clarke: tuple[ClarkeTax, ...]
 
     def row(self, rule: str) -> SocialChoiceRow:
-        """One rule's row."""
         found = next((row for row in self.rows if row.rule == rule), None)
         if found is None:
             raise UnknownName(
@@ -455,8 +439,7 @@ class SocialChoices:
             lines.append(f"{rule}: {privacy_measure} = {number(row.epsilon)}, where {row.words}.{against}")
         return "\n".join([*lines, self.majority.explain(), self.lindahl.explain(), *map(str, self.clarke)])
 
-    def __str__(self) -> str:
-        return self.explain()
+    __str__ = explain
 
 
 @dataclass(frozen=True)
@@ -563,7 +546,7 @@ def social_choices(
     places = any(point.kind != "minimum" for peak in people.peaks for point in peak.optima)
     votes = majority(people, terms.options or (None if places else (best.epsilon,)))
     found = {rule: _answer(RULES[rule], people, votes, terms) for rule in asked}
-    against = _positive(terms.status_quo) if terms.status_quo is not None else best.epsilon
+    against = positive_loss(terms.status_quo) if terms.status_quo is not None else best.epsilon
     rows = []
     for rule, (epsilon, words) in found.items():
         stands = epsilon is not None and 0 < epsilon < math.inf
@@ -588,19 +571,7 @@ def _answer(
     except (InvalidPreferences, NoOptimum) as refusal:
         if rule.name == "utilitarian":
             raise
-        return None, _said(refusal)
+        return None, f"{refusal.what[:1].lower()}{refusal.what[1:]}"
     if rule.name == "nash" and epsilon == terms.disagreement_epsilon:
         return epsilon, "no common gain: from the disagreement loss nobody can gain without somebody losing"
     return epsilon, rule.words
-
-
-def _said(refusal: Refusal) -> str:
-    return f"{refusal.what[:1].lower()}{refusal.what[1:]}"
-
-
-def _positive(loss: float) -> float:
-    if not (math.isfinite(loss) and loss > 0):
-        raise InvalidLoss(
-            f"a status quo of {loss}", why="a release has a positive, finite loss", instead="state a positive loss"
-        )
-    return loss

@@ -18,6 +18,7 @@ from dualmandate.choice.optimum import LARGEST_LOSS, Bounds, Limits, LocalOptimu
 from dualmandate.choice.welfare import PRIVACY_SHARES, DataLoss, PopulationGroup, SocialWelfare, TableValue
 from dualmandate.errors import InvalidLoss, InvalidPreferences, NoOptimum
 from dualmandate.frontier.frontier import Frontier
+from dualmandate.mechanism.mechanism import positive_loss
 from dualmandate.population.arrays import Booleans, Floats
 from dualmandate.population.wording import number
 
@@ -192,11 +193,8 @@ class Profile:
 
     def value(self, loss: float) -> Floats:
         """What a member of each group is worth at a loss, USD, before any baseline; shape (groups,)."""
-        if not (math.isfinite(loss) and loss > 0):
-            raise InvalidLoss(
-                f"a loss of {loss}", why="a release has a positive, finite loss", instead="ask for a positive loss"
-            )
-        return np.array([citizens.member(self.frontier, loss) for citizens in self.society.citizens])
+        at = positive_loss(loss)
+        return np.array([citizens.member(self.frontier, at) for citizens in self.society.citizens])
 
     def gains(self, loss: float, against: float) -> dict[str, float]:
         """What a member of each group gains by one loss instead of another, USD; 0 where only rounding differs."""
@@ -257,8 +255,7 @@ class Profile:
         lines.append(f"Efficient are losses {intervals}: elsewhere everybody could be made better off.")
         return "\n".join(lines)
 
-    def __str__(self) -> str:
-        return self.explain()
+    __str__ = explain
 
 
 def profile(frontier: Frontier, society: Society, limits: Limits | None = None) -> Profile:

@@ -13,6 +13,7 @@ from dualmandate.choice.welfare import PopulationGroup, PosteriorCost, SocialWel
 from dualmandate.errors import InvalidLoss, InvalidPreferences, InvalidValue, NoOptimum, Refusal
 from dualmandate.frontier.frontier import Frontier
 from dualmandate.frontier.numerics import derivative
+from dualmandate.mechanism.mechanism import positive_loss
 from dualmandate.population import PrivacyLoss, PrivacyMeasure
 from dualmandate.population.units import plural
 from dualmandate.population.wording import number
@@ -364,12 +365,7 @@ def _with_weight(welfare: SocialWelfare, weight: float) -> SocialWelfare:
 
 def _margins(frontier: Frontier, welfare: SocialWelfare, epsilon: float) -> tuple[float, float]:
     """What one more unit of loss saves and costs, USD; both above 0."""
-    if not (math.isfinite(epsilon) and epsilon > 0):
-        raise InvalidLoss(
-            f"a chosen {frontier.privacy_measure} of {epsilon}",
-            why="noise is set by a positive, finite loss",
-            instead=f"state a positive {frontier.privacy_measure}",
-        )
+    positive_loss(epsilon)
     welfare.check(frontier)
     gain, cost = -welfare.marginal_data_loss(frontier, epsilon), welfare.marginal_privacy_cost(epsilon)
     if not (0 < gain < math.inf and 0 < cost < math.inf):

@@ -115,11 +115,7 @@ class TableSelection:
 
 
 def choose_tables(
-    candidates: Sequence[Candidate],
-    welfare: SocialWelfare,
-    *,
-    cap: float | None = None,
-    most_nodes: int = MOST_NODES,
+    candidates: Sequence[Candidate], welfare: SocialWelfare, *, cap: float | None = None, most_nodes: int = MOST_NODES
 ) -> TableSelection:
     """The set of tables, each at one detail, that society gains most by, with the loss of each.
 

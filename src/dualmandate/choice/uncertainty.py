@@ -27,7 +27,7 @@ from dualmandate.choice.beliefs import WIDEST, Beliefs
 from dualmandate.choice.cost_grid import CostGrid
 from dualmandate.choice.optimum import Choice, Limits
 from dualmandate.choice.welfare import SocialWelfare
-from dualmandate.errors import InvalidLoss, InvalidPreferences, InvalidValue
+from dualmandate.errors import InvalidPreferences, InvalidValue
 from dualmandate.frontier.frontier import Frontier
 from dualmandate.population import PrivacyLoss, PrivacyMeasure
 from dualmandate.population.arrays import Floats
@@ -57,7 +57,6 @@ class UncertainChoice:
 
     @property
     def weights(self) -> Floats:
-        """How likely each state is."""
         return self.beliefs.weights
 
     @property
@@ -92,7 +91,9 @@ class UncertainChoice:
 
     def regrets(self, epsilon: float | None = None) -> Floats:
         """What society loses in each state by a loss (the chosen one) instead of the best; USD, ≥ 0."""
-        at = self.choice.epsilon if epsilon is None else self._inside(epsilon)
+        at = self.choice.epsilon
+        if epsilon is not None:
+            at = self.cost_grid.inside(epsilon, f"the regret of {self.choice.privacy_measure} = {epsilon:g}")
         return np.maximum(self._cost_at(at) - self.least_costs, 0.0)
 
     def regret_quantile(self, probability: float, epsilon: float | None = None) -> float:
@@ -158,23 +159,11 @@ class UncertainChoice:
         )
         return "\n".join(lines)
 
-    def __str__(self) -> str:
-        return self.explain()
+    __str__ = explain
 
     def _cost_at(self, epsilon: float) -> Floats:
         costs: Floats = self.beliefs.multiples @ self.cost_grid.costs(np.array([epsilon]))[0]
         return costs
-
-    def _inside(self, epsilon: float) -> float:
-        low, high = np.exp(self.cost_grid.grid.points[[0, -1]]).tolist()
-        if not low * (1 - 1e-9) <= epsilon <= high * (1 + 1e-9):
-            raise InvalidLoss(
-                f"the regret of {self.choice.privacy_measure} = {epsilon:g}",
-                why=f"losses between {number(low)} and {number(high)} were looked at: others are outside the limits, "
-                "or far from every best one",
-                instead="ask for a loss between these",
-            )
-        return epsilon
 
 
 def choose_under_uncertainty(frontier: Frontier, beliefs: Beliefs, limits: Limits | None = None) -> UncertainChoice:
@@ -276,8 +265,7 @@ class RobustChoice:
             lines.append(f"The regret is largest at {' and at '.join(worst[:3])}.")
         return "\n".join(lines)
 
-    def __str__(self) -> str:
-        return self.explain()
+    __str__ = explain
 
 
 def minimax_regret(

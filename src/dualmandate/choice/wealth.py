@@ -61,9 +61,7 @@ class Exposures:
 
 
 def expected_second_derivative(
-    second_derivative: Callable[[Floats], Floats],
-    wealth: Floats,
-    probabilities: Floats | None = None,
+    second_derivative: Callable[[Floats], Floats], wealth: Floats, probabilities: Floats | None = None
 ) -> float:
     """E[U''] over what a person believes about exact wealth ΠᵀQx; refused where U is not concave or not defined."""
     with np.errstate(all="ignore"):

@@ -30,7 +30,7 @@ from dualmandate.errors import InvalidSurvey
 from dualmandate.population import Neighbors, PrivacyLoss
 from dualmandate.population.units import is_money
 from dualmandate.population.wording import exact, money
-from dualmandate.semantics.posterior import Secret, neighbor_steps, odds_bound
+from dualmandate.semantics.guarantee import Secret, neighbor_steps, odds_bound
 
 Role = Literal["price", "privacy loss", "accuracy", "other"]
 Measure = Literal["absolute", "squared"]

@@ -167,14 +167,7 @@ def matrix_bound(workload: Workload, law: NoiseLaw, protection: Protection) -> L
     except TooLarge:
         coefficient = max(_svd_coefficient(found, protection) for found in _affordable(workload))
         whole = " (bounded by its hardest table alone)"
-    per_record = 1.0 / (records**2 if law.privacy_measure is PrivacyMeasure.ZCDP else records)
-    return LowerBound(
-        f"singular values{whole}",
-        f"every matrix mechanism with {law.name} noise"
-        + (" on a strategy of whole numbers" if law.needs_whole_numbers else ""),
-        law.privacy_measure,
-        lambda loss: coefficient * law.variance(loss * per_record),
-    )
+    return _of_matrix_mechanisms(f"singular values{whole}", law, coefficient, records)
 
 
 def strategy_bound(strategy: Strategy, law: NoiseLaw) -> LowerBound:
@@ -190,11 +183,16 @@ def strategy_bound(strategy: Strategy, law: NoiseLaw) -> LowerBound:
     StrategyMechanism(strategy, law)  # refuses a law of another norm
     records = strategy.protection.most_records_per_unit
     coefficient = strategy.lower_bound / records**2
+    return _of_matrix_mechanisms("the dual of the matrix mechanism", law, coefficient, records)
+
+
+def _of_matrix_mechanisms(name: str, law: NoiseLaw, coefficient: float, records: int) -> LowerBound:
+    """The coefficient times V(loss/m), in ρ V(loss/m²), for units of m records."""
     per_record = 1.0 / (records**2 if law.privacy_measure is PrivacyMeasure.ZCDP else records)
+    whole = " on a strategy of whole numbers" if law.needs_whole_numbers else ""
     return LowerBound(
-        "the dual of the matrix mechanism",
-        f"every matrix mechanism with {law.name} noise"
-        + (" on a strategy of whole numbers" if law.needs_whole_numbers else ""),
+        name,
+        f"every matrix mechanism with {law.name} noise{whole}",
         law.privacy_measure,
         lambda loss: coefficient * law.variance(loss * per_record),
     )

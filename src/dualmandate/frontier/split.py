@@ -75,7 +75,6 @@ class SplitCurves(Curves):
     weights: TableWeights
 
     def best(self, loss: float) -> Allocation:
-        """The best split of a loss."""
         if loss not in self._solved:
             self._solved.clear()
             self._solved[loss] = _best_split(self.groups, loss)

@@ -11,6 +11,7 @@ import math
 from dataclasses import dataclass
 
 from dualmandate.errors import InvalidLoss, InvalidMechanism
+from dualmandate.mechanism.mechanism import positive_loss
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,7 @@ class PowerLawTechnology:
 
     def error(self, epsilon: float) -> float:
         """α at a privacy loss."""
-        return self.constant * math.pow(_positive(epsilon), -self.exponent)
+        return self.constant * math.pow(positive_loss(epsilon), -self.exponent)
 
     def accuracy(self, epsilon: float) -> float:
         """I = 1 − α; 1 is perfect, and 0 or less is no guarantee at all."""
@@ -70,11 +71,3 @@ def private_multiplicative_weights(
     """
     logs = 3 * math.log(queries / miss_probability) * math.log(4 / failure_probability)
     return PowerLawTechnology(8 * math.sqrt(logs / population_size) * math.log(cells) ** 0.25, 0.5)
-
-
-def _positive(epsilon: float) -> float:
-    if not (math.isfinite(epsilon) and epsilon > 0):
-        raise InvalidLoss(
-            f"a privacy loss of {epsilon}", why="a privacy loss is positive and finite", instead="state ε above 0"
-        )
-    return epsilon

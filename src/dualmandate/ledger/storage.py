@@ -104,9 +104,7 @@ def find_store(place: str | Path) -> Store:
         )
     if find_spec("psycopg") is None:
         raise LedgerUnavailable(
-            "a ledger in PostgreSQL",
-            why="the driver psycopg is not installed",
-            instead="install dualmandate[postgres]",
+            "a ledger in PostgreSQL", why="the driver psycopg is not installed", instead="install dualmandate[postgres]"
         )
     url = url.set(drivername="postgresql+psycopg")
     return Store(sql.create_engine(url, hide_parameters=True, poolclass=sql.NullPool), None)

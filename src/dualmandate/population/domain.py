@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualmandate.errors import InvalidDomain, TooLarge
-from dualmandate.population.rational import Written, rational, written
+from dualmandate.population.rational import Written, rational, rational_or, written
 
 MOST_ZERO_STATES = 2**20  # ways in which structural zeros may overlap while cells are counted
 LARGEST_LISTED_ATTRIBUTE = 2**26  # levels whose numbers are held one by one; 512 MiB of 64-bit integers
@@ -137,13 +137,7 @@ class Attribute:
 
     @classmethod
     def numbers(
-        cls,
-        name: str,
-        lower: Written,
-        upper: Written,
-        grid: Written = 1,
-        *,
-        missing: str | None = None,
+        cls, name: str, lower: Written, upper: Written, grid: Written = 1, *, missing: str | None = None
     ) -> Attribute:
         """A number clamped to [lower, upper] and rounded to a grid, so that its sums have a known sensitivity.
 
@@ -174,7 +168,6 @@ class Attribute:
 
     @property
     def size(self) -> int:
-        """Number of levels."""
         return len(self.levels)
 
     @property
@@ -233,12 +226,9 @@ def _levels(name: str, values: Iterable[str], missing: str | None) -> tuple[str,
 
 
 def _number(name: str, number: Written) -> Fraction:
-    try:
-        return rational(number)
-    except ValueError as error:
-        raise InvalidDomain(
-            f"'{number}' among the numbers of '{name}'", why=f"it is {error}", instead="give a finite number"
-        ) from None
+    return rational_or(
+        InvalidDomain, number, what=f"'{number}' among the numbers of '{name}'", instead="give a finite number"
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -279,7 +269,6 @@ class Grouping:
 
     @property
     def size(self) -> int:
-        """Number of groups."""
         return len(self.labels)
 
     def position(self, label: str) -> int:
@@ -421,7 +410,6 @@ class Domain:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Number of levels of each attribute."""
         return tuple(attribute.size for attribute in self.attributes)
 
     @property
@@ -435,7 +423,6 @@ class Domain:
         return self.count_possible({})
 
     def attribute(self, name: str) -> Attribute:
-        """The attribute of that name."""
         return self.attributes[self.axis(name)]
 
     def axis(self, name: str) -> int:
@@ -446,7 +433,6 @@ class Domain:
             raise self._unknown(name) from None
 
     def axes(self, names: Iterable[str]) -> tuple[int, ...]:
-        """Positions of several attributes."""
         return tuple(self.axis(name) for name in names)
 
     def project(self, names: Iterable[str]) -> Domain:
@@ -604,7 +590,6 @@ class Histogram:
 
     @classmethod
     def zeros(cls, domain: Domain) -> Histogram:
-        """The empty file."""
         return cls(domain, np.zeros(dense_shape(domain), dtype=np.int64))
 
     @property

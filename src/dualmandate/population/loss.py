@@ -14,12 +14,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from decimal import ROUND_CEILING, Context, Decimal
 from enum import StrEnum
 from fractions import Fraction
 
 from dualmandate.errors import InvalidLoss
-from dualmandate.population.rational import Written, rational
+from dualmandate.population.rational import Written, rational_or, rounded_up
 
 SIGNIFICANT_DIGITS = 5  # of a chosen loss
 PRINTED_DIGITS = 6  # of a loss in words
@@ -84,7 +83,9 @@ class PrivacyLoss:
                 why="a report states a positive, finite loss",
                 instead="report the loss of a release that was made",
             )
-        return cls(Fraction(_rounded_up(Fraction(epsilon))), failure_probability=_exact(failure_probability))
+        return cls(
+            Fraction(rounded_up(Fraction(epsilon), PRINTED_DIGITS)), failure_probability=_exact(failure_probability)
+        )
 
     @classmethod
     def chosen(cls, amount: float, privacy_measure: PrivacyMeasure = PrivacyMeasure.PURE_DP) -> PrivacyLoss:
@@ -136,21 +137,13 @@ class PrivacyLoss:
 
 
 def _exact(number: Written) -> Fraction:
-    try:
-        return rational(number)
-    except ValueError as error:
-        raise InvalidLoss(
-            f"a privacy loss of {number}", why=f"it is {error}", instead="state a positive, finite number"
-        ) from None
-
-
-def _rounded_up(number: Fraction) -> Decimal:
-    upward = Context(prec=PRINTED_DIGITS, rounding=ROUND_CEILING)
-    return upward.divide(Decimal(number.numerator), Decimal(number.denominator)).normalize(upward)
+    return rational_or(
+        InvalidLoss, number, what=f"a privacy loss of {number}", instead="state a positive, finite number"
+    )
 
 
 def _printed(number: Fraction) -> str:
-    rounded = _rounded_up(number)
+    rounded = rounded_up(number, PRINTED_DIGITS).normalize()
     return f"{rounded:f}" if -5 < rounded.adjusted() < 15 else f"{rounded:e}"
 
 
@@ -159,8 +152,7 @@ def epsilon_at(rho: float | Fraction, failure_probability: float | Fraction) -> 
     concentrated, log_odds = _checked(rho, "rho"), _log_odds(failure_probability)
     t = _best_order(concentrated, log_odds)
     terms = (concentrated * (1 + t), -math.log1p(1 / t), log_odds / t, -math.log1p(t) / t)
-    rounded_up = math.fsum(terms) + _ROUNDING * math.fsum(abs(term) for term in terms)
-    return max(rounded_up, 0.0)
+    return max(math.fsum(terms) + _ROUNDING * math.fsum(abs(term) for term in terms), 0.0)
 
 
 def rho_at(epsilon: float | Fraction, failure_probability: float | Fraction) -> float:

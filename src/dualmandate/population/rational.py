@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 import re
-from decimal import Decimal
+from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from numbers import Integral
+
+from dualmandate.errors import Refusal
 
 Written = Fraction | Decimal | float | int | str
 
@@ -47,6 +49,20 @@ def written(number: Fraction) -> str:
     whole, part = divmod(abs(number.numerator) * 10**digits // number.denominator, 10**digits)
     sign = "-" if number < 0 else ""
     return f"{sign}{whole}.{part:0{digits}d}" if digits else f"{sign}{whole}"
+
+
+def rational_or(refused: type[Refusal], number: Written, *, what: str, instead: str) -> Fraction:
+    """The exact number that was written; refused where it is none."""
+    try:
+        return rational(number)
+    except ValueError as error:
+        raise refused(what, why=f"it is {error}", instead=instead) from None
+
+
+def rounded_up(number: Fraction, digits: int) -> Decimal:
+    """A number in so many significant digits, never smaller than it is."""
+    upward = Context(prec=digits, rounding=ROUND_CEILING)
+    return upward.divide(Decimal(number.numerator), Decimal(number.denominator))
 
 
 def _read(text: str) -> Fraction:

@@ -97,12 +97,7 @@ def asked_for(probability: Probability) -> Fraction:
 
 
 def interval_of(
-    estimate: float,
-    weights: Floats,
-    kinds: Integers,
-    noises: Sequence[Noise],
-    *,
-    probability: Probability = 0.95,
+    estimate: float, weights: Floats, kinds: Integers, noises: Sequence[Noise], *, probability: Probability = 0.95
 ) -> Interval:
     """The shortest symmetric interval about an unbiased estimate, truth + Σ w·X, with at least this probability."""
     nominal = asked_for(probability)
@@ -158,12 +153,7 @@ class SimultaneousIntervals:
 
 
 def simultaneous_of(
-    estimates: Floats,
-    weights: Floats,
-    kinds: Integers,
-    noises: Sequence[Noise],
-    *,
-    probability: Probability = 0.95,
+    estimates: Floats, weights: Floats, kinds: Integers, noises: Sequence[Noise], *, probability: Probability = 0.95
 ) -> SimultaneousIntervals:
     """Intervals for estimates truth + W·X that all hold together; weights W of shape (numbers, rows)."""
     nominal = asked_for(probability)
@@ -178,12 +168,7 @@ def simultaneous_of(
 
 
 def simultaneous_of_cells(
-    estimates: Floats,
-    kinds: Integers,
-    noises: Sequence[Noise],
-    *,
-    factor: float = 1.0,
-    probability: Probability = 0.95,
+    estimates: Floats, kinds: Integers, noises: Sequence[Noise], *, factor: float = 1.0, probability: Probability = 0.95
 ) -> SimultaneousIntervals:
     """The same for numbers that were measured one by one, each `factor` times a whole number of its kind."""
     nominal = asked_for(probability)
@@ -227,11 +212,7 @@ def _together(
 
 
 def _simulated_together(
-    estimates: Floats,
-    weights: Floats,
-    kinds: Integers,
-    noises: Sequence[Noise],
-    asked: tuple[Fraction, int],
+    estimates: Floats, weights: Floats, kinds: Integers, noises: Sequence[Noise], asked: tuple[Fraction, int]
 ) -> SimultaneousIntervals:
     nominal, place = asked
     variances = np.array([noise.distribution().variance for noise in noises])[kinds]

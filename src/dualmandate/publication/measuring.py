@@ -7,7 +7,7 @@ the row's number among its kind: whoever measures again, after a crash or elsewh
 from __future__ import annotations
 
 import hmac
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from hashlib import sha256
 from typing import Any
 
@@ -133,23 +133,30 @@ def estimated(
     order: ReleaseSpec, group: Group, measured: NoisyRows, public: NDArray[np.float64] | None
 ) -> Iterator[PublishedTable]:
     """The best linear unbiased estimates of a group's tables, each with its standard error."""
-    answers, start = group.rows.answers(measured.values, public), 0
-    for table in group.tables:
-        here = answers[start : start + table.query_count]
-        start += table.query_count
-        grid = float(table.grid)
-        columns, labels = labeled(order, table)
-        yield PublishedTable(
-            name=table.name,
-            unit=order.units[table.name],
-            columns=columns,
-            labels=labels,
-            estimates=here * grid,
-            standard_errors=np.sqrt(group.measurement.query_variances(table.name, group.loss)) * grid,
-        )
+    answers = by_table(group.tables, group.rows.answers(measured.values, public))
+    for table, here in zip(group.tables, answers, strict=True):
+        errors = np.sqrt(group.measurement.query_variances(table.name, group.loss)) * float(table.grid)
+        yield published(order, table, here * float(table.grid), errors)
 
 
-def labeled(order: ReleaseSpec, table: Table) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
+def by_table(tables: Sequence[Table], values: NDArray[Any]) -> list[NDArray[Any]]:
+    """The part of numbers, table after table, that each has; views."""
+    return np.split(values, np.cumsum([table.query_count for table in tables])[:-1])
+
+
+def published(
+    order: ReleaseSpec,
+    table: Table,
+    estimates: NDArray[np.float64],
+    standard_errors: NDArray[np.float64],
+    values: NDArray[np.int64] | None = None,
+) -> PublishedTable:
+    """A table of an order with its labels, in its unit; the totals without noise count protected units."""
+    unit = order.units.get(table.name, order.protection.unit)
+    return PublishedTable(table.name, unit, *_labeled(order, table), estimates, standard_errors, values)
+
+
+def _labeled(order: ReleaseSpec, table: Table) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
     """The columns of a table and the levels of each, in the row-major order of its numbers."""
     names = [attribute.name for attribute in order.domain.attributes]
     asked = table.tabulation.by if table.tabulation is not None else ()

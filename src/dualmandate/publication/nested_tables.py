@@ -25,8 +25,7 @@ from dualmandate.mechanism import Distribution
 from dualmandate.population import Domain
 from dualmandate.population.arrays import Booleans, Floats, Integers
 from dualmandate.publication.consistency.crossing import CrossedEstimates, CrossingMeasurement, Strata, estimate_crossed
-from dualmandate.publication.consistency.estimates import count_across
-from dualmandate.publication.consistency.gls_weights import Pair, Weights
+from dualmandate.publication.consistency.estimates import Pair, Weights, count_across
 from dualmandate.publication.consistency.partitions import (
     OUTSIDE,
     NestedPartitions,
@@ -107,8 +106,7 @@ class CrossingTable:
 
 @dataclass(frozen=True, eq=False)
 class NestedTables:
-    """A geography, a chain, the tables of an order and what is exact in their places, the tables that cross these, and
-    what cells may count."""
+    """Tables of an order and what is exact in their places, the tables that cross these, and what cells may count."""
 
     axis: int  # the geography
     tree: Tree
@@ -220,14 +218,14 @@ def all_variances(order: ReleaseSpec) -> list[float]:
 def table_noises(order: ReleaseSpec) -> list[Distribution | None]:
     """The law of the measurements of each table, all measured by themselves, and None of each that is exact."""
     found: list[Distribution | None] = [noise.distribution() for group in order.groups for noise in group.table_noises]
-    return found + [None] * (0 if order.public is None else len(order.public.tables))
+    return [*found, *([None] * len(order.public_tables))]
 
 
 def _plain_tables(order: ReleaseSpec) -> list[Table] | None:
     """The tables of an order, exact ones last, where each counts records and is measured by itself; else None."""
     if not all(group.rows.direct for group in order.groups):
         return None
-    tables = [*order.tables, *(() if order.public is None else order.public.tables)]
+    tables = [*order.tables, *order.public_tables]
     return None if any(table.weight != 1 for table in tables) else tables
 
 
@@ -263,7 +261,6 @@ def _counted_rows(factor: Factor) -> Integers | None:
 
 
 def _counts_all(labels: RowLabels) -> bool:
-    """Whether every record is counted."""
     return not any(np.any(each == NOWHERE) for each in labels)
 
 
@@ -322,11 +319,8 @@ class _Skeleton:
         if order.domain.structural_zeros:
             free = order.domain.possible_cells(without=axis)
             zeros = np.asarray(np.bincount(groups.finest, weights=free) == 0)
-        tree, nodes = Tree.of(areas.coarser) if areas.coarser else (Tree(areas.one_level), areas.in_order)
-        if groups.coarser:
-            chain, cells = PartitionChain.of(groups.coarser, zeros)
-        else:
-            chain, cells = PartitionChain(groups.one_level, zeros), groups.in_order
+        tree, nodes = Tree.of(areas.coarser, areas.size)
+        chain, cells = PartitionChain.of(groups.coarser, zeros, groups.size)
         return cls(axis, areas, groups, tree, chain, nodes, cells)
 
     def place(self, table: Table, labels: RowLabels, pair: Pair) -> NestedTable:
@@ -459,7 +453,7 @@ class NestWeights:
         What cannot occur, or is exact, is known, and its noise is not looked at.
         """
         nest, variances = self.nest, all_variances(self.order)
-        tables = [*self.order.tables, *(() if self.order.public is None else self.order.public.tables)]
+        tables = [*self.order.tables, *self.order.public_tables]
         place = [each.name for each in self.order.tables].index(table)
         asked = np.zeros(tables[place].query_count)
         np.add.at(asked, np.asarray(numbers, dtype=np.intp), variances[place])

@@ -20,12 +20,11 @@ from dualmandate.errors import NoConsistentTables
 from dualmandate.mechanism import Distribution
 from dualmandate.population.arrays import Booleans, Floats, Integers
 from dualmandate.publication.consistency.crossing import CrossedEstimates, Strata
-from dualmandate.publication.consistency.estimates import TreeEstimates, count_across, estimate
-from dualmandate.publication.consistency.gls_weights import Pair
+from dualmandate.publication.consistency.estimates import Pair, TreeEstimates, count_across, estimate
 from dualmandate.publication.consistency.histogram_fit import consistent_histogram
 from dualmandate.publication.consistency.partitions import PartitionChain, Tree
 from dualmandate.publication.consistency.top_down_rounding import CountConstraints, top_down
-from dualmandate.publication.measuring import estimated, labeled
+from dualmandate.publication.measuring import by_table, estimated, published
 from dualmandate.publication.nested_tables import (
     LARGEST_FITTED,
     NestedTable,
@@ -153,10 +152,7 @@ class ConsistentNest:
             sums = np.zeros(across.shape, dtype=np.int64)
             count_across(self.counts[across.level], crossing.areas, crossing.groups, sums)
             values = across.read(sums)
-        columns, labels = labeled(self.order, across.table)
-        name, unit = across.table.name, self.order.units[across.table.name]
-        estimates = across.read(self.found.tables[which])
-        return PublishedTable(name, unit, columns, labels, estimates, across.read(errors), values)
+        return published(self.order, across.table, across.read(self.found.tables[which]), across.read(errors), values)
 
 
 def consistent_nest(
@@ -206,16 +202,8 @@ def published_place(
             spread[rows] = found.standard_errors(place.level, nodes, place.step)[place.step]
         else:
             spread[rows] = errors(place.level, nodes, place.step)
-    columns, labels = labeled(order, place.table)
-    return PublishedTable(
-        place.table.name,
-        order.units[place.table.name],
-        columns,
-        labels,
-        nest.read(place, estimates),
-        nest.read(place, spread),
-        None if counts is None else nest.read(place, nest.chain.sums(counts[place.level], place.step)),
-    )
+    whole = None if counts is None else nest.read(place, nest.chain.sums(counts[place.level], place.step))
+    return published(order, place.table, nest.read(place, estimates), nest.read(place, spread), whole)
 
 
 def _numbers(
@@ -224,10 +212,9 @@ def _numbers(
     """The numbers of each table and of what is exact, and the variance of each, 0 for the exact ones."""
     values = list[NDArray[Any]]()
     for group, each in zip(order.groups, measured, strict=True):
-        edges = np.cumsum([table.query_count for table in group.tables])[:-1]
-        values += np.split(each.values, edges)
-    if totals is not None and order.public is not None:
-        values += np.split(totals, np.cumsum([table.query_count for table in order.public.tables])[:-1])
+        values += by_table(group.tables, each.values)
+    if totals is not None:
+        values += by_table(order.public_tables, totals)
     return values, all_variances(order)
 
 

@@ -216,7 +216,11 @@ def _columns(source: DatabaseTable, connection: sqlalchemy.Connection) -> dict[s
     try:
         described = sql.inspect(connection).get_columns(name, schema=schema_name)
     except sql.exc.NoSuchTableError:
-        raise _no_table(source) from None
+        raise UnreadableSource(
+            f"the database has no table or view '{source.table}'",
+            why="a table is found by its name, capital letters counting",
+            instead="state name or schema.name, in the spelling of the database",
+        ) from None
     return {str(one["name"]): one["type"] for one in described}
 
 
@@ -244,14 +248,6 @@ def _engine(source: DatabaseTable) -> sqlalchemy.Engine:
         f"the URL for '{source.table}' cannot be used",
         why=why,
         instead=f"write one such as {URL_STARTS}, and install its driver (dualmandate[postgres] for PostgreSQL)",
-    )
-
-
-def _no_table(source: DatabaseTable) -> UnreadableSource:
-    return UnreadableSource(
-        f"the database has no table or view '{source.table}'",
-        why="a table is found by its name, capital letters counting",
-        instead="state name or schema.name, in the spelling of the database",
     )
 
 

@@ -25,10 +25,10 @@ from dualmandate.ledger.chain import RELEASE_FILE
 from dualmandate.ledger.durable import durably, sync_folder
 from dualmandate.mechanism.noise import SAMPLER_VERSION
 from dualmandate.population.arrays import Integers
-from dualmandate.publication.measuring import labeled
+from dualmandate.publication.measuring import by_table, published
 from dualmandate.publication.release_spec import Group, ReleaseSpec
-from dualmandate.publication.sdmx import AGENCY, SdmxCsv, SdmxMl
 from dualmandate.publication.writing import (
+    AGENCY,
     PUBLIC_MODE,
     RELEASE_SCHEMA,
     Csv,
@@ -36,6 +36,8 @@ from dualmandate.publication.writing import (
     NoisyRows,
     Parquet,
     PublishedTable,
+    SdmxCsv,
+    SdmxMl,
     Writer,
     estimates_sheet,
     file_names,
@@ -123,15 +125,9 @@ def digests(folder: Path) -> dict[str, str]:
 
 def _exact_tables(order: ReleaseSpec, totals: Integers | None) -> Iterator[PublishedTable]:
     """The totals that the program publishes without noise, as tables of their own."""
-    if totals is None or order.public is None:
-        return
-    start = 0
-    for table in order.public.tables:
-        here = totals[start : start + table.query_count]
-        start += table.query_count
-        columns, labels = labeled(order, table)
-        none = np.zeros(len(here))
-        yield PublishedTable(table.name, order.protection.unit, columns, labels, here.astype(np.float64), none, here)
+    if totals is not None:
+        for table, here in zip(order.public_tables, by_table(order.public_tables, totals), strict=True):
+            yield published(order, table, here.astype(np.float64), np.zeros(len(here)), here)
 
 
 def writers_of(order: ReleaseSpec, prepared: str) -> dict[str, Writer]:
@@ -148,8 +144,7 @@ def _write_tables(
 
     What a page shows of each, and where what holds its numbers lies, by form.
     """
-    public = () if order.public is None else order.public.tables
-    names = file_names([table.name for table in (*order.tables, *public)])
+    names = file_names([table.name for table in (*order.tables, *order.public_tables)])
     writers, written = writers_of(order, prepared), list[tuple[Glance, dict[str, str]]]()
     for table in tables:
         files = _write_table(draft, order, table, writers=writers, name=names[table.name])
@@ -206,7 +201,7 @@ def _folder(draft: Path, name: str) -> Path:
 def _facts(
     order: ReleaseSpec, tables: Sequence[tuple[Glance, Mapping[str, str]]], *, entry: ReleaseEntry
 ) -> dict[str, Any]:
-    exact = {table.name for table in order.public.tables} if order.public is not None else set()
+    exact = {table.name for table in order.public_tables}
     names = file_names([group.name for group in order.groups])
     return {
         "schema": RELEASE_SCHEMA,
@@ -218,11 +213,7 @@ def _facts(
         "unit": order.protection.unit,
         "snapshot": entry.snapshot,
         "reserved_at": entry.reserved_at,
-        "loss": {
-            "exact": order.loss.exact(),
-            "amount": float(order.loss),
-            "currency": str(order.loss.privacy_measure),
-        },
+        "loss": {"exact": order.loss.exact(), "amount": float(order.loss), "currency": str(order.loss.privacy_measure)},
         **order.facts,
         "groups": [_group(group, names[group.name]) for group in order.groups],
         "tables": [

@@ -17,9 +17,8 @@ from dualmandate.mechanism.strategy.exact import affordable_estimate
 from dualmandate.population import Domain, Neighbors, PrivacyLoss, Protection
 from dualmandate.population.domain import LARGEST_DENSE_HISTOGRAM, dense_shape
 from dualmandate.publication.rules import Rules
-from dualmandate.publication.sdmx import require_sdmx
 from dualmandate.publication.tabulated import countable
-from dualmandate.publication.writing import Glance
+from dualmandate.publication.writing import Glance, require_sdmx
 from dualmandate.workload import Table, Tabulation, Workload
 
 Page = Callable[[Mapping[str, Any], Sequence[Glance]], str]
@@ -98,11 +97,16 @@ class ReleaseSpec:
         return Workload.from_tabulations(self.domain, [Tabulation(NUMBER_OF_RECORDS), *exact])
 
     @property
+    def public_tables(self) -> tuple[Table, ...]:
+        """The tables of these totals."""
+        return () if self.public is None else self.public.tables
+
+    @property
     def sparse(self) -> bool:
         """Whether tables are counted from cells with records alone: decided by the plan, never by the records."""
         if self.domain.size <= SPARSE_FROM or not all(group.rows.direct for group in self.groups):
             return False
-        return countable([*self.tables, *(() if self.public is None else self.public.tables)])
+        return countable([*self.tables, *self.public_tables])
 
     def check(self) -> None:
         """Refuse what could not be carried out, before anything is spent: every sampler is made, every size known."""

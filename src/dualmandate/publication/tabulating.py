@@ -55,10 +55,7 @@ def tabulate(
 
             cells, counts, records = tabulate_table(source, spec, key=key)
         else:
-            with (
-                connected() as connection,
-                opened(source, connection, spec.columns, counted=bool(progress)) as found,
-            ):
+            with connected() as connection, opened(source, connection, spec.columns, counted=bool(progress)) as found:
                 cells, counts, records = counted(found, spec, connection, key=key, progress=progress)
         histogram = SparseHistogram(domain, cells, counts)
         return Tabulated(histogram if sparse else histogram.dense(), records)
@@ -67,12 +64,7 @@ def tabulate(
 
 
 def check(
-    source: Source,
-    domain: Domain,
-    *,
-    protection: Protection,
-    rules: Rules,
-    progress: Progress | None = None,
+    source: Source, domain: Domain, *, protection: Protection, rules: Rules, progress: Progress | None = None
 ) -> Confidential[CheckFindings]:
     """Count what does not fit the domain, for the curator: nothing is published, nothing is spent.
 
@@ -163,7 +155,8 @@ def counted(
         table = "held WHERE cell IS NOT NULL"
     summed = f"SELECT cell, sum(records)::BIGINT AS records FROM {table} GROUP BY cell ORDER BY cell"
     kept = connection.execute(summed).fetchnumpy()
-    return _whole_numbers(kept["cell"]), _whole_numbers(kept["records"]), records
+    cells, counts = (np.ascontiguousarray(kept[name], dtype=np.int64) for name in ("cell", "records"))
+    return cells, counts, records
 
 
 def _placed(reading: str, spec: TabulationSpec) -> str:
@@ -295,11 +288,6 @@ def _whole(connection: duckdb.DuckDBPyConnection, statement: str) -> int:
     row = connection.execute(statement).fetchone()
     assert row is not None
     return int(row[0] or 0)
-
-
-def _whole_numbers(column: NDArray[np.generic]) -> Integers:
-    """A column of the engine as 64-bit whole numbers."""
-    return np.ascontiguousarray(column, dtype=np.int64)
 
 
 @dataclass(frozen=True)

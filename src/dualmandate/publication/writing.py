@@ -1,10 +1,16 @@
-"""Releases as files: Parquet, which `load_release` reads, CSV for every program there is, and their names.
+"""Releases as files: what a release holds, and Parquet, which `load_release` reads, CSV and SDMX for everybody else.
 
 Parquet has labels as dictionaries, whole numbers and doubles, and public facts in the file's own words. CSV is UTF-8,
 with a heading, lines ended by CR LF, quotes where RFC 4180 asks for them, and nothing else. Labels are written as they
 are. A program that takes a label beginning with `=`, `+`, `-` or `@` for a formula would take it so here, too: open the
 file as text columns there. Whole numbers and the shortest decimals that stand for the same double are read back
 exactly. Units and other facts are in the Parquet file and in release.json.
+
+SDMX 3.0, for agencies' registries, is a data message and the structure that it follows. Label columns become dimensions
+with code lists, the whole numbers (or the estimates, where there are none) the measure OBS_VALUE, other numbers
+attributes of an observation, the unit an attribute of the data set. SDMX codes are letters, digits, `_`, `@`, `$` and
+`-`; where a level is written otherwise, the levels of its attribute get numbered codes, and keep their words as names.
+Nothing about the moment of writing enters: a message is prepared at the time that is stated.
 """
 
 from __future__ import annotations
@@ -13,8 +19,9 @@ import json
 import math
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
 from types import MappingProxyType
@@ -23,13 +30,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from dualmandate.errors import InvalidRelease, UnknownName
-from dualmandate.ledger.durable import durably
+from dualmandate.errors import InvalidRelease, InvalidRequest, UnknownName
+from dualmandate.ledger.durable import durably, write_durably
 from dualmandate.mechanism import Noise
 from dualmandate.mechanism.technologies import noise_named
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from pysdmx.model import Codelist, Component, DataStructureDefinition
 
 RELEASE_SCHEMA = "release/1"
 
@@ -68,6 +76,121 @@ class Glance:
     first: PublishedTable  # all labels, and the first numbers
     cells: int
     typical_error: float  # the median of its standard errors; of some of them in a large table
+
+
+PUBLIC = "public"  # Everything that is written here has this label.
+PUBLIC_MODE = 0o644  # Everyone may read it.
+NUMBERS = {"kind": np.int32, "value": np.int64, "estimate": np.float64, "standard_error": np.float64}
+ROWS_AT_ONCE = 2**20  # Files are written in pieces of so many rows.
+
+Numbers = NDArray[Any]
+NO_FACTS: Mapping[str, str] = MappingProxyType({})
+
+
+@dataclass(frozen=True, eq=False)
+class ReleaseSheet:
+    """One file: label columns, then columns of numbers, with one row a combination of labels, row-major.
+
+    Without label columns, rows have an order and nothing else (measurements), or there is one (a grand total).
+    """
+
+    name: str
+    unit: str
+    columns: tuple[str, ...]
+    labels: tuple[tuple[str, ...], ...]  # the levels of each label column
+    numbers: Mapping[str, Numbers] = field(repr=False)  # named as in `NUMBERS`; shape (rows,)
+    facts: Mapping[str, str] = field(default_factory=dict)  # public: the digest of the plan, say
+
+    def __post_init__(self) -> None:
+        sizes = {len(each) for each in self.numbers.values()}
+        expected = math.prod(len(levels) for levels in self.labels) if self.labels else None
+        if len(sizes) != 1 or len(self.labels) != len(self.columns) or (expected is not None and sizes != {expected}):
+            raise damaged(f"the table '{self.name}'", "it does not have one number a combination of its labels")
+
+    @property
+    def rows(self) -> int:
+        """Rows of the file."""
+        return len(next(iter(self.numbers.values())))
+
+    @property
+    def headings(self) -> tuple[str, ...]:
+        """The label columns as they are headed: a name that numbers have, or that came before, gets a `_`."""
+        found: list[str] = []
+        for column in self.columns:
+            heading = column
+            while heading in NUMBERS or heading in found:
+                heading += "_"
+            found.append(heading)
+        return tuple(found)
+
+    def pieces(self) -> Iterator[tuple[slice, list[NDArray[np.int32]]]]:
+        """Some rows at a time, and the place of their labels among the levels of each column."""
+        for start in range(0, self.rows, ROWS_AT_ONCE):
+            stop = min(start + ROWS_AT_ONCE, self.rows)
+            yield (
+                slice(start, stop),
+                [_runs(start, stop, *each) for each in zip(self.strides, self._sizes, strict=True)],
+            )
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """Rows for which the label of each column stays the same."""
+        return tuple(math.prod(self._sizes[place + 1 :]) for place in range(len(self._sizes)))
+
+    @property
+    def _sizes(self) -> tuple[int, ...]:
+        return tuple(len(levels) for levels in self.labels)
+
+
+def _runs(start: int, stop: int, stride: int, size: int) -> NDArray[np.int32]:
+    """row // stride % size for the rows from `start` on; faster than dividing each."""
+    first, last = start // stride, (stop - 1) // stride
+    levels = (np.arange(first, last + 1, dtype=np.int64) % size).astype(np.int32)
+    if stride < stop - start:
+        return np.repeat(levels, stride)[start - first * stride : stop - first * stride]
+    edges = np.clip(np.arange(first, last + 2) * stride, start, stop)
+    return np.repeat(levels, np.diff(edges))
+
+
+def values_sheet(table: PublishedTable, facts: Mapping[str, str] = NO_FACTS) -> ReleaseSheet:
+    """The consistent whole numbers of a table."""
+    if table.values is None:
+        raise damaged(f"the table '{table.name}'", "it was not made consistent, so that it has no whole numbers")
+    return _sheet(table, {"value": table.values}, facts)
+
+
+def estimates_sheet(table: PublishedTable, facts: Mapping[str, str] = NO_FACTS) -> ReleaseSheet:
+    """The unbiased estimates of a table and their standard errors."""
+    return _sheet(table, {"estimate": table.estimates, "standard_error": table.standard_errors}, facts)
+
+
+def measurements_sheet(measurements: NoisyRows, facts: Mapping[str, str] = NO_FACTS) -> ReleaseSheet:
+    """Measured numbers in the order of their strategy; the noise of each kind is a fact."""
+    noises = {f"noise {kind}": f"{noise.law} {noise.parameter}" for kind, noise in enumerate(measurements.noises)}
+    numbers = {"kind": measurements.kinds, "value": measurements.values}
+    return ReleaseSheet(measurements.group, "", (), (), _typed(numbers), {**facts, **noises})
+
+
+def damaged(what: str, why: str) -> InvalidRelease:
+    """The refusal of a file that is not as it was written."""
+    return InvalidRelease(
+        what + " cannot be used", why=why, instead="take the release again from where it was published"
+    )
+
+
+def _sheet(table: PublishedTable, numbers: Mapping[str, Numbers], facts: Mapping[str, str]) -> ReleaseSheet:
+    return ReleaseSheet(table.name, table.unit, table.columns, table.labels, _typed(numbers), facts)
+
+
+def _typed(numbers: Mapping[str, Numbers]) -> dict[str, Numbers]:
+    return {name: _as(np.asarray(values), np.dtype(NUMBERS[name])) for name, values in numbers.items()}
+
+
+def _as(values: Numbers, kind: np.dtype[Any]) -> Numbers:
+    """Numbers of one type; one number that stands for all rows stays one."""
+    if values.strides == (0,) and len(values):
+        return np.broadcast_to(values[0].astype(kind), values.shape)
+    return values.astype(kind, copy=False)
 
 
 KEY = b"dualmandate"  # Facts stand under this key in the metadata of a Parquet file.
@@ -192,7 +315,9 @@ class Csv:
             file.write((heading + LINE_END).encode("utf-8"))
             for part, places in sheet.pieces():
                 fields = [words.take(pa.array(place)) for words, place in zip(levels, places, strict=True)]
-                fields += [_written(values[part]) for values in sheet.numbers.values()]
+                fields += [
+                    pa.array(values[part]).cast(pa.string()) for values in sheet.numbers.values()
+                ]  # shortest decimals
                 lines = pc.binary_join_element_wise(*fields, ",")
                 file.write(_joined(lines))
                 file.write(LINE_END.encode("ascii"))
@@ -204,13 +329,6 @@ def quoted(field: str) -> str:
     if any(letter in field for letter in ',"\r\n') or field != field.strip() or not field:
         return '"' + field.replace('"', '""') + '"'
     return field
-
-
-def _written(values: NDArray[Any]) -> pa.Array:
-    """Numbers as text: doubles by the shortest decimal that is read back as the same."""
-    import pyarrow as pa
-
-    return pa.array(values).cast(pa.string())
 
 
 def _joined(lines: pa.Array) -> memoryview:
@@ -245,14 +363,9 @@ def read_measurements(path: Path) -> NoisyRows:
     """Measured numbers and the exact noise of each kind, from their Parquet file."""
     sheet = Parquet().read(path)
     noises = _noises(sheet.facts)
-    if set(sheet.numbers) != {"kind", "value"} or not np.all(_within(sheet, len(noises))):
+    if set(sheet.numbers) != {"kind", "value"} or not np.isin(sheet.numbers["kind"], range(len(noises))).all():
         raise damaged(f"the measurements '{sheet.name}'", "they do not say which noise each of them has")
     return NoisyRows(sheet.name, noises, sheet.numbers["kind"].astype(np.int64), sheet.numbers["value"])
-
-
-def _within(sheet: ReleaseSheet, kinds: int) -> np.bool_:
-    found = sheet.numbers["kind"]
-    return np.all((found >= 0) & (found < kinds))
 
 
 def _noises(facts: Mapping[str, str]) -> tuple[Noise, ...]:
@@ -288,116 +401,186 @@ def file_names(names: Iterable[str]) -> dict[str, str]:
     return found
 
 
-PUBLIC = "public"  # Everything that is written here has this label.
-PUBLIC_MODE = 0o644  # Everyone may read it.
-NUMBERS = {"kind": np.int32, "value": np.int64, "estimate": np.float64, "standard_error": np.float64}
-ROWS_AT_ONCE = 2**20  # Files are written in pieces of so many rows.
-
-Numbers = NDArray[Any]
-NO_FACTS: Mapping[str, str] = MappingProxyType({})
-
-
-@dataclass(frozen=True, eq=False)
-class ReleaseSheet:
-    """One file: label columns, then columns of numbers, with one row a combination of labels, row-major.
-
-    Without label columns, rows have an order and nothing else (measurements), or there is one (a grand total).
-    """
-
-    name: str
-    unit: str
-    columns: tuple[str, ...]
-    labels: tuple[tuple[str, ...], ...]  # the levels of each label column
-    numbers: Mapping[str, Numbers] = field(repr=False)  # named as in `NUMBERS`; shape (rows,)
-    facts: Mapping[str, str] = field(default_factory=dict)  # public: the digest of the plan, say
-
-    def __post_init__(self) -> None:
-        sizes = {len(each) for each in self.numbers.values()}
-        expected = math.prod(len(levels) for levels in self.labels) if self.labels else None
-        if len(sizes) != 1 or len(self.labels) != len(self.columns) or (expected is not None and sizes != {expected}):
-            raise damaged(f"the table '{self.name}'", "it does not have one number a combination of its labels")
-
-    @property
-    def rows(self) -> int:
-        """Rows of the file."""
-        return len(next(iter(self.numbers.values())))
-
-    @property
-    def headings(self) -> tuple[str, ...]:
-        """The label columns as they are headed: a name that numbers have, or that came before, gets a `_`."""
-        found: list[str] = []
-        for column in self.columns:
-            heading = column
-            while heading in NUMBERS or heading in found:
-                heading += "_"
-            found.append(heading)
-        return tuple(found)
-
-    def pieces(self) -> Iterator[tuple[slice, list[NDArray[np.int32]]]]:
-        """Some rows at a time, and the place of their labels among the levels of each column."""
-        for start in range(0, self.rows, ROWS_AT_ONCE):
-            stop = min(start + ROWS_AT_ONCE, self.rows)
-            yield (
-                slice(start, stop),
-                [_runs(start, stop, *each) for each in zip(self.strides, self._sizes, strict=True)],
-            )
-
-    @property
-    def strides(self) -> tuple[int, ...]:
-        """Rows for which the label of each column stays the same."""
-        return tuple(math.prod(self._sizes[place + 1 :]) for place in range(len(self._sizes)))
-
-    @property
-    def _sizes(self) -> tuple[int, ...]:
-        return tuple(len(levels) for levels in self.labels)
+AGENCY = "DUALMANDATE"
+VERSION = "1.0"
+STRUCTURE = ".structure.xml"
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+ROW, MEASURE, UNIT = "ROW", "OBS_VALUE", "UNIT_MEASURE"
+CODE = re.compile(r"[A-Za-z0-9_@$-]+", re.ASCII)
+NOTHING = {"", "na", "nan", "nat", "none", "null"}  # Readers of CSV take these codes for none.
+LONGEST = 90  # An identifier has at most so many letters, more than a file's name.
+NO_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # XML cannot hold these letters.
 
 
-def _runs(start: int, stop: int, stride: int, size: int) -> NDArray[np.int32]:
-    """row // stride % size for the rows from `start` on; faster than dividing each."""
-    first, last = start // stride, (stop - 1) // stride
-    levels = (np.arange(first, last + 1, dtype=np.int64) % size).astype(np.int32)
-    if stride < stop - start:
-        return np.repeat(levels, stride)[start - first * stride : stop - first * stride]
-    edges = np.clip(np.arange(first, last + 2) * stride, start, stop)
-    return np.repeat(levels, np.diff(edges))
+@dataclass(frozen=True)
+class _Sdmx:
+    agency: str = AGENCY
+    prepared: datetime = EPOCH  # of the release, never of the moment
+    form: ClassVar[str]
+    suffixes: ClassVar[tuple[str, ...]]
+
+    def write(self, sheet: ReleaseSheet, stem: Path) -> tuple[Path, ...]:
+        """The structure, then the data."""
+        require_sdmx()
+        import pandas as pd
+        from pysdmx.io.format import Format
+        from pysdmx.io.pd import PandasDataset
+        from pysdmx.io.writer import write_sdmx
+        from pysdmx.model import Organisation
+        from pysdmx.model.message import Header
+
+        name, agency = identifier(stem.name), identifier(self.agency)
+        structures, definition = _structures(sheet, name, agency)
+
+        def header() -> Header:  # the writers of messages fill it in
+            return Header(id=name, prepared=self.prepared, sender=Organisation(id=agency))
+
+        written = write_sdmx(structures, Format.STRUCTURE_SDMX_ML_3_0, header=header())
+        attributes = {UNIT: _words(sheet.unit)} if sheet.unit else {}
+        data = PandasDataset(
+            structure=definition.to_schema(), attributes=attributes, data=pd.DataFrame(_observations(sheet))
+        )
+        settings: dict[str, Any] = {"header": header()} if self.form.startswith("DATA_SDMX_ML") else {}
+        message = write_sdmx([data], Format[self.form], **settings)
+        paths = tuple(stem.with_name(stem.name + suffix) for suffix in self.suffixes)
+        for path, text in zip(paths[::-1], (written, message), strict=True):
+            assert text is not None
+            write_durably(path, text.encode("utf-8"), mode=PUBLIC_MODE)
+        return paths
 
 
-def values_sheet(table: PublishedTable, facts: Mapping[str, str] = NO_FACTS) -> ReleaseSheet:
-    """The consistent whole numbers of a table."""
-    if table.values is None:
-        raise damaged(f"the table '{table.name}'", "it was not made consistent, so that it has no whole numbers")
-    return _sheet(table, {"value": table.values}, facts)
+class SdmxCsv(_Sdmx):
+    """SDMX-CSV 2.0 beside its structure in SDMX-ML 3.0."""
+
+    form = "DATA_SDMX_CSV_2_0_0"
+    suffixes = (".sdmx.csv", STRUCTURE)
 
 
-def estimates_sheet(table: PublishedTable, facts: Mapping[str, str] = NO_FACTS) -> ReleaseSheet:
-    """The unbiased estimates of a table and their standard errors."""
-    return _sheet(table, {"estimate": table.estimates, "standard_error": table.standard_errors}, facts)
+class SdmxMl(_Sdmx):
+    """SDMX-ML 3.0, structure-specific data beside their structure."""
+
+    form = "DATA_SDMX_ML_3_0"
+    suffixes = (".sdmx.xml", STRUCTURE)
 
 
-def measurements_sheet(measurements: NoisyRows, facts: Mapping[str, str] = NO_FACTS) -> ReleaseSheet:
-    """Measured numbers in the order of their strategy; the noise of each kind is a fact."""
-    noises = {f"noise {kind}": f"{noise.law} {noise.parameter}" for kind, noise in enumerate(measurements.noises)}
-    numbers = {"kind": measurements.kinds, "value": measurements.values}
-    return ReleaseSheet(measurements.group, "", (), (), _typed(numbers), {**facts, **noises})
+def identifier(name: str, taken: Sequence[str] = ()) -> str:
+    """A name as an SDMX identifier: capitals, digits and `_`, a letter first, different from those that are taken."""
+    plain = re.sub("[^A-Z0-9]+", "_", name.upper()).strip("_")[:LONGEST].rstrip("_")
+    first = chosen = plain if plain[:1].isalpha() else f"X_{plain}".rstrip("_")
+    number = 1
+    while chosen in taken:
+        number += 1
+        chosen = f"{first}_{number}"
+    return chosen
 
 
-def damaged(what: str, why: str) -> InvalidRelease:
-    """The refusal of a file that is not as it was written."""
-    return InvalidRelease(
-        what + " cannot be used", why=why, instead="take the release again from where it was published"
+def codes_of(levels: Sequence[str]) -> tuple[str, ...]:
+    """The levels themselves where all can be codes, else numbered codes."""
+    if all(CODE.fullmatch(level) and level.lower().strip("-") not in NOTHING for level in levels):
+        return tuple(levels)
+    width = len(str(len(levels)))
+    return tuple(f"L{place:0{width}d}" for place in range(1, len(levels) + 1))
+
+
+def _structures(sheet: ReleaseSheet, name: str, agency: str) -> tuple[list[Any], DataStructureDefinition]:
+    """Code lists, concepts, the data structure, and a data flow; facts are annotations of the structure."""
+    from pysdmx.model import Agency, Annotation, Concept, ConceptScheme, DataStructureDefinition
+    from pysdmx.model.dataflow import Components
+
+    maintainer, headings = Agency(id=agency), _dimensions(sheet)
+    words = {**headings, **{_number_id(sheet, each): each for each in sheet.numbers}, UNIT: "unit"}
+    concepts = ConceptScheme(
+        id=f"CS_{name}",
+        name=_words(f"Concepts of {sheet.name}"),
+        agency=maintainer,
+        version=VERSION,
+        items=[Concept(id=key, name=_words(word)) for key, word in words.items()],
+    )
+    lists = [_codelist(sheet, place, name, maintainer) for place in range(len(sheet.columns))]
+    facts = {"label": PUBLIC, **dict(sorted(sheet.facts.items()))}
+    definition = DataStructureDefinition(
+        id=name,
+        name=_words(sheet.name),
+        agency=maintainer,
+        version=VERSION,
+        components=Components(_components(sheet, lists, concepts.id, agency)),
+        annotations=[Annotation(id=key, title=key, text=_words(word)) for key, word in facts.items()],
+    )
+    return [*lists, concepts, definition], definition
+
+
+def _codelist(sheet: ReleaseSheet, place: int, name: str, maintainer: Any) -> Codelist:
+    from pysdmx.model import Code, Codelist
+
+    levels, heading = sheet.labels[place], list(_dimensions(sheet))[place]
+    items = [Code(id=code, name=_words(level)) for code, level in zip(codes_of(levels), levels, strict=True)]
+    return Codelist(
+        id=f"CL_{name}_{heading}", name=_words(sheet.columns[place]), agency=maintainer, version=VERSION, items=items
     )
 
 
-def _sheet(table: PublishedTable, numbers: Mapping[str, Numbers], facts: Mapping[str, str]) -> ReleaseSheet:
-    return ReleaseSheet(table.name, table.unit, table.columns, table.labels, _typed(numbers), facts)
+def _components(sheet: ReleaseSheet, lists: Sequence[Codelist], scheme: str, agency: str) -> list[Component]:
+    from pysdmx.model import Component as Of
+    from pysdmx.model import DataType, ItemReference, Role
+
+    types = {np.int32: DataType.INTEGER, np.int64: DataType.LONG, np.float64: DataType.DOUBLE}
+
+    def concept(key: str) -> ItemReference:
+        return ItemReference(sdmx_type="Concept", agency=agency, id=scheme, version=VERSION, item_id=key)
+
+    found = []
+    of_dimensions: Sequence[Codelist | None] = lists or [None]
+    for key, codes in zip(_dimensions(sheet), of_dimensions, strict=True):
+        urn = None if codes is None else f"urn:sdmx:org.sdmx.infomodel.codelist.{codes.short_urn}"
+        kind = DataType.LONG if codes is None else DataType.STRING
+        found.append(Of(key, True, Role.DIMENSION, concept(key), kind, local_codes=codes, local_enum_ref=urn))
+    for name in sheet.numbers:
+        key, kind = _number_id(sheet, name), types[NUMBERS[name]]
+        if key == MEASURE:
+            found.append(Of(key, True, Role.MEASURE, concept(key), kind))
+        else:
+            found.append(Of(key, False, Role.ATTRIBUTE, concept(key), kind, attachment_level="O"))
+    found.append(Of(UNIT, False, Role.ATTRIBUTE, concept(UNIT), DataType.STRING, attachment_level="D"))
+    return found
 
 
-def _typed(numbers: Mapping[str, Numbers]) -> dict[str, Numbers]:
-    return {name: _as(np.asarray(values), np.dtype(NUMBERS[name])) for name, values in numbers.items()}
+def _dimensions(sheet: ReleaseSheet) -> dict[str, str]:
+    """The identifier of each label column, and its name; where there are none, rows are numbered."""
+    taken = [MEASURE, UNIT, ROW, *(name.upper() for name in NUMBERS)]
+    found: dict[str, str] = {}
+    for column in sheet.columns:
+        found[identifier(column, [*taken, *found])] = column
+    return found or {ROW: "row"}
 
 
-def _as(values: Numbers, kind: np.dtype[Any]) -> Numbers:
-    """Numbers of one type; one number that stands for all rows stays one."""
-    if values.strides == (0,) and len(values):
-        return np.broadcast_to(values[0].astype(kind), values.shape)
-    return values.astype(kind, copy=False)
+def _words(text: str) -> str:
+    """Text that XML can hold."""
+    return NO_XML.sub("\N{REPLACEMENT CHARACTER}", text)
+
+
+def _number_id(sheet: ReleaseSheet, name: str) -> str:
+    """Whole numbers are the measure where there are any, else the first column of numbers."""
+    measure = "value" if "value" in sheet.numbers else next(iter(sheet.numbers))
+    return MEASURE if name == measure else name.upper()
+
+
+def _observations(sheet: ReleaseSheet) -> dict[str, Any]:
+    found: dict[str, Any] = {ROW: np.arange(1, sheet.rows + 1)}
+    if sheet.labels:
+        places = np.unravel_index(np.arange(sheet.rows), [len(levels) for levels in sheet.labels])
+        codes = [np.array(codes_of(levels), dtype=object) for levels in sheet.labels]
+        found = {key: words[place] for key, words, place in zip(_dimensions(sheet), codes, places, strict=True)}
+    return {**found, **{_number_id(sheet, name): each for name, each in sheet.numbers.items()}}
+
+
+def require_sdmx() -> None:
+    """Refuse where the packages for SDMX are not installed; to be asked before anything is spent."""
+    try:
+        import pandas  # noqa: F401
+        import pysdmx.io.xml  # noqa: F401
+    except ImportError:
+        raise InvalidRequest(
+            "SDMX is asked for, and its packages are not installed",
+            why="most releases do without it, so that it is an extra",
+            instead="install dualmandate[sdmx]",
+        ) from None

@@ -246,7 +246,6 @@ class _Kinds:
         self._reduced: dict[tuple[tuple[int, int], ...], tuple[int, dict[int, int]]] = {}
 
     def leaf(self, mark: int) -> int:
-        """The kind of a single level."""
         return self._name(("leaf", mark), ())
 
     def node(self, held: tuple[tuple[int, int], ...]) -> tuple[int, dict[int, int]]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from functools import cached_property, reduce
 from itertools import product
@@ -17,6 +16,7 @@ from dualmandate.population import Neighbors, Protection
 from dualmandate.population.arrays import Booleans, Integers
 from dualmandate.population.domain import Domain
 from dualmandate.population.protection import Labels, group_labels, steps
+from dualmandate.population.rational import rounded_up
 from dualmandate.workload.extremum import (
     CHUNK,
     LARGEST_ENUMERATION,
@@ -70,7 +70,6 @@ class SensitivityQuestion:
 
     @cached_property
     def axes(self) -> tuple[AxisMoves, ...]:
-        """What is known of each attribute."""
         zeros = self.domain.all_zero_masks if self.heed_zeros else ()
         return tuple(
             AxisMoves(
@@ -127,7 +126,6 @@ class AxisMoves:
 
     @property
     def size(self) -> int:
-        """Number of levels."""
         return self.factors[0].size
 
     @cached_property
@@ -198,6 +196,7 @@ Kind = Literal[
 ]
 Side = Literal["leading", "trailing"]
 Column = tuple[int, Kind]  # a distinct factor of an attribute, and what is asked of its columns
+PairTerm = tuple[int, tuple[Column, ...]]  # a coefficient, and the column of each attribute that is multiplied
 _SIGNED: dict[Kind, Kind] = {"least": "signed least", "leading": "signed leading", "trailing": "signed trailing"}
 _CAN_BE_NEGATIVE = {"inner", *_SIGNED.values()}
 
@@ -215,14 +214,6 @@ def _same_group(first: int) -> ExtremumRule:
         return np.asarray((one == other) & (~one | same))
 
     return ExtremumRule((first, first + 1, first + 2), allows, monotone=False)
-
-
-@dataclass(frozen=True)
-class PairTerm:
-    """A coefficient, and the column of each attribute that is multiplied."""
-
-    coefficient: int
-    columns: tuple[Column, ...]
 
 
 @dataclass(frozen=True)
@@ -274,16 +265,16 @@ def _terms(question: SensitivityQuestion, side_of: Mapping[str, Side]) -> list[P
             parts += [(-weight, shared), (-weight, _SIGNED[shared])]
         else:
             parts.append((-2 * weight, shared))
-        terms += [PairTerm(coefficient, tuple((place, kind) for place in places)) for coefficient, kind in parts]
+        terms += [(coefficient, tuple((place, kind) for place in places)) for coefficient, kind in parts]
     return terms
 
 
 def _problem(question: SensitivityQuestion, terms: Sequence[PairTerm]) -> Problem | None:
     columns = np.empty((len(terms), len(question.axes)), dtype=np.int64)
-    negative = np.array([_may_be_negative(question, term) for term in terms])
+    negative = np.array([_may_be_negative(question, asked) for _, asked in terms])
     axes: list[Choices] = []
     for number, axis in enumerate(question.axes):
-        asked = [term.columns[number] for term in terms]
+        asked = [used[number] for _, used in terms]
         wanted = list(dict.fromkeys(asked))
         position = {column: index for index, column in enumerate(wanted)}
         columns[:, number] = [position[column] for column in asked]
@@ -296,11 +287,11 @@ def _problem(question: SensitivityQuestion, terms: Sequence[PairTerm]) -> Proble
     zeros = 2 * len(question.axes[0].zeros)
     rules: list[ExtremumRule] = [_impossible(flag) for flag in range(zeros)]
     rules += [_same_group(flag) for flag in range(zeros, zeros + 3 * len(question.invariants), 3)]
-    return Problem(tuple(term.coefficient for term in terms), columns, tuple(axes), tuple(rules))
+    return Problem(tuple(coefficient for coefficient, _ in terms), columns, tuple(axes), tuple(rules))
 
 
-def _may_be_negative(question: SensitivityQuestion, term: PairTerm) -> list[bool]:
-    used = zip(question.axes, term.columns, strict=True)
+def _may_be_negative(question: SensitivityQuestion, asked: tuple[Column, ...]) -> list[bool]:
+    used = zip(question.axes, asked, strict=True)
     return [kind in _CAN_BE_NEGATIVE and axis.signed[place] for axis, (place, kind) in used]
 
 
@@ -513,8 +504,7 @@ class Sensitivity:
     def __str__(self) -> str:
         root = self.power if self.norm == "l1" else Fraction(math.isqrt(int(self.power)))
         whole = root.denominator == 1 and (self.norm == "l1" or root**2 == self.power)
-        upward = Context(prec=PRINTED_DIGITS, rounding=ROUND_CEILING)
-        number = f"{int(root):,}" if whole else f"{upward.create_decimal(Decimal(self.value)):g}"
+        number = f"{int(root):,}" if whole else f"{rounded_up(Fraction(self.value), PRINTED_DIGITS):g}"
         return number if self.exact else f"at most {number} (an upper bound)"
 
 

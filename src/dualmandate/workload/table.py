@@ -20,18 +20,8 @@ from numpy.typing import NDArray
 from dualmandate.errors import InvalidWorkload
 from dualmandate.population import Domain, Grouping
 from dualmandate.population.arrays import Integers
-from dualmandate.population.rational import Written, rational, written
-from dualmandate.workload.factor import (
-    LARGEST_INTEGER,
-    AllRange,
-    Factor,
-    Groups,
-    Identity,
-    Numbers,
-    Prefix,
-    Row,
-    Total,
-)
+from dualmandate.population.rational import Written, rational_or, written
+from dualmandate.workload.factor import LARGEST_INTEGER, AllRange, Factor, Groups, Identity, Numbers, Prefix, Row, Total
 
 LevelWeights = tuple[tuple[str, Fraction], ...]
 Step = tuple[int, Factor]
@@ -62,7 +52,6 @@ class Table:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Rows of each factor."""
         return tuple(factor.rows for factor in self.factors)
 
     @property
@@ -269,14 +258,8 @@ class Tabulation:
 
     @staticmethod
     def _exact(name: str, level: str, number: Written) -> Fraction:
-        try:
-            return rational(number)
-        except ValueError as error:
-            raise InvalidWorkload(
-                f"the weight '{number}' of '{level}' in the table '{name}'",
-                why=f"it is {error}",
-                instead="give a number between -1 and 1",
-            ) from None
+        what = f"the weight '{number}' of '{level}' in the table '{name}'"
+        return rational_or(InvalidWorkload, number, what=what, instead="give a number between -1 and 1")
 
 
 def _factor(

@@ -72,7 +72,6 @@ class Workload:
 
     @classmethod
     def from_tabulations(cls, domain: Domain, tabulations: Iterable[Tabulation]) -> Workload:
-        """The workload of some tabulations over a domain."""
         return cls(domain, tuple(tabulation.table(domain) for tabulation in tabulations))
 
     @property
@@ -82,7 +81,6 @@ class Workload:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Queries and cells."""
         return self.query_count, self.domain.size
 
     @cached_property
@@ -90,7 +88,6 @@ class Workload:
         return {table.name: table for table in self.tables}
 
     def table(self, name: str) -> Table:
-        """The table of that name."""
         if name not in self._by_name:
             raise InvalidWorkload(
                 f"there is no table '{name}'",

@@ -8,7 +8,7 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from dualmandate.publication.consistency.gls_weights import (
+from dualmandate.publication.consistency.estimates import (
     BudgetAllocation,
     allocate_budget,
     thousandths,

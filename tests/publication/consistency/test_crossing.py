@@ -22,7 +22,7 @@ from tests.publication.consistency.test_estimates import (
 )
 
 from dualmandate.publication.consistency.crossing import CrossedEstimates, CrossingMeasurement, Strata, estimate_crossed
-from dualmandate.publication.consistency.gls_weights import Pair
+from dualmandate.publication.consistency.estimates import Pair
 from dualmandate.publication.consistency.partitions import PartitionChain
 
 Floats = NDArray[np.float64]

@@ -9,8 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from dualmandate.errors import InvalidInvariant, InvalidRequest
-from dualmandate.publication.consistency.estimates import Innovations, estimate, pass_down, pass_up
-from dualmandate.publication.consistency.gls_weights import Pair, Weights
+from dualmandate.publication.consistency.estimates import Innovations, Pair, Weights, estimate, pass_down, pass_up
 from dualmandate.publication.consistency.partitions import PartitionChain, Tree
 
 Arrays = dict[Pair, NDArray[np.int64]]

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from tests.publication.consistency.test_estimates import FREE, REGULAR, TREE, indices, measure
 
 from dualmandate.publication.consistency.crossing import CrossingMeasurement, estimate_crossed
-from dualmandate.publication.consistency.gls_weights import Pair
+from dualmandate.publication.consistency.estimates import Pair
 from dualmandate.publication.consistency.partitions import PartitionChain
 from dualmandate.publication.consistency.soft_constraints import SoftConstraint, soft_constrained
 from dualmandate.publication.consistency.top_down_rounding import CountConstraints, top_down

@@ -7,8 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from dualmandate.publication.consistency.estimates import estimate, pass_down, pass_up
-from dualmandate.publication.consistency.gls_weights import Pair
+from dualmandate.publication.consistency.estimates import Pair, estimate, pass_down, pass_up
 from dualmandate.publication.consistency.partitions import PartitionChain, Tree
 from dualmandate.publication.consistency.top_down_rounding import top_down
 

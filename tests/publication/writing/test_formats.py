@@ -23,15 +23,17 @@ from dualmandate.population import Domain, PrivacyLoss, PrivacyMeasure, Protecti
 from dualmandate.publication import writing
 from dualmandate.publication.release_spec import ReleaseSpec
 from dualmandate.publication.rules import Rules
-from dualmandate.publication.sdmx import SdmxCsv, codes_of, identifier
 from dualmandate.publication.writing import (
     Csv,
     NoisyRows,
     Parquet,
     PublishedTable,
     ReleaseSheet,
+    SdmxCsv,
+    codes_of,
     estimates_sheet,
     file_names,
+    identifier,
     measurements_sheet,
     read_measurements,
     read_table,

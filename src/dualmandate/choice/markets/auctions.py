@@ -43,7 +43,6 @@ class Sale:
 
     @property
     def total(self) -> float:
-        """What is paid in all, USD."""
         return self.payment * len(self.sellers)
 
 

@@ -113,7 +113,10 @@ class UniformAmounts:
 
 @dataclass(frozen=True)
 class LognormalAmounts:
-    """Most people care little and a few care much: the logarithm is normal, with a mean and a spread s."""
+    """Most people care little and a few care much: the logarithm is normal, with a mean and a spread s.
+
+    Q = exp(m + s·z) with m = ln mean − s²/2, Q′ = Q·s/φ(z), and ∫Q = mean·Φ(z − s).
+    """
 
     mean: float
     spread: float  # s, the standard deviation of the logarithm
@@ -128,20 +131,17 @@ class LognormalAmounts:
             )
 
     def quantile(self, share: float) -> float:
-        """exp(m + s·z), with m = ln mean − s²/2."""
         if share <= 0:
             return 0.0
         return math.inf if share >= 1 else math.exp(self._location + self.spread * _normal_quantile(share))
 
     def slope(self, share: float) -> float:
-        """Q·s/φ(z)."""
         if not 0 < share < 1:
             return 0.0 if share <= 0 else math.inf
         z = _normal_quantile(share)
         return self.quantile(share) * self.spread * math.sqrt(2 * math.pi) * math.exp(z * z / 2)
 
     def below(self, share: float) -> float:
-        """mean·Φ(z − s)."""
         if not 0 < share < 1:
             return 0.0 if share <= 0 else self.mean
         return self.mean * 0.5 * math.erfc((self.spread - _normal_quantile(share)) / math.sqrt(2))
@@ -495,8 +495,7 @@ def _budgeted(table: _MarketTable, market: Market) -> Iterator[Institution]:
         share = _affordable_share(costs, market.budget, people)
         if share > 0:
             price = min(
-                market.budget / (share * people),
-                costs.quantile(min(share + 1 / people, 1.0)) / (people * (1 - share)),
+                market.budget / (share * people), costs.quantile(min(share + 1 / people, 1.0)) / (people * (1 - share))
             )
             why = f"buys {share:.1%} of the people with {money(market.budget)}, for one count"
             yield _one_count(table, "FairQuery", 1 / (people * (1 - share)), share * people * price, why)

@@ -31,22 +31,20 @@ from numpy.typing import NDArray
 from dualmandate.population.arrays import Booleans, Floats, Integers
 from dualmandate.publication.consistency.estimates import (
     Innovations,
+    Levels,
     MeasuredTables,
+    Pair,
     TreeEstimates,
+    Weights,
+    child_shares,
+    combined,
     count_across,
     estimate,
+    final_variances,
     node_innovations,
     pass_down,
     pass_up,
     spread_across,
-)
-from dualmandate.publication.consistency.gls_weights import (
-    Levels,
-    Pair,
-    Weights,
-    child_shares,
-    combined,
-    final_variances,
     upward_variances,
 )
 from dualmandate.publication.consistency.partitions import PartitionChain, Tree, lies_within, renumbered

@@ -322,13 +322,7 @@ def _table_hits(table: Table, first: int) -> tuple[Integers, Floats]:
 
 
 def improve(
-    counts: Integers,
-    atoms: Integers,
-    hits: Hits,
-    *,
-    residuals: Floats,
-    weights: Floats,
-    shape: Sequence[int],
+    counts: Integers, atoms: Integers, hits: Hits, *, residuals: Floats, weights: Floats, shape: Sequence[int]
 ) -> None:
     """Move records within their atom while Σ weight·residual² falls; `counts` and `residuals` are changed in place.
 

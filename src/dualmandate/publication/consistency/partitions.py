@@ -56,12 +56,13 @@ class Tree(_Levels):
         _refuse_unless_nested(self.parents, "a tree")
 
     @classmethod
-    def of(cls, groups: Sequence[Integers]) -> tuple[Self, tuple[Integers, ...]]:
+    def of(cls, groups: Sequence[Integers], leaves: int | None = None) -> tuple[Self, tuple[Integers, ...]]:
         """The tree of nested groups, coarsest first, each with one group number a leaf, and how it orders them.
 
         The second value holds for each level from 1 on which group, and at last which leaf, stands at each place.
+        Without groups, so many leaves are children of the root.
         """
-        parents, orders = _nested(groups)
+        parents, orders = _nested(groups, leaves)
         return cls(parents), orders
 
     def children(self, level: int, node: int) -> range:
@@ -97,12 +98,15 @@ class PartitionChain(_Levels):
             )
 
     @classmethod
-    def of(cls, groups: Sequence[Integers], zeros: Booleans | None = None) -> tuple[Self, tuple[Integers, ...]]:
+    def of(
+        cls, groups: Sequence[Integers], zeros: Booleans | None = None, cells: int | None = None
+    ) -> tuple[Self, tuple[Integers, ...]]:
         """The chain of nested groups, coarsest first, each with one group number a cell, and how it orders them.
 
         The second value holds for each level from 1 on which group, and at last which cell, stands at each place.
+        Without groups, so many cells are parts of the total.
         """
-        parents, orders = _nested(groups)
+        parents, orders = _nested(groups, cells)
         return cls(parents, None if zeros is None else zeros[orders[-1]]), orders
 
     @cached_property
@@ -130,9 +134,9 @@ class PartitionChain(_Levels):
         return np.asarray(np.add.reduceat(cells, starts[:-1], axis=-1, dtype=np.int64))
 
 
-def _nested(groups: Sequence[Integers]) -> tuple[tuple[Integers, ...], tuple[Integers, ...]]:
+def _nested(groups: Sequence[Integers], size: int | None) -> tuple[tuple[Integers, ...], tuple[Integers, ...]]:
     """Parents of each level and the order of the groups and, at last, of what they group."""
-    keys = np.stack([np.zeros_like(groups[0]), *groups]) if len(groups) else np.zeros((1, 0), dtype=np.int64)
+    keys = np.stack([np.zeros(groups[0].size if groups else size or 0, dtype=np.int64), *groups])
     order = np.lexsort((np.arange(keys.shape[1]), *keys[::-1]))
     places, parents, orders = np.zeros(order.size, dtype=np.int64), [], []
     for key in keys[1:, order]:
@@ -190,14 +194,9 @@ class NestedPartitions:
     steps: tuple[int, ...]
 
     @property
-    def one_level(self) -> tuple[Integers, ...]:
-        """The parents of the finest groups where there is nothing between them and all in one."""
-        return (np.zeros(int(self.finest.max()) + 1, dtype=np.int64),)
-
-    @property
-    def in_order(self) -> tuple[Integers, ...]:
-        """Which finest group stands where, then: each at its own number."""
-        return (np.arange(int(self.finest.max()) + 1, dtype=np.int64),)
+    def size(self) -> int:
+        """The number of finest groups."""
+        return int(self.finest.max()) + 1
 
     @property
     def last(self) -> int:

@@ -26,8 +26,8 @@ from numpy.typing import NDArray
 from dualmandate.errors import CannotWrite
 from dualmandate.population import Confidential
 from dualmandate.population.arrays import Integers
-from dualmandate.publication.consistency.gls_weights import Weights
-from dualmandate.publication.measuring import fingerprint_of, labeled, noise_key
+from dualmandate.publication.consistency.estimates import Weights
+from dualmandate.publication.measuring import by_table, fingerprint_of, noise_key, published
 from dualmandate.publication.nested_tables import NestedTable, NestedTables, all_variances, nest_together
 from dualmandate.publication.post_processing import NESTED, PostProcessed, nest_effects, published_place, too_long
 from dualmandate.publication.release_spec import Group, ReleaseSpec
@@ -212,13 +212,10 @@ class _Values:
         """Room for all of them."""
         groups = tuple(in_file(folder, group.rows.size, np.int64) for group in order.groups)
         totals = None if order.public is None else in_file(folder, order.public.query_count, np.int64)
-        measured = [group.measurement.workload for group in order.groups]
-        workloads = measured + ([] if order.public is None else [order.public])
-        wholes = [*groups, *(() if totals is None else (totals,))]
-        places = []
-        for whole, workload in zip(wholes, workloads, strict=True):
-            edges = np.cumsum([table.query_count for table in workload.tables])[:-1]
-            places += np.split(whole, edges)
+        places = [
+            part for group, whole in zip(order.groups, groups, strict=True) for part in by_table(group.tables, whole)
+        ]
+        places += [] if totals is None else by_table(order.public_tables, totals)
         return cls(groups, totals, tuple(places))
 
 
@@ -289,9 +286,7 @@ class ClusterMeasurements:
                     numbers[name][rows] = np.frombuffer(row[name], dtype=kind)
 
         guarded(work, name="the measurements")
-        columns, labels = labeled(self.division.order, place.table)
-        unit = self.division.order.units[place.table.name]
-        return PublishedTable(place.table.name, unit, columns, labels, *numbers.values())
+        return published(self.division.order, place.table, *numbers.values())
 
     def _leaves(self, below: DataFrame) -> Integers:
         """The counts of all cells of the leaves, of a small tree; noisy, and public."""

@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 
 from dualmandate.errors import ReleaseConflict
 from dualmandate.population.arrays import Floats, Integers
-from dualmandate.publication.consistency.estimates import Innovations, TreeEstimates, pass_down, pass_up
-from dualmandate.publication.consistency.gls_weights import Pair, Weights
+from dualmandate.publication.consistency.estimates import Innovations, Pair, TreeEstimates, Weights, pass_down, pass_up
 from dualmandate.publication.consistency.partitions import Tree
 from dualmandate.publication.consistency.top_down_rounding import top_down
 from dualmandate.publication.spark.session import Batches, gathered, map_batches, partitions, records_at_once
