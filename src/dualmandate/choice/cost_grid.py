@@ -38,6 +38,7 @@ REACH = math.log(64)  # A new grid spans this much to either side of where it st
 BLOCK = 4_000_000  # A matrix of states by grid points holds at most this many numbers.
 EDGE = 1e-12  # A relative distance from a limit below this is none.
 FAR_BELOW = 1e-6  # This share of the lowest grid point stands for no loss at all.
+LEAST_COST = 1e-300  # What costs nothing is taken to cost this, in USD, so that its logarithm is a number.
 
 
 def costs_of(parts: Sequence[CostPart], frontier: Frontier) -> PartCosts:
@@ -294,7 +295,10 @@ def _at(costs: PartCosts, points: Floats) -> GridPoints:
     losses = [math.exp(point) for point in points.tolist()]
     found = np.array([costs(loss) for loss in losses])  # (points, 2, parts)
     with np.errstate(divide="ignore", invalid="ignore"):
-        return GridPoints(points, np.log(found[:, 0]), found[:, 1] * np.array(losses)[:, None] / found[:, 0])
+        logs, elasticities = np.log(found[:, 0]), found[:, 1] * np.array(losses)[:, None] / found[:, 0]
+    free = ~found[:, 0].any(axis=0)  # a table that exact totals decide has no errors to pay for
+    logs[:, free], elasticities[:, free] = math.log(LEAST_COST), 0.0
+    return GridPoints(points, logs, elasticities)
 
 
 def _leveled(grid: GridPoints, endless: Floats) -> Floats:

@@ -107,7 +107,7 @@ def loss_where(
 
 @dataclass(frozen=True, eq=False)
 class SmoothCurve:
-    """Positive, smooth curves of several tables, known through a few values on each stretch of losses."""
+    """Smooth curves of several tables, positive or 0 throughout, known through a few values on a stretch of losses."""
 
     curve: Callable[[float], Floats]  # shape (tables,)
 
@@ -131,10 +131,14 @@ class SmoothCurve:
     def _coefficients(self, stretch: int) -> Floats | None:
         losses = np.exp(_WIDTH * (stretch + (_NODES + 1.0) / 2.0))
         values = np.array([self.curve(float(loss)) for loss in losses])
-        if not np.all(values > _UNDERFLOW):
+        never = ~values.any(axis=0)  # exact tables have no errors at any loss
+        if not np.all(values[:, ~never] > _UNDERFLOW):
             return None
-        coefficients: Floats = _TO_COEFFICIENTS @ np.log(values)
-        return None if np.max(np.abs(coefficients[-2:])) > _ROUGH else coefficients
+        coefficients: Floats = _TO_COEFFICIENTS @ np.log(np.where(never, 1.0, values))
+        if np.max(np.abs(coefficients[-2:])) > _ROUGH:
+            return None
+        coefficients[0, never] = -np.inf
+        return coefficients
 
 
 def log_grid(low: float, high: float, *, through: tuple[float, ...] = (), points: int = 81) -> list[float]:

@@ -122,7 +122,8 @@ def _by_levels(groups: Sequence[Measured], protection: Protection) -> set[Change
         return single
     if len(single) ** 2 > 2 * MOST_CHANGES:
         return None
-    return {_both(gone, come) for gone, come in combinations_with_replacement(sorted(single, key=str), 2)}
+    pairs = combinations_with_replacement(sorted(single, key=str), 2)
+    return {frozenset((Counter(dict(gone)) + Counter(dict(come))).items()) for gone, come in pairs}
 
 
 def _tables(groups: Sequence[Measured]) -> list[tuple[Table, Noise]] | None:
@@ -172,10 +173,6 @@ def _classes(factors: Sequence[Factor]) -> list[list[tuple[int, int]]]:
     return [
         [(int(scales[level]), int(counts[level])) for scales, counts in pairs if scales is not None] for level in kept
     ]
-
-
-def _both(gone: Change, come: Change) -> Change:
-    return frozenset((Counter(dict(gone)) + Counter(dict(come))).items())
 
 
 def _undominated(changes: Iterable[Change]) -> tuple[Change, ...]:

@@ -451,7 +451,6 @@ class KNorm:
 
     @property
     def privacy_measure(self) -> PrivacyMeasure:
-        """Pure ε."""
         return PrivacyMeasure.PURE_DP
 
     def production(self, workload: Workload, protection: Protection = EVERY_PERSON) -> KNormProduction:

@@ -10,7 +10,7 @@ every answer, its slopes in the loss, intervals, and what one unit can change at
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -35,8 +35,8 @@ from dualmandate.mechanism.mechanism import (
     tail_of,
 )
 from dualmandate.mechanism.reconstruction import interpolation
-from dualmandate.mechanism.rows import Answers, Rows
-from dualmandate.population import PrivacyLoss, PrivacyMeasure, Protection
+from dualmandate.mechanism.rows import Answers, DecidedAnswers, Rows
+from dualmandate.population import Neighbors, PrivacyLoss, PrivacyMeasure, Protection
 from dualmandate.population.arrays import Floats, Integers
 from dualmandate.workload import Sensitivity, Workload
 from dualmandate.workload.sensitivity import Norm
@@ -90,8 +90,19 @@ class Measurement:
         return self.rows.sensitivity(self.protection, norm_of(self.privacy_measure))
 
     @cached_property
+    def answered(self) -> Mapping[str, Answers]:
+        """How noise reaches the answers of each table: not at all where it rests on public totals that decide it."""
+        found = self.rows.answered
+        if not self.rows.needs_public or self.protection.neighbors is Neighbors.ADD_OR_REMOVE:
+            return found
+        alone = {name: self.workload.only((name,)) for name in found}
+        decided = {name for name in alone if alone[name].sensitivity(self.protection, "l1").power == 0}
+        none = {name: DecidedAnswers(alone[name].query_count, len(self.rows.steps)) for name in decided}
+        return {**found, **none}
+
+    @cached_property
     def combines(self) -> bool:
-        return any(answers.single is None for answers in self.rows.answered.values())
+        return any(answers.single is None for answers in self.answered.values())
 
     def unit_loss(self, loss: float) -> float:
         """Loss for one unit of sensitivity: ε/Δ₁ or ρ/Δ₂²."""
@@ -128,8 +139,8 @@ class Measurement:
         if known_measure(measure) == "squared":
             return self._summed(self._of_kinds(lambda law, at: law.variance(at), unit))
         if measure == "absolute":
-            return {name: self._absolute(name, unit) for name in self.rows.answered}
-        return {name: float(np.max(self.query_variances(name, loss))) for name in self.rows.answered}
+            return {name: self._absolute(name, unit) for name in self.answered}
+        return {name: float(np.max(self.query_variances(name, loss))) for name in self.answered}
 
     def table_slopes(self, loss: float, measure: Measure = "squared") -> dict[str, float]:
         """Derivative of `table_errors`; a central difference for absolute errors of several whole-number draws."""
@@ -138,10 +149,10 @@ class Measurement:
         if known_measure(measure) == "squared":
             return self._summed(-falls)
         if measure == "absolute":
-            return {name: self._absolute_slope(name, unit) / power for name in self.rows.answered}
+            return {name: self._absolute_slope(name, unit) / power for name in self.answered}
         found = {}
         by_step = dict(zip(self.rows.steps, falls.tolist(), strict=True))
-        for name, answers in self.rows.answered.items():
+        for name, answers in self.answered.items():
             worst = int(np.argmax(self.query_variances(name, loss)))
             found[name] = -float(answers.variances(by_step.__getitem__)[worst])
         return found
@@ -158,7 +169,7 @@ class Measurement:
         """(ΔA)²·‖QA⁺‖²_F: expected squared error = variance of noise for unit sensitivity × this, for scaled noise."""
         power = float(self.sensitivity.power)
         squared = power if self.privacy_measure is PrivacyMeasure.ZCDP else power**2
-        return squared * math.fsum(math.fsum(answers.sums) for answers in self.rows.answered.values())
+        return squared * math.fsum(math.fsum(answers.sums) for answers in self.answered.values())
 
     def half_width(self, table: str, loss: float, probability: float) -> Floats:
         return self._answers(table).reaches(self._distributions(self.unit_loss(loss)), tail_of(probability))
@@ -178,14 +189,14 @@ class Measurement:
         return np.asarray(self.workload.answers(counts) + self.rows.spread(noise), dtype=np.float64)
 
     def _answers(self, table: str) -> Answers:
-        return self.rows.answered[known_table(self.workload, table)]
+        return self.answered[known_table(self.workload, table)]
 
     def _distributions(self, unit: float) -> list[Distribution]:
         """The noise of each kind of row, in the unit of a weighted row."""
         return [on_lattice(self.law, step).at(unit) for step in self.rows.steps]
 
     def _summed(self, of_kinds: Floats) -> dict[str, float]:
-        return {name: float(answers.sums @ of_kinds) for name, answers in self.rows.answered.items()}
+        return {name: float(answers.sums @ of_kinds) for name, answers in self.answered.items()}
 
     def _absolute(self, table: str, unit: float) -> float:
         if self.law.needs_whole_numbers:
@@ -203,7 +214,7 @@ class Measurement:
 
     @cached_property
     def _unit_absolute(self) -> dict[str, float]:
-        return {name: each.mean_absolute(self._distributions(1.0)) for name, each in self.rows.answered.items()}
+        return {name: each.mean_absolute(self._distributions(1.0)) for name, each in self.answered.items()}
 
     def _of_kinds(self, value: Callable[[NoiseLaw, float], float], unit: float) -> Floats:
         """A number > 0 that the law has on each lattice, shape (kinds,); read off a polynomial where they are many."""

@@ -332,12 +332,10 @@ class Stretched:
 
     @property
     def variance(self) -> float:
-        """Grows with the square of the factor."""
         return self.noise.variance * self.factor * self.factor
 
     @property
     def mean_absolute(self) -> float:
-        """Grows with the factor."""
         return self.noise.mean_absolute * self.factor
 
     def tail(self, distance: float) -> float:
@@ -351,7 +349,6 @@ class Stretched:
         return found if self.discrete else found - math.log(self.factor)
 
     def characteristic(self, frequencies: Floats) -> Floats:
-        """That of the noise at stretched frequencies."""
         return self.noise.characteristic(frequencies * self.factor)
 
     def draw(self, generator: np.random.Generator, size: int | tuple[int, ...]) -> Floats:
@@ -381,7 +378,6 @@ class LatticeLaw(NoiseLaw):
 
     @property
     def name(self) -> str:
-        """The word for the family."""
         return self.law.name
 
     @property
@@ -390,7 +386,6 @@ class LatticeLaw(NoiseLaw):
 
     @property
     def needs_whole_numbers(self) -> bool:
-        """Whether its promise holds only for changes by whole steps."""
         return self.law.needs_whole_numbers
 
     @property
@@ -408,7 +403,6 @@ class LatticeLaw(NoiseLaw):
         return float(self.step) ** (2 + 2 * self._power) * self.law.variance_curvature(self._inner(unit_loss))
 
     def mean_absolute_slope(self, unit_loss: float) -> float:
-        """Derivative of E|X|; < 0."""
         return float(self.step) ** (1 + self._power) * self.law.mean_absolute_slope(self._inner(unit_loss))
 
     @property

@@ -266,7 +266,6 @@ class RandomizedResponse:
 
     @property
     def privacy_measure(self) -> PrivacyMeasure:
-        """Pure ε."""
         return PrivacyMeasure.PURE_DP
 
     @cached_property

@@ -271,7 +271,6 @@ class KroneckerNoise:
 
     @property
     def independent(self) -> bool:
-        """Whether no measurement is used in two queries."""
         return all(axis.disjoint for axis in self.maps)
 
     @cached_property
@@ -280,7 +279,8 @@ class KroneckerNoise:
         parts = [axis.bags for axis in self.maps]
         shape = [len(bags) for bags, _ in parts]
         _bounded(math.prod(shape), MOST_KINDS, "different mixes of noise")
-        mixes = tuple((_scaled(reduce(_times, bags), self.weight),) for bags in product(*(bags for bags, _ in parts)))
+        products = (reduce(_times, bags) for bags in product(*(bags for bags, _ in parts)))
+        mixes = tuple(((factors * self.weight, counts),) for factors, counts in products)
         if len(mixes) == 1:
             return Kinds(mixes, np.broadcast_to(np.intp(0), (math.prod(len(members) for _, members in parts),)))
         grid = np.ix_(*(members for _, members in parts))
@@ -314,7 +314,6 @@ class DenseNoise:
 
     @property
     def independent(self) -> bool:
-        """Whether no measurement is used in two queries."""
         return _disjoint(self.matrix)
 
     @cached_property
@@ -454,10 +453,6 @@ def _times(one: Bag, other: Bag) -> Bag:
     counts = np.multiply.outer(one[1], other[1]).reshape(-1)
     merged, places = np.unique(values, return_inverse=True)
     return merged, np.bincount(places.reshape(-1), weights=counts, minlength=len(merged)).astype(np.float64)
-
-
-def _scaled(bag: Bag, weight: float) -> Bag:
-    return bag[0] * weight, bag[1]
 
 
 def _disjoint(matrix: Floats) -> bool:

@@ -603,8 +603,10 @@ class StrategyAnswers:
         kinds = self.rows.kinds()
         variances = np.array([noise.variance for noise, _ in laws])[kinds] * shares**2
         total = float(variances.sum())
+        if total == 0.0:  # decided by what is public, or noise that is almost surely 0
+            return NearlyNormal(0.0, 0.0)
         fourths = np.array([excess for _, excess in laws])[kinds] * variances**2
-        excess = float(fourths.sum()) / max(total, 1e-300) ** 2
+        excess = float(np.sum(fourths / total / total))
         if excess < NEARLY_NORMAL and float(variances.max(initial=0.0)) < LARGEST_SHARE * total:
             return NearlyNormal(math.sqrt(total), excess)
         order = np.argsort(-variances, kind="stable")
@@ -621,7 +623,35 @@ class StrategyAnswers:
 
 
 Rows: TypeAlias = TableRows | MatrixRows | StrategyRows
-Answers: TypeAlias = MixedAnswers | StrategyAnswers
+
+
+@dataclass(frozen=True)
+class DecidedAnswers:
+    """The answers of a table that public totals decide: no noise reaches them."""
+
+    query_count: int
+    kinds: int
+    independent: ClassVar[bool] = True
+
+    @property
+    def sums(self) -> Floats:
+        return np.zeros(self.kinds)
+
+    @property
+    def single(self) -> Floats:
+        return np.zeros(self.kinds)
+
+    def variances(self, _: Callable[[Fraction], float], /) -> Floats:
+        return np.zeros(self.query_count)
+
+    def mean_absolute(self, _: Sequence[Distribution], /) -> float:
+        return 0.0
+
+    def reaches(self, _: Sequence[Distribution], _tail: float, /) -> Floats:
+        return np.zeros(self.query_count)
+
+
+Answers: TypeAlias = MixedAnswers | StrategyAnswers | DecidedAnswers
 
 
 def _representatives(spreads: Floats) -> Indices:

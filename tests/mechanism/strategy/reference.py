@@ -20,7 +20,7 @@ def rows_over_cells(measured: Residuals | GroupStack) -> Floats:
         for factors, weights, kept in measured.layout:
             matrix: Floats = np.ones((1, 1))
             for factor in factors:
-                matrix = np.kron(matrix, dense(factor))
+                matrix = np.asarray(np.kron(matrix, dense(factor)), dtype=np.float64)
             found.append((matrix * weights[:, None])[kept])
         return np.concatenate(found)
     cells = np.eye(part.merged_size).reshape(-1, *part.merged_shape)

@@ -25,7 +25,14 @@ from dualmandate.errors import TooLarge
 from dualmandate.mechanism.strategy.arrays import NUMPY, Array, Arrays, arrays_of
 from dualmandate.mechanism.strategy.integer_rows import OptimalRows, Residuals
 from dualmandate.mechanism.strategy.partitions import GroupStack, stacked_marginals
-from dualmandate.mechanism.strategy.workload_blocks import Sector, WorkloadBlock, asks_nothing, compact_root, without
+from dualmandate.mechanism.strategy.workload_blocks import (
+    Sector,
+    WorkloadBlock,
+    asks_nothing,
+    compact_root,
+    decided_by_totals,
+    without,
+)
 from dualmandate.population.arrays import Floats, Indices, Integers
 
 Spectrum: TypeAlias = tuple[Floats, Array, Array]  # eigenvalues in the processor's memory, eigenvectors, P^½
@@ -200,7 +207,8 @@ def _leveled(blocks: Sequence[SymmetryBlock], masses: Floats) -> tuple[OptimalRo
     for block, (values, _, _) in zip(blocks, spectra, strict=True):
         if len(values) < len(block.cells) or values[0] < _DEFINITE * values[-1]:
             return None
-    return _measurements(blocks, spectra, 1.0 / np.sqrt(_diagonal(blocks, spectra, rounded)))
+    diagonal = _diagonal(blocks, spectra, rounded)
+    return _measurements(blocks, spectra, 1.0 / np.sqrt(diagonal)) if np.all(diagonal > 0.0) else None
 
 
 def _error(block: SymmetryBlock, measured: OptimalRows) -> float:
@@ -259,6 +267,8 @@ def pair_optimum(gram: Floats, same: Integers | None) -> tuple[OptimalRows, floa
     if same is not None:
         allowed = same[first] == same[second]
         first, second = first[allowed], second[allowed]
+    if len(first) == 0:
+        raise decided_by_totals()
     weights, history = np.full(len(first), 1.0 / len(first)), AscentSteps()
     lower, best, found = 0.0, np.inf, None
     for _ in range(MOST_PAIR_STEPS):

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, reduce
@@ -217,15 +217,14 @@ class WorkloadBlock:
         That is w²·Π a over the attributes in differences; attributes of one class that are averaged weigh a + bm.
         Tables that weigh nothing in a sector are left out.
         """
+        found = self._all_sectors
+        if self.possible is not None:  # one about cells that structural zeros rule out asks for nothing
+            found = {sector: each for sector, each in found.items() if len(self.seen(sector)[0])}
         if not self.public:
-            return self._all_sectors
-        found = {sector: each for sector, each in self._all_sectors.items() if not self._is_public(sector)}
+            return found
+        found = {sector: each for sector, each in found.items() if not self._is_public(sector)}
         if not found:
-            raise InvalidMechanism(
-                "a strategy for answers that no neighboring file can change",
-                why="exact totals, or the public number of records, decide them all: noise protects nothing",
-                instead="publish them as the exact totals that they are, or drop the invariant",
-            )
+            raise decided_by_totals()
         return found
 
     def _is_public(self, sector: Sector) -> bool:
@@ -246,10 +245,8 @@ class WorkloadBlock:
                     why=f"at most {MOST_SECTORS:,} kinds of differences are told apart, and it alone has {count:,}",
                     instead="ask for tables of fewer attributes",
                 )
-            for chosen in product(*choices):
-                weight = self.squared_weights[key] * math.prod(value for _, value in chosen)
-                if weight > 0:
-                    sector = frozenset((i, one) for i, (one, _) in enumerate(chosen) if one is not None)
+            for sector, share in _sectors(choices):
+                if (weight := self.squared_weights[key] * share) > 0:
                     found.setdefault(sector, {})[key] = weight
         return found
 
@@ -258,9 +255,7 @@ class WorkloadBlock:
         """For each sector in which something is public, the numbers of the public tables."""
         found: dict[Sector, list[int]] = {}
         for number, factors in enumerate(self.public):
-            choices = [self._choices(place, factor) for place, factor in enumerate(factors)]
-            for chosen in product(*choices):
-                sector = frozenset((i, one) for i, (one, _) in enumerate(chosen) if one is not None)
+            for sector, _ in _sectors([self._choices(place, factor) for place, factor in enumerate(factors)]):
                 found.setdefault(sector, []).append(number)
         return found
 
@@ -373,6 +368,13 @@ class WorkloadBlock:
             short = tuple(key[place] for place in self.averaged(sector))
             found[short] = (key, found.get(short, (key, 0.0))[1] + weight)
         return dict(found.values())
+
+
+def _sectors(choices: Sequence[Sequence[tuple[int | None, float]]]) -> Iterator[tuple[Sector, float]]:
+    """All combinations of an average or a class of differences an attribute, each with the product of its numbers."""
+    for chosen in product(*choices):
+        sector = frozenset((place, one) for place, (one, _) in enumerate(chosen) if one is not None)
+        yield sector, math.prod(value for _, value in chosen)
 
 
 def asks_nothing() -> InvalidWorkload:
@@ -621,3 +623,12 @@ def _cell_labels(part: WorkloadBlock, tables: Sequence[Sequence[Integers]]) -> I
             outside = np.logical_or.outer(outside, here < 0)
         columns.append(np.where(outside, -1, found).reshape(-1))
     return row_ids(columns, part.merged_size)
+
+
+def decided_by_totals() -> InvalidMechanism:
+    """The refusal to look for a strategy where there is nothing to measure."""
+    return InvalidMechanism(
+        "a strategy for answers that no neighboring file can change",
+        why="exact totals, or the public number of records, decide them all: noise protects nothing",
+        instead="publish them as the exact totals that they are, or drop the invariant",
+    )

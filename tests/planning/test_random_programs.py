@@ -1,0 +1,53 @@
+"""Whatever a program asks for in keys that are accepted, it plans or is refused: nothing divides by zero.
+
+`DUALMANDATE_PROGRAMS=5000` plans so many, as `make bench` does.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import warnings
+from pathlib import Path
+
+import pytest
+from tests.random_programs import random_program
+
+import dualmandate
+from dualmandate.errors import Refusal
+from dualmandate.report.documents.plan import plan_document
+from dualmandate.report.plan_words import plan_words
+
+PROGRAMS = int(os.environ.get("DUALMANDATE_PROGRAMS", "60"))
+BATCHES = 12
+
+
+def plan_or_refuse(path: Path) -> bool:
+    """Whether the program plans; its document and its words are made too."""
+    try:
+        plan = dualmandate.load(path).plan()
+    except Refusal:
+        return False
+    json.dumps(plan_document(plan), allow_nan=False)
+    assert plan_words(plan)
+    assert 0 < plan.choice.epsilon < math.inf
+    for table in plan.tables:
+        assert 0 <= table.root_mean_squared_error < math.inf
+    return True
+
+
+@pytest.mark.parametrize("batch", range(BATCHES))
+def test_a_program_plans_or_is_refused(batch: int, tmp_path: Path) -> None:
+    path, planned = tmp_path / "program.toml", 0
+    seeds = range(batch, PROGRAMS, BATCHES)
+    for seed in seeds:
+        path.write_text(random_program(seed), encoding="utf-8")
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            try:
+                planned += plan_or_refuse(path)
+            except Exception as error:
+                error.add_note(f"the program of seed {seed}")
+                raise
+    assert planned >= len(seeds) / 5
