@@ -20,7 +20,7 @@ demo: ## the whole story on the embedded Title I program; prints where the repor
 	@$(PYTHON) scripts/environment.py base
 	@$(BIN)/dualmandate demo $(ARGS)
 
-quick: setup ## the tests that need no system package, in some three minutes
+quick: setup ## the tests that need no system package, in about eight minutes on two cores
 	@$(PYTEST) -m "not slow and not browser and not postgres and not spark" $(ARGS)
 
 test: ## every test, with the real system parts (installed if that is allowed)
