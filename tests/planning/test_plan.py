@@ -158,7 +158,7 @@ def test_gaussian_noise_in_epsilon_stays_fit_for_use(survey: Any) -> None:
     fit = ('by = ["age"]', 'by = ["age"]\nfitness_for_use = { largest_root_mean_squared_error = 1.7 }')
     plan = load(survey((NOISE, f'noise = "gaussian"\n{DELTA}'), fit)).plan()
     assert plan.choice.bound_by == "fitness for use"
-    squared = plan.technology.measured.table_errors(float(plan.loss))["ages in state A"]
+    squared = plan.technology.noise_frontier.table_errors(float(plan.loss))["ages in state A"]
     assert (squared / 10) ** 0.5 <= 1.7
 
 

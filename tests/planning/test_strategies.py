@@ -122,7 +122,7 @@ def test_the_saving_is_the_cost_of_plain_noise_less_that_of_the_technology_in_us
 
 def test_a_higher_value_buys_a_table_more_accuracy(town: Any) -> None:
     def errors(plan: Plan) -> dict[str, float]:
-        return plan.technology.measured.table_errors(1.0)
+        return plan.technology.noise_frontier.table_errors(1.0)
 
     before = errors(load(town()).plan())
     after = errors(load(town(("value = 50,", "value = 5000,"))).plan())

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from dualmandate.mechanism.technologies import CELLS, OPTIMIZED, TABLES
 from dualmandate.planning.study import marked, study_words
-from dualmandate.planning.technology import MEASURED, in_words
+from dualmandate.planning.technology import in_words, measured_words
 from dualmandate.population import PrivacyMeasure, plural, with_article
 from dualmandate.population.wording import exact, money, number, quantity
 from dualmandate.semantics import sentences
@@ -168,7 +168,7 @@ def _saving(plan: Plan) -> Iterator[str]:
     saving, privacy_measure = plan.saving, plan.choice.privacy_measure
     naive, used, least = (saving.at_choice[name] for name in ("naive", "used", "least"))
     assert used is not None
-    plain, alone = in_words(saving.naive.noise, saving.naive.strategy), saving.naive.choice
+    plain, alone = in_words(*saving.naive.kind), saving.naive.choice
     if saving.dollars is not None and naive is not None and not plan.uses(saving.naive):
         verb, share = ("saved", 1 - used / naive) if saving.dollars >= 0 else ("lost", used / naive - 1)
         paper = ", the paper's technology (a study)" if saving.naive.study else ""
@@ -205,7 +205,7 @@ def _comparisons(plan: Plan) -> list[str]:
         [
             [
                 _noise(plan, row),
-                MEASURED[row.strategy],
+                measured_words(row.strategy, row.measured),
                 number(row.choice.epsilon, 6),
                 "–" if row.choice.root_mean_squared_error is None else number(row.choice.root_mean_squared_error),
                 money(-row.choice.welfare),
@@ -218,7 +218,7 @@ def _comparisons(plan: Plan) -> list[str]:
     remarks = [
         f"{_raised(row.why)}."
         if row.why.startswith(f"{row.noise} noise ")
-        else f"{marked(in_words(row.noise, row.strategy), row.noise)}: {row.why}."
+        else f"{marked(in_words(*row.kind), row.noise)}: {row.why}."
         for row in unable
     ]
     if any(row.study for row in plan.comparisons):

@@ -236,14 +236,14 @@ def planned_method(plan: Plan, place: OnePlace, people: Integers, key: bytes) ->
 
 def promised_error(plan: Plan, place: OnePlace) -> float | None:
     """The mean absolute error of a number of these tables by the plan's frontier, before anything is drawn."""
-    errors, counts = _promised(plan), plan.technology.measured.query_counts
+    errors, counts = _promised(plan), plan.technology.noise_frontier.query_counts
     names = [table.name for table in place.tables]
     return sum(errors[name] * counts[name] for name in names) / sum(counts[name] for name in names) if errors else None
 
 
 def _promised(plan: Plan) -> dict[str, float]:
     """By table, the mean absolute error of a number; nothing where the frontier does not state it."""
-    measured = plan.technology.measured
+    measured = plan.technology.noise_frontier
     try:
         losses = measured.table_errors(float(plan.loss.amount), "absolute")
     except Refusal:
