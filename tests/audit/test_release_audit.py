@@ -13,8 +13,8 @@ import dualmandate
 from dualmandate import gallery
 from dualmandate.apps.publish import publish
 from dualmandate.audit import audit as run_audit
-from dualmandate.audit.claims.attack import CheckClaim, ClaimedRelease
-from dualmandate.audit.claims.membership import RecognizeMembers, membership_in
+from dualmandate.audit.claims.attack import ClaimAttack, ClaimedRelease
+from dualmandate.audit.claims.membership import MembershipAttack, membership_in
 from dualmandate.audit.claims.noise import SharedNoise
 from dualmandate.audit.finding import Finding, Range, Rate
 from dualmandate.audit.options import AuditOptions
@@ -40,7 +40,7 @@ from dualmandate.workload.statistics_count import count_statistics
 def test_the_loss_of_a_release_is_the_one_it_claims(strategy: str, measured: str, tmp_path: Path) -> None:
     release = load_release(released(tmp_path, strategy, measured))
     program = dualmandate.load(tmp_path / "program.toml")
-    noise, loss, drawn, shown, *_, bits = CheckClaim().run(claim_of(release, program), b"key")
+    noise, loss, drawn, shown, *_, bits = ClaimAttack().run(claim_of(release, program), b"key")
     assert isinstance(noise.success, Rate)
     assert noise.success.successes == 0
     assert isinstance(loss.success, Range)
@@ -116,7 +116,7 @@ def test_a_member_is_looked_for_in_a_release(tmp_path: Path) -> None:
     halved = replace(claimed, loss=PrivacyLoss(claimed.loss.amount / 4))
     target = membership_in(halved, b"key")
     assert target is not None
-    assert any("ABOVE" in finding.claim for finding in RecognizeMembers().run(target, b"key"))
+    assert any("ABOVE" in finding.claim for finding in MembershipAttack().run(target, b"key"))
     assert membership_in(replace(claimed, records=2), b"key") is None
     assert not any(words.startswith("membership") for words in audit.left_out)
 
@@ -193,7 +193,7 @@ def test_exact_totals_say_which_secrets_remain_protected(tmp_path: Path) -> None
     claimed = claim_of(release, program)
     assert not claimed.exact
     wrong = replace(claimed, exact={"number of records": True})
-    (finding,) = [each for each in CheckClaim().run(wrong, b"key") if "exact numbers" in each.claim]
+    (finding,) = [each for each in ClaimAttack().run(wrong, b"key") if "exact numbers" in each.claim]
     assert finding.success == Rate(1, 1)
     assert "blatantly non-private" in finding.claim
     assert "under bounded (replace-one) neighbors remain protected" in finding.claim

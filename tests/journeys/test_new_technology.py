@@ -14,7 +14,7 @@ import pytest
 from dualmandate import load, load_release
 from dualmandate.apps.publish import publish
 from dualmandate.audit import audit as run_audit
-from dualmandate.audit.claims.attack import CheckClaim, ClaimedNoise
+from dualmandate.audit.claims.attack import ClaimAttack, ClaimedNoise
 from dualmandate.audit.finding import Range, Rate
 from dualmandate.audit.targets.of_release import claim_of
 from dualmandate.ledger import Account, Approval, make_key, open_ledger
@@ -132,7 +132,7 @@ def test_one_class_and_one_line(strategy: str, tmp_path: Path, monkeypatch: pyte
             assert width.probability >= 0.9
     assert order.groups[0].noises[0].sampler() == LaplaceSampler(order.groups[0].noises[0].parameter * Fraction(3, 2))
 
-    noise, lost, drawn, *_ = CheckClaim().run(claim_of(release, load(tmp_path / "program.toml")), b"key")
+    noise, lost, drawn, *_ = ClaimAttack().run(claim_of(release, load(tmp_path / "program.toml")), b"key")
     assert noise.success == Rate(0, len({each.parameter for each in order.groups[0].noises}))
     assert isinstance(lost.success, Range)
     assert lost.success.largest == pytest.approx(float(plan.loss), rel=1e-3)

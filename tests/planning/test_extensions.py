@@ -106,7 +106,7 @@ def test_participation_changes_the_frontier_that_the_plan_uses(title_i: Path) ->
     jsonschema.validate(plan_document(plan), schema("plan"))
     words = " ".join(plan_words(plan).split())
     assert "Accuracy peaks at epsilon = 0.6994" in words
-    assert "93.7% of the children take part" in words
+    assert "93.7 % of the children take part" in words
 
 
 def test_participation_with_best_noise_and_no_total(title_i: Path, changed: Change) -> None:

@@ -99,7 +99,7 @@ def test_words_are_a_page_that_names_what_matters(embedded: Path) -> None:
         "USD 2,040",
         "at most 10 in 100 likely",
         "household of 4",
-        "+82.8%",
+        "(82.8 %) more",
         "mean_disclosure_cost",
         "geometric (chosen)",
         "laplace (study)",

@@ -7,7 +7,6 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, TypeVar
 
@@ -60,12 +59,10 @@ class Effort:
             )
 
     def say(self, words: str) -> None:
-        """Tell what is being done."""
         if self.progress is not None:
             self.progress(words)
 
     def count(self, words: str, done: int, of: int) -> None:
-        """Tell how much of it is done."""
         if self.counted is not None:
             self.counted(words, done, of)
 
@@ -85,7 +82,11 @@ def check_solvers() -> None:
 
 def cp_sat() -> Any:
     """OR-Tools' module of the constraint solver CP-SAT."""
-    return _solver_module("ortools.sat.python.cp_model")
+    try:
+        from ortools.sat.python import cp_model
+    except ImportError:
+        raise _not_installed("ortools") from None
+    return cp_model
 
 
 def cp_solver(seconds: float) -> Any:
@@ -99,14 +100,11 @@ def cp_solver(seconds: float) -> Any:
 
 def highs() -> Any:
     """The module of HiGHS, a solver of linear and integer programs."""
-    return _solver_module("highspy")
-
-
-def _solver_module(name: str) -> Any:
     try:
-        return import_module(name)
+        import highspy
     except ImportError:
-        raise _not_installed(name.split(".")[0]) from None
+        raise _not_installed("highspy") from None
+    return highspy
 
 
 def _not_installed(*packages: str) -> InvalidRequest:

@@ -99,7 +99,6 @@ class Equations:
         return np.asarray((self.matrix @ counts.reshape(-1, self.size).T).T.reshape(*counts.shape[:-1], self.rows))
 
     def name(self, row: int) -> str:
-        """Where a row was published."""
         return self.names[row] if self.names else f"number {row + 1}"
 
     def only(self, rows: Integers) -> Equations:

@@ -5,8 +5,9 @@ An attack gives a lower bound on risk. Another attack may find more, and no find
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Literal, Protocol, TypeVar
+from typing import Any, Literal, Protocol, TypeVar
 
 from dualmandate.errors import InvalidRequest
 
@@ -150,18 +151,22 @@ class Attack(Protocol[T_contra]):
     """One way to learn from what was published."""
 
     @property
-    def name(self) -> str:
-        """What it is called."""
-        ...
+    def name(self) -> str: ...
 
     def run(self, target: T_contra, key: bytes, /) -> tuple[Finding, ...]:
         """Attack. Equal targets and keys give equal findings; the key is the audit's own, never a release's."""
         ...
 
 
-def nothing_to_compare(trials: int) -> Baseline:
-    """The baseline of a proof: without the published numbers nothing of it follows."""
-    return Baseline("whoever has no tables", Rate(0, trials))
+def proved_share(
+    make: Callable[..., Finding], claim: str, found: int, of: int, *, beside: str = "whoever has no tables", **more: Any
+) -> Finding:
+    """A share that was counted in full, beside somebody who gets none: without the tables nothing of a proof follows.
+
+    `make` is `Finding`, with what several have in common.
+    """
+    baselines = (Baseline(beside, Rate(0, of)),)
+    return make(claim=claim, success=Rate(found, of), baselines=baselines, counted_in_full=True, **more)
 
 
 @dataclass(frozen=True)
@@ -181,7 +186,6 @@ class Rate:
 
     @property
     def value(self) -> float:
-        """The observed share."""
         return self.successes / self.trials
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:

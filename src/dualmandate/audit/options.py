@@ -54,11 +54,9 @@ class AuditOptions:
 
     @property
     def effort(self) -> Effort:
-        """How long a solver may think, on how many threads, and whom to tell."""
         return Effort(self.seconds, self.workers, self.progress, self.counted)
 
     @property
     def files(self) -> dict[Reference, Path]:
-        """The files of records, by what they are."""
         given: dict[Reference, Path | None] = {"tabulated": self.tabulated, "confidential": self.confidential}
         return {reference: path for reference, path in given.items() if path is not None}

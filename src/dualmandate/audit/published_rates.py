@@ -257,7 +257,9 @@ def _reserved(query: RateQuery, source: Source, ledger: Ledger, publisher: RateP
                 instead="read the audit that was written then; at another loss it is another question",
             )
     approver = publisher.approved_by or publisher.by
-    if not _has_approved(ledger, query, approver):
+    approvals = [event for event in ledger.events(query.account) if event.kind is EventKind.APPROVED]
+    approved = {(event.by, event.document()["plan_digest"]) for event in approvals}
+    if (approver, query.digest) not in approved:
         ledger.approve(Approval(query.account, query.digest, query.charge, unit, by=approver))
     return ledger.reserve(
         Request(
@@ -271,11 +273,6 @@ def _reserved(query: RateQuery, source: Source, ledger: Ledger, publisher: RateP
             purpose=publisher.purpose,
         )
     )
-
-
-def _has_approved(ledger: Ledger, query: RateQuery, approver: str) -> bool:
-    approvals = [event for event in ledger.events(query.account) if event.kind is EventKind.APPROVED]
-    return any((event.by, event.document()["plan_digest"]) == (approver, query.digest) for event in approvals)
 
 
 def _measured(query: RateQuery, source: Source, ledger: Ledger, entry: ReleaseEntry, *, by: str) -> BookedRates:
@@ -317,6 +314,5 @@ def _digest(finding: Finding) -> str:
 
 
 def _reach(ledger: Ledger, release: str, state: ReleaseState, *, by: str, digest: str | None = None) -> None:
-    """Record a step that was not recorded yet."""
     if STEPS.index(ledger.release(release).state) < STEPS.index(state):
         ledger.advance(release, state, by=by, digest=digest)

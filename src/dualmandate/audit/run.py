@@ -7,19 +7,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dualmandate.audit.claims.attack import CheckClaim, ClaimedRelease
-from dualmandate.audit.claims.membership import Frequencies, RecognizeMembers
+from dualmandate.audit.claims.attack import ClaimAttack, ClaimedRelease
+from dualmandate.audit.claims.membership import Frequencies, MembershipAttack
 from dualmandate.audit.disclosure_control.comparison import MethodEvaluation, compared_words
-from dualmandate.audit.disclosure_control.magnitude_rules import SecondLargest, SummedTables
+from dualmandate.audit.disclosure_control.magnitude_rules import ContributorsAttack, SummedTables
 from dualmandate.audit.effort import Effort, check_solvers
 from dualmandate.audit.finding import LOWER_BOUND, Attack, Finding, Label
-from dualmandate.audit.linkage.attack import Linkage, Reidentify
+from dualmandate.audit.linkage.attack import Linkage, LinkageAttack
 from dualmandate.audit.options import AUDIT_KEY, AuditOptions
-from dualmandate.audit.reconstruction.exact import ReconstructExact
-from dualmandate.audit.reconstruction.noisy import ReconstructNoisy
-from dualmandate.audit.reconstruction.persons import GroupStatistics, ReconstructPersons
-from dualmandate.audit.suppression.cells import BoundSuppressed, SuppressedTables
-from dualmandate.audit.suppression.series import CarryOver, HiddenSeries
+from dualmandate.audit.reconstruction.exact import ExactTablesAttack
+from dualmandate.audit.reconstruction.noisy import NoisyTablesAttack
+from dualmandate.audit.reconstruction.persons import GroupStatistics, PersonsAttack
+from dualmandate.audit.suppression.cells import SuppressedTables, SuppressionAttack
+from dualmandate.audit.suppression.series import HiddenSeries, SeriesAttack
 from dualmandate.audit.tables import ExactTables, NoisyTables
 from dualmandate.audit.targets import of_program, of_release, of_tables
 from dualmandate.audit.targets.tables_folder import TABLES_FILE, Folder, load_folder
@@ -31,15 +31,15 @@ from dualmandate.publication.release import Release
 
 PROGRAM_FILE = "program.toml"
 ATTACKS: dict[type, Any] = {
-    ExactTables: ReconstructExact,
-    NoisyTables: ReconstructNoisy,
-    GroupStatistics: ReconstructPersons,
-    SuppressedTables: BoundSuppressed,
-    SummedTables: SecondLargest,
-    ClaimedRelease: CheckClaim,
-    Linkage: Reidentify,
-    Frequencies: RecognizeMembers,
-    HiddenSeries: CarryOver,
+    ExactTables: ExactTablesAttack,
+    NoisyTables: NoisyTablesAttack,
+    GroupStatistics: PersonsAttack,
+    SuppressedTables: SuppressionAttack,
+    SummedTables: ContributorsAttack,
+    ClaimedRelease: ClaimAttack,
+    Linkage: LinkageAttack,
+    Frequencies: MembershipAttack,
+    HiddenSeries: SeriesAttack,
 }
 
 
@@ -59,7 +59,6 @@ class Audit:
         return tuple(finding for finding in self.findings if finding.label == label)
 
     def words(self, label: Label = "public") -> str:
-        """The findings for people."""
         found = self.labeled(label)
         lines = [f"{self.target}: {len(found)} {'finding' if len(found) == 1 else 'findings'}", ""]
         lines += [f"{finding.words()}\n" for finding in found]

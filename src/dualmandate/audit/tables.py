@@ -56,8 +56,11 @@ class ExactTables:
         check_truths(self.truths, (len(self.places), self.equations.size))
 
     def cell(self, unknown: int) -> str:
-        """What an unknown counts, in words."""
-        return cell_name(self.cells, unknown)
+        """What an unknown counts, as its levels, or by its number."""
+        if self.cells is None:
+            return f"cell {unknown + 1}"
+        levels = zip(self.cells.attributes, np.unravel_index(unknown, self.cells.shape), strict=True)
+        return ", ".join(f"{each.name} {each.levels[int(level)]}" for each, level in levels)
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,16 +107,6 @@ def open_truths(truths: Truths) -> dict[Reference, Integers]:
 def truths_of_period(truths: Truths, period: int) -> Truths:
     """The truths of one period, from those of all; shape (cells,) from (cells, periods)."""
     return {reference: boxed(counts[:, period]) for reference, counts in open_truths(truths).items()}
-
-
-def cell_name(cells: Domain | None, unknown: int) -> str:
-    """An unknown as its levels, or by its number."""
-    if cells is None:
-        return f"cell {unknown + 1}"
-    places = np.unravel_index(unknown, cells.shape)
-    return ", ".join(
-        f"{each.name} {each.levels[int(place)]}" for each, place in zip(cells.attributes, places, strict=True)
-    )
 
 
 def check_truths(truths: Truths, shape: tuple[int, ...]) -> None:

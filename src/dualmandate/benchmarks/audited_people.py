@@ -13,24 +13,20 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dualmandate.audit.claims.membership import bound_trial
-from dualmandate.audit.disclosure_control.comparison import AttackRates, MethodEvaluation, compare
-from dualmandate.audit.disclosure_control.methods import Subject, swap
+from dualmandate.audit.disclosure_control.comparison import MethodEvaluation, compare
+from dualmandate.audit.disclosure_control.methods import Subject, record_counts, record_list, swap
 from dualmandate.audit.effort import generator
-from dualmandate.audit.equations import Equations
+from dualmandate.audit.equations import Equations, Floats, Integers
 from dualmandate.audit.finding import Rate
 from dualmandate.audit.linkage.linking import LinkageCounts, reidentify_counts
-from dualmandate.audit.reconstruction.decoding import decode
 from dualmandate.audit.reconstruction.exact import reconstruct
-from dualmandate.audit.reconstruction.noisy import least_absolute, most_likely, whole_records
+from dualmandate.audit.reconstruction.noisy import decode, least_absolute, most_likely, whole_records
 from dualmandate.benchmarks import generated_blocks
 from dualmandate.benchmarks.harness import BenchmarkRow
 from dualmandate.mechanism import GEOMETRIC
 
-Integers = NDArray[np.int64]
-Floats = NDArray[np.float64]
 KEY = b"draws of a benchmark"
 EPSILONS = (0.25, 1.0, 4.0, 16.0)
 ELSEWHERE, UNSEEN = 400, 0.01  # blocks that a guesser learns from; belief in what none of them has
@@ -150,11 +146,7 @@ def membership(progress: Callable[[str], None], draws: int) -> list[BenchmarkRow
         BenchmarkRow(case, float(len(trial.exceedances)), f"exceedances {of}", target=0.0),
         BenchmarkRow(case, trial.closest, "times the bound, at most, that a test certainly reached", target=1.0),
         BenchmarkRow(
-            f"{case}, half of the noise",
-            float(len(halved.exceedances)),
-            f"exceedances {of}",
-            target=1.0,
-            is_floor=True,
+            f"{case}, half of the noise", float(len(halved.exceedances)), f"exceedances {of}", target=1.0, is_floor=True
         ),
     ]
 
@@ -199,12 +191,10 @@ def _private_names(progress: Callable[[str], None], people: People, case: str) -
 
 
 def _swapped(truth: Integers) -> Integers:
-    places, records = np.divmod(np.repeat(np.arange(truth.size), truth.reshape(-1)), truth.shape[1])
+    places, records = record_list(truth)
     alike = np.zeros(truth.shape[1], dtype=np.int64)
     moved = swap(records, places, share=SWAPPED, alike=alike, draws=generator(KEY, "swap"))
-    found = np.zeros_like(truth)
-    np.add.at(found, (moved, records), 1)
-    return found
+    return record_counts(moved, records, truth.shape)
 
 
 def _linked(case: str, groups: dict[str, LinkageCounts]) -> list[BenchmarkRow]:
@@ -231,9 +221,6 @@ def methods(progress: Callable[[str], None], blocks: int) -> list[BenchmarkRow]:
 
 
 def _compared(case: str, each: MethodEvaluation) -> list[BenchmarkRow]:
-    judged: list[tuple[str, AttackRates | None]] = [
-        ("records", each.records),
-        ("nonmodal uniques", each.nonmodal_uniques),
-    ]
-    risks = [beside_guesser(case, own.attack, who, own.proportional) for who, own in judged if own is not None]
+    judged = {"records": each.records, "nonmodal uniques": each.nonmodal_uniques}
+    risks = [beside_guesser(case, own.attack, who, own.proportional) for who, own in judged.items() if own]
     return [BenchmarkRow(case, each.error, "mean absolute error of a number"), *risks]

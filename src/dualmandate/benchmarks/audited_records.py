@@ -14,16 +14,14 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dualmandate.audit.equations import Equations
+from dualmandate.audit.equations import Equations, Integers
 from dualmandate.audit.reconstruction.exact import Reconstruction, reconstruct
 from dualmandate.audit.reconstruction.persons import Implication, Statistic, Variables, reconstruct_persons
 from dualmandate.benchmarks import generated_blocks, rhode_island
 from dualmandate.benchmarks.generated_blocks import BlockSizes, block_parts, people_of
 from dualmandate.benchmarks.harness import ONE_THREAD, BenchmarkRow, counter, peak_megabytes, run_apart
 
-Integers = NDArray[np.int64]
 SEED, WARM = 2010, 64
 LEAST_BLOCKS, LEAST_BLOCKS_WITH_VARIABILITY = 100.0, 50.0  # a second of one processor
 RIGHT, UNIQUE = "share of records right, against the tabulated file", "share of blocks proved unique"
@@ -69,8 +67,13 @@ def article(progress: Callable[[str], None]) -> list[BenchmarkRow]:
 
 @dataclass
 class Tally:
-    """What was found of some blocks, added up as they come."""
+    """What was found of some blocks, added up as they come, and what the attack took.
 
+    Neither generating blocks nor judging what was found is counted in seconds.
+    """
+
+    processor: float = 0.0  # seconds
+    elapsed: float = 0.0
     blocks: int = 0
     records: int = 0
     right: int = 0
@@ -85,7 +88,6 @@ class Tally:
     records_if_unique: int = 0
 
     def add(self, found: Reconstruction, truth: Integers) -> None:
-        """One more block."""
         right, records = found.right(truth), int(truth.sum())
         self.blocks += 1
         self.records += records
@@ -120,15 +122,6 @@ def _mixture(truth: Integers) -> float:
     return 1 - float(np.square(shares).sum())
 
 
-@dataclass(frozen=True)
-class Attacked:
-    """What was found, and what the attack took: neither generating blocks nor judging what was found is counted."""
-
-    tally: Tally
-    processor: float  # seconds
-    elapsed: float
-
-
 def attack(
     equations: Equations,
     parts: Iterable[Integers],
@@ -136,19 +129,20 @@ def attack(
     variability: bool = True,
     workers: int = 2,
     tell: Callable[[int], None] = lambda _: None,
-) -> Attacked:
+) -> Tally:
     """Reconstruct blocks part by part, shape (blocks, cells) each: no more of them is in memory at a time."""
-    tally, processor, elapsed = Tally(), 0.0, 0.0
+    tally = Tally()
     for part in parts:
         values, solved = equations.of(part), list[Reconstruction]()
         began, started = time.perf_counter(), time.process_time()
         for each in reconstruct(equations, values, variability=variability, workers=workers):
             solved.append(each)
             tell(tally.blocks + len(solved))
-        processor, elapsed = processor + time.process_time() - started, elapsed + time.perf_counter() - began
+        tally.processor += time.process_time() - started
+        tally.elapsed += time.perf_counter() - began
         for each, truth in zip(solved, part, strict=True):
             tally.add(each, truth)
-    return Attacked(tally, processor, elapsed)
+    return tally
 
 
 def generated(blocks: int, sizes: BlockSizes | None = None) -> Iterator[Integers]:
@@ -168,7 +162,7 @@ def census(progress: Callable[[str], None], blocks: int) -> list[BenchmarkRow]:
         rate = blocks / done.processor
         found.append(BenchmarkRow(words, rate, "blocks a second of one processor", target=least, is_floor=True))
         found.append(BenchmarkRow(words, done.elapsed, "seconds, two threads"))
-    found += _found(case, done.tally)
+    found += _found(case, done)
     return [*found, *_threads(progress, blocks), *_memory(progress, blocks)]
 
 
@@ -201,8 +195,7 @@ def by_size(progress: Callable[[str], None], blocks: int) -> list[BenchmarkRow]:
     equations, found = _everything(), list[BenchmarkRow]()
     for sizes in BY_SIZE:
         case = f"{blocks:,} generated blocks of {sizes.least} to {sizes.most} persons"
-        tally = attack(equations, generated(blocks, sizes), tell=counter(progress, case, blocks)).tally
-        found += _found(case, tally)
+        found += _found(case, attack(equations, generated(blocks, sizes), tell=counter(progress, case, blocks)))
     return found
 
 
@@ -215,7 +208,7 @@ def like_rhode_island(progress: Callable[[str], None], blocks: int) -> list[Benc
     where = "populated blocks of Rhode Island 2010" if published.real else "generated blocks, sizes as in Rhode Island"
     case = f"{blocks:,} {where}, sex and age generated"
     people = people_of(published.persons[chosen], seed=SEED)
-    return _found(case, attack(_everything(), [people], tell=counter(progress, case, blocks)).tally)
+    return _found(case, attack(_everything(), [people], tell=counter(progress, case, blocks)))
 
 
 def _found(case: str, tally: Tally) -> list[BenchmarkRow]:
@@ -240,7 +233,7 @@ def by_tables(progress: Callable[[str], None], blocks: int) -> list[BenchmarkRow
     for words, dropped in fewer.items():
         case = f"{blocks:,} generated blocks, {words}"
         tell = counter(progress, case, blocks)
-        shares = attack(whole.without(dropped), generated(blocks), variability=False, tell=tell).tally.shares()
+        shares = attack(whole.without(dropped), generated(blocks), variability=False, tell=tell).shares()
         found += [BenchmarkRow(case, shares[name], name) for name in (RIGHT, UNIQUE)]
     return found
 

@@ -27,8 +27,8 @@ from dualmandate.errors import InvalidValue, MissingKey, Refusal
 from dualmandate.frontier import ExponentialResponse, Frontier, TableTotals, peak_of, with_participation
 from dualmandate.mechanism import NOISE_LAWS
 from dualmandate.mechanism.technologies import TABLES
-from dualmandate.planning.technology import Technology, TechnologyBuilder, measures_of, values_of
-from dualmandate.planning.welfare import calibrated, in_currency, units_of
+from dualmandate.planning.technology import TOGETHER, Technology, TechnologyBuilder, measures_of, values_of
+from dualmandate.planning.welfare import in_currency, units_of
 from dualmandate.program.number import CalibratedNumber
 from dualmandate.program.schema import DetailTable, WorkloadTable
 from dualmandate.workload import Tabulation, Workload
@@ -254,7 +254,7 @@ class ExtensionBuilder:
             return None
         units = units_of(self.program.file, self.program.document)
         with self.program.document.at(*key):
-            return calibrated(number).to(unit, units).value
+            return number.quantity().to(unit, units).value
 
 
 @dataclass(frozen=True)
@@ -322,7 +322,7 @@ def _total(program: Program, position: int) -> TableTotals:
         return TableTotals(program.welfare.population_size)
     units = units_of(program.file, document)
     with document.at("workload", position, "total"):
-        total = calibrated(asked.total).to(asked.unit or units.singular, units).value
+        total = asked.total.quantity().to(asked.unit or units.singular, units).value
     if asked.sum_of is None:
         return TableTotals(total)
     largest = max(abs(float(value)) for value in program.domain.attribute(asked.sum_of).grid_values)

@@ -180,7 +180,8 @@ def _better_noise(plan: Plan) -> Iterator[str]:
     rows = [row for row in plan.comparisons if row.noise != used and not row.study]
     if plan.program.file.mechanism.noise == BEST or (found := _better(plan, rows)) is None:
         return
-    noise, best, gain = found.row.noise, found.choice, found.gain
+    gain, best, row = found
+    noise = row.noise
     reason = ""
     if (used, noise) == ("laplace", "geometric"):
         reason = " Laplace noise on whole-number counts is dominated: geometric noise is its whole-number twin."
@@ -199,26 +200,18 @@ def _strategy(plan: Plan) -> Iterator[str]:
         yield f"The tables themselves are measured, because no better strategy could be looked for: {refused.why}."
     found = _better(plan, rows)
     if found is not None:
+        gain, best, row = found
         yield (
-            f"Noise on {measured_words(found.row.strategy, found.row.measured)} would leave society {money(found.gain)} better off, at "
-            f'{found.choice.privacy_measure} = {number(found.choice.epsilon)}: strategy = "{found.row.strategy}".'
+            f"Noise on {measured_words(row.strategy, row.measured)} would leave society {money(gain)} better off, at "
+            f'{best.privacy_measure} = {number(best.epsilon)}: strategy = "{row.strategy}".'
         )
 
 
-@dataclass(frozen=True)
-class _Better:
-    row: Comparison
-    choice: Choice
-    gain: float  # USD
-
-
-def _better(plan: Plan, rows: Iterable[Comparison]) -> _Better | None:
-    """The row that leaves society best off, where that is better than what was chosen."""
-    able = [
-        _Better(row, row.choice, row.choice.welfare - plan.choice.welfare) for row in rows if row.choice is not None
-    ]
-    best = max(able, key=lambda each: each.gain, default=None)
-    return best if best is not None and best.gain > NO_GAIN * -plan.choice.welfare else None
+def _better(plan: Plan, rows: Iterable[Comparison]) -> tuple[float, Choice, Comparison] | None:
+    """The row that leaves society best off, and by how much, where that is better than what was chosen."""
+    able = [(row.choice.welfare - plan.choice.welfare, row.choice, row) for row in rows if row.choice is not None]
+    best = max(able, key=lambda each: each[0], default=None)
+    return best if best is not None and best[0] > NO_GAIN * -plan.choice.welfare else None
 
 
 def _shares_and_fitness(plan: Plan) -> Iterator[str]:

@@ -35,12 +35,7 @@ class Program(ProgramFile):
     welfare: SocialWelfare
     limits: Limits
 
-    def plan(
-        self,
-        remaining: Fraction | float | None = None,
-        *,
-        progress: Callable[[str], None] | None = None,
-    ) -> Plan:
+    def plan(self, remaining: Fraction | float | None = None, *, progress: Callable[[str], None] | None = None) -> Plan:
         """The privacy loss to choose and why, from public numbers alone.
 
         `remaining` is what the population's account has left, in the currency of the program; None where no ledger is

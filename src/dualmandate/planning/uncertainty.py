@@ -32,7 +32,7 @@ from dualmandate.choice import (
 )
 from dualmandate.errors import InvalidLoss, InvalidValue, Place, Refusal
 from dualmandate.frontier.numerics import log_grid
-from dualmandate.planning.welfare import calibrated, float_or_none, in_currency, units_of
+from dualmandate.planning.welfare import float_or_none, in_currency, units_of
 from dualmandate.population import Calibrated
 from dualmandate.population.wording import money, number
 
@@ -123,7 +123,7 @@ def _numbers(program: Program) -> Iterator[UncertainNumber]:
     """Stated numbers with a standard error or a range, under the names of the tornado."""
     rows = {row.name: row for row in inputs(program.welfare)}
     for name, stated in _stated(program):
-        quantity = None if stated is None else calibrated(stated)
+        quantity = None if stated is None else stated.quantity()
         if quantity is None or not quantity.uncertain or name not in rows or quantity.value <= 0:
             continue
         row, scale = rows[name], rows[name].value / quantity.value
@@ -185,7 +185,7 @@ def _surveys(program: Program, known: UncertainChoice) -> tuple[SurveyValue | No
         return survey, None, None
     with program.document.at("uncertainty", "cost_per_respondent"):
         units = units_of(program.file, program.document)
-        cost = calibrated(table.cost_per_respondent).to("USD", units).value
+        cost = table.cost_per_respondent.quantity().to("USD", units).value
         return survey, best_survey(known, cost_per_respondent=cost, spread=spread, parameter=parameter), cost
 
 
@@ -282,12 +282,12 @@ def _baseline(program: Program) -> Mapping[str, float] | float | None:
     common = None
     if table.baseline is not None:
         with program.document.at("social_choice", "baseline"):
-            common = calibrated(table.baseline).to(unit, units).value
+            common = table.baseline.quantity().to(unit, units).value
     own = {}
     for position, group in enumerate(groups):
         if group.baseline is not None:
             with program.document.at("preferences", "groups", position, "baseline"):
-                own[group.name] = calibrated(group.baseline).to(unit, units).value
+                own[group.name] = group.baseline.quantity().to(unit, units).value
     if not own or common is None:
         return own or common
     return {group.name: own.get(group.name, common) for group in groups}

@@ -7,12 +7,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 from dualmandate.choice import Limits, PopulationGroup, SocialWelfare, TableValue
-from dualmandate.choice.welfare import (
-    information_utility,
-    population_size,
-    relative_weight,
-    table_value,
-)
+from dualmandate.choice.welfare import information_utility, population_size, relative_weight, table_value
 from dualmandate.errors import InvalidValue
 from dualmandate.population import Calibrated, PrivacyMeasure, Units, common_time_base
 from dualmandate.population.units import is_money, singular
@@ -92,7 +87,7 @@ def in_currency(
 def _groups(file: ProgramKeys, units: Units, document: Document) -> tuple[PopulationGroup, ...]:
     preferences = file.preferences
     with document.at("population", "population_size"):
-        everybody = population_size(calibrated(file.population.population_size), units)
+        everybody = population_size(file.population.population_size.quantity(), units)
     with document.at("preferences"):
         weight = relative_weight(
             float_or_none(preferences.relative_privacy_weight), float_or_none(preferences.privacy_weight)
@@ -122,18 +117,12 @@ def _groups(file: ProgramKeys, units: Units, document: Document) -> tuple[Popula
 
 
 def _group(
-    table: GroupTable,
-    preferences: PreferencesTable,
-    *,
-    weight: float,
-    units: Units,
-    document: Document,
-    key: KeyPath,
+    table: GroupTable, preferences: PreferencesTable, *, weight: float, units: Units, document: Document, key: KeyPath
 ) -> PopulationGroup:
     form = table.information_utility or preferences.information_utility
     prior = (table.prior_probability or preferences.prior_probability) if form == "posterior" else None
     with document.at(*key, "mean_disclosure_cost"):
-        cost = calibrated(table.mean_disclosure_cost)
+        cost = table.mean_disclosure_cost.quantity()
         per_rho = form == "linear" and units.agree(cost.unit, f"USD per {units.singular} per rho")
         utility = information_utility(
             form,
@@ -143,19 +132,13 @@ def _group(
             prior=float_or_none(prior),
         )
     with document.at(*key, "size"):
-        size = population_size(calibrated(table.size), units)
+        size = population_size(table.size.quantity(), units)
     own = float_or_none(table.relative_privacy_weight)
     return PopulationGroup(table.name, size, utility, weight if own is None else own)
 
 
 def _table_value(
-    position: int,
-    table: WorkloadTable,
-    preferences: PreferencesTable,
-    *,
-    units: Units,
-    grid: float,
-    document: Document,
+    position: int, table: WorkloadTable, preferences: PreferencesTable, *, units: Units, grid: float, document: Document
 ) -> TableValue:
     price = _price(table.loss, preferences, units, document)
     stated = "consequence" if table.value_of_accuracy is None else "value_of_accuracy"
@@ -182,7 +165,7 @@ def _price(loss: str, preferences: PreferencesTable, units: Units, document: Doc
             "USD per USD^2",
         )
     with document.at("preferences", key):
-        return None if stated is None else calibrated(stated).to(unit, units)
+        return None if stated is None else stated.quantity().to(unit, units)
 
 
 def _stated_quantities(file: ProgramKeys) -> tuple[Calibrated | None, ...]:
@@ -196,21 +179,8 @@ def _stated_quantities(file: ProgramKeys) -> tuple[Calibrated | None, ...]:
     return tuple(_optional(quantity) for quantity in stated)
 
 
-def calibrated(number: CalibratedNumber) -> Calibrated:
-    """A stated number as the rooms below know it."""
-    return Calibrated(
-        float(number.value),
-        number.unit,
-        number.source,
-        number.time_base,
-        standard_error=float_or_none(number.standard_error),
-        least=float_or_none(number.least),
-        largest=float_or_none(number.largest),
-    )
-
-
 def _optional(number: CalibratedNumber | None) -> Calibrated | None:
-    return None if number is None else calibrated(number)
+    return None if number is None else number.quantity()
 
 
 def float_or_none(number: Fraction | None) -> float | None:

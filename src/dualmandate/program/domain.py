@@ -19,7 +19,14 @@ from dualmandate.population import (
 )
 from dualmandate.population.protection import steps
 from dualmandate.program.file import Document
-from dualmandate.program.schema import AttributeTable, HierarchyTable, ProgramKeys, SourceTable
+from dualmandate.program.schema import (
+    AttributeTable,
+    HierarchyTable,
+    InvariantTable,
+    ProgramKeys,
+    SourceTable,
+    WorkloadTable,
+)
 from dualmandate.program.text_columns import TextColumns, read_text_columns
 
 MOST_LEVELS = 2 * 10**7  # of one attribute
@@ -31,22 +38,18 @@ class Described(Protocol):
     @property
     def attributes(self) -> Mapping[str, AttributeTable]:
         """What each attribute may record."""
-        ...
 
     @property
     def hierarchies(self) -> Mapping[str, HierarchyTable]:
         """How levels roll up."""
-        ...
 
     @property
     def structural_zeros(self) -> Sequence[Mapping[str, tuple[str, ...]]]:
         """Combinations of levels that cannot occur."""
-        ...
 
     @property
     def source(self) -> SourceTable | None:
         """Where the records lie."""
-        ...
 
 
 def code_lists(population: Described, document: Document) -> dict[str, TextColumns]:
@@ -106,17 +109,22 @@ def domain_of(population: Described, lists: Mapping[str, TextColumns], document:
     return Domain(grouped.attributes, grouped.hierarchies, zeros)
 
 
+def check_selection(table: WorkloadTable | InvariantTable, domain: Domain, document: Document, *key: str | int) -> None:
+    """Refuse what a table is broken down by, and levels that it selects, where the domain has none of that name."""
+    for number, name in enumerate(table.by):
+        with document.at(*key, "by", number):
+            domain.resolve(name)
+    for name, levels in table.where.items():
+        with document.at(*key, "where", name):
+            domain.mask(name, levels)
+
+
 def protection_of(file: ProgramKeys, domain: Domain, document: Document) -> Protection:
     """Whose records, how many of them, which files are neighbors, and what is published exactly."""
     population = file.population
     invariants = []
     for position, table in enumerate(file.invariants):
-        for number, name in enumerate(table.by):
-            with document.at("invariants", position, "by", number):
-                domain.resolve(name)
-        for name, levels in table.where.items():
-            with document.at("invariants", position, "where", name):
-                domain.mask(name, levels)
+        check_selection(table, domain, document, "invariants", position)
         invariants.append(Invariant(table.name, table.by, tuple(table.where.items())))
     with document.at(*(("invariants",) if invariants else ("population", "most_records_per_unit"))):
         protection = Protection(

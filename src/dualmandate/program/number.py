@@ -13,6 +13,8 @@ from typing import Annotated, Any, TypeVar
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
+from dualmandate.population import Calibrated as Quantity
+
 LARGEST_EXPONENT = 50  # of ten: products of a few such numbers still have finite doubles
 MOST_DIGITS = 60
 LARGEST_CAP = 10**6  # on a privacy loss
@@ -190,6 +192,20 @@ class CalibratedNumber(KeyTable):
     """The lower end of a range, where only a range is agreed; together with largest."""
     largest: Number | None = None
     """The upper end of a range; together with least."""
+
+    def quantity(self) -> Quantity:
+        """The number as the other rooms know it."""
+        stated = (None if each is None else float(each) for each in (self.standard_error, self.least, self.largest))
+        error, least, largest = stated
+        return Quantity(
+            float(self.value),
+            self.unit,
+            self.source,
+            self.time_base,
+            standard_error=error,
+            least=least,
+            largest=largest,
+        )
 
 
 def _table(value: object) -> object:

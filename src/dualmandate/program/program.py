@@ -10,7 +10,7 @@ from pathlib import Path
 from dualmandate.errors import InvalidValue, TooLarge
 from dualmandate.population import Attribute, Domain, Protection
 from dualmandate.population.units import singular
-from dualmandate.program.domain import code_lists, domain_of, protection_of
+from dualmandate.program.domain import check_selection, code_lists, domain_of, protection_of
 from dualmandate.program.file import Document, read_document
 from dualmandate.program.reading import read_keys
 from dualmandate.program.schema import AttributeTable, PopulationTable, ProgramKeys
@@ -85,12 +85,7 @@ def workload_of(file: ProgramKeys, domain: Domain, document: Document) -> Worklo
     """The tables of the program as queries on its domain, in the order of the file."""
     tabulations = []
     for position, table in enumerate(file.workload):
-        for number, name in enumerate(table.by):
-            with document.at("workload", position, "by", number):
-                domain.resolve(name)
-        for name, levels in table.where.items():
-            with document.at("workload", position, "where", name):
-                domain.mask(name, levels)
+        check_selection(table, domain, document, "workload", position)
         if table.sum_of is not None:
             with document.at("workload", position, "sum_of"):
                 domain.attribute(table.sum_of).grid_values  # noqa: B018 - refused where there are no numbers

@@ -9,7 +9,7 @@ import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any, get_args
+from typing import Any, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
 
@@ -17,6 +17,7 @@ from dualmandate.errors import InvalidProgram, InvalidValue, InvalidWorkload, Mi
 from dualmandate.program.file import Document, KeyPath, dotted
 from dualmandate.program.schema import ProgramKeys
 
+Model = TypeVar("Model", bound=BaseModel)
 # What pydantic found wrong, and the rule in our words.
 _EXPECTED = {
     "bool_type": ("true or false is meant here", "write true or false, without quotes"),
@@ -30,10 +31,7 @@ _EXPECTED = {
 
 def read_keys(document: Document) -> ProgramKeys:
     """The keys of a program file, each of the kind that is meant and each name used once."""
-    try:
-        file = ProgramKeys.model_validate(document.content)
-    except ValidationError as error:
-        raise first_refusal(error, document) from None
+    file = validated(document, ProgramKeys, "program")
     if not file.workload:
         raise InvalidWorkload(
             "the workload is empty",
@@ -41,15 +39,24 @@ def read_keys(document: Document) -> ProgramKeys:
             instead="write at least one [[workload]] table",
             where=document.place(("workload",)),
         )
-    _check_unique([table.name for table in file.workload], "tables", document, ("workload",))
-    _check_unique([group.name for group in file.preferences.groups], "groups", document, ("preferences", "groups"))
-    _check_unique([invariant.name for invariant in file.invariants], "invariants", document, ("invariants",))
+    check_unique([table.name for table in file.workload], "tables", document, ("workload",))
+    check_unique([group.name for group in file.preferences.groups], "groups", document, ("preferences", "groups"))
+    check_unique([invariant.name for invariant in file.invariants], "invariants", document, ("invariants",))
     _check_measured(file, document)
     _check_shares(file, document)
     return file
 
 
-def _check_unique(names: Sequence[str], what: str, document: Document, key: KeyPath) -> None:
+def validated(document: Document, root: type[Model], kind: str) -> Model:
+    """What a file of some kind (`program`, `survey`, `tables`) says, read by its model; refused with its place."""
+    try:
+        return root.model_validate(document.content)
+    except ValidationError as error:
+        raise _first_refusal(error, document, _Reader(root, kind)) from None
+
+
+def check_unique(names: Sequence[str], what: str, document: Document, key: KeyPath) -> None:
+    """Refuse two things of one name among those listed at a key."""
     for position, name in enumerate(names):
         if name in names[:position]:
             raise InvalidValue(
@@ -110,14 +117,11 @@ def _check_shares(file: ProgramKeys, document: Document) -> None:
     )
 
 
-def first_refusal(
-    error: ValidationError, document: Document, root: type[BaseModel] = ProgramKeys, kind: str = "program"
-) -> InvalidProgram:
-    """The first thing wrong with a file of some kind (its `root` model reads it), and how many more there are.
+def _first_refusal(error: ValidationError, document: Document, reader: _Reader) -> InvalidProgram:
+    """The first thing wrong with a file, and how many more there are.
 
     Keys that nobody reads come first: a misspelled key is also a missing one, and the spelling is what to mend.
     """
-    reader = _Reader(root, kind)
     found = [_refusal(detail, document, reader) for detail in error.errors(include_url=False, include_input=False)]
     found.sort(key=lambda refusal: (not isinstance(refusal, UnknownKey), refusal.where.line if refusal.where else 0))
     first, others = found[0], len(found) - 1

@@ -10,7 +10,7 @@ from dualmandate.mechanism.technologies import CELLS, OPTIMIZED, TABLES
 from dualmandate.planning.study import marked, study_words
 from dualmandate.planning.technology import in_words, measured_words
 from dualmandate.population import PrivacyMeasure, plural, with_article
-from dualmandate.population.wording import exact, money, number, quantity
+from dualmandate.population.wording import exact, money, number, percent, quantity
 from dualmandate.semantics import sentences
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 WIDTH = 100
 MOST_ROWS = 6  # of a table of many rows; the rest is in plan.json
 SHOWN_PRIOR, SHOWN_BELIEFS = 0.01, 2  # being in the file, and which of two records
-SHOWN_MULTIPLES = (0.5, 2.0)
+SHOWN_MULTIPLES = {0.5: "Half of it", 2.0: "Twice it"}
 NO_DIFFERENCE = 1e-9  # share of a cost
 STUDIES = "Studies: for comparison only, never drawn."
 _MEASURED = {OPTIMIZED: "an optimized strategy", TABLES: "the tables themselves", CELLS: "every cell"}
@@ -115,13 +115,14 @@ def _beliefs(plan: Plan) -> tuple[str, ...]:
 
 def _regrets(plan: Plan) -> list[str]:
     privacy_measure = plan.choice.privacy_measure
-    rows = [row for row in plan.regrets if any(abs(row.multiple - shown) < 1e-9 for shown in SHOWN_MULTIPLES)]
-    return _wrapped(
-        f"{privacy_measure} = {number(row.epsilon)} ({row.multiple:g} times the choice) would "
-        + (f"cost society {money(row.absolute)} more" if row.absolute >= 0 else "be better, but is not allowed")
-        + f" ({row.relative:+,.1%})."
-        for row in rows
-    )
+    rows = [row for row in plan.regrets if row.multiple in SHOWN_MULTIPLES]
+    lines = []
+    for row in rows:
+        share = f"({percent(abs(row.relative))})"
+        cost = f"cost society {money(row.absolute)} {share} more"
+        cost = cost if row.absolute >= 0 else f"be better {share}, but is not allowed"
+        lines.append(f"{SHOWN_MULTIPLES[row.multiple]}, {privacy_measure} = {number(row.epsilon)}, would {cost}.")
+    return _wrapped(lines)
 
 
 def _tornado(plan: Plan) -> list[str]:
@@ -172,8 +173,8 @@ def _saving(plan: Plan) -> Iterator[str]:
     if saving.dollars is not None and naive is not None and not plan.uses(saving.naive):
         verb, share = ("saved", 1 - used / naive) if saving.dollars >= 0 else ("lost", used / naive - 1)
         paper = ", the paper's technology (a study)" if saving.naive.study else ""
-        saved = f"{money(abs(saving.dollars))} of errors ({share:.1%}) are {verb}"
-        yield f"Here {saved} against {plain}{paper}."
+        saved = f"{money(abs(saving.dollars))} of errors ({percent(share)}) are {verb}"
+        yield f"{saved} against {plain}{paper}."
         if alone is not None and saving.welfare_gained is not None:
             off = f"{money(abs(saving.welfare_gained))} {'worse' if saving.welfare_gained >= 0 else 'better'} off"
             chosen = f"{privacy_measure} = {number(float(alone.loss), 6)}{_typical(alone)}"
@@ -290,9 +291,9 @@ def _participation(plan: Plan) -> Iterator[str]:
         return
     unit = plural(plan.program.protection.unit)
     yield (
-        f"At this {privacy_measure} {part.rate:.1%} of the {unit} take part, {part.rate_without_loss:.1%} if nothing "
-        "could be learned about them. Errors count the noise weighted up for them, and that the others are missing at "
-        "random."
+        f"At this {privacy_measure} {percent(part.rate)} of the {unit} take part, {percent(part.rate_without_loss)} if "
+        "nothing could be learned about them. Errors count the noise weighted up for them, and that the others are "
+        "missing at random."
     )
     times = number(1 / part.rate)
     yield f"A release counts those who take part: to stand for all {unit}, multiply its numbers by {times}."
@@ -311,7 +312,7 @@ def _existing(plan: Plan) -> Iterator[str]:
     for row in plan.extensions.existing:
         yield (
             f"A number of '{row.table}' was typically off by {quantity(row.before, row.unit)} before noise; with noise "
-            f"it is off by {quantity(row.together, row.unit)}, {row.added:.2%} more."
+            f"it is off by {quantity(row.together, row.unit)}, {percent(row.added)} more."
         )
     if plan.extensions.existing:
         yield "Where harm grows with the square of an error, what was there before does not move the choice."

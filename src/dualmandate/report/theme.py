@@ -25,6 +25,7 @@ FONT = "Helvetica Neue, Helvetica, Arial, Liberation Sans, sans-serif"
 TITLE_SIZE, TEXT_SIZE, LABEL_SIZE = 16, 12.5, 12  # px
 BOLD_SHARE, PLAIN_SHARE = 0.5, 0.48  # mean width of a letter as a share of its size, a little on the safe side
 Cell = float | str | bool | None
+Row = dict[str, Any]  # cells by the keys of their columns, and what a picture needs besides
 WRITTEN: Mapping[str, Callable[[float], str]] = {
     "number": number,
     "exact": exact,
@@ -181,10 +182,10 @@ class FigureTable:
 
     caption: str
     columns: tuple[Column, ...]
-    rows: tuple[Mapping[str, Cell], ...]
+    rows: tuple[Row, ...]
 
     @classmethod
-    def of(cls, rows: Iterable[Mapping[str, Cell]], caption: str, *columns: Column) -> Self:
+    def of(cls, rows: Iterable[Row], caption: str, *columns: Column) -> Self:
         """A table of some rows, with what it shows and its columns from left to right."""
         return cls(caption, columns, tuple(rows))
 
@@ -206,8 +207,6 @@ class FigureTable:
         return tuple(tuple(column.written(row.get(column.key)) for column in self.columns) for row in self.rows)
 
 
-def amount(row: Mapping[str, Cell], key: str) -> float:
-    """A cell that is known to hold a number."""
-    cell = row[key]
-    assert isinstance(cell, float | int), f"{key} is not a number"
-    return float(cell)
+def cells(thing: object, *keys: str, **others: Any) -> Row:
+    """A row: what a thing says under these keys, and others."""
+    return {key: getattr(thing, key) for key in keys} | others

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import combinations
 
@@ -36,7 +36,6 @@ from dualmandate.population import Calibrated, Units
 from dualmandate.population.units import is_money
 from dualmandate.population.wording import exact, number
 from dualmandate.program.file import Document, KeyPath
-from dualmandate.program.number import CalibratedNumber
 from dualmandate.survey.questionnaire import belief_scale
 from dualmandate.survey.schema import SurveyAttribute
 from dualmandate.survey.survey_file import Survey, SurveyAnswers, load_survey, money, read_answers
@@ -47,33 +46,6 @@ MEAN_COST = "mean_disclosure_cost"
 Progress = Callable[[str], None]
 Floats = NDArray[np.float64]
 _CLUSTERED = ", errors clustered by respondent"
-
-
-def preferences_block(
-    form: str,
-    numbers: Mapping[str, Calibrated],
-    *,
-    prior: float | None,
-    correlation: float | None,
-    remarks: tuple[str, ...],
-) -> str:
-    """The table `[preferences]`, each number with its unit, source, standard error and time base.
-
-    `correlation` is that of the errors of its two numbers; nothing is said of it where one of them is not a key here.
-    What a table of the workload states (`value_of_accuracy`) stands in a remark: it is not a key of `[preferences]`.
-    """
-    lines = [*(f"# {remark}" for remark in remarks), "", "[preferences]", f'information_utility = "{form}"']
-    if prior is not None:
-        lines.append(f"prior_probability = {number_text(prior)}")
-    if correlation is not None and sum(key in numbers for key in IN_PREFERENCES) == 2:
-        lines.append(f"correlation_of_errors = {number_text(correlation)}")
-    for key in IN_PREFERENCES:
-        if key in numbers:
-            lines += ["", f"[preferences.{key}]", *_calibrated(numbers[key])]
-    if "value_of_accuracy" in numbers:
-        inline = ", ".join(_calibrated(numbers["value_of_accuracy"]))
-        lines += ["", "# For a table of the workload:", f"# value_of_accuracy = {{ {inline} }}"]
-    return "\n".join(lines).lstrip("\n") + "\n"
 
 
 def number_text(value: float) -> str:
@@ -114,23 +86,32 @@ class SurveyEstimates:
         return {**alone, **{key: pooled.calibrated() for key, pooled in self.pooled.items()}}
 
     def block(self) -> str | None:
-        """The table `[preferences]`; None where nothing in it was measured."""
-        numbers = self.numbers()
+        """The table `[preferences]`, each number with its unit, source, standard error and time base.
+
+        None where nothing in it was measured. Nothing is said of the correlation of errors where one of two numbers is
+        not a key here. What a table of the workload states (`value_of_accuracy`) stands in a remark.
+        """
+        numbers, form = self.numbers(), self.survey.file.report.information_utility
         if MEAN_COST not in numbers:
             return None
-        form = self.survey.file.report.information_utility
-        remarks = (
-            "Label: public.",
-            f"Measured by `dualmandate preferences {self.survey.document.path.name}`. A program states this table, or",
-            'refers to this file: [preferences] with from = "preferences.toml".',
-        )
-        return preferences_block(
-            form,
-            numbers,
-            prior=self._prior() if form == "posterior" else None,
-            correlation=self.correlation,
-            remarks=remarks,
-        )
+        name = self.survey.document.path.name
+        lines = [
+            "# Label: public.",
+            f"# Measured by `dualmandate preferences {name}`. A program states this table, or",
+            '# refers to this file: [preferences] with from = "preferences.toml".',
+            *("", "[preferences]", f'information_utility = "{form}"'),
+        ]
+        if form == "posterior":
+            lines.append(f"prior_probability = {number_text(self._prior())}")
+        stated = [key for key in IN_PREFERENCES if key in numbers]
+        if self.correlation is not None and len(stated) == 2:
+            lines.append(f"correlation_of_errors = {number_text(self.correlation)}")
+        for key in stated:
+            lines += ["", f"[preferences.{key}]", *_calibrated(numbers[key])]
+        if "value_of_accuracy" in numbers:
+            inline = ", ".join(_calibrated(numbers["value_of_accuracy"]))
+            lines += ["", "# For a table of the workload:", f"# value_of_accuracy = {{ {inline} }}"]
+        return "\n".join(lines) + "\n"
 
     @property
     def correlation(self) -> float | None:
@@ -212,7 +193,7 @@ def _ground(survey: Survey, unit: str, own: str | None) -> CommonGround:
         unit,
         report.time_base or own,
         Units(survey.units.protected_unit, tuple(words)),
-        tuple(_number(bridge) for bridge in report.bridges),
+        tuple(bridge.quantity() for bridge in report.bridges),
         None
         if horizon is None
         else DiscountHorizon(float(horizon.discount_rate), float(horizon.years), horizon.source),
@@ -258,7 +239,7 @@ def _evidence(survey: Survey, progress: Progress) -> dict[str, list[tuple[int, C
     for position, source in enumerate(survey.file.source):
         if source.estimate is not None:
             with survey.document.at("source", position, "estimate"):
-                evidence.setdefault(source.of, []).append((position, _number(source.estimate)))
+                evidence.setdefault(source.of, []).append((position, source.estimate.quantity()))
             continue
         assert source.survey is not None
         progress(f"estimating {source.name}")
@@ -279,17 +260,6 @@ def _other_survey(document: Document, position: int, name: str) -> tuple[SurveyF
             )
     findings = (choice_findings if other.file.survey.kind == "choice" else bid_findings)(other, lambda _: None)
     return tuple(_timed(other, found) for found in findings.found)
-
-
-def _number(number: CalibratedNumber) -> Calibrated:
-    error = number.standard_error
-    return Calibrated(
-        float(number.value),
-        number.unit,
-        number.source,
-        number.time_base,
-        standard_error=None if error is None else float(error),
-    )
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from dualmandate.elicitation.questionnaire import (
 )
 from dualmandate.errors import InvalidValue, MissingKey
 from dualmandate.population import Neighbors
-from dualmandate.population.wording import number
+from dualmandate.population.wording import number, percent
 from dualmandate.semantics.guarantee import Secret
 from dualmandate.survey.schema import QuestionnaireTable, SurveyAttribute
 from dualmandate.survey.survey_file import Survey
@@ -56,8 +56,8 @@ class SurveyQuestionnaire:
                 + ", ".join(f"{words} {count}×" for words, count in zip(attribute.words, counts, strict=True))
                 for attribute, counts in zip(asked.attributes, design.balance().values(), strict=True)
             ),
-            f"Ask {self.respondents:,} people: epsilon will then be known within ±{self.precision.within:.0%} with "
-            f"confidence {self.precision.confidence:g}, if tastes are as expected and all else is known.",
+            f"Ask {self.respondents:,} people: epsilon will then be known within ±{percent(self.precision.within)} "
+            f"with confidence {self.precision.confidence:g}, if tastes are as expected and all else is known.",
             f"That rests on a coefficient of variation of {number(variation, 3)} for one respondent: costs that differ "
             f"by {asked.spread:g} of their mean among people, the rest from chance in their choices.",
         ]

@@ -12,13 +12,12 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import ValidationError
 
 from dualmandate.errors import IncompatibleUnits, InvalidFile, InvalidSurvey, InvalidValue, MissingKey
 from dualmandate.population import Units
 from dualmandate.population.units import is_money, singular
 from dualmandate.program.file import Document, KeyPath, read_document
-from dualmandate.program.reading import first_refusal
+from dualmandate.program.reading import check_unique, validated
 from dualmandate.program.text_columns import read_text_columns
 from dualmandate.survey.schema import SurveyFile
 
@@ -67,19 +66,8 @@ class Survey:
 def load_survey(path: str | Path) -> Survey:
     """Read a survey file; anything that cannot be meant is refused with its place. The answers are not opened."""
     document = read_document(path, "survey file")
-    try:
-        file = SurveyFile.model_validate(document.content)
-    except ValidationError as error:
-        raise first_refusal(error, document, SurveyFile, "survey") from None
-    names = [source.name for source in file.source]
-    for position, name in enumerate(names):
-        if name in names[:position]:
-            raise InvalidValue(
-                f"two sources are called '{name}'",
-                why="evidence is known by its name",
-                instead="give each its own name",
-                where=document.place(("source", position, "name")),
-            )
+    file = validated(document, SurveyFile, "survey")
+    check_unique([source.name for source in file.source], "sources", document, ("source",))
     return Survey(document, file, _units(file, document))
 
 

@@ -13,7 +13,7 @@ from dualmandate.audit.claims.checks import OperatingPoint
 from dualmandate.audit.claims.membership import (
     EPSILONS,
     Frequencies,
-    RecognizeMembers,
+    MembershipAttack,
     allele_counts,
     bound_trial,
     homer,
@@ -106,8 +106,8 @@ def test_audit_noise_is_exact_and_its_own() -> None:
 
 
 def recognized(target: Frequencies) -> dict[str, list[Finding]]:
-    found = RecognizeMembers().run(target, b"audit")
-    assert found == RecognizeMembers().run(target, b"audit")
+    found = MembershipAttack().run(target, b"audit")
+    assert found == MembershipAttack().run(target, b"audit")
     assert all(finding.reference == "draws" for finding in found)
     names = ("homer", "likelihood ratio", "informed")
     return {name: [each for each in found if f"the {name} test" in each.claim] for name in names}

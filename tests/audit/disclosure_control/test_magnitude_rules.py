@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 
 from dualmandate.audit.disclosure_control.magnitude_rules import (
     RULES,
-    SecondLargest,
+    ContributorsAttack,
     SummedTables,
     counting_members,
     disclosed_contributors,
     hidden_sums,
 )
-from dualmandate.audit.disclosure_control.methods import Dominance, PriorPosterior, Threshold
+from dualmandate.audit.disclosure_control.methods import PrimaryRule, dominated, few_contributors, told_by_second
 from dualmandate.audit.finding import Rate
 from dualmandate.population import Attribute, Domain
 from dualmandate.workload import Tabulation, Workload
@@ -54,13 +56,13 @@ def test_sums_and_contributions() -> None:
 @pytest.mark.parametrize(
     ("rule", "primary"),
     [
-        (Threshold(3), [False, False, True, False, False]),
-        (Dominance(2, 0.85), [True, False, True, False, False]),
-        (PriorPosterior(0.10), [True, False, True, False, False]),
-        (PriorPosterior(0.04), [False, False, True, False, False]),
+        (partial(few_contributors, least=3), [False, False, True, False, False]),
+        (partial(dominated, contributors=2, share=0.85), [True, False, True, False, False]),
+        (partial(told_by_second, share=0.10), [True, False, True, False, False]),
+        (partial(told_by_second, share=0.04), [False, False, True, False, False]),
     ],
 )
-def test_rules_and_complements(rule: Threshold | Dominance | PriorPosterior, primary: list[bool]) -> None:
+def test_rules_and_complements(rule: PrimaryRule, primary: list[bool]) -> None:
     target = summed(("trade",), ())
     found, hidden = hidden_sums(target, rule)
     assert found.tolist() == [primary]
@@ -71,16 +73,16 @@ def test_rules_and_complements(rule: Threshold | Dominance | PriorPosterior, pri
 
 def test_primary_alone_is_undone_by_the_total() -> None:
     target = summed(("trade",), ())
-    primary, _ = hidden_sums(target, Threshold(3))
+    primary, _ = hidden_sums(target, partial(few_contributors, least=3))
     assert disclosed_contributors(target, primary).tolist() == [[True, False, True, False, False]]
     alone = summed(("trade",))  # without a total nothing brings it back
-    only, hidden = hidden_sums(alone, Threshold(3))
+    only, hidden = hidden_sums(alone, partial(few_contributors, least=3))
     assert np.array_equal(only, hidden)
     assert disclosed_contributors(alone, only).tolist() == [[True, False, False, False]]
 
 
 def test_findings_have_their_baseline() -> None:
-    found = SecondLargest().run(summed(("trade",), ()), b"k")
+    found = ContributorsAttack().run(summed(("trade",), ()), b"k")
     assert len(found) == 1 + len(RULES)
     assert found[0].success == Rate(2, 5)
     assert all(finding.baselines for finding in found)
@@ -90,4 +92,4 @@ def test_findings_have_their_baseline() -> None:
     assert p_percent.interval() == (0.0, 0.0)  # all were counted
     assert "safe" not in p_percent.words()
     nobody = SummedTables("pay", tables(("trade",)), PAY, np.zeros_like(TOWN), "pay in dollars")
-    assert SecondLargest().run(nobody, b"k") == ()
+    assert ContributorsAttack().run(nobody, b"k") == ()

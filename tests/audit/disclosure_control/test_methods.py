@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 
 from dualmandate.audit.disclosure_control.methods import (
-    Dominance,
     PrimaryRule,
-    PriorPosterior,
-    Threshold,
     cell_key_noise,
+    dominated,
+    few_contributors,
     microaggregate,
     round_randomly,
     suppress,
     swap,
+    told_by_second,
     top_cap,
     top_code,
 )
@@ -92,18 +94,18 @@ def test_top_codes_and_groups_keep_the_mean() -> None:
 @pytest.mark.parametrize(
     ("rule", "contributions", "sensitive"),
     [
-        (Threshold(3), [5.0, 4.0], True),
-        (Threshold(3), [5.0, 4.0, 1.0], False),
-        (Threshold(3), [], False),
-        (Dominance(2, 0.85), [80.0, 10.0, 10.0], True),
-        (Dominance(2, 0.85), [50.0, 30.0, 20.0], False),
-        (PriorPosterior(0.10), [100.0, 50.0, 9.0], True),
-        (PriorPosterior(0.10), [100.0, 50.0, 11.0], False),
-        (PriorPosterior(0.10), [], False),
+        (partial(few_contributors, least=3), [5.0, 4.0], True),
+        (partial(few_contributors, least=3), [5.0, 4.0, 1.0], False),
+        (partial(few_contributors, least=3), [], False),
+        (partial(dominated, contributors=2, share=0.85), [80.0, 10.0, 10.0], True),
+        (partial(dominated, contributors=2, share=0.85), [50.0, 30.0, 20.0], False),
+        (partial(told_by_second, share=0.10), [100.0, 50.0, 9.0], True),
+        (partial(told_by_second, share=0.10), [100.0, 50.0, 11.0], False),
+        (partial(told_by_second, share=0.10), [], False),
     ],
 )
 def test_primary_rules(rule: PrimaryRule, contributions: list[float], sensitive: bool) -> None:
-    assert rule.sensitive(np.array(contributions)) is sensitive
+    assert rule(np.array(contributions)) is sensitive
 
 
 def test_complementary_suppression_protects() -> None:

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dualmandate.audit.reconstruction import decoding
-from dualmandate.audit.reconstruction.decoding import decode
+from dualmandate.audit.reconstruction import noisy
+from dualmandate.audit.reconstruction.noisy import decode
 from dualmandate.errors import InvalidRequest, TooLarge
 
 
@@ -39,7 +39,7 @@ def test_steps_end_where_a_solver_of_linear_programs_does(epsilon: float, monkey
     secret, groups, answers = asked(120, 480, epsilon)
     deviation = math.sqrt(2) / epsilon
     solved = decode(groups, answers, deviation=deviation, program=True)
-    monkeypatch.setattr(decoding, "MOST_BY_SOLVER", 0)
+    monkeypatch.setattr(noisy, "MOST_BY_SOLVER", 0)
     stepped = decode(groups, answers, deviation=deviation, program=True)
     assert np.mean(solved.bits == stepped.bits) > 0.94
     assert np.mean(stepped.bits == secret) >= np.mean(solved.bits == secret) - 0.03

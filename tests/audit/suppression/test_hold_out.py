@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from dualmandate.audit.effort import Effort
 from dualmandate.audit.finding import Rate
 from dualmandate.audit.suppression.cells import tree_relations
-from dualmandate.audit.suppression.series import CarryOver, HiddenSeries, HoldOut, Series, SeriesPart, draw_trials
+from dualmandate.audit.suppression.series import HiddenSeries, HoldOut, Series, SeriesAttack, SeriesPart, draw_trials
 from dualmandate.audit.tables import boxed
 from dualmandate.benchmarks import qcew
 
@@ -69,7 +69,7 @@ def test_sizes_are_matched() -> None:
     assert drawn(apart, count=2).drawn == (0, 2)
     sizes[2] = 30.4  # one of the two numbers is like a published one
     half = Series(parents, values, hidden, np.repeat(sizes[:, None], 2, axis=1))
-    tried = CarryOver().run(HiddenSeries("half", (part(half),), ("a", "b")), b"key")[1]
+    tried = SeriesAttack().run(HiddenSeries("half", (part(half),), ("a", "b")), b"key")[1]
     assert tried.success.trials == 1  # type: ignore[union-attr]
     assert tried.partial == "of 2 suppressed numbers drawn, 1 are like no published one, and say nothing"
 
@@ -78,18 +78,18 @@ def test_nothing_that_is_like_it_is_said() -> None:
     values = np.array([[10, 10], [4, 4], [6, 6]])
     hidden = np.array([[False, False], [True, True], [True, True]])
     series = Series(np.array([-1, 0, 0]), values, hidden, np.ones((3, 2)))
-    (shown,) = CarryOver().run(HiddenSeries("two", (part(series),), ("a", "b")), b"key")
+    (shown,) = SeriesAttack().run(HiddenSeries("two", (part(series),), ("a", "b")), b"key")
     assert shown.success == Rate(0, 4)
     assert shown.partial is not None
     assert "nothing was tried" in shown.partial
     open_series = Series(series.parents, values, np.zeros_like(hidden), series.sizes)
-    assert CarryOver().run(HiddenSeries("open", (part(open_series),), ("a", "b")), b"key") == ()
+    assert SeriesAttack().run(HiddenSeries("open", (part(open_series),), ("a", "b")), b"key") == ()
 
 
 def test_time_helps_where_another_period_shows_a_cell() -> None:
     target = HiddenSeries("employment", (part(TABLES.series(VARIABLE), truth=True),), ("1", "2", "3", "4"), "firms")
-    found = CarryOver().run(target, b"key")
-    assert found == CarryOver(Effort(workers=3)).run(target, b"key")
+    found = SeriesAttack().run(target, b"key")
+    assert found == SeriesAttack(Effort(workers=3)).run(target, b"key")
     by_claim = {finding.claim: finding for finding in found}
     assert len(by_claim) == len(found) == 4
     seen = next(each for claim, each in by_claim.items() if "another period shows" in claim)
@@ -112,7 +112,7 @@ def test_estimates_are_close_by_the_number_itself() -> None:
     target = HiddenSeries(
         "line", (part(Series(np.array([-1, 0, 0, 0]), values, hidden, np.ones((4, 3))), truth=True),), ("a",)
     )
-    judged = CarryOver().run(target, b"key")[-1]
+    judged = SeriesAttack().run(target, b"key")[-1]
     assert judged.success == Rate(2, 2)
     assert judged.baselines[0].success == Rate(0, 2)
 
@@ -132,10 +132,10 @@ def test_ranges_that_were_not_found_in_time_are_said(seconds: float) -> None:
     parents = np.array([-1 if c == 35 else (35 if c % 6 == 5 or c >= 30 else 6 * (c // 6) + 5) for c in range(36)])
     series = Series(parents, values, hidden, np.ones(values.shape))
     target = HiddenSeries("square", (SeriesPart(series, additive_relations((6, 6)), {}),), ("a", "b"))
-    late = [each.partial for each in CarryOver(Effort(seconds)).run(target, b"key")[1:]]
+    late = [each.partial for each in SeriesAttack(Effort(seconds)).run(target, b"key")[1:]]
     assert late
     assert all(words is not None and "left some ranges wide" in words for words in late)
-    assert not any("ranges wide" in (each.partial or "") for each in CarryOver().run(target, b"key")[1:])
+    assert not any("ranges wide" in (each.partial or "") for each in SeriesAttack().run(target, b"key")[1:])
 
 
 def two_totals() -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
@@ -181,5 +181,5 @@ def test_close_is_measured_by_the_true_number() -> None:
     hidden = np.zeros((3, 3), dtype=np.bool_)
     hidden[1:, 1] = True
     series = Series(np.array([-1, 0, 0]), values, hidden, np.ones((3, 3)))
-    judged = CarryOver().run(HiddenSeries("line", (part(series, truth=True),), ("a", "b", "c")), b"key")[-1]
+    judged = SeriesAttack().run(HiddenSeries("line", (part(series, truth=True),), ("a", "b", "c")), b"key")[-1]
     assert judged.success == Rate(1, 2)

@@ -41,7 +41,7 @@ from dualmandate.report.figures import (
     survey_worth,
     votes,
 )
-from dualmandate.report.theme import NARROW, WIDE, amount
+from dualmandate.report.theme import NARROW, WIDE
 
 COST = "mean_disclosure_cost"
 
@@ -135,21 +135,21 @@ def test_a_picture_is_valid_holds_its_data_and_fits(request: pytest.FixtureReque
 
 def test_the_distribution_shows_the_choice_and_its_interval(known: UncertainChoice) -> None:
     twin = distribution(known).table
-    marked = {str(row["kind"]): amount(row, "loss") for row in twin.rows if row["marked"]}
+    marked = {str(row["kind"]): row["loss"] for row in twin.rows if row["marked"]}
     assert marked["chosen"] == pytest.approx(2.424489, abs=1e-6)
     assert (marked["lower end"], marked["upper end"]) == pytest.approx((1.82326, 3.50415), abs=1e-5)
-    below = {str(row["kind"]): amount(row, "below") for row in twin.rows if row["marked"]}
+    below = {str(row["kind"]): row["below"] for row in twin.rows if row["marked"]}
     assert (below["lower end"], below["upper end"]) == pytest.approx((0.025, 0.975), abs=1e-3)
-    losses = [amount(row, "loss") for row in twin.rows]
-    assert np.trapezoid([amount(row, "density") for row in twin.rows], losses) == pytest.approx(1, abs=2e-3)
+    losses = [row["loss"] for row in twin.rows]
+    assert np.trapezoid([row["density"] for row in twin.rows], losses) == pytest.approx(1, abs=2e-3)
     # ln ε* ~ N(ln 2.5276, (1/6)²), smoothed a little.
-    at = min(twin.rows, key=lambda row: abs(amount(row, "loss") - 2.5276))
-    assert amount(at, "density") * amount(at, "loss") == pytest.approx(6 / math.sqrt(2 * math.pi), rel=0.03)
+    at = min(twin.rows, key=lambda row: abs(row["loss"] - 2.5276))
+    assert at["density"] * at["loss"] == pytest.approx(6 / math.sqrt(2 * math.pi), rel=0.03)
     assert "between 1.823 and 3.504" in distribution(known).title
 
 
 def test_nothing_is_drawn_beyond_a_limit(limited: UncertainChoice, units: Any) -> None:
-    assert max(amount(row, "loss") for row in distribution(limited).table.rows) == 3.0
+    assert max(row["loss"] for row in distribution(limited).table.rows) == 3.0
     words = [row["text"] for mark in units(distribution(limited)) for row in mark["data"]["values"] if "text" in row]
     assert any("at the limit" in text for text in words)
 
@@ -164,9 +164,9 @@ def test_states_are_drawn_with_their_probabilities(two_states: UncertainChoice, 
 
 def test_regrets_exceed_their_quantiles_as_often_as_they_say(known: UncertainChoice) -> None:
     rows = {str(row["kind"]): row for row in regret_distribution(known).table.rows if row["marked"]}
-    assert amount(rows["exceeded in 5 of 100"], "exceeded") == pytest.approx(0.05, abs=1e-3)
-    assert amount(rows["expected"], "regret") == pytest.approx(7.270491e9, rel=1e-6)
-    shares = [amount(row, "exceeded") for row in regret_distribution(known).table.rows]
+    assert rows["exceeded in 5 of 100"]["exceeded"] == pytest.approx(0.05, abs=1e-3)
+    assert rows["expected"]["regret"] == pytest.approx(7.270491e9, rel=1e-6)
+    shares = [row["exceeded"] for row in regret_distribution(known).table.rows]
     assert shares == sorted(shares, reverse=True)
     assert "USD 7.27 billion in expectation" in regret_distribution(known).title
 
@@ -175,17 +175,17 @@ def test_a_survey_of_a_thousand_is_the_headline(known: UncertainChoice) -> None:
     twin = survey_worth(known, spread=1.5).table
     here = next(row for row in twin.rows if row["marked"])
     learned = 0.25 - 1 / (4 + 1000 / 2.25)
-    assert amount(here, "value") == pytest.approx(known.expected_cost * -math.expm1(-learned / 9), rel=1e-6)
+    assert here["value"] == pytest.approx(known.expected_cost * -math.expm1(-learned / 9), rel=1e-6)
     title = "Another survey of 1,000 people is worth USD 7.207 billion to this decision"
     assert survey_worth(known, spread=1.5).title == title
 
 
 def test_the_worst_regret_is_least_at_the_robust_choice(corners: RobustChoice, units: Any) -> None:
     twin = robust(corners).table
-    worst = [amount(row, "worst") for row in twin.rows]
+    worst = [row["worst"] for row in twin.rows]
     here = next(row for row in twin.rows if row["marked"])
-    assert amount(here, "worst") == min(worst) == pytest.approx(2.261557e10, rel=1e-6)
-    assert amount(here, "corner0") == pytest.approx(amount(here, "corner1"), rel=1e-6)
+    assert here["worst"] == min(worst) == pytest.approx(2.261557e10, rel=1e-6)
+    assert here["corner0"] == pytest.approx(here["corner1"], rel=1e-6)
     marks = {mark["name"]: mark["data"]["values"] for mark in units(robust(corners))}
     assert marks["optimum"][0]["loss"] == pytest.approx(3.473333, abs=1e-6)
 
@@ -199,7 +199,7 @@ def test_the_rules_stand_on_one_axis(three: SocialChoices, units: Any) -> None:
     twin = social_choice(three).table
     assert [row["rule"] for row in twin.rows] == [row.rule for row in three.rows]
     median = next(row for row in twin.rows if row["rule"] == "median")
-    assert amount(median, "gain parents") == pytest.approx(1.291835, abs=1e-6)
+    assert median["gain parents"] == pytest.approx(1.291835, abs=1e-6)
     for loss, gained in gains_at_each_loss(three).items():
         assert gained == three.profile.gains(loss, three.against)
 
@@ -222,9 +222,9 @@ def test_peaks_without_a_place_stand_at_the_edge(endless: SocialChoices, units: 
 
 
 def test_votes_are_shares_of_people(three: SocialChoices, units: Any) -> None:
-    rows = {(amount(row, "loss"), amount(row, "other")): row for row in votes(three).table.rows}
+    rows = {(row["loss"], row["other"]): row for row in votes(three).table.rows}
     low, middle, high = three.majority.options
-    assert amount(rows[middle, low], "for") == pytest.approx(2 / 3)
+    assert rows[middle, low]["for"] == pytest.approx(2 / 3)
     assert rows[middle, low]["wins"]
     assert rows[middle, high]["wins"]
     assert not rows[low, middle]["wins"]
@@ -234,7 +234,7 @@ def test_votes_are_shares_of_people(three: SocialChoices, units: Any) -> None:
 
 
 def test_charges_are_drawn_with_their_sign(three: SocialChoices, units: Any) -> None:
-    payments = [amount(row, "payment") for row in charges(three).table.rows]
+    payments = [row["payment"] for row in charges(three).table.rows]
     assert payments == pytest.approx([10.009737, 1.000974, -11.010711], abs=1e-6)
     marks = [mark for mark in units(charges(three)) if mark["name"] == "taxes"]
     assert [row["tax"] for row in marks[0]["data"]["values"]] == pytest.approx([1.806438, 0.011907, 2.644147], abs=1e-6)

@@ -32,7 +32,7 @@ from dualmandate.audit.claims.checks import (
 from dualmandate.audit.claims.noise import Law, SharedNoise, audit_noise, drawn_from, own_law
 from dualmandate.audit.effort import Effort, generator
 from dualmandate.audit.equations import Floats, Integers
-from dualmandate.audit.finding import Baseline, Finding, Range, Rate
+from dualmandate.audit.finding import Baseline, Finding, Range, Rate, proved_share
 from dualmandate.mechanism import Noise
 from dualmandate.population import PrivacyLoss, PrivacyMeasure
 from dualmandate.workload.statistics_count import StatisticsCount
@@ -150,14 +150,13 @@ class ClaimedRelease:
 
 
 @dataclass(frozen=True)
-class CheckClaim:
+class ClaimAttack:
     """Whether a release keeps what it claims, as far as its public files show it."""
 
     effort: Effort = field(default_factory=Effort)
     name: str = "checks of a privacy claim"
 
     def run(self, target: ClaimedRelease, key: bytes, /) -> tuple[Finding, ...]:
-        """Noise, loss, missing cells, exact numbers and the count of statistics, each beside what is claimed."""
         self.effort.say(f"checking what {target.name} claims")
         make = partial(
             Finding,
@@ -176,13 +175,9 @@ class CheckClaim:
     def _noise(self, target: ClaimedRelease, make: Callable[..., Finding]) -> Iterator[Finding]:
         noises = list(dict.fromkeys(noise for group in target.groups for noise in group.noises))
         broken = [(noise, check) for noise in noises if (check := noise.check()).broken]
-        yield make(
-            claim=f"kinds of noise of {target.name} whose probabilities lose more than their parameter says",
-            success=Rate(len(broken), len(noises)),
-            baselines=(Baseline(CLAIMED, Rate(0, len(noises))),),
-            counted_in_full=True,
-            details=tuple(f"{noise.name}: {check.words}" for noise, check in broken),
-        )
+        claim = f"kinds of noise of {target.name} whose probabilities lose more than their parameter says"
+        details = tuple(f"{noise.name}: {check.words}" for noise, check in broken)
+        yield proved_share(make, claim, len(broken), len(noises), beside=CLAIMED, details=details)
 
     def _loss(self, target: ClaimedRelease, key: bytes, make: Callable[..., Finding]) -> Iterator[Finding]:
         cells = np.flatnonzero(target.possible)
@@ -226,13 +221,9 @@ class CheckClaim:
         values = [group.measured for group in target.groups if group.measured is not None]
         if values:
             fine, every = sum(int(last_bits(each).sum()) for each in values), sum(each.size for each in values)
-            yield make(
-                claim=f"numbers that {target.name} measured which use the last bits of a float, 2⁻⁵³ of their size"
-                + (": these TELL what was counted" if fine else ""),
-                success=Rate(fine, every),
-                baselines=(Baseline("noise on whole numbers", Rate(0, every)),),
-                counted_in_full=True,
-            )
+            claim = f"numbers that {target.name} measured which use the last bits of a float, 2⁻⁵³ of their size"
+            claim += ": these TELL what was counted" if fine else ""
+            yield proved_share(make, claim, fine, every, beside="noise on whole numbers")
         for other, shared in target.beside.items():
             yield make(
                 claim=f"rows of {target.name} that are equal in {other} ({shared.check.words})",
@@ -245,22 +236,13 @@ class CheckClaim:
     def _shown(self, target: ClaimedRelease, make: Callable[..., Finding]) -> Iterator[Finding]:
         checks = {name: missing_keys(*each) for name, each in target.keys.items()}
         broken = [f"{name}: {check.words}" for name, check in checks.items() if check.broken]
-        yield make(
-            claim=f"tables of {target.name} whose set of cells is not the declared one",
-            success=Rate(len(broken), len(checks)),
-            baselines=(Baseline(CLAIMED, Rate(0, len(checks))),),
-            counted_in_full=True,
-            details=tuple(broken),
-        )
+        claim = f"tables of {target.name} whose set of cells is not the declared one"
+        yield proved_share(make, claim, len(broken), len(checks), beside=CLAIMED, details=tuple(broken))
         if target.exact:
             check = exact_totals(target.exact, add_or_remove=target.kept is None)
             changed = len(target.exact) if target.kept is None else sum(not kept for kept in target.exact.values())
-            yield make(
-                claim=f"exact numbers of {target.name} that the claimed neighbors would change ({check.words})",
-                success=Rate(changed, len(target.exact)),
-                baselines=(Baseline(CLAIMED, Rate(0, len(target.exact))),),
-                counted_in_full=True,
-            )
+            claim = f"exact numbers of {target.name} that the claimed neighbors would change ({check.words})"
+            yield proved_share(make, claim, changed, len(target.exact), beside=CLAIMED)
         count = target.statistics
         if math.isfinite(count.per_person):
             yield make(

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from dualmandate.audit.effort import generator
 from dualmandate.audit.equations import Floats
-from dualmandate.audit.finding import Baseline, Finding, Range, Rate
+from dualmandate.audit.finding import Baseline, Finding, Range, Rate, proved_share
 from dualmandate.errors import InvalidRequest
 from dualmandate.population import PrivacyLoss, PrivacyMeasure
 from dualmandate.population.loss import epsilon_at
@@ -266,13 +266,9 @@ def _findings(
     name: str, one: NDArray[Any], other: NDArray[Any], claimed: PrivacyLoss, make: Callable[..., Finding]
 ) -> Iterator[Finding]:
     fine = int(last_bits(one).sum() + last_bits(other).sum())
-    yield make(
-        claim=f"outputs of {name} that use the last bits of a float, 2⁻⁵³ of their size"
-        + (": these TELL which data were used" if fine else ""),
-        success=Rate(fine, one.size + other.size),
-        baselines=(Baseline("noise on a grid", Rate(0, one.size + other.size)),),
-        counted_in_full=True,
-    )
+    claim = f"outputs of {name} that use the last bits of a float, 2⁻⁵³ of their size"
+    claim += ": these TELL which data were used" if fine else ""
+    yield proved_share(make, claim, fine, one.size + other.size, beside="noise on a grid")
     epsilon, delta = meaning(claimed)
     found = max(
         least_loss(*scores, failure_probability=delta, level=1 - (1 - LEVEL) / 3) for scores in _scores(one, other)

@@ -156,7 +156,7 @@ def neighbor_sums(
 
 def frequency_attack(
     neighbors: NeighborSums,
-    noise: Callable[[tuple[int, int]], Floats],
+    noise: Callable[[int, tuple[int, int]], Floats],
     *,
     draws: int,
     log_pmf: LogPmf | None = None,
@@ -164,12 +164,12 @@ def frequency_attack(
 ) -> dict[str, tuple[OperatingPoint, ...]]:
     """The power of every test over draws of the mechanism on two neighboring data sets.
 
-    `noise((draws, attributes))` is what the mechanism adds to sums.
+    `noise(side, (draws, attributes))` is what the mechanism adds to sums: without the person (side 0), and with (1).
     """
     coins = np.random.default_rng(len(neighbors.absent))  # of tests alone: equal scores are decided at random
     found = []
-    for sums in (neighbors.absent, neighbors.present):
-        scores = neighbors.scores(sums + noise((draws, len(sums))), log_pmf)
+    for side, sums in enumerate((neighbors.absent, neighbors.present)):
+        scores = neighbors.scores(sums + noise(side, (draws, len(sums))), log_pmf)
         found.append({name: own + COIN * coins.random(draws) for name, own in scores.items()})
     return {name: power_curve(found[0][name], found[1][name], rates=rates) for name in TESTS}
 
@@ -194,19 +194,17 @@ class Frequencies:
 
 
 @dataclass(frozen=True)
-class RecognizeMembers:
+class MembershipAttack:
     """Whether somebody was in the data, by Homer's test, by likelihood, and by one who knows everybody else."""
 
     effort: Effort = field(default_factory=Effort)
     name: str = "membership"
 
     def run(self, target: Frequencies, key: bytes, /) -> tuple[Finding, ...]:
-        """The true-positive rate at each false-positive rate, over draws of the mechanism."""
         self.effort.say(f"looking for a member of {target.name}")
-        calls = iter(range(2))
 
-        def noise(shape: tuple[int, int]) -> Floats:
-            return target.noise(key, f"membership: {target.name}, {next(calls)}", shape)
+        def noise(side: int, shape: tuple[int, int]) -> Floats:
+            return target.noise(key, f"membership: {target.name}, {side}", shape)
 
         found = frequency_attack(
             target.neighbors, noise, draws=target.draws, log_pmf=target.log_pmf, rates=target.rates
@@ -467,10 +465,9 @@ def _compared(
         more = [(epsilon_at(rho, delta), delta) for delta in MORE_PROBABILITIES]
         claims = [(epsilon, FAILURE_PROBABILITY), *((each, delta) for each, delta in more if each > 0)]
     given = parameter * Fraction(share) ** (1 if law == "laplace" else 2)
-    calls = iter(range(2))
 
-    def noise(shape: tuple[int, int]) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
-        purpose = f"bound trial: {law}, {epsilon}, {attributes} sums, {next(calls)}"
+    def noise(side: int, shape: tuple[int, int]) -> Floats:
+        purpose = f"bound trial: {law}, {epsilon}, {attributes} sums, {side}"
         return audit_noise(key, purpose, law, given, shape).astype(np.float64)
 
     powers = frequency_attack(neighbors, noise, draws=draws, log_pmf=log_weights(law, parameter))

@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 
 from dualmandate.audit.claims.checks import ClaimCheck
 from dualmandate.audit.equations import Floats, Integers
-from dualmandate.errors import InvalidRequest
 from dualmandate.mechanism import DiscreteGaussian, Geometric
 from dualmandate.mechanism.noise import GaussianSampler, LaplaceSampler, NoiseKey, Sampler
 
@@ -45,7 +44,6 @@ class RowNoise:
 
     @property
     def variance(self) -> float:
-        """Of the noise."""
         return self._distribution.variance
 
     @property
@@ -84,7 +82,6 @@ class SharedNoise:
 
     @property
     def check(self) -> ClaimCheck:
-        """Whether noise is shared."""
         broken = self.chance < SUSPICIOUS
         chance = f"{self.chance:.2g}" if self.chance > 1e-300 else "less than 1e-300"
         return ClaimCheck(
@@ -104,12 +101,6 @@ def shared_noise(
     kinds: NDArray[np.int64],
 ) -> SharedNoise:
     """Compare rows that count the same in two releases; `kinds` says of each row which pair of `noises` it has."""
-    if first.shape != second.shape or first.shape != kinds.shape or first.size < FEWEST:
-        raise InvalidRequest(
-            f"two releases that do not hold the same numbers, or fewer than {FEWEST}",
-            why="noise is compared number by number",
-            instead="give the same rows of both releases",
-        )
     from scipy.stats import binom
 
     used = np.unique(kinds)

@@ -25,7 +25,6 @@ from dualmandate.audit.effort import Effort
 from dualmandate.audit.equations import Equations, Floats, Integers
 from dualmandate.audit.finding import Rate
 from dualmandate.audit.reconstruction.noisy import KnownNumbers, guess, guessers, most_likely_within, stacked
-from dualmandate.errors import InvalidRequest
 from dualmandate.population import Domain, PrivacyLoss, PrivacyMeasure
 
 UNSEEN = 0.01  # The belief in what no other place has.
@@ -40,7 +39,6 @@ class AttackRates:
     modal: Rate
 
     def document(self) -> dict[str, object]:
-        """For machines."""
         low, high = self.attack.interval()
         return {
             "attack": self.attack.value,
@@ -75,7 +73,6 @@ class MethodEvaluation:
         return float(self.loss.amount) if self.loss and self.loss.privacy_measure is PrivacyMeasure.PURE_DP else None
 
     def document(self) -> dict[str, object]:
-        """For machines."""
         return {
             "method": self.name,
             "family": self.family,
@@ -114,17 +111,10 @@ def compare(
     epsilons: Sequence[float] = EPSILONS,
     effort: Effort | None = None,
 ) -> tuple[MethodEvaluation, ...]:
-    """Every method on the same records, then what a plan would publish.
+    """Every method on the same records, of several places, then what a plan would publish.
 
     `sensitivity` is that of all tables together, in the records of one unit.
     """
-    truth = subject.truth
-    if len(truth) < 2 or not truth.sum():
-        raise InvalidRequest(
-            f"{len(truth)} places with {int(truth.sum()):,} records",
-            why="swapping exchanges records of two places, and a guesser learns from the others",
-            instead="give at least two places, and somebody in them",
-        )
     work, judge = effort or Effort(), _Judge.of(subject)
     found = []
     for method in (*publication_methods(subject, sensitivity=sensitivity, key=key, epsilons=epsilons), *planned):

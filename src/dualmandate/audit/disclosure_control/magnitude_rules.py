@@ -14,16 +14,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualmandate.audit.disclosure_control.methods import (
-    Dominance,
     PrimaryRule,
-    PriorPosterior,
-    Threshold,
+    dominated,
+    few_contributors,
     hidden_beside,
     linked_numbers,
+    told_by_second,
 )
 from dualmandate.audit.effort import Effort
 from dualmandate.audit.equations import Equations, Floats, Integers
-from dualmandate.audit.finding import Baseline, Finding, Rate, nothing_to_compare
+from dualmandate.audit.finding import Baseline, Finding, Rate
 from dualmandate.audit.reconstruction.enumeration import UNBOUNDED
 from dualmandate.audit.suppression.cells import LinkedTables, audit_suppression
 from dualmandate.audit.tables import OnePlace, levels_in_words
@@ -33,9 +33,9 @@ Bools = NDArray[np.bool_]
 CLOSE = 0.1  # The largest contribution is told where it is known within this share of it.
 PROTECTED = 0.2  # A hidden sum should not be told within this share of it.
 RULES: dict[str, PrimaryRule] = {
-    "fewer than 3 contributors hidden": Threshold(3),
-    "hidden where 2 make up 85 %": Dominance(2, 0.85),
-    "hidden by the 10 % rule": PriorPosterior(CLOSE),
+    "fewer than 3 contributors hidden": partial(few_contributors, least=3),
+    "hidden where 2 make up 85 %": partial(dominated, contributors=2, share=0.85),
+    "hidden by the 10 % rule": partial(told_by_second, share=CLOSE),
 }
 
 
@@ -87,7 +87,7 @@ def counting_members(workload: Workload, summed: int) -> Workload:
 def hidden_sums(target: SummedTables, rule: PrimaryRule) -> tuple[Bools, Bools]:
     """Which sums a rule hides in each place, and which are hidden with complementary ones; (places, sums) each."""
     places, rows = target.sums.shape
-    primary = np.array([[rule.sensitive(target.contributions(p, r)) for r in range(rows)] for p in range(places)])
+    primary = np.array([[rule(target.contributions(p, r)) for r in range(rows)] for p in range(places)])
     return primary, hidden_beside(linked_numbers(target.workload), target.sums, primary, share=PROTECTED)
 
 
@@ -112,14 +112,13 @@ def disclosed_contributors(target: SummedTables, hidden: Bools) -> Bools:
 
 
 @dataclass(frozen=True)
-class SecondLargest:
+class ContributorsAttack:
     """What a contributor learns of another, under each rule."""
 
     effort: Effort = field(default_factory=Effort)
     name: str = "contributors to sums"
 
     def run(self, target: SummedTables, key: bytes, /) -> tuple[Finding, ...]:  # noqa: ARG002 - nothing is drawn
-        """One finding for the sums as they are, one for each rule with complementary suppression."""
         return tuple(self._findings(target))
 
     def _findings(self, target: SummedTables) -> Iterator[Finding]:
@@ -137,7 +136,11 @@ class SecondLargest:
         claim = f"sums of {target.name} whose largest contributor is told within {CLOSE:.0%}"
         nothing = np.zeros(target.sums.shape, dtype=np.bool_)
         open_rate = Rate(int(disclosed_contributors(target, nothing).sum()), occupied)
-        yield make(claim=f"{claim} (all shown)", success=open_rate, baselines=(nothing_to_compare(occupied),))
+        yield make(
+            claim=f"{claim} (all shown)",
+            success=open_rate,
+            baselines=(Baseline("whoever has no tables", Rate(0, occupied)),),
+        )
         for words, rule in RULES.items():
             self.effort.say(f"contributors to sums: {words}")
             primary, hidden = hidden_sums(target, rule)

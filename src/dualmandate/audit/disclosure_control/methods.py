@@ -10,11 +10,11 @@ that is public tells something about every number that it touched. All draws com
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import combinations, product
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,12 +27,12 @@ from dualmandate.errors import InvalidRequest
 from dualmandate.mechanism import GEOMETRIC
 from dualmandate.population import Attribute, PrivacyLoss
 from dualmandate.workload import Identity, Table, Total, Workload
-from dualmandate.workload.factor import Factor
 
 Bools = NDArray[np.bool_]
 MOST_ROUNDS = 1000  # of complementary suppression
 LARGEST_LINKED = 4096  # Tables that show an attribute differently are linked up to this many levels.
 Part = tuple[Integers, Integers]  # rows of two factors that count the same levels
+PrimaryRule = Callable[[Floats], bool]  # whether a cell with these contributions, largest first, is sensitive
 Family = Literal[
     "exact",
     "swapping",
@@ -122,46 +122,22 @@ def microaggregate(values: Floats, *, size: int) -> Floats:
     return found
 
 
-class PrimaryRule(Protocol):
-    """Which cells of a magnitude table are sensitive by themselves."""
-
-    def sensitive(self, contributions: Floats) -> bool:
-        """Whether a cell with these contributions, largest first, must not be shown."""
-        ...
+def few_contributors(contributions: Floats, *, least: int) -> bool:
+    """The threshold rule: an occupied cell has fewer than so many contributors."""
+    return 0 < len(contributions) < least
 
 
-@dataclass(frozen=True)
-class Threshold:
-    """Fewer than so many contributors."""
-
-    least: int = 3
-
-    def sensitive(self, contributions: Floats) -> bool:
-        return 0 < len(contributions) < self.least
+def dominated(contributions: Floats, *, contributors: int, share: float) -> bool:
+    """The (n, k) rule: the n largest contributors make up more than a share k of the cell."""
+    total = contributions.sum()
+    return bool(total > 0 and contributions[:contributors].sum() > share * total)
 
 
-@dataclass(frozen=True)
-class Dominance:
-    """The (n, k) rule: n contributors make up more than a share k of the cell."""
-
-    contributors: int = 2
-    share: float = 0.85
-
-    def sensitive(self, contributions: Floats) -> bool:
-        total = contributions.sum()
-        return bool(total > 0 and contributions[: self.contributors].sum() > self.share * total)
-
-
-@dataclass(frozen=True)
-class PriorPosterior:
-    """The p % rule: the second largest could tell the largest within p % of it."""
-
-    share: float = 0.10
-
-    def sensitive(self, contributions: Floats) -> bool:
-        if not len(contributions) or contributions[0] <= 0:
-            return False
-        return bool(contributions[2:].sum() < self.share * contributions[0])
+def told_by_second(contributions: Floats, *, share: float) -> bool:
+    """The p % rule: the second largest could tell the largest within p % of it; contributions are largest first."""
+    if not len(contributions) or contributions[0] <= 0:
+        return False
+    return bool(contributions[2:].sum() < share * contributions[0])
 
 
 def suppress(relations: Equations, values: Integers, primary: NDArray[np.bool_], *, share: float) -> NDArray[np.bool_]:
@@ -336,13 +312,10 @@ class Subject:
     secret: int | None = None  # the attribute that an attacker is after; all others are known
 
     @property
-    def _factors(self) -> list[tuple[Factor, ...]]:
-        return [table.factors for table in self.workload.tables]
-
-    @property
     def ordered(self) -> Attribute | None:
         """The attribute that is grouped or cut: the ordered one with most levels, at least three, that tables tell."""
-        told = [any(not isinstance(factor, Total) for factor in axis) for axis in zip(*self._factors, strict=True)]
+        factors = [table.factors for table in self.workload.tables]
+        told = [any(not isinstance(factor, Total) for factor in axis) for axis in zip(*factors, strict=True)]
         attributes = zip(self.workload.domain.attributes, told, strict=True)
         able = [each for each, shown in attributes if shown and each.ordered and each.size > 2]
         return max(able, key=lambda each: each.size, default=None)
@@ -357,12 +330,13 @@ def publication_methods(
     """
     equations = Equations.of_workload(subject.workload)
     exact = equations.of(subject.truth)
-    yield PublicationMethod("exact", "exact tables", exact.astype(np.float64), KnownNumbers.shown(exact))
-    places, records = _records(subject.truth)
+    yield _shown("exact", "exact tables", exact)
+    places, records = record_list(subject.truth)
     alike = np.zeros(subject.truth.shape[1], dtype=np.int64)
     for share in SWAPPED:
         moved = swap(records, places, share=share, alike=alike, draws=generator(key, f"swap {share}"))
-        yield _tabulated("swapping", f"{share:.0%} swapped", equations, exact, _counted(subject, moved, records))
+        counts = record_counts(moved, records, subject.truth.shape)
+        yield _tabulated("swapping", f"{share:.0%} swapped", equations, exact, counts)
     for base in BASES:
         rounded = round_randomly(exact, base=base, draws=generator(key, f"round {base}"))
         bounds = np.maximum(rounded - base + 1, 0), rounded + base - 1
@@ -378,47 +352,40 @@ def publication_methods(
     for epsilon in epsilons:
         law = GEOMETRIC.at(epsilon / sensitivity)
         drawn = exact + law.draw(generator(key, f"epsilon {epsilon}"), exact.shape)
-        loss = PrivacyLoss(Fraction(str(epsilon)))
-        known = KnownNumbers.shown(drawn, law.mean_absolute)
-        yield PublicationMethod(
-            "differential privacy",
-            f"ε = {epsilon:g}",
-            drawn.astype(np.float64),
-            known,
-            loss=loss,
-            promised_error=law.mean_absolute,
-        )
+        method = _shown("differential privacy", f"ε = {epsilon:g}", drawn, law.mean_absolute)
+        yield replace(method, loss=PrivacyLoss(Fraction(str(epsilon))), promised_error=law.mean_absolute)
 
 
-def _records(truth: Integers) -> tuple[Integers, Integers]:
+def record_list(truth: Integers) -> tuple[Integers, Integers]:
     """The place and the cell of every record."""
     places, records = np.divmod(np.repeat(np.arange(truth.size), truth.reshape(-1)), truth.shape[1])
     return places.astype(np.int64), records.astype(np.int64)
 
 
-def _counted(subject: Subject, places: Integers, records: Integers) -> Integers:
-    counts = np.zeros_like(subject.truth)
+def record_counts(places: Integers, records: Integers, shape: tuple[int, ...]) -> Integers:
+    """How many records are in each place and cell."""
+    counts = np.zeros(shape, dtype=np.int64)
     np.add.at(counts, (places, records), 1)
     return counts
+
+
+def _shown(family: Family, name: str, printed: NDArray[Any], scale: float = 0.0) -> PublicationMethod:
+    return PublicationMethod(family, name, printed.astype(np.float64), KnownNumbers.shown(printed, scale))
 
 
 def _tabulated(family: Family, name: str, equations: Equations, exact: Integers, counts: Integers) -> PublicationMethod:
     """Tables of changed records: an attacker knows how large their errors are, and no bounds."""
     printed = equations.of(counts)
-    return PublicationMethod(
-        family, name, printed.astype(np.float64), KnownNumbers.shown(printed, float(np.abs(printed - exact).mean()))
-    )
+    return _shown(family, name, printed, float(np.abs(printed - exact).mean()))
 
 
 def _bounded(
     family: Family, name: str, exact: Integers, printed: Integers, bounds: tuple[NDArray[Any], NDArray[Any]]
 ) -> PublicationMethod:
     """Numbers with errors of known size and known bounds: both are used, each as rows of its own."""
-    near = KnownNumbers.shown(printed, float(np.abs(printed - exact).mean()))
+    near = _shown(family, name, printed, float(np.abs(printed - exact).mean()))
     least, largest = (each.astype(np.float64) for each in bounds)
-    return PublicationMethod(
-        family, name, printed.astype(np.float64), near.beside(KnownNumbers(least, largest, np.zeros(printed.shape)))
-    )
+    return replace(near, known=near.known.beside(KnownNumbers(least, largest, np.zeros(printed.shape))))
 
 
 def _suppressed(relations: Equations, exact: Integers) -> Iterator[PublicationMethod]:
@@ -443,11 +410,11 @@ def _coarsened(subject: Subject, equations: Equations, exact: Integers) -> Itera
     attribute = subject.ordered
     if attribute is None:
         return
-    places, records = _records(subject.truth)
+    places, records = record_list(subject.truth)
     levels = Levels.of(subject.workload, attribute)
     for size in GROUP_SIZES:
         moved = levels.averaged(records, places, size)
-        counts = _counted(subject, places, moved)
+        counts = record_counts(places, moved, subject.truth.shape)
         method = _tabulated("micro-aggregation", f"{attribute.name} averaged over {size}", equations, exact, counts)
         yield replace(method, recoding=levels.recoding(records, moved))
     for share in TOPS:
@@ -455,7 +422,7 @@ def _coarsened(subject: Subject, equations: Equations, exact: Integers) -> Itera
         counting = Equations.of_matrix(equations.matrix[:, coded])
         printed = counting.of(subject.truth)
         name = f"{attribute.name} top-coded, {share:.0%}"
-        yield PublicationMethod("top-coding", name, printed.astype(np.float64), KnownNumbers.shown(printed), counting)
+        yield replace(_shown("top-coding", name, printed), counting=counting)
 
 
 @dataclass(frozen=True, eq=False)
@@ -473,7 +440,6 @@ class Levels:
         return cls(workload.domain.shape, workload.domain.axis(attribute.name), numbers)
 
     def level(self, cells: Integers) -> Integers:
-        """The level of each cell."""
         return np.asarray(np.unravel_index(cells, self.shape)[self.axis], dtype=np.int64)
 
     def moved(self, cells: Integers, levels: Integers) -> Integers:

@@ -23,7 +23,6 @@ from dualmandate.audit.finding import Baseline, Finding, Rate, Reference
 from dualmandate.audit.linkage.linking import (
     PERSON,
     PLACE,
-    PROVED,
     Claims,
     Linker,
     Reidentification,
@@ -41,7 +40,7 @@ from dualmandate.audit.tables import PURPOSE, ExactTables, NoisyTables, OnePlace
 from dualmandate.errors import InvalidFile, InvalidRequest, InvalidTables, Place, Refusal, UnreadableSource
 from dualmandate.population import Attribute, Confidential, Domain, Protection
 from dualmandate.program.text_columns import read_text_columns
-from dualmandate.publication import Rules, source_file
+from dualmandate.publication import Rules, Source, source_file
 from dualmandate.publication.records import check_source, opened
 from dualmandate.publication.rules import AttributeRule
 from dualmandate.publication.sources import CsvFile, ParquetFile, SourceColumns
@@ -96,15 +95,13 @@ class Linkage:
 
     @property
     def name(self) -> str:
-        """What is linked, in words."""
         noise = f" ({self.tables.protection})" if isinstance(self.tables, NoisyTables) else ""
         return f"{self.tables.name}{noise}"
 
     @property
     def stages(self) -> Stages:
-        """By what records and names are linked."""
         known = known_beside(self.domain, self.secret) if self.outside is None else self.outside.known
-        return stages_of(self.domain, known)
+        return stages_of(self.domain, known, self.secret)
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,20 +138,17 @@ def reconstructed_counts(tables: ExactTables | NoisyTables, effort: Effort) -> R
 
 
 @dataclass(frozen=True)
-class Reidentify:
+class LinkageAttack:
     """Names for reconstructed records, linked by what both files hold."""
 
     effort: Effort = field(default_factory=Effort)
     name: str = "re-identification"
 
     def run(self, target: Linkage, key: bytes, /) -> tuple[Finding, ...]:  # noqa: ARG002 - nothing is drawn
-        """Putative and confirmed rates and precision, for everybody and for those unlike most of their place."""
         self.effort.say(f"linking the records of {target.name} to names")
         found, stages = reconstructed_counts(target.tables, self.effort), target.stages
         records = stages.added(listed(found.counts, target.domain, proved=found.proved))
-        linked = partial(
-            put_names, records, keys=stages.keys(target.secret), linker=_linker(target, stages), proved=PROVED
-        )
+        linked = partial(put_names, records, keys=stages, linker=_linker(target))
         findings = guarded(lambda: tuple(self._found(target, stages, linked)), name=target.name)
         if found.left_open is None:
             return findings
@@ -163,13 +157,13 @@ class Reidentify:
         )
 
     def _found(self, target: Linkage, stages: Stages, linked: Any) -> Iterator[Finding]:
-        keys, make = stages.keys(target.secret), partial(self._finding, target, stages)
+        make = partial(self._finding, target, stages)
         if target.outside is None:
             for reference, truth in open_truths(target.tables.truths).items():
                 people = stages.added(listed(truth, target.domain))
                 claims = linked(people)
                 yield from _links(target, claims, partial(make, reference))
-                yield from _judged(target, judge(claims, people, keys), partial(make, reference))
+                yield from _judged(target, judge(claims, people, stages), partial(make, reference))
             return
         claims = linked(stages.added(target.outside.people))
         if target.published:
@@ -178,7 +172,7 @@ class Reidentify:
             if not target.published:
                 yield from _links(target, claims, partial(make, reference))
             people = stages.added(box.open_for("judging links to names"))
-            yield from _judged(target, judge(claims, people, keys), partial(make, reference))
+            yield from _judged(target, judge(claims, people, stages), partial(make, reference))
 
     def _finding(
         self, target: Linkage, stages: Stages, reference: Reference, claim: str, success: Rate, *guesses: Baseline
@@ -196,12 +190,12 @@ class Reidentify:
         )
 
 
-def _linker(target: Linkage, stages: Stages) -> Linker | None:
+def _linker(target: Linkage) -> Linker | None:
     if target.method == "exact":
         return None
     from dualmandate.audit.linkage.probabilistic import probabilistic
 
-    return probabilistic(target.domain, stages)
+    return probabilistic(target.domain)
 
 
 def _links(target: Linkage, claims: Claims, make: Any) -> Iterator[Finding]:
@@ -249,7 +243,6 @@ class Homes:
 
     @classmethod
     def of_program(cls, domain: Domain, place: OnePlace, rules: Rules, *, published: bool) -> Homes:
-        """Those of a program, or of a release of one."""
         home = None if place.axis is None else domain.attributes[place.axis]
         return cls(place.domain, home, rules, published)
 
@@ -386,40 +379,33 @@ def read_names(path: Path, homes: Homes, secret: Sequence[str], *, keep_unknown:
 
     Rows with values that are not declared are left out and counted; `keep_unknown` keeps those that have some left.
     """
-    source = _outside_source(path)
 
-    def work() -> Names:
+    def work(source: Source) -> Names:
         with connected() as connection, opened(source, connection, (), counted=False) as found:
             known = _known(found, homes, secret, path)
             domain = homes.columns(known)
             drop = Rules({each.name: AttributeRule() for each in domain.attributes})
             spec = TabulationSpec(replace(domain, structural_zeros=()), Protection(identifier=homes.person), drop)
-            _named(connection, records_sql(found, spec, connection), len(domain.attributes))
+            columns = ", ".join(f"level_{axis}::BIGINT AS level_{axis}" for axis in range(len(domain.attributes)))
+            reading = records_sql(found, spec, connection)
+            connection.execute(f"CREATE TEMP TABLE named AS SELECT unit::VARCHAR AS person, {columns} FROM ({reading})")
             left_out = _check(connection, domain, homes, path, keep_unknown=keep_unknown)
             people = connection.sql("SELECT * FROM usable ORDER BY person").to_arrow_table()
             levels = [people.column(f"level_{number}") for number in range(len(domain.attributes))]
             return Names(path.name, _coded(homes, domain, people.column("person"), levels), known, left_out)
 
     try:
-        return guarded(work, name=source.name)
-    except Refusal as refusal:
-        raise refusal.at(Place(file=str(path))) from None
-
-
-def _outside_source(path: Path) -> CsvFile | ParquetFile:
-    try:
         source = source_file(path)
         check_source(source)
+        if not isinstance(source, CsvFile | ParquetFile):
+            raise UnreadableSource(
+                f"the outside file '{path.name}' is neither CSV nor Parquet",
+                why="files of names are read in these two forms",
+                instead="write it as one of them",
+            )
+        return guarded(partial(work, source), name=source.name)
     except Refusal as refusal:
         raise refusal.at(Place(file=str(path))) from None
-    if not isinstance(source, CsvFile | ParquetFile):
-        raise UnreadableSource(
-            f"the outside file '{path.name}' is neither CSV nor Parquet",
-            why="files of names are read in these two forms",
-            instead="write it as one of them",
-            where=Place(file=str(path)),
-        )
-    return source
 
 
 def _known(found: SourceColumns, homes: Homes, secret: Sequence[str], path: Path) -> tuple[str, ...]:
@@ -443,11 +429,6 @@ def _known(found: SourceColumns, homes: Homes, secret: Sequence[str], path: Path
             where=Place(str(path), None if path.suffix == ".parquet" else 1),
         )
     return known
-
-
-def _named(connection: Any, reading: str, levels: int) -> None:
-    columns = ", ".join(f"level_{number}::BIGINT AS level_{number}" for number in range(levels))
-    connection.execute(f"CREATE TEMP TABLE named AS SELECT unit::VARCHAR AS person, {columns} FROM ({reading})")
 
 
 def _check(connection: Any, domain: Domain, homes: Homes, path: Path, *, keep_unknown: bool) -> str | None:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from dualmandate.audit.equations import Integers
 from dualmandate.audit.finding import Rate
-from dualmandate.errors import InvalidRequest, InvalidTables
+from dualmandate.errors import InvalidRequest
 from dualmandate.population import Attribute, Domain
 from dualmandate.publication.sources import quoted
 from dualmandate.publication.wall import connected
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 ROW = "@row"  # The column that numbers a file's rows; attributes have no such names.
 PARTS = 10**9  # Expected numbers are added in parts of this size: whole numbers add up the same in any order.
-Linker = Callable[[Any, "Keys"], None]  # fills the table `links` (record, name) of a connection
+Linker = Callable[[Any, "Stages"], None]  # fills the table `links` (record, name) of a connection
 _JUDGED = f"""CREATE TEMP TABLE judged AS
 WITH shares AS (SELECT place, secret, count(*) AS alike FROM truth GROUP BY ALL),
      places AS (SELECT place, sum(alike)::BIGINT AS records, max(alike) AS most,
@@ -47,23 +47,44 @@ PLACE, PERSON, PROVED = "@place", "@person", "@proved"  # columns beside the att
 BIN = 5  # So many levels of an ordered attribute are linked as one, where no grouping is declared.
 
 
-@dataclass(frozen=True)
-class Keys:
-    """What files are linked by: a place, and keys from exact to coarse; and what the attacker is after.
+@dataclass(frozen=True, eq=False)
+class CoarserAttribute:
+    """An attribute in groups: `assignment[i]` is the group of level i; shape (size,)."""
+
+    name: str
+    attribute: str
+    assignment: Integers = field(repr=False)
+
+
+@dataclass(frozen=True, eq=False)
+class Stages:
+    """By which columns lists are linked within a place, from exact to coarse, and what the attacker is after.
 
     `stages` are tried in turn: records and names that a stage linked are not linked again. Each is coarser than the one
-    before it.
+    before it; `coarser` says how its columns are made.
     """
 
-    place: str
     stages: tuple[tuple[str, ...], ...]
+    coarser: Mapping[str, CoarserAttribute] = field(repr=False)
     secret: tuple[str, ...]
-    person: str = "person"  # who, in the outside file and in the confidential one
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Every column of every stage, once."""
         return tuple(dict.fromkeys(column for stage in self.stages for column in stage))
+
+    def added(self, people: pyarrow.Table) -> pyarrow.Table:
+        """People with a column for every coarser key; what is not there stays so."""
+        import pyarrow
+
+        for name, each in self.coarser.items():
+            groups = pyarrow.array(each.assignment)
+            people = people.append_column(name, groups.take(people.column(each.attribute).combine_chunks()))
+        return people
+
+    def words(self, place: str | None) -> str:
+        """What an attacker must know of somebody; `place` is what a place is called, None where there is one."""
+        listed = ", then ".join(" × ".join(stage) for stage in self.stages)
+        return listed if place is None else f"{place} and {listed}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,23 +160,15 @@ class Reidentification:
 
 
 def put_names(
-    reconstructed: pyarrow.Table,
-    outside: pyarrow.Table,
-    keys: Keys,
-    *,
-    linker: Linker | None = None,
-    proved: str | None = None,
+    reconstructed: pyarrow.Table, outside: pyarrow.Table, keys: Stages, *, linker: Linker | None = None
 ) -> Claims:
     """Link each record to one name at most, stage after stage, and say of each name what its record says.
 
-    Names with equal keys take records in the order of a digest of the name, which says nothing about them. `proved` is
-    a column of `reconstructed` that says whether every record of its place is proved.
+    Names with equal keys take records in the order of a digest of the name, which says nothing about them.
     """
-    _check(reconstructed, (keys.place, *keys.columns, *keys.secret), "reconstructed records")
-    _check(outside, (keys.place, *keys.columns, keys.person), "outside file")
     with connected() as connection:
-        person = f"{quoted(keys.person)}::VARCHAR"
-        proof = "false" if proved is None else quoted(proved)
+        person = f"{quoted(PERSON)}::VARCHAR"
+        proof = quoted(PROVED) if PROVED in reconstructed.column_names else "false"
         _keyed(connection, "recon", reconstructed, keys, f"{_secret(keys)} AS secret, {proof} AS proved")
         _keyed(connection, "names", outside, keys, f"{person} AS person, md5({person}) AS lot")
         connection.execute("CREATE TEMP TABLE links (record BIGINT, name BIGINT)")
@@ -172,7 +185,7 @@ def put_names(
     return Claims(table, table.num_rows, putative, by_chance)
 
 
-def link_in_stages(connection: Any, keys: Keys) -> None:
+def link_in_stages(connection: Any, keys: Stages) -> None:
     """Equal keys are linked, one record to one name, stage after stage."""
     for stage in keys.stages:
         on = ", ".join(("place", *(f"k{keys.columns.index(column)}" for column in stage)))
@@ -186,19 +199,18 @@ def link_in_stages(connection: Any, keys: Keys) -> None:
         )
 
 
-def judge(claims: Claims, truth: pyarrow.Table, keys: Keys) -> Reidentification:
+def judge(claims: Claims, truth: pyarrow.Table, keys: Stages) -> Reidentification:
     """How many claims are right by the agency's own records, beside guessers who know the shares of each place.
 
     A person who stands in the file more than once is judged by the first record; one who lives elsewhere is no match.
     """
-    _check(truth, (keys.place, *keys.stages[-1], *keys.secret, keys.person), "confidential file")
     with connected() as connection:
         widest = ", ".join(quoted(column) for column in keys.stages[-1])
         connection.register("truth_given", _with_rows(truth))
         connection.register("claims", claims.table)
         connection.execute(
-            f"""CREATE TEMP TABLE truth AS SELECT {quoted(ROW)} AS row, {quoted(keys.person)}::VARCHAR AS person,
-                {quoted(keys.place)} AS place, {_secret(keys)} AS secret, row({widest}, 0) AS widest FROM truth_given"""
+            f"""CREATE TEMP TABLE truth AS SELECT {quoted(ROW)} AS row, {quoted(PERSON)}::VARCHAR AS person,
+                {quoted(PLACE)} AS place, {_secret(keys)} AS secret, row({widest}, 0) AS widest FROM truth_given"""
         )
         connection.execute(_JUDGED)
         groups = [_counted(connection, where) for where in ("true", "nonmodal", "nonmodal AND proved")]
@@ -216,7 +228,7 @@ def _counted(connection: Any, where: str) -> LinkageCounts:
     return LinkageCounts(names, putative, confirmed, modal, drawn[0], modal_linked, drawn[1])
 
 
-def _by_chance(connection: Any, keys: Keys) -> int:
+def _by_chance(connection: Any, keys: Stages) -> int:
     """Links to as many records a place, with keys drawn from those of all names: Σ min(names, records × share).
 
     At the widest key, where all stages end.
@@ -235,12 +247,12 @@ def _by_chance(connection: Any, keys: Keys) -> int:
     return round(parts / PARTS)
 
 
-def _keyed(connection: Any, name: str, table: pyarrow.Table, keys: Keys, more: str) -> None:
+def _keyed(connection: Any, name: str, table: pyarrow.Table, keys: Stages, more: str) -> None:
     """A file as the table `name`: its rows in order, the place, and every key as k0, k1, …."""
     connection.register(f"{name}_given", _with_rows(table))
     columns = ", ".join(f"{quoted(column)} AS k{number}" for number, column in enumerate(keys.columns))
     connection.execute(
-        f"CREATE TEMP TABLE {name} AS SELECT {quoted(ROW)} AS row, {quoted(keys.place)} AS place, {columns}, {more} "
+        f"CREATE TEMP TABLE {name} AS SELECT {quoted(ROW)} AS row, {quoted(PLACE)} AS place, {columns}, {more} "
         f"FROM {name}_given"
     )
 
@@ -252,7 +264,7 @@ def _with_rows(table: pyarrow.Table) -> pyarrow.Table:
     return table.append_column(ROW, pyarrow.array(np.arange(table.num_rows)))
 
 
-def _secret(keys: Keys) -> str:
+def _secret(keys: Stages) -> str:
     return f"row({', '.join(quoted(column) for column in keys.secret)}, 0)"
 
 
@@ -264,52 +276,7 @@ def _rate(successes: int, trials: int) -> Rate | None:
     return Rate(successes, trials) if trials else None
 
 
-def _check(table: pyarrow.Table, columns: Sequence[str], what: str) -> None:
-    missing = [column for column in columns if column not in table.column_names]
-    if missing:
-        raise InvalidTables(
-            f"the {what} lack {', '.join(missing)}",
-            why="files are linked and judged by these columns",
-            instead="name the columns of all three files alike",
-        )
-
-
-@dataclass(frozen=True, eq=False)
-class CoarserAttribute:
-    """An attribute in groups: `assignment[i]` is the group of level i; shape (size,)."""
-
-    name: str
-    attribute: str
-    assignment: Integers = field(repr=False)
-
-
-@dataclass(frozen=True, eq=False)
-class Stages:
-    """By which columns lists are linked, stage after stage, and how the coarser columns are made."""
-
-    stages: tuple[tuple[str, ...], ...]
-    coarser: Mapping[str, CoarserAttribute] = field(repr=False)
-
-    def keys(self, secret: Sequence[str]) -> Keys:
-        """The stages as the keys of a linkage."""
-        return Keys(PLACE, self.stages, tuple(secret), PERSON)
-
-    def added(self, people: pyarrow.Table) -> pyarrow.Table:
-        """People with a column for every coarser key; what is not there stays so."""
-        import pyarrow
-
-        for name, each in self.coarser.items():
-            groups = pyarrow.array(each.assignment)
-            people = people.append_column(name, groups.take(people.column(each.attribute).combine_chunks()))
-        return people
-
-    def words(self, place: str | None) -> str:
-        """What an attacker must know of somebody; `place` is what a place is called, None where there is one."""
-        listed = ", then ".join(" × ".join(stage) for stage in self.stages)
-        return listed if place is None else f"{place} and {listed}"
-
-
-def stages_of(domain: Domain, known: Sequence[str]) -> Stages:
+def stages_of(domain: Domain, known: Sequence[str], secret: Sequence[str]) -> Stages:
     """First the attributes as they are, then all of them one step coarser, as long as one can be.
 
     An attribute takes the groupings that are declared for it, finest first; an ordered one without any takes bins of
@@ -321,7 +288,8 @@ def stages_of(domain: Domain, known: Sequence[str]) -> Stages:
     for step in steps:
         last = [new or old for new, old in zip(step, last, strict=True)]
         stages.append(tuple(last))
-    return Stages(tuple(stages), {each.name: each for ladder in ladders.values() for each in ladder})
+    coarser = {each.name: each for ladder in ladders.values() for each in ladder}
+    return Stages(tuple(stages), coarser, tuple(secret))
 
 
 def _ladder(domain: Domain, attribute: Attribute) -> list[CoarserAttribute]:
@@ -373,11 +341,10 @@ def reidentify_counts(
         links = reidentify_counts(found, truth, generated_blocks.domain(), secret=("hispanic", "race"), proved=proved)
         links.nonmodal_uniques.precision, links.nonmodal_uniques.guesses_on_links   # Rate; (modal, proportional)
     """
-    stages = stages_of(domain, known_beside(domain, secret))
-    keys = stages.keys(secret)
+    stages = stages_of(domain, known_beside(domain, secret), secret)
     names = stages.added(listed(truth, domain))
-    claims = put_names(stages.added(listed(found, domain, proved=proved)), names, keys, proved=PROVED)
-    return judge(claims, names, keys)
+    claims = put_names(stages.added(listed(found, domain, proved=proved)), names, stages)
+    return judge(claims, names, stages)
 
 
 def known_beside(domain: Domain, secret: Sequence[str]) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ from typing import Any
 import numba
 import numpy as np
 
-from dualmandate.audit.linkage.linking import Keys, Linker, Stages
+from dualmandate.audit.linkage.linking import Linker, Stages
 from dualmandate.errors import InvalidRequest, NoEstimate, TooLarge
 from dualmandate.population import Domain
 
@@ -36,18 +36,18 @@ def check_installed() -> None:
         )
 
 
-def probabilistic(domain: Domain, stages: Stages) -> Linker:
+def probabilistic(domain: Domain) -> Linker:
     """A way to link that fills `links` by splink; attributes are those of the first stage."""
     check_installed()
 
-    def link(connection: Any, keys: Keys) -> None:
+    def link(connection: Any, stages: Stages) -> None:
         pairs, expected = _pairs(connection)
         if not pairs:
             return
         prior = min(max(expected / pairs, 1e-9), 0.999)
         with _quietly():
             try:
-                found = _scored(connection, compared_by(domain, stages, keys), prior)
+                found = _scored(connection, compared_by(domain, stages), prior)
             except Exception:  # what it says may repeat values
                 found = None
         if found is None:
@@ -79,14 +79,14 @@ def _pairs(connection: Any) -> tuple[int, int]:
     return pairs, expected
 
 
-def compared_by(domain: Domain, stages: Stages, keys: Keys) -> list[Any]:
+def compared_by(domain: Domain, stages: Stages) -> list[Any]:
     """How each attribute is compared; columns are named as in the connection."""
     import splink.comparison_level_library as levels
     import splink.comparison_library as library
 
     found = []
-    for name in keys.stages[0]:
-        column = f"k{keys.columns.index(name)}"
+    for name in stages.stages[0]:
+        column = f"k{stages.columns.index(name)}"
         steps: list[Any] = [levels.NullLevel(column), levels.ExactMatchLevel(column)]
         attribute = domain.attribute(name)
         if attribute.ordered:
@@ -95,7 +95,7 @@ def compared_by(domain: Domain, stages: Stages, keys: Keys) -> list[Any]:
             steps.append(levels.CustomLevel(near, f"{column} next to each other"))
         for coarser in stages.coarser.values():
             if coarser.attribute == name:
-                group = f"k{keys.columns.index(coarser.name)}"
+                group = f"k{stages.columns.index(coarser.name)}"
                 steps.append(levels.CustomLevel(f"{group}_l = {group}_r", f"{column} in one group"))
         found.append(library.CustomComparison([*steps, levels.ElseLevel()], output_column_name=column))
     return found

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from dualmandate.audit.effort import SECONDS, Effort, parallel_map
 from dualmandate.audit.equations import Equations, Integers, checked_values
-from dualmandate.audit.finding import MOST_DETAILS, Baseline, Finding, Range, Rate, Reference, nothing_to_compare
+from dualmandate.audit.finding import MOST_DETAILS, Baseline, Finding, Range, Rate, Reference, proved_share
 from dualmandate.audit.reconstruction.enumeration import (
     UNBOUNDED,
     enumerate_piece,
@@ -260,7 +260,7 @@ def reconstruct_places(
 
 
 @dataclass(frozen=True)
-class ReconstructExact:
+class ExactTablesAttack:
     """Which records the tables of each place leave possible, with proof."""
 
     effort: Effort = field(default_factory=Effort)
@@ -286,23 +286,12 @@ class ReconstructExact:
             coarsening=target.coarsening,
             partial="; ".join(words for words, said in ((late, tally.open_places), (bare, missing)) if said) or None,
         )
-        yield make(
-            claim=f"places whose every record follows from {target.name}",
-            success=Rate(tally.unique, tally.places or missing),
-            baselines=(nothing_to_compare(tally.places or missing),),
-            reference="published",
-            counted_in_full=True,
-            details=tuple(tally.details),
-        )
+        proved = partial(proved_share, partial(make, reference="published"))
+        places, details = tally.places or missing, tuple(tally.details)
+        yield proved(f"places whose every record follows from {target.name}", tally.unique, places, details=details)
         if not tally.records:
             return
-        yield make(
-            claim=f"records that are in every file with {target.name}",
-            success=Rate(tally.proved, tally.records),
-            baselines=(nothing_to_compare(tally.records),),
-            reference="published",
-            counted_in_full=True,
-        )
+        yield proved(f"records that are in every file with {target.name}", tally.proved, tally.records)
         least, most = (each / tally.records for each in tally.apart)
         yield make(
             claim=f"share of records in which two files with {target.name} can differ",
@@ -333,7 +322,6 @@ class _ReconstructionTally:
         self.details: list[str] = []  # records that are proved to exist, for those inside
 
     def add(self, place: int, solved: Reconstruction) -> None:
-        """Count what follows in one place."""
         self.places, self.chosen[place] = self.places + 1, True
         self.unique += solved.unique
         self.open_places += not solved.proved

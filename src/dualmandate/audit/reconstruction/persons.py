@@ -19,7 +19,7 @@ from math import ceil, comb, floor, prod
 from typing import Any
 
 from dualmandate.audit.effort import Effort, cp_sat, cp_solver, parallel_map
-from dualmandate.audit.finding import MOST_DETAILS, Baseline, Finding, Range, Rate, nothing_to_compare
+from dualmandate.audit.finding import MOST_DETAILS, Baseline, Finding, Range, proved_share
 from dualmandate.audit.reconstruction.solving import HOW, Conflicts, Status
 from dualmandate.errors import InvalidTables, TooLarge
 
@@ -215,7 +215,7 @@ class _Model:
             inside.append(member)
         if statistic.count is not None:
             self.model.add(sum(inside) == statistic.count)
-        if statistic.mean is not None or statistic.median is not None:
+        if (statistic.mean, statistic.median) != (None, None):
             if not statistic.count:
                 raise InvalidTables(
                     f"'{statistic.name}' has a mean or median and no count",
@@ -267,7 +267,6 @@ class _Model:
         return value
 
     def read(self, solver: Any) -> tuple[Person, ...]:
-        """The persons of a solution."""
         kinds = self.variables.kinds
         return tuple(
             (int(solver.value(n)), kinds[solver.value(c)]) for n, c in zip(self.numbers, self.codes, strict=True)
@@ -298,14 +297,13 @@ def _contradiction(variables: Variables, statistics: Sequence[Statistic], second
 
 
 @dataclass(frozen=True)
-class ReconstructPersons:
+class PersonsAttack:
     """Every list of persons with the published counts, means and medians."""
 
     effort: Effort = field(default_factory=Effort)
     name: str = "persons from means and medians"
 
     def run(self, target: GroupStatistics, key: bytes, /) -> tuple[Finding, ...]:  # noqa: ARG002 - nothing is drawn
-        """How many lists there are, and which persons are in all of them."""
         occupied = [  # elsewhere nobody lives, and nothing is to be found
             (place, statistics)
             for place, statistics in target.statistics.items()
@@ -342,12 +340,8 @@ class ReconstructPersons:
         )
         solved = {place: each for place, each in found.items() if each.solutions}
         if found:
-            yield make(
-                claim=f"places whose persons follow from {target.name}",
-                success=Rate(sum(each.unique for each in found.values()), len(found)),
-                baselines=(nothing_to_compare(len(found)),),
-                counted_in_full=True,
-            )
+            unique = sum(each.unique for each in found.values())
+            yield proved_share(make, f"places whose persons follow from {target.name}", unique, len(found))
         if solved:
             counts = [len(each.solutions) for each in solved.values()]
             yield make(
@@ -356,16 +350,13 @@ class ReconstructPersons:
                 baselines=(Baseline("without the statistics, at least", Range(*_lists(target, solved), "a place")),),
             )
             persons = sum(len(each.solutions[0]) for each in solved.values())
-            yield make(
-                claim=f"persons that are in every list with {target.name}",
-                success=Rate(sum(len(each.common) for each in solved.values() if each.complete), persons),
-                baselines=(nothing_to_compare(persons),),
-                counted_in_full=True,
-                details=tuple(
-                    f"{place}: {number} {' '.join(kind)}"
-                    for place, each in solved.items()
-                    for number, kind in each.common
-                )[:MOST_DETAILS],
+            common = [(place, *person) for place, each in solved.items() for person in each.common]
+            yield proved_share(
+                make,
+                f"persons that are in every list with {target.name}",
+                sum(len(each.common) for each in solved.values() if each.complete),
+                persons,
+                details=tuple(f"{place}: {number} {' '.join(kind)}" for place, number, kind in common[:MOST_DETAILS]),
             )
 
 

@@ -266,7 +266,6 @@ class Conflicts:
 
     @property
     def left(self) -> float:
-        """Seconds that are left."""
         return self.ends - time.monotonic()
 
     def contradict(self, rows: Iterable[int]) -> bool:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from dualmandate.audit.effort import SECONDS, Effort, parallel_map
 from dualmandate.audit.equations import Equations, Floats, Integers
-from dualmandate.audit.finding import MOST_DETAILS, Finding, Rate, Reference, nothing_to_compare
+from dualmandate.audit.finding import MOST_DETAILS, Finding, Reference, proved_share
 from dualmandate.audit.reconstruction.enumeration import UNBOUNDED, piece_equations, pieces, propagate
 from dualmandate.audit.reconstruction.solving import HOW, BoundedEquations, highs_model, smallest_conflict
 from dualmandate.audit.tables import ExactTables, Parts, Truths, boxed, check_truths, open_truths
@@ -61,7 +61,7 @@ class SuppressionAudit:
     least: Integers = field(repr=False)
     largest: Integers = field(repr=False)  # `UNBOUNDED` where nothing bounds it
     reached: NDArray[np.bool_] = field(repr=False)  # whether the range is sharp; else time ended, and it may be wide
-    programs: int  # linear programs and flows that this took
+    programs: int  # linear programs that this took
 
     @property
     def disclosed(self) -> Integers:
@@ -134,8 +134,8 @@ def audit_suppression(
             found = extremes(piece, values[0], (low[free], high[free]), wanted=asked, seconds=seconds)
         except InvalidTables:
             raise _contradiction(tables, given, seconds) from None
-        low[free], high[free], reached[free] = found.least, found.largest, found.reached
-        programs += found.programs
+        low[free], high[free], reached[free], solved = found
+        programs += solved
     cells = np.flatnonzero(hidden if wanted is None else hidden & wanted)
     return SuppressionAudit(cells, low[cells], high[cells], reached[cells], programs)
 
@@ -230,7 +230,7 @@ class SuppressedTables:
 
 
 @dataclass(frozen=True)
-class BoundSuppressed:
+class SuppressionAttack:
     """Between which numbers each suppressed cell must lie."""
 
     effort: Effort = field(default_factory=Effort)
@@ -263,7 +263,6 @@ class BoundSuppressed:
             attack=self.name,
             attacker_knows="the published tables and nothing else",
             coarsening=target.coarsening,
-            counted_in_full=True,
             partial=open_cells if tally.open_cells else None,
         )
         claims = {
@@ -272,21 +271,12 @@ class BoundSuppressed:
             FAIL: f"fail a protection interval of ±{share:.0%} whatever they hold",
         }
         for kind, words in claims.items():
-            yield make(
-                claim=f"suppressed cells of {target.name} that {words}",
-                success=Rate(tally.counts[kind], tally.cells),
-                baselines=(nothing_to_compare(tally.cells),),
-                reference="published",
-                details=tuple(tally.details[kind]),
-            )
+            claim, details = f"suppressed cells of {target.name} that {words}", tuple(tally.details[kind])
+            yield proved_share(make, claim, tally.counts[kind], tally.cells, reference="published", details=details)
         for reference, (failing, occupied) in tally.judged.items():
             if occupied:
-                yield make(
-                    claim=f"occupied suppressed cells of {target.name} that fail a protection interval of ±{share:.0%}",
-                    success=Rate(failing, occupied),
-                    baselines=(nothing_to_compare(occupied),),
-                    reference=reference,
-                )
+                claim = f"occupied suppressed cells of {target.name} that fail a protection interval of ±{share:.0%}"
+                yield proved_share(make, claim, failing, occupied, reference=reference)
 
 
 class _BoundsTally:
@@ -376,16 +366,6 @@ class _HiddenNumbers:
         )
 
 
-@dataclass(frozen=True, eq=False)
-class Extremes:
-    """The range of each unknown; `reached` says which are known to be as narrow as the equations make them."""
-
-    least: Integers = field(repr=False)
-    largest: Integers = field(repr=False)
-    reached: NDArray[np.bool_] = field(repr=False)
-    programs: int  # linear programs and flows that this took
-
-
 def extremes(
     piece: Equations,
     values: Integers,
@@ -393,9 +373,10 @@ def extremes(
     *,
     wanted: NDArray[np.bool_] | None = None,
     seconds: float = SECONDS,
-) -> Extremes:
+) -> tuple[Integers, Integers, NDArray[np.bool_], int]:
     """The range of each unknown (or of those that are `wanted`) of a connected piece A·x = values within bounds.
 
+    Least and largest values, which of them are as narrow as the equations make them, and how many programs that took.
     Ranges are those of real numbers, and rounded inward: every whole solution lies in them. Programs share their
     solutions: whatever one of them finds widens the known range of all unknowns, and an unknown that was seen at a
     bound needs no program of its own.
@@ -404,7 +385,7 @@ def extremes(
     programs = _Programs(piece, values, bounds, time.monotonic() + seconds)
     first = programs.solve(np.zeros(piece.size), largest=False)
     if first is None:
-        return Extremes(*bounds, np.zeros(piece.size, dtype=np.bool_), programs.solved)
+        return *bounds, np.zeros(piece.size, dtype=np.bool_), programs.solved
     seen = [first, first]
     outer = [each.astype(np.float64) for each in bounds]
     reached = asked.copy()
@@ -422,7 +403,7 @@ def extremes(
                 seen = [np.minimum(seen[0], found), np.maximum(seen[1], found)]
     least = np.maximum(np.ceil(outer[0] - programs.near).astype(np.int64), bounds[0])
     largest = np.minimum(np.floor(outer[1] + programs.near).astype(np.int64), bounds[1])
-    return Extremes(least, np.maximum(largest, least), reached, programs.solved)
+    return least, np.maximum(largest, least), reached, programs.solved
 
 
 class _Programs:

@@ -18,13 +18,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dualmandate.audit.effort import Effort, generator, parallel_map
 from dualmandate.audit.equations import Equations, Floats, Integers
-from dualmandate.audit.finding import Baseline, Finding, Rate, Reference, nothing_to_compare
+from dualmandate.audit.finding import Baseline, Finding, Rate, Reference, proved_share
 from dualmandate.audit.suppression.cells import LinkedTables, audit_suppression
 from dualmandate.audit.tables import Parts, Truths, check_truths, open_truths
 
@@ -294,27 +295,30 @@ class _Estimates:
     alone: Floats
     finished: bool  # whether all bounds were found in time
 
+    def close(self, at: Any, truth: Integers) -> Marks:
+        """Whether each guess is within a share of the truth, for the numbers at some places; shape (2, numbers)."""
+        return np.array([np.abs(guess[at] - truth) <= WITHIN * truth for guess in (self.over_time, self.alone)])
+
 
 @dataclass(frozen=True)
-class CarryOver:
+class SeriesAttack:
     """Suppressed numbers from what other periods show."""
 
     effort: Effort = field(default_factory=Effort)
     name: str = "suppressed numbers over time"
 
     def run(self, target: HiddenSeries, key: bytes, /) -> tuple[Finding, ...]:
-        """How many suppressed numbers another period shows, and how closely such numbers are estimated."""
         self.effort.say(f"looking for published numbers that are like the suppressed ones of {target.name}")
         drawn = draw_trials((part.series for part in target.parts), generator(key, f"numbers over time: {target.name}"))
         if not drawn.suppressed:
             return ()
         make = self._maker(target)
-        shown = make(
-            claim=f"suppressed numbers of {target.name} whose cell is published in another period",
-            success=Rate(drawn.shown_elsewhere, drawn.suppressed),
-            baselines=(nothing_to_compare(drawn.suppressed),),
+        shown = proved_share(
+            make,
+            f"suppressed numbers of {target.name} whose cell is published in another period",
+            drawn.shown_elsewhere,
+            drawn.suppressed,
             reference="published",
-            counted_in_full=True,
             partial=None if drawn.trials else "no published number is like the suppressed ones: nothing was tried",
         )
         return (shown, *self._tried(target, drawn, make), *self._judged(target, make))
@@ -330,54 +334,48 @@ class CarryOver:
         for trial in drawn.trials:
             wanted.setdefault(trial.part, []).append(trial)
         chosen = ((part, wanted[number]) for number, part in enumerate(target.parts) if number in wanted)
-        outcomes: list[tuple[bool, bool, bool]] = []
-        finished = True
-        for done, (found, closes) in enumerate(parallel_map(self._try, chosen, self.effort.workers)):
-            self.effort.count(f"estimating hidden numbers of {target.name}", done + 1, len(wanted))
-            outcomes += closes
+        closes, finished = list[Marks](), True
+        for done, (found, close) in enumerate(parallel_map(self._try, chosen, self.effort.workers), start=1):
+            self.effort.count(f"estimating hidden numbers of {target.name}", done, len(wanted))
+            closes.append(close)
             finished &= found
+        shown = np.array([trial.seen for number in sorted(wanted) for trial in wanted[number]])
         for words, seen in (("no other period shows", False), ("another period shows", True)):
-            kept = [each for each in outcomes if each[2] == seen]
+            kept = int((shown == seen).sum())
             if kept:
-                over_time, alone = (Rate(sum(each[i] for each in kept), len(kept)) for i in (0, 1))
+                right = np.concatenate(closes, axis=1)[:, shown == seen].sum(axis=1)
+                over_time, alone = (Rate(int(each), kept) for each in right)
                 yield make(
                     claim=f"published numbers of {target.name}, hidden for a test as suppressed ones are that {words}, "
                     f"which are estimated within {WITHIN:.0%}",
                     success=over_time,
                     baselines=(Baseline(BY_SIZE, alone),),
                     reference="published",
-                    partial=self._left(drawn.drawn[seen], len(kept), finished=finished),
+                    partial=self._left(drawn.drawn[seen], kept, finished=finished),
                 )
 
-    def _try(self, given: tuple[SeriesPart, list[HoldOutTrial]]) -> tuple[bool, list[tuple[bool, bool, bool]]]:
-        """For each trial of a place: whether time, and size alone, come close; and its kind."""
+    def _try(self, given: tuple[SeriesPart, list[HoldOutTrial]]) -> tuple[bool, Marks]:
+        """Whether time, and size alone, come close in each trial of a place."""
         part, trials = given
         hidden = part.series.suppressed.copy()
         for trial in trials:
             hidden[trial.cell, list(trial.hidden)] = True
         found = self._estimate(part, hidden)
-        closes = []
-        for trial in trials:
-            at, truth = (trial.cell, trial.period), float(part.series.values[trial.cell, trial.period])
-            near = [abs(guess[at] - truth) <= WITHIN * truth for guess in (found.over_time, found.alone)]
-            closes.append((bool(near[0]), bool(near[1]), trial.seen))
-        return found.finished, closes
+        at = np.array([trial.cell for trial in trials]), np.array([trial.period for trial in trials])
+        return found.finished, found.close(at, part.series.values[at])
 
     def _judged(self, target: HiddenSeries, make: Callable[..., Finding]) -> Iterator[Finding]:
         """Really suppressed numbers, where somebody gives a file of them."""
-        told: dict[Reference, list[int]] = {}
+        told: dict[Reference, Any] = {}
         finished = True
         with_truth = (part for part in target.parts if part.truths)
         for part, found in parallel_map(self._known, with_truth, self.effort.workers):
             finished &= found.finished
             for reference, truth in open_truths(part.truths).items():
                 at = part.series.suppressed & (truth > 0)
-                close = [
-                    np.abs(guess[at] - truth[at]) <= WITHIN * truth[at] for guess in (found.over_time, found.alone)
-                ]
-                now = [int(close[0].sum()), int(close[1].sum()), int(at.sum())]
-                told[reference] = [a + b for a, b in zip(told.get(reference, [0, 0, 0]), now, strict=True)]
-        for reference, (over_time, alone, count) in told.items():
+                now = np.array([*found.close(at, truth[at]).sum(axis=1), at.sum()])
+                told[reference] = told.get(reference, 0) + now
+        for reference, (over_time, alone, count) in ((each, now.tolist()) for each, now in told.items()):
             if count:
                 yield make(
                     claim=f"occupied suppressed numbers of {target.name} that are estimated within {WITHIN:.0%}",

@@ -48,6 +48,8 @@ from dualmandate.audit.targets.tables_folder import (
     PublishedCounts,
     StatisticsTable,
     TableFile,
+    places_of,
+    read_sheet,
     rows_of,
     suppressed_marks,
 )
@@ -150,10 +152,10 @@ def _statistics(folder: Folder, table: StatisticsTable, position: int) -> GroupS
     with folder.document.at("population", "structural_zeros"):
         rules = tuple(_rule(zero, folder.domain, number) for zero in folder.domain.structural_zeros)
     variables = Variables(table.of, lowest, int(values.max()), categories, rules)
-    sheet = folder.sheet(*key)
+    sheet = read_sheet(folder.document, key)
     by_place = {
         place: tuple(_statistic(table, sheet, row, suppressed_marks(folder.file)) for row in rows)
-        for place, rows in rows_of(folder.places_of(sheet)).items()
+        for place, rows in rows_of(places_of(folder.file, sheet)).items()
     }
     named = {table.name if place == EVERYWHERE else place: found for place, found in by_place.items()}
     return GroupStatistics(table.name, variables, named, f"{table.of} in whole numbers, {lowest} to {values.max()}")
@@ -163,7 +165,7 @@ def _statistic(table: StatisticsTable, sheet: TableFile, row: int, marks: frozen
     group = {name: sheet.column(name, "by")[row] for name in table.by if sheet.column(name, "by")[row]}
     found = {}
     for what in ("count", "median", "mean"):
-        text = sheet.text.columns[what][row] if sheet.has(what) else ""
+        text = sheet.text.columns[what][row] if what in sheet.text.columns else ""
         found[what] = None if text in marks else sheet.number(text, row)
     count = found["count"]
     if count is not None and (count < 0 or count != int(count)):
@@ -194,7 +196,7 @@ def magnitude_targets(folder: Folder, files: Files) -> Iterator[SuppressedTables
     `files` are folders with the same tables, nothing suppressed in them.
     """
     for position, table in enumerate(folder.file.magnitudes):
-        sheet = folder.sheet("magnitudes", position)
+        sheet = read_sheet(folder.document, ("magnitudes", position))
         labels = sheet.column(table.period, "period") if table.period else (ONE_PERIOD,) * len(sheet.text.lines)
         periods = tuple(dict.fromkeys(labels))
         parts, series = list[SuppressedPart](), list[SeriesPart]()
@@ -229,7 +231,7 @@ def _amounts(
         ref: read_true_amounts(path / Path(table.file).name, table, folder.file.tables.place)
         for ref, path in files.items()
     }
-    for place, rows in rows_of(folder.places_of(sheet)).items():
+    for place, rows in rows_of(places_of(folder.file, sheet)).items():
         name = "" if place == EVERYWHERE else place
         by_period: dict[str, list[int]] = {period: [] for period in periods}
         for row in rows:

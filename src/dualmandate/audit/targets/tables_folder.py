@@ -13,7 +13,7 @@ from typing import Annotated, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, model_validator
 
 from dualmandate.audit.equations import Floats
 from dualmandate.errors import InvalidTables, InvalidValue, MissingKey, Place
@@ -21,7 +21,7 @@ from dualmandate.population import Attribute, Domain
 from dualmandate.program.domain import code_lists, domain_of
 from dualmandate.program.file import Document, read_document
 from dualmandate.program.number import KeyTable, Levels, Positive, Probability, Several, Text, lacking, refused
-from dualmandate.program.reading import first_refusal
+from dualmandate.program.reading import validated
 from dualmandate.program.schema import AttributeForm, HierarchyTable, Version
 from dualmandate.program.text_columns import TextColumns, read_text_columns
 from dualmandate.workload import Tabulation, Workload
@@ -42,10 +42,6 @@ class TableFile:
         """A column by its name, refused at the key of tables.toml that asks for it."""
         with self.document.at(*self.key, key):
             return self.text.column(name)
-
-    def has(self, name: str) -> bool:
-        """Whether there is such a column."""
-        return name in self.text.columns
 
     def at(self, row: int) -> Place:
         """The line of a row, in the CSV file."""
@@ -89,7 +85,6 @@ class Folder:
 
     @property
     def name(self) -> str:
-        """What the tables are called."""
         return self.file.tables.name
 
     @property
@@ -99,22 +94,11 @@ class Folder:
             return None
         return Attribute.categories(self.file.tables.place, self.counts.places)
 
-    def sheet(self, *key: str | int) -> TableFile:
-        """The CSV file that a table names."""
-        return read_sheet(self.document, key)
-
-    def places_of(self, sheet: TableFile) -> tuple[str, ...]:
-        """The place of each row."""
-        return places_of(self.file, sheet)
-
 
 def load_folder(path: Path | str) -> Folder:
     """Read a folder of published tables."""
     document = read_document(Path(path) / TABLES_FILE, "file of published tables")
-    try:
-        file = TablesFile.model_validate(document.content)
-    except ValidationError as error:
-        raise first_refusal(error, document, TablesFile, "tables") from None
+    file = validated(document, TablesFile, "tables")
     if not (file.counts or file.statistics or file.magnitudes):
         raise MissingKey(
             f"{TABLES_FILE} names no table",
@@ -122,8 +106,8 @@ def load_folder(path: Path | str) -> Folder:
             instead="write at least one [[counts]], [[statistics]] or [[magnitudes]]",
             where=document.place(("counts",)),
         )
-    names = [each.name for each in file.counts] + [each.name for each in file.statistics]
-    names += [each.name for each in file.magnitudes]
+    tables: list[CountsTable | StatisticsTable | MagnitudesTable] = [*file.counts, *file.statistics, *file.magnitudes]
+    names = [each.name for each in tables]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise InvalidValue(

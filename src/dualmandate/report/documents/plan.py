@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
@@ -603,7 +603,7 @@ def plan_document(plan: Plan) -> dict[str, Any]:
         loss=_loss(plan),
         choice=_choice(plan),
         mechanism=_mechanism(plan),
-        frontier=FrontierPart.made_of(plan.frontier, points=list(_points(plan))),
+        frontier=FrontierPart.made_of(plan.frontier, points=_points(plan)),
         tables=list(_tables(plan)),
         groups=plan.choice.groups,
         technologies=list(_technologies(plan)),
@@ -664,24 +664,32 @@ def _losses(plan: Plan) -> list[float]:
     return sorted({best * math.exp(i * step) for i in range(-POINTS // 2, POINTS // 2 + 1) if i} | {best})
 
 
-def _points(plan: Plan) -> Iterator[FrontierPointPart]:
-    """The frontier and welfare at each loss; one at which a number leaves the range of floats is left out."""
-    frontier, welfare = plan.frontier, plan.welfare
+def _at_each_loss(plan: Plan, said: Callable[[float], Mapping[str, float | None]]) -> Iterator[dict[str, Any]]:
+    """What is said of each loss; one at which a number leaves the range of floats is left out."""
     for loss in _losses(plan):
         try:
-            numbers = {
-                "loss": loss,
-                "accuracy": frontier.accuracy(loss),
-                "marginal_rate_of_transformation": frontier.marginal_rate_of_transformation(loss),
-                "willingness_to_accept": welfare.willingness_to_accept(frontier, loss),
-                "privacy_cost": welfare.privacy_cost(loss),
-                "data_loss": welfare.data_loss(frontier, loss),
-                "welfare": welfare.at(frontier, loss),
-            }
+            numbers = said(loss)
         except (ZeroDivisionError, OverflowError):
             continue
-        if all(math.isfinite(number) for number in numbers.values()):
-            yield FrontierPointPart.made_of(**numbers, technology=frontier.technology(loss))
+        if all(number is None or math.isfinite(number) for number in numbers.values()):
+            yield {"loss": loss, **numbers}
+
+
+def _points(plan: Plan) -> list[dict[str, Any]]:
+    """The frontier and welfare at each loss."""
+    frontier, welfare = plan.frontier, plan.welfare
+
+    def numbers(loss: float) -> dict[str, float | None]:
+        return {
+            "accuracy": frontier.accuracy(loss),
+            "marginal_rate_of_transformation": frontier.marginal_rate_of_transformation(loss),
+            "willingness_to_accept": welfare.willingness_to_accept(frontier, loss),
+            "privacy_cost": welfare.privacy_cost(loss),
+            "data_loss": welfare.data_loss(frontier, loss),
+            "welfare": welfare.at(frontier, loss),
+        }
+
+    return [point | {"technology": frontier.technology(point["loss"])} for point in _at_each_loss(plan, numbers)]
 
 
 def _tables(plan: Plan) -> Iterator[PlannedTablePart]:
@@ -723,19 +731,14 @@ def _saving(plan: Plan) -> SavingPart:
             **{name: getattr(alone, name, None) for name in CHOSEN},
         ),
         least_valid_for=None if limit is None else limit.bound.valid_for,
-        points=list(_costs(plan)),
+        points=_costs(plan),
     )
 
 
-def _costs(plan: Plan) -> Iterator[dict[str, float | None]]:
-    """What errors cost under each technology; a loss at which a number leaves the range of floats is left out."""
-    for loss in _losses(plan):
-        try:
-            costs = {name: None if cost is None else cost(loss) for name, cost in plan.saving.costs.items()}
-        except (ZeroDivisionError, OverflowError):
-            continue
-        if all(cost is None or math.isfinite(cost) for cost in costs.values()):
-            yield {"loss": loss, **costs}
+def _costs(plan: Plan) -> list[dict[str, Any]]:
+    """What errors cost under each technology, at each loss."""
+    costs = plan.saving.costs.items()
+    return list(_at_each_loss(plan, lambda loss: {name: None if cost is None else cost(loss) for name, cost in costs}))
 
 
 def _offering(known: Extensions) -> OfferingPart | NoOfferingPart | None:

@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from dualmandate.audit.targets.tables_folder import TablesFile
 from dualmandate.errors import UnknownName
 from dualmandate.program.schema import ProgramKeys
-from dualmandate.report.documents import audit, commands, ledger, release, survey
+from dualmandate.report.documents import commands, ledger, release, survey
 from dualmandate.report.documents.document import DocumentModel
 from dualmandate.report.documents.plan import PlanDocument
 from dualmandate.survey.schema import SurveyFile
@@ -45,7 +45,7 @@ DOCUMENTS: dict[str, type[DocumentModel]] = {
     "tabulate-check": release.TabulateCheckDocument,
     "preferences": survey.PreferencesDocument,
     "questionnaire": survey.QuestionnaireDocument,
-    "audit": audit.AuditDocument,
+    "audit": commands.AuditDocument,
     "benchmark": commands.BenchmarkDocument,
     "doctor": commands.DoctorDocument,
     "init": commands.InitDocument,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING
@@ -15,7 +15,6 @@ from dualmandate.population.wording import loss_symbol, money, number, percent, 
 from dualmandate.report.figures.figure import (
     LETTER,
     LINE_HEIGHT,
-    MONEY_AXIS,
     Figure,
     Mark,
     Plane,
@@ -25,7 +24,7 @@ from dualmandate.report.figures.figure import (
     shortened,
     spread,
 )
-from dualmandate.report.theme import LIGHT, ROOMY, SERIES, TEXT_SIZE, Cell, Column, FigureTable, amount, wrap
+from dualmandate.report.theme import LIGHT, ROOMY, SERIES, TEXT_SIZE, Column, FigureTable, Row, cells, wrap
 
 if TYPE_CHECKING:
     from dualmandate.choice import Choice, SocialWelfare
@@ -38,7 +37,7 @@ WIDEST_LINEAR = 30.0  # ratio of errors from which on the axis is logarithmic
 ROW_HEIGHT = 46  # px
 MOST_ROWS = 14
 Cost = Callable[[float], float]  # of errors at a privacy loss, USD
-Rows = Sequence[Mapping[str, Cell]]
+Rows = Sequence[Row]
 COMPARED_REACH = 5.0  # from a fifth of the chosen loss to five times it
 MOST = 100.0  # times the least cost: the upper edge
 TIE = 1e-9  # relative difference of losses below which the earlier technology is named
@@ -54,20 +53,17 @@ def consequences(choice: Choice, half_widths: Mapping[str, float] | None = None)
     and the half-width is 1.96 root mean squared errors.
     """
     known = half_widths or {}
-    rows: tuple[Mapping[str, Cell], ...] = tuple(
-        {
-            "table": table.table,
-            "unit": plural(table.unit),
-            "query_count": table.query_count,
-            "root_mean_squared_error": table.root_mean_squared_error,
-            "half_width": known.get(table.table, NORMAL_HALF_WIDTH * table.root_mean_squared_error),
-            "exact": table.table in known,
-            "root_mean_squared_consequence": table.root_mean_squared_consequence,
-            "data_loss": table.data_loss,
-        }
+    rows = [
+        cells(
+            table,
+            *("table", "query_count", "root_mean_squared_error", "root_mean_squared_consequence", "data_loss"),
+            unit=plural(table.unit),
+            half_width=known.get(table.table, NORMAL_HALF_WIDTH * table.root_mean_squared_error),
+            exact=table.table in known,
+        )
         for table in choice.tables
-    )
-    costliest = sorted(rows, key=lambda row: -amount(row, "data_loss"))[:MOST_TABLES]
+    ]
+    costliest = sorted(rows, key=lambda row: -row["data_loss"])[:MOST_TABLES]
     by_unit = sorted(costliest, key=lambda row: str(row["unit"]))
     panels = [(unit, list(part)) for unit, part in groupby(by_unit, key=lambda row: str(row["unit"]))]
 
@@ -84,7 +80,7 @@ def consequences(choice: Choice, half_widths: Mapping[str, float] | None = None)
         }
 
     first = costliest[0]
-    typical, consequence = amount(first, "root_mean_squared_error"), first["root_mean_squared_consequence"]
+    typical, consequence = first["root_mean_squared_error"], first["root_mean_squared_consequence"]
     error = money(typical) if first["unit"] == "USD" else f"{number(typical)} {first['unit']}"
     worth = f", worth {money(consequence)}" if isinstance(consequence, float) else ""
     which = "A published number" if len(rows) == 1 else f"A number in '{first['table']}'"
@@ -112,11 +108,11 @@ def consequences(choice: Choice, half_widths: Mapping[str, float] | None = None)
     )
 
 
-def _panel(rows: Sequence[Mapping[str, Cell]], unit: str, *, width: int) -> list[Mark]:
+def _panel(rows: Sequence[Row], unit: str, *, width: int) -> list[Mark]:
     """The tables of one unit, each with its name above its bar and its numbers beside the name, or below on a phone."""
     roomy = width >= ROOMY
-    typical = [amount(row, "root_mean_squared_error") for row in rows]
-    widest = max(amount(row, "half_width") for row in rows)
+    typical = [row["root_mean_squared_error"] for row in rows]
+    widest = max(row["half_width"] for row in rows)
     log = min(typical) > 0 and widest / min(typical) > WIDEST_LINEAR
     low = min(typical) / 3 if log else 0.0
     plane = lanes(Ruler(f"error, {unit}", low, widest * 1.08, log=log), len(rows))
@@ -127,7 +123,7 @@ def _panel(rows: Sequence[Mapping[str, Cell]], unit: str, *, width: int) -> list
         plane.points(places, "root_mean_squared_error", "y", color=LIGHT.production, name="errors", filled=True),
     ]
     for i, row in enumerate(rows):
-        numbers = f"RMSE {number(typical[i])} · 95 % within ±{number(amount(row, 'half_width'))}"
+        numbers = f"RMSE {number(typical[i])} · 95 % within ±{number(row['half_width'])}"
         if isinstance(row["root_mean_squared_consequence"], float):
             numbers += f" · {money(row['root_mean_squared_consequence'], short=True)}"
         space = width - 40 - (LETTER * len(numbers) + 20 if roomy else 0)
@@ -143,21 +139,18 @@ def _panel(rows: Sequence[Mapping[str, Cell]], unit: str, *, width: int) -> list
 
 def existing(before: Sequence[ExistingError]) -> Figure:
     """One line a table: the error of noise as a share of the error that was there before, on a logarithmic axis."""
-    rows: tuple[Mapping[str, Cell], ...] = tuple(
-        {"table": row.table, "unit": plural(row.unit), "before": row.before, "noise": row.noise, "added": row.added}
-        for row in before
-    )
-    drawn = sorted(rows, key=lambda row: -amount(row, "added"))[:MOST_ROWS]
+    rows = [cells(row, "table", "before", "noise", "added", unit=plural(row.unit)) for row in before]
+    drawn = sorted(rows, key=lambda row: -row["added"])[:MOST_ROWS]
 
     def layout(width: int) -> Mark:
-        shares = [amount(row, "noise") / amount(row, "before") for row in drawn]
+        shares = [row["noise"] / row["before"] for row in drawn]
         plane = lanes(
             Ruler("error of noise, times the error before", min([*shares, 1]) / 1.8, max([*shares, 1]) * 1.8, log=True),
             len(drawn),
         )
         marks: list[Mark] = [plane.vertical(1.0, color=LIGHT.limit, dash=(2, 4))]
         for i, (row, share) in enumerate(zip(drawn, shares, strict=True)):
-            words = f": {number(amount(row, 'noise'))} beside {number(amount(row, 'before'))} {row['unit']}"
+            words = f": {number(row['noise'])} beside {number(row['before'])} {row['unit']}"
             shown, spot = words if width >= ROOMY else "", [{"x": share, "y": i + 0.76}]
             name = shortened(str(row["table"]), width, shown)
             marks += [
@@ -168,7 +161,7 @@ def existing(before: Sequence[ExistingError]) -> Figure:
 
     return Figure(
         "existing",
-        title=f"Noise widens the errors that were there by at most {percent(amount(drawn[0], 'added'))}",
+        title=f"Noise widens the errors that were there by at most {percent(drawn[0]['added'])}",
         subtitle="Typical error of noise divided by the typical error before noise; dotted: as large as before",
         sentence="How large the errors of noise are beside those that the numbers had before, table by table.",
         table=FigureTable.of(
@@ -194,12 +187,12 @@ def technologies(
     no others.
     """
     drawn = [i for i, frontier in enumerate(frontiers) if frontier.name not in studies] or range(len(frontiers))
-    letter, rows, loss = loss_symbol(choice.privacy_measure), list[dict[str, Cell]](), stated_loss(choice.loss)
+    letter, rows, loss = loss_symbol(choice.privacy_measure), list[Row](), stated_loss(choice.loss)
     for at in log_grid(choice.epsilon / COMPARED_REACH, choice.epsilon * COMPARED_REACH, through=(choice.epsilon,)):
         costs = [welfare.data_loss(frontier, at) for frontier in frontiers]
         least = min(costs[i] for i in drawn)
         best = next(frontiers[i].name for i in drawn if costs[i] <= least * (1 + TIE))
-        row: dict[str, Cell] = {"loss": at, "best": best, "marked": at == choice.epsilon}
+        row: Row = {"loss": at, "best": best, "marked": at == choice.epsilon}
         for i, cost in enumerate(costs):
             row[f"cost_{i}"], row[f"times_{i}"] = cost, cost / least
         rows.append(row)
@@ -208,9 +201,9 @@ def technologies(
     def layout(width: int) -> Mark:
         height, room = (340, 130) if width >= ROOMY else (280, 84)  # px, and px kept free for names at the right
         keys = [f"times_{i}" for i in range(len(frontiers))]
-        found = [amount(row, key) for row in rows for key in keys]
+        found = [row[key] for row in rows for key in keys]
         highest, lowest = min(MOST, max(1.5, *found)), max(1 / MOST, min(1.0, *found))
-        low, high = amount(rows[0], "loss"), amount(rows[-1], "loss")
+        low, high = rows[0]["loss"], rows[-1]["loss"]
         plane = Plane(
             Ruler(f"privacy loss {letter}", low, high * (high / low) ** (room / (width - 60 - room)), log=True),
             Ruler(
@@ -261,9 +254,9 @@ def _name(name: str, studies: Collection[str]) -> str:
     return f"{name} (study)" if name in studies else name
 
 
-def _best_at(here: Mapping[str, Cell], frontiers: Sequence[Frontier], loss: str, studies: Collection[str]) -> str:
+def _best_at(here: Row, frontiers: Sequence[Frontier], loss: str, studies: Collection[str]) -> str:
     """Who is best at the choice, and by how much the next one costs more; a study only where nothing else is there."""
-    times = [(amount(here, f"times_{i}"), frontier.name) for i, frontier in enumerate(frontiers)]
+    times = [(here[f"times_{i}"], frontier.name) for i, frontier in enumerate(frontiers)]
     ranked = sorted((cost, name) for cost, name in times if name not in studies)
     if len(ranked) == 1 and studies:
         cost, study = next((cost, name) for cost, name in times if name in studies)
@@ -286,26 +279,31 @@ def _ribbon(plane: Plane, rows: Rows, colors: Mapping[str, str]) -> list[Mark]:
     marks: list[Mark] = []
     for name, stretch in groupby(rows, key=lambda row: str(row["best"])):
         part = list(stretch)
-        bar = [{"x": amount(row, "loss"), "y": 1.0} for row in (part[0], part[-1])]
+        bar = [{"x": row["loss"], "y": 1.0} for row in (part[0], part[-1])]
         marks.append(plane.curve(bar, "x", "y", color=colors[name], thick=9))
         if len(part) > len(rows) / 4:
             marks.append(plane.words(bar[0]["x"], 1.0, f"best: {name}", color=colors[name], shift=(2, 12)))
     return marks
 
 
+def _ends(plane: Plane, rows: Rows, names: Iterable[str], key: str) -> list[tuple[Row, str, float]]:
+    """The last row at which each technology's curve is inside the picture, its name, and its height there."""
+    ends = []
+    for i, name in enumerate(names):
+        inside = [row for row in rows if plane.up.low <= row[f"{key}_{i}"] <= plane.up.high]
+        ends += [(inside[-1], name, inside[-1][f"{key}_{i}"])] if inside else []
+    return ends
+
+
 def _compared_names(
     plane: Plane, rows: Rows, colors: Mapping[str, str], *, studies: Collection[str], height: int
 ) -> list[Mark]:
     """Each technology's name where its curve ends, or where it leaves the picture; names never cover each other."""
-    ends = []
-    for i, name in enumerate(colors):
-        inside = [row for row in rows if amount(row, f"times_{i}") <= plane.up.high]
-        if inside and inside[-1]["best"] != name:
-            ends.append((amount(inside[-1], "loss"), amount(inside[-1], f"times_{i}"), name))
-    places = spread([value for _, value, _ in ends], plane.up, height=height, gap=17)
+    ends = [end for end in _ends(plane, rows, colors, "times") if end[0]["best"] != end[1]]
+    places = spread([value for *_, value in ends], plane.up, height=height, gap=17)
     return [
-        plane.words(loss, place, _name(name, studies), color=colors[name], shift=(8, 0))
-        for (loss, _, name), place in zip(ends, places, strict=True)
+        plane.words(row["loss"], place, _name(name, studies), color=colors[name], shift=(8, 0))
+        for (row, name, _), place in zip(ends, places, strict=True)
     ]
 
 
@@ -316,30 +314,30 @@ def strategies(costs: Mapping[str, Cost], choice: Choice, *, used: str, least: C
     least. Losses at which a cost leaves the range of floats are left out.
     """
     letter, place, loss = loss_symbol(choice.privacy_measure), list(costs).index(used), stated_loss(choice.loss)
-    rows = list[dict[str, Cell]]()
+    rows = list[Row]()
     for at in log_grid(choice.epsilon / SAVING_REACH, choice.epsilon * SAVING_REACH, through=(choice.epsilon,)):
         found = [cost(at) for cost in costs.values()]
         floor = None if least is None else least(at)
         if not all(math.isfinite(cost) and cost > 0 for cost in (*found, 1.0 if floor is None else floor)):
             continue
-        row: dict[str, Cell] = {f"cost_{i}": cost for i, cost in enumerate(found)}
+        row: Row = {f"cost_{i}": cost for i, cost in enumerate(found)}
         row |= {"loss": at, "least": floor, "saved": found[0] - found[place], "marked": at == choice.epsilon}
         rows.append(row)
     here = next(row for row in rows if row["marked"])
-    at_choice = {name: amount(here, f"cost_{i}") for i, name in enumerate(costs)}
+    at_choice = {name: here[f"cost_{i}"] for i, name in enumerate(costs)}
     gain = _gain(at_choice, used)
 
     def layout(width: int) -> Mark:
         roomy = width >= ROOMY
         height, room = (360, 150) if roomy else (300, 104)  # px, and px kept free for names at the right
         drawn = [*(f"cost_{i}" for i in range(len(costs))), *(["least"] if least is not None else [])]
-        found = [amount(row, key) for row in rows for key in drawn]
+        found = [row[key] for row in rows for key in drawn]
         bottom = max(min(found), at_choice[used] / FARTHEST) / 1.6
         top = min(max(found), at_choice[used] * FARTHEST)
-        low, high = amount(rows[0], "loss"), amount(rows[-1], "loss")
+        low, high = rows[0]["loss"], rows[-1]["loss"]
         plane = Plane(
             Ruler(f"privacy loss {letter}", low, high * (high / low) ** (room / (width - 60 - room)), log=True),
-            Ruler("↑ cost of errors, USD", bottom, top, log=True, labels=MONEY_AXIS),
+            Ruler("↑ cost of errors, USD", bottom, top, log=True, labels="money"),
         )
         colors = dict(zip(costs, _colors(list(costs), used), strict=True))
         return layered(
@@ -406,11 +404,11 @@ def _colors(names: list[str], used: str) -> Iterator[str]:
         yield LIGHT.production if name == used else LIGHT.preference if place == 0 else next(others)
 
 
-def _left(here: Mapping[str, Cell], cost: float) -> str:
+def _left(here: Row, cost: float) -> str:
     """How much of the cost a better strategy could still take away."""
     if here["least"] is None:
         return ""
-    share = 1 - amount(here, "least") / cost
+    share = 1 - here["least"] / cost
     if share < ALIKE:
         return "; shaded: out of reach, and the technology in use stands at its edge"
     return f"; shaded: out of reach of any strategy with the same noise, at most {percent(share)} below"
@@ -437,19 +435,15 @@ def _saved(plane: Plane, loss: float, gain: _Gain) -> list[Mark]:
 
 def _strategy_names(plane: Plane, rows: Rows, colors: Mapping[str, str], *, height: int, room: int) -> list[Mark]:
     """Each technology's name where its curve ends; names never cover each other."""
-    ends = []
-    for i, name in enumerate(colors):
-        inside = [row for row in rows if plane.up.low <= amount(row, f"cost_{i}") <= plane.up.high]
-        if inside:
-            ends.append((amount(inside[-1], "loss"), amount(inside[-1], f"cost_{i}"), name))
-    lines = {name: wrap(name, room - 12, TEXT_SIZE) for _, _, name in ends}
+    ends = _ends(plane, rows, colors, "cost")
+    lines = {name: wrap(name, room - 12, TEXT_SIZE) for _, name, _ in ends}
     tallest = LINE_HEIGHT * max(len(each) for each in lines.values())
     edge = (tallest / 2 + 4) / height  # a name stays inside the axis
     inner = Ruler("", plane.up.value(edge), plane.up.value(1 - edge), log=True)
     places = spread(
-        [max(value, inner.low) for _, value, _ in ends], inner, height=round(height * (1 - 2 * edge)), gap=tallest + 8
+        [max(value, inner.low) for *_, value in ends], inner, height=round(height * (1 - 2 * edge)), gap=tallest + 8
     )
     return [
-        plane.words(loss, place, "\n".join(lines[name]), color=colors[name], shift=(8, 0))
-        for (loss, _, name), place in zip(ends, places, strict=True)
+        plane.words(row["loss"], place, "\n".join(lines[name]), color=colors[name], shift=(8, 0))
+        for (row, name, _), place in zip(ends, places, strict=True)
     ]

@@ -3,23 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from dualmandate.frontier.numerics import log_grid
 from dualmandate.population.wording import loss_symbol, money, number, percent, stated_loss
-from dualmandate.report.figures.figure import (
-    MONEY_AXIS,
-    Align,
-    Figure,
-    Mark,
-    Plane,
-    Ruler,
-    lanes,
-    layered,
-    shortened,
-)
-from dualmandate.report.theme import LIGHT, ROOMY, Cell, Column, FigureTable, amount
+from dualmandate.report.figures.figure import Align, Figure, Mark, Plane, Ruler, lanes, layered, shortened
+from dualmandate.report.theme import LIGHT, ROOMY, Column, FigureTable, Row, cells
 
 if TYPE_CHECKING:
     from dualmandate.choice import BudgetPath, Choice, TableSelection
@@ -42,7 +32,7 @@ def participation(
     `noise` and `responding` are costs of errors in USD, if all took part and with those who do; `responding` must go on
     beyond the peak as it really would.
     """
-    letter, rows = loss_symbol(choice.privacy_measure), list[dict[str, Cell]]()
+    letter, rows = loss_symbol(choice.privacy_measure), list[Row]()
     for loss in log_grid(peak / PARTICIPATION_REACH, peak * PARTICIPATION_REACH, through=(choice.epsilon, peak)):
         costs = noise(loss), responding(loss)
         if all(math.isfinite(cost) and cost > 0 for cost in costs):
@@ -50,11 +40,11 @@ def participation(
             rows.append({"loss": loss, "noise": costs[0], "cost": costs[1], "marked": marked})
 
     def layout(width: int) -> Mark:
-        roomy, low, high = width >= ROOMY, amount(rows[0], "loss"), amount(rows[-1], "loss")
+        roomy, low, high = width >= ROOMY, rows[0]["loss"], rows[-1]["loss"]
         trough, between = responding(peak), math.sqrt(low * peak)
         plane = Plane(
             Ruler(f"privacy loss {letter}", low, high, log=True),
-            Ruler("↑ cost of errors, USD", trough / 30, trough * 60, log=True, labels=MONEY_AXIS),
+            Ruler("↑ cost of errors, USD", trough / 30, trough * 60, log=True, labels="money"),
         )
         here = {"x": choice.epsilon, "y": responding(choice.epsilon)}
         marks: list[Mark] = [
@@ -97,29 +87,23 @@ def participation(
 def offering(offered: TableSelection) -> Figure:
     """One line a table from its price to its worth: blue where it gains, orange where it would lose."""
     letter = loss_symbol(offered.privacy_measure)
-    rows: tuple[Mapping[str, Cell], ...] = tuple(
-        {
-            "table": verdict.name,
-            "value": verdict.value,
-            "price": verdict.price,
-            "published": verdict.published,
-            "loss": verdict.epsilon,
-            "errors": verdict.errors,
-            "marked": verdict.published,
-        }
-        for verdict in offered.verdicts
-    )
-    drawn = sorted(rows, key=lambda row: amount(row, "price") - amount(row, "value"))[:MOST_TABLES]
-    amounts = [amount(row, key) for row in drawn for key in ("value", "price")]
+    rows = [
+        cells(
+            each, *("value", "price", "published", "errors"), table=each.name, loss=each.epsilon, marked=each.published
+        )
+        for each in offered.verdicts
+    ]
+    drawn = sorted(rows, key=lambda row: row["price"] - row["value"])[:MOST_TABLES]
+    amounts = [row[key] for row in drawn for key in ("value", "price")]
     low, high = min(amounts), max(amounts)
     log = low > 0 and high / low > LONG_RANGE
 
     def layout(width: int) -> Mark:
         edges = (low / 1.4, high * 1.4) if log else (0.0, 1.12 * high)
-        plane = lanes(Ruler("USD", *edges, log=log, labels=MONEY_AXIS), len(drawn))
+        plane = lanes(Ruler("USD", edges[0], edges[1], log=log, labels="money"), len(drawn))
         marks: list[Mark] = []
         for i, row in enumerate(drawn):
-            value, price, y = amount(row, "value"), amount(row, "price"), i + 0.72
+            value, price, y = row["value"], row["price"], i + 0.72
             color = LIGHT.production if row["published"] else LIGHT.preference
             worth, cost = money(value, short=True), money(price, short=True)
             words = f": worth {worth}, price {cost}" if width >= ROOMY else ""
@@ -156,30 +140,23 @@ def offering(offered: TableSelection) -> Figure:
 def path(releases: BudgetPath, privacy_measure: PrivacyMeasure) -> Figure:
     """A budget over many releases: the loss of each by year, hollow without a cap on all of them, filled under it."""
     letter, capped = loss_symbol(privacy_measure), releases.cap is not None and releases.price > 0
-    rows: tuple[Mapping[str, Cell], ...] = tuple(
-        {
-            "year": release.year,
-            "loss": release.epsilon,
-            "alone": release.alone,
-            "privacy": release.privacy_cost,
-            "errors": release.data_loss,
-            "marked": True,
-        }
-        for release in releases.releases
-    )
+    rows = [
+        cells(each, "year", "alone", loss=each.epsilon, privacy=each.privacy_cost, errors=each.data_loss, marked=True)
+        for each in releases.releases
+    ]
 
     def layout(width: int) -> Mark:
-        roomy, first, last = width >= ROOMY, amount(rows[0], "year"), amount(rows[-1], "year")
+        roomy, first, last = width >= ROOMY, rows[0]["year"], rows[-1]["year"]
         room = max(0.08 * (last - first), 1.0)
         plane = Plane(
             Ruler("years from now", first - room, last + (2.4 if roomy else 1.2) * room),
-            Ruler(f"↑ privacy loss {letter} of the release", 0.0, 1.2 * max(amount(row, "alone") for row in rows)),
+            Ruler(f"↑ privacy loss {letter} of the release", 0.0, 1.2 * max(row["alone"] for row in rows)),
         )
         side: Align = "left" if roomy else "right"
 
         def beside(key: str, words: str, color: str, down: int) -> Mark:
             shift = (10, 0) if roomy else (0, down)
-            return plane.words(last, amount(rows[-1], key), words, color=color, align=side, shift=shift)
+            return plane.words(last, rows[-1][key], words, color=color, align=side, shift=shift)
 
         marks: list[Mark] = [
             plane.curve(rows, "year", "alone", color=LIGHT.production, dash=(6, 4) if capped else (1, 0)),
@@ -224,25 +201,21 @@ def institutions(compared: Sequence[Institution], privacy_measure: PrivacyMeasur
     Auctions of one count stand in the table alone: their ε buys a count of everybody, not the program's tables.
     """
     letter = loss_symbol(privacy_measure)
-    rows: tuple[Mapping[str, Cell], ...] = tuple(
-        {
-            "institution": row.name,
-            "loss": row.epsilon,
-            "accuracy": row.accuracy,
-            "payment": row.payment,
-            "total": row.total,
-            "cost": None if row.welfare is None else -row.welfare,
-            "forgone": row.forgone,
-            "why": row.why,
-            "one_count": row.one_count,
-            "marked": row.forgone is None and row.epsilon is not None,
-        }
+    rows = [
+        cells(
+            row,
+            *("accuracy", "payment", "total", "forgone", "why", "one_count"),
+            institution=row.name,
+            loss=row.epsilon,
+            cost=None if row.welfare is None else -row.welfare,
+            marked=row.forgone is None and row.epsilon is not None,
+        )
         for row in compared
-    )
+    ]
     answered = (row for row in rows if row["loss"] is not None and not row["one_count"])
-    drawn = sorted(answered, key=lambda row: -amount(row, "loss"))
+    drawn = sorted(answered, key=lambda row: -row["loss"])
     planner = next(row for row in drawn if row["marked"])
-    best, low, high = amount(planner, "loss"), amount(drawn[-1], "loss"), amount(drawn[0], "loss")
+    best, low, high = planner["loss"], drawn[-1]["loss"], drawn[0]["loss"]
     log = high / low > 8
 
     def layout(width: int) -> Mark:
@@ -250,11 +223,11 @@ def institutions(compared: Sequence[Institution], privacy_measure: PrivacyMeasur
         plane = lanes(Ruler(f"privacy loss {letter}", edges[0], edges[1], log=log), len(drawn))
         marks: list[Mark] = [plane.vertical(best, color=LIGHT.production, dash=(2, 4))]
         for i, row in enumerate(drawn):
-            at, y, own = amount(row, "loss"), i + 0.68, bool(row["marked"])
+            at, y, own = row["loss"], i + 0.68, bool(row["marked"])
             color = LIGHT.production if own else LIGHT.preference
             words = f"{row['institution']}, {number(at)}"
             if width >= ROOMY and row["forgone"] is not None:
-                words += f": {money(amount(row, 'forgone'), short=True)} lost"
+                words += f": {money(row['forgone'], short=True)} lost"
             bar = [{"from": min(at, best), "to": max(at, best), "y": y}]
             marks += [
                 plane.bars(bar, color=color, opacity=0.35, thick=6),
@@ -266,7 +239,7 @@ def institutions(compared: Sequence[Institution], privacy_measure: PrivacyMeasur
     title = f"The planner chooses {letter} = {number(best)}"
     private = next((row for row in drawn if str(row["institution"]).startswith("private provider, one")), None)
     if private is not None:
-        share, lost = amount(private, "loss") / best, amount(private, "forgone") / amount(planner, "cost")
+        share, lost = private["loss"] / best, private["forgone"] / planner["cost"]
         title = (
             f"A private provider would choose what the planner does: {letter} = {number(best)}"
             if lost < ALIKE

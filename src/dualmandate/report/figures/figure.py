@@ -15,7 +15,7 @@ import os
 import re
 import tempfile
 import textwrap
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -30,6 +30,7 @@ from dualmandate.report.theme import (
     WIDE,
     Cell,
     FigureTable,
+    Row,
     configuration,
     recolor,
     rendered,
@@ -47,7 +48,7 @@ EMBED = "window.vegaEmbed = vegaEmbed;"
 SHARPNESS = 2.0  # device pixels a picture pixel, for dense screens
 
 Align = Literal["left", "center", "right"]
-Rows = Iterable[Mapping[str, Cell]]
+Rows = Iterable[Row]
 Mark: TypeAlias = dict[str, Any]
 LINE_HEIGHT = 16  # px
 LETTER = 6.4  # px, mean width of a letter in a label
@@ -61,9 +62,11 @@ _SIZE = (
     " : abs(datum.value) >= 1e6 ? format(abs(datum.value) / 1e6, ',~r') + 'M'"
     " : format(abs(datum.value), ',~r'))"
 )
-NUMBER_AXIS = f"(datum.value < 0 ? '−' : '') + {_SIZE}"
-MONEY_AXIS = f"(datum.value < 0 ? '−$' : '$') + {_SIZE}"
-PERCENT_AXIS = "format(100 * datum.value, ',~r') + ' %'"
+AXIS_LABELS = {
+    "number": f"(datum.value < 0 ? '−' : '') + {_SIZE}",
+    "money": f"(datum.value < 0 ? '−$' : '$') + {_SIZE}",
+    "percent": "format(100 * datum.value, ',~r') + ' %'",
+}
 
 
 @dataclass(frozen=True)
@@ -193,7 +196,7 @@ class Ruler:
     low: float
     high: float
     log: bool = False
-    labels: str = NUMBER_AXIS
+    labels: str = "number"  # or money, percent; or an expression in Vega's language
     right: bool = False
     hidden: bool = False
     places: tuple[float, ...] | None = None  # of its numbers, where they are stated
@@ -246,7 +249,7 @@ class Ruler:
 
     def _channel(self, name: str, **look: Any) -> Mark:
         scale = {"type": "log" if self.log else "linear", "domain": [self.low, self.high], "nice": False, "zero": False}
-        axis = {"title": self.title, "labelExpr": self.labels, "tickCount": 6, **look}
+        axis = {"title": self.title, "labelExpr": AXIS_LABELS.get(self.labels, self.labels), "tickCount": 6, **look}
         if ticks := self.ticks():
             axis["values"] = ticks
         return {"field": name, "type": "quantitative", "scale": scale, "axis": None if self.hidden else axis}

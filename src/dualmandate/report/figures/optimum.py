@@ -7,19 +7,8 @@ from typing import TYPE_CHECKING
 
 from dualmandate.frontier.numerics import log_grid
 from dualmandate.population.wording import exact, loss_symbol, money, number, percent, stated_loss
-from dualmandate.report.figures.figure import (
-    MONEY_AXIS,
-    NUMBER_AXIS,
-    PERCENT_AXIS,
-    Align,
-    Figure,
-    Mark,
-    Plane,
-    Ruler,
-    layered,
-    with_right_axis,
-)
-from dualmandate.report.theme import LIGHT, ROOMY, Cell, Column, FigureTable, amount
+from dualmandate.report.figures.figure import Align, Figure, Mark, Plane, Ruler, layered, with_right_axis
+from dualmandate.report.theme import LIGHT, ROOMY, Column, FigureTable, Row
 
 if TYPE_CHECKING:
     from dualmandate.choice import Choice, Limits, SocialWelfare
@@ -103,14 +92,14 @@ def tangency(frontier: Frontier, welfare: SocialWelfare, choice: Choice, *, limi
     def layout(width: int) -> Mark:
         roomy, interior = width >= ROOMY, choice.bound_by == "preferences"
         plane = Plane(
-            Ruler(f"privacy loss {letter}: less protection →", amount(rows[0], "loss"), amount(rows[-1], "loss")),
+            Ruler(f"privacy loss {letter}: less protection →", rows[0]["loss"], rows[-1]["loss"]),
             Ruler(
                 ("↑ accuracy I" + ", minus the expected squared error" * roomy)
                 if plain
                 else "↑ value of accuracy, USD",
-                min(amount(rows[0], "frontier"), 1.5 * level),
+                min(rows[0]["frontier"], 1.5 * level),
                 0.0,
-                labels=NUMBER_AXIS if plain else MONEY_AXIS,
+                labels=kind,
             ),
         )
         picture = layered(
@@ -140,19 +129,17 @@ def tangency(frontier: Frontier, welfare: SocialWelfare, choice: Choice, *, limi
     )
 
 
-def _curves(
-    plane: Plane, rows: tuple[Mapping[str, Cell], ...], choice: Choice, *, level: float, roomy: bool
-) -> list[Mark]:
+def _curves(plane: Plane, rows: tuple[Row, ...], choice: Choice, *, level: float, roomy: bool) -> list[Mark]:
     """The three curves, each with its words where no other curve passes."""
-    straight = all(abs(amount(row, "tangent") - amount(row, "indifference")) < 0.01 * abs(level) for row in rows)
+    straight = all(abs(row["tangent"] - row["indifference"]) < 0.01 * abs(level) for row in rows)
     end = rows[round(len(rows) * 0.97)]
-    flat = amount(end, "indifference") < 0  # it stays below the tangent, and inside the picture
+    flat = end["indifference"] < 0  # it stays below the tangent, and inside the picture
     marks: list[Mark] = [
         plane.curve(rows, "loss", "frontier", color=LIGHT.production),
         plane.curve(rows, "loss", "indifference", color=LIGHT.preference),
         plane.words(
-            amount(end, "loss"),
-            amount(end, "frontier"),
+            end["loss"],
+            end["frontier"],
             "what technology can produce" if roomy else "frontier",
             color=LIGHT.production,
             align="right",
@@ -160,11 +147,11 @@ def _curves(
         ),
     ]
     if not straight:
-        top = next((row for row in rows if amount(row, "tangent") >= (0.6 if flat else 0.2) * level), rows[-1])
+        top = next((row for row in rows if row["tangent"] >= (0.6 if flat else 0.2) * level), rows[-1])
         dashed = plane.curve(rows, "loss", "tangent", color=LIGHT.quiet, dash=(6, 4), thick=1.5)
         words = plane.words(
-            amount(top, "loss"),
-            amount(top, "tangent"),
+            top["loss"],
+            top["tangent"],
             "tangent",
             color=LIGHT.quiet,
             align="right" if flat else "left",
@@ -174,22 +161,20 @@ def _curves(
     return [*marks, _wanted(plane, rows, choice, level=level, straight=straight, roomy=roomy)]
 
 
-def _wanted(
-    plane: Plane, rows: tuple[Mapping[str, Cell], ...], choice: Choice, *, level: float, straight: bool, roomy: bool
-) -> Mark:
+def _wanted(plane: Plane, rows: tuple[Row, ...], choice: Choice, *, level: float, straight: bool, roomy: bool) -> Mark:
     """The words of the indifference curve: to its upper left, or above its end where it stays flat."""
     aim = min(0.42 * level, 0.13 * plane.up.low)  # two lines stay below the name of the axis
-    spot = next((row for row in rows if amount(row, "indifference") >= aim), rows[-1])
+    spot = next((row for row in rows if row["indifference"] >= aim), rows[-1])
     words, shift = "equally good for society" if roomy else "equally good\nfor society", (-12, -7)
     if choice.bound_by not in ("preferences", "fitness for use"):
-        spot = next(row for row in rows if amount(row, "loss") >= 0.92 * choice.epsilon)
+        spot = next(row for row in rows if row["loss"] >= 0.92 * choice.epsilon)
         words, shift = "equally good\nfor society" if roomy else "equally\ngood", (-12, -24)
-    elif amount(rows[-1], "indifference") < 0:
+    elif rows[-1]["indifference"] < 0:
         spot, shift = rows[round(0.8 * len(rows))], (-4, -8)
     elif straight and roomy:
         words += "\n(also the tangent)"
     side: Align = "right"
-    place, height = amount(spot, "loss"), amount(spot, "indifference")
+    place, height = spot["loss"], spot["indifference"]
     if height > 0:  # a steep curve leaps over the top between two points: its words stand below the frontier
         place, height, side, shift = choice.epsilon, 1.3 * level, "left", (12, 0)
     elif choice.bound_by == "fitness for use" and not roomy:  # so do they where the line of a floor leaves no room
@@ -201,22 +186,21 @@ def _limit_marks(plane: Plane, choice: Choice, limits: Limits | None) -> list[Ma
     """The cap and the floor, each with its line, its name and the side that is closed."""
     if limits is None:
         return []
-    marks: list[Mark] = []
-    letter = loss_symbol(choice.privacy_measure)
+    letter, (low, high) = loss_symbol(choice.privacy_measure), (plane.across.low, plane.across.high)
     caps = {"cap": limits.largest_epsilon or limits.largest_rho, "left in the account": limits.remaining}
-    for name, cap in caps.items():
-        if cap is not None and cap < plane.across.high:
-            at, words = float(cap), f"{name}: {letter} = {exact(float(cap))}"
-            marks += [
-                plane.closed(at, plane.across.high),
-                plane.vertical(at, color=LIGHT.limit),
-                plane.words(at, plane.up.low, words, color=LIGHT.limit, shift=(6, -6)),
-            ]
+    stops = [
+        (float(cap), (float(cap), high), f"{name}: {letter} = {exact(float(cap))}")
+        for name, cap in caps.items()
+        if cap is not None and cap < high
+    ]
     if choice.bound_by == "fitness for use":
+        stops.append((choice.epsilon, (low, choice.epsilon), "fit for use →"))
+    marks: list[Mark] = []
+    for at, closed, words in stops:
         marks += [
-            plane.closed(plane.across.low, choice.epsilon),
-            plane.vertical(choice.epsilon, color=LIGHT.limit),
-            plane.words(choice.epsilon, plane.up.low, "fit for use →", color=LIGHT.limit, shift=(6, -6)),
+            plane.closed(*closed),
+            plane.vertical(at, color=LIGHT.limit),
+            plane.words(at, plane.up.low, words, color=LIGHT.limit, shift=(6, -6)),
         ]
     return marks
 
@@ -251,49 +235,39 @@ def rates(frontier: Frontier, welfare: SocialWelfare, choice: Choice) -> Figure:
 
     def layout(width: int) -> Mark:
         roomy, here = width >= ROOMY, next(row for row in rows if row["marked"])
-        buying = [row for row in rows if amount(row, produced) > 0]  # a frontier that people leave ends
-        heights = [amount(row, key) for row in buying for key in (produced, asked) if amount(row, key) > 0]
-        middle = amount(here, produced)
+        buying = [row for row in rows if row[produced] > 0]  # a frontier that people leave ends
+        heights = [row[key] for row in buying for key in (produced, asked) if row[key] > 0]
+        middle = here[produced]
         plane = Plane(
-            Ruler(f"privacy loss {letter}", amount(rows[0], "loss"), amount(rows[-1], "loss"), log=True),
+            Ruler(f"privacy loss {letter}", rows[0]["loss"], rows[-1]["loss"], log=True),
             Ruler(
                 f"↑ {what} per unit of {letter}" + (", USD" if dollars else ""),
                 max(min(heights) / (1 if len(buying) == len(rows) else 30), middle / 1e5),
                 min(max(heights), middle * 1e5),
                 log=True,
-                labels=MONEY_AXIS if dollars else NUMBER_AXIS,
+                labels=kind,
             ),
         )
-        early = next(row for row in rows if amount(row, "loss") >= best / 3)
-        sinking = amount(early, asked) < 0.8 * amount(rows[0], asked)
+        early = next(row for row in rows if row["loss"] >= best / 3)
+        sinking = early[asked] < 0.8 * rows[0][asked]
         bought_at, asked_at, asked_shift = early, rows[0], (6, 36 if sinking else 12)
         # Where fitness for use decides, the curves cross on the left; the words stand at the choice, if there is room.
-        if choice.bound_by == "fitness for use" and (
-            plane.up.share(amount(here, asked)) > plane.up.share(middle) + RATES_ROOM
-        ):
+        if choice.bound_by == "fitness for use" and (plane.up.share(here[asked]) > plane.up.share(middle) + RATES_ROOM):
             bought_at, asked_at, asked_shift = here, here, (12, 14)
         return layered(
             plane.vertical(best, color=LIGHT.quiet, dash=(2, 4), top=middle),
             plane.curve(buying, "loss", produced, color=LIGHT.production),
             plane.curve(buying, "loss", asked, color=LIGHT.preference),
             plane.points(
-                [] if choice.bound_by == "preferences" else [here],
-                "loss",
-                asked,
-                color=LIGHT.preference,
-                name="asked",
+                [] if choice.bound_by == "preferences" else [here], "loss", asked, color=LIGHT.preference, name="asked"
             ),
             plane.points([here], "loss", produced, color=LIGHT.ink, name="optimum"),
             plane.words(
-                amount(bought_at, "loss"),
-                amount(bought_at, produced),
-                "what it buys (MRT)",
-                color=LIGHT.production,
-                shift=(12, -2),
+                bought_at["loss"], bought_at[produced], "what it buys (MRT)", color=LIGHT.production, shift=(12, -2)
             ),
             plane.words(
-                amount(asked_at, "loss"),
-                amount(asked_at, asked),
+                asked_at["loss"],
+                asked_at[asked],
                 "what society asks (WTA)" if roomy else "what society\nasks (WTA)",
                 color=LIGHT.preference,
                 shift=asked_shift,
@@ -330,7 +304,7 @@ def welfare_curve(frontier: Frontier, welfare: SocialWelfare, choice: Choice) ->
     letter = loss_symbol(choice.privacy_measure)
     candidates = {point.epsilon: point.kind for point in choice.local_optima} | {choice.epsilon: "chosen"}
     ends = min(candidates) / WELFARE_REACH, max(candidates) * WELFARE_REACH
-    rows: tuple[Mapping[str, Cell], ...] = tuple(
+    rows: tuple[Row, ...] = tuple(
         {
             "loss": loss,
             "welfare": welfare.at(frontier, loss),
@@ -354,16 +328,15 @@ def welfare_curve(frontier: Frontier, welfare: SocialWelfare, choice: Choice) ->
     def layout(width: int) -> Mark:
         roomy, here = width >= ROOMY, next(row for row in rows if row["kind"] == "chosen")
         considered = [row for row in rows if row["marked"]]
-        bottom = min(amount(row, "welfare") for row in considered) - WELFARE_DEPTH * abs(choice.welfare)
+        bottom = min(row["welfare"] for row in considered) - WELFARE_DEPTH * abs(choice.welfare)
         bottom = max(bottom, WELFARE_DEEPEST * choice.welfare)
-        others = [row for row in considered if row is not here and amount(row, "welfare") > bottom]
+        others = [row for row in considered if row is not here and row["welfare"] > bottom]
         plane = Plane(
-            Ruler(f"privacy loss {letter}", *ends, log=True),
-            Ruler("↑ welfare, USD", bottom, 0.0, labels=MONEY_AXIS),
+            Ruler(f"privacy loss {letter}", *ends, log=True), Ruler("↑ welfare, USD", bottom, 0.0, labels="money")
         )
         limits = {point.bound_by for point in choice.local_optima if point.kind == "end"}
         room = -48 if "fitness for use" in limits else -28 if limits else -8  # px, for the names of limits below
-        lost, erring = amount(rows[0], "privacy"), amount(rows[-1], "errors")
+        lost, erring = rows[0]["privacy"], rows[-1]["errors"]
         return layered(
             *_ends(plane, choice),
             plane.curve(rows, "loss", "errors", color=LIGHT.production, dash=(6, 4), thick=1.8),
@@ -374,9 +347,9 @@ def welfare_curve(frontier: Frontier, welfare: SocialWelfare, choice: Choice) ->
             plane.points(others, "loss", "welfare", color=LIGHT.quiet, name="considered", filled=True),
             *(
                 plane.words(
-                    amount(row, "loss"),
-                    amount(row, "welfare"),
-                    number(amount(row, "loss")),
+                    row["loss"],
+                    row["welfare"],
+                    number(row["loss"]),
                     color=LIGHT.quiet,
                     align="center",
                     shift=(0, -10 if row["kind"] == "maximum" else 12),
@@ -386,8 +359,8 @@ def welfare_curve(frontier: Frontier, welfare: SocialWelfare, choice: Choice) ->
             ),
             plane.points([here], "loss", "welfare", color=LIGHT.ink, name="optimum"),
             plane.words(
-                amount(here, "loss"),
-                amount(here, "welfare") if roomy else bottom,
+                here["loss"],
+                here["welfare"] if roomy else bottom,
                 f"{stated_loss(choice.loss)}\n{money(choice.welfare, short=True)}",
                 align="center",
                 shift=(0, 16) if roomy else (0, room),
@@ -478,7 +451,7 @@ def regret(frontier: Frontier, welfare: SocialWelfare, choice: Choice) -> Figure
         high, low = min(max(shares), max(2.2 * posts, 1e-6)), min(0.0, *shares)
         plane = Plane(
             Ruler(f"privacy loss {letter}", rows[0]["loss"], rows[-1]["loss"], log=True),
-            Ruler("↑ regret, share of the cost at the choice", low, high, labels=PERCENT_AXIS),
+            Ruler("↑ regret, share of the cost at the choice", low, high, labels="percent"),
         )
         free = roomy or plane.up.share(double["relative_regret"]) > REGRET_ROOM  # the valley has room for a label
         picture = layered(
@@ -499,7 +472,7 @@ def regret(frontier: Frontier, welfare: SocialWelfare, choice: Choice) -> Figure
         )
         if roomy:
             size = abs(choice.welfare)
-            dollars = Ruler("in US dollars", low * size, high * size, labels=MONEY_AXIS, right=True)
+            dollars = Ruler("in US dollars", low * size, high * size, labels="money", right=True)
             picture = with_right_axis(picture, plane, dollars)
         return picture
 

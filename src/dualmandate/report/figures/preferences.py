@@ -6,7 +6,7 @@ Rules say what each chooses, who gains and who loses, with votes and payments.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -17,8 +17,6 @@ from dualmandate.population.wording import loss_symbol, money, number, percent, 
 from dualmandate.report.figures.figure import (
     LETTER,
     LINE_HEIGHT,
-    MONEY_AXIS,
-    PERCENT_AXIS,
     Align,
     Figure,
     Mark,
@@ -28,7 +26,7 @@ from dualmandate.report.figures.figure import (
     layered,
     shortened,
 )
-from dualmandate.report.theme import LIGHT, ROOMY, SERIES, Cell, Column, FigureTable, amount
+from dualmandate.report.theme import LIGHT, ROOMY, SERIES, Column, FigureTable, Row
 
 if TYPE_CHECKING:
     from dualmandate.choice import Peak, SocialChoiceRow, SocialChoices
@@ -59,16 +57,16 @@ def valuation_curve(valuation: ContingentValuation, bound: Turnbull) -> Figure:
     """
     fitted = valuation.survival(bound.bids)
     pooled = {bid for group in bound.pooled for bid in group}
-    rows: tuple[Mapping[str, Cell], ...] = tuple(
+    rows: tuple[Row, ...] = tuple(
         {"bid": float(bid), "counted": 1.0 - float(no), "fitted": float(share), "pooled": float(bid) in pooled}
         for bid, no, share in zip(bound.bids, bound.refusing, fitted, strict=True)
     )
     mean = valuation.mean()
 
     def layout(_width: int) -> Mark:
-        end = BEYOND * amount(rows[-1], "bid")
-        across = Ruler("amount, USD", 0.0, end, labels=MONEY_AXIS)
-        plane = Plane(across, Ruler("share of people who would pay more", 0.0, 1.0, labels=PERCENT_AXIS))
+        end = BEYOND * rows[-1]["bid"]
+        across = Ruler("amount, USD", 0.0, end, labels="money")
+        plane = Plane(across, Ruler("share of people who would pay more", 0.0, 1.0, labels="percent"))
         steps, amounts = _steps(rows, end), np.linspace(0.0, end, CURVE_POINTS)
         shares = zip(amounts.tolist(), valuation.survival(amounts).tolist(), strict=True)
         marks: list[Mark] = [
@@ -113,12 +111,12 @@ def valuation_curve(valuation: ContingentValuation, bound: Turnbull) -> Figure:
     )
 
 
-def _steps(rows: Sequence[Mapping[str, Cell]], end: float) -> list[dict[str, Cell]]:
+def _steps(rows: Sequence[Row], end: float) -> list[Row]:
     """Corners of the lower bound on the curve: from one bid to the next, the share at the next."""
-    corners: list[dict[str, Cell]] = []
+    corners: list[Row] = []
     start = 0.0
     for row in rows:
-        share, bid = amount(row, "counted"), amount(row, "bid")
+        share, bid = row["counted"], row["bid"]
         corners += [{"amount": start, "share": share}, {"amount": bid, "share": share}]
         start = bid
     return [*corners, {"amount": start, "share": 0.0}, {"amount": end, "share": 0.0}]
@@ -129,7 +127,7 @@ def forest(pooled: Pooled) -> Figure:
 
     The table has each source as converted, and what was pooled from them.
     """
-    conflicts, rows = pooled.agreement.conflicts, list[dict[str, Cell]]()
+    conflicts, rows = pooled.agreement.conflicts, list[Row]()
     conflicting = {name for pair in conflicts for name in (pair.first, pair.second)}
     for source, (name, odd) in zip(pooled.sources, pooled.agreement.predicted, strict=True):
         low, high = _interval(source.value, source.standard_error or 0.0, pooled)
@@ -142,7 +140,7 @@ def forest(pooled: Pooled) -> Figure:
     per = unit + (f", {pooled.time_base}" if pooled.time_base else "")
 
     def layout(width: int) -> Mark:
-        ends = [amount(row, key) for row in rows for key in ("low", "high")]
+        ends = [row[key] for row in rows for key in ("low", "high")]
         least, most = min(ends), max(ends)
         log, margin = least > 0 and most / least > LONG_RANGE, 0.06 * (most - least)
         reach = (least / 1.15, most * 1.15) if log else (least - margin, most + margin)
@@ -186,7 +184,7 @@ def forest(pooled: Pooled) -> Figure:
     )
 
 
-def _posterior(plane: Plane, pooled: Pooled, row: Mapping[str, Cell], width: int) -> list[Mark]:
+def _posterior(plane: Plane, pooled: Pooled, row: Row, width: int) -> list[Mark]:
     """The density as it looks on the axis, its interval below it."""
     base = plane.up.low - 0.28
     amounts = np.array([plane.across.value(share) for share in np.linspace(0.0, 1.0, POSTERIOR_POINTS).tolist()])
@@ -200,18 +198,15 @@ def _posterior(plane: Plane, pooled: Pooled, row: Mapping[str, Cell], width: int
     ]
 
 
-def _lines(plane: Plane, rows: Sequence[Mapping[str, Cell]], color: str, name: str) -> list[Mark]:
+def _lines(plane: Plane, rows: Sequence[Row], color: str, name: str) -> list[Mark]:
     """An interval and a dot a row, at its height."""
     bars = [{"from": row["low"], "to": row["high"], "y": row["y"]} for row in rows]
     dots = [{"x": row["value"], "y": row["y"], "name": row["name"]} for row in rows]
-    return [
-        plane.bars(bars, color=color, thick=3),
-        plane.points(dots, "x", "y", color=color, name=name, filled=True),
-    ]
+    return [plane.bars(bars, color=color, thick=3), plane.points(dots, "x", "y", color=color, name=name, filled=True)]
 
 
-def _label(plane: Plane, row: Mapping[str, Cell], y: float, width: int) -> Mark:
-    span = f": {number(amount(row, 'value'))} ({number(amount(row, 'low'))} to {number(amount(row, 'high'))})"
+def _label(plane: Plane, row: Row, y: float, width: int) -> Mark:
+    span = f": {number(row['value'])} ({number(row['low'])} to {number(row['high'])})"
     name = shortened(str(row["name"]), width, span)
     return plane.words(plane.across.low, y, f"{name}{span}", shift=(0, -4))
 
@@ -333,18 +328,18 @@ def _peak_name(peak: Peak, width: int) -> str:
 def _gains(choices: SocialChoices, ruler: Ruler, *, width: int) -> Mark:
     """What a member of each group gains at each loss; the names stand in a band above the lines."""
     names = choices.profile.society.names
-    rows: list[dict[str, Cell]] = [
+    rows: list[Row] = [
         {"loss": loss, **gains, "marked": loss == choices.against}
         for loss, gains in gains_at_each_loss(choices).items()
     ]
-    highest = max(0.0, *(amount(row, name) for row in rows for name in names))
+    highest = max(0.0, *(row[name] for row in rows for name in names))
     at_rules = [gain for row in choices.rows for gain in row.gains.values()]
     size = max([highest, *map(abs, at_rules)]) or 1.0
-    lowest = max(min(amount(row, name) for row in rows for name in names), -2.5 * size)
+    lowest = max(min(row[name] for row in rows for name in names), -2.5 * size)
     named = names[:MOST_NAMED]
     band = LINE_HEIGHT * (len(named) + 0.5) / _height(choices)  # share of the height
     top = (size * 1.1 - band * lowest) / (1 - band)
-    plane = Plane(ruler, Ruler("↑ gain of one member, USD", lowest, top, labels=MONEY_AXIS))
+    plane = Plane(ruler, Ruler("↑ gain of one member, USD", lowest, top, labels="money"))
     marks: list[Mark] = [
         plane.horizontal(0.0, color=LIGHT.quiet),
         plane.vertical(choices.against, color=LIGHT.quiet, dash=(4, 3), top=size * 1.1),
@@ -382,7 +377,7 @@ def votes(choices: SocialChoices) -> Figure:
     """A square of votes: the share of people who are better off at the loss of the row than at that of the column."""
     letter, found = loss_symbol(choices.profile.frontier.privacy_measure), choices.majority
     people, shown = float(choices.profile.society.sizes.sum()), found.options[:MOST_OPTIONS]
-    rows: tuple[Mapping[str, Cell], ...] = tuple(
+    rows: tuple[Row, ...] = tuple(
         {
             "loss": one,
             "other": other,
@@ -407,8 +402,8 @@ def votes(choices: SocialChoices) -> Figure:
             ]
         for row in rows:
             if row["loss"] in shown and row["other"] in shown:
-                i, j = shown.index(amount(row, "loss")), shown.index(amount(row, "other"))
-                words = f"{100 * amount(row, 'for'):.0f} %{' wins' if row['wins'] and width >= ROOMY else ''}"
+                i, j = shown.index(row["loss"]), shown.index(row["other"])
+                words = f"{100 * row['for']:.0f} %{' wins' if row['wins'] and width >= ROOMY else ''}"
                 color = LIGHT.good if row["wins"] else LIGHT.quiet
                 marks.append(plane.words(j + 0.5, i + 0.5, words, color=color, align="center"))
         return layered(*marks, height=CELL_HEIGHT * (len(shown) + 1))
@@ -439,7 +434,7 @@ def votes(choices: SocialChoices) -> Figure:
 def charges(choices: SocialChoices) -> Figure:
     """What one member of each group pays or receives at Lindahl prices (bars), and its Clarke tax (dots), USD."""
     letter, lindahl = loss_symbol(choices.profile.frontier.privacy_measure), choices.lindahl
-    rows: tuple[Mapping[str, Cell], ...] = tuple(
+    rows: tuple[Row, ...] = tuple(
         {
             "group": price.name,
             "charge": float(price.charge),
@@ -450,12 +445,12 @@ def charges(choices: SocialChoices) -> Figure:
     )
 
     def layout(width: int) -> Mark:
-        payments = [amount(row, "payment") for row in rows]
-        dots = [{"tax": amount(row, "tax"), "y": i + 0.72} for i, row in enumerate(rows) if row["tax"] is not None]
+        payments = [row["payment"] for row in rows]
+        dots = [{"tax": row["tax"], "y": i + 0.72} for i, row in enumerate(rows) if row["tax"] is not None]
         paid = [0.0, *payments, *(dot["tax"] for dot in dots)]
         room = 0.06 * (max(paid) - min(paid) or 1.0)
         axis = "payment of one member, USD; below 0 received"
-        plane = lanes(Ruler(axis, min(paid) - room, max(paid) + room, labels=MONEY_AXIS), len(rows))
+        plane = lanes(Ruler(axis, min(paid) - room, max(paid) + room, labels="money"), len(rows))
         bars = [{"from": 0.0, "to": payment, "y": i + 0.72} for i, payment in enumerate(payments)]
         marks: list[Mark] = [
             plane.bars(bars, color=LIGHT.production, opacity=0.55),
@@ -466,7 +461,7 @@ def charges(choices: SocialChoices) -> Figure:
             owed = money(abs(payments[i]), short=True)
             words = f"{row['group']}: {'pays' if payments[i] >= 0 else 'receives'} {owed}"
             if row["tax"] is not None and width >= ROOMY:
-                words += f"; Clarke tax {money(amount(row, 'tax'), short=True)}"
+                words += f"; Clarke tax {money(row['tax'], short=True)}"
             marks.append(plane.words(plane.across.low, i + 0.4, words, shift=(2, -4)))
         return layered(*marks, height=CHARGE_HEIGHT * len(rows))
 

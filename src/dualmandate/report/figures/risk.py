@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from dualmandate.population.wording import percent, stated_loss
-from dualmandate.report.figures.figure import PERCENT_AXIS, Align, Figure, Mark, Plane, Ruler, layered
-from dualmandate.report.theme import LIGHT, ROOMY, Cell, Column, FigureTable, amount
+from dualmandate.report.figures.figure import Align, Figure, Mark, Plane, Ruler, layered
+from dualmandate.report.theme import LIGHT, ROOMY, Column, FigureTable, Row
 
 if TYPE_CHECKING:
     from dualmandate.audit.disclosure_control.comparison import AttackRates, MethodEvaluation
@@ -45,7 +45,6 @@ SAME = 12  # px, within which two points are one
 AS_SMALL = 1.1  # errors up to so many times the plan's count as equally small
 STEP = 6.0  # px between samples of a line
 LETTER, LINE = 6.6, 16.0  # px, about the width of a letter and the height of a line of words
-Row = Mapping[str, Cell]
 
 
 def shows_uniques(compared: Sequence[MethodEvaluation]) -> bool:
@@ -73,7 +72,7 @@ def risk(compared: Sequence[MethodEvaluation]) -> Figure:
     def layout(width: int) -> Mark:
         plane = _plane(rows, y, width=width, title=_axis(alone))
         canvas = _Canvas(rows, y, plane, width)
-        marks: list[Mark] = [plane.horizontal(amount(rows[0], f"{y}_guess"), color=LIGHT.quiet, dash=(4, 4))]
+        marks: list[Mark] = [plane.horizontal(rows[0][f"{y}_guess"], color=LIGHT.quiet, dash=(4, 4))]
         marks += [plane.curve(_ends(row, y), "x", y, color=COLORS[str(row["family"])], thick=1.0) for row in rows]
         for family, color in COLORS.items():
             own, private = _of_family(rows, family), family == PRIVATE
@@ -109,7 +108,7 @@ def risk(compared: Sequence[MethodEvaluation]) -> Figure:
     )
 
 
-def _row(each: MethodEvaluation) -> dict[str, Cell]:
+def _row(each: MethodEvaluation) -> Row:
     return {
         "family": str(each.family),
         "name": each.name,
@@ -123,7 +122,7 @@ def _row(each: MethodEvaluation) -> dict[str, Cell]:
     }
 
 
-def _rates(name: str, judged: AttackRates | None) -> dict[str, Cell]:
+def _rates(name: str, judged: AttackRates | None) -> Row:
     if judged is None:
         return dict.fromkeys((name, *(f"{name}_{part}" for part in ("interval", "low", "high", "guess", "modal"))))
     low, high = judged.attack.interval()
@@ -139,7 +138,7 @@ def _rates(name: str, judged: AttackRates | None) -> dict[str, Cell]:
 
 def _of_family(rows: Sequence[Row], family: str) -> list[Row]:
     own = [row for row in rows if row["family"] == family and not row["marked"]]
-    return sorted(own, key=lambda row: amount(row, "x"))
+    return sorted(own, key=lambda row: row["x"])
 
 
 def _forms(rows: Sequence[Row]) -> str:
@@ -159,7 +158,7 @@ def _ends(row: Row, y: str) -> list[Row]:
 def _plane(rows: Sequence[Row], y: str, *, width: int, title: str) -> Plane:
     """Errors on a logarithmic axis; risks from where any is seen, a quarter of all at least."""
     left, right = (44, 50) if width >= ROOMY else (26, 34)  # px kept free for words
-    most = max(amount(row, "x") for row in rows)
+    most = max(row["x"] for row in rows)
     pixel = (1.1 * most / LEAST_ERROR) ** (1 / (width - AXIS - left - right))  # what a pixel multiplies an error by
     words = "mean absolute error of a published number (0.01: or less) →"
     across = Ruler(
@@ -168,14 +167,14 @@ def _plane(rows: Sequence[Row], y: str, *, width: int, title: str) -> Plane:
         most * pixel**right,
         log=True,
     )
-    shown = [amount(row, f"{y}_{part}") for row in rows for part in ("low", "high", "guess")]
+    shown = [row[f"{y}_{part}"] for row in rows for part in ("low", "high", "guess")]
     low = max(min(shown) - LEAST_SPAN / 2, 0.0)
     high = min(max(max(shown) + LEAST_SPAN / 2, low + LEAST_SPAN), 1.04)
     step = next(each for each in (0.05, 0.1, 0.2) if high - low <= 6 * each or each == 0.2)
     places = tuple(step * k for k in range(math.ceil(low / step), math.floor(high / step) + 1))
     if width < ROOMY:  # room for the legend above everything
         high = low + (high - low) * NARROW_HEIGHT / (NARROW_HEIGHT - LEGEND_LINE * (len(COLORS) + 1))
-    return Plane(across, Ruler(title, low, high, labels=PERCENT_AXIS, places=places))
+    return Plane(across, Ruler(title, low, high, labels="percent", places=places))
 
 
 def _axis(alone: bool) -> str:
@@ -256,17 +255,14 @@ class _Canvas:
 
     def at(self, row: Row) -> Point:
         """Where a row is drawn, px from the upper left corner of the plane."""
-        across, up = self.plane.across.share(amount(row, "x")), self.plane.up.share(amount(row, self.y))
+        across, up = self.plane.across.share(row["x"]), self.plane.up.share(row[self.y])
         return (self.width - AXIS) * across, self.height * (1 - up)
 
     def marks(self) -> list[Point]:
         """Samples of every mark."""
         lines = [[self.at(row) for row in _of_family(self.rows, family)] for family in COLORS]
         bars = [[self.at(row) for row in _ends(each, self.y)] for each in self.rows]
-        return [
-            *(point for line in (*lines, *bars) for point in along(line)),
-            *(self.at(row) for row in self.chosen),
-        ]
+        return [*(point for line in (*lines, *bars) for point in along(line)), *(self.at(row) for row in self.chosen)]
 
     def words(self) -> list[Mark]:
         """The legend, the plan's name, then as many losses as there is room for."""
@@ -275,7 +271,7 @@ class _Canvas:
         for row in self.chosen:
             found += self._placed(row, str(row["name"]), marks, taken, must=True)
         seen: list[Point] = []
-        for row in sorted(_of_family(self.rows, PRIVATE), key=lambda each: (amount(each, "x"), amount(each, "loss"))):
+        for row in sorted(_of_family(self.rows, PRIVATE), key=lambda each: (each["x"], each["loss"])):
             at = self.at(row)
             if any(abs(at[0] - x) + abs(at[1] - y) < SAME for x, y in seen):
                 continue  # larger losses at the same place go without saying
@@ -294,7 +290,7 @@ class _Canvas:
             return []
         taken.append(box)
         align: Align = "right" if best[1] else "left"
-        x, y = amount(row, "x"), amount(row, self.y)
+        x, y = row["x"], row[self.y]
         return [self.plane.words(x, y, text, color=LIGHT.production, shift=best[0], align=align)]
 
     def _cost(self, box: Box, marks: list[Point], taken: list[Box]) -> int:
@@ -303,7 +299,7 @@ class _Canvas:
 
     def _legend(self, marks: list[Point], taken: list[Box]) -> list[Mark]:
         """Old methods by their colors, and the guesser, where nothing or little is drawn."""
-        guessed = amount(self.rows[0], f"{self.y}_guess")
+        guessed = self.rows[0][f"{self.y}_guess"]
         families = [family for family in COLORS if family != PRIVATE and _of_family(self.rows, family)]
         texts = [_forms(_of_family(self.rows, family)) if self.roomy else family for family in families]
         last = f"– guesser without tables: {percent(guessed)}" if self.roomy else f"– guesser: {percent(guessed)}"
@@ -324,7 +320,7 @@ class _Canvas:
 
     def _free(self, size: tuple[float, float], marks: list[Point]) -> Box:
         """A place for a box of this size that covers least; the upper right before others."""
-        guess = self.height * (1 - self.plane.up.share(amount(self.rows[0], f"{self.y}_guess")))
+        guess = self.height * (1 - self.plane.up.share(self.rows[0][f"{self.y}_guess"]))
         line = along([(0.0, guess), (float(self.width - AXIS), guess)])
         right, low = self.width - AXIS - size[0], self.height - size[1] - 4
         places = [Box(right * a / 8, low * b / 8, *size) for b in range(9) for a in range(8, -1, -1)]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -23,9 +23,6 @@ from dualmandate.population.wording import loss_symbol, money, number, percent, 
 from dualmandate.report.figures.figure import (
     LETTER,
     LINE_HEIGHT,
-    MONEY_AXIS,
-    NUMBER_AXIS,
-    PERCENT_AXIS,
     Align,
     Figure,
     Mark,
@@ -35,7 +32,7 @@ from dualmandate.report.figures.figure import (
     layered,
     shortened,
 )
-from dualmandate.report.theme import LIGHT, ROOMY, SERIES, Cell, Column, FigureTable, amount
+from dualmandate.report.theme import LIGHT, ROOMY, SERIES, Column, FigureTable, Row, cells
 
 if TYPE_CHECKING:
     from dualmandate.choice import Choice, Corner, Limits, RobustChoice, SocialWelfare, UncertainChoice
@@ -67,25 +64,22 @@ def distribution(known: UncertainChoice) -> Figure:
     letter, discrete, chosen = loss_symbol(known.choice.privacy_measure), known.beliefs.discrete, known.choice.epsilon
     low, high = known.interval(LEVEL)
     kinds = {chosen: "chosen"} | ({} if discrete else {low: "lower end", high: "upper end"})
-    rows: tuple[Mapping[str, Cell], ...] = tuple(
-        {**row, "kind": kinds.get(amount(row, "loss")), "marked": amount(row, "loss") in kinds}
+    rows: tuple[Row, ...] = tuple(
+        {**row, "kind": kinds.get(row["loss"]), "marked": row["loss"] in kinds}
         for row in (_states(known) if discrete else _densities(known, tuple(kinds)))
     )
     likely = Column("probability", "probability", "percent")
 
     def layout(width: int) -> Mark:
-        top = max(amount(row, "probability" if discrete else "density") for row in rows) * HEADROOM or 1.0
-        across = _across(known, [amount(row, "loss") for row in rows])
-        plane = Plane(across, Ruler("↑ how likely", 0.0, top, labels=PERCENT_AXIS, hidden=not discrete))
+        top = max(row["probability" if discrete else "density"] for row in rows) * HEADROOM or 1.0
+        across = _across(known, [row["loss"] for row in rows])
+        plane = Plane(across, Ruler("↑ how likely", 0.0, top, labels="percent", hidden=not discrete))
         marks: list[Mark] = []
         if discrete:
-            marks += [
-                plane.vertical(amount(row, "loss"), color=LIGHT.preference, top=amount(row, "probability"))
-                for row in rows[:FEW]
-            ]
+            marks += [plane.vertical(row["loss"], color=LIGHT.preference, top=row["probability"]) for row in rows[:FEW]]
             marks.append(plane.points(rows, "loss", "probability", color=LIGHT.preference, name="states", filled=True))
         else:
-            inside = [row for row in rows if low <= amount(row, "loss") <= high]
+            inside = [row for row in rows if low <= row["loss"] <= high]
             marks += [
                 plane.below(inside, "loss", "density"),
                 plane.curve(rows, "loss", "density", color=LIGHT.preference),
@@ -105,7 +99,7 @@ def distribution(known: UncertainChoice) -> Figure:
         "uncertainty",
         title=f"The best {letter} lies {span}, depending on what people prefer"
         if discrete
-        else f"With probability {LEVEL:.0%} the best {letter} lies {span}",
+        else f"With probability {percent(LEVEL)} the best {letter} lies {span}",
         subtitle="Each state of preferences, and how likely it is"
         if discrete
         else "Density; shaded: the middle 95 %, given what is believed about preferences",
@@ -133,15 +127,15 @@ def regret_distribution(known: UncertainChoice) -> Figure:
     order = np.argsort(regrets, kind="stable")
     reached = np.concatenate([[0.0], np.cumsum(weights[order])])
     exceeded = 1 - reached[np.searchsorted(regrets[order], grid, side="right")]
-    rows: tuple[Mapping[str, Cell], ...] = tuple(
+    rows: tuple[Row, ...] = tuple(
         {"regret": at, "exceeded": max(float(share), 0.0), "kind": kinds.get(at), "marked": at in kinds}
         for at, share in zip(grid, exceeded.tolist(), strict=True)
     )
 
     def layout(width: int) -> Mark:
         plane = Plane(
-            Ruler("regret of the choice, USD", 0.0, grid[-1], labels=MONEY_AXIS),
-            Ruler("↑ probability of a larger regret", 0.0, 1.0, labels=PERCENT_AXIS),
+            Ruler("regret of the choice, USD", 0.0, grid[-1], labels="money"),
+            Ruler("↑ probability of a larger regret", 0.0, 1.0, labels="percent"),
         )
         marked = [row for row in rows if row["marked"]]
         labels = {
@@ -153,10 +147,10 @@ def regret_distribution(known: UncertainChoice) -> Figure:
             plane.points(marked, "regret", "exceeded", color=LIGHT.preference, name="marked", filled=True),
         ]
         for row in marked:
-            at, right = amount(row, "regret"), plane.across.share(amount(row, "regret")) > 0.6
+            at, right = row["regret"], plane.across.share(row["regret"]) > 0.6
             side: Align = "right" if right else "left"
             shift, words = (-4 if right else 12, -12), labels[str(row["kind"])]
-            marks.append(plane.words(at, amount(row, "exceeded"), words, align=side, shift=shift))
+            marks.append(plane.words(at, row["exceeded"], words, align=side, shift=shift))
         return layered(*marks, height=300 if width >= ROOMY else 250)
 
     loss = stated_loss(known.choice.loss)
@@ -183,25 +177,17 @@ def survey_worth(known: UncertainChoice, *, spread: float, parameter: str | None
 
     sizes = sorted({*SIZES, SIGNPOST})
     found = [survey_value(known, size, spread=spread, parameter=parameter) for size in sizes]
-    rows: tuple[Mapping[str, Cell], ...] = tuple(
-        {
-            "respondents": survey.respondents,
-            "value": survey.value,
-            "share": survey.share,
-            "marked": survey.respondents == SIGNPOST,
-        }
-        for survey in found
-    )
+    rows = [cells(survey, "respondents", "value", "share", marked=survey.respondents == SIGNPOST) for survey in found]
     here = next(row for row in rows if row["marked"])
-    value, perfect = amount(here, "value"), known.value_of_perfect_information
+    value, perfect = here["value"], known.value_of_perfect_information
 
     def layout(width: int) -> Mark:
         roomy = width >= ROOMY
         plane = Plane(
-            Ruler("people asked", amount(rows[0], "respondents"), amount(rows[-1], "respondents"), log=True),
-            Ruler("↑ worth to this decision, USD", 0.0, (perfect or 1.0) * 1.18, labels=MONEY_AXIS),
+            Ruler("people asked", rows[0]["respondents"], rows[-1]["respondents"], log=True),
+            Ruler("↑ worth to this decision, USD", 0.0, (perfect or 1.0) * 1.18, labels="money"),
         )
-        share = percent(amount(here, "share"))
+        share = percent(here["share"])
         words = f"{SIGNPOST:,} people: {money(value, short=True)}\n{share} of perfect"
         below = plane.up.share(value) > 0.3
         above = f"perfect information: {money(perfect, short=True)}"
@@ -250,9 +236,9 @@ def robust(choice: RobustChoice) -> Figure:
     ranked = sorted(choice.corners, key=lambda corner: -corner.regret)[:MOST_CURVES]
     drawn = sorted(ranked, key=lambda corner: corner.epsilon)
     numbers = [choice.corners.index(corner) for corner in drawn]
-    rows: list[dict[str, Cell]] = []
+    rows: list[Row] = []
     for loss, row in zip(grid, choice.regrets(np.array(grid)), strict=True):
-        cells: dict[str, Cell] = {"loss": loss, "worst": float(row.max()), "marked": loss == choice.epsilon}
+        cells: Row = {"loss": loss, "worst": float(row.max()), "marked": loss == choice.epsilon}
         rows.append(cells | {f"corner{j}": float(row[i]) for j, i in enumerate(numbers)})
 
     def layout(width: int) -> Mark:
@@ -268,7 +254,7 @@ def robust(choice: RobustChoice) -> Figure:
                 f"↑ regret{', share of the least cost' if choice.relative else ', USD'}",
                 0.0,
                 band,
-                labels=PERCENT_AXIS if choice.relative else MONEY_AXIS,
+                labels="percent" if choice.relative else "money",
             ),
         )
         marks: list[Mark] = []
@@ -326,7 +312,7 @@ def _across(known: UncertainChoice, losses: Sequence[float]) -> Ruler:
     return Ruler(f"best privacy loss {letter}", *ends, log=log)
 
 
-def _densities(known: UncertainChoice, through: tuple[float, ...]) -> list[dict[str, Cell]]:
+def _densities(known: UncertainChoice, through: tuple[float, ...]) -> list[Row]:
     ends = known.quantile(FARTHEST), known.quantile(1 - FARTHEST)
     spread = max((ends[1] / ends[0]) ** 0.1, 1.02)
     bounds = known.cost_grid.bounds
@@ -341,7 +327,7 @@ def _densities(known: UncertainChoice, through: tuple[float, ...]) -> list[dict[
     ]
 
 
-def _states(known: UncertainChoice) -> list[dict[str, Cell]]:
+def _states(known: UncertainChoice) -> list[Row]:
     order: Sequence[int] = np.argsort(known.epsilons, kind="stable").tolist()
     reached, rows = 0.0, []
     for i in order:
@@ -370,11 +356,11 @@ def _limits(known: UncertainChoice, plane: Plane) -> list[Mark]:
     return marks
 
 
-def _pieces(rows: Sequence[Mapping[str, Cell]], key: str, top: float) -> list[list[Mapping[str, Cell]]]:
+def _pieces(rows: Sequence[Row], key: str, top: float) -> list[list[Row]]:
     """The stretches of a curve that stay below a height."""
-    pieces: list[list[Mapping[str, Cell]]] = [[]]
+    pieces: list[list[Row]] = [[]]
     for row in rows:
-        if amount(row, key) <= top:
+        if row[key] <= top:
             pieces[-1].append(row)
         elif pieces[-1]:
             pieces.append([])
@@ -437,10 +423,10 @@ def what_if(frontier: Frontier, welfare: SocialWelfare, choice: Choice, *, grid:
         len(grid.choices),
         choice.root_mean_squared_error is None,
     )
-    rows: list[dict[str, Cell]] = []
+    rows: list[Row] = []
     for k, made in enumerate(grid.choices):
         ratio = 10 ** (DECADES * (k - count // 2) / (len(grid.multiples) // 2))
-        row: dict[str, Cell] = {"ratio": ratio, "marked": k == count // 2, "place": k}
+        row: Row = {"ratio": ratio, "marked": k == count // 2, "place": k}
         if isinstance(made, Refusal):
             row |= {"loss": None, "error": None, "consequence": None, "bound_by": f"no choice: {made.what}"}
         else:
@@ -461,7 +447,7 @@ def what_if(frontier: Frontier, welfare: SocialWelfare, choice: Choice, *, grid:
     def layout(width: int) -> Mark:
         made = [row for row in rows if row["loss"] is not None]
         here = next(row for row in rows if row["marked"])
-        low, high = min(amount(row, "loss") for row in made) / 1.3, max(amount(row, "loss") for row in made) * 1.3
+        low, high = min(row["loss"] for row in made) / 1.3, max(row["loss"] for row in made) * 1.3
         curve = [{"loss": loss, "error": error_at(loss)} for loss in log_grid(low, high)]
         plane = Plane(
             Ruler(f"privacy loss {letter}", low, high, log=True),
@@ -470,7 +456,7 @@ def what_if(frontier: Frontier, welfare: SocialWelfare, choice: Choice, *, grid:
                 curve[-1]["error"],
                 curve[0]["error"],
                 log=True,
-                labels=MONEY_AXIS if in_money else NUMBER_AXIS,
+                labels="money" if in_money else "number",
             ),
         )
         return layered(
@@ -505,7 +491,7 @@ def tornado(inputs: Sequence[TornadoRow], choice: Choice) -> Figure:
     The choice at an end is empty where there is none; `note` then says why.
     """
     letter, best = loss_symbol(choice.privacy_measure), choice.epsilon
-    rows: tuple[Mapping[str, Cell], ...] = tuple(
+    rows: tuple[Row, ...] = tuple(
         {
             "input": row.name.replace("_", " "),
             "value": row.value,
@@ -519,7 +505,7 @@ def tornado(inputs: Sequence[TornadoRow], choice: Choice) -> Figure:
         for row in inputs
     )
     drawn = [row for row in rows if _moves(row, best)][:MOST_ROWS] or list(rows[:1])
-    losses = [amount(row, key) for row in drawn for key in ("low_loss", "high_loss") if row[key] is not None]
+    losses = [row[key] for row in drawn for key in ("low_loss", "high_loss") if row[key] is not None]
     low, high = min([*losses, best]), max([*losses, best])
 
     def layout(width: int) -> Mark:
@@ -529,7 +515,7 @@ def tornado(inputs: Sequence[TornadoRow], choice: Choice) -> Figure:
         plane = lanes(Ruler(f"chosen {letter}", *across, log=log), len(drawn))
         bars = {
             end: [
-                {"from": best, "to": amount(row, f"{end}_loss"), "y": i + 0.72, "input": row["input"]}
+                {"from": best, "to": row[f"{end}_loss"], "y": i + 0.72, "input": row["input"]}
                 for i, row in enumerate(drawn)
                 if row[f"{end}_loss"] is not None
             ]
@@ -541,7 +527,7 @@ def tornado(inputs: Sequence[TornadoRow], choice: Choice) -> Figure:
             plane.vertical(best, color=LIGHT.ink),
         ]
         for i, row in enumerate(drawn):  # the input and its range, above its bar
-            span = f": {number(amount(row, 'low_value'))} to {number(amount(row, 'high_value'))}"
+            span = f": {number(row['low_value'])} to {number(row['high_value'])}"
             if width >= ROOMY and row["unit"] != "pure number":
                 span += f" {row['unit']}"
             name = shortened(str(row["input"]), width, span)
@@ -570,7 +556,7 @@ def tornado(inputs: Sequence[TornadoRow], choice: Choice) -> Figure:
     )
 
 
-def _moves(row: Mapping[str, Cell], loss: float) -> bool:
+def _moves(row: Row, loss: float) -> bool:
     """Whether either end of the range leads to another choice, or to none."""
     ends = [row[key] for key in ("low_loss", "high_loss")]
     return any(end is not None for end in ends) and any(
