@@ -40,8 +40,9 @@ def read_sdmx(writer: SdmxCsv | SdmxMl, path: Path) -> ReleaseSheet:
 
     beside = path.with_name(path.name.removesuffix(writer.suffixes[0]) + writer.suffixes[1])
     [definition] = (message := read(beside)).get_data_structure_definitions()
-    [dataset] = read(path).data or []
-    data: Any = dataset.data
+    found: Any = read(path).data
+    [dataset] = found
+    data = dataset.data
     lists = {each.id: [(code.id, str(code.name)) for code in each.items] for each in message.get_codelists()}
     concepts = {item.id: str(item.name) for scheme in message.get_concept_schemes() for item in scheme.items}
     keys = [each.id for each in definition.components.dimensions if each.id != ROW]

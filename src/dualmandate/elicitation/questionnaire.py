@@ -287,7 +287,7 @@ def privacy_attribute(
     scale: BeliefScale,
     form: Form = "linear",
     column: str = "",
-    heading: str = "",
+    heading: str | None = None,
 ) -> ShownAttribute:
     """Privacy loss, told as a belief: "from 1 in 100 to at most 11 in 100"; answers record the ε that the words say."""
     words, said = scale.told(levels)
@@ -303,7 +303,7 @@ def accuracy_attribute(
     unit: str = "USD",
     measure: Measure = "absolute",
     column: str = "",
-    heading: str = "",
+    heading: str | None = None,
 ) -> ShownAttribute:
     """Accuracy, told as a consequence: how far off an amount typically is. Squared: its square enters the utility."""
     words = tuple(f"typically by {amount(level, unit)}" for level in levels)
@@ -320,7 +320,7 @@ def price_attribute(
     unit: str = "USD",
     time_base: str | None = None,
     column: str = "",
-    heading: str = "",
+    heading: str | None = None,
 ) -> ShownAttribute:
     """Money that the respondent pays."""
     over = {None: "", "lifetime": ", once"}.get(time_base, f" {time_base}")
