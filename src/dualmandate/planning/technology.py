@@ -44,11 +44,7 @@ if TYPE_CHECKING:
 
 MEASURED = {OPTIMIZED: "an optimized strategy", TABLES: "the tables", CELLS: "every cell"}
 TOGETHER, BY_UNIT, APART, EVENLY, STATED = "together", "by unit", "apart", "evenly", "as stated"
-SHARED = {
-    BY_UNIT: "counts and each amount apart",
-    APART: "each table apart",
-    EVENLY: "each table apart with an even share of the loss",
-}
+SHARED = {BY_UNIT: "counts and amounts apart", APART: "each apart", EVENLY: "each with an even share"}
 NAMED_AFTER_PEOPLE = ("laplace", "gaussian")
 SHARE_DIGITS = 7  # decimal digits, after the first of the whole loss, to which a share of it is rounded down
 WORTHWHILE = 1e-3  # share of what errors cost that a strategy must save to be measured instead of the tables
@@ -267,7 +263,7 @@ def _plain_rows(strategy: str, workload: Workload) -> Rows:
 
 
 def measured_words(strategy: str, measured: str) -> str:
-    """What is measured, and what shares a measurement: the tables, each table apart."""
+    """What is measured, and what shares a measurement: the tables, each apart."""
     return ", ".join([MEASURED[strategy], *([SHARED[measured]] if measured in SHARED else [])])
 
 

@@ -6,7 +6,6 @@ import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from dualmandate.mechanism.technologies import CELLS, OPTIMIZED, TABLES
 from dualmandate.planning.study import marked, study_words
 from dualmandate.planning.technology import in_words, measured_words
 from dualmandate.population import PrivacyMeasure, plural, with_article
@@ -24,7 +23,6 @@ SHOWN_PRIOR, SHOWN_BELIEFS = 0.01, 2  # being in the file, and which of two reco
 SHOWN_MULTIPLES = {0.5: "Half of it", 2.0: "Twice it"}
 NO_DIFFERENCE = 1e-9  # share of a cost
 STUDIES = "Studies: for comparison only, never drawn."
-_MEASURED = {OPTIMIZED: "an optimized strategy", TABLES: "the tables themselves", CELLS: "every cell"}
 
 
 def plan_words(plan: Plan) -> str:
@@ -151,7 +149,7 @@ def _measured(plan: Plan) -> list[str]:
     """What gets noise, how many numbers that are, and how near to the best possible."""
     found = plan.technology.found
     if not found:
-        measured = f"Measured: {_MEASURED[plan.technology.strategy]}"
+        measured = f"Measured: {_measured_words(plan)}"
         if _at_the_limit(plan):
             return [f"{measured}. No matrix mechanism with {plan.technology.noise} noise errs less."]
         looked = plan.saving.optimized is not None and not plan.program.file.mechanism.states_strategy
@@ -164,6 +162,10 @@ def _measured(plan: Plan) -> list[str]:
     return [*lines[:MOST_ROWS], *_more(len(lines), "groups")]
 
 
+def _measured_words(plan: Plan) -> str:
+    return measured_words(*plan.technology.kind[1:]).replace("the tables", "the tables themselves", 1)
+
+
 def _saving(plan: Plan) -> Iterator[str]:
     """What errors cost beside plain noise on the tables, and at least."""
     saving, privacy_measure = plan.saving, plan.choice.privacy_measure
@@ -172,15 +174,19 @@ def _saving(plan: Plan) -> Iterator[str]:
     plain, alone = in_words(*saving.naive.kind), saving.naive.choice
     if saving.dollars is not None and naive is not None and not plan.uses(saving.naive):
         verb, share = ("saved", 1 - used / naive) if saving.dollars >= 0 else ("lost", used / naive - 1)
-        paper = ", the paper's technology (a study)" if saving.naive.study else ""
+        whose = ", the paper's technology (a study)" if saving.naive.study else ""
+        whose = ", what is done by hand" if len(plan.tables) > 1 else whose
         saved = f"{money(abs(saving.dollars))} of errors ({percent(share)}) are {verb}"
-        yield f"{saved} against {plain}{paper}."
+        yield f"{saved} against {plain}{whose}."
         if alone is not None and saving.welfare_gained is not None:
             off = f"{money(abs(saving.welfare_gained))} {'worse' if saving.welfare_gained >= 0 else 'better'} off"
             chosen = f"{privacy_measure} = {number(float(alone.loss), 6)}{_typical(alone)}"
             yield f"That would choose {chosen}, and leave society {off}."
     if least is not None and saving.limit is not None and not _at_the_limit(plan):
-        yield f"No strategy brings errors below {money(least)} here; that holds for {saving.limit.bound.valid_for}."
+        times = (
+            f"Errors cost at most {number(used / least, 3)} times the least possible" if least else "No bound is known"
+        )
+        yield f"{times}: no strategy brings them below {money(least)}; that holds for {saving.limit.bound.valid_for}."
 
 
 def _typical(alone: Choice) -> str:
@@ -245,7 +251,7 @@ def _signed(plan: Plan) -> list[str]:
         f"loss    {plan.loss.privacy_measure} = {plan.loss.exact()}{spent}",
         *(f"        of it {line}" for line in split[:MOST_ROWS]),
         *(f"        {line}" for line in _more(len(split), "groups")),
-        f"noise   {plan.technology.noise}, on {_MEASURED[plan.technology.strategy]}",
+        f"noise   {plan.technology.noise}, on {_measured_words(plan)}",
         f"digest  {plan.digest}",
     ]
 
