@@ -15,10 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualmandate.errors import InvalidTables
+from dualmandate.population.arrays import Integers
 from dualmandate.workload import Workload
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 LARGEST_COUNT = 2**31  # A published count above this is no count of people.
 
 
@@ -61,17 +60,11 @@ class Equations:
 
         rows = csr_array(matrix)
         rows.eliminate_zeros()
-        return cls(
-            rows.indptr.astype(np.int64),
-            rows.indices.astype(np.int64),
-            rows.data.astype(np.int64),
-            int(rows.shape[1]),
-            tuple(names),
-        )
+        parts = (each.astype(np.int64) for each in (rows.indptr, rows.indices, rows.data))
+        return cls(*parts, int(rows.shape[1]), tuple(names))
 
     @property
     def rows(self) -> int:
-        """Number of published numbers a place."""
         return len(self.starts) - 1
 
     @cached_property

@@ -18,7 +18,6 @@ from pathlib import Path
 
 import numpy as np
 
-from dualmandate.audit.equations import Floats, Integers
 from dualmandate.audit.finding import Baseline, Finding, Range
 from dualmandate.audit.options import AuditOptions
 from dualmandate.audit.reconstruction.noisy import most_likely, whole_records
@@ -31,14 +30,14 @@ from dualmandate.ledger.chain import RELEASE_FILE
 from dualmandate.mechanism import GAUSSIAN, GEOMETRIC, Noise
 from dualmandate.mechanism.noise import subkey
 from dualmandate.population import Confidential, Domain, PrivacyLoss, PrivacyMeasure, Protection
+from dualmandate.population.arrays import Floats, Integers
 from dualmandate.program.program import read_program
 from dualmandate.publication import Rules, Source, source_file
 from dualmandate.publication.measuring import tabulation_key
-from dualmandate.publication.records import check_source
 from dualmandate.publication.release import Release
 from dualmandate.publication.release_folder import is_complete
 from dualmandate.publication.rules import check_rules
-from dualmandate.publication.tabulated import Tabulated
+from dualmandate.publication.sources import check_source
 from dualmandate.publication.tabulating import tabulate
 
 QUERIES = ("the attack", "the proportional guesser")
@@ -261,18 +260,8 @@ def _reserved(query: RateQuery, source: Source, ledger: Ledger, publisher: RateP
     approved = {(event.by, event.document()["plan_digest"]) for event in approvals}
     if (approver, query.digest) not in approved:
         ledger.approve(Approval(query.account, query.digest, query.charge, unit, by=approver))
-    return ledger.reserve(
-        Request(
-            query.account,
-            query.digest,
-            snapshot,
-            query.charge,
-            unit,
-            publisher.by,
-            group=publisher.group,
-            purpose=publisher.purpose,
-        )
-    )
+    spent = query.account, query.digest, snapshot, query.charge, unit
+    return ledger.reserve(Request(*spent, publisher.by, publisher.group, publisher.purpose))
 
 
 def _measured(query: RateQuery, source: Source, ledger: Ledger, entry: ReleaseEntry, *, by: str) -> BookedRates:
@@ -280,7 +269,8 @@ def _measured(query: RateQuery, source: Source, ledger: Ledger, entry: ReleaseEn
     tabulated = tabulate(
         source, query.domain, protection=query.protection, rules=query.rules, key=tabulation_key(secret)
     )
-    truth = _counts(query, tabulated)
+    dense = dense_counts(tabulated, "counting what an attack got right")
+    truth = Confidential("counts that a rate is published of", np.ascontiguousarray(query.place.counts(dense)))
     mac = _fingerprint(query, truth, secret)
     ledger.bind(entry.name, mac, by=by)
     noise, sampler = query.noise, query.noise.sampler()
@@ -292,12 +282,6 @@ def _measured(query: RateQuery, source: Source, ledger: Ledger, entry: ReleaseEn
         numbers.append(int(sampler.draw(key, range(1))[0]) + int(np.minimum(guessed, counts).sum()))
     width = noise.distribution().reach(1 - LEVEL)
     return BookedRates((numbers[0], numbers[1]), float(width), entry.entry, entry.name)
-
-
-def _counts(query: RateQuery, tabulated: Confidential[Tabulated]) -> Confidential[Integers]:
-    """The counts of every cell of every place, boxed; shape (places, cells of one place)."""
-    counts = dense_counts(tabulated, "counting what an attack got right")
-    return Confidential("counts that a rate is published of", np.ascontiguousarray(query.place.counts(counts)))
 
 
 def _fingerprint(query: RateQuery, truth: Confidential[Integers], secret: Confidential[bytes]) -> str:

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dualmandate.audit.equations import Equations, Floats, Integers
+from dualmandate.audit.equations import Equations
 from dualmandate.audit.finding import Reference
 from dualmandate.errors import InvalidRequest, InvalidTables, TooLarge
 from dualmandate.population import Attribute, Confidential, Domain, Protection
+from dualmandate.population.arrays import Booleans, Floats, Integers
 from dualmandate.publication import Rules, Source, source_file
-from dualmandate.publication.tabulated import SparseHistogram, Tabulated
-from dualmandate.publication.tabulating import KEY_BYTES, tabulate
+from dualmandate.publication.tabulating import KEY_BYTES, SparseHistogram, Tabulated, tabulate
 from dualmandate.workload import Identity, Table, Workload
 
 if TYPE_CHECKING:
@@ -47,10 +47,10 @@ class ExactTables:
     values: Integers = field(repr=False)
     places: tuple[str, ...] = field(repr=False)
     coarsening: str
-    impossible: NDArray[np.bool_] | None = field(default=None, repr=False)  # structural zeros; shape (unknowns,)
+    impossible: Booleans | None = field(default=None, repr=False)  # structural zeros; shape (unknowns,)
     truths: Truths = field(default_factory=dict, repr=False)
     cells: Domain | None = field(default=None, repr=False)  # what the unknowns are, for words
-    hidden: NDArray[np.bool_] | None = field(default=None, repr=False)
+    hidden: Booleans | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         check_truths(self.truths, (len(self.places), self.equations.size))
@@ -141,7 +141,6 @@ class OnePlace:
 
     @property
     def domain(self) -> Domain:
-        """What is recorded in a place."""
         return self.workload.domain
 
     def not_tried(self, where: str) -> tuple[str, ...]:
@@ -155,7 +154,7 @@ class OnePlace:
             return numbers.reshape(1, -1)
         return np.moveaxis(numbers.reshape(table.shape), self.axis, 0).reshape(len(self.places), -1)
 
-    def counts(self, cells: NDArray[np.int64]) -> NDArray[np.int64]:
+    def counts(self, cells: Integers) -> Integers:
         """Counts over the whole domain, a row a place; shape (places, cells of one place)."""
         if self.axis is None:
             return cells.reshape(1, -1)

@@ -15,7 +15,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dualmandate.audit.effort import Effort
 from dualmandate.audit.equations import Equations
 from dualmandate.audit.finding import Rate
 from dualmandate.audit.linkage import attack as linkage_attack
@@ -32,6 +31,7 @@ from dualmandate.audit.linkage.linking import (
     stages_of,
 )
 from dualmandate.audit.linkage.probabilistic import best_pairs, compared_by, probabilistic
+from dualmandate.audit.options import Effort
 from dualmandate.audit.reconstruction import exact
 from dualmandate.audit.reconstruction.exact import Reconstruction, reconstruct
 from dualmandate.audit.tables import ExactTables, boxed

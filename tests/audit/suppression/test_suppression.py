@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.optimize import linprog
 
 from dualmandate.audit.equations import Equations
-from dualmandate.audit.reconstruction.enumeration import UNBOUNDED
+from dualmandate.audit.reconstruction.solving import UNBOUNDED
 from dualmandate.audit.suppression.cells import (
     LinkedTables,
     SuppressionAudit,

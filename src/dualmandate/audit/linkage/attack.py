@@ -15,10 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dualmandate.audit.effort import Effort
-from dualmandate.audit.equations import Integers
 from dualmandate.audit.finding import Baseline, Finding, Rate, Reference
 from dualmandate.audit.linkage.linking import (
     PERSON,
@@ -33,17 +30,17 @@ from dualmandate.audit.linkage.linking import (
     put_names,
     stages_of,
 )
-from dualmandate.audit.options import AuditOptions
+from dualmandate.audit.options import AuditOptions, Effort
 from dualmandate.audit.reconstruction.exact import reconstruct_places
 from dualmandate.audit.reconstruction.noisy import most_likely, whole_records
 from dualmandate.audit.tables import PURPOSE, ExactTables, NoisyTables, OnePlace, open_truths
 from dualmandate.errors import InvalidFile, InvalidRequest, InvalidTables, Place, Refusal, UnreadableSource
 from dualmandate.population import Attribute, Confidential, Domain, Protection
+from dualmandate.population.arrays import Booleans, Integers
 from dualmandate.program.text_columns import read_text_columns
 from dualmandate.publication import Rules, Source, source_file
-from dualmandate.publication.records import check_source, opened
 from dualmandate.publication.rules import AttributeRule
-from dualmandate.publication.sources import CsvFile, ParquetFile, SourceColumns
+from dualmandate.publication.sources import CsvFile, ParquetFile, SourceColumns, check_source, opened
 from dualmandate.publication.tabulating import TabulationSpec, records_sql
 from dualmandate.publication.wall import connected, guarded
 
@@ -112,7 +109,7 @@ class ReconstructedCounts:
     """
 
     counts: Integers = field(repr=False)
-    proved: NDArray[np.bool_] = field(repr=False)  # (places,)
+    proved: Booleans = field(repr=False)  # (places,)
     left_open: str | None = None
 
 
