@@ -230,7 +230,9 @@ def book(
         _reach(ledger, entry.name, ReleaseState.MEASURED, by=publisher.by)
         finding = booked.finding(query)
         write(finding)
-        _reach(ledger, entry.name, ReleaseState.WRITTEN, by=publisher.by, digest=_digest(finding))
+        # SHA-256 of what was published: the ledger can tell it from a forgery
+        digest = hashlib.sha256(json.dumps(finding.document(), sort_keys=True).encode("ascii")).hexdigest()
+        _reach(ledger, entry.name, ReleaseState.WRITTEN, by=publisher.by, digest=digest)
         _reach(ledger, entry.name, ReleaseState.SETTLED, by=publisher.by)
         ledger.destroy_secret(entry.name, by=publisher.by)
     except Refusal as refusal:
@@ -290,11 +292,6 @@ def _fingerprint(query: RateQuery, truth: Confidential[Integers], secret: Confid
     content.update(query.digest.encode())
     content.update(truth.open_for("binding a rate to its data").astype("<i8").tobytes())
     return content.hexdigest()
-
-
-def _digest(finding: Finding) -> str:
-    """SHA-256 of what was published: the ledger can tell it from a forgery."""
-    return hashlib.sha256(json.dumps(finding.document(), sort_keys=True).encode("ascii")).hexdigest()
 
 
 def _reach(ledger: Ledger, release: str, state: ReleaseState, *, by: str, digest: str | None = None) -> None:

@@ -15,9 +15,9 @@ from decimal import Decimal
 
 import numpy as np
 
-from dualmandate.audit.equations import Equations
 from dualmandate.audit.reconstruction.exact import Reconstruction, reconstruct
 from dualmandate.audit.reconstruction.persons import Implication, Statistic, Variables, reconstruct_persons
+from dualmandate.audit.tables import Equations
 from dualmandate.benchmarks import generated_blocks, rhode_island
 from dualmandate.benchmarks.generated_blocks import BlockSizes, block_parts, people_of
 from dualmandate.benchmarks.harness import ONE_THREAD, BenchmarkRow, counter, peak_megabytes, run_apart

@@ -322,16 +322,12 @@ def _numbered(attribute: Attribute, column: str, kind: str) -> str:
         nearest, inside, value = _whole_point(attribute, column), f"{column} BETWEEN {low} AND {high}", column
     else:
         nearest = _grid_point(attribute, value)
-    cases = [f"WHEN {is_null(column, kind)} THEN -1"]
+    # a number that is not a number says as little as one that is not there
+    cases = [f"WHEN {column} IS NULL{f' OR isnan({column})' if kind in FLOATS else ''} THEN -1"]
     if attribute.missing is not None and kind in TEXTS:
         cases.append(f"WHEN {column} = {text(attribute.missing)} THEN {attribute.size - 1}")
     cases += [f"WHEN {inside} THEN {nearest}", f"WHEN {value} IS NULL THEN -2", f"ELSE -3 - {nearest}"]
     return f"CASE {' '.join(cases)} END"
-
-
-def is_null(column: str, kind: str) -> str:
-    """Whether a value is not there; a number that is not a number says as little."""
-    return f"({column} IS NULL OR isnan({column}))" if kind in FLOATS else f"{column} IS NULL"
 
 
 def as_text(name: str, column: str, kind: str) -> str:
@@ -444,7 +440,9 @@ def keep_within_bound(connection: DuckDBPyConnection, most: int, *, key: bytes) 
     Only units that have more are put in order, some of them at a time so that memory does not grow. They are found by
     a hash of theirs: two units that share one are merely looked at without need.
     """
-    _set_key(connection, key)
+    block = key.ljust(BLOCK_BYTES, b"\0")
+    for name, mask in (("inner_pad", 0x36), ("outer_pad", 0x5C)):  # as variables: the key stands in no statement
+        connection.execute(f"SET VARIABLE {name} = ?", [bytes(byte ^ mask for byte in block)])
     held = "held WHERE unit IS NOT NULL AND cell IS NOT NULL"
     counted = f"SELECT hash(unit) AS mark FROM {held} GROUP BY mark HAVING count(*) > {most}"
     connection.execute(f"CREATE TEMP TABLE crowded AS {counted}")
@@ -456,13 +454,6 @@ def keep_within_bound(connection: DuckDBPyConnection, most: int, *, key: bytes) 
     parts = 1 + crowd // ROWS_AT_A_TIME if crowd else 0
     for part in range(parts):
         connection.execute(f"INSERT INTO kept {_least(most, f'hash(unit) % {parts} = {part}')}")
-
-
-def _set_key(connection: DuckDBPyConnection, key: bytes) -> None:
-    """As variables: the key stands in no statement."""
-    block = key.ljust(BLOCK_BYTES, b"\0")
-    connection.execute("SET VARIABLE inner_pad = ?", [bytes(byte ^ 0x36 for byte in block)])
-    connection.execute("SET VARIABLE outer_pad = ?", [bytes(byte ^ 0x5C for byte in block)])
 
 
 def _least(most: int, part: str) -> str:

@@ -12,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from dualmandate.audit.equations import Equations
 from dualmandate.audit.reconstruction import solving
 from dualmandate.audit.reconstruction.exact import reconstruct
 from dualmandate.audit.reconstruction.solving import (
@@ -23,6 +22,7 @@ from dualmandate.audit.reconstruction.solving import (
     farthest_apart,
     ranges,
 )
+from dualmandate.audit.tables import Equations
 from dualmandate.workload import marginals
 
 MOST = 3  # of an unknown

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dualmandate.audit.equations import Equations
 from dualmandate.audit.finding import Finding, Rate
 from dualmandate.audit.options import Effort
 from dualmandate.audit.reconstruction import exact as reconstruction
@@ -20,7 +19,7 @@ from dualmandate.audit.reconstruction.exact import reconstruct
 from dualmandate.audit.reconstruction.persons import GroupStatistics, Statistic, Variables, reconstruct_persons
 from dualmandate.audit.reconstruction.solving import BoundedEquations, first_solution, ranges, smallest_conflict
 from dualmandate.audit.run import attack_on
-from dualmandate.audit.tables import ExactTables
+from dualmandate.audit.tables import Equations, ExactTables
 from dualmandate.errors import InvalidTables
 from dualmandate.workload import marginals
 

@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from dualmandate.audit.equations import Equations
 from dualmandate.audit.reconstruction import exact as reconstruction
 from dualmandate.audit.reconstruction import solving
 from dualmandate.audit.reconstruction.exact import Reconstruction, reconstruct
@@ -23,6 +22,7 @@ from dualmandate.audit.reconstruction.solving import (
     ranges,
     smallest_conflict,
 )
+from dualmandate.audit.tables import Equations
 from dualmandate.benchmarks.generated_blocks import BlockSizes, blocks, tables
 from dualmandate.errors import InvalidTables
 from dualmandate.workload import identity, kron, marginals, stack, total

@@ -16,7 +16,16 @@ from fractions import Fraction
 import numpy as np
 
 from dualmandate.audit.claims.attack import Change, ClaimedRelease, WorstChange, largest_loss
-from dualmandate.audit.claims.checks import TIE, Law, LogPmf, OperatingPoint, audit_noise, log_weights, meaning
+from dualmandate.audit.claims.checks import (
+    FAILURE_PROBABILITY,
+    TIE,
+    Law,
+    LogPmf,
+    OperatingPoint,
+    audit_noise,
+    log_weights,
+    meaning,
+)
 from dualmandate.audit.finding import Baseline, Finding, Range, Rate
 from dualmandate.audit.options import Effort, generator
 from dualmandate.errors import InvalidRequest
@@ -44,8 +53,7 @@ EPSILONS = (0.1, 0.5, 1.0, 2.0, 5.0)
 TRIAL_DRAWS = 20_000  # So many draws are made with the person, and as many without.
 ATTRIBUTES = (1, 20)  # How many sums are published; one record changes all of them.
 MEMBERS = 100
-FAILURE_PROBABILITY = 1e-6  # The δ of Gaussian noise.
-MORE_PROBABILITIES = (1e-3, 1e-2, 0.05, 0.1)  # At these δ its ρ says an ε too.
+MORE_PROBABILITIES = (1e-3, 1e-2, 0.05, 0.1)  # At these δ, too, the ρ of Gaussian noise says an ε.
 KEY = b"draws of a bound trial"
 
 

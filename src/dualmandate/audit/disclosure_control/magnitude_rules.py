@@ -21,12 +21,11 @@ from dualmandate.audit.disclosure_control.methods import (
     linked_numbers,
     told_by_second,
 )
-from dualmandate.audit.equations import Equations
 from dualmandate.audit.finding import Baseline, Finding, Rate
 from dualmandate.audit.options import Effort
 from dualmandate.audit.reconstruction.solving import UNBOUNDED
 from dualmandate.audit.suppression.cells import LinkedTables, audit_suppression
-from dualmandate.audit.tables import OnePlace, levels_in_words
+from dualmandate.audit.tables import Equations, OnePlace, levels_in_words
 from dualmandate.population.arrays import Booleans, Floats, Integers
 from dualmandate.workload import Identity, Table, Total, Workload
 

@@ -19,10 +19,10 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dualmandate.audit.equations import Equations
 from dualmandate.audit.options import generator
 from dualmandate.audit.reconstruction.noisy import KnownNumbers
 from dualmandate.audit.suppression.cells import LinkedTables, audit_suppression
+from dualmandate.audit.tables import Equations
 from dualmandate.errors import InvalidRequest
 from dualmandate.mechanism import GEOMETRIC
 from dualmandate.population import Attribute, PrivacyLoss

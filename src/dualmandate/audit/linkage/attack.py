@@ -247,7 +247,13 @@ class Homes:
 def linkage_targets(targets: Iterable[object], homes: Homes | None, options: AuditOptions) -> tuple[Linkage, ...]:
     """A linkage for all tables of counts among the targets, where names are asked for."""
     if options.outside is None and not options.secret:
-        _check_nothing_else(options)
+        for flag, given in (("--person", options.person is not None), ("--link", options.link != "exact")):
+            if given:
+                raise InvalidRequest(
+                    f"{flag} is given, and nothing is to be linked",
+                    why="it says how names are put to records",
+                    instead="name people with --outside FILE, or what an attacker is after with --secret ATTRIBUTE",
+                )
         return ()
     tables = [each for each in targets if isinstance(each, ExactTables | NoisyTables)]
     if homes is None or not tables:
@@ -336,16 +342,6 @@ def _method(options: AuditOptions) -> Method:
 
         check_installed()
     return method
-
-
-def _check_nothing_else(options: AuditOptions) -> None:
-    for flag, given in (("--person", options.person is not None), ("--link", options.link != "exact")):
-        if given:
-            raise InvalidRequest(
-                f"{flag} is given, and nothing is to be linked",
-                why="it says how names are put to records",
-                instead="name people with --outside FILE, or what an attacker is after with --secret ATTRIBUTE",
-            )
 
 
 def read_people(path: Path, homes: Homes) -> Confidential[pyarrow.Table]:

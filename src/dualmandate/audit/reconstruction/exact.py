@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dualmandate.audit.equations import Equations, checked_values
 from dualmandate.audit.finding import MOST_DETAILS, Baseline, Finding, Range, Rate, Reference, proved_share
 from dualmandate.audit.options import SECONDS, Effort, parallel_map
 from dualmandate.audit.reconstruction.noisy import guess, guessers
@@ -31,7 +30,7 @@ from dualmandate.audit.reconstruction.solving import (
     propagate,
     ranges,
 )
-from dualmandate.audit.tables import ExactTables, open_truths
+from dualmandate.audit.tables import Equations, ExactTables, checked_values, open_truths
 from dualmandate.errors import InvalidTables
 from dualmandate.population.arrays import Booleans, Integers
 

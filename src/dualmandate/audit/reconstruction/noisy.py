@@ -29,11 +29,10 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from dualmandate.audit.equations import Equations
 from dualmandate.audit.finding import Baseline, Finding, Rate, Reference
 from dualmandate.audit.options import Effort, generator
 from dualmandate.audit.reconstruction.solving import highs_model
-from dualmandate.audit.tables import NoisyTables, Truths, levels_in_words, open_truths
+from dualmandate.audit.tables import Equations, NoisyTables, Truths, levels_in_words, open_truths
 from dualmandate.errors import InvalidRequest, TooLarge
 from dualmandate.population import Domain
 from dualmandate.population.arrays import Booleans, Floats, Integers

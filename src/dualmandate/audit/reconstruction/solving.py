@@ -20,8 +20,8 @@ from typing import Any, Literal
 import numba
 import numpy as np
 
-from dualmandate.audit.equations import Equations
 from dualmandate.audit.options import SECONDS, cp_sat, cp_solver, highs
+from dualmandate.audit.tables import Equations
 from dualmandate.errors import InvalidTables
 from dualmandate.population.arrays import Booleans, Integers
 

@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dualmandate.audit.equations import Equations
 from dualmandate.audit.finding import MOST_DETAILS, Finding, Reference, proved_share
 from dualmandate.audit.options import SECONDS, Effort, parallel_map
 from dualmandate.audit.reconstruction.solving import (
@@ -31,7 +30,7 @@ from dualmandate.audit.reconstruction.solving import (
     propagate,
     smallest_conflict,
 )
-from dualmandate.audit.tables import ExactTables, Parts, Truths, boxed, check_truths, open_truths
+from dualmandate.audit.tables import Equations, ExactTables, Parts, Truths, boxed, check_truths, open_truths
 from dualmandate.errors import InvalidTables
 from dualmandate.population.arrays import Booleans, Floats, Integers
 

@@ -23,11 +23,10 @@ from typing import Any
 
 import numpy as np
 
-from dualmandate.audit.equations import Equations
 from dualmandate.audit.finding import Baseline, Finding, Rate, Reference, proved_share
 from dualmandate.audit.options import Effort, generator, parallel_map
 from dualmandate.audit.suppression.cells import LinkedTables, audit_suppression
-from dualmandate.audit.tables import Parts, Truths, check_truths, open_truths
+from dualmandate.audit.tables import Equations, Parts, Truths, check_truths, open_truths
 from dualmandate.population.arrays import Booleans, Floats, Integers
 
 ROUNDS = 30  # Parts are made to add up within their ranges in at most this many rounds.
@@ -299,7 +298,9 @@ class SeriesAttack:
         drawn = draw_trials((part.series for part in target.parts), generator(key, f"numbers over time: {target.name}"))
         if not drawn.suppressed:
             return ()
-        make = self._maker(target)
+        sizes = "no public sizes" if target.sizes is None else f"public sizes ({target.sizes})"
+        knows = f"the tables of all {len(target.periods):,} periods, and {sizes}"
+        make = partial(Finding, attack=self.name, attacker_knows=knows, coarsening="numbers as published")
         shown = proved_share(
             make,
             f"suppressed numbers of {target.name} whose cell is published in another period",
@@ -309,11 +310,6 @@ class SeriesAttack:
             partial=None if drawn.trials else "no published number is like the suppressed ones: nothing was tried",
         )
         return (shown, *self._tried(target, drawn, make), *self._judged(target, make))
-
-    def _maker(self, target: HiddenSeries) -> Callable[..., Finding]:
-        sizes = "no public sizes" if target.sizes is None else f"public sizes ({target.sizes})"
-        knows = f"the tables of all {len(target.periods):,} periods, and {sizes}"
-        return partial(Finding, attack=self.name, attacker_knows=knows, coarsening="numbers as published")
 
     def _tried(self, target: HiddenSeries, drawn: HoldOut, make: Callable[..., Finding]) -> Iterator[Finding]:
         """Published numbers that were hidden for the test, as if no other period showed them, and as if one did."""

@@ -15,12 +15,12 @@ import numpy as np
 from dualmandate.audit.disclosure_control.comparison import compare, key_in_words, secret_of
 from dualmandate.audit.disclosure_control.magnitude_rules import SummedTables, summed_tables
 from dualmandate.audit.disclosure_control.methods import PROTECTED, PublicationMethod, Subject
-from dualmandate.audit.equations import Equations
 from dualmandate.audit.linkage.attack import Homes, linkage_targets
 from dualmandate.audit.options import AuditOptions, generator
 from dualmandate.audit.reconstruction.noisy import KnownNumbers, covered, tables_with_noise
 from dualmandate.audit.tables import (
     MEAN_SIZE,
+    Equations,
     ExactTables,
     NoisyTables,
     OnePlace,

@@ -13,12 +13,12 @@ import numpy as np
 from dualmandate.audit.claims.attack import ClaimedGroup, ClaimedNoise, ClaimedRelease, Labels
 from dualmandate.audit.claims.checks import FEWEST, RowNoise, SharedNoise, own_law, shared_noise
 from dualmandate.audit.claims.membership import membership_in
-from dualmandate.audit.equations import Equations
 from dualmandate.audit.linkage.attack import Homes, linkage_targets
 from dualmandate.audit.options import AuditOptions
 from dualmandate.audit.reconstruction.noisy import tables_with_noise
 from dualmandate.audit.tables import (
     MEAN_SIZE,
+    Equations,
     NoisyTables,
     OnePlace,
     Targets,

@@ -14,7 +14,6 @@ from pathlib import Path
 
 import numpy as np
 
-from dualmandate.audit.equations import Equations
 from dualmandate.audit.finding import Reference
 from dualmandate.audit.linkage.attack import Homes, linkage_targets
 from dualmandate.audit.options import AuditOptions
@@ -30,6 +29,7 @@ from dualmandate.audit.suppression.cells import (
 )
 from dualmandate.audit.suppression.series import HiddenSeries, Series, SeriesPart
 from dualmandate.audit.tables import (
+    Equations,
     ExactTables,
     NoisyTables,
     Targets,
