@@ -64,7 +64,7 @@ from dualmandate.errors import ConflictingLimits, InvalidPreferences, Refusal
 from dualmandate.frontier.frontier import Frontier
 from dualmandate.frontier.numerics import lowest
 from dualmandate.population import PrivacyMeasure
-from dualmandate.population.wording import money, number
+from dualmandate.population.wording import money, number, percent
 
 QUALITY = 0.5 + math.log(3)  # This is m: with ε = m/(α·n) an error stays within α·n with probability of at least 2/3.
 MOST_PARTICIPANTS = 10**12
@@ -614,7 +614,12 @@ def _providers(market: Market) -> Iterator[tuple[str, float, bool, str]]:
     """Name, share of the value of accuracy that counts, whether one price is paid, and what it is."""
     share, taken = market.largest_user_share, Monopoly(market.tastes).captured
     yield "Lindahl", 1.0, True, "every user pays what accuracy is worth to her; one price for everybody in the data"
-    yield "monopolist", taken, False, f"serves {Monopoly(market.tastes).served:.0%} of users and keeps {taken:.0%}"
+    yield (
+        "monopolist",
+        taken,
+        False,
+        f"serves {percent(Monopoly(market.tastes).served)} of users and keeps {percent(taken)}",
+    )
     yield "private provider, personal prices", share, False, "paid by the keenest user; pays each her own cost"
     yield "private provider, one price", share, True, "paid by the keenest user; one price for everybody in the data"
 
@@ -673,7 +678,8 @@ def _budgeted(table: _MarketTable, market: Market) -> Iterator[Institution]:
         share = 1 - market.target_error / QUALITY
         epsilon = QUALITY / (market.target_error * people)
         price = costs.quantile(min(share + 1 / people, 1.0)) * epsilon
-        why = f"buys {share:.1%} of the people for one count that is off by at most {market.target_error:.2%} of them"
+        off = percent(market.target_error)
+        why = f"buys {percent(share)} of the people for one count that is off by at most {off} of them"
         yield _one_count(table, "MinCostAuction", epsilon, share * people * price, why)
     if market.budget is not None:
         share = _affordable_share(costs, market.budget, people)
@@ -681,7 +687,7 @@ def _budgeted(table: _MarketTable, market: Market) -> Iterator[Institution]:
             price = min(
                 market.budget / (share * people), costs.quantile(min(share + 1 / people, 1.0)) / (people * (1 - share))
             )
-            why = f"buys {share:.1%} of the people with {money(market.budget)}, for one count"
+            why = f"buys {percent(share)} of the people with {money(market.budget)}, for one count"
             yield _one_count(table, "FairQuery", 1 / (people * (1 - share)), share * people * price, why)
 
 
@@ -693,7 +699,8 @@ def _needed(market: Market, people: float, affordable: float) -> str:
     study = CompensatedStudy(market.harm, market.target_error, market.failure_probability)
     needed = study.least_epsilon(people)
     verdict = "enough" if affordable >= needed else "too little"
-    return f": {verdict} for one proportion within {market.target_error:.2%}, which needs epsilon = {number(needed, 3)}"
+    within = percent(market.target_error)
+    return f": {verdict} for one proportion within {within}, which needs epsilon = {number(needed, 3)}"
 
 
 def _one_count(table: _MarketTable, name: str, epsilon: float, total: float, why: str) -> Institution:

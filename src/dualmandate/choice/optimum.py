@@ -30,7 +30,7 @@ from dualmandate.mechanism.mechanism import positive_loss
 from dualmandate.population import PrivacyLoss, PrivacyMeasure
 from dualmandate.population.loss import SIGNIFICANT_DIGITS
 from dualmandate.population.units import plural, singular
-from dualmandate.population.wording import counted, money, number, quantity
+from dualmandate.population.wording import counted, money, number, percent, quantity
 
 LEAST_POINTS = 400  # The grid has at least this many points.
 POINTS_PER_DECADE = 60
@@ -604,7 +604,11 @@ class Regret:
         return self.absolute / -self.best_welfare if self.best_welfare < 0 else math.inf
 
     def __str__(self) -> str:
-        share = f"{self.relative:.1%} more" if self.relative < 1 else f"{1 + self.relative:,.1f} times as much"
+        share = (
+            f"{percent(round(self.relative, 4))} more"
+            if self.relative < 1
+            else f"{1 + self.relative:,.1f} times as much"
+        )
         return f"{number(self.epsilon, 6)} costs society {money(self.absolute)} more than it must ({share})"
 
 

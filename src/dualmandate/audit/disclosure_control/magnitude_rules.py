@@ -27,6 +27,7 @@ from dualmandate.audit.finding import Baseline, Finding, Rate
 from dualmandate.audit.reconstruction.enumeration import UNBOUNDED
 from dualmandate.audit.suppression.cells import LinkedTables, audit_suppression
 from dualmandate.audit.tables import OnePlace, levels_in_words
+from dualmandate.population.wording import percent
 from dualmandate.workload import Identity, Table, Total, Workload
 
 Bools = NDArray[np.bool_]
@@ -133,7 +134,7 @@ class ContributorsAttack:
             reference="synthetic",
             counted_in_full=True,
         )
-        claim = f"sums of {target.name} whose largest contributor is told within {CLOSE:.0%}"
+        claim = f"sums of {target.name} whose largest contributor is told within {percent(CLOSE)}"
         nothing = np.zeros(target.sums.shape, dtype=np.bool_)
         open_rate = Rate(int(disclosed_contributors(target, nothing).sum()), occupied)
         yield make(
@@ -145,9 +146,8 @@ class ContributorsAttack:
             self.effort.say(f"contributors to sums: {words}")
             primary, hidden = hidden_sums(target, rule)
             lost = target.sums[hidden].sum() / target.sums.sum()
-            extra = (
-                f"{int(primary.sum()):,} sums, {int((hidden & ~primary).sum()):,} more beside them, {lost:.0%} of all"
-            )
+            beside = int((hidden & ~primary).sum())
+            extra = f"{int(primary.sum()):,} sums, {beside:,} more beside them, {percent(lost)} of all"
             yield make(
                 claim=f"{claim} ({words}: {extra})",
                 success=Rate(int(disclosed_contributors(target, hidden).sum()), occupied),

@@ -28,6 +28,7 @@ from dualmandate.audit.equations import Equations, Floats, Integers
 from dualmandate.audit.finding import Baseline, Finding, Rate, Reference, proved_share
 from dualmandate.audit.suppression.cells import LinkedTables, audit_suppression
 from dualmandate.audit.tables import Parts, Truths, check_truths, open_truths
+from dualmandate.population.wording import percent
 
 ROUNDS = 30  # Parts are made to add up within their ranges in at most this many rounds.
 TRIALS = 300
@@ -347,7 +348,7 @@ class SeriesAttack:
                 over_time, alone = (Rate(int(each), kept) for each in right)
                 yield make(
                     claim=f"published numbers of {target.name}, hidden for a test as suppressed ones are that {words}, "
-                    f"which are estimated within {WITHIN:.0%}",
+                    f"which are estimated within {percent(WITHIN)}",
                     success=over_time,
                     baselines=(Baseline(BY_SIZE, alone),),
                     reference="published",
@@ -378,7 +379,7 @@ class SeriesAttack:
         for reference, (over_time, alone, count) in ((each, now.tolist()) for each, now in told.items()):
             if count:
                 yield make(
-                    claim=f"occupied suppressed numbers of {target.name} that are estimated within {WITHIN:.0%}",
+                    claim=f"occupied suppressed numbers of {target.name} that are estimated within {percent(WITHIN)}",
                     success=Rate(over_time, count),
                     baselines=(Baseline(BY_SIZE, Rate(alone, count)),),
                     reference=reference,
