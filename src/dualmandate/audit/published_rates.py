@@ -31,6 +31,7 @@ from dualmandate.mechanism import GAUSSIAN, GEOMETRIC, Noise
 from dualmandate.mechanism.noise import subkey
 from dualmandate.population import Confidential, Domain, PrivacyLoss, PrivacyMeasure, Protection
 from dualmandate.population.arrays import Floats, Integers
+from dualmandate.population.wording import percent
 from dualmandate.program.program import read_program
 from dualmandate.publication import Rules, Source, source_file
 from dualmandate.publication.measuring import tabulation_key
@@ -196,7 +197,7 @@ class BookedRates:
         return Finding(
             attack="reconstruction from noisy tables",
             claim=f"records right in the most likely file behind {query.release}, published with noise: about "
-            f"{value:.1%} of {query.records:,}",
+            f"{percent(value)} of {query.records:,}",
             success=attack,
             baselines=(Baseline("proportional guesser, published with noise", guess),),
             attacker_knows=query.attacker_knows,

@@ -347,12 +347,7 @@ class PopulationGroup:
                 why="a group that is empty bears nothing",
                 instead="state a size above 0, or leave the group out",
             )
-        if not (math.isfinite(self.relative_privacy_weight) and self.relative_privacy_weight >= 0):
-            raise InvalidPreferences(
-                f"group '{self.name}' has the relative_privacy_weight {self.relative_privacy_weight:g}",
-                why="privacy cannot count for less than nothing, nor for all",
-                instead="state a finite number of at least 0",
-            )
+        _weight(self.relative_privacy_weight, f" of group '{self.name}'")
 
     @property
     def weighted_size(self) -> float:
@@ -690,10 +685,10 @@ def relative_weight(relative_privacy_weight: float | None = None, privacy_weight
     return 1.0 if relative_privacy_weight is None else _weight(relative_privacy_weight)
 
 
-def _weight(weight: float) -> float:
+def _weight(weight: float, whose: str = "") -> float:
     if not math.isfinite(weight) or weight < 0:
         raise InvalidPreferences(
-            f"a relative_privacy_weight of {weight:g}",
+            f"the relative_privacy_weight{whose} is {weight:g}",
             why="privacy cannot count for less than nothing, nor for all",
             instead="state a finite number of at least 0",
         )

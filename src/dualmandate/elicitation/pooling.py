@@ -249,26 +249,15 @@ def differing_pairs(names: tuple[str, ...], values: Floats, errors: Floats, *, l
     """Every pair of sources, with Holm's adjusted probabilities [Hol79]."""
     couples = list(itertools.combinations(range(len(names)), 2))
     distances = [float((values[i] - values[j]) / math.hypot(errors[i], errors[j])) for i, j in couples]
-    raw = [2.0 * float(ndtr(-abs(distance))) for distance in distances]
-    adjusted, largest = [0.0] * len(raw), 0.0
-    for place, index in enumerate(sorted(range(len(raw)), key=raw.__getitem__)):
-        largest = max(largest, min(1.0, (len(raw) - place) * raw[index]))
-        adjusted[index] = largest
+    raw = 2.0 * ndtr(-np.abs(distances))
+    order = np.argsort(raw, kind="stable")
+    adjusted = np.empty(len(raw))
+    adjusted[order] = np.maximum.accumulate(np.minimum(1.0, np.arange(len(raw), 0, -1) * raw[order]))
+    ratios = [math.exp(values[i] - values[j]) if logarithms else None for i, j in couples]
     return tuple(
-        Pair(
-            names[i],
-            names[j],
-            distances[index],
-            adjusted[index],
-            math.exp(values[i] - values[j]) if logarithms else None,
-        )
-        for index, (i, j) in enumerate(couples)
+        Pair(names[i], names[j], *found)
+        for (i, j), *found in zip(couples, distances, adjusted.tolist(), ratios, strict=True)
     )
-
-
-def heterogeneity_probability(heterogeneity: float, degrees: int) -> float:
-    """P(χ² on `degrees` ≥ Q); 1 where there is one source."""
-    return float(gammaincc(degrees / 2, heterogeneity / 2)) if degrees > 0 else 1.0
 
 
 def _rounded(probability: float) -> str:
@@ -511,7 +500,7 @@ def _agreement(
     return Agreement(
         heterogeneity,
         degrees,
-        heterogeneity_probability(heterogeneity, degrees),
+        float(gammaincc(degrees / 2, heterogeneity / 2)) if degrees > 0 else 1.0,
         share,
         math.sqrt(between),
         differing_pairs(names, values, errors, logarithms=scale == "logarithms"),

@@ -134,7 +134,7 @@ class SmoothCurve:
         never = ~values.any(axis=0)  # exact tables have no errors at any loss
         if not np.all(values[:, ~never] > _UNDERFLOW):
             return None
-        coefficients: Floats = _TO_COEFFICIENTS @ np.log(np.where(never, 1.0, values))
+        coefficients = np.asarray(_TO_COEFFICIENTS @ np.log(np.where(never, 1.0, values)), dtype=np.float64)
         if np.max(np.abs(coefficients[-2:])) > _ROUGH:
             return None
         coefficients[0, never] = -np.inf

@@ -24,6 +24,7 @@ from dualmandate.elicitation.opinions import Polychoric, answer_table, polychori
 from dualmandate.elicitation.pooling import CommonGround, DiscountHorizon, Pooled, Prior, pool
 from dualmandate.elicitation.questionnaire import cost_per_parameter
 from dualmandate.elicitation.willingness import (
+    BoundedWillingness,
     ParameterEstimates,
     Willingness,
     critical_value,
@@ -280,7 +281,7 @@ class Worth:
     """What one respondent would pay for one more unit of an attribute, USD; below 0 where they pay to avoid it."""
 
     attribute: str
-    amount: Willingness
+    amount: BoundedWillingness
 
 
 @dataclass(frozen=True, eq=False)
@@ -297,32 +298,22 @@ class SurveyFindings:
     correlation: float | None = None  # of the errors of the two numbers that were found
 
 
-def number_in(found: Willingness) -> Willingness:
+def number_in(found: Willingness) -> BoundedWillingness:
     """The willingness to pay; refused where it has no bound, so that no number may be told."""
-    if found.estimate is None or found.interval is None or not np.isfinite(found.interval).all():
+    estimate, error, interval = found.estimate, found.standard_error, found.interval
+    if estimate is None or error is None or interval is None or not np.isfinite(interval).all():
         raise NoEstimate(
             "willingness to pay has no number",
             why=in_words(replace(found, estimate=None)),
             instead="ask more people, or offer prices that differ more",
         )
-    return found
-
-
-def scaled(found: Willingness, factor: float) -> Willingness:
-    """The same amount in other units."""
-    assert found.estimate is not None
-    assert found.standard_error is not None
-    assert found.interval is not None
-    low, high = sorted(end * factor for end in found.interval)
-    return replace(
-        found, estimate=found.estimate * factor, standard_error=found.standard_error * abs(factor), interval=(low, high)
-    )
+    return BoundedWillingness(estimate, error, interval, found.level, found.method)
 
 
 def finding_of(
     survey: Survey,
     key: str,
-    worth: Willingness,
+    worth: BoundedWillingness,
     *,
     source: str,
     time_base: str | None,
@@ -332,8 +323,6 @@ def finding_of(
     """A willingness to pay as a number of a program; refused where people are glad of a loss or an error."""
     form, word = survey.file.report.information_utility, survey.units.singular
     stated = unit or f"USD per {word}" + (" per epsilon" if form == "linear" else "")
-    assert worth.estimate is not None
-    assert worth.interval is not None
     of = f"one {word}'s privacy loss, {form} form" if key == MEAN_COST else f"'{place[-1]}' of all published numbers"
     if worth.estimate <= 0:
         raise InvalidPreferences(
@@ -379,7 +368,7 @@ def bid_findings(survey: Survey, progress: Progress) -> SurveyFindings:
     factor = usd / float(high - low)
     base = scenario.time_base or survey.file.report.time_base
     cost = finding_of(
-        survey, MEAN_COST, scaled(paid, factor), source=asked, time_base=base, place=("scenario", "epsilon")
+        survey, MEAN_COST, paid.scaled(factor), source=asked, time_base=base, place=("scenario", "epsilon")
     )
     low_bound = (
         f"Turnbull's lower bound of what they would pay, whatever its distribution: {number(bound.lower_bound)} "
@@ -576,7 +565,7 @@ def _priced(survey: Survey, worths: tuple[Worth, ...], asked: str, notes: list[s
         attribute, place = survey.file.attributes[worth.attribute], ("attributes", worth.attribute)
         if attribute.role == "other":
             continue
-        avoided = scaled(worth.amount, -1.0)
+        avoided = worth.amount.scaled(-1.0)
         if attribute.role == "privacy loss":
             found.append(finding_of(survey, MEAN_COST, avoided, source=asked, time_base=base, place=place))
             continue
@@ -590,7 +579,7 @@ def _priced(survey: Survey, worths: tuple[Worth, ...], asked: str, notes: list[s
             size = Calibrated(float(number.value), number.unit, number.source)
             own = survey.units.agree(size.unit, survey.units.singular)
             people = size.to(survey.units.singular if own else "person", survey.units).value
-        total = scaled(avoided, people / report.numbers)
+        total = avoided.scaled(people / report.numbers)
         if number.standard_error is not None:
             total = _widened(total, float(number.standard_error / number.value))
         source = f"{asked}; {exact(people)} people, {report.numbers:,} numbers"
@@ -598,11 +587,8 @@ def _priced(survey: Survey, worths: tuple[Worth, ...], asked: str, notes: list[s
     return found
 
 
-def _widened(total: Willingness, relative: float) -> Willingness:
+def _widened(total: BoundedWillingness, relative: float) -> BoundedWillingness:
     """The same amount where the number of people is uncertain too: relative errors add up in squares."""
-    assert total.estimate is not None
-    assert total.standard_error is not None
-    assert total.interval is not None
     middle, own = total.estimate, relative * total.estimate
     error = math.hypot(total.standard_error, own)
     reach = critical_value(total.level) * own
@@ -625,11 +611,9 @@ def _correlation(
         correlation = willingness_correlation(estimates, names[0], names[1], price)
     own = {worth.attribute: worth.amount for worth in worths}
     for name, each in zip(names, found, strict=True):  # what else is uncertain about a number is its own
-        assert own[name].estimate is not None
-        assert own[name].standard_error is not None
         assert each.number.standard_error is not None
         relative = each.number.standard_error / each.number.value
-        correlation *= abs(own[name].standard_error / own[name].estimate) / relative  # type: ignore[operator]
+        correlation *= abs(own[name].standard_error / own[name].estimate) / relative
     return correlation
 
 
@@ -639,10 +623,10 @@ def _worths(survey: Survey, estimates: ParameterEstimates) -> tuple[Worth, ...]:
     assert paid.unit is not None
     usd = money(paid.unit, paid.in_usd, survey.units, survey.document, "attributes", price)
     names = [name for name in survey.file.attributes if name != price]
-    return tuple(Worth(name, scaled(_worth(survey, estimates, name, price), usd)) for name in names)
+    return tuple(Worth(name, _worth(survey, estimates, name, price).scaled(usd)) for name in names)
 
 
-def _worth(survey: Survey, estimates: ParameterEstimates, name: str, price: str) -> Willingness:
+def _worth(survey: Survey, estimates: ParameterEstimates, name: str, price: str) -> BoundedWillingness:
     """What one more unit of an attribute is worth, in the price's money; refused where it has no bound."""
     model = survey.file.model
     with survey.document.at("attributes", price):
@@ -654,7 +638,7 @@ def _worth(survey: Survey, estimates: ParameterEstimates, name: str, price: str)
             if critical * estimates.standard_error(scale) >= 1:  # the price's effect e^s has e^s times the error of s
                 return number_in(Willingness(None, None, None, survey.confidence, "delta"))
             reach = critical * error
-            return Willingness(value, error, (value - reach, value + reach), survey.confidence, "delta")
+            return BoundedWillingness(value, error, (value - reach, value + reach), survey.confidence, "delta")
         return number_in(willingness_to_pay(estimates, name, price, method=model.interval, level=survey.confidence))
 
 

@@ -27,6 +27,7 @@ from dualmandate.audit.reconstruction.solving import UNBOUNDED
 from dualmandate.audit.suppression.cells import LinkedTables, audit_suppression
 from dualmandate.audit.tables import Equations, OnePlace, levels_in_words
 from dualmandate.population.arrays import Booleans, Floats, Integers
+from dualmandate.population.wording import percent
 from dualmandate.workload import Identity, Table, Total, Workload
 
 CLOSE = 0.1  # The largest contribution is told where it is known within this share of it.
@@ -126,7 +127,7 @@ class ContributorsAttack:
             reference="synthetic",
             counted_in_full=True,
         )
-        claim = f"sums of {target.name} whose largest contributor is told within {CLOSE:.0%}"
+        claim = f"sums of {target.name} whose largest contributor is told within {percent(CLOSE)}"
         nothing = np.zeros(target.sums.shape, dtype=np.bool_)
         open_rate = Rate(int(disclosed_contributors(target, nothing).sum()), occupied)
         beside = Baseline("whoever has no tables", Rate(0, occupied))
@@ -136,7 +137,7 @@ class ContributorsAttack:
             primary, hidden = hidden_sums(target, rule)
             lost = target.sums[hidden].sum() / target.sums.sum()
             rate, more = Rate(int(disclosed_contributors(target, hidden).sum()), occupied), hidden & ~primary
-            extra = f"{int(primary.sum()):,} sums, {int(more.sum()):,} more beside them, {lost:.0%} of all"
+            extra = f"{int(primary.sum()):,} sums, {int(more.sum()):,} more beside them, {percent(lost)} of all"
             beside = Baseline("with all sums shown", open_rate)
             yield make(claim=f"{claim} ({words}: {extra})", success=rate, baselines=(beside,))
 

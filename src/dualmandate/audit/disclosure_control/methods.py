@@ -27,6 +27,7 @@ from dualmandate.errors import InvalidRequest
 from dualmandate.mechanism import GEOMETRIC
 from dualmandate.population import Attribute, PrivacyLoss
 from dualmandate.population.arrays import Booleans, Floats, Integers
+from dualmandate.population.wording import percent
 from dualmandate.workload import Identity, Table, Total, Workload
 
 MOST_ROUNDS = 1000  # of complementary suppression
@@ -336,7 +337,7 @@ def publication_methods(
     for share in SWAPPED:
         moved = swap(records, places, share=share, alike=alike, draws=generator(key, f"swap {share}"))
         counts = record_counts(moved, records, subject.truth.shape)
-        yield _tabulated("swapping", f"{share:.0%} swapped", equations, exact, counts)
+        yield _tabulated("swapping", f"{percent(share)} swapped", equations, exact, counts)
     for base in BASES:
         rounded = round_randomly(exact, base=base, draws=generator(key, f"round {base}"))
         bounds = np.maximum(rounded - base + 1, 0), rounded + base - 1
@@ -419,7 +420,7 @@ def _coarsened(subject: Subject, equations: Equations, exact: Integers) -> Itera
         coded = levels.top_coded(records, share)
         counting = Equations.of_matrix(equations.matrix[:, coded])
         printed = counting.of(subject.truth)
-        name = f"{attribute.name} top-coded, {share:.0%}"
+        name = f"{attribute.name} top-coded, {percent(share)}"
         yield replace(_shown("top-coding", name, printed), counting=counting)
 
 

@@ -33,6 +33,7 @@ from dualmandate.audit.reconstruction.solving import (
 from dualmandate.audit.tables import Equations, ExactTables, Parts, Truths, boxed, check_truths, open_truths
 from dualmandate.errors import InvalidTables
 from dualmandate.population.arrays import Booleans, Floats, Integers
+from dualmandate.population.wording import percent
 
 FOLLOW, FAIL, MIDDLE = "follow exactly", "fail", "middle"
 PRIMAL_SIMPLEX = 4  # HiGHS's name for it.
@@ -274,15 +275,17 @@ class SuppressionAttack:
         )
         claims = {
             FOLLOW: "follow exactly",
-            MIDDLE: f"can be told within {share:.0%} of whatever they hold, by the middle of their range",
-            FAIL: f"fail a protection interval of ±{share:.0%} whatever they hold",
+            MIDDLE: f"can be told within {percent(share)} of whatever they hold, by the middle of their range",
+            FAIL: f"fail a protection interval of ±{percent(share)} whatever they hold",
         }
         for kind, words in claims.items():
             claim, details = f"suppressed cells of {target.name} that {words}", tuple(tally.details[kind])
             yield proved_share(make, claim, tally.counts[kind], tally.cells, reference="published", details=details)
         for reference, (failing, occupied) in tally.judged.items():
             if occupied:
-                claim = f"occupied suppressed cells of {target.name} that fail a protection interval of ±{share:.0%}"
+                claim = (
+                    f"occupied suppressed cells of {target.name} that fail a protection interval of ±{percent(share)}"
+                )
                 yield proved_share(make, claim, failing, occupied, reference=reference)
 
 

@@ -28,6 +28,7 @@ from dualmandate.audit.options import Effort, generator, parallel_map
 from dualmandate.audit.suppression.cells import LinkedTables, audit_suppression
 from dualmandate.audit.tables import Equations, Parts, Truths, check_truths, open_truths
 from dualmandate.population.arrays import Booleans, Floats, Integers
+from dualmandate.population.wording import percent
 
 ROUNDS = 30  # Parts are made to add up within their ranges in at most this many rounds.
 TRIALS = 300
@@ -330,7 +331,7 @@ class SeriesAttack:
                 over_time, alone = (Rate(int(each), kept) for each in right)
                 yield make(
                     claim=f"published numbers of {target.name}, hidden for a test as suppressed ones are that {words}, "
-                    f"which are estimated within {WITHIN:.0%}",
+                    f"which are estimated within {percent(WITHIN)}",
                     success=over_time,
                     baselines=(Baseline(BY_SIZE, alone),),
                     reference="published",
@@ -361,7 +362,7 @@ class SeriesAttack:
         for reference, (over_time, alone, count) in ((each, now.tolist()) for each, now in told.items()):
             if count:
                 yield make(
-                    claim=f"occupied suppressed numbers of {target.name} that are estimated within {WITHIN:.0%}",
+                    claim=f"occupied suppressed numbers of {target.name} that are estimated within {percent(WITHIN)}",
                     success=Rate(over_time, count),
                     baselines=(Baseline(BY_SIZE, Rate(alone, count)),),
                     reference=reference,

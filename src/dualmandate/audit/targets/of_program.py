@@ -41,7 +41,7 @@ from dualmandate.planning.program import Program
 from dualmandate.planning.release_spec import release_spec_of_plan
 from dualmandate.population import Domain
 from dualmandate.population.arrays import Floats, Integers
-from dualmandate.population.wording import stated_loss
+from dualmandate.population.wording import percent, stated_loss
 from dualmandate.publication.release_spec import known_histogram
 
 MOST_PLACES, MOST_RECORDS, MOST_IN_PLACE = 100, 20_000, 2_000
@@ -135,8 +135,8 @@ def _notes(place: OnePlace, subject: Subject, name: str) -> Iterator[str]:
         "knows how numbers were made and which were hidden; a hidden number is read as what the others make likely"
     )
     yield (
-        f"beside numbers below a threshold others are suppressed, until sums tell none of them within {PROTECTED:.0%}, "
-        "where that can be done"
+        "beside numbers below a threshold others are suppressed, until sums tell none of them within "
+        f"{percent(PROTECTED)}, where that can be done"
     )
     yield f"judged by the people who were drawn; {levels_in_words(place.domain)}"
     words = key_in_words(place.domain, subject.secret, name)
