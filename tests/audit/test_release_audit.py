@@ -137,7 +137,7 @@ def again(folder: Path, monkeypatch: pytest.MonkeyPatch, *, secret: bytes | None
     plan = dualmandate.load(folder / "program.toml").plan()
     assert plan.program.source is not None
     if secret is not None:
-        monkeypatch.setattr("dualmandate.ledger.keys.secrets.token_bytes", lambda size: secret[:size])
+        monkeypatch.setattr("dualmandate.ledger.chain.secrets.token_bytes", lambda size: secret[:size])
     asked = publishing.PublicationRequest("Eve", plan.program.source.name, again=True)
     order = release_spec_of_plan(plan)
     return publishing.publish(order, plan.program.source, ledger, out=folder / "out", request=asked)

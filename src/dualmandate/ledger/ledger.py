@@ -41,6 +41,8 @@ from dualmandate.ledger.chain import (
     Event,
     EventKind,
     Head,
+    LedgerKey,
+    SecretFolder,
     advance_anchor,
     chained_digest,
     check_anchors,
@@ -54,7 +56,6 @@ from dualmandate.ledger.chain import (
 )
 from dualmandate.ledger.composition import Account, Scope, checked_name, cost, reported
 from dualmandate.ledger.durable import alone_in, make_folder
-from dualmandate.ledger.keys import LedgerKey, SecretFolder
 from dualmandate.ledger.storage import (
     Store,
     append_entry,
