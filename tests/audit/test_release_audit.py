@@ -14,8 +14,8 @@ from dualmandate import gallery
 from dualmandate.apps.publish import publish
 from dualmandate.audit import audit as run_audit
 from dualmandate.audit.claims.attack import ClaimAttack, ClaimedRelease
+from dualmandate.audit.claims.checks import SharedNoise
 from dualmandate.audit.claims.membership import MembershipAttack, membership_in
-from dualmandate.audit.claims.noise import SharedNoise
 from dualmandate.audit.finding import Finding, Range, Rate
 from dualmandate.audit.options import AuditOptions
 from dualmandate.audit.published_rates import RatePublisher, publish_rate

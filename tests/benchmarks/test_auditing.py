@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 
-from dualmandate.audit.equations import Equations
+from dualmandate.audit.tables import Equations
 from dualmandate.benchmarks import audited_people, audited_records, auditing, generated_blocks, qcew
 from dualmandate.benchmarks.audited_records import attack, generated
 from dualmandate.benchmarks.generated_blocks import BlockSizes, block_parts, blocks, people_of, tables

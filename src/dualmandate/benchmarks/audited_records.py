@@ -13,12 +13,13 @@ from decimal import Decimal
 
 import numpy as np
 
-from dualmandate.audit.equations import Equations, Integers
 from dualmandate.audit.reconstruction.exact import Reconstruction, reconstruct
 from dualmandate.audit.reconstruction.persons import Implication, Statistic, Variables, reconstruct_persons
+from dualmandate.audit.tables import Equations
 from dualmandate.benchmarks import generated_blocks, rhode_island
 from dualmandate.benchmarks.generated_blocks import BlockSizes, block_parts, people_of
 from dualmandate.benchmarks.harness import BenchmarkRow, apart, counter, peak_megabytes
+from dualmandate.population.arrays import Integers
 
 SEED, WARM = 2010, 64
 LEAST_BLOCKS, LEAST_BLOCKS_WITH_VARIABILITY = 100.0, 50.0  # a second of one processor

@@ -71,7 +71,6 @@ class Event:
     digest: str = ""
 
     def document(self) -> dict[str, object]:
-        """What the details say."""
         found = json.loads(self.details)
         assert isinstance(found, dict)
         return found

@@ -91,11 +91,6 @@ class _Page:
         self._connection, self._key, self.books = connection, key, books
         self.head = books.head
 
-    @property
-    def next_release(self) -> str:
-        """The name of a release whose reservation is the next entry."""
-        return f"r{self.head.sequence + 1:06d}"
-
     def append(
         self,
         kind: EventKind,
@@ -154,7 +149,7 @@ class Ledger:
                 refused, details = refusal, {"code": refusal.code, **request_document(request, None)}
                 page.append(EventKind.REFUSED, request.user, request.account, details=details)
             else:
-                name = page.next_release
+                name = f"r{page.head.sequence + 1:06d}"  # by the number of its entry
                 # The secret is on the disk before the entry that relies on it; without the entry it is nobody's.
                 self._secrets.make(name)
                 details = request_document(request, superseded)
