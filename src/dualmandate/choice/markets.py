@@ -501,16 +501,10 @@ class Provision:
 
     def _provided(self, institution: str, value: float, cost: str) -> ProvisionOutcome:
         share = self.best_share(value, cost)
-        accuracy = self.accuracy(share)
-        paid = self.sellers_cost(share) if "personal" in institution or "planner" in institution else None
-        return ProvisionOutcome(
-            institution=institution,
-            accuracy=accuracy,
-            epsilon=self.epsilon(share),
-            share=share,
-            payment=self.auction_cost(share) if paid is None else paid,
-            surplus=self.total_value * accuracy - self.sellers_cost(share),
-        )
+        accuracy, lost = self.accuracy(share), self.sellers_cost(share)
+        paid = lost if "personal" in institution or "planner" in institution else self.auction_cost(share)
+        surplus = self.total_value * accuracy - lost
+        return ProvisionOutcome(institution, accuracy, self.epsilon(share), share, paid, surplus)
 
 
 def in_order(outcomes: tuple[ProvisionOutcome, ...], planner: str = "planner, sellers' losses") -> bool:
@@ -684,9 +678,8 @@ def _budgeted(table: _MarketTable, market: Market) -> Iterator[Institution]:
     if market.budget is not None:
         share = _affordable_share(costs, market.budget, people)
         if share > 0:
-            price = min(
-                market.budget / (share * people), costs.quantile(min(share + 1 / people, 1.0)) / (people * (1 - share))
-            )
+            next_asks = costs.quantile(min(share + 1 / people, 1.0)) / (people * (1 - share))
+            price = min(market.budget / (share * people), next_asks)
             why = f"buys {percent(share)} of the people with {money(market.budget)}, for one count"
             yield _one_count(table, "FairQuery", 1 / (people * (1 - share)), share * people * price, why)
 

@@ -94,12 +94,8 @@ class Limits:
         caps: list[tuple[Fraction, BoundBy]] = []
         legal = self._legal_cap(frontier.privacy_measure)
         if legal is not None:
-            caps.append(
-                (
-                    exact(legal),
-                    "largest epsilon" if frontier.privacy_measure is PrivacyMeasure.PURE_DP else "largest rho",
-                )
-            )
+            pure = frontier.privacy_measure is PrivacyMeasure.PURE_DP
+            caps.append((exact(legal), "largest epsilon" if pure else "largest rho"))
         if self.remaining is not None:
             caps.append((exact(self.remaining), "ledger"))
         peak = peak_of(frontier)
@@ -111,9 +107,7 @@ class Limits:
         highest = float(cap)
         if lowest is not None and lowest > highest:
             if lowest > highest * (1 + SLACK):
-                raise _conflict(
-                    lowest, reason, highest=highest, highest_by=cap_by, privacy_measure=frontier.privacy_measure
-                )
+                raise _conflict(lowest, reason, highest, cap_by, frontier.privacy_measure)
             lowest = highest
         return Bounds(lowest, reason, highest, cap, cap_by)
 
@@ -175,15 +169,12 @@ def _smallest_loss(frontier: Frontier, table: str, *, mean_squared_error: float)
     return needed or None
 
 
-def _conflict(
-    lowest: float, reason: str, *, highest: float, highest_by: BoundBy, privacy_measure: PrivacyMeasure
-) -> ConflictingLimits:
+def _conflict(lowest: float, reason: str, highest: float, by: BoundBy, measure: PrivacyMeasure) -> ConflictingLimits:
     others = {"ledger": "the ledger has left", "participation": "accuracy peaks, because people stop taking part, at"}
-    limit = others.get(highest_by, f"largest_{privacy_measure} is")
+    limit = f"{others.get(by, f'largest_{measure} is')} {number(highest, 6)}"
     return ConflictingLimits(
-        f"no {privacy_measure} satisfies all limits: fitness for use asks for at least {number(lowest, 6)}, {limit} "
-        f"{number(highest, 6)}",
-        why=f"{reason} needs {privacy_measure} ≥ {number(lowest, 6)}",
+        f"no {measure} satisfies all limits: fitness for use asks for at least {number(lowest, 6)}, {limit}",
+        why=f"{reason} needs {measure} ≥ {number(lowest, 6)}",
         instead="allow larger errors, raise the cap by decision, publish fewer numbers, or choose a better mechanism",
     )
 
@@ -343,18 +334,10 @@ def _table_outcomes(frontier: Frontier, welfare: SocialWelfare, loss: float) -> 
     for table in frontier.tables:
         value = values.get(table, TableValue(table, 0.0, unit=welfare.protected_unit))
         count = frontier.query_counts[table]
-        mean_squared_error = squared[table] / count * value.grid**2
-        consequence = value.squared_consequence(mean_squared_error)
-        rows.append(
-            TableOutcome(
-                table=table,
-                query_count=count,
-                unit=value.unit,
-                root_mean_squared_error=math.sqrt(mean_squared_error),
-                root_mean_squared_consequence=None if consequence is None else math.sqrt(consequence),
-                data_loss=costs.get(table),
-            )
-        )
+        mean_square = squared[table] / count * value.grid**2
+        square = value.squared_consequence(mean_square)
+        consequence = None if square is None else math.sqrt(square)
+        rows.append(TableOutcome(table, count, value.unit, math.sqrt(mean_square), consequence, costs.get(table)))
     return tuple(rows)
 
 

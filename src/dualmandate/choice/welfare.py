@@ -354,6 +354,10 @@ class PopulationGroup:
         """η_g·N_g."""
         return self.relative_privacy_weight * self.size
 
+    def scaled(self, factor: float) -> PopulationGroup:
+        """The same people, to whom a loss costs a multiple."""
+        return replace(self, information_utility=self.information_utility.scaled(factor))
+
 
 def groups_by_share(
     population_size: float, shares: Mapping[str, tuple[float, InformationUtility, float]]
@@ -425,7 +429,7 @@ class CostPart:
         if multiple == 1:
             return self
         return CostPart(
-            tuple(replace(g, information_utility=g.information_utility.scaled(multiple)) for g in self.groups),
+            tuple(group.scaled(multiple) for group in self.groups),
             tuple(value.scaled(multiple) for value in self.table_values),
             tuple(other.scaled(multiple) for other in self.other_losses if multiple > 0),
         )

@@ -224,13 +224,9 @@ def turnbull(answers: BidAnswers) -> Turnbull:
         refusing, covariance = _self_consistent(answers, bids)
     widths = np.diff(np.concatenate([[0.0], bids]))
     groups = np.split(bids, np.flatnonzero(np.diff(refusing) > 1e-9) + 1)
-    return Turnbull(
-        bids,
-        refusing,
-        tuple(tuple(group.tolist()) for group in groups if len(group) > 1),
-        float(widths @ (1.0 - refusing)),
-        math.sqrt(max(float(widths @ covariance @ widths), 0.0)),
-    )
+    pooled = tuple(tuple(group.tolist()) for group in groups if len(group) > 1)
+    error = math.sqrt(max(float(widths @ covariance @ widths), 0.0))
+    return Turnbull(bids, refusing, pooled, float(widths @ (1.0 - refusing)), error)
 
 
 def _pooled_shares(answers: BidAnswers, bids: Floats) -> tuple[Floats, Floats]:

@@ -187,18 +187,12 @@ def _timed(survey: Survey, found: SurveyFinding) -> SurveyFinding:
 
 
 def _ground(survey: Survey, unit: str, own: str | None) -> CommonGround:
-    report = survey.file.report
-    horizon = report.horizon
-    words = dict.fromkeys([*survey.units.others, *report.other_units])
-    return CommonGround(
-        unit,
-        report.time_base or own,
-        Units(survey.units.protected_unit, tuple(words)),
-        tuple(bridge.quantity() for bridge in report.bridges),
-        None
-        if horizon is None
-        else DiscountHorizon(float(horizon.discount_rate), float(horizon.years), horizon.source),
-    )
+    report, horizon = survey.file.report, None
+    if (stated := report.horizon) is not None:
+        horizon = DiscountHorizon(float(stated.discount_rate), float(stated.years), stated.source)
+    units = Units(survey.units.protected_unit, tuple(dict.fromkeys([*survey.units.others, *report.other_units])))
+    bridges = tuple(bridge.quantity() for bridge in report.bridges)
+    return CommonGround(unit, report.time_base or own, units, bridges, horizon)
 
 
 def _pooled(survey: Survey, found: tuple[SurveyFinding, ...], progress: Progress) -> dict[str, Pooled]:
@@ -217,13 +211,8 @@ def _pooled(survey: Survey, found: tuple[SurveyFinding, ...], progress: Progress
             )
         first = own[0] if own else others[0][1]
         with document.at("prior", key):
-            prior = Prior(
-                float(stated.center),
-                float(stated.spread),
-                stated.source,
-                between=None if stated.between is None else float(stated.between),
-                at_most=None if stated.at_most is None else float(stated.at_most),
-            )
+            scatter = (None if each is None else float(each) for each in (stated.between, stated.at_most))
+            prior = Prior(float(stated.center), float(stated.spread), stated.source, *scatter)
         with document.at("report"):
             ground = _ground(survey, first.unit, first.time_base)
         for position, other in others:
@@ -402,12 +391,9 @@ def _bid_answers(survey: Survey, answers: SurveyAnswers) -> BidAnswers:
         again = answers.truths(("survey", "second_answer")) == 1
         asked.append(second)
         _refuse(second <= 0, answers, ("survey", "second_bid"), "asks for nothing, or for less")
-        _refuse(
-            np.where(yes, second <= bid, second >= bid),
-            answers,
-            ("survey", "second_bid"),
-            "does not ask for more after a yes, or for less after a no",
-        )
+        wrong = np.where(yes, second <= bid, second >= bid)
+        what = "does not ask for more after a yes, or for less after a no"
+        _refuse(wrong, answers, ("survey", "second_bid"), what)
     if positive is not None:
         agreed = yes | again if double else yes
         _refuse(~positive & agreed, answers, ("survey", "positive"), "contradicts a yes to a bid")

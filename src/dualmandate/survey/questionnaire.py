@@ -86,19 +86,10 @@ def survey_questionnaire(survey: Survey) -> SurveyQuestionnaire:
             instead="name one of them, without the price",
             where=document.place(("questionnaire", "expected", unknown)),
         )
-    columns = survey.file.survey
+    stated = ((key, getattr(survey.file.survey, key)) for key in ("respondent", "task", "alternative", "chosen"))
+    columns = AnswerColumns(**{key: name for key, name in stated if name})
     with document.at("questionnaire"):
-        made = questionnaire_of(
-            table.title,
-            shown,
-            _asked(table),
-            columns=AnswerColumns(
-                columns.respondent or "id",
-                columns.task or "task",
-                columns.alternative or "alternative",
-                columns.chosen or "chosen",
-            ),
-        )
+        made = questionnaire_of(table.title, shown, _asked(table), columns=columns)
         precision = Precision(
             _float(table.within, WITHIN), _float(table.confidence, CONFIDENCE), _float(table.elasticity, CUBE_ROOT)
         )
