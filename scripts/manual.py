@@ -149,9 +149,9 @@ shops,all,3,34,70
 
 ```console
 $ dualmandate audit pay
-pay by county and sector that follow exactly: 0.0% (0 of 4
-pay by county and sector that fail a protection interval of ±20% whatever they hold: 50.0% (2 of 4
-employment whose cell is published in another period: 100.0% (2 of 2
+pay by county and sector that follow exactly: 0 % (0 of 4
+pay by county and sector that fail a protection interval of ±20 % whatever they hold: 50 % (2 of 4
+employment whose cell is published in another period: 100 % (2 of 2
 ```
 """
 

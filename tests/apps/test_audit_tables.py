@@ -272,5 +272,5 @@ def test_true_tables_judge_inside_alone(command: Command, tmp_path: Path) -> Non
     found = json.loads((tmp_path / "i" / "audit.json").read_text())
     jsonschema.validate(found, schemas.schema("audit"))
     (judged,) = (each for each in found["findings"] if each["reference"] == "confidential")
-    assert "fail a protection interval of ±20%" in judged["claim"]
+    assert "fail a protection interval of ±20 %" in judged["claim"]
     assert (judged["success"]["successes"], judged["success"]["trials"]) == (2, 4)

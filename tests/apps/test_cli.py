@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from importlib import metadata
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -67,6 +68,15 @@ def test_a_refusal_in_words_leaves_standard_output_empty(command: Command) -> No
         outcome = command(*words)
         assert (outcome.status, outcome.out) == (2, "")
         assert "instead:" in outcome.err
+
+
+def test_a_folder_that_reads_like_an_option_is_taken_by_its_whole_path(command: Command) -> None:
+    refused = command("plan", "a.toml", "--out", "--json")
+    advised = str(Path.cwd() / "--json")
+    assert f"reads like another option; name a folder, or write {advised}" in refused.err
+    followed = command("plan", "a.toml", "--out", advised)
+    assert "reads like another option" not in followed.err
+    assert "a.toml" in followed.err
 
 
 @pytest.mark.parametrize(("words", "name"), [(["schema", "plam"], "plam"), (["benchmark", "speed"], "speed")])

@@ -64,7 +64,7 @@ def claims(audit: Audit, words: str) -> Finding:
 def test_every_period_is_bounded_and_then_carried_over(tmp_path: Path) -> None:
     audit = audited(folder(tmp_path / "jobs", HEAD + TREE, COLUMNS + JOBS))
     assert claims(audit, "follow exactly").success == Rate(0, 8)
-    assert claims(audit, "protection interval of ±10%").success == Rate(0, 8)
+    assert claims(audit, "protection interval of ±10 %").success == Rate(0, 8)
     assert claims(audit, "published in another period").success == Rate(2, 8)
     assert {finding.attack for finding in audit.findings} == {
         "bounds of suppressed cells",
@@ -187,6 +187,6 @@ def test_a_slice_of_employment_end_to_end(tmp_path: Path) -> None:
     assert near.partial is None
     assert tried
     for finding in tried:
-        assert "estimated within 5%" in finding.claim
+        assert "estimated within 5 %" in finding.claim
         assert finding.baselines[0].who == "whoever divides what is left by size"
     assert audit.document() == audited(where).document()

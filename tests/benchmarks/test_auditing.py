@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 
-from dualmandate.audit.equations import Equations
+from dualmandate.audit.tables import Equations
 from dualmandate.benchmarks import audited_people, audited_records, auditing, generated_blocks, qcew
 from dualmandate.benchmarks.audited_records import attack, generated
 from dualmandate.benchmarks.generated_blocks import BlockSizes, block_parts, blocks, people_of, tables
@@ -91,10 +91,10 @@ def test_one_picture_holds_old_methods_and_privacy(measured: tuple[list[Benchmar
     unique = {row.case.split(", ")[-1]: row.ours or 0 for row in risks if " nonmodal uniques right" in row.unit}
     assert unique["exact tables"] > unique["ε = 1"]
     assert error["exact tables"] == 0
-    assert 0 < (error["5% swapped"] or 0) < (error["ε = 1"] or 0)
+    assert 0 < (error["5 % swapped"] or 0) < (error["ε = 1"] or 0)
     assert 0 < (error["suppressed below 3"] or 0) < (error["ε = 1"] or 0)
     right = {name: row.ours or 0 for name, row in records.items()}
-    assert right["ε = 1"] < right["ε = 4"] < right["ε = 16"] < right["5% swapped"] < right["exact tables"]
+    assert right["ε = 1"] < right["ε = 4"] < right["ε = 16"] < right["5 % swapped"] < right["exact tables"]
     guessed = records["ε = 1"].peer_value
     assert guessed is not None
     assert abs(right["ε = 1"] - guessed) < 0.1
@@ -105,7 +105,7 @@ def test_names_separate_attack_from_guess(measured: tuple[list[BenchmarkRow], Li
     rows, _ = measured
     linked = [row for row in rows if "links right" in row.unit and row.unit.endswith(", nonmodal uniques")]
     by_release = {row.case.split(", ")[-1]: row for row in linked if row.peer == "proportional guesser"}
-    for release in ("exact tables", "5% swapped"):
+    for release in ("exact tables", "5 % swapped"):
         row = by_release[release]
         assert row.ours is not None
         assert row.peer_value is not None
@@ -113,7 +113,7 @@ def test_names_separate_attack_from_guess(measured: tuple[list[BenchmarkRow], Li
         assert row.ratio == row.ours / row.peer_value  # more is better
     private = by_release["ε = 1"]
     assert private.ours is not None
-    assert private.ours < (by_release["5% swapped"].ours or 0) / 2
+    assert private.ours < (by_release["5 % swapped"].ours or 0) / 2
 
 
 def test_where_more_is_better_a_ratio_says_how_much_more() -> None:
@@ -187,10 +187,7 @@ def test_nobody_need_listen(listens: bool) -> None:
     assert listener.counts == ([("work", 100, 250), ("work", 200, 250), ("work", 250, 250)] if listens else [])
 
 
-def test_a_fresh_process_says_what_it_took(capsys: pytest.CaptureFixture[str]) -> None:
-    import json
-
-    audited_records.main("2")
-    said = json.loads(capsys.readouterr().out)
+def test_a_fresh_process_says_what_it_took() -> None:
+    said = audited_records.attacked(2)
     assert set(said) == {"first", "again", "megabytes"}
     assert min(said.values()) > 0

@@ -467,7 +467,7 @@ def test_words(title_i: TitleI) -> None:
     far = regret(title_i.laplace(), title_i.welfare(), 0.1)
     assert str(far) == "0.1 costs society USD 51.76 trillion more than it must (213.0 times as much)"
     near = regret(title_i.laplace(), title_i.welfare(), 2.0)
-    assert str(near) == "2 costs society USD 14.63 billion more than it must (6.0% more)"
+    assert str(near) == "2 costs society USD 14.63 billion more than it must (5.99 % more)"
 
 
 @pytest.mark.parametrize("epsilon", [0.0, -1.0, math.nan, math.inf])

@@ -56,6 +56,9 @@ def test_what_is_printed_is_the_number_to_its_digits(value: float, digits: int) 
 
 def test_percentages_stated_numbers_and_units() -> None:
     assert percent(2 / 3) == "66.7 %"
+    assert [percent(share) for share in (0, 0.0005, 1, 1.5)] == ["0 %", "0.05 %", "100 %", "150 %"]
+    assert [percent(share) for share in (0.9994, 0.9999, 1 - 1e-6)] == ["99.9 %", "99.99 %", "99.9999 %"]
+    assert percent(0.97321, 4) == "97.32 %"
     assert exact(41_400_000.0) == "41,400,000"
     assert exact(1400 * 1.1) == "1,540"
     assert (exact(-3.1623), exact(1e12), exact(0)) == ("−3.1623", "1,000,000,000,000", "0")

@@ -228,7 +228,7 @@ def test_what_needs_no_noise() -> None:
 
 def test_intervals_read_as_sentences() -> None:
     found = direct(Noise(GEOMETRIC, Fraction(1)), [1.0])
-    expected = "97 to 103 with probability exactly 97.32% (0.95 was asked for; one draw of noise)"
+    expected = "97 to 103 with probability exactly 97.32 % (0.95 was asked for; one draw of noise)"
     assert str(found) == expected
     assert 97 in found
     assert 103.5 not in found

@@ -30,7 +30,7 @@ def argument(metavar: str, words: str, **settings: Any) -> Any:
 def _meant(value: Any) -> Any:
     for each in value if isinstance(value, list) else [value]:
         if isinstance(each, str | Path) and re.match(r"-(?![0-9.])", str(each)):  # a number may be below zero
-            place = f"; name a folder, or write ./{each}" if isinstance(each, Path) else ""
+            place = f"; name a folder, or write {each.absolute()}" if isinstance(each, Path) else ""
             raise typer.BadParameter(f"'{each}' reads like another option{place}")
     return value
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeVar
 
 from dualmandate.errors import InvalidRequest
+from dualmandate.population.wording import percent
 
 Label = Literal["public", "internal"]
 Reference = Literal["published", "outside", "synthetic", "tabulated", "confidential", "booked", "draws"]
@@ -109,7 +110,7 @@ class Finding:
         """A rate with its interval, or a range, in words."""
         if isinstance(success, Range) or not self.counted_in_full:
             return str(success)
-        return f"{success.value:.1%} ({success.successes:,} of {success.trials:,}, all of them counted)"
+        return f"{percent(success.value)} ({success.successes:,} of {success.trials:,}, all of them counted)"
 
     def words(self) -> str:
         """The finding for people: claim, success, baselines, and what the attacker knows."""
@@ -198,5 +199,5 @@ class Rate:
         return low, float(beta.ppf(1 - tail, right + 1, wrong)) if wrong else 1.0
 
     def __str__(self) -> str:
-        low, high = self.interval()
-        return f"{self.value:.1%} ({self.successes:,} of {self.trials:,}; 95 % interval {low:.1%} to {high:.1%})"
+        low, high = (percent(end) for end in self.interval())
+        return f"{percent(self.value)} ({self.successes:,} of {self.trials:,}; 95 % interval {low} to {high})"

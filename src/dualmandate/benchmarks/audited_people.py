@@ -17,15 +17,17 @@ import numpy as np
 from dualmandate.audit.claims.membership import bound_trial
 from dualmandate.audit.disclosure_control.comparison import MethodEvaluation, compare
 from dualmandate.audit.disclosure_control.methods import Subject, record_counts, record_list, swap
-from dualmandate.audit.effort import generator
-from dualmandate.audit.equations import Equations, Floats, Integers
 from dualmandate.audit.finding import Rate
 from dualmandate.audit.linkage.linking import LinkageCounts, reidentify_counts
+from dualmandate.audit.options import generator
 from dualmandate.audit.reconstruction.exact import reconstruct
 from dualmandate.audit.reconstruction.noisy import decode, least_absolute, most_likely, whole_records
+from dualmandate.audit.tables import Equations
 from dualmandate.benchmarks import generated_blocks
 from dualmandate.benchmarks.harness import BenchmarkRow
 from dualmandate.mechanism import GEOMETRIC
+from dualmandate.population.arrays import Floats, Integers
+from dualmandate.population.wording import percent
 
 KEY = b"draws of a benchmark"
 EPSILONS = (0.25, 1.0, 4.0, 16.0)
@@ -36,7 +38,7 @@ SUMS_A_PERSON = {1_000: 4, 5_000: 2}
 EPSILON_A_SUM = (0.2, 0.05)
 STANDARD_ERRORS = 3.0
 MOST_ABOVE_GUESS = 0.05  # of nonmodal uniques, under DP at ε = 1
-SHOWN = ("exact tables", "5% swapped", "suppressed below 3", "ε = 1", "ε = 4", "ε = 16")  # of all that are compared
+SHOWN = ("exact tables", "5 % swapped", "suppressed below 3", "ε = 1", "ε = 4", "ε = 16")  # of all that are compared
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,7 +157,7 @@ def names(progress: Callable[[str], None], blocks: int) -> list[BenchmarkRow]:
     """Race and origin put to names by block, sex and age: from exact tables, after swapping, and under DP."""
     people, found = People.of(blocks), list[BenchmarkRow]()
     case = f"{blocks:,} generated blocks, race and origin by block, sex and age"
-    for release, tabulated in (("exact tables", people.truth), (f"{SWAPPED:.0%} swapped", _swapped(people.truth))):
+    for release, tabulated in (("exact tables", people.truth), (f"{percent(SWAPPED)} swapped", _swapped(people.truth))):
         progress(f"{case}, {release}")
         solved = list(reconstruct(people.tables, people.tables.of(tabulated), workers=2))
         counts = np.array([each.counts for each in solved])

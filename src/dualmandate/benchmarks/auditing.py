@@ -16,6 +16,7 @@ from dualmandate.audit.suppression.cells import LinkedTables, additive_relations
 from dualmandate.audit.suppression.series import by_size, estimate_series
 from dualmandate.benchmarks import audited_people, audited_records, qcew
 from dualmandate.benchmarks.harness import BenchmarkRow
+from dualmandate.population.wording import percent
 
 BOUNDS, MOST_SECONDS = 1_000, 60.0
 CUBE, SMALL_CUBE = 20, 6  # lines a dimension, before totals
@@ -118,7 +119,7 @@ def employment(progress: Callable[[str], None], counties: int | None) -> list[Be
     rows = [
         BenchmarkRow(case, time.process_time() - started, f"processor seconds, {len(qcew.VARIABLES)} variables"),
         BenchmarkRow(case, float(disclosed), "numbers disclosed exactly"),
-        BenchmarkRow(case, float(told), f"numbers told within {PROTECTED:.0%}, whatever they are"),
+        BenchmarkRow(case, float(told), f"numbers told within {percent(PROTECTED)}, whatever they are"),
     ]
     return [*rows, *_over_time(tables, case)]
 
@@ -136,5 +137,5 @@ def _over_time(tables: qcew.Quarterly, case: str) -> list[BenchmarkRow]:
         float(np.mean(np.abs(guess(series, least, largest)[at] - truth) <= WITHIN * truth))
         for guess in (estimate_series, by_size)
     )
-    words = f"share of {len(chosen)} held-out cells estimated within {WITHIN:.0%}"
+    words = f"share of {len(chosen)} held-out cells estimated within {percent(WITHIN)}"
     return [BenchmarkRow(f"{case}, over time", over_time, words, None, "by size alone", alone, is_floor=True)]

@@ -31,7 +31,7 @@ from dualmandate.errors import InvalidPreferences, InvalidValue
 from dualmandate.frontier.frontier import Frontier
 from dualmandate.population import PrivacyLoss, PrivacyMeasure
 from dualmandate.population.arrays import Floats
-from dualmandate.population.wording import money, number
+from dualmandate.population.wording import money, number, percent
 
 SMALLEST_SHARE = 1e-4  # A share below this is said to be small, and not written out.
 LEVEL = 0.95
@@ -140,7 +140,7 @@ class UncertainChoice:
         lines = [
             f"Preferences are not known exactly. Expected welfare is highest at {name} = {number(chosen, 6)}.",
             f"If preferences were known, the best {name} would lie between {number(low)} and {number(high)} with "
-            f"probability {LEVEL:.0%}, and as likely above {number(self.median)} as below.",
+            f"probability {percent(LEVEL)}, and as likely above {number(self.median)} as below.",
         ]
         below, above = self.at_limits
         if above > 0:
@@ -155,7 +155,7 @@ class UncertainChoice:
             f"{share_in_words(share)} of what society loses: no survey is worth more to this decision."
         )
         lines.append(
-            f"With probability 5% the choice costs more than {money(self.regret_quantile(0.95))} against the best."
+            f"With probability 5 % the choice costs more than {money(self.regret_quantile(0.95))} against the best."
         )
         return "\n".join(lines)
 
@@ -208,8 +208,8 @@ def _effective(weights: Floats) -> float:
 def share_in_words(share: float) -> str:
     """A share in percent; one that is too small to write is said to be small, not to be nothing."""
     if 0 < share < SMALLEST_SHARE:
-        return f"less than {SMALLEST_SHARE:.2%}"
-    return f"{share:.2%}" if share < 0.1 else f"{share:.1%}"
+        return f"less than {percent(SMALLEST_SHARE)}"
+    return percent(share)
 
 
 @dataclass(frozen=True)
@@ -292,15 +292,11 @@ def minimax_regret(
     chosen = land.lowest_worst(worst)
     regrets = (land.costs(np.array([chosen]))[0] @ beliefs.multiples.T - least) / scale
     most = float(regrets.max())
+    states = [()] * len(least) if beliefs.values is None else beliefs.values.tolist()  # a scenario has no numbers
+    binding = regrets >= most * (1 - BINDING)
     corners = tuple(
-        Corner(
-            dict(zip(beliefs.names, beliefs.values[i].tolist(), strict=True)) if beliefs.values is not None else {},
-            float(epsilons[i]),
-            float(least[i]),
-            float(regrets[i]),
-            bool(regrets[i] >= most * (1 - BINDING)),
-        )
-        for i in range(len(least))
+        Corner(dict(zip(beliefs.names, values, strict=True)), *told)
+        for values, *told in zip(states, *(each.tolist() for each in (epsilons, least, regrets, binding)), strict=True)
     )
     return RobustChoice(chosen, frontier.privacy_measure, relative, most, corners, land, beliefs.multiples)
 
@@ -328,7 +324,7 @@ class SurveyValue:
     def __str__(self) -> str:
         return (
             f"another survey of {self.respondents:,} people is worth {money(self.value)} to this decision, "
-            f"{self.share:.1%} of what knowing preferences exactly is worth"
+            f"{share_in_words(self.share)} of what knowing preferences exactly is worth"
         )
 
 

@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from dualmandate.elicitation.likelihood import normal_draws
 from dualmandate.elicitation.willingness import critical_value
 from dualmandate.errors import InvalidSurvey
+from dualmandate.population.wording import percent
 
 Floats = NDArray[np.float64]
 Levels = NDArray[np.int64]
@@ -296,7 +297,7 @@ class Precision:
     def __post_init__(self) -> None:
         if not (self.within > 0 and 0 < self.confidence < 1 and self.elasticity > 0):
             raise InvalidSurvey(
-                f"a precision of ±{self.within:.0%} with confidence {self.confidence:g}",
+                f"a precision of ±{percent(self.within)} with confidence {self.confidence:g}",
                 why="a precision is a share above 0, a confidence lies between 0 and 1, an elasticity is positive",
                 instead="state within = 0.2 and confidence = 0.95, or the like",
             )

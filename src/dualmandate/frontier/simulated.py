@@ -26,6 +26,7 @@ from dualmandate.frontier.frontier import MEASURES, Curves, Frontier
 from dualmandate.mechanism import Measure, Production
 from dualmandate.population import Histogram, PrivacyMeasure
 from dualmandate.population.arrays import Floats
+from dualmandate.population.wording import percent
 from dualmandate.workload import Workload
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ class Simulation:
             )
         if self.repetitions < 2 or not 0.0 < self.confidence < 1.0:
             raise InvalidMechanism(
-                f"a simulation of {self.repetitions} repetitions with a band of {self.confidence:.0%}",
+                f"a simulation of {self.repetitions} repetitions with a band of {percent(self.confidence)}",
                 why="a band needs repetitions to differ and a confidence strictly between 0 and 1",
                 instead="repeat at least twice, with a confidence such as 0.95",
             )

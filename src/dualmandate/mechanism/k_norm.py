@@ -34,6 +34,7 @@ from dualmandate.mechanism.mechanism import EVERY_PERSON, Measure, known_measure
 from dualmandate.population import Domain, Neighbors, PrivacyMeasure, Protection
 from dualmandate.population.arrays import Floats, Indices, Integers
 from dualmandate.population.protection import group_labels, steps
+from dualmandate.population.wording import percent
 from dualmandate.workload import Sensitivity, Table, Workload
 from dualmandate.workload.factor import dense
 from dualmandate.workload.levels import row_ids
@@ -297,7 +298,7 @@ class KNormProduction:
         """
         if releases < 2 or not 0.0 < confidence < 1.0:
             raise InvalidMechanism(
-                f"an interval of {confidence:.0%} from {releases} simulated releases",
+                f"an interval of {percent(confidence)} from {releases} simulated releases",
                 why="an interval needs releases to differ and a confidence strictly between 0 and 1",
                 instead="simulate at least two releases, with a confidence such as 0.95",
             )

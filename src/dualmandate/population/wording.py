@@ -15,6 +15,7 @@ SYMBOLS = {PrivacyMeasure.PURE_DP: "ε", PrivacyMeasure.ZCDP: "ρ"}
 LEAST_MILLION = 999_999.5  # USD, from here on told in millions
 LARGE_SUMS = ((1e12, "trillion"), (1e9, "billion"), (1e6, "million"))
 SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+MOST_DIGITS = 15  # that a float is sure to hold
 LEAST, MOST = 1e-4, 1e15  # beyond these sizes a number is written with a power of ten
 
 
@@ -67,9 +68,11 @@ def counted(count: float, unit: str) -> str:
     return f"{exact(count)} {singular(unit) if count == 1 else plural(unit)}"
 
 
-def percent(share: float) -> str:
-    """A share as a percentage, in three digits: 66.7 %."""
-    return f"{number(100 * share, 3)} %"
+def percent(share: float, digits: int = 3) -> str:
+    """A share as a percentage, in three digits: 66.7 %; in more just below all, which is never told as all: 99.99 %."""
+    while share < 1 and digits < MOST_DIGITS and number(100 * share, digits) == "100":
+        digits += 1
+    return f"{number(100 * share, digits)} %"
 
 
 def plain_unit(unit: str) -> str:

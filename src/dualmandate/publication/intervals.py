@@ -40,6 +40,7 @@ from dualmandate.mechanism.mechanism import Distribution
 from dualmandate.mechanism.noise import NoiseKey
 from dualmandate.population.arrays import Booleans, Floats, Integers
 from dualmandate.population.rational import written_probability
+from dualmandate.population.wording import percent
 
 ROUNDING = 1e-4  # Bounds are moved outward by so much of a lattice step: no truth is lost to a rounding error.
 DRAWS = 2**17  # Simulations draw so often.
@@ -79,7 +80,7 @@ class Interval:
     def __str__(self) -> str:
         share = "exactly" if self.is_exact else "about" if self.standard_error else "at least"
         return (
-            f"{self.lower:,.6g} to {self.upper:,.6g} with probability {share} {self.probability:.2%} "
+            f"{self.lower:,.6g} to {self.upper:,.6g} with probability {share} {percent(self.probability, 4)} "
             f"({self.nominal:.6g} was asked for; {self.method})"
         )
 
@@ -191,7 +192,6 @@ def _used(weights: Floats) -> Booleans:
 
 
 def _reaches(weights: Floats, kinds: Integers, noises: Sequence[Noise], tail: float) -> list[Reach]:
-    """How far each number's error goes."""
     return [_known(reach_of_rows(row, kinds, noises, tail)) for row in weights]
 
 

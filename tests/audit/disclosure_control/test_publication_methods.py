@@ -15,7 +15,7 @@ from dualmandate.audit.disclosure_control.methods import (
     Subject,
     publication_methods,
 )
-from dualmandate.audit.equations import Equations
+from dualmandate.audit.tables import Equations
 from dualmandate.population import Attribute, Domain
 from dualmandate.workload import Tabulation, Workload
 
@@ -133,7 +133,7 @@ def test_the_top_has_one_level() -> None:
 
 
 def test_top_coded_tables_count_the_coded_records() -> None:
-    method = ways()["age top-coded, 20%"]
+    method = ways()["age top-coded, 20 %"]
     assert method.counting is not None
     assert np.array_equal(method.counting.of(subject().truth), method.printed)
     assert not np.array_equal(method.printed, ways()["exact tables"].printed)

@@ -22,8 +22,8 @@ def way(family: str, name: str, error: float, right: int, **more: object) -> Met
 
 WAYS = (
     way("exact", "exact tables", 0.0, 90),
-    way("swapping", "5% swapped", 0.1, 85),
-    way("swapping", "50% swapped", 2.0, 50),
+    way("swapping", "5 % swapped", 0.1, 85),
+    way("swapping", "50 % swapped", 2.0, 50),
     way("rounding", "rounded to 5", 1.0, 60),
     way("differential privacy", "ε = 8", 0.4, 70, loss=PrivacyLoss.pure(8), promised_error=0.41),
     way("differential privacy", "ε = 16", 0.0, 90, loss=PrivacyLoss.pure(16), promised_error=0.002),
@@ -55,7 +55,7 @@ def test_what_the_picture_says(width: int) -> None:
     assert any("guesser" in each and "20 %" in each for each in words)
     assert "ε = 16" in words  # of losses at the same place the smallest is named
     assert "32" not in words
-    assert ("5%, 50% swapped" if width == WIDE else "swapping") in words
+    assert ("5, 50 % swapped" if width == WIDE else "swapping") in words
 
 
 def test_everybody_where_few_stand_out() -> None:

@@ -11,18 +11,16 @@ import math
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dualmandate.audit.disclosure_control.comparison import compare, key_in_words, secret_of
 from dualmandate.audit.disclosure_control.magnitude_rules import SummedTables, summed_tables
 from dualmandate.audit.disclosure_control.methods import PROTECTED, PublicationMethod, Subject
-from dualmandate.audit.effort import generator
-from dualmandate.audit.equations import Equations, Floats, Integers
 from dualmandate.audit.linkage.attack import Homes, linkage_targets
-from dualmandate.audit.options import AuditOptions
+from dualmandate.audit.options import AuditOptions, generator
 from dualmandate.audit.reconstruction.noisy import KnownNumbers, covered, tables_with_noise
 from dualmandate.audit.tables import (
     MEAN_SIZE,
+    Equations,
     ExactTables,
     NoisyTables,
     OnePlace,
@@ -42,7 +40,8 @@ from dualmandate.planning.plan import Plan
 from dualmandate.planning.program import Program
 from dualmandate.planning.release_spec import release_spec_of_plan
 from dualmandate.population import Domain
-from dualmandate.population.wording import stated_loss
+from dualmandate.population.arrays import Floats, Integers
+from dualmandate.population.wording import percent, stated_loss
 from dualmandate.publication.release_spec import known_histogram
 
 MOST_PLACES, MOST_RECORDS, MOST_IN_PLACE = 100, 20_000, 2_000
@@ -136,8 +135,8 @@ def _notes(place: OnePlace, subject: Subject, name: str) -> Iterator[str]:
         "knows how numbers were made and which were hidden; a hidden number is read as what the others make likely"
     )
     yield (
-        f"beside numbers below a threshold others are suppressed, until sums tell none of them within {PROTECTED:.0%}, "
-        "where that can be done"
+        "beside numbers below a threshold others are suppressed, until sums tell none of them within "
+        f"{percent(PROTECTED)}, where that can be done"
     )
     yield f"judged by the people who were drawn; {levels_in_words(place.domain)}"
     words = key_in_words(place.domain, subject.secret, name)
@@ -159,7 +158,7 @@ def _not_applied(subject: Subject, summed: tuple[SummedTables, ...]) -> Iterator
         yield "dominance and p % rules: they are about sums of numbers, and no table has such sums by place"
 
 
-def synthetic_people(domain: Domain, sizes: NDArray[np.int64], draws: np.random.Generator) -> NDArray[np.int64]:
+def synthetic_people(domain: Domain, sizes: Integers, draws: np.random.Generator) -> Integers:
     """Records drawn for an audit: places differ, and so do the shares of levels; shape (places, cells).
 
     Nothing in it comes from data: each attribute's shares are drawn for everybody, then again around them for a place.

@@ -39,6 +39,7 @@ from dualmandate.mechanism.strategy.workload_blocks import (
 )
 from dualmandate.population import Domain, Neighbors, Protection
 from dualmandate.population.arrays import Floats
+from dualmandate.population.wording import percent
 from dualmandate.workload import Workload
 from dualmandate.workload.sensitivity import Norm
 
@@ -107,7 +108,7 @@ class Strategy:
         if ratio <= 1e-12:
             return f"optimal: equal to the bound ({self.bound})"
         if self.noise == "gaussian":
-            return f"at most {_share(ratio)} above the best possible ({self.bound})"
+            return f"at most {percent(ratio)} above the best possible ({self.bound})"
         return (
             f"{1.0 + ratio:.3g} times a lower bound that is not known to be reached with laplace noise ({self.bound}); "
             "a better strategy may exist"
@@ -126,10 +127,6 @@ class Strategy:
         """The same strategy as it is published: whole-number rows with rational losses."""
         parts = tuple(each.exact(self.norm) for each in self.measurements)
         return ExactStrategy(self.workload, self.norm, parts, self.values)
-
-
-def _share(ratio: float) -> str:
-    return f"{ratio:.2%}" if ratio >= 5e-5 else f"{ratio:.1e} of the bound"
 
 
 def known_noise(noise: str) -> None:
