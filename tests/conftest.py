@@ -62,7 +62,7 @@ def _fixed_secrets(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     What is asserted of noise then holds always or never. Tests of the ledger itself keep fresh secrets, and so do tests
     that set their own.
     """
-    from dualmandate.ledger.keys import SecretFolder
+    from dualmandate.ledger.chain import SecretFolder
 
     base, fresh, seal = tmp_path_factory.getbasetemp().resolve(), secrets.token_bytes, SecretFolder._seal
 

@@ -7,13 +7,12 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from dualmandate.audit.effort import AHEAD, Effort, parallel_map
-from dualmandate.audit.equations import Equations
 from dualmandate.audit.finding import Rate
+from dualmandate.audit.options import AHEAD, Effort, parallel_map
 from dualmandate.audit.reconstruction.exact import reconstruct, uncovered
 from dualmandate.audit.run import attack_on
 from dualmandate.audit.suppression.cells import hidden_numbers
-from dualmandate.audit.tables import ExactTables
+from dualmandate.audit.tables import Equations, ExactTables
 from dualmandate.errors import InvalidTables
 from dualmandate.workload import marginals
 

@@ -14,8 +14,8 @@ from dualmandate import gallery
 from dualmandate.apps.publish import publish
 from dualmandate.audit import audit as run_audit
 from dualmandate.audit.claims.attack import ClaimAttack, ClaimedRelease
+from dualmandate.audit.claims.checks import SharedNoise
 from dualmandate.audit.claims.membership import MembershipAttack, membership_in
-from dualmandate.audit.claims.noise import SharedNoise
 from dualmandate.audit.finding import Finding, Range, Rate
 from dualmandate.audit.options import AuditOptions
 from dualmandate.audit.published_rates import RatePublisher, publish_rate
@@ -137,7 +137,7 @@ def again(folder: Path, monkeypatch: pytest.MonkeyPatch, *, secret: bytes | None
     plan = dualmandate.load(folder / "program.toml").plan()
     assert plan.program.source is not None
     if secret is not None:
-        monkeypatch.setattr("dualmandate.ledger.keys.secrets.token_bytes", lambda size: secret[:size])
+        monkeypatch.setattr("dualmandate.ledger.chain.secrets.token_bytes", lambda size: secret[:size])
     asked = publishing.PublicationRequest("Eve", plan.program.source.name, again=True)
     order = release_spec_of_plan(plan)
     return publishing.publish(order, plan.program.source, ledger, out=folder / "out", request=asked)

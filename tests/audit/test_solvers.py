@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from dualmandate.audit import audit
-from dualmandate.audit.effort import PACKAGES
-from dualmandate.audit.equations import Equations
+from dualmandate.audit.options import PACKAGES
 from dualmandate.audit.reconstruction.noisy import least_absolute
 from dualmandate.audit.reconstruction.persons import Statistic, Variables, reconstruct_persons
+from dualmandate.audit.tables import Equations
 from dualmandate.errors import InvalidRequest
 from dualmandate.workload import marginals
 

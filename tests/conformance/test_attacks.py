@@ -18,10 +18,9 @@ import pytest
 from dualmandate.audit.claims.attack import ClaimedGroup, ClaimedNoise, ClaimedRelease
 from dualmandate.audit.claims.membership import Frequencies, neighbor_sums
 from dualmandate.audit.disclosure_control.magnitude_rules import SummedTables, counting_members
-from dualmandate.audit.effort import Effort, generator
-from dualmandate.audit.equations import Equations
 from dualmandate.audit.finding import Attack, Finding, Range, Rate
 from dualmandate.audit.linkage.attack import Linkage
+from dualmandate.audit.options import Effort, generator
 from dualmandate.audit.reconstruction.persons import GroupStatistics, Statistic, Variables
 from dualmandate.audit.run import ATTACKS, attack_on
 from dualmandate.audit.suppression.cells import (
@@ -32,7 +31,7 @@ from dualmandate.audit.suppression.cells import (
     tree_relations,
 )
 from dualmandate.audit.suppression.series import HiddenSeries, Series, SeriesPart
-from dualmandate.audit.tables import ExactTables, NoisyTables, boxed
+from dualmandate.audit.tables import Equations, ExactTables, NoisyTables, boxed
 from dualmandate.mechanism import Geometric
 from dualmandate.population import Attribute, Domain, PrivacyLoss
 from dualmandate.workload import Tabulation, Workload, marginals

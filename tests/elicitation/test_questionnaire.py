@@ -15,21 +15,19 @@ from dualmandate.elicitation.questionnaire import (
     BeliefScale,
     Questionnaire,
     QuestionnairePlan,
-    accuracy_attribute,
     amount,
     answer_columns,
     answer_sheet,
     design_table,
     form_content,
-    price_attribute,
-    privacy_attribute,
     questionnaire_of,
+    shown_attribute,
 )
 from dualmandate.errors import InvalidSurvey
 
-PRIVACY = privacy_attribute("epsilon", [0.5, 1, 2, 4], scale=BeliefScale(0.01))
-ERROR = accuracy_attribute("error", [500, 1500, 2500], measure="squared", column="grant_error")
-PRICE = price_attribute("price", [0, 500, 1000, 2000], time_base="per year")
+PRIVACY = shown_attribute("epsilon", "privacy loss", [0.5, 1, 2, 4], scale=BeliefScale(0.01))
+ERROR = shown_attribute("error", "accuracy", [500, 1500, 2500], measure="squared", column="grant_error")
+PRICE = shown_attribute("price", "price", [0, 500, 1000, 2000], time_base="per year")
 ASKED = QuestionnairePlan({"epsilon": 1400.0, "error": 0.0003}, 1000.0, tasks=4, blocks=2, uncertainty=0.0)
 
 
@@ -40,7 +38,7 @@ def asked() -> Questionnaire:
 
 def test_attributes_in_words() -> None:
     assert PRICE.words == ("nothing", "$500 per year", "$1,000 per year", "$2,000 per year")
-    assert price_attribute("p", [5], time_base="lifetime").words == ("$5, once",)
+    assert shown_attribute("p", "price", [5], time_base="lifetime").words == ("$5, once",)
     assert ERROR.words[0] == "typically by $500"
     assert ERROR.regressors == (250_000.0, 2_250_000.0, 6_250_000.0)
     assert ERROR.recorded == (500.0, 1500.0, 2500.0)
@@ -49,7 +47,9 @@ def test_attributes_in_words() -> None:
 
 
 def test_the_form_of_the_cost_decides_what_enters() -> None:
-    exponential = privacy_attribute("epsilon", [0.5, 1, 2, 4], scale=BeliefScale(0.01), form="exponential")
+    exponential = shown_attribute(
+        "epsilon", "privacy loss", [0.5, 1, 2, 4], scale=BeliefScale(0.01), form="exponential"
+    )
     assert exponential.recorded == PRIVACY.recorded
     assert exponential.regressors == pytest.approx([math.expm1(said) for said in PRIVACY.recorded])
 

@@ -29,7 +29,7 @@ from dualmandate.publication import measuring
 from dualmandate.publication.post_processing import estimated_tables
 from dualmandate.publication.release import Release
 from dualmandate.publication.release_spec import ReleaseSpec
-from dualmandate.publication.tabulated import Tabulated
+from dualmandate.publication.tabulating import Tabulated
 
 RELEASES = 250  # simulated, each under a secret of its own
 SIGMAS = 5  # A promise that is kept fails about once in two million comparisons.

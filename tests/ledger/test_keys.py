@@ -9,7 +9,7 @@ import pytest
 
 from dualmandate.errors import CannotWrite, UnsafeKey
 from dualmandate.ledger import LedgerKey, make_key, read_key
-from dualmandate.ledger.keys import SecretFolder
+from dualmandate.ledger.chain import SecretFolder
 
 
 @pytest.fixture

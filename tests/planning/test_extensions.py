@@ -10,7 +10,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from dualmandate.choice.markets.auctions import QUALITY
+from dualmandate.choice.markets import QUALITY
 from dualmandate.errors import ConflictingLimits, IncompatibleUnits, InvalidValue, MissingKey, Refusal, UnknownKey
 from dualmandate.frontier import ExponentialResponse, TableTotals, peak_of
 from dualmandate.planning.extensions import Participation

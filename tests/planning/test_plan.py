@@ -158,7 +158,7 @@ def test_gaussian_noise_in_epsilon_stays_fit_for_use(survey: Any) -> None:
     fit = ('by = ["age"]', 'by = ["age"]\nfitness_for_use = { largest_root_mean_squared_error = 1.7 }')
     plan = load(survey((NOISE, f'noise = "gaussian"\n{DELTA}'), fit)).plan()
     assert plan.choice.bound_by == "fitness for use"
-    squared = plan.technology.measured.table_errors(float(plan.loss))["ages in state A"]
+    squared = plan.technology.noise_frontier.table_errors(float(plan.loss))["ages in state A"]
     assert (squared / 10) ** 0.5 <= 1.7
 
 
@@ -196,10 +196,10 @@ def test_laplace_noise_is_not_counted_in_rho(survey: Any) -> None:
 def test_the_best_of_all_kinds_with_a_failure_probability(survey: Any) -> None:
     plan = load(survey((NOISE, f'noise = "best"\n{DELTA}'))).plan()
     assert set(plan.frontiers) == {"laplace", "geometric", "gaussian", "staircase"}
-    rows = [row for row in plan.comparisons if row.strategy == "workload" and row.choice is not None]
-    losses = {row.noise: row.choice.welfare for row in rows if row.choice is not None}
+    losses = {row.kind: row.choice.welfare for row in plan.comparisons if row.choice is not None and not row.study}
     assert plan.choice.welfare == pytest.approx(max(losses.values()))
-    assert plan.technology.noise == max(losses, key=lambda noise: losses[noise])
+    assert plan.technology.kind == max(losses, key=lambda kind: losses[kind])
+    assert {measured for _, _, measured in losses} >= {"together", "apart"}
 
 
 def test_every_cell_measured(survey: Any) -> None:

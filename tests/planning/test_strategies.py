@@ -122,7 +122,7 @@ def test_the_saving_is_the_cost_of_plain_noise_less_that_of_the_technology_in_us
 
 def test_a_higher_value_buys_a_table_more_accuracy(town: Any) -> None:
     def errors(plan: Plan) -> dict[str, float]:
-        return plan.technology.measured.table_errors(1.0)
+        return plan.technology.noise_frontier.table_errors(1.0)
 
     before = errors(load(town()).plan())
     after = errors(load(town(("value = 50,", "value = 5000,"))).plan())
@@ -149,9 +149,13 @@ def test_the_document_says_what_is_measured_and_what_that_saves(town: Any) -> No
     assert saving["naive"]["strategy"] == "workload"
     for point in saving["points"]:
         assert point["least"] <= point["used"] <= point["naive"]
-    rows = {(row["noise"], row["strategy"]): row for row in document["technologies"]}
-    assert {("laplace", "optimized"), ("laplace", "workload"), ("laplace", "identity")} <= set(rows)
-    assert [kind for kind, row in rows.items() if row["chosen"]] == [("laplace", "optimized")]
+    assert saving["naive"]["measured"] == "evenly"
+    rows = {(row["noise"], row["strategy"], row["measured"]): row for row in document["technologies"]}
+    tried = {
+        ("laplace", strategy, measured) for strategy in ("optimized", "workload") for measured in ("together", "apart")
+    }
+    assert {*tried, ("laplace", "identity", "together"), ("laplace", "workload", "evenly")} <= set(rows)
+    assert [kind for kind, row in rows.items() if row["chosen"]] == [("laplace", "optimized", "together")]
 
 
 def test_the_words_name_the_saving_and_the_gap(town: Any) -> None:
@@ -160,8 +164,8 @@ def test_the_words_name_the_saving_and_the_gap(town: Any) -> None:
     found = plan.technology.found["all"]
     assert f"{found.exact.rows} measurements." in words
     assert " ".join(found.gap.split()) in words
-    assert " are saved against Laplace noise on the tables, the paper's technology (a study)." in words
-    assert "No strategy brings errors below USD" in words
+    assert " are saved against Laplace noise on the tables, each with an even share, what is done by hand." in words
+    assert "times the least possible: no strategy brings them below USD" in words
     assert "noise laplace, on an optimized strategy" in words
 
 
@@ -184,16 +188,15 @@ def test_noise_of_one_norm_shares_one_strategy(town: Any, monkeypatch: pytest.Mo
 
     monkeypatch.setattr(technology, "optimize_strategy", counted)
     load(town((NOISE, 'noise = "best"\nfailure_probability = 1e-10'))).plan()
-    assert sorted(asked) == ["gaussian", "laplace"]
+    assert sorted(asked) == ["gaussian"] * 4 + ["laplace"] * 4  # for all three tables, and for each of them
 
 
 def test_what_is_measured_is_never_worse_than_the_tables(town: Any) -> None:
     """At a large loss whole-number noise prefers rows that are moved alike: the cells, each by one record."""
     for cost, cells_are_better in (("0.05", False), ("0.0000005", True)):
         plan = load(town((NOISE, 'noise = "geometric"'), ("value = 0.05", f"value = {cost}"))).plan()
-        plain = next(row.choice for row in plan.comparisons if (row.noise, row.strategy) == ("geometric", "workload"))
-        assert plain is not None
-        assert plan.choice.welfare > plain.welfare
+        plain = [row.choice for row in plan.comparisons if (row.noise, row.strategy) == ("geometric", "workload")]
+        assert all(choice is not None and plan.choice.welfare > choice.welfare for choice in plain)
         said = [note for note in plan.notes if note.endswith('strategy = "identity".')]
         assert bool(said) == cells_are_better
 
@@ -206,10 +209,9 @@ def test_where_the_tables_are_better_at_the_choice_they_are_measured(town: Any) 
     )
     plan = load(path).plan()
     assert plan.technology.strategy == "workload"
-    optimized = next(row.choice for row in plan.comparisons if row.strategy == "optimized")
-    assert optimized is not None
-    assert optimized.welfare < plan.choice.welfare
-    assert plan.saving.at_choice["optimized"] > plan.choice.data_loss  # type: ignore[operator]
+    optimized = [row.choice for row in plan.comparisons if row.strategy == "optimized"]
+    assert all(choice is not None and choice.welfare <= plan.choice.welfare for choice in optimized)
+    assert plan.saving.at_choice["optimized"] >= plan.choice.data_loss  # type: ignore[operator]
     assert "no strategy was found that is worth its trouble" in " ".join(plan_words(plan).split())
 
 
@@ -278,7 +280,8 @@ def test_a_stated_strategy_is_not_compared_with_one_that_would_have_to_be_looked
     monkeypatch.setattr(technology, "optimize_strategy", refusing)
     plan = load(town((NOISE, f'{NOISE}\nstrategy = "workload"'))).plan()
     assert {row.strategy for row in plan.comparisons} == {"workload", "identity"}
-    assert plan.saving.dollars == 0
+    assert plan.saving.dollars is not None
+    assert plan.saving.dollars > 0
     assert plan.saving.optimized is None
 
 
@@ -305,11 +308,11 @@ def test_absolute_losses_are_served_too(town: Any) -> None:
 def test_the_workshop_keeps_each_law_to_its_currency(town: Any) -> None:
     program = load(town())
     workshop = TechnologyBuilder(program.file.mechanism, program.workload, program.protection, program.welfare)
-    geometric = workshop.technology(GEOMETRIC, "optimized")
+    geometric = workshop.technology(GEOMETRIC, "optimized", "together")
     assert geometric.frontier.privacy_measure is NOISE_LAWS["geometric"].privacy_measure
     assert geometric.measurements["all"].sensitivity.norm == "l1"
     assert math.isclose(
         geometric.frontier.accuracy(0.01),
-        workshop.technology(LAPLACE, "optimized").frontier.accuracy(0.01),
+        workshop.technology(LAPLACE, "optimized", "together").frontier.accuracy(0.01),
         rel_tol=1e-4,
     )

@@ -14,8 +14,8 @@ from dualmandate.errors import InvalidRequest
 from dualmandate.mechanism import GAUSSIAN, GEOMETRIC, Noise
 from dualmandate.mechanism.changes import Change, Measured
 from dualmandate.population import Attribute, Domain, Neighbors, PrivacyLoss, PrivacyMeasure, Protection
-from dualmandate.publication import loss_distribution
-from dualmandate.publication.loss_distribution import epsilon_of, release_privacy
+from dualmandate.publication import release as releases
+from dualmandate.publication.release import epsilon_of, release_privacy
 from dualmandate.workload import Tabulation, Workload
 
 Floats = NDArray[np.float64]
@@ -178,10 +178,10 @@ def test_where_nothing_is_known_beyond_the_conversion(monkeypatch: pytest.Monkey
     broad = release_privacy(rows_of(Noise(GAUSSIAN, Fraction(2**33)), 2), Protection(), rho, "1e-9")
     assert (broad.by_distribution, broad.words) == (None, "noise as broad as this is not composed value by value")
     with monkeypatch.context() as patch:
-        patch.setattr(loss_distribution, "MOST_COMPOSED", 0)
+        patch.setattr(releases, "MOST_COMPOSED", 0)
         assert "too many" in release_privacy(groups, Protection(), rho, "1e-9").words
     with monkeypatch.context() as patch:
-        patch.setattr(loss_distribution, "find_spec", lambda _: None)
+        patch.setattr(releases, "find_spec", lambda _: None)
         absent = release_privacy(groups, Protection(), rho, "1e-9")
         assert absent.by_distribution is None
         assert absent.words == "dp-accounting is not installed: install dualmandate[accounting]"

@@ -35,7 +35,7 @@ from dualmandate.publication import (
     source_file,
     tabulate,
 )
-from dualmandate.publication import records as reading
+from dualmandate.publication import sources as reading
 
 KINDS: Mapping[str, Kind] = {
     "sex": "text",

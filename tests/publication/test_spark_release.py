@@ -28,7 +28,8 @@ from tests.publication.towns import CODES, RHO, SHARES, write_towns
 from dualmandate.apps.cli import app
 from dualmandate.apps.output import run
 from dualmandate.errors import CannotWrite, ReleaseConflict
-from dualmandate.ledger import Account, Approval, Ledger, ReleaseState, keys, make_key, open_ledger, read_key
+from dualmandate.ledger import Account, Approval, Ledger, ReleaseState, make_key, open_ledger, read_key
+from dualmandate.ledger.chain import SecretFolder
 from dualmandate.mechanism import Noise
 from dualmandate.mechanism.noise import SAMPLER_VERSION, NoiseKey, Sampler
 from dualmandate.planning.program import load
@@ -112,7 +113,7 @@ def numbers_of(release: Path) -> dict[str, bytes]:
 def secret_is(content: bytes) -> Iterator[None]:
     """Every release has the same secret."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(keys.SecretFolder, "open", lambda *_: Confidential("a test", content))
+        patch.setattr(SecretFolder, "open", lambda *_: Confidential("a test", content))
         yield
 
 

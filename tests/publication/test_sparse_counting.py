@@ -34,7 +34,7 @@ from dualmandate.publication.measuring import exact_totals, fingerprint, measure
 from dualmandate.publication.nested_tables import nest_together
 from dualmandate.publication.publish import PublicationRequest, publish
 from dualmandate.publication.release_spec import Group, ReleaseSpec
-from dualmandate.publication.tabulated import add_counts, countable
+from dualmandate.publication.tabulating import add_counts, countable
 from dualmandate.workload import Tabulation, Workload, prefix
 
 COUNTY = Grouping.of("county", ["c", "c", "a", None, "b"])

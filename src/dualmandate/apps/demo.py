@@ -13,7 +13,7 @@ from dualmandate.apps.ledgers import KEY_FILE, LedgerFiles
 from dualmandate.apps.output import Output, Progress
 from dualmandate.apps.publish import RELEASES, PublicationNotice, PublishOptions, published
 from dualmandate.apps.settings import LEDGER_FILE, PROJECT_FILE, STATE_FOLDER
-from dualmandate.audit.effort import check_solvers
+from dualmandate.audit.options import check_solvers
 from dualmandate.ledger import Account, Approval, EventKind, Ledger, ReleaseState
 from dualmandate.population import PrivacyLoss
 from dualmandate.report.documents.commands import DemoDocument

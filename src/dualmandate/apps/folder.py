@@ -14,21 +14,10 @@ from pathlib import Path
 from dualmandate.errors import CannotWrite, InvalidFile, Place
 
 # what a disk says of itself; any other error while writing is our bug
-DISK_ERRORS = frozenset(
-    {
-        errno.EACCES,
-        errno.EDQUOT,
-        errno.EEXIST,
-        errno.EFBIG,
-        errno.EIO,
-        errno.EISDIR,
-        errno.ENOSPC,
-        errno.ENOTDIR,
-        errno.ENOTEMPTY,
-        errno.EPERM,
-        errno.EROFS,
-    }
-)
+DISK_ERRORS = {
+    *(errno.EACCES, errno.EDQUOT, errno.EEXIST, errno.EFBIG, errno.EIO, errno.EISDIR, errno.ENOSPC),
+    *(errno.ENOTDIR, errno.ENOTEMPTY, errno.EPERM, errno.EROFS),
+}
 
 
 def check_writable(directory: Path) -> None:

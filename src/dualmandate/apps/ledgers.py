@@ -194,16 +194,14 @@ class OpenedAccount:
     files: LedgerFiles
 
     def words(self) -> str:
-        account = self.account
-        return "\n".join(
-            [
-                f"opened the account '{account.name}': each {account.unit} may lose {_loss(account.cap)}, "
-                "over all releases ever",
-                *(f"  {line}" for line in term_lines(account)),
-                f"ledger: {self.files.words}",
-                f"key:    {self.files.key} (for its owner alone; whoever loses it loses the ledger)",
-            ]
-        )
+        account, most = self.account, f"{_loss(self.account.cap)}, over all releases ever"
+        lines = [
+            f"opened the account '{account.name}': each {account.unit} may lose {most}",
+            *(f"  {line}" for line in term_lines(account)),
+            f"ledger: {self.files.words}",
+            f"key:    {self.files.key} (for its owner alone; whoever loses it loses the ledger)",
+        ]
+        return "\n".join(lines)
 
     def document(self) -> dict[str, object]:
         from dualmandate.report.documents.ledger import LedgerAccountDocument, account_keys

@@ -68,7 +68,7 @@ class PublicationNotice:
 
     def document(self) -> dict[str, object]:
         """The publication as the JSON document `publication/1`."""
-        from dualmandate.report.documents.release import PublicationDocument
+        from dualmandate.report.documents.ledger import PublicationDocument
 
         stated = {"release": self.entry.name, "directory": str(self.folder)}
         return PublicationDocument.made_of(self, self.entry, **stated).as_json()

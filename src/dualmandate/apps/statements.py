@@ -15,7 +15,7 @@ from dualmandate.population import PrivacyLoss, PrivacyMeasure
 from dualmandate.population.rational import written
 
 if TYPE_CHECKING:
-    from dualmandate.publication.loss_distribution import ReleasePrivacy
+    from dualmandate.publication.release import ReleasePrivacy
     from dualmandate.report.documents.ledger import ApprovalPart
 
 SHORT = 12  # digits of a digest that a line shows

@@ -23,7 +23,7 @@ def carry_out(program: Path, output: Output, *, checking: bool, refuse: Sequence
         from dualmandate.program import read_program
         from dualmandate.publication import check
         from dualmandate.publication.tabulating import WARNING, refusing, report_for_curator
-        from dualmandate.report.documents.release import check_document
+        from dualmandate.report.documents.ledger import check_document
 
         loaded = read_program(file)
         if loaded.source is None:

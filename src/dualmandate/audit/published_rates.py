@@ -18,7 +18,6 @@ from pathlib import Path
 
 import numpy as np
 
-from dualmandate.audit.equations import Floats, Integers
 from dualmandate.audit.finding import Baseline, Finding, Range
 from dualmandate.audit.options import AuditOptions
 from dualmandate.audit.reconstruction.noisy import most_likely, whole_records
@@ -31,15 +30,15 @@ from dualmandate.ledger.chain import RELEASE_FILE
 from dualmandate.mechanism import GAUSSIAN, GEOMETRIC, Noise
 from dualmandate.mechanism.noise import subkey
 from dualmandate.population import Confidential, Domain, PrivacyLoss, PrivacyMeasure, Protection
+from dualmandate.population.arrays import Floats, Integers
 from dualmandate.population.wording import percent
 from dualmandate.program.program import read_program
 from dualmandate.publication import Rules, Source, source_file
 from dualmandate.publication.measuring import tabulation_key
-from dualmandate.publication.records import check_source
 from dualmandate.publication.release import Release
 from dualmandate.publication.release_folder import is_complete
 from dualmandate.publication.rules import check_rules
-from dualmandate.publication.tabulated import Tabulated
+from dualmandate.publication.sources import check_source
 from dualmandate.publication.tabulating import tabulate
 
 QUERIES = ("the attack", "the proportional guesser")
@@ -232,7 +231,9 @@ def book(
         _reach(ledger, entry.name, ReleaseState.MEASURED, by=publisher.by)
         finding = booked.finding(query)
         write(finding)
-        _reach(ledger, entry.name, ReleaseState.WRITTEN, by=publisher.by, digest=_digest(finding))
+        # SHA-256 of what was published: the ledger can tell it from a forgery
+        digest = hashlib.sha256(json.dumps(finding.document(), sort_keys=True).encode("ascii")).hexdigest()
+        _reach(ledger, entry.name, ReleaseState.WRITTEN, by=publisher.by, digest=digest)
         _reach(ledger, entry.name, ReleaseState.SETTLED, by=publisher.by)
         ledger.destroy_secret(entry.name, by=publisher.by)
     except Refusal as refusal:
@@ -262,18 +263,8 @@ def _reserved(query: RateQuery, source: Source, ledger: Ledger, publisher: RateP
     approved = {(event.by, event.document()["plan_digest"]) for event in approvals}
     if (approver, query.digest) not in approved:
         ledger.approve(Approval(query.account, query.digest, query.charge, unit, by=approver))
-    return ledger.reserve(
-        Request(
-            query.account,
-            query.digest,
-            snapshot,
-            query.charge,
-            unit,
-            publisher.by,
-            group=publisher.group,
-            purpose=publisher.purpose,
-        )
-    )
+    spent = query.account, query.digest, snapshot, query.charge, unit
+    return ledger.reserve(Request(*spent, publisher.by, publisher.group, publisher.purpose))
 
 
 def _measured(query: RateQuery, source: Source, ledger: Ledger, entry: ReleaseEntry, *, by: str) -> BookedRates:
@@ -281,7 +272,8 @@ def _measured(query: RateQuery, source: Source, ledger: Ledger, entry: ReleaseEn
     tabulated = tabulate(
         source, query.domain, protection=query.protection, rules=query.rules, key=tabulation_key(secret)
     )
-    truth = _counts(query, tabulated)
+    dense = dense_counts(tabulated, "counting what an attack got right")
+    truth = Confidential("counts that a rate is published of", np.ascontiguousarray(query.place.counts(dense)))
     mac = _fingerprint(query, truth, secret)
     ledger.bind(entry.name, mac, by=by)
     noise, sampler = query.noise, query.noise.sampler()
@@ -295,23 +287,12 @@ def _measured(query: RateQuery, source: Source, ledger: Ledger, entry: ReleaseEn
     return BookedRates((numbers[0], numbers[1]), float(width), entry.entry, entry.name)
 
 
-def _counts(query: RateQuery, tabulated: Confidential[Tabulated]) -> Confidential[Integers]:
-    """The counts of every cell of every place, boxed; shape (places, cells of one place)."""
-    counts = dense_counts(tabulated, "counting what an attack got right")
-    return Confidential("counts that a rate is published of", np.ascontiguousarray(query.place.counts(counts)))
-
-
 def _fingerprint(query: RateQuery, truth: Confidential[Integers], secret: Confidential[bytes]) -> str:
     """HMAC-SHA-256 of the query and of the exact counts under the secret: the same noise never meets other data."""
     content = hmac.new(secret.open_for("binding a rate to its data"), digestmod=hashlib.sha256)
     content.update(query.digest.encode())
     content.update(truth.open_for("binding a rate to its data").astype("<i8").tobytes())
     return content.hexdigest()
-
-
-def _digest(finding: Finding) -> str:
-    """SHA-256 of what was published: the ledger can tell it from a forgery."""
-    return hashlib.sha256(json.dumps(finding.document(), sort_keys=True).encode("ascii")).hexdigest()
 
 
 def _reach(ledger: Ledger, release: str, state: ReleaseState, *, by: str, digest: str | None = None) -> None:

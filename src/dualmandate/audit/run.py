@@ -11,10 +11,9 @@ from dualmandate.audit.claims.attack import ClaimAttack, ClaimedRelease
 from dualmandate.audit.claims.membership import Frequencies, MembershipAttack
 from dualmandate.audit.disclosure_control.comparison import MethodEvaluation, compared_words
 from dualmandate.audit.disclosure_control.magnitude_rules import ContributorsAttack, SummedTables
-from dualmandate.audit.effort import Effort, check_solvers
 from dualmandate.audit.finding import LOWER_BOUND, Attack, Finding, Label
 from dualmandate.audit.linkage.attack import Linkage, LinkageAttack
-from dualmandate.audit.options import AUDIT_KEY, AuditOptions
+from dualmandate.audit.options import AUDIT_KEY, AuditOptions, Effort, check_solvers
 from dualmandate.audit.reconstruction.exact import ExactTablesAttack
 from dualmandate.audit.reconstruction.noisy import NoisyTablesAttack
 from dualmandate.audit.reconstruction.persons import GroupStatistics, PersonsAttack

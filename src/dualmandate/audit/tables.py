@@ -2,26 +2,30 @@
 
 Tables of many places are attacked as those of one, place after place. A truth that was drawn for the audit is public;
 one that came from records stays inside.
+
+What they say of unknown records are equations over the counts of a file's cells. The unknowns are not people but cells:
+how many records have each combination of values. A published number is one equation, Σ a·x = y with whole coefficients,
+or one inequality where it was rounded.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dualmandate.audit.equations import Equations, Floats, Integers
 from dualmandate.audit.finding import Reference
 from dualmandate.errors import InvalidRequest, InvalidTables, TooLarge
 from dualmandate.population import Attribute, Confidential, Domain, Protection
+from dualmandate.population.arrays import Booleans, Floats, Integers
 from dualmandate.publication import Rules, Source, source_file
-from dualmandate.publication.tabulated import SparseHistogram, Tabulated
-from dualmandate.publication.tabulating import KEY_BYTES, tabulate
+from dualmandate.publication.tabulating import KEY_BYTES, SparseHistogram, Tabulated, tabulate
 from dualmandate.workload import Identity, Table, Workload
 
 if TYPE_CHECKING:
@@ -47,10 +51,10 @@ class ExactTables:
     values: Integers = field(repr=False)
     places: tuple[str, ...] = field(repr=False)
     coarsening: str
-    impossible: NDArray[np.bool_] | None = field(default=None, repr=False)  # structural zeros; shape (unknowns,)
+    impossible: Booleans | None = field(default=None, repr=False)  # structural zeros; shape (unknowns,)
     truths: Truths = field(default_factory=dict, repr=False)
     cells: Domain | None = field(default=None, repr=False)  # what the unknowns are, for words
-    hidden: NDArray[np.bool_] | None = field(default=None, repr=False)
+    hidden: Booleans | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         check_truths(self.truths, (len(self.places), self.equations.size))
@@ -141,7 +145,6 @@ class OnePlace:
 
     @property
     def domain(self) -> Domain:
-        """What is recorded in a place."""
         return self.workload.domain
 
     def not_tried(self, where: str) -> tuple[str, ...]:
@@ -155,7 +158,7 @@ class OnePlace:
             return numbers.reshape(1, -1)
         return np.moveaxis(numbers.reshape(table.shape), self.axis, 0).reshape(len(self.places), -1)
 
-    def counts(self, cells: NDArray[np.int64]) -> NDArray[np.int64]:
+    def counts(self, cells: Integers) -> Integers:
         """Counts over the whole domain, a row a place; shape (places, cells of one place)."""
         if self.axis is None:
             return cells.reshape(1, -1)
@@ -279,3 +282,110 @@ def check_place(domain: Domain, *, instead: str = "name the attribute that tells
             why=f"records are looked for among at most {LARGEST_PLACE:,} combinations of values",
             instead=instead,
         )
+
+
+LARGEST_COUNT = 2**31  # A published count above this is no count of people.
+
+
+@dataclass(frozen=True, eq=False)
+class Equations:
+    """The left-hand sides, shared by every place for which the same tables are published (rows × unknown cells).
+
+    Row r holds the coefficients `coefficients[starts[r]:starts[r + 1]]` at the unknowns `cells[…]`. `names` say where a
+    row was published, for words.
+    """
+
+    starts: Integers = field(repr=False)  # (rows + 1,)
+    cells: Integers = field(repr=False)
+    coefficients: Integers = field(repr=False)
+    size: int  # number of unknowns
+    names: tuple[str, ...] = field(default=(), repr=False)
+
+    @classmethod
+    def of_workload(cls, workload: Workload) -> Equations:
+        """The equations of tables over the cells of their domain, row-major; structural zeros are no unknowns' fault.
+
+        Tables are counted without their weights: a weight is public and can be divided out.
+        """
+        from scipy.sparse import csr_array, kron, vstack
+
+        parts, names = list[Any](), list[str]()
+        for table in workload.tables:
+            matrix = csr_array(np.ones((1, 1), dtype=np.int64))
+            for factor in table.factors:
+                matrix = csr_array(kron(matrix, csr_array(factor.columns(np.arange(factor.size))), format="csr"))
+            parts.append(matrix)
+            levels = [attribute.levels for attribute in workload.domain.attributes]
+            names.extend(f"{table.name}: {', '.join(label)}".rstrip(": ") for label in table.labels(levels))
+        return cls.of_matrix(vstack(parts, format="csr"), names)
+
+    @classmethod
+    def of_matrix(cls, matrix: Any, names: Sequence[str] = ()) -> Equations:
+        """From a sparse or dense matrix of whole numbers, rows × unknowns."""
+        from scipy.sparse import csr_array
+
+        rows = csr_array(matrix)
+        rows.eliminate_zeros()
+        starts, cells, coefficients = (each.astype(np.int64) for each in (rows.indptr, rows.indices, rows.data))
+        return cls(starts, cells, coefficients, int(rows.shape[1]), tuple(names))
+
+    @property
+    def rows(self) -> int:
+        return len(self.starts) - 1
+
+    @cached_property
+    def by_cell(self) -> tuple[Integers, Integers]:
+        """For each unknown where its rows start, and these rows."""
+        order = np.argsort(self.cells, kind="stable")
+        starts = np.concatenate([[0], np.cumsum(np.bincount(self.cells, minlength=self.size))]).astype(np.int64)
+        return starts, np.repeat(np.arange(self.rows), np.diff(self.starts))[order].astype(np.int64)
+
+    @property
+    def structure(self) -> tuple[Integers, Integers, Integers, Integers, Integers]:
+        """What a compiled loop needs: by row its start, unknowns and coefficients, by unknown its start and rows."""
+        return self.starts, self.cells, self.coefficients, *self.by_cell
+
+    @cached_property
+    def matrix(self) -> Any:
+        """The same as a sparse matrix, rows × unknowns."""
+        from scipy.sparse import csr_array
+
+        parts = (self.coefficients, self.cells, self.starts)
+        return csr_array(parts, shape=(self.rows, self.size), copy=True)  # it may sort its rows in place
+
+    def of(self, counts: NDArray[Any]) -> Integers:
+        """What would be published of some counts; shape (…, rows) from (…, unknowns)."""
+        return np.asarray((self.matrix @ counts.reshape(-1, self.size).T).T.reshape(*counts.shape[:-1], self.rows))
+
+    def name(self, row: int) -> str:
+        return self.names[row] if self.names else f"number {row + 1}"
+
+    def only(self, rows: Integers) -> Equations:
+        """The equations of some rows, in their order."""
+        return Equations.of_matrix(self.matrix[rows], [self.name(int(row)) for row in rows] if self.names else ())
+
+    def without(self, dropped: Mapping[str, Any] | set[str]) -> Equations:
+        """The equations without tables of some names (the part of a row's name before its colon)."""
+        kept = [row for row in range(self.rows) if self.name(row).split(":")[0] not in dropped]
+        return Equations.of_matrix(self.matrix[kept], [self.name(row) for row in kept])
+
+
+def checked_values(equations: Equations, values: NDArray[Any]) -> Integers:
+    """Published numbers as whole numbers, one row of them a place; refused where they cannot be counts."""
+    given = np.atleast_2d(np.asarray(values))
+    if given.shape[-1] != equations.rows:
+        raise InvalidTables(
+            f"{given.shape[-1]:,} numbers are given for {equations.rows:,} places of tables",
+            why="every published number belongs to one equation",
+            instead="give one number for each",
+        )
+    whole = given.astype(np.int64)
+    wrong = np.argwhere((whole != given) | (whole < 0) | (whole > LARGEST_COUNT))
+    if wrong.size:
+        place, row = (int(each) for each in wrong[0])
+        raise InvalidTables(
+            f"'{equations.name(row)}' of place {place + 1} is {given[place, row]}",
+            why="exact tables are whole numbers from 0 on",
+            instead="give counts; noisy or rounded tables are for the attack on noisy tables",
+        )
+    return whole

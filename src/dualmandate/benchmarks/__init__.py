@@ -12,7 +12,7 @@ from dualmandate.errors import UnknownName
 INPUTS = "generated"
 _NAMES = (
     *("sensitivity", "plan", "strategies", "accelerator", "noise", "tabulate", "redistricting", "preferences"),
-    "audit",
+    *("audit", "mixed"),
 )
 
 __all__ = ["INPUTS", "BenchmarkRow", "names", "run"]
@@ -35,6 +35,7 @@ def run(name: str | None = None, *, progress: Callable[[str], None] = lambda _: 
     from dualmandate.benchmarks import (
         accelerator,
         auditing,
+        mixed,
         noise,
         planning,
         preferences,
@@ -46,7 +47,7 @@ def run(name: str | None = None, *, progress: Callable[[str], None] = lambda _: 
 
     modules: tuple[ModuleType, ...] = (
         *(sensitivity, planning, strategies, accelerator, noise, tabulation, redistricting, preferences),
-        auditing,
+        *(auditing, mixed),
     )
     listed = dict(zip(_NAMES, modules, strict=True))
     return [row for each in (names() if name is None else (name,)) for row in listed[each].rows(progress)]

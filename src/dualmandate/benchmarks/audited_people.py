@@ -17,15 +17,16 @@ import numpy as np
 from dualmandate.audit.claims.membership import bound_trial
 from dualmandate.audit.disclosure_control.comparison import MethodEvaluation, compare
 from dualmandate.audit.disclosure_control.methods import Subject, record_counts, record_list, swap
-from dualmandate.audit.effort import generator
-from dualmandate.audit.equations import Equations, Floats, Integers
 from dualmandate.audit.finding import Rate
 from dualmandate.audit.linkage.linking import LinkageCounts, reidentify_counts
+from dualmandate.audit.options import generator
 from dualmandate.audit.reconstruction.exact import reconstruct
 from dualmandate.audit.reconstruction.noisy import decode, least_absolute, most_likely, whole_records
+from dualmandate.audit.tables import Equations
 from dualmandate.benchmarks import generated_blocks
 from dualmandate.benchmarks.harness import BenchmarkRow
 from dualmandate.mechanism import GEOMETRIC
+from dualmandate.population.arrays import Floats, Integers
 from dualmandate.population.wording import percent
 
 KEY = b"draws of a benchmark"

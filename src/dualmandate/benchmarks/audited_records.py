@@ -6,8 +6,6 @@ in 38 bins. What is right is counted against the file that was tabulated.
 
 from __future__ import annotations
 
-import json
-import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -15,12 +13,13 @@ from decimal import Decimal
 
 import numpy as np
 
-from dualmandate.audit.equations import Equations, Integers
 from dualmandate.audit.reconstruction.exact import Reconstruction, reconstruct
 from dualmandate.audit.reconstruction.persons import Implication, Statistic, Variables, reconstruct_persons
+from dualmandate.audit.tables import Equations
 from dualmandate.benchmarks import generated_blocks, rhode_island
 from dualmandate.benchmarks.generated_blocks import BlockSizes, block_parts, people_of
-from dualmandate.benchmarks.harness import ONE_THREAD, BenchmarkRow, counter, peak_megabytes, run_apart
+from dualmandate.benchmarks.harness import BenchmarkRow, apart, counter, peak_megabytes
+from dualmandate.population.arrays import Integers
 
 SEED, WARM = 2010, 64
 LEAST_BLOCKS, LEAST_BLOCKS_WITH_VARIABILITY = 100.0, 50.0  # a second of one processor
@@ -180,8 +179,7 @@ def _memory(progress: Callable[[str], None], blocks: int) -> list[BenchmarkRow]:
     for count in (blocks // 10, blocks):
         case = f"{count:,} generated blocks in a fresh process"
         progress(case)
-        words = [sys.executable, "-m", "dualmandate.benchmarks.audited_records", str(count)]
-        said = run_apart(words, case=case, environment=ONE_THREAD)
+        said = apart(attacked, count)
         peaks.append(said["megabytes"])
         found.append(BenchmarkRow(case, said["first"], f"seconds for its first {WARM} blocks, cold"))
         found.append(BenchmarkRow(case, said["again"], f"seconds for the same {WARM} blocks, warm"))
@@ -242,15 +240,11 @@ def _everything() -> Equations:
     return Equations.of_workload(generated_blocks.tables())
 
 
-def main(blocks: str) -> None:
-    """Attack blocks here, and print seconds and peak memory as JSON."""
+def attacked(blocks: int) -> dict[str, float]:
+    """Attack blocks here: seconds, and peak memory."""
     equations, began = _everything(), time.perf_counter()
     attack(equations, generated(WARM))
     cold = time.perf_counter() - began
     warm = attack(equations, generated(WARM)).elapsed
-    attack(equations, generated(int(blocks)))
-    print(json.dumps({"first": cold, "again": warm, "megabytes": peak_megabytes()}))
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])
+    attack(equations, generated(blocks))
+    return {"first": cold, "again": warm, "megabytes": peak_megabytes()}

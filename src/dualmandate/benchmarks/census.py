@@ -203,8 +203,8 @@ def _codings() -> dict[str, Factor]:
         "sex and total": Groups.of_lists(2, either, ("male", "female", "total")),
         "Hispanic origin": Identity(2),
         "Hispanic origin and total": Groups.of_lists(2, either, ("Hispanic", "not Hispanic", "total")),
-        "Hispanic": _only(2, [0]),
-        "not Hispanic": _only(2, [1]),
+        "Hispanic": only(2, [0]),
+        "not Hispanic": only(2, [1]),
         "race": Groups.of_lists(
             len(races),
             [*([level] for level in alone), [level for level in races if level not in alone]],
@@ -215,14 +215,15 @@ def _codings() -> dict[str, Factor]:
             [*([level] for level in races if level), *by_number, several],
             (*map(_race, races[1:]), "one race", *(f"{count} races" for count in range(2, 7)), "several races"),
         ),
-        "White alone": _only(len(races), [1]),
-        "adults": _only(AGES, range(18, AGES)),
+        "White alone": only(len(races), [1]),
+        "adults": only(AGES, range(18, AGES)),
         "age": _bins(FIRST_AGES),
         "year of age": _bins(years),
     }
 
 
-def _only(size: int, levels: Sequence[int]) -> Row:
+def only(size: int, levels: Sequence[int]) -> Row:
+    """The number of those who have one of some levels."""
     counted = np.zeros(size, dtype=np.int64)
     counted[levels] = 1
     return Row(counted)

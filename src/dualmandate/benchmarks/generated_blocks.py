@@ -15,7 +15,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from dualmandate.benchmarks.census import FIRST_AGES, RACES
+from dualmandate.benchmarks.census import FIRST_AGES, RACES, only
 from dualmandate.benchmarks.rhode_island import HISPANIC_RACES
 from dualmandate.population import Attribute, Domain
 from dualmandate.workload import Factor, Groups, Identity, Row, Table, Total, Workload
@@ -67,9 +67,9 @@ def tables(*, summary_file: bool = True) -> Workload:
     if summary_file:
         found += [
             Table("P12", (sex, ages, everyone, races)),
-            *(Table(f"P12{letter}", (sex, ages, everyone, _only(len(RACES), i))) for i, letter in enumerate("ABCDEF")),
-            Table("P12H", (sex, ages, _only(2, 1), races)),
-            Table("P12I", (sex, ages, _only(2, 0), _only(len(RACES), 0))),
+            *(Table(f"P12{letter}", (sex, ages, everyone, only(len(RACES), [i]))) for i, letter in enumerate("ABCDEF")),
+            Table("P12H", (sex, ages, only(2, [1]), races)),
+            Table("P12I", (sex, ages, only(2, [0]), only(len(RACES), [0]))),
             Table("P14", (sex, _bins(range(20), closed=True), everyone, races)),
         ]
     return Workload(domain(), tuple(found))
@@ -171,9 +171,3 @@ def _bins(first: Sequence[int], *, closed: bool = False) -> Groups:
     edges = [FIRST_OF_BINS.index(age) for age in first]
     edges.append(edges[-1] + 1 if closed else BINS)
     return Groups.of_lists(BINS, [range(a, b) for a, b in pairwise(edges)], [str(age) for age in first])
-
-
-def _only(size: int, level: int) -> Row:
-    values = np.zeros(size, dtype=np.int64)
-    values[level] = 1
-    return Row(values)

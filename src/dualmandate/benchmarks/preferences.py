@@ -129,19 +129,12 @@ def rows(
     else:
         peer_seconds = statistics.median(theirs.seconds)
         short = judged(theirs.values) - judged(ours.values)
+        times_as_fast = "fits in the time of one of the peer"
+        less_likely = f"log likelihood below the peer's, on {JUDGING_DRAWS:,} draws"
         found = [
             replace(row, peer=theirs.name, peer_value=peer_seconds),
-            BenchmarkRow(
-                case,
-                peer_seconds / seconds,
-                "fits in the time of one of the peer",
-                target=LEAST_RATIO,
-                peer=theirs.name,
-                is_floor=True,
-            ),
-            BenchmarkRow(
-                case, short, f"log likelihood below the peer's, on {JUDGING_DRAWS:,} draws", MOST_SHORT, theirs.name
-            ),
+            BenchmarkRow(case, peer_seconds / seconds, times_as_fast, LEAST_RATIO, theirs.name, is_floor=True),
+            BenchmarkRow(case, short, less_likely, MOST_SHORT, theirs.name),
         ]
     return found + _coverage_rows(progress, replications)
 

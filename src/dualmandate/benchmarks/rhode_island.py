@@ -19,7 +19,6 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from dualmandate.population import Attribute, Domain, Grouping, Hierarchy
 from dualmandate.publication.consistency.partitions import PartitionChain, Tree
 
 SEED = 2010
@@ -50,24 +49,6 @@ class Blocks:
         """State, county, tract, block group, block; blocks in the order of their codes."""
         groups = [np.unique([code[:digits] for code in self.codes], return_inverse=True)[1] for digits in DIGITS]
         return Tree.of([group.reshape(-1).astype(np.int64) for group in groups])[0]
-
-    @property
-    def domain(self) -> Domain:
-        """Block × voting age × Hispanic × race × quarters; blocks lie in block groups, tracts and counties."""
-        areas = tuple(
-            Grouping.of(level, [code[:digits] for code in self.codes])
-            for level, digits in zip(LEVELS[1:-1], DIGITS, strict=True)
-        )
-        return Domain(
-            (
-                Attribute.categories("block", self.codes),
-                Attribute.categories("voting_age", ("no", "yes")),
-                Attribute.categories("hispanic", ("no", "yes")),
-                Attribute.categories("race", map(str, range(RACES))),
-                Attribute.categories("quarters", map(str, range(QUARTERS))),
-            ),
-            (Hierarchy("block", areas),),
-        )
 
 
 def chain() -> PartitionChain:

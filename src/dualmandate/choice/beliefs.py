@@ -18,7 +18,14 @@ from numpy.typing import ArrayLike
 from dualmandate.choice.cost_grid import CostGrid, cost_grid_of, costs_of, joined
 from dualmandate.choice.optimum import Choice, Limits, choose
 from dualmandate.choice.statics import Input, inputs
-from dualmandate.choice.welfare import CostPart, InformationUtility, PopulationGroup, SocialWelfare, TableValue
+from dualmandate.choice.welfare import (
+    CostPart,
+    DataLoss,
+    InformationUtility,
+    PopulationGroup,
+    SocialWelfare,
+    TableValue,
+)
 from dualmandate.errors import InvalidPreferences, InvalidValue, TooLarge
 from dualmandate.frontier.frontier import Frontier
 from dualmandate.population import Calibrated
@@ -328,8 +335,8 @@ def _lattice_scores(dimension: int) -> Floats:
 
 def _mixture(welfares: Sequence[SocialWelfare], shares: Floats) -> SocialWelfare:
     """The welfare whose costs are the expected costs of the scenarios."""
-    first = welfares[0]
     groups: dict[tuple[str, InformationUtility], float] = {}
+    others: list[DataLoss] = []
     sizes: dict[str, float] = {}
     values: dict[str, list[TableValue]] = {}
     for welfare, share in zip(welfares, shares.tolist(), strict=True):
@@ -340,24 +347,14 @@ def _mixture(welfares: Sequence[SocialWelfare], shares: Floats) -> SocialWelfare
             sizes[group.name] = sizes.get(group.name, 0.0) + share * group.size
         for value in welfare.table_values:
             values.setdefault(value.table, []).append(value.scaled(share))
+        others += [other.scaled(share) for other in welfare.other_losses if share > 0]
     several = {name for name, _ in groups if sum(other == name for other, _ in groups) > 1}
-    people = tuple(
-        PopulationGroup(
-            f"{name}, {unit.form} cost {i + 1}" if name in several else name,
-            sizes[name],
-            unit.scaled(cost / sizes[name]),
-        )
-        for i, ((name, unit), cost) in enumerate(groups.items())
-    )
-    others = tuple(
-        other.scaled(share)
-        for welfare, share in zip(welfares, shares.tolist(), strict=True)
-        if share > 0
-        for other in welfare.other_losses
-    )
-    return replace(
-        first, groups=people, table_values=tuple(_added(rows) for rows in values.values()), other_losses=others
-    )
+    people = []
+    for i, ((name, unit), cost) in enumerate(groups.items()):
+        called = f"{name}, {unit.form} cost {i + 1}" if name in several else name
+        people.append(PopulationGroup(called, sizes[name], unit.scaled(cost / sizes[name])))
+    tables = tuple(_added(rows) for rows in values.values())
+    return replace(welfares[0], groups=tuple(people), table_values=tables, other_losses=tuple(others))
 
 
 def _added(rows: Sequence[TableValue]) -> TableValue:

@@ -69,8 +69,8 @@ class DisclosureHorizon:
     def seen_from_today(self, welfare: SocialWelfare, year: float) -> SocialWelfare:
         """The welfare of a release in year t, in money of today."""
         cost, value = self.cost_of(year), self.value_of(year)
-        groups = tuple(replace(g, information_utility=g.information_utility.scaled(cost)) for g in welfare.groups)
-        return replace(welfare, groups=groups, table_values=tuple(t.scaled(value) for t in welfare.table_values))
+        tables = tuple(table.scaled(value) for table in welfare.table_values)
+        return replace(welfare, groups=tuple(group.scaled(cost) for group in welfare.groups), table_values=tables)
 
 
 @dataclass(frozen=True)

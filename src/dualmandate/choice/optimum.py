@@ -94,12 +94,8 @@ class Limits:
         caps: list[tuple[Fraction, BoundBy]] = []
         legal = self._legal_cap(frontier.privacy_measure)
         if legal is not None:
-            caps.append(
-                (
-                    exact(legal),
-                    "largest epsilon" if frontier.privacy_measure is PrivacyMeasure.PURE_DP else "largest rho",
-                )
-            )
+            pure = frontier.privacy_measure is PrivacyMeasure.PURE_DP
+            caps.append((exact(legal), "largest epsilon" if pure else "largest rho"))
         if self.remaining is not None:
             caps.append((exact(self.remaining), "ledger"))
         peak = peak_of(frontier)
@@ -111,9 +107,7 @@ class Limits:
         highest = float(cap)
         if lowest is not None and lowest > highest:
             if lowest > highest * (1 + SLACK):
-                raise _conflict(
-                    lowest, reason, highest=highest, highest_by=cap_by, privacy_measure=frontier.privacy_measure
-                )
+                raise _conflict(lowest, reason, highest, cap_by, frontier.privacy_measure)
             lowest = highest
         return Bounds(lowest, reason, highest, cap, cap_by)
 
@@ -175,15 +169,12 @@ def _smallest_loss(frontier: Frontier, table: str, *, mean_squared_error: float)
     return needed or None
 
 
-def _conflict(
-    lowest: float, reason: str, *, highest: float, highest_by: BoundBy, privacy_measure: PrivacyMeasure
-) -> ConflictingLimits:
+def _conflict(lowest: float, reason: str, highest: float, by: BoundBy, measure: PrivacyMeasure) -> ConflictingLimits:
     others = {"ledger": "the ledger has left", "participation": "accuracy peaks, because people stop taking part, at"}
-    limit = others.get(highest_by, f"largest_{privacy_measure} is")
+    limit = f"{others.get(by, f'largest_{measure} is')} {number(highest, 6)}"
     return ConflictingLimits(
-        f"no {privacy_measure} satisfies all limits: fitness for use asks for at least {number(lowest, 6)}, {limit} "
-        f"{number(highest, 6)}",
-        why=f"{reason} needs {privacy_measure} ≥ {number(lowest, 6)}",
+        f"no {measure} satisfies all limits: fitness for use asks for at least {number(lowest, 6)}, {limit}",
+        why=f"{reason} needs {measure} ≥ {number(lowest, 6)}",
         instead="allow larger errors, raise the cap by decision, publish fewer numbers, or choose a better mechanism",
     )
 
@@ -335,42 +326,6 @@ class Choice:
         return lines
 
 
-def outcome(
-    frontier: Frontier,
-    welfare: SocialWelfare,
-    *,
-    bounds: Bounds,
-    best: LocalOptimum,
-    candidates: tuple[LocalOptimum, ...],
-) -> Choice:
-    """Everything that follows from standing at one loss."""
-    loss = best.epsilon
-    tables = _table_outcomes(frontier, welfare, loss)
-    return Choice(
-        epsilon=loss,
-        privacy_measure=frontier.privacy_measure,
-        loss=_exact_loss(loss, bounds, privacy_measure=frontier.privacy_measure),
-        accuracy=frontier.accuracy(loss),
-        root_mean_squared_error=_pooled_error(tables),
-        root_mean_squared_consequence=_pooled_consequence(tables),
-        welfare=best.welfare,
-        privacy_cost=welfare.privacy_cost(loss),
-        data_loss=welfare.data_loss(frontier, loss),
-        marginal_privacy_cost=welfare.marginal_privacy_cost(loss),
-        marginal_data_loss=welfare.marginal_data_loss(frontier, loss),
-        marginal_rate_of_transformation=frontier.marginal_rate_of_transformation(loss),
-        willingness_to_accept=welfare.willingness_to_accept(frontier, loss),
-        local_optima=candidates,
-        bound_by=best.bound_by,
-        bound_reason=bounds.lowest_reason if best.bound_by == "fitness for use" else "",
-        tables=tables,
-        groups=_group_outcomes(welfare, loss),
-        technology=frontier.technology(loss),
-        allocation=frontier.allocation(loss),
-        protected_unit=singular(welfare.protected_unit),
-    )
-
-
 def _table_outcomes(frontier: Frontier, welfare: SocialWelfare, loss: float) -> tuple[TableOutcome, ...]:
     squared = frontier.table_errors(loss)
     costs = welfare.table_data_losses(frontier, loss)
@@ -379,47 +334,29 @@ def _table_outcomes(frontier: Frontier, welfare: SocialWelfare, loss: float) -> 
     for table in frontier.tables:
         value = values.get(table, TableValue(table, 0.0, unit=welfare.protected_unit))
         count = frontier.query_counts[table]
-        mean_squared_error = squared[table] / count * value.grid**2
-        consequence = value.squared_consequence(mean_squared_error)
-        rows.append(
-            TableOutcome(
-                table=table,
-                query_count=count,
-                unit=value.unit,
-                root_mean_squared_error=math.sqrt(mean_squared_error),
-                root_mean_squared_consequence=None if consequence is None else math.sqrt(consequence),
-                data_loss=costs.get(table),
-            )
-        )
+        mean_square = squared[table] / count * value.grid**2
+        square = value.squared_consequence(mean_square)
+        consequence = None if square is None else math.sqrt(square)
+        rows.append(TableOutcome(table, count, value.unit, math.sqrt(mean_square), consequence, costs.get(table)))
     return tuple(rows)
 
 
 def _group_outcomes(welfare: SocialWelfare, loss: float) -> tuple[GroupOutcome, ...]:
-    rows = []
-    for group in welfare.groups:
-        cost = group.information_utility.cost(loss)
-        rows.append(
-            GroupOutcome(
-                name=group.name,
-                size=group.size,
-                relative_privacy_weight=group.relative_privacy_weight,
-                cost_per_member=cost,
-                marginal_cost_per_member=group.information_utility.marginal_cost(loss),
-                privacy_cost=group.weighted_size * cost if group.weighted_size > 0 else 0.0,
-            )
+    return tuple(
+        GroupOutcome(
+            name=group.name,
+            size=group.size,
+            relative_privacy_weight=group.relative_privacy_weight,
+            cost_per_member=(cost := group.information_utility.cost(loss)),
+            marginal_cost_per_member=group.information_utility.marginal_cost(loss),
+            privacy_cost=group.weighted_size * cost if group.weighted_size > 0 else 0.0,
         )
-    return tuple(rows)
+        for group in welfare.groups
+    )
 
 
-def _pooled_error(tables: tuple[TableOutcome, ...]) -> float | None:
-    if len({singular(table.unit) for table in tables}) > 1:
-        return None
-    queries = sum(table.query_count for table in tables)
-    return math.sqrt(math.fsum(t.query_count * t.root_mean_squared_error**2 for t in tables) / queries)
-
-
-def _pooled_consequence(tables: tuple[TableOutcome, ...]) -> float | None:
-    sizes = [(t.query_count, t.root_mean_squared_consequence) for t in tables]
+def _pooled(sizes: Iterable[tuple[int, float | None]]) -> float | None:
+    """The root mean square over all numbers of the tables that have one; None where none has."""
     stated = [(count, size) for count, size in sizes if size is not None]
     if not stated:
         return None
@@ -450,7 +387,32 @@ def choose(frontier: Frontier, welfare: SocialWelfare, limits: Limits | None = N
     limits = limits or Limits()
     bounds = limits.bounds(frontier, welfare)
     best, candidates = best_within(frontier, welfare, bounds)
-    return outcome(frontier, welfare, bounds=bounds, best=best, candidates=candidates)
+    loss = best.epsilon
+    tables = _table_outcomes(frontier, welfare, loss)
+    alike = len({singular(table.unit) for table in tables}) == 1
+    return Choice(
+        epsilon=loss,
+        privacy_measure=frontier.privacy_measure,
+        loss=_exact_loss(loss, bounds, privacy_measure=frontier.privacy_measure),
+        accuracy=frontier.accuracy(loss),
+        root_mean_squared_error=_pooled((t.query_count, t.root_mean_squared_error) for t in tables if alike),
+        root_mean_squared_consequence=_pooled((t.query_count, t.root_mean_squared_consequence) for t in tables),
+        welfare=best.welfare,
+        privacy_cost=welfare.privacy_cost(loss),
+        data_loss=welfare.data_loss(frontier, loss),
+        marginal_privacy_cost=welfare.marginal_privacy_cost(loss),
+        marginal_data_loss=welfare.marginal_data_loss(frontier, loss),
+        marginal_rate_of_transformation=frontier.marginal_rate_of_transformation(loss),
+        willingness_to_accept=welfare.willingness_to_accept(frontier, loss),
+        local_optima=candidates,
+        bound_by=best.bound_by,
+        bound_reason=bounds.lowest_reason if best.bound_by == "fitness for use" else "",
+        tables=tables,
+        groups=_group_outcomes(welfare, loss),
+        technology=frontier.technology(loss),
+        allocation=frontier.allocation(loss),
+        protected_unit=singular(welfare.protected_unit),
+    )
 
 
 def best_within(

@@ -297,11 +297,9 @@ class Lindahl:
         for price in self.prices:
             verb = "pays" if price.charge >= 0 else "receives"
             lines.append(f"{price.name}: each member {verb} {money(abs(price.charge))} per unit of loss.")
-        balance = (
-            "The charges add up to nothing."
-            if abs(self.surplus) == 0
-            else (f"The charges leave {money(self.surplus)} per unit of loss: what the limit costs at the margin.")
-        )
+        balance = "The charges add up to nothing."
+        if self.surplus != 0:
+            balance = f"The charges leave {money(self.surplus)} per unit of loss: what the limit costs at the margin."
         asked = "everybody then asks for" if self.supported else "not everybody then asks for"
         return "\n".join([*lines, f"{balance} With them {asked} {number(self.epsilon, 6)}."])
 
@@ -550,15 +548,9 @@ def social_choices(
     rows = []
     for rule, (epsilon, words) in found.items():
         stands = epsilon is not None and 0 < epsilon < math.inf
-        rows.append(
-            SocialChoiceRow(
-                rule,
-                epsilon,
-                society.like.at(frontier, epsilon) if stands and epsilon is not None else None,
-                people.gains(epsilon, against) if stands and epsilon is not None else {},
-                words,
-            )
-        )
+        worth = society.like.at(frontier, epsilon) if stands and epsilon is not None else None
+        gains = people.gains(epsilon, against) if stands and epsilon is not None else {}
+        rows.append(SocialChoiceRow(rule, epsilon, worth, gains, words))
     return SocialChoices(people, tuple(rows), against, votes, lindahl(people), clarke_taxes(people))
 
 

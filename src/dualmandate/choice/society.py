@@ -98,17 +98,13 @@ class Society:
                 why=f"the groups are {', '.join(heads)}",
                 instead="name one of these",
             )
-        citizens = tuple(
-            Citizens(
-                group,
-                tuple(value.scaled(by_table[value.table][group.name]) for value in welfare.table_values),
-                tuple(other.scaled(overall[group.name]) for other in welfare.other_losses if overall[group.name] > 0),
-                (weights or {}).get(group.name, 1.0),
-                welfare.protected_unit,
-            )
-            for group in welfare.groups
-        )
-        return cls(citizens, welfare)
+        citizens = []
+        for group in welfare.groups:
+            share, weight = overall[group.name], (weights or {}).get(group.name, 1.0)
+            values = tuple(value.scaled(by_table[value.table][group.name]) for value in welfare.table_values)
+            others = tuple(other.scaled(share) for other in welfare.other_losses if share > 0)
+            citizens.append(Citizens(group, values, others, weight, welfare.protected_unit))
+        return cls(tuple(citizens), welfare)
 
     @property
     def names(self) -> tuple[str, ...]:

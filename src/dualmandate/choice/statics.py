@@ -169,24 +169,15 @@ def _group_inputs(welfare: SocialWelfare, limits: Limits, group: PopulationGroup
     of = "" if len(welfare.groups) == 1 else f" of {group.name}"
     utility, unit = group.information_utility, welfare.protected_unit
     rows = []
-    if utility.parameter > 0:
-        rows.append(
-            Input(
-                f"mean_disclosure_cost{of}",
-                utility.parameter,
-                utility.unit(unit),
-                lambda v: put(replace(group, information_utility=utility.scaled(v / utility.parameter))),
-            )
-        )
+    if (cost := utility.parameter) > 0:
+        words = f"mean_disclosure_cost{of}"
+        rows.append(Input(words, cost, utility.unit(unit), lambda v: put(group.scaled(v / cost))))
     if isinstance(utility, PosteriorCost):
-        rows.append(
-            Input(
-                f"prior_probability{of}",
-                utility.prior,
-                "",
-                lambda v: put(replace(group, information_utility=replace(utility, prior=v))),
-            )
-        )
+
+        def believing(prior: float) -> Problem:
+            return put(replace(group, information_utility=replace(utility, prior=prior)))
+
+        rows.append(Input(f"prior_probability{of}", utility.prior, "", believing))
     size = f"size{of}" if of else "population_size"
     rows.append(Input(size, group.size, plural(unit), lambda v: put(replace(group, size=v))))
     weight = group.relative_privacy_weight
@@ -304,16 +295,10 @@ def implied_cost(frontier: Frontier, welfare: SocialWelfare, epsilon: float) -> 
         )
     factor = gain / cost
     total = math.fsum(group.size * group.information_utility.parameter for group in welfare.groups)
-    scaled = tuple(
-        replace(group, information_utility=group.information_utility.scaled(factor)) for group in welfare.groups
-    )
-    return Implied(
-        "mean_disclosure_cost",
-        factor * total / welfare.population_size,
-        welfare.groups[0].information_utility.unit(welfare.protected_unit),
-        factor,
-        _is_optimal(frontier, replace(welfare, groups=scaled), epsilon),
-    )
+    scaled = replace(welfare, groups=tuple(group.scaled(factor) for group in welfare.groups))
+    mean, unit = total / welfare.population_size, welfare.groups[0].information_utility.unit(welfare.protected_unit)
+    rationalizes = _is_optimal(frontier, scaled, epsilon)
+    return Implied("mean_disclosure_cost", factor * mean, unit, factor, rationalizes)
 
 
 def implied_price(frontier: Frontier, welfare: SocialWelfare, epsilon: float) -> Implied:

@@ -126,22 +126,17 @@ def choose_tables(
     search = _SelectionSearch(tuple(candidates), market, most_nodes)
     chosen, exact = search.best()
     price = market.clearing(chosen)
-    verdicts = tuple(
-        Verdict(
-            candidate.name,
-            candidate.table,
-            candidate.detail,
-            candidate.value,
-            candidate.price(price),
-            published := any(candidate is each for each in chosen),
-            candidate.spent(price) if published else None,
-            candidate.errors(candidate.spent(price)) if published else None,
+    verdicts = []
+    for each in candidates:
+        published = any(each is one for one in chosen)
+        spent = each.spent(price) if published else None
+        errors = None if spent is None else each.errors(spent)
+        verdicts.append(
+            Verdict(each.name, each.table, each.detail, each.value, each.price(price), published, spent, errors)
         )
-        for candidate in candidates
-    )
     net = market.worth(chosen)
     return TableSelection(
-        verdicts,
+        tuple(verdicts),
         epsilon=math.fsum(verdict.epsilon or 0.0 for verdict in verdicts),
         privacy_measure=candidates[0].frontier.privacy_measure,
         net=net,

@@ -292,15 +292,11 @@ def minimax_regret(
     chosen = land.lowest_worst(worst)
     regrets = (land.costs(np.array([chosen]))[0] @ beliefs.multiples.T - least) / scale
     most = float(regrets.max())
+    states = [()] * len(least) if beliefs.values is None else beliefs.values.tolist()  # a scenario has no numbers
+    binding = regrets >= most * (1 - BINDING)
     corners = tuple(
-        Corner(
-            dict(zip(beliefs.names, beliefs.values[i].tolist(), strict=True)) if beliefs.values is not None else {},
-            float(epsilons[i]),
-            float(least[i]),
-            float(regrets[i]),
-            bool(regrets[i] >= most * (1 - BINDING)),
-        )
-        for i in range(len(least))
+        Corner(dict(zip(beliefs.names, values, strict=True)), *told)
+        for values, *told in zip(states, *(each.tolist() for each in (epsilons, least, regrets, binding)), strict=True)
     )
     return RobustChoice(chosen, frontier.privacy_measure, relative, most, corners, land, beliefs.multiples)
 

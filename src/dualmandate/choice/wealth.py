@@ -127,6 +127,8 @@ class WealthRisk:
     sensitivity: float = 1.0  # Δ of what is measured: Δ₁, or Δ₂ for gaussian
     noise: Literal["laplace", "geometric", "gaussian"] = "laplace"
     people: float = 1.0  # how many have these exposures
+    table = None
+    least = 0.0
 
     def __post_init__(self) -> None:
         positive = (self.risk_aversion, self.sensitivity, self.people)
@@ -138,16 +140,8 @@ class WealthRisk:
             )
 
     @property
-    def table(self) -> None:
-        return
-
-    @property
     def privacy_measure(self) -> PrivacyMeasure:
         return PrivacyMeasure.ZCDP if self.noise == "gaussian" else PrivacyMeasure.PURE_DP
-
-    @property
-    def least(self) -> float:
-        return 0.0
 
     def scaled(self, factor: float) -> WealthRisk:
         return replace(self, people=self.people * factor)

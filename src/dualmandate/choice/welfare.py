@@ -347,17 +347,16 @@ class PopulationGroup:
                 why="a group that is empty bears nothing",
                 instead="state a size above 0, or leave the group out",
             )
-        if not (math.isfinite(self.relative_privacy_weight) and self.relative_privacy_weight >= 0):
-            raise InvalidPreferences(
-                f"group '{self.name}' has the relative_privacy_weight {self.relative_privacy_weight:g}",
-                why="privacy cannot count for less than nothing, nor for all",
-                instead="state a finite number of at least 0",
-            )
+        _weight(self.relative_privacy_weight, f" of group '{self.name}'")
 
     @property
     def weighted_size(self) -> float:
         """η_g·N_g."""
         return self.relative_privacy_weight * self.size
+
+    def scaled(self, factor: float) -> PopulationGroup:
+        """The same people, to whom a loss costs a multiple."""
+        return replace(self, information_utility=self.information_utility.scaled(factor))
 
 
 def groups_by_share(
@@ -430,7 +429,7 @@ class CostPart:
         if multiple == 1:
             return self
         return CostPart(
-            tuple(replace(g, information_utility=g.information_utility.scaled(multiple)) for g in self.groups),
+            tuple(group.scaled(multiple) for group in self.groups),
             tuple(value.scaled(multiple) for value in self.table_values),
             tuple(other.scaled(multiple) for other in self.other_losses if multiple > 0),
         )
@@ -690,10 +689,10 @@ def relative_weight(relative_privacy_weight: float | None = None, privacy_weight
     return 1.0 if relative_privacy_weight is None else _weight(relative_privacy_weight)
 
 
-def _weight(weight: float) -> float:
+def _weight(weight: float, whose: str = "") -> float:
     if not math.isfinite(weight) or weight < 0:
         raise InvalidPreferences(
-            f"a relative_privacy_weight of {weight:g}",
+            f"the relative_privacy_weight{whose} is {weight:g}",
             why="privacy cannot count for less than nothing, nor for all",
             instead="state a finite number of at least 0",
         )

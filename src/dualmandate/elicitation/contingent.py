@@ -224,33 +224,23 @@ def turnbull(answers: BidAnswers) -> Turnbull:
         refusing, covariance = _self_consistent(answers, bids)
     widths = np.diff(np.concatenate([[0.0], bids]))
     groups = np.split(bids, np.flatnonzero(np.diff(refusing) > 1e-9) + 1)
-    return Turnbull(
-        bids,
-        refusing,
-        tuple(tuple(group.tolist()) for group in groups if len(group) > 1),
-        float(widths @ (1.0 - refusing)),
-        math.sqrt(max(float(widths @ covariance @ widths), 0.0)),
-    )
+    pooled = tuple(tuple(group.tolist()) for group in groups if len(group) > 1)
+    error = math.sqrt(max(float(widths @ covariance @ widths), 0.0))
+    return Turnbull(bids, refusing, pooled, float(widths @ (1.0 - refusing)), error)
 
 
 def _pooled_shares(answers: BidAnswers, bids: Floats) -> tuple[Floats, Floats]:
-    """Pool adjacent violators; bids in one pool share an estimate, so their errors are the same."""
+    """Isotonic shares; bids in one pool share an estimate, so their errors are the same."""
+    from scipy.optimize import isotonic_regression
+
     asked = np.where(np.isfinite(answers.lower), answers.lower, answers.upper)
     place = np.searchsorted(bids, asked)
     people = np.bincount(place, minlength=len(bids)).astype(np.float64)
     refused = np.bincount(place, weights=~np.isfinite(answers.lower), minlength=len(bids))
-    blocks: list[tuple[float, float, int]] = []  # refusals, people, bids
-    for no, count in zip(refused.tolist(), people.tolist(), strict=True):
-        blocks.append((no, count, 1))
-        while len(blocks) > 1 and blocks[-2][0] * blocks[-1][1] >= blocks[-1][0] * blocks[-2][1]:
-            last, before = blocks.pop(), blocks.pop()
-            blocks.append((before[0] + last[0], before[1] + last[1], before[2] + last[2]))
-    sizes = [size for _, _, size in blocks]
-    shares = np.array([no / count for no, count, _ in blocks])
-    variances = shares * (1.0 - shares) / np.array([count for _, count, _ in blocks])
-    member = np.repeat(np.arange(len(blocks)), sizes)
-    together = member[:, None] == member[None, :]
-    return np.repeat(shares, sizes), np.where(together, variances[member][:, None], 0.0)
+    found = isotonic_regression(refused / people, weights=people)
+    member = np.repeat(np.arange(len(found.weights)), np.diff(found.blocks))
+    variances = found.x * (1.0 - found.x) / found.weights[member]
+    return found.x, np.where(member[:, None] == member[None, :], variances[:, None], 0.0)
 
 
 def _self_consistent(answers: BidAnswers, bids: Floats) -> tuple[Floats, Floats]:

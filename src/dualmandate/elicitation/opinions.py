@@ -113,15 +113,10 @@ class Polychoric:
         return 2.0 * float(xlogy(self.counts, self.counts / np.maximum(self.fitted, SMALLEST)).sum())
 
     @property
-    def degrees_of_freedom(self) -> int:
-        """Cells that are free after thresholds and correlation: rows·columns − rows − columns."""
-        rows, columns = self.counts.shape
-        return int(rows * columns - rows - columns)
-
-    @property
     def fit_probability(self) -> float | None:
         """How often a table at least as far off would be seen if the variables were normal; None for a 2×2 table."""
-        degrees = self.degrees_of_freedom
+        rows, columns = self.counts.shape
+        degrees = rows * columns - rows - columns  # cells that are free after thresholds and correlation
         return float(gammaincc(degrees / 2, self.likelihood_ratio / 2)) if degrees > 0 else None
 
 

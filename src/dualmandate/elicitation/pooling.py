@@ -151,13 +151,8 @@ def _times(quantity: Calibrated, bridge: Calibrated, power: float, unit: str) ->
         relative = math.hypot((error or 0.0) / quantity.value, bridge.standard_error / bridge.value)
         error = relative * quantity.value
     ends = {name: stated * factor for name in ("least", "largest") if (stated := getattr(quantity, name)) is not None}
-    return replace(
-        quantity,
-        value=quantity.value * factor,
-        unit=unit,
-        standard_error=None if error is None else error * factor,
-        **ends,
-    )
+    error = None if error is None else error * factor
+    return replace(quantity, value=quantity.value * factor, unit=unit, standard_error=error, **ends)
 
 
 @dataclass(frozen=True)
@@ -249,26 +244,15 @@ def differing_pairs(names: tuple[str, ...], values: Floats, errors: Floats, *, l
     """Every pair of sources, with Holm's adjusted probabilities [Hol79]."""
     couples = list(itertools.combinations(range(len(names)), 2))
     distances = [float((values[i] - values[j]) / math.hypot(errors[i], errors[j])) for i, j in couples]
-    raw = [2.0 * float(ndtr(-abs(distance))) for distance in distances]
-    adjusted, largest = [0.0] * len(raw), 0.0
-    for place, index in enumerate(sorted(range(len(raw)), key=raw.__getitem__)):
-        largest = max(largest, min(1.0, (len(raw) - place) * raw[index]))
-        adjusted[index] = largest
+    raw = 2.0 * ndtr(-np.abs(distances))
+    order = np.argsort(raw, kind="stable")
+    adjusted = np.empty(len(raw))
+    adjusted[order] = np.maximum.accumulate(np.minimum(1.0, np.arange(len(raw), 0, -1) * raw[order]))
+    ratios = [math.exp(values[i] - values[j]) if logarithms else None for i, j in couples]
     return tuple(
-        Pair(
-            names[i],
-            names[j],
-            distances[index],
-            adjusted[index],
-            math.exp(values[i] - values[j]) if logarithms else None,
-        )
-        for index, (i, j) in enumerate(couples)
+        Pair(names[i], names[j], distance, chance, ratio)
+        for (i, j), distance, chance, ratio in zip(couples, distances, adjusted.tolist(), ratios, strict=True)
     )
-
-
-def heterogeneity_probability(heterogeneity: float, degrees: int) -> float:
-    """P(χ² on `degrees` ≥ Q); 1 where there is one source."""
-    return float(gammaincc(degrees / 2, heterogeneity / 2)) if degrees > 0 else 1.0
 
 
 def _rounded(probability: float) -> str:
@@ -398,12 +382,11 @@ class Pooled:
 
         reach = 40.0 * np.sqrt(self.variances)
         low, high = float((self.centers - reach).min()), float((self.centers + reach).max())
-        place = brentq(
-            lambda at: float(ndtr((at - self.centers) / np.sqrt(self.variances)) @ self.weights) - probability,
-            low,
-            high,
-            xtol=1e-13 * max(1.0, abs(low), abs(high)),
-        )
+
+        def excess(at: float) -> float:
+            return float(ndtr((at - self.centers) / np.sqrt(self.variances)) @ self.weights) - probability
+
+        place = brentq(excess, low, high, xtol=1e-13 * max(1.0, abs(low), abs(high)))
         return math.exp(place) if self.scale == "logarithms" else float(place)
 
     def calibrated(self) -> Calibrated:
@@ -440,15 +423,8 @@ def pool(sources: Sequence[Calibrated], ground: CommonGround, *, prior: Prior, s
     center = math.log(prior.center) if scale == "logarithms" else prior.center
     nodes, weights = prior.scatter(float(errors.min()))
     given = _conditional(values, errors, nodes, weights, (center, prior.spread))
-    return Pooled(
-        brought,
-        tuple(sources),
-        prior,
-        scale,
-        nodes,
-        *given,
-        _agreement(_named(brought), values, errors, (center, prior), scale),
-    )
+    agreement = _agreement(_named(brought), values, errors, (center, prior), scale)
+    return Pooled(brought, tuple(sources), prior, scale, nodes, *given, agreement)
 
 
 def _named(sources: tuple[Calibrated, ...]) -> tuple[str, ...]:
@@ -511,7 +487,7 @@ def _agreement(
     return Agreement(
         heterogeneity,
         degrees,
-        heterogeneity_probability(heterogeneity, degrees),
+        float(gammaincc(degrees / 2, heterogeneity / 2)) if degrees > 0 else 1.0,
         share,
         math.sqrt(between),
         differing_pairs(names, values, errors, logarithms=scale == "logarithms"),

@@ -280,53 +280,44 @@ def questionnaire_of(
     return Questionnaire(title, shown, columns or AnswerColumns(), design, coefficients, asked.spread)
 
 
-def privacy_attribute(
+def shown_attribute(
     name: str,
+    role: Role,
     levels: Sequence[float],
     *,
-    scale: BeliefScale,
+    unit: str = "USD",
+    scale: BeliefScale | None = None,
+    prior: float | None = None,
     form: Form = "linear",
-    column: str = "",
-    heading: str | None = None,
-) -> ShownAttribute:
-    """Privacy loss, told as a belief: "from 1 in 100 to at most 11 in 100"; answers record the ε that the words say."""
-    words, said = scale.told(levels)
-    regressors = tuple(cost_per_parameter(form, said, scale.prior).tolist())
-    heading = heading or "How sure somebody may become of a secret about you"
-    return ShownAttribute(name, column or name, "privacy loss", heading, words, said, regressors)
-
-
-def accuracy_attribute(
-    name: str,
-    levels: Sequence[float],
-    *,
-    unit: str = "USD",
     measure: Measure = "absolute",
-    column: str = "",
-    heading: str | None = None,
-) -> ShownAttribute:
-    """Accuracy, told as a consequence: how far off an amount typically is. Squared: its square enters the utility."""
-    words = tuple(f"typically by {amount(level, unit)}" for level in levels)
-    recorded = tuple(map(float, levels))
-    regressors = tuple(level**2 for level in recorded) if measure == "squared" else recorded
-    heading = heading or "How far off numbers may be"
-    return ShownAttribute(name, column or name, "accuracy", heading, words, recorded, regressors)
-
-
-def price_attribute(
-    name: str,
-    levels: Sequence[float],
-    *,
-    unit: str = "USD",
     time_base: str | None = None,
     column: str = "",
     heading: str | None = None,
 ) -> ShownAttribute:
-    """Money that the respondent pays."""
-    over = {None: "", "lifetime": ", once"}.get(time_base, f" {time_base}")
-    words = tuple("nothing" if level == 0 else f"{amount(level, unit)}{over}" for level in levels)
+    """An attribute in words: accuracy as how far off an amount typically is, a price as what the respondent pays.
+
+    A privacy loss is told as a belief on a `scale` ("from 1 in 100 to at most 11 in 100"; answers record the ε that the
+    words say, and `prior` is the scale's), without one as a number. Its cost enters the utility in its `form`; of an
+    error whose `measure` is squared, the square does.
+    """
     recorded = tuple(map(float, levels))
-    return ShownAttribute(name, column or name, "price", heading or "What you pay", words, recorded, recorded)
+    called = {"privacy loss": "Privacy loss", "accuracy": "How far off numbers may be", "price": "What you pay"}
+    if role == "privacy loss" and scale is not None:
+        called[role], prior = "How sure somebody may become of a secret about you", scale.prior
+        words, recorded = scale.told(levels)
+    elif role == "privacy loss":
+        words = tuple(f"epsilon = {level:g}" for level in levels)
+    elif role == "accuracy":
+        words = tuple(f"typically by {amount(level, unit)}" for level in levels)
+    elif role == "price":
+        over = {None: "", "lifetime": ", once"}.get(time_base, f" {time_base}")
+        words = tuple("nothing" if level == 0 else f"{amount(level, unit)}{over}" for level in levels)
+    else:
+        words = tuple(amount(level, unit).strip() for level in levels)
+    regressors = tuple(level**2 for level in recorded) if measure == "squared" else recorded
+    if role == "privacy loss":
+        regressors = tuple(cost_per_parameter(form, recorded, prior).tolist())
+    return ShownAttribute(name, column or name, role, heading or called.get(role, name), words, recorded, regressors)
 
 
 def amount(number: float, unit: str) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal, get_args
 
@@ -75,6 +75,21 @@ class Willingness:
     interval: tuple[float, float] | None
     level: float = 0.95  # of the interval
     method: Method = "delta"
+
+
+@dataclass(frozen=True)
+class BoundedWillingness(Willingness):
+    """One that has a number."""
+
+    estimate: float
+    standard_error: float
+    interval: tuple[float, float]
+
+    def scaled(self, factor: float) -> BoundedWillingness:
+        """The same amount in other units."""
+        low, high = sorted(end * factor for end in self.interval)
+        error = self.standard_error * abs(factor)
+        return replace(self, estimate=self.estimate * factor, standard_error=error, interval=(low, high))
 
 
 @dataclass(frozen=True)

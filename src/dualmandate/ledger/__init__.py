@@ -1,9 +1,8 @@
 """What has been spent, by whom, and how losses compose: accounts, approvals, reservations, in one chain of entries."""
 
 from dualmandate.ledger.books import Approval, ReleaseEntry, ReleaseState, Request
-from dualmandate.ledger.chain import Event, EventKind, Head
+from dualmandate.ledger.chain import Event, EventKind, Head, LedgerKey, make_key, read_key
 from dualmandate.ledger.composition import Account, Accountant, AccountLimit, Earmark, Scope, UnitBound
-from dualmandate.ledger.keys import LedgerKey, make_key, read_key
 from dualmandate.ledger.ledger import Ledger, Verification, open_ledger
 
 __all__ = [

@@ -105,7 +105,6 @@ class ReleaseEntry:
 
     @property
     def parts(self) -> dict[Scope, str]:
-        """The user, group and purpose whose limits it counts against."""
         return _parts(self.user, self.group, self.purpose)
 
 
@@ -167,7 +166,6 @@ class Books:
 
     @property
     def head(self) -> Head:
-        """How far the books have read."""
         return Head(self.ledger, len(self.digests) - 1, self.digests[-1])
 
     def read(self, event: Event) -> None:
@@ -217,7 +215,6 @@ class Books:
             self.accountant.compose(release.account, release.parts, -release.cost)
 
     def account(self, name: str) -> Account:
-        """An account that was opened."""
         if name not in self.accounts:
             raise InvalidAccount(
                 f"no account '{name}'",
@@ -227,7 +224,6 @@ class Books:
         return self.accounts[name]
 
     def release(self, name: str) -> ReleaseEntry:
-        """A release that was reserved."""
         if name not in self.releases:
             raise ReleaseConflict(
                 f"no release '{name}'",
@@ -294,13 +290,8 @@ def _advice(freed: ReleaseEntry | None) -> str:
 def _read_approval(event: Event) -> Approval:
     document = event.document()
     assert event.account is not None
-    return Approval(
-        account=event.account,
-        plan_digest=str(document["plan_digest"]),
-        loss=read_loss(document),
-        unit=str(document["unit"]),
-        by=event.by,
-    )
+    digest, unit = str(document["plan_digest"]), str(document["unit"])
+    return Approval(event.account, digest, read_loss(document), unit, event.by)
 
 
 def _read_release(event: Event) -> ReleaseEntry:

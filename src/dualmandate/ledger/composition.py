@@ -122,7 +122,6 @@ class Account:
 
     @property
     def privacy_measure(self) -> PrivacyMeasure:
-        """What the account counts in."""
         return self.cap.privacy_measure
 
     def document(self) -> dict[str, object]:

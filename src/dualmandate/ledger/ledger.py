@@ -41,6 +41,8 @@ from dualmandate.ledger.chain import (
     Event,
     EventKind,
     Head,
+    LedgerKey,
+    SecretFolder,
     advance_anchor,
     chained_digest,
     check_anchors,
@@ -54,7 +56,6 @@ from dualmandate.ledger.chain import (
 )
 from dualmandate.ledger.composition import Account, Scope, checked_name, cost, reported
 from dualmandate.ledger.durable import alone_in, make_folder
-from dualmandate.ledger.keys import LedgerKey, SecretFolder
 from dualmandate.ledger.storage import (
     Store,
     append_entry,
@@ -90,11 +91,6 @@ class _Page:
     def __init__(self, connection: sql.Connection, key: LedgerKey, books: Books) -> None:
         self._connection, self._key, self.books = connection, key, books
         self.head = books.head
-
-    @property
-    def next_release(self) -> str:
-        """The name of a release whose reservation is the next entry."""
-        return f"r{self.head.sequence + 1:06d}"
 
     def append(
         self,
@@ -154,7 +150,7 @@ class Ledger:
                 refused, details = refusal, {"code": refusal.code, **request_document(request, None)}
                 page.append(EventKind.REFUSED, request.user, request.account, details=details)
             else:
-                name = page.next_release
+                name = f"r{page.head.sequence + 1:06d}"  # by the number of its entry
                 # The secret is on the disk before the entry that relies on it; without the entry it is nobody's.
                 self._secrets.make(name)
                 details = request_document(request, superseded)

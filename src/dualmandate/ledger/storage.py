@@ -220,17 +220,8 @@ def read_entries(connection: sql.Connection, first: int) -> Iterator[Event]:
             if not all(isinstance(text, str | None) for name, text in row._mapping.items() if name != "sequence"):
                 raise TypeError("not text")
             amount = None if row.numerator is None else Fraction(int(row.numerator), int(row.denominator))
-            yield Event(
-                sequence=row.sequence,
-                kind=EventKind(row.kind),
-                recorded_at=row.recorded_at,
-                by=row.recorded_by,
-                account=row.account,
-                release=row.release,
-                amount=amount,
-                details=row.details,
-                digest=row.digest,
-            )
+            about = row.recorded_by, row.account, row.release, amount
+            yield Event(row.sequence, EventKind(row.kind), row.recorded_at, *about, row.details, row.digest)
         except (ValueError, TypeError, ZeroDivisionError):
             raise LedgerTampered(
                 f"entry {row.sequence} of the ledger is not an entry",

@@ -42,6 +42,7 @@ from dualmandate.workload import Sensitivity, Workload
 from dualmandate.workload.sensitivity import Norm
 
 FEW_KINDS = 48  # The noise of at most so many weights is worked out one by one.
+LEAST_VARIANCE = 1e-300  # Noise that has vanished from floats is taken to have this, so that its logarithm is a number.
 NODES = 24  # Where there are more, a polynomial passes through so many points.
 
 
@@ -225,7 +226,7 @@ class Measurement:
             return np.array([value(on_lattice(self.law, step), unit) for step in steps])
         nodes, polynomial = self._interpolation
         at_nodes = [value(on_lattice(self.law, Fraction(float(node))), unit) for node in nodes]
-        return np.asarray(np.exp(polynomial @ np.log(at_nodes)))
+        return np.asarray(np.exp(polynomial @ np.log(np.maximum(at_nodes, LEAST_VARIANCE))))
 
     @cached_property
     def _interpolation(self) -> tuple[Floats, Floats]:

@@ -1,6 +1,6 @@
 """Other ways to produce the tables, beside the one in use: what each would choose, and what the one in use saves.
 
-Its errors stand beside those of plain noise on the tables, and beside the least possible.
+Its errors stand beside those of what would be done by hand, and beside the least possible.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dualmandate.frontier import LowerBound, strategy_bound
 from dualmandate.mechanism import GAUSSIAN, LAPLACE
 from dualmandate.mechanism.technologies import CELLS, NOISE_LAWS, OPTIMIZED, TABLES
 from dualmandate.planning.study import is_study
-from dualmandate.planning.technology import SLOW, Kind, Offered, Technology, TechnologyBuilder, is_slow
+from dualmandate.planning.technology import EVENLY, SLOW, Kind, Offered, Technology, TechnologyBuilder, is_slow
 from dualmandate.population import PrivacyMeasure
 from dualmandate.population.wording import money
 
@@ -31,41 +31,40 @@ class TechnologyComparison:
     limits: Limits
 
     def comparisons(self) -> tuple[Comparison, ...]:
-        """Every kind of noise with the strategy it would use, then the noise in use on whatever else can be measured.
+        """Every kind of noise as it would be used, then the noise in use on whatever else can be measured.
 
-        Plain noise on the tables is always among them.
+        What a practitioner would do by hand is always among them: plain noise on each table, an even share for each.
         """
         return tuple(self._comparison(kind) for kind in dict.fromkeys(self._kinds()))
 
     def saving(self, comparisons: tuple[Comparison, ...]) -> Saving:
-        """What the technology in use saves against plain noise on the tables."""
-        plain = self._built(self._naive)
-        optimized = self.offer.able.get((self.used.noise, OPTIMIZED))
+        """What the technology in use saves against what would be done by hand."""
+        plain = self._built(self._by_hand)
+        optimized = self.offer.able.get((self.used.noise, OPTIMIZED, self.used.measured))
         return Saving(
             self.workshop.welfare,
             self.choice.epsilon,
             used=self.used,
-            naive=next(row for row in comparisons if (row.noise, row.strategy) == self._naive),
+            naive=next(row for row in comparisons if row.kind == self._by_hand),
             plain=None if isinstance(plain, Refusal) else plain,
             optimized=optimized,
             limit=None if optimized is None else limit_of(self.workshop, self.used),
         )
 
     def _kinds(self) -> Iterator[Kind]:
-        refused = self.offer.refused
-        for noise in NOISE_LAWS:
-            strategy = self.offer.used.get(noise)
-            yield (noise, strategy) if strategy else next(kind for kind in refused if kind[0] == noise)
-        yield self.used.noise, TABLES
-        if (self.used.noise, OPTIMIZED) in {*self.offer.able, *refused}:  # looking for one takes time
-            yield self.used.noise, OPTIMIZED
-        yield self.used.noise, CELLS
-        yield self._naive
+        offer, noise = self.offer, self.used.noise
+        for law in NOISE_LAWS:
+            yield offer.used[law] if law in offer.used else next(kind for kind in offer.refused if kind[0] == law)
+        yield from (kind for kind in (*offer.able, *offer.refused) if kind[0] == noise)
+        yield noise, TABLES, self.used.measured
+        yield noise, CELLS, self.workshop.groupings[0]
+        yield self._by_hand
 
     @property
-    def _naive(self) -> Kind:
+    def _by_hand(self) -> Kind:
         in_rho = NOISE_LAWS[self.used.noise].privacy_measure is PrivacyMeasure.ZCDP
-        return (GAUSSIAN if in_rho else LAPLACE).name, TABLES
+        several = len(self.workshop.workload.tables) > 1 and not self.workshop.table_shares
+        return (GAUSSIAN if in_rho else LAPLACE).name, TABLES, EVENLY if several else self.workshop.groupings[0]
 
     def _built(self, kind: Kind) -> Technology | Refusal:
         """A technology, where it was not offered already; what takes long is left out."""
@@ -73,27 +72,27 @@ class TechnologyComparison:
             return self.offer.able[kind]
         if kind in self.offer.refused:
             return self.offer.refused[kind]
-        noise, strategy = kind
+        noise, strategy, measured = kind
         if is_slow(strategy, self.workshop.welfare):
             return SLOW
         try:
-            return self.workshop.technology(NOISE_LAWS[noise], strategy)
+            return self.workshop.technology(NOISE_LAWS[noise], strategy, measured)
         except Refusal as refusal:
             return refusal
 
     def _comparison(self, kind: Kind) -> Comparison:
-        noise, strategy = kind
         built, welfare = self._built(kind), self.workshop.welfare
         if isinstance(built, Refusal):
-            return Comparison(noise, strategy, None, f"{built.what}: {built.why}")
-        if built is not self.used and is_slow(strategy, welfare):
+            return Comparison(*kind, None, f"{built.what}: {built.why}")
+        if built is not self.used and is_slow(kind[1], welfare):
             more = welfare.data_loss(built.frontier, self.choice.epsilon) - self.choice.data_loss
             why = f"at the same {self.choice.privacy_measure} its errors cost {money(more)} more"
-            return Comparison(noise, strategy, None, f"{why}; its own choice takes long to work out")
+            return Comparison(*kind, None, f"{why}; its own choice takes long to work out")
         try:
-            return Comparison(noise, strategy, choose(built.frontier, welfare, self.limits))
+            choice = self.offer.chosen.get(kind) or choose(built.frontier, welfare, self.limits)
         except Refusal as refusal:
-            return Comparison(noise, strategy, None, refusal.what)
+            choice = refusal
+        return Comparison(*kind, None, choice.what) if isinstance(choice, Refusal) else Comparison(*kind, choice)
 
 
 @dataclass(frozen=True)
@@ -102,8 +101,14 @@ class Comparison:
 
     noise: str
     strategy: str
+    measured: str  # what shares a measurement
     choice: Choice | None
     why: str = ""
+
+    @property
+    def kind(self) -> Kind:
+        """The technology."""
+        return self.noise, self.strategy, self.measured
 
     @property
     def study(self) -> bool:
@@ -127,9 +132,10 @@ class ErrorLimit:
 
 @dataclass(frozen=True, eq=False)
 class Saving:
-    """What errors cost under the technology in use, under plain noise on the tables, and at least; all in USD.
+    """What errors cost under the technology in use, by hand (plain noise on the tables), and at least; all in USD.
 
-    Plain noise is Laplace noise, or Gaussian noise where the technology in use counts its loss in rho.
+    Plain noise is Laplace noise, or Gaussian noise where the technology in use counts its loss in rho; each of several
+    tables gets an even share of the loss.
     """
 
     welfare: SocialWelfare

@@ -27,7 +27,7 @@ from dualmandate.errors import InvalidValue, MissingKey, Refusal
 from dualmandate.frontier import ExponentialResponse, Frontier, TableTotals, peak_of, with_participation
 from dualmandate.mechanism import NOISE_LAWS
 from dualmandate.mechanism.technologies import TABLES
-from dualmandate.planning.technology import Technology, TechnologyBuilder, measures_of, values_of
+from dualmandate.planning.technology import TOGETHER, Technology, TechnologyBuilder, measures_of, values_of
 from dualmandate.planning.welfare import in_currency, units_of
 from dualmandate.program.number import CalibratedNumber
 from dualmandate.program.schema import DetailTable, WorkloadTable
@@ -134,7 +134,7 @@ class ExtensionBuilder:
     def _everybody(self) -> Frontier:
         """The frontier of the technology in use if everybody took part."""
         plain = replace(self.workshop, participation=None)  # remembers the strategies that were found
-        return plain.technology(NOISE_LAWS[self.technology.noise], self.technology.strategy).frontier
+        return plain.technology(NOISE_LAWS[self.technology.noise], *self.technology.kind[1:]).frontier
 
     def _true_cost(self, response: Participation, inner: Frontier, loss: float) -> float:
         """What errors cost at a loss, also beyond the peak, where a frontier only stays level."""
@@ -245,11 +245,8 @@ class ExtensionBuilder:
         kept = {table.name for table in workload.tables}
         values = tuple(value for value in self.program.welfare.table_values if value.table in kept)
         welfare = replace(self.program.welfare, table_values=values)
-        together = self.workshop.table.model_copy(update={"measured": "together"})
-        shop = TechnologyBuilder(
-            together, workload, self.workshop.protection, welfare, participation=self.workshop.participation
-        )
-        return shop.technology(NOISE_LAWS[self.technology.noise], TABLES).frontier
+        shop = replace(self.workshop, workload=workload, welfare=welfare, table_shares={})
+        return shop.technology(NOISE_LAWS[self.technology.noise], TABLES, TOGETHER).frontier
 
     def _amount(self, number: CalibratedNumber | None, unit: str, *key: str | int) -> float | None:
         """A stated amount in its unit; None where it is not stated."""

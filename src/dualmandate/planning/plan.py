@@ -21,7 +21,7 @@ from dualmandate.planning.comparison import Comparison, Saving
 from dualmandate.planning.extensions import Extensions
 from dualmandate.planning.saved_plan import PLAN_VERSION, Exact, digest_of, exact_content
 from dualmandate.planning.study import is_study, study_words
-from dualmandate.planning.technology import MEASURED, Technology
+from dualmandate.planning.technology import Technology, measured_words
 from dualmandate.population import PrivacyLoss, PrivacyMeasure
 from dualmandate.population.wording import money, number
 from dualmandate.program.schema import BEST
@@ -96,7 +96,7 @@ class Plan:
 
     def uses(self, row: Comparison) -> bool:
         """Whether a row of the comparison is the technology in use."""
-        return (row.noise, row.strategy) == (self.technology.noise, self.technology.strategy)
+        return row.kind == self.technology.kind
 
     @property
     def half_widths(self) -> dict[str, float]:
@@ -194,7 +194,7 @@ def _better_noise(plan: Plan) -> Iterator[str]:
 def _strategy(plan: Plan) -> Iterator[str]:
     """Why what was looked for is not measured, or what else would have been better to measure."""
     used = plan.technology
-    rows = [row for row in plan.comparisons if row.noise == used.noise and row.strategy != used.strategy]
+    rows = [row for row in plan.comparisons if row.noise == used.noise and row.kind != used.kind]
     refused = next((row for row in rows if row.strategy == OPTIMIZED and row.choice is None), None)
     if refused is not None and not plan.program.file.mechanism.states_strategy:
         yield f"The tables themselves are measured, because no better strategy could be looked for: {refused.why}."
@@ -202,7 +202,7 @@ def _strategy(plan: Plan) -> Iterator[str]:
     if found is not None:
         gain, best, row = found
         yield (
-            f"Noise on {MEASURED[row.strategy]} would leave society {money(gain)} better off, at "
+            f"Noise on {measured_words(row.strategy, row.measured)} would leave society {money(gain)} better off, at "
             f'{best.privacy_measure} = {number(best.epsilon)}: strategy = "{row.strategy}".'
         )
 

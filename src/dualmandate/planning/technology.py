@@ -1,9 +1,9 @@
-"""The ways to produce the tables: one frontier for each kind of noise and each choice of what is measured.
+"""The ways to produce the tables: one frontier for each kind of noise, what is measured, and what shares a measurement.
 
-For each kind of noise that strategy is measured which leaves society best off. A strategy is looked for with squared
-errors and continuous noise in mind; noise on whole numbers may prefer the tables themselves where the loss is large.
-So the two are compared at the loss that would be chosen on the tables: where the optimized strategy costs less there,
-it is better at its own choice too.
+For each kind of noise that way is used which leaves society best off at its own choice. A strategy for all tables is
+looked for with squared errors and continuous noise in mind, and by counts: amounts beside counts are better measured
+with a scale of their own. Groups of tables that split the loss by their value are one measurement with a scale for each
+group, so the tables together, by their unit and each apart are tried; where `measured` is stated, that alone.
 """
 
 from __future__ import annotations
@@ -43,10 +43,12 @@ if TYPE_CHECKING:
     from dualmandate.planning.extensions import Participation
 
 MEASURED = {OPTIMIZED: "an optimized strategy", TABLES: "the tables", CELLS: "every cell"}
+TOGETHER, BY_UNIT, APART, EVENLY, STATED = "together", "by unit", "apart", "evenly", "as stated"
+SHARED = {BY_UNIT: "counts and amounts apart", APART: "each apart", EVENLY: "each with an even share"}
 NAMED_AFTER_PEOPLE = ("laplace", "gaussian")
 SHARE_DIGITS = 7  # decimal digits, after the first of the whole loss, to which a share of it is rounded down
 WORTHWHILE = 1e-3  # share of what errors cost that a strategy must save to be measured instead of the tables
-Kind = tuple[str, str]  # of technology: noise, and what is measured
+Kind = tuple[str, str, str]  # of technology: noise, what is measured, and what shares a measurement
 SLOW = InvalidMechanism(
     "it was not compared",
     why="absolute errors of sums over many measured numbers take long to work out",
@@ -58,18 +60,24 @@ SLOW = InvalidMechanism(
 class Technology:
     """One way to produce the tables: one kind of noise on one choice of what is measured, group by group.
 
-    `frontier` counts the loss in the program's currency; `measured` in the currency that the noise is set by, which
-    differs where Gaussian noise is read in epsilon at a failure probability.
+    `frontier` counts the loss in the program's currency; `noise_frontier` in the currency that the noise is set by,
+    which differs where Gaussian noise is read in epsilon at a failure probability.
     """
 
     noise: str
     strategy: str  # what is measured
+    measured: str  # what shares a measurement
     measurements: Mapping[str, Measurement]  # of tables measured together, by a name for the group
-    measured: Frontier
+    noise_frontier: Frontier
     frontier: Frontier
     failure_probability: float | None = None  # set where Gaussian noise is read in epsilon
     found: Mapping[str, Strategy] = field(default_factory=dict)  # by group, where strategies were optimized
     stated_shares: Mapping[str, Fraction] = field(default_factory=dict)  # of the loss, by group, where there are any
+
+    @property
+    def kind(self) -> Kind:
+        """What tells it from the others."""
+        return self.noise, self.strategy, self.measured
 
     def spent(self, loss: float) -> float:
         """The loss in the currency that the noise is set by, for a loss in the program's currency."""
@@ -99,7 +107,7 @@ class Technology:
         if self.stated_shares:
             return {group: loss.amount * self.stated_shares[group] for group in groups}
         step = _decimal_step(float(loss))
-        allocation = self.measured.allocation(float(loss))
+        allocation = self.noise_frontier.allocation(float(loss))
         shares = {group: max(Fraction(spent) // step, 1) * step for group, spent in allocation.items()}
         excess = sum(shares.values()) - loss.amount
         if excess > 0:
@@ -125,22 +133,35 @@ class TechnologyBuilder:
     _optimized: dict[tuple[NoiseName, tuple[str, ...]], Strategy | Refusal] = field(default_factory=dict)
 
     @cached_property
-    def groups(self) -> dict[str, Workload]:
-        """The tables measured together, by a name for the group."""
-        names = tuple(table.name for table in self.workload.tables)
-        measured = self.table.measured
-        if measured == "together" or len(names) == 1:
-            return {ALL_TABLES: self.workload}
-        if measured == "apart":
-            return {name: self.workload.only((name,)) for name in names}
-        assert not isinstance(measured, str)
-        return {" + ".join(group): self.workload.only(group) for group in measured}
+    def groupings(self) -> tuple[str, ...]:
+        """What may share a measurement, the simplest first: all ways that the program leaves open."""
+        measured, count = self.table.measured, len(self.workload.tables)
+        if not isinstance(measured, str):
+            return (STATED,)
+        if measured == APART and count > 1:
+            return (APART,)
+        if count == 1 or self.table_shares:
+            return (TOGETHER,)
+        return (TOGETHER, BY_UNIT, APART) if 1 < len(self.groups(BY_UNIT)) < count else (TOGETHER, APART)
 
-    def technology(self, law: NoiseLaw, strategy: str) -> Technology:
+    def groups(self, measured: str) -> dict[str, Workload]:
+        """The tables measured together, by a name for the group."""
+        named: dict[str, list[str]] = {}
+        for table in self.workload.tables:
+            amount = None if table.tabulation is None else table.tabulation.sum_of
+            key = {TOGETHER: ALL_TABLES, BY_UNIT: f"sums of {amount}" if amount else "counts"}.get(measured, table.name)
+            named.setdefault(key, []).append(table.name)
+        if measured == STATED:
+            assert not isinstance(self.table.measured, str)
+            named = {" + ".join(group): list(group) for group in self.table.measured}
+        return {name: self.workload.only(tables) for name, tables in named.items()}
+
+    def technology(self, law: NoiseLaw, strategy: str, measured: str) -> Technology:
         """One kind of noise on one choice of what is measured; refused where it cannot serve the program."""
         self._check_privacy_measure(law)
+        groups = self.groups(measured)
         found, measurements = {}, {}
-        for group, workload in self.groups.items():
+        for group, workload in groups.items():
             try:
                 if strategy == OPTIMIZED:
                     found[group] = self.optimized(law, workload)
@@ -152,29 +173,31 @@ class TechnologyBuilder:
             self.table.failure_probability if law.privacy_measure is not self.welfare.privacy_measure else None
         )
         delta = None if probability is None else float(probability)
-        measured = self._together(measurements).remembered(name=law.name)
-        frontier = measured if delta is None else in_epsilon(measured, delta).remembered()
+        shares = self._shares(measured, groups)
+        produced = self._produced(measurements, shares).remembered(name=law.name)
+        frontier = produced if delta is None else in_epsilon(produced, delta).remembered()
         if self.participation is not None:
             frontier = self.participation.of(frontier, self.welfare)
-        return Technology(law.name, strategy, measurements, measured, frontier, delta, found, self.group_shares)
+        return Technology(law.name, strategy, measured, measurements, produced, frontier, delta, found, shares)
 
-    def _together(self, measurements: Mapping[str, Measurement]) -> Frontier:
+    def _produced(self, measurements: Mapping[str, Measurement], shares: Mapping[str, Fraction]) -> Frontier:
         """One frontier; groups of tables share the loss as stated, or by what their accuracy is worth."""
         groups = {group: priced(measurement) for group, measurement in measurements.items()}
         if len(groups) == 1:
             return next(iter(groups.values()))
-        if self.group_shares:
-            return stated_split(groups, self.group_shares)
+        if shares:
+            return stated_split(groups, shares)
         return split(groups, values=values_of(self.welfare), measures=measures_of(self.welfare))
 
-    @cached_property
-    def group_shares(self) -> dict[str, Fraction]:
+    def _shares(self, measured: str, groups: Mapping[str, Workload]) -> dict[str, Fraction]:
         """The stated share of each group: those of its tables together; none where none are stated."""
+        if measured == EVENLY:
+            return dict.fromkeys(groups, Fraction(1, len(groups)))
         if not self.table_shares:
             return {}
         return {
             group: sum((self.table_shares[table.name] for table in workload.tables), Fraction(0))
-            for group, workload in self.groups.items()
+            for group, workload in groups.items()
         }
 
     def optimized(self, law: NoiseLaw, workload: Workload) -> Strategy:
@@ -239,9 +262,15 @@ def _plain_rows(strategy: str, workload: Workload) -> Rows:
     return MatrixRows.every_cell(workload) if strategy == CELLS else TableRows(workload)
 
 
-def in_words(noise: str, strategy: str) -> str:
+def measured_words(strategy: str, measured: str) -> str:
+    """What is measured, and what shares a measurement: the tables, each apart."""
+    return ", ".join([MEASURED[strategy], *([SHARED[measured]] if measured in SHARED else [])])
+
+
+def in_words(noise: str, strategy: str, measured: str) -> str:
     """A technology as a reader is told of it: Laplace noise on the tables."""
-    return f"{noise.capitalize() if noise in NAMED_AFTER_PEOPLE else noise} noise on {MEASURED[strategy]}"
+    named = noise.capitalize() if noise in NAMED_AFTER_PEOPLE else noise
+    return f"{named} noise on {measured_words(strategy, measured)}"
 
 
 def is_slow(strategy: str, welfare: SocialWelfare) -> bool:
@@ -278,63 +307,91 @@ def measures_of(welfare: SocialWelfare) -> dict[str, Measure]:
 
 @dataclass(frozen=True, eq=False)
 class Offered:
-    """Ways to produce the tables, by noise and by what is measured, and why others cannot serve."""
+    """Ways to produce the tables, what each would choose, and why others cannot serve."""
 
     able: Mapping[Kind, Technology]
     refused: Mapping[Kind, Refusal]
-    used: Mapping[str, str]  # for each kind of noise that can serve, what is measured
+    chosen: Mapping[Kind, Choice | Refusal]  # with each alone; those that take long are not there
+    used: Mapping[str, Kind]  # for each kind of noise that can serve
 
     @property
     def technologies(self) -> dict[str, Technology]:
         """For each kind of noise, the technology that the program would use."""
-        return {noise: self.able[noise, strategy] for noise, strategy in self.used.items()}
+        return {noise: self.able[kind] for noise, kind in self.used.items()}
 
 
 def offered(workshop: TechnologyBuilder, limits: Limits) -> Offered:
-    """Every kind of noise that can serve the program, each with the strategy it would use.
+    """Every kind of noise that can serve the program, each with what it would measure.
 
     Refused where the noise, or the strategy, that the file states cannot serve. Kinds of noise that were not asked for
-    are there to be compared.
+    are there to be compared, with what shares a measurement in the best of those that were.
     """
-    table = workshop.table
-    asked = (table.strategy,) if table.states_strategy else (TABLES, OPTIMIZED)
+    table, welfare = workshop.table, workshop.welfare
+    strategies = (table.strategy,) if table.states_strategy else (TABLES, OPTIMIZED)
     able: dict[Kind, Technology] = {}
     refused: dict[Kind, Refusal] = {}
+    chosen: dict[Kind, Choice | Refusal] = {}
+    used: dict[str, Kind] = {}
+
+    def offer(law: NoiseLaw, groupings: tuple[str, ...]) -> None:
+        for strategy in strategies:
+            slow = is_slow(strategy, welfare)
+            for measured in groupings[:1] if slow else groupings:
+                kind = law.name, strategy, measured
+                try:
+                    if law.name != table.noise != BEST and slow:
+                        raise SLOW
+                    able[kind] = workshop.technology(law, strategy, measured)
+                except Refusal as refusal:
+                    refused[kind] = refusal
+                if kind in able and not slow:
+                    chosen[kind] = _chosen(able[kind], welfare, limits)
+        made = [kind for kind in able if kind[0] == law.name]
+        if made:
+            used[law.name] = _best_of(made, able, chosen, welfare)
+
+    asked = [law for law in NOISE_LAWS.values() if may_be_used(law.name, table.noise)]
+    for law in asked:
+        offer(law, workshop.groupings)
+    if not used:
+        raise next(iter(refused.values()))
+    best = _best_of([*used.values()], able, chosen, welfare)
     for law in NOISE_LAWS.values():
-        for strategy in asked:
-            try:
-                if law.name != table.noise != BEST and is_slow(strategy, workshop.welfare):
-                    raise SLOW
-                able[law.name, strategy] = workshop.technology(law, strategy)
-            except Refusal as refusal:
-                refused[law.name, strategy] = refusal
-    if not any(may_be_used(noise, table.noise) for noise, _ in able):
-        raise next(refusal for (noise, _), refusal in refused.items() if may_be_used(noise, table.noise))
-    return Offered(able, refused, _used(able, workshop, limits))
+        if law not in asked:
+            offer(law, (best[2],))
+    return Offered(able, refused, chosen, {noise: used[noise] for noise in NOISE_LAWS if noise in used})
 
 
-def _used(able: Mapping[Kind, Technology], workshop: TechnologyBuilder, limits: Limits) -> dict[str, str]:
-    """What is measured for each kind of noise: the tables, unless the optimized strategy is worth its trouble."""
-    welfare = workshop.welfare
-    plain = {noise: technology for (noise, strategy), technology in able.items() if strategy == TABLES}
-    better = {noise: technology for (noise, strategy), technology in able.items() if strategy == OPTIMIZED}
-    loss = _chosen_on(plain, workshop.table, welfare, limits) if plain and better else None
-    used = {noise: strategy for noise, strategy in able if noise not in better or strategy == OPTIMIZED}
-    if loss is not None:
-        for noise in plain.keys() & better.keys():
-            costs = [welfare.data_loss(way[noise].frontier, loss) for way in (plain, better)]
-            if costs[1] > costs[0] * (1 - WORTHWHILE):
-                used[noise] = TABLES
-    return used
-
-
-def _chosen_on(
-    plain: Mapping[str, Technology], table: MechanismTable, welfare: SocialWelfare, limits: Limits
-) -> float | None:
-    """The loss that would be chosen if the tables themselves were measured; None where none would do."""
-    if not any(may_be_used(noise, table.noise) for noise in plain):
-        return None
+def _chosen(technology: Technology, welfare: SocialWelfare, limits: Limits) -> Choice | Refusal:
     try:
-        return choose(combine(table.noise, plain, welfare), welfare, limits).epsilon
-    except Refusal:
-        return None
+        return choose(technology.frontier, welfare, limits)
+    except Refusal as refusal:
+        return refusal
+
+
+def _best_of(
+    kinds: list[Kind],
+    able: Mapping[Kind, Technology],
+    chosen: Mapping[Kind, Choice | Refusal],
+    welfare: SocialWelfare,
+) -> Kind:
+    """The kind that leaves society best off at its own choice; the tables unless a strategy is worth its trouble.
+
+    One that takes long is compared at the loss that the best of the others would choose: where it costs less there, it
+    is better at its own choice too.
+    """
+    choices = {kind: choice for kind in kinds if isinstance(choice := chosen.get(kind), Choice)}
+    slow = [kind for kind in kinds if kind not in chosen]
+    if not choices:
+        return (slow or kinds)[0]
+
+    def trouble(kind: Kind, errors: float) -> float:
+        return 0.0 if kind[1] == TABLES else WORTHWHILE * errors
+
+    best = min(choices, key=lambda kind: trouble(kind, choices[kind].data_loss) - choices[kind].welfare)
+    loss = choices[best].epsilon
+    for kind in slow:
+        errors = welfare.data_loss(able[kind].frontier, loss)
+        if errors + trouble(kind, errors) < welfare.data_loss(able[best].frontier, loss):
+            best = kind
+    return best

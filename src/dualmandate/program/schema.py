@@ -701,7 +701,9 @@ class MechanismTable(KeyTable):
     ("workload"), or every cell of the domain ("identity"). Where it is not stated and nothing better than the tables
     themselves can be found, these are measured."""
     measured: Annotated[str | tuple[tuple[str, ...], ...], BeforeValidator(_measured), _MEASURED_SCHEMA] = "together"
-    """Whether the tables share one measurement or split the privacy loss by their value."""
+    """What shares a measurement. With "together" the plan finds the best scales: one measurement for all tables, one
+    for counts and one for each amount, or one for each table, which then split the loss by their value. "apart", or
+    groups of tables, state it."""
     failure_probability: Probability | None = None
     """The δ at which Gaussian noise is expressed in epsilon."""
 

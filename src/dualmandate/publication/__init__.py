@@ -10,8 +10,7 @@ from dualmandate.publication.sources import (
     StatisticalFile,
     source_file,
 )
-from dualmandate.publication.tabulated import CheckFindings, SparseHistogram, Tabulated
-from dualmandate.publication.tabulating import check, tabulate
+from dualmandate.publication.tabulating import CheckFindings, SparseHistogram, Tabulated, check, tabulate
 
 __all__ = [
     "AttributeRule",

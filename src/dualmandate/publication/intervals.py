@@ -192,7 +192,6 @@ def _used(weights: Floats) -> Booleans:
 
 
 def _reaches(weights: Floats, kinds: Integers, noises: Sequence[Noise], tail: float) -> list[Reach]:
-    """How far each number's error goes."""
     return [_known(reach_of_rows(row, kinds, noises, tail)) for row in weights]
 
 

@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 
 from dualmandate.mechanism.noise import SAMPLER_VERSION, NoiseKey, subkey
 from dualmandate.population import Confidential, Histogram
+from dualmandate.population.arrays import Floats, Integers
 from dualmandate.publication.release_spec import Group, ReleaseSpec
-from dualmandate.publication.tabulated import SparseHistogram, Tabulated, add_counts
+from dualmandate.publication.tabulating import SparseHistogram, Tabulated, add_counts
 from dualmandate.publication.writing import NoisyRows, PublishedTable
 from dualmandate.workload import Table
 
@@ -60,7 +61,7 @@ def fingerprint_of(
     return content.hexdigest()
 
 
-def _occupied(histogram: Histogram | SparseHistogram) -> tuple[NDArray[np.integer[Any]], NDArray[np.int64]]:
+def _occupied(histogram: Histogram | SparseHistogram) -> tuple[NDArray[np.integer[Any]], Integers]:
     """The cells that hold a record, increasing, and their counts."""
     if isinstance(histogram, SparseHistogram):
         return histogram.cells, histogram.counts
@@ -86,15 +87,11 @@ def measure(
 
 def noise_key(order: ReleaseSpec, group: Group, kind: int, secret: Confidential[bytes], *, mac: str) -> NoiseKey:
     """Whose noise the rows of one kind of a group get."""
-    return subkey(
-        secret.open_for("drawing noise"),
-        order.plan_digest,
-        histogram_mac=bytes.fromhex(mac),
-        measurement=f"{group.name} / kind {kind}",
-    )
+    opened, words = secret.open_for("drawing noise"), f"{group.name} / kind {kind}"
+    return subkey(opened, order.plan_digest, histogram_mac=bytes.fromhex(mac), measurement=words)
 
 
-def _noise(order: ReleaseSpec, group: Group, secret: Confidential[bytes], *, mac: str) -> NDArray[np.int64]:
+def _noise(order: ReleaseSpec, group: Group, secret: Confidential[bytes], *, mac: str) -> Integers:
     kinds = group.rows.kinds()
     noise = np.empty(len(kinds), dtype=np.int64)
     for kind, law in enumerate(group.noises):
@@ -107,7 +104,7 @@ def _noise(order: ReleaseSpec, group: Group, secret: Confidential[bytes], *, mac
     return noise
 
 
-def exact_totals(order: ReleaseSpec, tabulated: Confidential[Tabulated]) -> NDArray[np.int64] | None:
+def exact_totals(order: ReleaseSpec, tabulated: Confidential[Tabulated]) -> Integers | None:
     """What the program publishes without noise, and what its neighbor relation takes as known; None for nothing."""
     if order.public is None:
         return None
@@ -119,9 +116,7 @@ def exact_totals(order: ReleaseSpec, tabulated: Confidential[Tabulated]) -> NDAr
     return totals
 
 
-def _counts(
-    order: ReleaseSpec, tabulated: Confidential[Tabulated], purpose: str
-) -> NDArray[np.int64] | SparseHistogram:
+def _counts(order: ReleaseSpec, tabulated: Confidential[Tabulated], purpose: str) -> Integers | SparseHistogram:
     """The counts of all cells, or of those with records where these are enough."""
     histogram = tabulated.open_for(purpose).histogram
     if not isinstance(histogram, SparseHistogram):
@@ -129,9 +124,7 @@ def _counts(
     return histogram if order.sparse else histogram.dense().counts
 
 
-def estimated(
-    order: ReleaseSpec, group: Group, measured: NoisyRows, public: NDArray[np.float64] | None
-) -> Iterator[PublishedTable]:
+def estimated(order: ReleaseSpec, group: Group, measured: NoisyRows, public: Floats | None) -> Iterator[PublishedTable]:
     """The best linear unbiased estimates of a group's tables, each with its standard error."""
     answers = by_table(group.tables, group.rows.answers(measured.values, public))
     for table, here in zip(group.tables, answers, strict=True):
@@ -145,11 +138,7 @@ def by_table(tables: Sequence[Table], values: NDArray[Any]) -> list[NDArray[Any]
 
 
 def published(
-    order: ReleaseSpec,
-    table: Table,
-    estimates: NDArray[np.float64],
-    standard_errors: NDArray[np.float64],
-    values: NDArray[np.int64] | None = None,
+    order: ReleaseSpec, table: Table, estimates: Floats, standard_errors: Floats, values: Integers | None = None
 ) -> PublishedTable:
     """A table of an order with its labels, in its unit; the totals without noise count protected units."""
     unit = order.units.get(table.name, order.protection.unit)

@@ -35,7 +35,7 @@ from dualmandate.publication.consistency.partitions import (
 )
 from dualmandate.publication.consistency.top_down_rounding import Capacities
 from dualmandate.publication.release_spec import ReleaseSpec
-from dualmandate.publication.tabulated import NOWHERE, single_rows
+from dualmandate.publication.tabulating import NOWHERE, single_rows
 from dualmandate.workload import Factor, Table
 
 LARGEST_REST = 2**22  # At most so many cells of everything but the geography are grouped into a chain.
@@ -56,7 +56,6 @@ class NestedTable:
 
     @property
     def pair(self) -> Pair:
-        """The level of the tree and that of the chain."""
         return self.level, self.step
 
     @cached_property
@@ -77,7 +76,6 @@ class CrossingTable:
 
     @cached_property
     def shape(self) -> tuple[int, int]:
-        """Areas and groups."""
         areas = self.table.shape[self.axis]
         return areas, self.table.query_count // areas
 
@@ -354,16 +352,9 @@ def _assembled(
         else:
             crossing.append(skeleton.across(table, own))
             outside.append(number)
-    return NestedTables(
-        skeleton.axis,
-        skeleton.tree,
-        skeleton.chain,
-        (*taken.values(), *exact),
-        tuple(inside),
-        tuple(crossing),
-        tuple(outside),
-        _capacities(order.domain, skeleton),
-    )
+    nest, places = (skeleton.axis, skeleton.tree, skeleton.chain), (*taken.values(), *exact)
+    capacities = _capacities(order.domain, skeleton)
+    return NestedTables(*nest, places, tuple(inside), tuple(crossing), tuple(outside), capacities)
 
 
 def _with_passable_nest(order: ReleaseSpec, nest: NestedTables) -> NestedTables:
@@ -383,16 +374,11 @@ def _with_passable_nest(order: ReleaseSpec, nest: NestedTables) -> NestedTables:
     for each in dropped:
         kept = [*kept, each] if passable([*kept, each]) else kept
     kept.sort(key=lambda each: each[1])
-    inside = tuple(number for _, number in kept)
+    places, inside = (*(place for place, _ in kept), *exact), tuple(number for _, number in kept)
     moved = [(_crossing(nest, place), number) for place, number in own if number not in inside]
     crossing = sorted([*zip(nest.across, nest.outside, strict=True), *moved], key=lambda each: each[1])
-    return replace(
-        nest,
-        places=(*(place for place, _ in kept), *exact),
-        inside=inside,
-        across=tuple(each for each, _ in crossing),
-        outside=tuple(number for _, number in crossing),
-    )
+    across, outside = tuple(each for each, _ in crossing), tuple(number for _, number in crossing)
+    return replace(nest, places=places, inside=inside, across=across, outside=outside)
 
 
 def _crossing(nest: NestedTables, place: NestedTable) -> CrossingTable:
@@ -438,7 +424,6 @@ class NestWeights:
 
     @property
     def size(self) -> int:
-        """All measurements."""
         return sum(group.rows.size for group in self.order.groups)
 
     def kinds(self) -> NDArray[np.intp]:
@@ -469,9 +454,5 @@ class NestWeights:
             weights[number] = nest.read(each, part) / variances[number]
         for across, number, known in zip(nest.across, nest.outside, found.tables, strict=True):
             weights[number] = across.read(known) / variances[number]
-        return np.concatenate(
-            [
-                each if mask is None else np.where(mask, each, 0.0)
-                for each, mask in zip(weights, nest.allowed, strict=True)
-            ]
-        )
+        masked = zip(weights, nest.allowed, strict=True)
+        return np.concatenate([each if mask is None else np.where(mask, each, 0.0) for each, mask in masked])

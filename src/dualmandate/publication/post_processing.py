@@ -263,14 +263,8 @@ def _fit(order: ReleaseSpec, tables: Sequence[PublishedTable], totals: Integers 
     grids = [float(table.grid) for table in order.tables]
     answers = np.concatenate([table.estimates / grid for table, grid in zip(tables, grids, strict=True)])
     variances = np.concatenate([(table.standard_errors / grid) ** 2 for table, grid in zip(tables, grids, strict=True)])
-    return consistent_histogram(
-        Workload(order.domain, order.tables),
-        answers,
-        variances,
-        public=order.public,
-        totals=totals,
-        possible=order.domain.possible_cells(),
-    )
+    workload, possible = Workload(order.domain, order.tables), order.domain.possible_cells()
+    return consistent_histogram(workload, answers, variances, public=order.public, totals=totals, possible=possible)
 
 
 def _tables_of(order: ReleaseSpec, tables: Sequence[PublishedTable], histogram: Integers) -> list[PublishedTable]:

@@ -22,15 +22,13 @@ from dualmandate.ledger.chain import RELEASE_FILE, found_head
 from dualmandate.ledger.durable import make_folders, sync_folder
 from dualmandate.population import Confidential
 from dualmandate.publication.measuring import exact_totals, fingerprint, measure, tabulation_key
-from dualmandate.publication.records import check_source
 from dualmandate.publication.release_folder import is_complete, write_measurements, write_release
 from dualmandate.publication.release_spec import ReleaseSpec
 from dualmandate.publication.rules import check_rules
-from dualmandate.publication.sources import Source
-from dualmandate.publication.tabulated import Tabulated
-from dualmandate.publication.tabulating import tabulate
+from dualmandate.publication.sources import Source, check_source
+from dualmandate.publication.tabulating import Tabulated, tabulate
 
-Told = Callable[[str], None]
+Told = Callable[[str], None] | None  # is told what is being done
 HERE = "The records were tabulated and measured, and the tables made consistent, on the machine that published."
 
 
@@ -46,40 +44,17 @@ class PublicationRequest:
 
 
 def publish(
-    order: ReleaseSpec,
-    source: Source,
-    ledger: Ledger,
-    *,
-    out: Path,
-    request: PublicationRequest,
-    progress: Told | None = None,
+    order: ReleaseSpec, source: Source, ledger: Ledger, *, out: Path, request: PublicationRequest, progress: Told = None
 ) -> Path:
     """Carry an approved order out, once; the folder of the release. Whatever can be refused is refused beforehand."""
     _check(order, source, ledger, out)
-    reservation = Request(
-        order.account,
-        order.plan_digest,
-        request.snapshot,
-        order.charge,
-        order.protection.unit,
-        request.by,
-        group=request.group,
-        purpose=request.purpose,
-        again=request.again,
-    )
-    entry = ledger.reserve(reservation)
-    return _carry_out(_Work(order, source, ledger, out, request.by, progress or (lambda _: None)), entry)
+    spent = order.account, order.plan_digest, request.snapshot, order.charge, order.protection.unit
+    entry = ledger.reserve(Request(*spent, request.by, request.group, request.purpose, request.again))
+    return _carry_out(_Work(order, source, ledger, out, request.by, progress), entry)
 
 
 def resume(
-    order: ReleaseSpec,
-    source: Source,
-    ledger: Ledger,
-    *,
-    release: str,
-    out: Path,
-    by: str,
-    progress: Told | None = None,
+    order: ReleaseSpec, source: Source, ledger: Ledger, *, release: str, out: Path, by: str, progress: Told = None
 ) -> Path:
     """Take up a release where it was left; one that is finished already is left as it is."""
     entry = ledger.release(release)
@@ -98,7 +73,7 @@ def resume(
             instead="publish the plan anew",
         )
     _check(order, source, ledger, out)
-    return _carry_out(_Work(order, source, ledger, out, by, progress or (lambda _: None)), entry)
+    return _carry_out(_Work(order, source, ledger, out, by, progress), entry)
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,7 +83,11 @@ class _Work:
     ledger: Ledger
     out: Path
     by: str
-    tell: Told
+    progress: Told
+
+    def tell(self, words: str) -> None:
+        if self.progress is not None:
+            self.progress(words)
 
 
 def _check(order: ReleaseSpec, source: Source, ledger: Ledger, out: Path) -> None:

@@ -165,12 +165,9 @@ def _write_table(
 
 
 def _glance(table: PublishedTable, *, shown: bool) -> Glance:
-    first = replace(
-        table,
-        estimates=table.estimates[:GLANCED].copy(),
-        standard_errors=table.standard_errors[:GLANCED].copy(),
-        values=None if table.values is None else table.values[:GLANCED].copy(),
-    )
+    estimates, errors = table.estimates[:GLANCED].copy(), table.standard_errors[:GLANCED].copy()
+    values = None if table.values is None else table.values[:GLANCED].copy()
+    first = replace(table, estimates=estimates, standard_errors=errors, values=values)
     some = table.standard_errors[:: len(table.estimates) // ENOUGH + 1]
     return Glance(first, len(table.estimates), float(np.median(some)) if shown else 0.0)
 

@@ -9,15 +9,15 @@ from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dualmandate.errors import InvalidMechanism, InvalidWorkload, TooLarge
 from dualmandate.mechanism import Measurement, Noise, Rows
 from dualmandate.mechanism.strategy.exact import affordable_estimate
 from dualmandate.population import Domain, Neighbors, PrivacyLoss, Protection
+from dualmandate.population.arrays import Floats, Integers
 from dualmandate.population.domain import LARGEST_DENSE_HISTOGRAM, dense_shape
 from dualmandate.publication.rules import Rules
-from dualmandate.publication.tabulated import countable
+from dualmandate.publication.tabulating import countable
 from dualmandate.publication.writing import Glance, require_sdmx
 from dualmandate.workload import Table, Tabulation, Workload
 
@@ -37,12 +37,10 @@ class Group:
 
     @property
     def rows(self) -> Rows:
-        """What is measured."""
         return self.measurement.rows
 
     @property
     def tables(self) -> tuple[Table, ...]:
-        """What is answered."""
         return self.measurement.workload.tables
 
     @cached_property
@@ -98,7 +96,6 @@ class ReleaseSpec:
 
     @property
     def public_tables(self) -> tuple[Table, ...]:
-        """The tables of these totals."""
         return () if self.public is None else self.public.tables
 
     @property
@@ -156,7 +153,7 @@ class ReleaseSpec:
             )
 
 
-def known_histogram(order: ReleaseSpec, totals: NDArray[np.int64]) -> NDArray[np.float64]:
+def known_histogram(order: ReleaseSpec, totals: Integers) -> Floats:
     """Some histogram with the public totals, made from these alone: the one of least squares over possible cells.
 
     Estimates take from it what is public and nothing else. `totals` are the answers of `order.public`.

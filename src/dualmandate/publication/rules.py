@@ -44,7 +44,6 @@ class Rules:
     dropping_is_public: bool = False
 
     def of(self, attribute: Attribute) -> AttributeRule:
-        """The rule of one attribute."""
         return self.attributes.get(attribute.name) or default_rule(attribute)
 
 

@@ -3,6 +3,9 @@
 In SQL, a value finds the position of its level by itself, with the program's levels only; a record its cell; then, if
 units are identified, records beyond a unit's bound are clipped: which ones, by a keyed hash within the unit. Neither
 the order of the rows nor another unit matters.
+
+What is found is counts by cell, dense or sparse, and for the curator what did not fit. Where a histogram is sparse,
+tables of it visit only cells that hold a record, whatever the size of the domain.
 """
 
 from __future__ import annotations
@@ -16,17 +19,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualmandate.errors import TooLarge, UnreadableSource, UnsafeKey
-from dualmandate.population import Attribute, Confidential, Domain, GridLevels, Protection
+from dualmandate.population import Attribute, Confidential, Domain, GridLevels, Histogram, Protection
 from dualmandate.population.arrays import Booleans, Integers
 from dualmandate.population.domain import dense_shape
-from dualmandate.publication.records import check_source, opened
 from dualmandate.publication.rules import AttributeRule, Rules, ValueRule, check_rules
-from dualmandate.publication.sources import Source, SourceColumns, SparkTable, quoted, text
-from dualmandate.publication.tabulated import CheckFindings, SparseHistogram, Tabulated
+from dualmandate.publication.sources import Source, SourceColumns, SparkTable, check_source, opened, quoted, text
 from dualmandate.publication.wall import connected, executed, guarded
+from dualmandate.workload import Factor, Identity, Table, Total
+from dualmandate.workload.factor import Groups, Row
 
 if TYPE_CHECKING:
-    import duckdb
+    from duckdb import DuckDBPyConnection
 
 
 def tabulate(
@@ -36,7 +39,7 @@ def tabulate(
     protection: Protection,
     rules: Rules,
     key: bytes,
-    progress: Progress | None = None,
+    progress: Progress = None,
     sparse: bool = False,
 ) -> Confidential[Tabulated]:
     """Count the records of each cell, every record by its own rules and every unit within its bound.
@@ -64,7 +67,7 @@ def tabulate(
 
 
 def check(
-    source: Source, domain: Domain, *, protection: Protection, rules: Rules, progress: Progress | None = None
+    source: Source, domain: Domain, *, protection: Protection, rules: Rules, progress: Progress = None
 ) -> Confidential[CheckFindings]:
     """Count what does not fit the domain, for the curator: nothing is published, nothing is spent.
 
@@ -92,7 +95,7 @@ TEXTS = {"VARCHAR"}
 OTHER_CODES = {"BOOLEAN", "DATE"}
 NUMBER = r"[+-]?([0-9]{1,40}(\.[0-9]{0,40})?|\.[0-9]{1,40})([eE][+-]?[0-9]{1,2})?"
 LARGEST_EXACT = 2**61  # Numbers of fewer grid units stay within 64 bits in sums of a few of them.
-Progress = Callable[[float], None]
+Progress = Callable[[float], None] | None
 Counted = tuple[Integers, Integers, int]  # Cells, records kept of each, records read.
 KEY_BYTES = 32
 
@@ -136,12 +139,7 @@ def checked_spec(domain: Domain, protection: Protection, rules: Rules, key: byte
 
 
 def counted(
-    found: SourceColumns,
-    spec: TabulationSpec,
-    connection: duckdb.DuckDBPyConnection,
-    *,
-    key: bytes,
-    progress: Progress | None = None,
+    found: SourceColumns, spec: TabulationSpec, connection: DuckDBPyConnection, *, key: bytes, progress: Progress = None
 ) -> Counted:
     """Cells with records, how many are kept of each, and how many records were read."""
     statement = f"CREATE TEMP TABLE held AS {_placed(records_sql(found, spec, connection), spec)}"
@@ -166,7 +164,7 @@ def _placed(reading: str, spec: TabulationSpec) -> str:
     return f"SELECT cell, sum(records)::BIGINT AS records FROM ({reading}) GROUP BY cell"
 
 
-def records_sql(found: SourceColumns, spec: TabulationSpec, connection: duckdb.DuckDBPyConnection) -> str:
+def records_sql(found: SourceColumns, spec: TabulationSpec, connection: DuckDBPyConnection) -> str:
     """The records of a source in SQL: `unit`, `cell` (NULL: left out), `impossible`, marks, and `records`."""
     import pyarrow
 
@@ -213,14 +211,12 @@ def _last_cell(spec: TabulationSpec, names: list[str]) -> str:
 
 
 def _cell(domain: Domain, names: Iterable[str]) -> str:
-    """The row-major position of a record's cell."""
     strides = np.cumprod([1, *domain.shape[:0:-1]], dtype=object)[::-1]
     terms = (f"{name}::BIGINT * {stride}" for name, stride in zip(names, strides, strict=True))
     return f"({' + '.join(terms)})"
 
 
 def _impossible(domain: Domain, names: list[str]) -> str:
-    """Whether a record lies in a structural zero."""
     zeros = (
         "(" + " AND ".join(_within(names[axis], mask) for axis, mask in masks.items()) + ")"
         for masks in domain.all_zero_masks
@@ -236,11 +232,7 @@ def _within(name: str, mask: Booleans) -> str:
 
 
 def marks(
-    found: SourceColumns,
-    spec: TabulationSpec,
-    connection: duckdb.DuckDBPyConnection,
-    *,
-    progress: Progress | None = None,
+    found: SourceColumns, spec: TabulationSpec, connection: DuckDBPyConnection, *, progress: Progress = None
 ) -> list[int]:
     """The whole numbers of a check: see `findings_of`."""
     statement = f"CREATE TEMP TABLE marks AS {_marked(records_sql(found, spec, connection), spec)}"
@@ -249,7 +241,6 @@ def marks(
 
 
 def _marked(reading: str, spec: TabulationSpec) -> str:
-    """One list of sums over units."""
     numbers = range(len(spec.domain.attributes))
     marks = [*(f"outside_{n}" for n in numbers), *(f"null_{n}" for n in numbers), "impossible"]
     of_unit = [f"sum(records) FILTER (WHERE {mark}) AS {mark}" for mark in marks]
@@ -283,7 +274,7 @@ def findings_of(spec: TabulationSpec, counts: Iterable[int]) -> CheckFindings:
     return CheckFindings(records, outside, null, impossible, unidentified, excess, refused)
 
 
-def _whole(connection: duckdb.DuckDBPyConnection, statement: str) -> int:
+def _whole(connection: DuckDBPyConnection, statement: str) -> int:
     """One whole number; an empty sum is 0."""
     row = connection.execute(statement).fetchone()
     assert row is not None
@@ -322,7 +313,6 @@ def placement(attribute: Attribute, kind: str, number: int) -> Placement:
 
 
 def _numbered(attribute: Attribute, column: str, kind: str) -> str:
-    """The code of a number."""
     value = _number(attribute.name, column, kind)
     low, high = _bounds(attribute)
     inside = f"{value} BETWEEN {_real(low)} AND {_real(high)}"
@@ -332,16 +322,12 @@ def _numbered(attribute: Attribute, column: str, kind: str) -> str:
         nearest, inside, value = _whole_point(attribute, column), f"{column} BETWEEN {low} AND {high}", column
     else:
         nearest = _grid_point(attribute, value)
-    cases = [f"WHEN {is_null(column, kind)} THEN -1"]
+    # a number that is not a number says as little as one that is not there
+    cases = [f"WHEN {column} IS NULL{f' OR isnan({column})' if kind in FLOATS else ''} THEN -1"]
     if attribute.missing is not None and kind in TEXTS:
         cases.append(f"WHEN {column} = {text(attribute.missing)} THEN {attribute.size - 1}")
     cases += [f"WHEN {inside} THEN {nearest}", f"WHEN {value} IS NULL THEN -2", f"ELSE -3 - {nearest}"]
     return f"CASE {' '.join(cases)} END"
-
-
-def is_null(column: str, kind: str) -> str:
-    """Whether a value is not there; a number that is not a number says as little."""
-    return f"({column} IS NULL OR isnan({column}))" if kind in FLOATS else f"{column} IS NULL"
 
 
 def as_text(name: str, column: str, kind: str) -> str:
@@ -448,13 +434,15 @@ BLOCK_BYTES = 64  # HMAC pads its key to a block of SHA-256.
 LARGEST_LEAST = 10**6  # The engine keeps fewer least values than this by itself; beyond, it sorts.
 
 
-def keep_within_bound(connection: duckdb.DuckDBPyConnection, most: int, *, key: bytes) -> None:
+def keep_within_bound(connection: DuckDBPyConnection, most: int, *, key: bytes) -> None:
     """The table `kept` (cell, records) from `held` (unit, cell), a row a record: at most `most` records of a unit.
 
     Only units that have more are put in order, some of them at a time so that memory does not grow. They are found by
     a hash of theirs: two units that share one are merely looked at without need.
     """
-    _set_key(connection, key)
+    block = key.ljust(BLOCK_BYTES, b"\0")
+    for name, mask in (("inner_pad", 0x36), ("outer_pad", 0x5C)):  # as variables: the key stands in no statement
+        connection.execute(f"SET VARIABLE {name} = ?", [bytes(byte ^ mask for byte in block)])
     held = "held WHERE unit IS NOT NULL AND cell IS NOT NULL"
     counted = f"SELECT hash(unit) AS mark FROM {held} GROUP BY mark HAVING count(*) > {most}"
     connection.execute(f"CREATE TEMP TABLE crowded AS {counted}")
@@ -462,18 +450,10 @@ def keep_within_bound(connection: duckdb.DuckDBPyConnection, most: int, *, key: 
     connection.execute(f"CREATE TEMP TABLE kept AS {few}")
     many = f"SELECT unit, cell FROM {held} AND hash(unit) IN (FROM crowded)"
     connection.execute(f"CREATE TEMP TABLE many AS {many}")
-    row = connection.execute("SELECT count(*) FROM many").fetchone()
-    assert row is not None
-    parts = 1 + int(row[0]) // ROWS_AT_A_TIME if row[0] else 0
+    crowd = _whole(connection, "SELECT count(*) FROM many")
+    parts = 1 + crowd // ROWS_AT_A_TIME if crowd else 0
     for part in range(parts):
         connection.execute(f"INSERT INTO kept {_least(most, f'hash(unit) % {parts} = {part}')}")
-
-
-def _set_key(connection: duckdb.DuckDBPyConnection, key: bytes) -> None:
-    """As variables: the key stands in no statement."""
-    block = key.ljust(BLOCK_BYTES, b"\0")
-    connection.execute("SET VARIABLE inner_pad = ?", [bytes(byte ^ 0x36 for byte in block)])
-    connection.execute("SET VARIABLE outer_pad = ?", [bytes(byte ^ 0x5C for byte in block)])
 
 
 def _least(most: int, part: str) -> str:
@@ -545,3 +525,95 @@ def report_for_curator(
 def _laid_out(rows: Sequence[tuple[str, ...]]) -> list[str]:
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     return ["  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+
+
+@dataclass(frozen=True, eq=False)
+class SparseHistogram:
+    """Counts of the cells that hold a record; every other cell counts 0 and is noised all the same.
+
+    A cell is its row-major position in the declared domain, as in a dense histogram.
+    """
+
+    domain: Domain
+    cells: Integers = field(repr=False)  # shape (occupied,), increasing; never printed
+    counts: Integers = field(repr=False)  # shape (occupied,), ≥ 1; never printed
+
+    @property
+    def total(self) -> int:
+        """Number of records, N."""
+        return int(self.counts.sum())
+
+    def dense(self) -> Histogram:
+        """The same counts with every cell written out, refused where they would not fit."""
+        counts = np.zeros(dense_shape(self.domain), dtype=np.int64)
+        counts.reshape(-1)[self.cells] = self.counts
+        return Histogram(self.domain, counts)
+
+
+@dataclass(frozen=True, eq=False)
+class Tabulated:
+    """The histogram of a source and how many records were read, those left out included: both confidential."""
+
+    histogram: Histogram | SparseHistogram = field(repr=False)
+    records_read: int = field(repr=False)
+
+
+@dataclass(frozen=True, eq=False)
+class CheckFindings:
+    """What a curator's check counted, in records; for the eyes of those inside the wall.
+
+    `outside` and `null` count every record by attribute, before any rule; `impossible`, `unidentified` and `excess`
+    count records that the rules before them had kept, in this order.
+    """
+
+    records_read: int = field(repr=False)
+    outside: Mapping[str, int] = field(repr=False)
+    null: Mapping[str, int] = field(repr=False)
+    impossible: int = field(repr=False)  # in a structural zero
+    unidentified: int = field(repr=False)  # without the unit's identifier
+    excess: int = field(repr=False)  # beyond what a unit may contribute
+    refused: tuple[str, ...] = field(repr=False)  # attributes whose rule is `refuse` and that met a value it is for
+
+
+NOWHERE = -1  # This is the row of a level that is not counted.
+
+
+def single_rows(factor: Factor) -> tuple[Integers, Integers | None] | None:
+    """The one row that each level is counted in (or nowhere), and its weight, None for 1 each.
+
+    None where levels may be counted in several rows.
+    """
+    if isinstance(factor, Identity):
+        return np.arange(factor.size, dtype=np.int64), None
+    if isinstance(factor, Total):
+        return np.zeros(factor.size, dtype=np.int64), None
+    if isinstance(factor, Row):
+        return np.where(factor.values != 0, 0, NOWHERE), factor.values
+    if not isinstance(factor, Groups) or len(np.unique(factor.cells)) != len(factor.cells):
+        return None
+    rows = np.full(factor.size, NOWHERE, dtype=np.int64)
+    rows[factor.cells] = np.repeat(np.arange(factor.rows), np.diff(np.append(factor.starts, len(factor.cells))))
+    return rows, factor.weights
+
+
+def countable(tables: Sequence[Table]) -> bool:
+    """Whether every record is counted in at most one row of each table."""
+    factors = {factor.key: factor for table in tables for factor in table.factors}
+    return all(single_rows(factor) is not None for factor in factors.values())
+
+
+def add_counts(tables: Sequence[Table], histogram: SparseHistogram, into: Integers) -> None:
+    """Add what `countable` tables count, before their weights and table after table; modulo 2⁶⁴, as everywhere."""
+    levels, start = np.unravel_index(histogram.cells, histogram.domain.shape), 0
+    for table in tables:
+        rows, counts = np.zeros(len(histogram.cells), dtype=np.int64), histogram.counts
+        kept = np.ones(len(rows), dtype=np.bool_)
+        for factor, level in zip(table.factors, levels, strict=True):
+            found = single_rows(factor)
+            assert found is not None
+            row = found[0][level]
+            kept &= row != NOWHERE
+            rows = rows * factor.rows + row
+            counts = counts if found[1] is None else counts * found[1][level]
+        np.add.at(into[start : start + table.query_count], rows[kept], counts[kept])
+        start += table.query_count

@@ -34,6 +34,7 @@ from dualmandate.errors import InvalidRelease, InvalidRequest, UnknownName
 from dualmandate.ledger.durable import durably, write_durably
 from dualmandate.mechanism import Noise
 from dualmandate.mechanism.technologies import noise_named
+from dualmandate.population.arrays import Floats, Integers
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -48,8 +49,8 @@ class NoisyRows:
 
     group: str
     noises: tuple[Noise, ...]  # of each kind of row
-    kinds: NDArray[np.int64] = field(repr=False)  # of each row; shape (rows,)
-    values: NDArray[np.int64] = field(repr=False)  # with noise, modulo 2⁶⁴; shape (rows,)
+    kinds: Integers = field(repr=False)  # of each row; shape (rows,)
+    values: Integers = field(repr=False)  # with noise, modulo 2⁶⁴; shape (rows,)
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,9 +65,9 @@ class PublishedTable:
     unit: str
     columns: tuple[str, ...]  # attributes or groupings
     labels: tuple[tuple[str, ...], ...]  # the levels of each column
-    estimates: NDArray[np.float64] = field(repr=False)  # shape (cells,)
-    standard_errors: NDArray[np.float64] = field(repr=False)  # shape (cells,)
-    values: NDArray[np.int64] | None = field(default=None, repr=False)  # shape (cells,)
+    estimates: Floats = field(repr=False)  # shape (cells,)
+    standard_errors: Floats = field(repr=False)  # shape (cells,)
+    values: Integers | None = field(default=None, repr=False)  # shape (cells,)
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,7 +110,6 @@ class ReleaseSheet:
 
     @property
     def rows(self) -> int:
-        """Rows of the file."""
         return len(next(iter(self.numbers.values())))
 
     @property
@@ -347,16 +347,9 @@ def read_table(path: Path, *, estimates: Path | None = None) -> PublishedTable:
     shapes = {(sheet.columns, sheet.labels) for sheet in sheets}
     if len(shapes) != 1:
         raise damaged(f"the table '{sheets[0].name}'", "its estimates have other labels than its whole numbers")
-    missing = np.full(sheets[0].rows, np.nan)
-    return PublishedTable(
-        sheets[0].name,
-        sheets[0].unit,
-        sheets[0].columns,
-        sheets[0].labels,
-        numbers.get("estimate", missing),
-        numbers.get("standard_error", missing),
-        numbers.get("value"),
-    )
+    first, missing = sheets[0], np.full(sheets[0].rows, np.nan)
+    estimate, error = (numbers.get(name, missing) for name in ("estimate", "standard_error"))
+    return PublishedTable(first.name, first.unit, first.columns, first.labels, estimate, error, numbers.get("value"))
 
 
 def read_measurements(path: Path) -> NoisyRows:
@@ -420,7 +413,6 @@ class _Sdmx:
     suffixes: ClassVar[tuple[str, ...]]
 
     def write(self, sheet: ReleaseSheet, stem: Path) -> tuple[Path, ...]:
-        """The structure, then the data."""
         require_sdmx()
         import pandas as pd
         from pysdmx.io.format import Format

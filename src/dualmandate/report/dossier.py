@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from dualmandate.errors import Refusal
 from dualmandate.planning.study import drawn_instead, is_study, marked, study_words
-from dualmandate.planning.technology import MEASURED, Technology, in_words
+from dualmandate.planning.technology import Technology, in_words, measured_words
 from dualmandate.population import plural
 from dualmandate.population.wording import exact, money, number, plain_unit, stated_loss
 from dualmandate.program.number import CalibratedNumber
@@ -125,7 +125,7 @@ def _numbers(plan: Plan) -> list[tuple[str, str]]:
         worth = alone.choice.root_mean_squared_consequence
         chosen = stated_loss(alone.choice.loss) + ("" if worth is None else f" and {money(worth, short=True)}")
         plain = [
-            (f"{marked(in_words(alone.noise, alone.strategy), alone.noise)} would give", chosen),
+            (f"{marked(in_words(*alone.kind), alone.noise)} would give", chosen),
             ("what the better technology is worth", money(plan.saving.welfare_gained, short=True)),
         ]
     return [
@@ -143,7 +143,7 @@ def _compared(plan: Plan) -> FigureTable:
     for other in plan.comparisons:
         row: dict[str, Cell] = {
             "noise": marked(other.noise, other.noise),
-            "measured": MEASURED[other.strategy],
+            "measured": measured_words(other.strategy, other.measured),
             "marked": plan.uses(other),
             "why": other.why or None,
         }
@@ -295,7 +295,7 @@ def _saving(plan: Plan) -> Figure:
 
 
 def _named(technology: Technology) -> str:
-    return marked(in_words(technology.noise, technology.strategy), technology.noise)
+    return marked(in_words(*technology.kind), technology.noise)
 
 
 def _of_preferences(plan: Plan) -> Iterator[Figure]:

@@ -6,9 +6,8 @@ import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from dualmandate.mechanism.technologies import CELLS, OPTIMIZED, TABLES
 from dualmandate.planning.study import marked, study_words
-from dualmandate.planning.technology import MEASURED, in_words
+from dualmandate.planning.technology import in_words, measured_words
 from dualmandate.population import PrivacyMeasure, plural, with_article
 from dualmandate.population.wording import exact, money, number, percent, quantity
 from dualmandate.semantics import sentences
@@ -24,7 +23,6 @@ SHOWN_PRIOR, SHOWN_BELIEFS = 0.01, 2  # being in the file, and which of two reco
 SHOWN_MULTIPLES = {0.5: "Half of it", 2.0: "Twice it"}
 NO_DIFFERENCE = 1e-9  # share of a cost
 STUDIES = "Studies: for comparison only, never drawn."
-_MEASURED = {OPTIMIZED: "an optimized strategy", TABLES: "the tables themselves", CELLS: "every cell"}
 
 
 def plan_words(plan: Plan) -> str:
@@ -151,7 +149,7 @@ def _measured(plan: Plan) -> list[str]:
     """What gets noise, how many numbers that are, and how near to the best possible."""
     found = plan.technology.found
     if not found:
-        measured = f"Measured: {_MEASURED[plan.technology.strategy]}"
+        measured = f"Measured: {_measured_words(plan)}"
         if _at_the_limit(plan):
             return [f"{measured}. No matrix mechanism with {plan.technology.noise} noise errs less."]
         looked = plan.saving.optimized is not None and not plan.program.file.mechanism.states_strategy
@@ -164,23 +162,31 @@ def _measured(plan: Plan) -> list[str]:
     return [*lines[:MOST_ROWS], *_more(len(lines), "groups")]
 
 
+def _measured_words(plan: Plan) -> str:
+    return measured_words(*plan.technology.kind[1:]).replace("the tables", "the tables themselves", 1)
+
+
 def _saving(plan: Plan) -> Iterator[str]:
     """What errors cost beside plain noise on the tables, and at least."""
     saving, privacy_measure = plan.saving, plan.choice.privacy_measure
     naive, used, least = (saving.at_choice[name] for name in ("naive", "used", "least"))
     assert used is not None
-    plain, alone = in_words(saving.naive.noise, saving.naive.strategy), saving.naive.choice
+    plain, alone = in_words(*saving.naive.kind), saving.naive.choice
     if saving.dollars is not None and naive is not None and not plan.uses(saving.naive):
         verb, share = ("saved", 1 - used / naive) if saving.dollars >= 0 else ("lost", used / naive - 1)
-        paper = ", the paper's technology (a study)" if saving.naive.study else ""
+        whose = ", the paper's technology (a study)" if saving.naive.study else ""
+        whose = ", what is done by hand" if len(plan.tables) > 1 else whose
         saved = f"{money(abs(saving.dollars))} of errors ({percent(share)}) are {verb}"
-        yield f"{saved} against {plain}{paper}."
+        yield f"{saved} against {plain}{whose}."
         if alone is not None and saving.welfare_gained is not None:
             off = f"{money(abs(saving.welfare_gained))} {'worse' if saving.welfare_gained >= 0 else 'better'} off"
             chosen = f"{privacy_measure} = {number(float(alone.loss), 6)}{_typical(alone)}"
             yield f"That would choose {chosen}, and leave society {off}."
     if least is not None and saving.limit is not None and not _at_the_limit(plan):
-        yield f"No strategy brings errors below {money(least)} here; that holds for {saving.limit.bound.valid_for}."
+        times = (
+            f"Errors cost at most {number(used / least, 3)} times the least possible" if least else "No bound is known"
+        )
+        yield f"{times}: no strategy brings them below {money(least)}; that holds for {saving.limit.bound.valid_for}."
 
 
 def _typical(alone: Choice) -> str:
@@ -206,7 +212,7 @@ def _comparisons(plan: Plan) -> list[str]:
         [
             [
                 _noise(plan, row),
-                MEASURED[row.strategy],
+                measured_words(row.strategy, row.measured),
                 number(row.choice.epsilon, 6),
                 "–" if row.choice.root_mean_squared_error is None else number(row.choice.root_mean_squared_error),
                 money(-row.choice.welfare),
@@ -219,7 +225,7 @@ def _comparisons(plan: Plan) -> list[str]:
     remarks = [
         f"{_raised(row.why)}."
         if row.why.startswith(f"{row.noise} noise ")
-        else f"{marked(in_words(row.noise, row.strategy), row.noise)}: {row.why}."
+        else f"{marked(in_words(*row.kind), row.noise)}: {row.why}."
         for row in unable
     ]
     if any(row.study for row in plan.comparisons):
@@ -245,7 +251,7 @@ def _signed(plan: Plan) -> list[str]:
         f"loss    {plan.loss.privacy_measure} = {plan.loss.exact()}{spent}",
         *(f"        of it {line}" for line in split[:MOST_ROWS]),
         *(f"        {line}" for line in _more(len(split), "groups")),
-        f"noise   {plan.technology.noise}, on {_MEASURED[plan.technology.strategy]}",
+        f"noise   {plan.technology.noise}, on {_measured_words(plan)}",
         f"digest  {plan.digest}",
     ]
 

@@ -51,8 +51,8 @@ def release_page(facts: Mapping[str, Any], tables: Sequence[Glance]) -> str:
             ("state of the data", facts["snapshot"]),
         ],
         effects=_effects(facts),
-        files=_files(facts),
-        versions=_versions(facts),
+        files=_pairs("Files of this release", "file", "SHA-256", facts["files"]),
+        versions=_pairs("Versions", "software or format", "version", facts["versions"]),
     )
 
 
@@ -158,13 +158,6 @@ def _effects(facts: Mapping[str, Any]) -> FigureTable | None:
     )
 
 
-def _files(facts: Mapping[str, Any]) -> FigureTable:
-    rows: list[dict[str, Cell]] = [{"file": name, "digest": digest} for name, digest in facts["files"].items()]
-    columns = (Column("file", "file", "text"), Column("digest", "SHA-256", "text"))
-    return FigureTable.of(rows, "Files of this release", *columns)
-
-
-def _versions(facts: Mapping[str, Any]) -> FigureTable:
-    rows: list[dict[str, Cell]] = [{"what": name, "version": str(each)} for name, each in facts["versions"].items()]
-    columns = (Column("what", "software or format", "text"), Column("version", "version", "text"))
-    return FigureTable.of(rows, "Versions", *columns)
+def _pairs(caption: str, of: str, what: str, pairs: Mapping[str, object]) -> FigureTable:
+    rows: list[dict[str, Cell]] = [{"of": name, "what": str(each)} for name, each in pairs.items()]
+    return FigureTable.of(rows, caption, Column("of", of, "text"), Column("what", what, "text"))

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from dualmandate.elicitation.questionnaire import answer_sheet, design_table, form_content
-from dualmandate.elicitation.willingness import ParameterEstimates, Willingness, in_words
+from dualmandate.elicitation.willingness import ParameterEstimates, in_words
 from dualmandate.population.wording import number
 from dualmandate.report.theme import rendered
 from dualmandate.survey.estimates import MEAN_COST, Opinions, SurveyEstimates, SurveyFinding, Worth
@@ -58,17 +57,9 @@ def _stated(measured: SurveyEstimates) -> set[object]:
 def _worth_in_words(worth: Worth, measured: SurveyEstimates) -> str:
     amount = worth.amount
     squared = " squared" if measured.survey.file.attributes[worth.attribute].measure == "squared" else ""
-    assert amount.estimate is not None
     verb = "for" if amount.estimate >= 0 else "to avoid"
-    turned = amount if amount.estimate >= 0 else _turned(amount)
+    turned = amount if amount.estimate >= 0 else amount.scaled(-1.0)
     return f"One respondent would pay {verb} one more unit of '{worth.attribute}'{squared}: {in_words(turned)}."
-
-
-def _turned(amount: Willingness) -> Willingness:
-    assert amount.estimate is not None
-    assert amount.interval is not None
-    low, high = amount.interval
-    return replace(amount, estimate=-amount.estimate, interval=(-high, -low))
 
 
 def _estimates_in_words(estimates: ParameterEstimates) -> Iterator[str]:

@@ -24,6 +24,7 @@ from dualmandate.elicitation.opinions import Polychoric, answer_table, polychori
 from dualmandate.elicitation.pooling import CommonGround, DiscountHorizon, Pooled, Prior, pool
 from dualmandate.elicitation.questionnaire import cost_per_parameter
 from dualmandate.elicitation.willingness import (
+    BoundedWillingness,
     ParameterEstimates,
     Willingness,
     critical_value,
@@ -186,18 +187,12 @@ def _timed(survey: Survey, found: SurveyFinding) -> SurveyFinding:
 
 
 def _ground(survey: Survey, unit: str, own: str | None) -> CommonGround:
-    report = survey.file.report
-    horizon = report.horizon
-    words = dict.fromkeys([*survey.units.others, *report.other_units])
-    return CommonGround(
-        unit,
-        report.time_base or own,
-        Units(survey.units.protected_unit, tuple(words)),
-        tuple(bridge.quantity() for bridge in report.bridges),
-        None
-        if horizon is None
-        else DiscountHorizon(float(horizon.discount_rate), float(horizon.years), horizon.source),
-    )
+    report, horizon = survey.file.report, None
+    if (stated := report.horizon) is not None:
+        horizon = DiscountHorizon(float(stated.discount_rate), float(stated.years), stated.source)
+    units = Units(survey.units.protected_unit, tuple(dict.fromkeys([*survey.units.others, *report.other_units])))
+    bridges = tuple(bridge.quantity() for bridge in report.bridges)
+    return CommonGround(unit, report.time_base or own, units, bridges, horizon)
 
 
 def _pooled(survey: Survey, found: tuple[SurveyFinding, ...], progress: Progress) -> dict[str, Pooled]:
@@ -216,13 +211,8 @@ def _pooled(survey: Survey, found: tuple[SurveyFinding, ...], progress: Progress
             )
         first = own[0] if own else others[0][1]
         with document.at("prior", key):
-            prior = Prior(
-                float(stated.center),
-                float(stated.spread),
-                stated.source,
-                between=None if stated.between is None else float(stated.between),
-                at_most=None if stated.at_most is None else float(stated.at_most),
-            )
+            scatter = (None if each is None else float(each) for each in (stated.between, stated.at_most))
+            prior = Prior(float(stated.center), float(stated.spread), stated.source, *scatter)
         with document.at("report"):
             ground = _ground(survey, first.unit, first.time_base)
         for position, other in others:
@@ -280,7 +270,7 @@ class Worth:
     """What one respondent would pay for one more unit of an attribute, USD; below 0 where they pay to avoid it."""
 
     attribute: str
-    amount: Willingness
+    amount: BoundedWillingness
 
 
 @dataclass(frozen=True, eq=False)
@@ -297,32 +287,22 @@ class SurveyFindings:
     correlation: float | None = None  # of the errors of the two numbers that were found
 
 
-def number_in(found: Willingness) -> Willingness:
+def number_in(found: Willingness) -> BoundedWillingness:
     """The willingness to pay; refused where it has no bound, so that no number may be told."""
-    if found.estimate is None or found.interval is None or not np.isfinite(found.interval).all():
+    estimate, error, interval = found.estimate, found.standard_error, found.interval
+    if estimate is None or error is None or interval is None or not np.isfinite(interval).all():
         raise NoEstimate(
             "willingness to pay has no number",
             why=in_words(replace(found, estimate=None)),
             instead="ask more people, or offer prices that differ more",
         )
-    return found
-
-
-def scaled(found: Willingness, factor: float) -> Willingness:
-    """The same amount in other units."""
-    assert found.estimate is not None
-    assert found.standard_error is not None
-    assert found.interval is not None
-    low, high = sorted(end * factor for end in found.interval)
-    return replace(
-        found, estimate=found.estimate * factor, standard_error=found.standard_error * abs(factor), interval=(low, high)
-    )
+    return BoundedWillingness(estimate, error, interval, found.level, found.method)
 
 
 def finding_of(
     survey: Survey,
     key: str,
-    worth: Willingness,
+    worth: BoundedWillingness,
     *,
     source: str,
     time_base: str | None,
@@ -332,8 +312,6 @@ def finding_of(
     """A willingness to pay as a number of a program; refused where people are glad of a loss or an error."""
     form, word = survey.file.report.information_utility, survey.units.singular
     stated = unit or f"USD per {word}" + (" per epsilon" if form == "linear" else "")
-    assert worth.estimate is not None
-    assert worth.interval is not None
     of = f"one {word}'s privacy loss, {form} form" if key == MEAN_COST else f"'{place[-1]}' of all published numbers"
     if worth.estimate <= 0:
         raise InvalidPreferences(
@@ -379,7 +357,7 @@ def bid_findings(survey: Survey, progress: Progress) -> SurveyFindings:
     factor = usd / float(high - low)
     base = scenario.time_base or survey.file.report.time_base
     cost = finding_of(
-        survey, MEAN_COST, scaled(paid, factor), source=asked, time_base=base, place=("scenario", "epsilon")
+        survey, MEAN_COST, paid.scaled(factor), source=asked, time_base=base, place=("scenario", "epsilon")
     )
     low_bound = (
         f"Turnbull's lower bound of what they would pay, whatever its distribution: {number(bound.lower_bound)} "
@@ -413,12 +391,9 @@ def _bid_answers(survey: Survey, answers: SurveyAnswers) -> BidAnswers:
         again = answers.truths(("survey", "second_answer")) == 1
         asked.append(second)
         _refuse(second <= 0, answers, ("survey", "second_bid"), "asks for nothing, or for less")
-        _refuse(
-            np.where(yes, second <= bid, second >= bid),
-            answers,
-            ("survey", "second_bid"),
-            "does not ask for more after a yes, or for less after a no",
-        )
+        wrong = np.where(yes, second <= bid, second >= bid)
+        what = "does not ask for more after a yes, or for less after a no"
+        _refuse(wrong, answers, ("survey", "second_bid"), what)
     if positive is not None:
         agreed = yes | again if double else yes
         _refuse(~positive & agreed, answers, ("survey", "positive"), "contradicts a yes to a bid")
@@ -576,7 +551,7 @@ def _priced(survey: Survey, worths: tuple[Worth, ...], asked: str, notes: list[s
         attribute, place = survey.file.attributes[worth.attribute], ("attributes", worth.attribute)
         if attribute.role == "other":
             continue
-        avoided = scaled(worth.amount, -1.0)
+        avoided = worth.amount.scaled(-1.0)
         if attribute.role == "privacy loss":
             found.append(finding_of(survey, MEAN_COST, avoided, source=asked, time_base=base, place=place))
             continue
@@ -590,7 +565,7 @@ def _priced(survey: Survey, worths: tuple[Worth, ...], asked: str, notes: list[s
             size = Calibrated(float(number.value), number.unit, number.source)
             own = survey.units.agree(size.unit, survey.units.singular)
             people = size.to(survey.units.singular if own else "person", survey.units).value
-        total = scaled(avoided, people / report.numbers)
+        total = avoided.scaled(people / report.numbers)
         if number.standard_error is not None:
             total = _widened(total, float(number.standard_error / number.value))
         source = f"{asked}; {exact(people)} people, {report.numbers:,} numbers"
@@ -598,11 +573,8 @@ def _priced(survey: Survey, worths: tuple[Worth, ...], asked: str, notes: list[s
     return found
 
 
-def _widened(total: Willingness, relative: float) -> Willingness:
+def _widened(total: BoundedWillingness, relative: float) -> BoundedWillingness:
     """The same amount where the number of people is uncertain too: relative errors add up in squares."""
-    assert total.estimate is not None
-    assert total.standard_error is not None
-    assert total.interval is not None
     middle, own = total.estimate, relative * total.estimate
     error = math.hypot(total.standard_error, own)
     reach = critical_value(total.level) * own
@@ -625,11 +597,9 @@ def _correlation(
         correlation = willingness_correlation(estimates, names[0], names[1], price)
     own = {worth.attribute: worth.amount for worth in worths}
     for name, each in zip(names, found, strict=True):  # what else is uncertain about a number is its own
-        assert own[name].estimate is not None
-        assert own[name].standard_error is not None
         assert each.number.standard_error is not None
         relative = each.number.standard_error / each.number.value
-        correlation *= abs(own[name].standard_error / own[name].estimate) / relative  # type: ignore[operator]
+        correlation *= abs(own[name].standard_error / own[name].estimate) / relative
     return correlation
 
 
@@ -639,10 +609,10 @@ def _worths(survey: Survey, estimates: ParameterEstimates) -> tuple[Worth, ...]:
     assert paid.unit is not None
     usd = money(paid.unit, paid.in_usd, survey.units, survey.document, "attributes", price)
     names = [name for name in survey.file.attributes if name != price]
-    return tuple(Worth(name, scaled(_worth(survey, estimates, name, price), usd)) for name in names)
+    return tuple(Worth(name, _worth(survey, estimates, name, price).scaled(usd)) for name in names)
 
 
-def _worth(survey: Survey, estimates: ParameterEstimates, name: str, price: str) -> Willingness:
+def _worth(survey: Survey, estimates: ParameterEstimates, name: str, price: str) -> BoundedWillingness:
     """What one more unit of an attribute is worth, in the price's money; refused where it has no bound."""
     model = survey.file.model
     with survey.document.at("attributes", price):
@@ -654,7 +624,7 @@ def _worth(survey: Survey, estimates: ParameterEstimates, name: str, price: str)
             if critical * estimates.standard_error(scale) >= 1:  # the price's effect e^s has e^s times the error of s
                 return number_in(Willingness(None, None, None, survey.confidence, "delta"))
             reach = critical * error
-            return Willingness(value, error, (value - reach, value + reach), survey.confidence, "delta")
+            return BoundedWillingness(value, error, (value - reach, value + reach), survey.confidence, "delta")
         return number_in(willingness_to_pay(estimates, name, price, method=model.interval, level=survey.confidence))
 
 

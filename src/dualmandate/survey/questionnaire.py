@@ -11,12 +11,8 @@ from dualmandate.elicitation.questionnaire import (
     Questionnaire,
     QuestionnairePlan,
     ShownAttribute,
-    accuracy_attribute,
-    amount,
-    cost_per_parameter,
-    price_attribute,
-    privacy_attribute,
     questionnaire_of,
+    shown_attribute,
 )
 from dualmandate.errors import InvalidValue, MissingKey
 from dualmandate.population import Neighbors
@@ -90,19 +86,10 @@ def survey_questionnaire(survey: Survey) -> SurveyQuestionnaire:
             instead="name one of them, without the price",
             where=document.place(("questionnaire", "expected", unknown)),
         )
-    columns = survey.file.survey
+    stated = ((key, getattr(survey.file.survey, key)) for key in ("respondent", "task", "alternative", "chosen"))
+    columns = AnswerColumns(**{key: name for key, name in stated if name})
     with document.at("questionnaire"):
-        made = questionnaire_of(
-            table.title,
-            shown,
-            _asked(table),
-            columns=AnswerColumns(
-                columns.respondent or "id",
-                columns.task or "task",
-                columns.alternative or "alternative",
-                columns.chosen or "chosen",
-            ),
-        )
+        made = questionnaire_of(table.title, shown, _asked(table), columns=columns)
         precision = Precision(
             _float(table.within, WITHIN), _float(table.confidence, CONFIDENCE), _float(table.elasticity, CUBE_ROOT)
         )
@@ -145,50 +132,37 @@ def _shown(survey: Survey, name: str, attribute: SurveyAttribute) -> ShownAttrib
             beliefs = (max(float(f"{scale.highest(loss):.10g}"), scale.prior) for loss in made.recorded)
             made = replace(made, recorded=tuple(beliefs))
         made.designed  # noqa: B018 - refused where levels repeat
-    if not attribute.words:
-        return made
-    return ShownAttribute(
-        made.name, made.column, made.role, made.heading, attribute.words, made.recorded, made.regressors
-    )
+    return replace(made, words=attribute.words) if attribute.words else made
 
 
 def _by_role(survey: Survey, name: str, attribute: SurveyAttribute, levels: list[float]) -> ShownAttribute:
-    column, heading, unit = attribute.column, attribute.heading, attribute.unit or ""
-    if min(levels) < 0 and attribute.role != "other":
+    report, role, prior = survey.file.report, attribute.role, attribute.prior
+    if min(levels) < 0 and role != "other":
         raise InvalidValue(
             f"a level of '{name}' is below 0",
             why="prices, errors and privacy losses are not negative",
             instead="write levels of at least 0",
         )
-    if attribute.role == "privacy loss":
-        if attribute.stated_as == "epsilon":
-            words = tuple(f"epsilon = {level:g}" for level in levels)
-            form = survey.file.report.information_utility
-            prior = None if attribute.prior is None else float(attribute.prior)
-            if form == "posterior" and prior is None:
-                raise MissingKey(
-                    f"'attributes.{name}' does not state 'prior'",
-                    why="the posterior form prices how far a belief may move, so it must know where the belief starts",
-                    instead="write prior = 0.01",
-                    where=survey.document.place(("attributes", name, "prior")),
-                )
-            enters = tuple(float(value) for value in cost_per_parameter(form, levels, prior))
-            return ShownAttribute(name, column, "privacy loss", heading or "Privacy loss", words, tuple(levels), enters)
-        return privacy_attribute(
-            name,
-            levels,
-            scale=belief_scale(attribute),
-            form=survey.file.report.information_utility,
-            column=column,
-            heading=heading,
+    if role == "privacy loss" and report.information_utility == "posterior" and prior is None:
+        raise MissingKey(
+            f"'attributes.{name}' does not state 'prior'",
+            why="the posterior form prices how far a belief may move, so it must know where the belief starts",
+            instead="write prior = 0.01",
+            where=survey.document.place(("attributes", name, "prior")),
         )
-    if attribute.role == "accuracy":
-        return accuracy_attribute(name, levels, unit=unit, measure=attribute.measure, column=column, heading=heading)
-    if attribute.role == "price":
-        base = attribute.time_base or survey.file.report.time_base
-        return price_attribute(name, levels, unit=unit, time_base=base, column=column, heading=heading)
-    words = tuple(amount(level, unit).strip() for level in levels)
-    return ShownAttribute(name, column, "other", heading or name, words, tuple(levels), tuple(levels))
+    return shown_attribute(
+        name,
+        role,
+        levels,
+        unit=attribute.unit or "",
+        scale=belief_scale(attribute) if role == "privacy loss" and attribute.stated_as == "posterior" else None,
+        prior=None if prior is None else float(prior),
+        form=report.information_utility,
+        measure=attribute.measure,
+        time_base=attribute.time_base or report.time_base,
+        column=attribute.column,
+        heading=attribute.heading,
+    )
 
 
 def _float(number: object, default: float) -> float:

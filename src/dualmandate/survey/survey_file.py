@@ -5,10 +5,11 @@ A refusal names the column as the survey file does, and the line of the answers 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +22,7 @@ from dualmandate.program.reading import check_unique, validated
 from dualmandate.program.text_columns import read_text_columns
 from dualmandate.survey.schema import SurveyFile
 
+T = TypeVar("T")
 CONFIDENCE = 0.95  # Intervals have this level where the file says nothing.
 LARGEST_NUMBER = 1e12  # No price, error, loss or level is larger; squares of such numbers are finite.
 _TRUTH = {"1": 1.0, "0": 0.0, "yes": 1.0, "no": 0.0, "true": 1.0, "false": 0.0, "1.0": 1.0, "0.0": 0.0}
@@ -115,23 +117,13 @@ class SurveyAnswers:
     def labels(self, key: KeyPath) -> NDArray[np.str_]:
         """The column that the survey file names at a key, as text; refused where a value is missing."""
         column = self._column(key)
-        for line, value in zip(self.lines, column, strict=True):
-            if not value.strip():
-                raise self._odd(key, line, "is empty", "a row without it belongs to nobody's answer")
+        self._read(key, lambda text: text.strip() or None, "is empty", "a row without it belongs to nobody's answer")
         return np.array(column)
 
     def numbers(self, key: KeyPath) -> NDArray[np.float64]:
         """The column that the survey file names at a key, as finite numbers."""
-        column = self._column(key)
-        found = np.empty(len(column))
-        for row, (line, value) in enumerate(zip(self.lines, column, strict=True)):
-            number = _number(value)
-            if number is None:
-                raise self._odd(
-                    key, line, "is no number, or too large", "a model reads numbers, and every gap is a guess"
-                )
-            found[row] = number
-        return found
+        why = "a model reads numbers, and every gap is a guess"
+        return np.array(self._read(key, _number, "is no number, or too large", why))
 
     def levels(self, key: KeyPath) -> NDArray[np.float64]:
         """The column that the survey file names at a key, as whole numbers: levels of agreement."""
@@ -143,13 +135,17 @@ class SurveyAnswers:
 
     def truths(self, key: KeyPath) -> NDArray[np.float64]:
         """The column that the survey file names at a key, as 1 or 0."""
-        column = self._column(key)
-        found = np.empty(len(column))
-        for row, (line, value) in enumerate(zip(self.lines, column, strict=True)):
-            truth = _TRUTH.get(value.strip().casefold())
-            if truth is None:
-                raise self._odd(key, line, "is neither 1 nor 0", "somebody chose it or did not, agreed or did not")
-            found[row] = truth
+        why = "somebody chose it or did not, agreed or did not"
+        return np.array(self._read(key, lambda text: _TRUTH.get(text.strip().casefold()), "is neither 1 nor 0", why))
+
+    def _read(self, key: KeyPath, reader: Callable[[str], T | None], what: str, why: str) -> list[T]:
+        """Every value of a column as a reader reads it; refused at the first that reads as nothing."""
+        found = []
+        for line, text in zip(self.lines, self._column(key), strict=True):
+            value = reader(text)
+            if value is None:
+                raise self._odd(key, line, what, why)
+            found.append(value)
         return found
 
     def _column(self, key: KeyPath) -> tuple[str, ...]:

@@ -106,7 +106,6 @@ class Choices:
 
     @cached_property
     def largest(self) -> list[int]:
-        """The largest size in each column."""
         return [int(max(column.max(), -column.min())) for column in self.numbers.T]
 
     @cached_property

@@ -322,7 +322,6 @@ class Groups:
 
     @classmethod
     def of_lists(cls, size: int, lists: Iterable[Sequence[int]], names: Sequence[str] | None = None) -> Groups:
-        """Groups given as lists of levels."""
         groups = [np.asarray(group, dtype=np.int64) for group in lists]
         if not groups or any(len(group) == 0 for group in groups):
             raise InvalidWorkload(
@@ -521,12 +520,9 @@ def exact(values: Integers, largest: int) -> Numbers:
 
 def column_norms(factor: Factor, power: int) -> Numbers:
     """Σ_r |F[r, j]|^power for each level j: ‖column‖₁ or ‖column‖₂²; shape (size,)."""
-    scales = factor.scales
-    if scales is None:
-        columns = factor.columns(np.arange(factor.size, dtype=np.int64))
-        return np.asarray((np.abs(exact(columns, _largest(columns) ** power * factor.rows)) ** power).sum(axis=0))
-    sizes = np.abs(exact(scales, _largest(scales) ** power * factor.rows))
-    return np.asarray(sizes**power * factor.counts)
+    entries = _entries(factor)
+    sizes = np.abs(exact(entries, _largest(entries) ** power * factor.rows)) ** power
+    return np.asarray(sizes.sum(axis=0) if factor.scales is None else sizes * factor.counts)
 
 
 def inner(factor: Factor, left: Integers, right: Integers) -> Numbers:
@@ -585,10 +581,18 @@ def sizes_vary(factor: Factor) -> bool:
 
 def signs_vary(factor: Factor) -> bool:
     """Whether entries that are not zero differ in sign."""
-    scales = factor.scales
-    if scales is None:
-        scales = factor.columns(np.arange(factor.size, dtype=np.int64))
-    return bool(np.any(scales > 0) and np.any(scales < 0))
+    entries = _entries(factor)
+    return bool(np.any(entries > 0) and np.any(entries < 0))
+
+
+def largest_entry(factor: Factor) -> int:
+    """The largest size of an entry."""
+    return _largest(_entries(factor))
+
+
+def _entries(factor: Factor) -> Integers:
+    """The one number of each column besides zeros; all columns where one mixes."""
+    return factor.columns(np.arange(factor.size, dtype=np.int64)) if factor.scales is None else factor.scales
 
 
 def _largest(values: Integers) -> int:

@@ -84,11 +84,8 @@ class SensitivityQuestion:
     @cached_property
     def always_inside(self) -> frozenset[int]:
         """Invariants whose groups together hold every cell."""
-        return frozenset(
-            number
-            for number, labels in enumerate(self.invariants)
-            if all(bool(np.all(each >= 0)) for each in labels.values())
-        )
+        whole = (all(bool(np.all(each >= 0)) for each in labels.values()) for labels in self.invariants)
+        return frozenset(number for number, every in enumerate(whole) if every)
 
     def places(self, table: Table) -> tuple[int, ...]:
         """For each attribute, which of its distinct factors the table uses."""
@@ -106,12 +103,10 @@ class AxisMoves:
 
     @cached_property
     def positions(self) -> dict[object, int]:
-        """The place of each factor, by its key."""
         return {factor.key: place for place, factor in enumerate(self.factors)}
 
     @cached_property
     def norms(self) -> tuple[Numbers, ...]:
-        """Column norms (to the power) of each factor."""
         return tuple(column_norms(factor, self.power) for factor in self.factors)
 
     @cached_property
@@ -324,7 +319,7 @@ class _Comparison:
         left, right = disjoint_pairs(kinds, [labels[levels] for labels in axis.structure.labels])
         if len(left) == 0:
             return None
-        found = self._pruned(levels[left], levels[right])
+        found = self._best(self._measured(levels[left], levels[right]))
         missing = np.setdiff1d(np.arange(count**2), kinds[left] * count + kinds[right])
         if len(missing) == 0:
             return found
@@ -387,9 +382,6 @@ class _Comparison:
     def _best(self, choices: Choices) -> Choices:
         best = undominated(self._gain(choices))
         return Choices(choices.numbers[best], choices.flags[best])
-
-    def _pruned(self, left: Integers, right: Integers) -> Choices:
-        return self._best(self._measured(left, right))
 
 
 def _flags(axis: AxisMoves, left: Integers, right: Integers) -> Booleans:

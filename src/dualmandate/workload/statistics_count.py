@@ -9,13 +9,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from dualmandate.workload import AllRange, Factor, Identity, Prefix, Total, Workload
 from dualmandate.workload.factor import dense
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 MOST_WORK = 2**27  # steps of computing a rank: a tenth of a second
 MOST_ATTRIBUTES = 16  # whose sets are listed
@@ -33,12 +31,10 @@ class StatisticsCount:
 
     @property
     def per_person(self) -> float:
-        """Independent statistics a person."""
         return self.independent / self.persons if self.persons else math.inf
 
     @property
     def warns(self) -> bool:
-        """Whether there are more independent statistics than persons."""
         return self.per_person > MANY_A_PERSON
 
     def __str__(self) -> str:
@@ -64,19 +60,12 @@ def count_statistics(workload: Workload, persons: float) -> StatisticsCount:
         rank = sum(math.prod(shape[axis] - 1 for axis in each) for each in sets)
         return StatisticsCount(published, rank, True, persons)
     if _work(published, workload.domain.size) <= MOST_WORK:
-        return StatisticsCount(published, _rank(_possible_columns(workload)), True, persons)
+        possible = workload.dense()[:, workload.domain.possible_cells()]
+        return StatisticsCount(published, int(np.linalg.matrix_rank(possible)), True, persons)
     ranks = [math.prod(_factor_rank(factor) for factor in table.factors) for table in workload.tables]
     most = min(sum(ranks), workload.domain.size)
     exact = most == max(ranks) and not workload.domain.structural_zeros
     return StatisticsCount(published, most, exact, persons)
-
-
-def _possible_columns(workload: Workload) -> NDArray[Any]:
-    """The query matrix over cells that can occur."""
-    if not workload.domain.structural_zeros:
-        return workload.dense()
-
-    return workload.dense()[:, workload.domain.possible_cells()]
 
 
 def _work(rows: int, columns: int) -> int:
@@ -84,18 +73,12 @@ def _work(rows: int, columns: int) -> int:
     return min(rows, columns) ** 2 * max(rows, columns)
 
 
-def _rank(matrix: NDArray[Any]) -> int:
-    import numpy as np
-
-    return int(np.linalg.matrix_rank(matrix))
-
-
 def _factor_rank(factor: Factor) -> int:
     """The rank of the table of one attribute, or the most that it can be."""
     most = min(factor.rows, factor.size)
     if isinstance(factor, Identity | Total | Prefix | AllRange) or _work(factor.rows, factor.size) > MOST_WORK:
         return most
-    return _rank(dense(factor))
+    return int(np.linalg.matrix_rank(dense(factor)))
 
 
 def _marginal_sets(workload: Workload) -> set[frozenset[int]] | None:

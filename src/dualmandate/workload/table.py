@@ -15,13 +15,23 @@ from fractions import Fraction
 from itertools import product
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dualmandate.errors import InvalidWorkload
 from dualmandate.population import Domain, Grouping
-from dualmandate.population.arrays import Integers
+from dualmandate.population.arrays import Booleans, Integers
 from dualmandate.population.rational import Written, rational_or, written
-from dualmandate.workload.factor import LARGEST_INTEGER, AllRange, Factor, Groups, Identity, Numbers, Prefix, Row, Total
+from dualmandate.workload.factor import (
+    LARGEST_INTEGER,
+    AllRange,
+    Factor,
+    Groups,
+    Identity,
+    Numbers,
+    Prefix,
+    Row,
+    Total,
+    largest_entry,
+)
 
 LevelWeights = tuple[tuple[str, Fraction], ...]
 Step = tuple[int, Factor]
@@ -69,7 +79,7 @@ class Table:
     @property
     def largest_entry(self) -> int:
         """The largest size of an entry of the integer product."""
-        return math.prod(_largest_entry(factor) for factor in self.factors)
+        return math.prod(largest_entry(factor) for factor in self.factors)
 
     def labels(self, levels: Sequence[Sequence[str]]) -> Iterator[tuple[str, ...]]:
         """For each row its label on each of `axes`, from the levels of all attributes."""
@@ -98,13 +108,6 @@ def _row_labels(factor: Factor, levels: Sequence[str]) -> Iterator[str]:
     if isinstance(factor, Groups) and factor.names is not None:
         return iter(factor.names)
     return (f"row {row}" for row in range(factor.rows))
-
-
-def _largest_entry(factor: Factor) -> int:
-    scales = factor.scales
-    if scales is None:
-        scales = factor.columns(np.arange(factor.size, dtype=np.int64))
-    return int(max(scales.max(), -int(scales.min())))
 
 
 @dataclass(frozen=True)
@@ -191,9 +194,9 @@ class Tabulation:
         found = tuple(factor for factor in factors if factor is not None)
         return Table(self.name, found, Fraction(1, denominator), tuple(by), grid, self)
 
-    def _inside(self, domain: Domain) -> dict[int, NDArray[np.bool_]]:
+    def _inside(self, domain: Domain) -> dict[int, Booleans]:
         """Which levels of each filtered attribute are counted."""
-        inside: dict[int, NDArray[np.bool_]] = {}
+        inside: dict[int, Booleans] = {}
         for name, levels in self.where:
             axis, _ = domain.resolve(name)
             mask = domain.mask(name, levels)
@@ -263,11 +266,7 @@ class Tabulation:
 
 
 def _factor(
-    domain: Domain,
-    axis: int,
-    by: Mapping[int, Grouping | None],
-    inside: NDArray[np.bool_] | None,
-    scales: Integers | None,
+    domain: Domain, axis: int, by: Mapping[int, Grouping | None], inside: Booleans | None, scales: Integers | None
 ) -> Factor | None:
     """The query matrix of one attribute; None where all of it is zero."""
     attribute = domain.attributes[axis]

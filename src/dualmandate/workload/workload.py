@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, reduce
-from itertools import combinations, product
+from itertools import chain, combinations, product
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dualmandate.errors import InvalidWorkload, TooLarge
 from dualmandate.population import Domain, Protection
+from dualmandate.population.arrays import Floats
 from dualmandate.population.rational import Written, rational
 from dualmandate.workload.factor import (
     AllRange,
@@ -136,13 +137,13 @@ class Workload:
         # One table alone may give a view of its own numbers.
         return added if added.flags.owndata and added.flags.writeable and added.base is None else np.array(added)
 
-    def dense(self) -> NDArray[np.float64]:
+    def dense(self) -> Floats:
         """Q written out; refused where it would not fit."""
         affordable(self.query_count, self.domain.size, "a dense query matrix")
         blocks = [float(table.weight) * reduce(np.kron, map(dense, table.factors)) for table in self.tables]
         return np.concatenate(blocks).astype(np.float64)
 
-    def gram(self) -> NDArray[np.float64]:
+    def gram(self) -> Floats:
         """QᵀQ, |χ| × |χ|; refused where it would not fit."""
         affordable(self.domain.size, self.domain.size, "a Gram matrix")
         total = np.zeros((self.domain.size, self.domain.size))
@@ -316,15 +317,10 @@ def marginals(shape: Iterable[int], order: int | Iterable[int]) -> Workload:
             why="each marginal is a table of its own",
             instead="ask for lower orders, or for fewer attributes",
         )
-    tables = [
-        Table(
-            " × ".join(domain.names[axis] for axis in kept) or "total",
-            tuple(Identity(n) if axis in kept else Total(n) for axis, n in enumerate(domain.shape)),
-            axes=kept,
-        )
-        for each in orders
-        for kept in combinations(range(dimensions), each)
-    ]
+    tables = []
+    for kept in chain.from_iterable(combinations(range(dimensions), each) for each in orders):
+        factors = tuple(Identity(n) if axis in kept else Total(n) for axis, n in enumerate(domain.shape))
+        tables.append(Table(" × ".join(domain.names[axis] for axis in kept) or "total", factors, axes=kept))
     return Workload(domain, tuple(tables))
 
 

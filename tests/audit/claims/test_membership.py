@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from dualmandate.audit.claims.checks import OperatingPoint
+from dualmandate.audit.claims.checks import OperatingPoint, audit_noise, log_weights
 from dualmandate.audit.claims.membership import (
     EPSILONS,
     Frequencies,
@@ -23,7 +23,6 @@ from dualmandate.audit.claims.membership import (
     power_curve,
     tables,
 )
-from dualmandate.audit.claims.noise import audit_noise, log_weights
 from dualmandate.audit.finding import Finding, Range, Rate
 from dualmandate.errors import InvalidRequest
 from dualmandate.mechanism import DiscreteGaussian, Geometric

@@ -9,9 +9,9 @@ import numpy as np
 
 from dualmandate.audit.claims.attack import ClaimedGroup, ClaimedNoise, ClaimedRelease, largest_loss
 from dualmandate.audit.claims.membership import MOST_ROWS, membership_in
-from dualmandate.audit.equations import Integers
 from dualmandate.mechanism import Geometric
 from dualmandate.population import PrivacyLoss
+from dualmandate.population.arrays import Integers
 from dualmandate.workload.statistics_count import StatisticsCount
 
 CELLS = 3 * MOST_ROWS

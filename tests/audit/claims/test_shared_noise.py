@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dualmandate.audit.claims.noise import Law, RowNoise, SharedNoise, audit_noise, coincidence, shared_noise
+from dualmandate.audit.claims.checks import Law, RowNoise, SharedNoise, audit_noise, coincidence, shared_noise
 
 LAWS: list[tuple[Law, Fraction]] = [
     ("laplace", Fraction(3)),

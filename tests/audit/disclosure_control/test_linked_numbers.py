@@ -7,8 +7,8 @@ import pytest
 
 from dualmandate.audit.disclosure_control import methods as linking
 from dualmandate.audit.disclosure_control.methods import hidden_beside, linked_numbers
-from dualmandate.audit.equations import Equations
 from dualmandate.audit.suppression.cells import LinkedTables, audit_suppression
+from dualmandate.audit.tables import Equations
 from dualmandate.population import Attribute, Domain
 from dualmandate.workload import Tabulation, Workload, marginals, prefix, stack
 

@@ -20,7 +20,7 @@ from dualmandate.audit.disclosure_control.methods import (
     top_cap,
     top_code,
 )
-from dualmandate.audit.effort import generator
+from dualmandate.audit.options import generator
 from dualmandate.audit.suppression.cells import LinkedTables, additive_relations, audit_suppression
 from dualmandate.errors import InvalidRequest
 

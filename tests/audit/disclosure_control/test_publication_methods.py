@@ -15,7 +15,7 @@ from dualmandate.audit.disclosure_control.methods import (
     Subject,
     publication_methods,
 )
-from dualmandate.audit.equations import Equations
+from dualmandate.audit.tables import Equations
 from dualmandate.population import Attribute, Domain
 from dualmandate.workload import Tabulation, Workload
 

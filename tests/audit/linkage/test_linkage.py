@@ -15,8 +15,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dualmandate.audit.effort import Effort
-from dualmandate.audit.equations import Equations
 from dualmandate.audit.finding import Rate
 from dualmandate.audit.linkage import attack as linkage_attack
 from dualmandate.audit.linkage.linking import (
@@ -32,9 +30,10 @@ from dualmandate.audit.linkage.linking import (
     stages_of,
 )
 from dualmandate.audit.linkage.probabilistic import best_pairs, compared_by, probabilistic
+from dualmandate.audit.options import Effort
 from dualmandate.audit.reconstruction import exact
 from dualmandate.audit.reconstruction.exact import Reconstruction, reconstruct
-from dualmandate.audit.tables import ExactTables, boxed
+from dualmandate.audit.tables import Equations, ExactTables, boxed
 from dualmandate.benchmarks import generated_blocks
 from dualmandate.errors import InvalidRequest, NoEstimate
 from dualmandate.population import Attribute, Domain, Grouping, Hierarchy

@@ -12,16 +12,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from dualmandate.audit.equations import Equations
-from dualmandate.audit.reconstruction import enumeration
-from dualmandate.audit.reconstruction.enumeration import (
+from dualmandate.audit.reconstruction import solving
+from dualmandate.audit.reconstruction.exact import reconstruct
+from dualmandate.audit.reconstruction.solving import (
     FIRST_SOLUTIONS,
     MOST_SOLUTIONS,
     enumerate_piece,
     farthest,
+    farthest_apart,
+    ranges,
 )
-from dualmandate.audit.reconstruction.exact import reconstruct
-from dualmandate.audit.reconstruction.solving import farthest_apart, ranges
+from dualmandate.audit.tables import Equations
 from dualmandate.workload import marginals
 
 MOST = 3  # of an unknown
@@ -105,7 +106,7 @@ def test_what_the_search_leaves_open_the_solver_proves(monkeypatch: pytest.Monke
     equations = Equations.of_workload(marginals((3, 3), 1))
     values = equations.of(np.random.default_rng(2).integers(0, 3, (5, 9)))
     listed = list(reconstruct(equations, values))
-    monkeypatch.setattr(enumeration, "MOST_STEPS", 3)
+    monkeypatch.setattr(solving, "MOST_STEPS", 3)
     for one, other in zip(listed, reconstruct(equations, values), strict=True):
         assert other.proved
         assert (other.apart, other.most_apart) == (one.apart, one.apart)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dualmandate.audit.equations import Equations
 from dualmandate.audit.reconstruction.noisy import KnownNumbers, most_likely, most_likely_within, stacked
+from dualmandate.audit.tables import Equations
 from dualmandate.workload import marginals
 
 TABLES = Equations.of_workload(marginals((2, 3, 2), [1, 2]))

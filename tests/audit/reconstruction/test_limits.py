@@ -11,17 +11,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dualmandate.audit.effort import Effort
-from dualmandate.audit.equations import Equations
 from dualmandate.audit.finding import Finding, Rate
-from dualmandate.audit.reconstruction import enumeration
+from dualmandate.audit.options import Effort
 from dualmandate.audit.reconstruction import exact as reconstruction
-from dualmandate.audit.reconstruction import solving as conflicts
+from dualmandate.audit.reconstruction import solving
 from dualmandate.audit.reconstruction.exact import reconstruct
 from dualmandate.audit.reconstruction.persons import GroupStatistics, Statistic, Variables, reconstruct_persons
 from dualmandate.audit.reconstruction.solving import BoundedEquations, first_solution, ranges, smallest_conflict
 from dualmandate.audit.run import attack_on
-from dualmandate.audit.tables import ExactTables
+from dualmandate.audit.tables import Equations, ExactTables
 from dualmandate.errors import InvalidTables
 from dualmandate.workload import marginals
 
@@ -107,7 +105,7 @@ def test_what_no_solver_tells_leaves_a_conflict_unfinished(monkeypatch: pytest.M
     odd = Equations.of_matrix(np.array([[1, 1, 0], [0, 1, 1], [1, 0, 1]]))  # only a solver sees that these contradict
     bounded = BoundedEquations.counts(odd, np.array([1, 1, 1]), None)
     assert smallest_conflict(bounded).kind == "smallest"
-    monkeypatch.setattr(conflicts, "first_solution", lambda *_, **__: ("unknown", None))
+    monkeypatch.setattr(solving, "first_solution", lambda *_, **__: ("unknown", None))
     assert smallest_conflict(bounded).kind == "unfinished"
 
 
@@ -126,7 +124,7 @@ def test_highs_is_asked_where_the_first_solver_does_not_answer(monkeypatch: pyte
 
     answer: Any = getattr(cp_model, state)
     monkeypatch.setattr(cp_model.CpSolver, "solve", lambda *_, **__: answer)
-    monkeypatch.setattr(enumeration, "MOST_STEPS", 0)
+    monkeypatch.setattr(solving, "MOST_STEPS", 0)
     small = Equations.of_workload(marginals((3, 3), 1))
     truth = np.arange(9)
     (solved,) = reconstruct(small, small.of(truth), variability=False)
@@ -151,7 +149,7 @@ def test_a_model_that_the_first_solver_cannot_hold_is_given_to_the_second() -> N
 
 
 def test_what_neither_solver_tells_stays_open(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(enumeration, "MOST_STEPS", 0)
+    monkeypatch.setattr(solving, "MOST_STEPS", 0)
     monkeypatch.setattr(reconstruction, "first_solution", lambda *_, **__: ("unknown", None))
     (open_place, _) = reconstruct(HARD, HARD.of(PEOPLE))
     assert open_place.counts is None

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from dualmandate.audit.equations import Equations
 from dualmandate.audit.reconstruction.noisy import (
     least_absolute,
     most_likely,
     never_below_guessing,
     whole_records,
 )
+from dualmandate.audit.tables import Equations
 from dualmandate.benchmarks.generated_blocks import blocks, tables
 from dualmandate.errors import InvalidRequest
 from dualmandate.mechanism import GEOMETRIC

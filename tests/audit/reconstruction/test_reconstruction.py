@@ -11,18 +11,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from dualmandate.audit.equations import Equations
-from dualmandate.audit.reconstruction import enumeration
 from dualmandate.audit.reconstruction import exact as reconstruction
-from dualmandate.audit.reconstruction.enumeration import propagate
+from dualmandate.audit.reconstruction import solving
 from dualmandate.audit.reconstruction.exact import Reconstruction, reconstruct
 from dualmandate.audit.reconstruction.solving import (
     BoundedEquations,
     farthest_apart,
     first_solution,
+    propagate,
     ranges,
     smallest_conflict,
 )
+from dualmandate.audit.tables import Equations
 from dualmandate.benchmarks.generated_blocks import BlockSizes, blocks, tables
 from dualmandate.errors import InvalidTables
 from dualmandate.workload import identity, kron, marginals, stack, total
@@ -74,7 +74,7 @@ def test_the_solver_finds_what_the_list_holds(monkeypatch: pytest.MonkeyPatch) -
     for _ in range(6):
         values = equations.of(generator.integers(0, 3, 9))
         (listed,) = reconstruct(equations, values)
-        monkeypatch.setattr(enumeration, "MOST_STEPS", 3)
+        monkeypatch.setattr(solving, "MOST_STEPS", 3)
         (solved,) = reconstruct(equations, values)
         monkeypatch.undo()
         assert listed.all_solutions
@@ -94,7 +94,7 @@ def test_one_solution_is_proved_by_the_solver_too(monkeypatch: pytest.MonkeyPatc
     values = equations.of(truth)
     low, high, _ = propagate(equations, values[None], values[None])
     assert (low < high).any()
-    monkeypatch.setattr(enumeration, "MOST_STEPS", 0)
+    monkeypatch.setattr(solving, "MOST_STEPS", 0)
     (found,) = reconstruct(equations, values)
     assert found.unique
     assert found.proved
@@ -105,7 +105,7 @@ def test_one_solution_is_proved_by_the_solver_too(monkeypatch: pytest.MonkeyPatc
 def test_without_time_bounds_stand(monkeypatch: pytest.MonkeyPatch) -> None:
     equations = Equations.of_workload(marginals((6, 6), 1))
     values = equations.of(np.random.default_rng(1).integers(0, 9, 36))
-    monkeypatch.setattr(enumeration, "MOST_STEPS", 0)
+    monkeypatch.setattr(solving, "MOST_STEPS", 0)
     monkeypatch.setattr(reconstruction, "first_solution", lambda *_, **__: ("unknown", None))
     (found,) = reconstruct(equations, values)
     assert found.counts is None

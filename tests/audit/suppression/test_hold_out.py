@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dualmandate.audit.effort import Effort
 from dualmandate.audit.finding import Rate
+from dualmandate.audit.options import Effort
 from dualmandate.audit.suppression.cells import tree_relations
 from dualmandate.audit.suppression.series import HiddenSeries, HoldOut, Series, SeriesAttack, SeriesPart, draw_trials
 from dualmandate.audit.tables import boxed

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.optimize import linprog
 
-from dualmandate.audit.equations import Equations
-from dualmandate.audit.reconstruction.enumeration import UNBOUNDED
+from dualmandate.audit.reconstruction.solving import UNBOUNDED
 from dualmandate.audit.suppression.cells import (
     LinkedTables,
     SuppressionAudit,
@@ -23,6 +22,7 @@ from dualmandate.audit.suppression.cells import (
     audit_suppression,
     extremes,
 )
+from dualmandate.audit.tables import Equations
 from dualmandate.errors import InvalidTables
 
 Integers = NDArray[np.int64]

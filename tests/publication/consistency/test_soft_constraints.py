@@ -11,8 +11,12 @@ from tests.publication.consistency.test_estimates import FREE, REGULAR, TREE, in
 from dualmandate.publication.consistency.crossing import CrossingMeasurement, estimate_crossed
 from dualmandate.publication.consistency.estimates import Pair
 from dualmandate.publication.consistency.partitions import PartitionChain
-from dualmandate.publication.consistency.soft_constraints import SoftConstraint, soft_constrained
-from dualmandate.publication.consistency.top_down_rounding import CountConstraints, top_down
+from dualmandate.publication.consistency.top_down_rounding import (
+    CountConstraints,
+    SoftConstraint,
+    soft_constrained,
+    top_down,
+)
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

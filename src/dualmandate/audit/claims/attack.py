@@ -22,19 +22,23 @@ from dualmandate.audit.claims.checks import (
     LEVEL,
     TIE,
     ClaimCheck,
+    Law,
+    SharedNoise,
+    audit_noise,
+    drawn_from,
     exact_totals,
     last_bits,
     least_loss,
     meaning,
     missing_keys,
+    own_law,
     pmf_ratio,
 )
-from dualmandate.audit.claims.noise import Law, SharedNoise, audit_noise, drawn_from, own_law
-from dualmandate.audit.effort import Effort, generator
-from dualmandate.audit.equations import Floats, Integers
 from dualmandate.audit.finding import Baseline, Finding, Range, Rate, proved_share
+from dualmandate.audit.options import Effort, generator
 from dualmandate.mechanism import Noise
 from dualmandate.population import PrivacyLoss, PrivacyMeasure
+from dualmandate.population.arrays import Booleans, Floats, Integers
 from dualmandate.workload.statistics_count import StatisticsCount
 
 CELLS, PAIRED_CELLS = 512, 96  # Records of so many cells are added, or compared, where there are more.
@@ -90,7 +94,6 @@ class ClaimedNoise:
         return self._divergence(min(3 * reach, MOST_REACH))
 
     def drawn(self, key: bytes, purpose: str, shape: tuple[int, int]) -> Floats:
-        """Draws of it from the audit's key."""
         if self.stated is not None and self.own_law is None:
             return drawn_from(self.stated.sampler(), key, purpose, shape).astype(np.float64)
         return audit_noise(key, purpose, self.own_law or "laplace", self.parameter, shape).astype(np.float64)
@@ -123,7 +126,7 @@ class ClaimedGroup:
 
     name: str
     change: Callable[[int], Change] = field(repr=False)  # what a record of a cell adds to the rows
-    kinds: NDArray[np.int64] = field(repr=False)  # of each row, a place in `noises`
+    kinds: Integers = field(repr=False)  # of each row, a place in `noises`
     noises: tuple[ClaimedNoise, ...]
     measured: NDArray[Any] | None = field(default=None, repr=False)  # what was published of each row
 
@@ -139,7 +142,7 @@ class ClaimedRelease:
     name: str
     loss: PrivacyLoss
     groups: tuple[ClaimedGroup, ...]
-    possible: NDArray[np.bool_] = field(repr=False)  # which cells can occur, flat
+    possible: Booleans = field(repr=False)  # which cells can occur, flat
     kept: Callable[[int, int], bool] | None = field(repr=False)
     keys: Mapping[str, tuple[Labels, Labels]] = field(repr=False)  # shown and declared, on each axis of a table
     exact: Mapping[str, bool]  # numbers without noise: whether replacing a record leaves them as they are
@@ -158,19 +161,10 @@ class ClaimAttack:
 
     def run(self, target: ClaimedRelease, key: bytes, /) -> tuple[Finding, ...]:
         self.effort.say(f"checking what {target.name} claims")
-        make = partial(
-            Finding,
-            attack=self.name,
-            attacker_knows="the public files of the release",
-            coarsening=target.coarsening,
-            reference="published",
-        )
-        return (
-            *self._noise(target, make),
-            *self._loss(target, key, make),
-            *self._shown(target, make),
-            *self._measured(target, make),
-        )
+        knows, coarsening = "the public files of the release", target.coarsening
+        make = partial(Finding, attack=self.name, attacker_knows=knows, coarsening=coarsening, reference="published")
+        noise, loss = self._noise(target, make), self._loss(target, key, make)
+        return (*noise, *loss, *self._shown(target, make), *self._measured(target, make))
 
     def _noise(self, target: ClaimedRelease, make: Callable[..., Finding]) -> Iterator[Finding]:
         noises = list(dict.fromkeys(noise for group in target.groups for noise in group.noises))
@@ -245,11 +239,9 @@ class ClaimAttack:
             yield proved_share(make, claim, changed, len(target.exact), beside=CLAIMED)
         count = target.statistics
         if math.isfinite(count.per_person):
-            yield make(
-                claim=str(count).rstrip("."),
-                success=Range(count.per_person, count.per_person, "independent statistics a person"),
-                baselines=(Baseline("the 2010 Census", Range(CENSUS_2010, CENSUS_2010, "a person")),),
-            )
+            found = Range(count.per_person, count.per_person, "independent statistics a person")
+            beside = Baseline("the 2010 Census", Range(CENSUS_2010, CENSUS_2010, "a person"))
+            yield make(claim=str(count).rstrip("."), success=found, baselines=(beside,))
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,16 +14,23 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dualmandate.audit.claims.attack import Change, ClaimedRelease, WorstChange, largest_loss
-from dualmandate.audit.claims.checks import TIE, OperatingPoint, meaning
-from dualmandate.audit.claims.noise import Law, LogPmf, audit_noise, log_weights
-from dualmandate.audit.effort import Effort, generator
-from dualmandate.audit.equations import Floats, Integers
+from dualmandate.audit.claims.checks import (
+    FAILURE_PROBABILITY,
+    TIE,
+    Law,
+    LogPmf,
+    OperatingPoint,
+    audit_noise,
+    log_weights,
+    meaning,
+)
 from dualmandate.audit.finding import Baseline, Finding, Range, Rate
+from dualmandate.audit.options import Effort, generator
 from dualmandate.errors import InvalidRequest
 from dualmandate.population import PrivacyLoss, PrivacyMeasure, Protection
+from dualmandate.population.arrays import Floats, Integers
 from dualmandate.population.loss import epsilon_at, rho_at
 from dualmandate.workload import Workload
 
@@ -46,8 +53,7 @@ EPSILONS = (0.1, 0.5, 1.0, 2.0, 5.0)
 TRIAL_DRAWS = 20_000  # So many draws are made with the person, and as many without.
 ATTRIBUTES = (1, 20)  # How many sums are published; one record changes all of them.
 MEMBERS = 100
-FAILURE_PROBABILITY = 1e-6  # The δ of Gaussian noise.
-MORE_PROBABILITIES = (1e-3, 1e-2, 0.05, 0.1)  # At these δ its ρ says an ε too.
+MORE_PROBABILITIES = (1e-3, 1e-2, 0.05, 0.1)  # At these δ, too, the ρ of Gaussian noise says an ε.
 KEY = b"draws of a bound trial"
 
 
@@ -83,13 +89,9 @@ def power_curve(
         )
     half = len(without) // 2
     thresholds = np.quantile(without[:half], [1 - rate for rate in rates], method="higher")
-    judged = without[half:]
+    sides = without[half:], with_person
     return tuple(
-        OperatingPoint(
-            Rate(int((judged > threshold).sum()), len(judged)),
-            Rate(int((with_person > threshold).sum()), len(with_person)),
-        )
-        for threshold in thresholds
+        OperatingPoint(*(Rate(int((side > threshold).sum()), len(side)) for side in sides)) for threshold in thresholds
     )
 
 
@@ -102,12 +104,12 @@ class NeighborSums:
     expected of people in general.
     """
 
-    absent: NDArray[np.int64] = field(repr=False)
-    present: NDArray[np.int64] = field(repr=False)
+    absent: Integers = field(repr=False)
+    present: Integers = field(repr=False)
     person: Floats = field(repr=False)
     population: Floats = field(repr=False)
     members: int
-    largest: NDArray[np.int64] = field(repr=False)
+    largest: Integers = field(repr=False)
 
     def scores(self, published: Floats, log_pmf: LogPmf | None = None) -> dict[str, Floats]:
         """Every test on noisy sums, shape (draws, attributes); larger scores speak for the person.
@@ -132,11 +134,7 @@ class NeighborSums:
 
 
 def neighbor_sums(
-    members: NDArray[np.int64],
-    replacement: NDArray[np.int64] | None,
-    *,
-    population: Floats,
-    largest: NDArray[np.int64] | None = None,
+    members: Integers, replacement: Integers | None, *, population: Floats, largest: Integers | None = None
 ) -> NeighborSums:
     """The first member is looked for; in the other data set somebody else is in its place, or nobody (None).
 
@@ -363,7 +361,7 @@ def _frequencies(target: ClaimedRelease, worst: WorstChange, draws: np.random.Ge
     )
 
 
-def _spread(changes: Sequence[Change], starts: NDArray[np.int64], rows: NDArray[np.int64]) -> NDArray[np.int64]:
+def _spread(changes: Sequence[Change], starts: Integers, rows: Integers) -> Integers:
     """Changes of some rows of all groups, 0 where a row does not change; `starts` are the first row of each group."""
     found = np.zeros(len(rows), dtype=np.int64)
     for start, (moved, by) in zip(starts, changes, strict=True):
@@ -372,7 +370,7 @@ def _spread(changes: Sequence[Change], starts: NDArray[np.int64], rows: NDArray[
     return found
 
 
-def _chosen(moved: NDArray[np.int64], every: int, draws: np.random.Generator) -> NDArray[np.int64]:
+def _chosen(moved: Integers, every: int, draws: np.random.Generator) -> Integers:
     """All rows, or where there are too many those that the record changes and some others; in their order."""
     if every <= MOST_ROWS:
         return np.arange(every)

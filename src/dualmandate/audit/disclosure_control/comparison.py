@@ -21,11 +21,12 @@ from dualmandate.audit.disclosure_control.methods import (
     Subject,
     publication_methods,
 )
-from dualmandate.audit.effort import Effort
-from dualmandate.audit.equations import Equations, Floats, Integers
 from dualmandate.audit.finding import Rate
+from dualmandate.audit.options import Effort
 from dualmandate.audit.reconstruction.noisy import KnownNumbers, guess, guessers, most_likely_within, stacked
+from dualmandate.audit.tables import Equations
 from dualmandate.population import Domain, PrivacyLoss, PrivacyMeasure
+from dualmandate.population.arrays import Floats, Integers
 
 UNSEEN = 0.01  # The belief in what no other place has.
 

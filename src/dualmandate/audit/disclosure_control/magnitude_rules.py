@@ -11,9 +11,9 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dualmandate.audit.disclosure_control.methods import (
+    PROTECTED,
     PrimaryRule,
     dominated,
     few_contributors,
@@ -21,18 +21,16 @@ from dualmandate.audit.disclosure_control.methods import (
     linked_numbers,
     told_by_second,
 )
-from dualmandate.audit.effort import Effort
-from dualmandate.audit.equations import Equations, Floats, Integers
 from dualmandate.audit.finding import Baseline, Finding, Rate
-from dualmandate.audit.reconstruction.enumeration import UNBOUNDED
+from dualmandate.audit.options import Effort
+from dualmandate.audit.reconstruction.solving import UNBOUNDED
 from dualmandate.audit.suppression.cells import LinkedTables, audit_suppression
-from dualmandate.audit.tables import OnePlace, levels_in_words
+from dualmandate.audit.tables import Equations, OnePlace, levels_in_words
+from dualmandate.population.arrays import Booleans, Floats, Integers
 from dualmandate.population.wording import percent
 from dualmandate.workload import Identity, Table, Total, Workload
 
-Bools = NDArray[np.bool_]
 CLOSE = 0.1  # The largest contribution is told where it is known within this share of it.
-PROTECTED = 0.2  # A hidden sum should not be told within this share of it.
 RULES: dict[str, PrimaryRule] = {
     "fewer than 3 contributors hidden": partial(few_contributors, least=3),
     "hidden where 2 make up 85 %": partial(dominated, contributors=2, share=0.85),
@@ -73,26 +71,21 @@ class SummedTables:
 
 def counting_members(workload: Workload, summed: int) -> Workload:
     """Tables of sums as tables of contributors: the summed attribute is added over."""
-    tables = tuple(
-        replace(
-            table,
-            factors=tuple(Total(each.size) if axis == summed else each for axis, each in enumerate(table.factors)),
-            axes=None,
-            tabulation=None,
-        )
-        for table in workload.tables
-    )
-    return Workload(workload.domain, tables)
+    tables = []
+    for table in workload.tables:
+        factors = tuple(Total(each.size) if axis == summed else each for axis, each in enumerate(table.factors))
+        tables.append(replace(table, factors=factors, axes=None, tabulation=None))
+    return Workload(workload.domain, tuple(tables))
 
 
-def hidden_sums(target: SummedTables, rule: PrimaryRule) -> tuple[Bools, Bools]:
+def hidden_sums(target: SummedTables, rule: PrimaryRule) -> tuple[Booleans, Booleans]:
     """Which sums a rule hides in each place, and which are hidden with complementary ones; (places, sums) each."""
     places, rows = target.sums.shape
     primary = np.array([[rule(target.contributions(p, r)) for r in range(rows)] for p in range(places)])
     return primary, hidden_beside(linked_numbers(target.workload), target.sums, primary, share=PROTECTED)
 
 
-def disclosed_contributors(target: SummedTables, hidden: Bools) -> Bools:
+def disclosed_contributors(target: SummedTables, hidden: Booleans) -> Booleans:
     """Where the second largest contributor tells the largest within a share of it; shape (places, sums).
 
     A hidden sum is taken for the largest that the shown ones leave possible.
@@ -137,22 +130,16 @@ class ContributorsAttack:
         claim = f"sums of {target.name} whose largest contributor is told within {percent(CLOSE)}"
         nothing = np.zeros(target.sums.shape, dtype=np.bool_)
         open_rate = Rate(int(disclosed_contributors(target, nothing).sum()), occupied)
-        yield make(
-            claim=f"{claim} (all shown)",
-            success=open_rate,
-            baselines=(Baseline("whoever has no tables", Rate(0, occupied)),),
-        )
+        beside = Baseline("whoever has no tables", Rate(0, occupied))
+        yield make(claim=f"{claim} (all shown)", success=open_rate, baselines=(beside,))
         for words, rule in RULES.items():
             self.effort.say(f"contributors to sums: {words}")
             primary, hidden = hidden_sums(target, rule)
             lost = target.sums[hidden].sum() / target.sums.sum()
-            beside = int((hidden & ~primary).sum())
-            extra = f"{int(primary.sum()):,} sums, {beside:,} more beside them, {percent(lost)} of all"
-            yield make(
-                claim=f"{claim} ({words}: {extra})",
-                success=Rate(int(disclosed_contributors(target, hidden).sum()), occupied),
-                baselines=(Baseline("with all sums shown", open_rate),),
-            )
+            rate, more = Rate(int(disclosed_contributors(target, hidden).sum()), occupied), hidden & ~primary
+            extra = f"{int(primary.sum()):,} sums, {int(more.sum()):,} more beside them, {percent(lost)} of all"
+            beside = Baseline("with all sums shown", open_rate)
+            yield make(claim=f"{claim} ({words}: {extra})", success=rate, baselines=(beside,))
 
 
 def summed_tables(workload: Workload, place: OnePlace, people: Integers) -> Iterator[SummedTables]:

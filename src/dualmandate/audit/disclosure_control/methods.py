@@ -19,17 +19,17 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dualmandate.audit.effort import generator
-from dualmandate.audit.equations import Equations, Floats, Integers
+from dualmandate.audit.options import generator
 from dualmandate.audit.reconstruction.noisy import KnownNumbers
 from dualmandate.audit.suppression.cells import LinkedTables, audit_suppression
+from dualmandate.audit.tables import Equations
 from dualmandate.errors import InvalidRequest
 from dualmandate.mechanism import GEOMETRIC
 from dualmandate.population import Attribute, PrivacyLoss
+from dualmandate.population.arrays import Booleans, Floats, Integers
 from dualmandate.population.wording import percent
 from dualmandate.workload import Identity, Table, Total, Workload
 
-Bools = NDArray[np.bool_]
 MOST_ROUNDS = 1000  # of complementary suppression
 LARGEST_LINKED = 4096  # Tables that show an attribute differently are linked up to this many levels.
 Part = tuple[Integers, Integers]  # rows of two factors that count the same levels
@@ -141,7 +141,7 @@ def told_by_second(contributions: Floats, *, share: float) -> bool:
     return bool(contributions[2:].sum() < share * contributions[0])
 
 
-def suppress(relations: Equations, values: Integers, primary: NDArray[np.bool_], *, share: float) -> NDArray[np.bool_]:
+def suppress(relations: Equations, values: Integers, primary: Booleans, *, share: float) -> Booleans:
     """Complementary suppression: as many further cells as it takes until no sensitive cell can be told within a share.
 
     Greedy: where a sensitive cell is too well bounded, the smallest shown and occupied cell of its sums is hidden too.
@@ -165,7 +165,7 @@ def suppress(relations: Equations, values: Integers, primary: NDArray[np.bool_],
     return hidden
 
 
-def _smallest_shown(relations: Equations, values: Integers, hidden: NDArray[np.bool_], rows: Any) -> int | None:
+def _smallest_shown(relations: Equations, values: Integers, hidden: Booleans, rows: Any) -> int | None:
     parts = [relations.cells[relations.starts[row] : relations.starts[row + 1]] for row in rows]
     cells = np.unique(np.concatenate(parts)) if parts else np.array([], dtype=np.int64)
     shown = cells[~hidden[cells] & (values[cells] > 0)]
@@ -235,7 +235,7 @@ def linked_numbers(workload: Workload) -> Equations:
     )
 
 
-def hidden_beside(relations: Equations, values: Integers, primary: Bools, *, share: float) -> Bools:
+def hidden_beside(relations: Equations, values: Integers, primary: Booleans, *, share: float) -> Booleans:
     """Sensitive numbers of every place, and others beside them until none can be told within a share.
 
     Shape (places, numbers).
@@ -309,7 +309,7 @@ class Subject:
 
     workload: Workload
     truth: Integers = field(repr=False)
-    possible: NDArray[np.bool_] = field(repr=False)  # cells that may occur; shape (cells,)
+    possible: Booleans = field(repr=False)  # cells that may occur; shape (cells,)
     secret: int | None = None  # the attribute that an attacker is after; all others are known
 
     @property
@@ -365,9 +365,7 @@ def record_list(truth: Integers) -> tuple[Integers, Integers]:
 
 def record_counts(places: Integers, records: Integers, shape: tuple[int, ...]) -> Integers:
     """How many records are in each place and cell."""
-    counts = np.zeros(shape, dtype=np.int64)
-    np.add.at(counts, (places, records), 1)
-    return counts
+    return np.bincount(np.ravel_multi_index((places, records), shape), minlength=math.prod(shape)).reshape(shape)
 
 
 def _shown(family: Family, name: str, printed: NDArray[Any], scale: float = 0.0) -> PublicationMethod:
@@ -444,7 +442,6 @@ class Levels:
         return np.asarray(np.unravel_index(cells, self.shape)[self.axis], dtype=np.int64)
 
     def moved(self, cells: Integers, levels: Integers) -> Integers:
-        """The same cells at other levels."""
         step = int(np.prod(self.shape[self.axis + 1 :], dtype=np.int64))
         return cells + (levels - self.level(cells)) * step
 
@@ -461,7 +458,6 @@ class Levels:
         return self.moved(records, np.rint(level).astype(np.int64))
 
     def recoding(self, records: Integers, moved: Integers) -> Recoding:
-        """How levels moved, of all records together."""
         counts = np.zeros((self.shape[self.axis],) * 2)
         np.add.at(counts, (self.level(records), self.level(moved)), 1.0)
         return Recoding(self.shape, self.axis, counts)

@@ -15,10 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dualmandate.audit.effort import Effort
-from dualmandate.audit.equations import Integers
 from dualmandate.audit.finding import Baseline, Finding, Rate, Reference
 from dualmandate.audit.linkage.linking import (
     PERSON,
@@ -33,17 +30,17 @@ from dualmandate.audit.linkage.linking import (
     put_names,
     stages_of,
 )
-from dualmandate.audit.options import AuditOptions
+from dualmandate.audit.options import AuditOptions, Effort
 from dualmandate.audit.reconstruction.exact import reconstruct_places
 from dualmandate.audit.reconstruction.noisy import most_likely, whole_records
 from dualmandate.audit.tables import PURPOSE, ExactTables, NoisyTables, OnePlace, open_truths
 from dualmandate.errors import InvalidFile, InvalidRequest, InvalidTables, Place, Refusal, UnreadableSource
 from dualmandate.population import Attribute, Confidential, Domain, Protection
+from dualmandate.population.arrays import Booleans, Integers
 from dualmandate.program.text_columns import read_text_columns
 from dualmandate.publication import Rules, Source, source_file
-from dualmandate.publication.records import check_source, opened
 from dualmandate.publication.rules import AttributeRule
-from dualmandate.publication.sources import CsvFile, ParquetFile, SourceColumns
+from dualmandate.publication.sources import CsvFile, ParquetFile, SourceColumns, check_source, opened
 from dualmandate.publication.tabulating import TabulationSpec, records_sql
 from dualmandate.publication.wall import connected, guarded
 
@@ -112,7 +109,7 @@ class ReconstructedCounts:
     """
 
     counts: Integers = field(repr=False)
-    proved: NDArray[np.bool_] = field(repr=False)  # (places,)
+    proved: Booleans = field(repr=False)  # (places,)
     left_open: str | None = None
 
 
@@ -250,7 +247,13 @@ class Homes:
 def linkage_targets(targets: Iterable[object], homes: Homes | None, options: AuditOptions) -> tuple[Linkage, ...]:
     """A linkage for all tables of counts among the targets, where names are asked for."""
     if options.outside is None and not options.secret:
-        _check_nothing_else(options)
+        for flag, given in (("--person", options.person is not None), ("--link", options.link != "exact")):
+            if given:
+                raise InvalidRequest(
+                    f"{flag} is given, and nothing is to be linked",
+                    why="it says how names are put to records",
+                    instead="name people with --outside FILE, or what an attacker is after with --secret ATTRIBUTE",
+                )
         return ()
     tables = [each for each in targets if isinstance(each, ExactTables | NoisyTables)]
     if homes is None or not tables:
@@ -339,16 +342,6 @@ def _method(options: AuditOptions) -> Method:
 
         check_installed()
     return method
-
-
-def _check_nothing_else(options: AuditOptions) -> None:
-    for flag, given in (("--person", options.person is not None), ("--link", options.link != "exact")):
-        if given:
-            raise InvalidRequest(
-                f"{flag} is given, and nothing is to be linked",
-                why="it says how names are put to records",
-                instead="name people with --outside FILE, or what an attacker is after with --secret ATTRIBUTE",
-            )
 
 
 def read_people(path: Path, homes: Homes) -> Confidential[pyarrow.Table]:

@@ -14,12 +14,11 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dualmandate.audit.equations import Integers
 from dualmandate.audit.finding import Rate
 from dualmandate.errors import InvalidRequest
 from dualmandate.population import Attribute, Domain
+from dualmandate.population.arrays import Booleans, Integers
 from dualmandate.publication.sources import quoted
 from dualmandate.publication.wall import connected
 
@@ -309,7 +308,7 @@ def _ladder(domain: Domain, attribute: Attribute) -> list[CoarserAttribute]:
     return [CoarserAttribute(f"{attribute.name} in bins of {BIN}", attribute.name, bins)]
 
 
-def listed(counts: Integers, domain: Domain, *, proved: NDArray[np.bool_] | None = None) -> pyarrow.Table:
+def listed(counts: Integers, domain: Domain, *, proved: Booleans | None = None) -> pyarrow.Table:
     """One row a record: its place, its person (a number) and the position of each level.
 
     `counts` has shape (places, cells); `proved`, shape (places,), says whose every record is proved.
@@ -328,7 +327,7 @@ def listed(counts: Integers, domain: Domain, *, proved: NDArray[np.bool_] | None
 
 
 def reidentify_counts(
-    found: Integers, truth: Integers, domain: Domain, *, secret: Sequence[str], proved: NDArray[np.bool_] | None = None
+    found: Integers, truth: Integers, domain: Domain, *, secret: Sequence[str], proved: Booleans | None = None
 ) -> Reidentification:
     """Names for the records of reconstructed counts, by an attacker who knows everything of everybody but the secret.
 

@@ -15,21 +15,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dualmandate.audit.effort import SECONDS, Effort, parallel_map
-from dualmandate.audit.equations import Equations, Integers, checked_values
 from dualmandate.audit.finding import MOST_DETAILS, Baseline, Finding, Range, Rate, Reference, proved_share
-from dualmandate.audit.reconstruction.enumeration import (
+from dualmandate.audit.options import SECONDS, Effort, parallel_map
+from dualmandate.audit.reconstruction.noisy import guess, guessers
+from dualmandate.audit.reconstruction.solving import (
     UNBOUNDED,
+    contradiction,
     enumerate_piece,
     farthest,
+    farthest_apart,
+    first_solution,
     piece_equations,
     pieces,
     propagate,
+    ranges,
 )
-from dualmandate.audit.reconstruction.noisy import guess, guessers
-from dualmandate.audit.reconstruction.solving import contradiction, farthest_apart, first_solution, ranges
-from dualmandate.audit.tables import ExactTables, open_truths
+from dualmandate.audit.tables import Equations, ExactTables, checked_values, open_truths
 from dualmandate.errors import InvalidTables
+from dualmandate.population.arrays import Booleans, Integers
 
 KNOWS_TABLES = "the published tables and nothing else"
 AT_ONCE = 64  # A piece of work holds this many places.
@@ -38,7 +41,7 @@ MANY = 1024  # Hidden numbers of this many places are looked at together.
 
 @dataclass(frozen=True, eq=False)
 class Reconstruction:
-    """What exact tables give away of one place.
+    """What exact tables give away of one place, or of a piece of it.
 
     `counts` is one file of records that has these tables, None where none was found in time. `least` and `largest`
     bound each cell over all such files: a record of a cell with least ≥ 1 was proved present. `solutions` is how many
@@ -86,8 +89,8 @@ def reconstruct(
     equations: Equations,
     values: NDArray[Any],
     *,
-    hidden: NDArray[np.bool_] | None = None,
-    impossible: NDArray[np.bool_] | None = None,
+    hidden: Booleans | None = None,
+    impossible: Booleans | None = None,
     variability: bool = True,
     seconds: float = SECONDS,
     workers: int = 1,
@@ -121,9 +124,7 @@ def reconstruct(
             yield each
 
 
-def uncovered(
-    equations: Equations, hidden: NDArray[np.bool_] | None, impossible: NDArray[np.bool_] | None
-) -> NDArray[np.bool_]:
+def uncovered(equations: Equations, hidden: Booleans | None, impossible: Booleans | None) -> Booleans:
     """Places in which some possible cell is counted by no number that is shown; one answer where nothing is hidden.
 
     `hidden` has shape (places, rows), `impossible` (unknowns,).
@@ -145,7 +146,7 @@ class _Question:
     variability: bool
     seconds: float
 
-    def __call__(self, chunk: tuple[Integers, NDArray[np.bool_] | None]) -> list[Reconstruction | InvalidTables]:
+    def __call__(self, chunk: tuple[Integers, Booleans | None]) -> list[Reconstruction | InvalidTables]:
         """Some places; the first one that contradicts itself is the last that is answered, with its refusal."""
         values, hidden = chunk
         upper = values if hidden is None else np.where(hidden, UNBOUNDED, values)
@@ -159,41 +160,39 @@ class _Question:
             found.append(solved)
         return found
 
-    def _contradiction(self, values: Integers, shown: NDArray[np.bool_] | None) -> InvalidTables:
+    def _contradiction(self, values: Integers, shown: Booleans | None) -> InvalidTables:
         rows = np.arange(self.equations.rows) if shown is None else np.flatnonzero(shown)
         return contradiction(self.equations.only(rows), values[rows], self.most, seconds=self.seconds)
 
-    def _place(
-        self, values: Integers, shown: NDArray[np.bool_] | None, low: Integers, high: Integers
-    ) -> Reconstruction | None:
+    def _place(self, values: Integers, shown: Booleans | None, low: Integers, high: Integers) -> Reconstruction | None:
         """One place; None where its tables contradict each other."""
         counts: Integers | None = low.copy()
         least, largest = low.copy(), high.copy()
-        solutions, complete, proved, apart, most_apart = 1, True, True, 0, 0
+        solutions, complete, proved, apart, most_apart = 1, True, True, 0.0, 0.0
         for free in pieces(self.equations, low, high, shown):
             piece, *left = piece_equations(self.equations, free, (values, values), low, shown)
             found = self._piece(piece, (left[0], left[1]), (low[free], high[free]))
             if found is None:
                 return None
             least[free], largest[free] = found.least, found.largest
-            if found.solution is None:
+            if found.counts is None:
                 counts = None
             elif counts is not None:
-                counts[free] = found.solution
+                counts[free] = found.counts
             solutions *= max(found.solutions, 1)
-            complete, proved = complete and found.complete, proved and found.proved
-            apart, most_apart = apart + found.apart, most_apart + found.most_apart
-        # Σ|x − x′| counts a record that moved twice: where it left and where it arrived.
-        shortest, longest = (apart / 2, most_apart / 2) if self.variability else (None, None)
+            complete, proved = complete and found.all_solutions, proved and found.proved
+            apart, most_apart = apart + (found.apart or 0.0), most_apart + (found.most_apart or 0.0)
+        shortest, longest = (apart, most_apart) if self.variability else (None, None)
         return Reconstruction(counts, least, largest, solutions, complete, shortest, longest, proved)
 
-    def _piece(self, piece: Equations, values: Any, bounds: Any) -> _Piece | None:
+    # Σ|x − x′| counts a record that moved twice, where it left and where it arrived: distances are half of it.
+    def _piece(self, piece: Equations, values: Any, bounds: Any) -> Reconstruction | None:
         listed, complete = enumerate_piece(piece, values, bounds)
         if complete:
             if not len(listed):
                 return None
-            gap = farthest(listed) if self.variability else 0
-            return _Piece(listed[0], listed.min(axis=0), listed.max(axis=0), len(listed), True, gap, gap, True)
+            gap, ends = farthest(listed) / 2 if self.variability else None, (listed.min(axis=0), listed.max(axis=0))
+            return Reconstruction(listed[0], *ends, len(listed), True, gap, gap, True)
         solution = listed[0] if len(listed) else None
         if solution is None:
             state, solution = first_solution(piece, values, bounds, seconds=self.seconds)
@@ -201,29 +200,20 @@ class _Question:
                 return None
         return self._large(piece, values, bounds, listed, solution)
 
-    def _large(self, piece: Equations, values: Any, bounds: Any, listed: Integers, solution: Integers | None) -> _Piece:
+    def _large(
+        self, piece: Equations, values: Any, bounds: Any, listed: Integers, solution: Integers | None
+    ) -> Reconstruction:
         found = max(len(listed), 0 if solution is None else 1)
         if solution is None or not self.variability:
-            width = int((bounds[1] - bounds[0]).sum())
-            return _Piece(solution, bounds[0], bounds[1], found, False, 0, width, False)
+            width = float((bounds[1] - bounds[0]).sum()) / 2
+            return Reconstruction(solution, bounds[0], bounds[1], found, False, 0.0, width, False)
         gap = farthest_apart(piece, values, bounds, seconds=self.seconds)
         if gap.most == 0:
-            return _Piece(solution, solution, solution, 1, True, 0, 0, True)
+            return Reconstruction(solution, solution, solution, 1, True, 0.0, 0.0, True)
         known = np.vstack([listed, solution, *([] if gap.ends is None else gap.ends)])
         least, largest, proved = ranges(piece, values, bounds, known=known, seconds=self.seconds)
-        return _Piece(solution, least, largest, found, False, gap.found, gap.most, proved and gap.found == gap.most)
-
-
-@dataclass(frozen=True, eq=False)
-class _Piece:
-    solution: Integers | None
-    least: Integers
-    largest: Integers
-    solutions: int
-    complete: bool
-    apart: int
-    most_apart: int
-    proved: bool
+        proved &= gap.found == gap.most
+        return Reconstruction(solution, least, largest, found, False, gap.found / 2, gap.most / 2, proved)
 
 
 def reconstruct_places(
@@ -236,15 +226,9 @@ def reconstruct_places(
     bare = uncovered(target.equations, target.hidden, target.impossible)
     chosen = np.flatnonzero(~np.broadcast_to(bare, len(target.places)))
     part = slice(None) if len(chosen) == len(target.places) else chosen  # no copy where nothing is left out
-    found = reconstruct(
-        target.equations,
-        target.values[part],
-        hidden=None if target.hidden is None else target.hidden[part],
-        impossible=target.impossible,
-        variability=variability,
-        seconds=effort.seconds,
-        workers=effort.workers,
-    )
+    values, hidden = target.values[part], None if target.hidden is None else target.hidden[part]
+    limits: dict[str, Any] = {"seconds": effort.seconds, "workers": effort.workers, "variability": variability}
+    found = reconstruct(target.equations, values, hidden=hidden, impossible=target.impossible, **limits)
     done = 0
     try:
         for solved in found:
@@ -300,14 +284,10 @@ class ExactTablesAttack:
             reference="published",
         )
         for reference, everywhere in tally.truths.items():
-            truth = everywhere[tally.chosen]
+            truth, claim = everywhere[tally.chosen], f"records reconstructed right from {target.name}"
             if truth.any():
-                yield make(
-                    claim=f"records reconstructed right from {target.name}",
-                    success=Rate(tally.right[reference], int(truth.sum())),
-                    baselines=guessers(truth, guess(truth)),
-                    reference=reference,
-                )
+                rate, beside = Rate(tally.right[reference], int(truth.sum())), guessers(truth, guess(truth))
+                yield make(claim=claim, success=rate, baselines=beside, reference=reference)
 
 
 class _ReconstructionTally:

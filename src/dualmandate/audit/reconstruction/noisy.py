@@ -29,13 +29,13 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from dualmandate.audit.effort import Effort, generator
-from dualmandate.audit.equations import Equations, Floats, Integers
 from dualmandate.audit.finding import Baseline, Finding, Rate, Reference
+from dualmandate.audit.options import Effort, generator
 from dualmandate.audit.reconstruction.solving import highs_model
-from dualmandate.audit.tables import NoisyTables, Truths, levels_in_words, open_truths
+from dualmandate.audit.tables import Equations, NoisyTables, Truths, levels_in_words, open_truths
 from dualmandate.errors import InvalidRequest, TooLarge
 from dualmandate.population import Domain
+from dualmandate.population.arrays import Booleans, Floats, Integers
 
 SWEEPS = 200
 SETTLED = 1e-9  # The fit ends where one sweep changes no dual by more than this.
@@ -108,14 +108,14 @@ def never_below_guessing(found: Floats, expected: Floats, truth: NDArray[Any]) -
     return max(attacked, guessed), attacked >= guessed
 
 
-def covered(equations: Equations, possible: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def covered(equations: Equations, possible: Booleans) -> Booleans:
     """Which possible cells some number counts: nothing bounds the others."""
     counted = np.zeros(equations.size, dtype=np.bool_)
     counted[equations.cells] = True
     return np.asarray(counted & possible)
 
 
-def expected_of(equations: Equations, published: Floats, scales: Floats, possible: NDArray[np.bool_]) -> Floats:
+def expected_of(equations: Equations, published: Floats, scales: Floats, possible: Booleans) -> Floats:
     """What somebody expects of each place who knows its size, and what all places together are like by these tables.
 
     Of a single place, equal shares of what can occur. Shapes: `published` (places, rows), result (places, cells).
@@ -302,11 +302,11 @@ class NoisyTablesAttack:
 class Decoding:
     """The bits that were found, and the share that theory expects to be right."""
 
-    bits: NDArray[np.bool_] = field(repr=False)  # (persons,)
+    bits: Booleans = field(repr=False)  # (persons,)
     expected: float  # share right, by ordinary least squares and normal errors
 
 
-def decode(groups: NDArray[np.bool_], answers: Floats, *, deviation: float, program: bool = False) -> Decoding:
+def decode(groups: Booleans, answers: Floats, *, deviation: float, program: bool = False) -> Decoding:
     """Everybody's bit from sums over groups; `groups` has shape (sums, persons), `deviation` is the noise's.
 
     `program` minimizes absolute errors instead of squared ones: the linear program of [DN03].

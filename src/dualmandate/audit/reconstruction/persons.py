@@ -18,8 +18,8 @@ from itertools import pairwise, product
 from math import ceil, comb, floor, prod
 from typing import Any
 
-from dualmandate.audit.effort import Effort, cp_sat, cp_solver, parallel_map
 from dualmandate.audit.finding import MOST_DETAILS, Baseline, Finding, Range, proved_share
+from dualmandate.audit.options import Effort, cp_sat, cp_solver, parallel_map
 from dualmandate.audit.reconstruction.solving import HOW, Conflicts, Status
 from dualmandate.errors import InvalidTables, TooLarge
 
@@ -71,7 +71,6 @@ class Variables:
         return tuple(product(*self.categories.values()))
 
     def within(self, group: Mapping[str, str]) -> tuple[int, ...]:
-        """The kinds that belong to a group."""
         for name, level in group.items():
             if level not in self.categories.get(name, ()):
                 raise InvalidTables(
@@ -222,33 +221,28 @@ class _Model:
                     why="what a mean says of a sum depends on how many they are",
                     instead="give the count of its group, above 0, or leave it out",
                 )
-            self._say_mean(inside, statistic)
-            self._say_median(inside, statistic)
+            if statistic.mean is not None:
+                self._say_mean(inside, statistic.count, statistic.mean)
+            if statistic.median is not None:
+                self._say_median(inside, statistic.count, statistic.median, statistic.name)
 
-    def _say_mean(self, inside: list[Any], statistic: Statistic) -> None:
-        if statistic.mean is None:
-            return
-        assert statistic.count
-        half = Fraction(1, 2) / 10 ** max(-int(statistic.mean.as_tuple().exponent), 0)
-        mean, terms = Fraction(statistic.mean), []
+    def _say_mean(self, inside: list[Any], count: int, printed: Decimal) -> None:
+        half = Fraction(1, 2) / 10 ** max(-int(printed.as_tuple().exponent), 0)
+        mean, terms = Fraction(printed), []
         for member, number in zip(inside, self.numbers, strict=True):
             term = self.model.new_int_var(min(self.variables.least, 0), max(self.variables.largest, 0), "")
             self.model.add(term == number).only_enforce_if(member)
             self.model.add(term == 0).only_enforce_if(~member)
             terms.append(term)
-        least, most = ceil((mean - half) * statistic.count), floor((mean + half) * statistic.count)
+        least, most = ceil((mean - half) * count), floor((mean + half) * count)
         self.model.add_linear_constraint(sum(terms), least, most)
 
-    def _say_median(self, inside: list[Any], statistic: Statistic) -> None:
-        if statistic.median is None:
-            return
-        assert statistic.count
-        twice = 2 * Fraction(statistic.median)
-        middle = (statistic.count + 1) // 2
-        ranks = (middle, middle) if statistic.count % 2 else (middle, middle + 1)
+    def _say_median(self, inside: list[Any], count: int, median: Decimal, name: str) -> None:
+        twice, middle = 2 * Fraction(median), (count + 1) // 2
+        ranks = (middle, middle) if count % 2 else (middle, middle + 1)
         if twice.denominator != 1:
             raise InvalidTables(
-                f"'{statistic.name}' has the median {statistic.median}",
+                f"'{name}' has the median {median}",
                 why="the median of whole numbers is whole or halfway between two of them",
                 instead="give the median as it was published",
             )

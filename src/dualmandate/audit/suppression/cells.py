@@ -18,13 +18,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dualmandate.audit.effort import SECONDS, Effort, parallel_map
-from dualmandate.audit.equations import Equations, Floats, Integers
 from dualmandate.audit.finding import MOST_DETAILS, Finding, Reference, proved_share
-from dualmandate.audit.reconstruction.enumeration import UNBOUNDED, piece_equations, pieces, propagate
-from dualmandate.audit.reconstruction.solving import HOW, BoundedEquations, highs_model, smallest_conflict
-from dualmandate.audit.tables import ExactTables, Parts, Truths, boxed, check_truths, open_truths
+from dualmandate.audit.options import SECONDS, Effort, parallel_map
+from dualmandate.audit.reconstruction.solving import (
+    HOW,
+    UNBOUNDED,
+    BoundedEquations,
+    highs_model,
+    piece_equations,
+    pieces,
+    propagate,
+    smallest_conflict,
+)
+from dualmandate.audit.tables import Equations, ExactTables, Parts, Truths, boxed, check_truths, open_truths
 from dualmandate.errors import InvalidTables
+from dualmandate.population.arrays import Booleans, Floats, Integers
 from dualmandate.population.wording import percent
 
 FOLLOW, FAIL, MIDDLE = "follow exactly", "fail", "middle"
@@ -43,7 +51,7 @@ class LinkedTables:
 
     relations: Equations
     values: Integers = field(repr=False)  # (cells,)
-    suppressed: NDArray[np.bool_] = field(repr=False)  # (cells,)
+    suppressed: Booleans = field(repr=False)  # (cells,)
 
     def __post_init__(self) -> None:
         if not len(self.values) == len(self.suppressed) == self.relations.size:
@@ -61,7 +69,7 @@ class SuppressionAudit:
     cells: Integers = field(repr=False)  # which cells were suppressed
     least: Integers = field(repr=False)
     largest: Integers = field(repr=False)  # `UNBOUNDED` where nothing bounds it
-    reached: NDArray[np.bool_] = field(repr=False)  # whether the range is sharp; else time ended, and it may be wide
+    reached: Booleans = field(repr=False)  # whether the range is sharp; else time ended, and it may be wide
     programs: int  # linear programs that this took
 
     @property
@@ -78,7 +86,7 @@ class SuppressionAudit:
         value = np.asarray(truth)[self.cells]
         return np.asarray(self.cells[self._fails(value, share) & (value > 0)])
 
-    def surely_unprotected(self, *, share: float) -> NDArray[np.bool_]:
+    def surely_unprotected(self, *, share: float) -> Booleans:
         """Which suppressed cells fail their protection interval whatever they hold, or follow exactly; shape (cells,).
 
         Known from published numbers alone. The lower end of an interval rises with the value, and so does its upper
@@ -95,7 +103,7 @@ class SuppressionAudit:
         bounded = self.largest < UNBOUNDED
         return np.asarray(known | (bounded & ((value > self.largest) | self._fails(value, share))))
 
-    def _fails(self, value: NDArray[Any], share: float) -> NDArray[np.bool_]:
+    def _fails(self, value: NDArray[Any], share: float) -> Booleans:
         low, high = value - np.floor(share * value), value + np.ceil(share * value)
         return np.asarray((self.least > low) | (self.largest < high))
 
@@ -105,7 +113,7 @@ def audit_suppression(
     *,
     least: Integers | None = None,
     largest: Integers | None = None,
-    wanted: NDArray[np.bool_] | None = None,
+    wanted: Booleans | None = None,
     seconds: float = SECONDS,
 ) -> SuppressionAudit:
     """The sharp range of every suppressed cell; refused where the published numbers contradict each other.
@@ -208,7 +216,7 @@ class SuppressedPart:
 
     tables: LinkedTables
     names: Sequence[str] = field(repr=False)  # of every cell
-    shown: NDArray[np.bool_] | None = field(default=None, repr=False)
+    shown: Booleans | None = field(default=None, repr=False)
     truths: Truths = field(default_factory=dict, repr=False)
     place: str = ""  # and the period, in words; empty where there is one part only
 
@@ -216,7 +224,6 @@ class SuppressedPart:
         check_truths(self.truths, self.tables.values.shape)
 
     def name(self, cell: int) -> str:
-        """A cell, with its place."""
         return f"{self.place}: {self.names[cell]}" if self.place else self.names[cell]
 
 
@@ -374,9 +381,9 @@ def extremes(
     values: Integers,
     bounds: tuple[Integers, Integers],
     *,
-    wanted: NDArray[np.bool_] | None = None,
+    wanted: Booleans | None = None,
     seconds: float = SECONDS,
-) -> tuple[Integers, Integers, NDArray[np.bool_], int]:
+) -> tuple[Integers, Integers, Booleans, int]:
     """The range of each unknown (or of those that are `wanted`) of a connected piece A·x = values within bounds.
 
     Least and largest values, which of them are as narrow as the equations make them, and how many programs that took.

@@ -18,23 +18,22 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import product
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dualmandate.audit.effort import Effort, generator, parallel_map
-from dualmandate.audit.equations import Equations, Floats, Integers
 from dualmandate.audit.finding import Baseline, Finding, Rate, Reference, proved_share
+from dualmandate.audit.options import Effort, generator, parallel_map
 from dualmandate.audit.suppression.cells import LinkedTables, audit_suppression
-from dualmandate.audit.tables import Parts, Truths, check_truths, open_truths
+from dualmandate.audit.tables import Equations, Parts, Truths, check_truths, open_truths
+from dualmandate.population.arrays import Booleans, Floats, Integers
 from dualmandate.population.wording import percent
 
 ROUNDS = 30  # Parts are made to add up within their ranges in at most this many rounds.
 TRIALS = 300
 TRIES = 4  # So many suppressed numbers are drawn a trial, as some have no match.
 LIKE = 1.5  # A cell may be so many times as large and still count as of the same size, one added to both.
-Marks = NDArray[np.bool_]
 WITHIN = 0.05  # An estimate within this share of a number counts as close.
 BY_SIZE = "whoever divides what is left by size"
 
@@ -48,7 +47,7 @@ class Series:
 
     parents: Integers = field(repr=False)  # (cells,); −1 at the top
     values: Integers = field(repr=False)  # whatever stands at a suppressed cell is not looked at
-    suppressed: NDArray[np.bool_] = field(repr=False)
+    suppressed: Booleans = field(repr=False)
     sizes: Floats = field(repr=False)
 
 
@@ -58,19 +57,14 @@ def estimate_series(series: Series, least: Integers, largest: Integers) -> Float
     Shape (cells, periods). `least` and `largest` are the ranges of an audit of each period.
     """
     values = np.where(series.suppressed, np.nan, series.values.astype(np.float64))
-    known = _shares(series, values), _carried(series, values)
-    for parts in _from_the_top(series.parents):
-        _fill(series, values, parts, known, (least, largest))
-    return values
+    return _filled(series, values, (_shares(series, values), _carried(series, values)), (least, largest))
 
 
 def by_size(series: Series, least: Integers, largest: Integers) -> Floats:
     """The guess without time: the rest of each total divided by size, within the ranges; shape (cells, periods)."""
     values = np.where(series.suppressed, np.nan, series.values.astype(np.float64))
     nothing = np.full_like(values, np.nan)
-    for parts in _from_the_top(series.parents):
-        _fill(series, values, parts, (nothing, nothing), (least, largest))
-    return values
+    return _filled(series, values, (nothing, nothing), (least, largest))
 
 
 def _shares(series: Series, values: Floats) -> Floats:
@@ -106,13 +100,10 @@ def _from_the_top(parents: Integers) -> list[Integers]:
     return found
 
 
-def _fill(
-    series: Series, values: Floats, parts: Integers, known: tuple[Floats, Floats], bounds: tuple[Integers, Integers]
-) -> None:
-    """Estimate the suppressed parts of one total; `known` are shares and levels carried over."""
-    parent = int(series.parents[parts[0]])
-    for period in range(values.shape[1]):
-        hidden = parts[np.isnan(values[parts, period])]
+def _filled(series: Series, values: Floats, known: tuple[Floats, Floats], bounds: tuple[Integers, Integers]) -> Floats:
+    """The values with estimates of suppressed parts, in place; `known` are shares and levels carried over."""
+    for parts, period in product(_from_the_top(series.parents), range(values.shape[1])):
+        parent, hidden = int(series.parents[parts[0]]), parts[np.isnan(values[parts, period])]
         if not hidden.size:
             continue
         low, high = bounds[0][hidden, period].astype(float), bounds[1][hidden, period].astype(float)
@@ -126,6 +117,7 @@ def _fill(
             left = rest - np.nansum(guess[~unseen])
             guess[unseen] = np.maximum(left, 0.0) * size[unseen] / size[unseen].sum()
         values[hidden, period] = _adding_up(np.clip(guess, low, high), low, high, rest)
+    return values
 
 
 def _adding_up(guess: Floats, low: Floats, high: Floats, total: float) -> Floats:
@@ -177,10 +169,10 @@ class _Cells:
 
     part: Integers = field(repr=False)
     cell: Integers = field(repr=False)
-    suppressed: Marks = field(repr=False)
-    positive: Marks = field(repr=False)  # what is 0 shows nothing
-    neighbors: Marks = field(repr=False)  # whether another part of the same total is suppressed
-    total_hidden: Marks = field(repr=False)
+    suppressed: Booleans = field(repr=False)
+    positive: Booleans = field(repr=False)  # what is 0 shows nothing
+    neighbors: Booleans = field(repr=False)  # whether another part of the same total is suppressed
+    total_hidden: Booleans = field(repr=False)
     size: Floats = field(repr=False)
 
 
@@ -208,15 +200,9 @@ def _finest(number: int, series: Series) -> _Cells:
     above = parents[finest]
     parts = np.zeros(hidden.shape, dtype=np.int64)
     np.add.at(parts, parents[inside], hidden[inside].astype(np.int64))
-    return _Cells(
-        np.full(len(finest), number),
-        finest,
-        hidden[finest],
-        series.values[finest] > 0,
-        parts[above] - hidden[finest] > 0,
-        hidden[above],
-        series.sizes[finest].mean(axis=1),
-    )
+    part, own, neighbors = np.full(len(finest), number), hidden[finest], parts[above] - hidden[finest] > 0
+    sizes = series.sizes[finest].mean(axis=1)
+    return _Cells(part, finest, own, series.values[finest] > 0, neighbors, hidden[above], sizes)
 
 
 def _matched(
@@ -296,7 +282,7 @@ class _Estimates:
     alone: Floats
     finished: bool  # whether all bounds were found in time
 
-    def close(self, at: Any, truth: Integers) -> Marks:
+    def close(self, at: Any, truth: Integers) -> Booleans:
         """Whether each guess is within a share of the truth, for the numbers at some places; shape (2, numbers)."""
         return np.array([np.abs(guess[at] - truth) <= WITHIN * truth for guess in (self.over_time, self.alone)])
 
@@ -313,7 +299,9 @@ class SeriesAttack:
         drawn = draw_trials((part.series for part in target.parts), generator(key, f"numbers over time: {target.name}"))
         if not drawn.suppressed:
             return ()
-        make = self._maker(target)
+        sizes = "no public sizes" if target.sizes is None else f"public sizes ({target.sizes})"
+        knows = f"the tables of all {len(target.periods):,} periods, and {sizes}"
+        make = partial(Finding, attack=self.name, attacker_knows=knows, coarsening="numbers as published")
         shown = proved_share(
             make,
             f"suppressed numbers of {target.name} whose cell is published in another period",
@@ -324,18 +312,13 @@ class SeriesAttack:
         )
         return (shown, *self._tried(target, drawn, make), *self._judged(target, make))
 
-    def _maker(self, target: HiddenSeries) -> Callable[..., Finding]:
-        sizes = "no public sizes" if target.sizes is None else f"public sizes ({target.sizes})"
-        knows = f"the tables of all {len(target.periods):,} periods, and {sizes}"
-        return partial(Finding, attack=self.name, attacker_knows=knows, coarsening="numbers as published")
-
     def _tried(self, target: HiddenSeries, drawn: HoldOut, make: Callable[..., Finding]) -> Iterator[Finding]:
         """Published numbers that were hidden for the test, as if no other period showed them, and as if one did."""
         wanted: dict[int, list[HoldOutTrial]] = {}
         for trial in drawn.trials:
             wanted.setdefault(trial.part, []).append(trial)
         chosen = ((part, wanted[number]) for number, part in enumerate(target.parts) if number in wanted)
-        closes, finished = list[Marks](), True
+        closes, finished = list[Booleans](), True
         for done, (found, close) in enumerate(parallel_map(self._try, chosen, self.effort.workers), start=1):
             self.effort.count(f"estimating hidden numbers of {target.name}", done, len(wanted))
             closes.append(close)
@@ -355,7 +338,7 @@ class SeriesAttack:
                     partial=self._left(drawn.drawn[seen], kept, finished=finished),
                 )
 
-    def _try(self, given: tuple[SeriesPart, list[HoldOutTrial]]) -> tuple[bool, Marks]:
+    def _try(self, given: tuple[SeriesPart, list[HoldOutTrial]]) -> tuple[bool, Booleans]:
         """Whether time, and size alone, come close in each trial of a place."""
         part, trials = given
         hidden = part.series.suppressed.copy()
@@ -390,7 +373,7 @@ class SeriesAttack:
     def _known(self, part: SeriesPart) -> tuple[SeriesPart, _Estimates]:
         return part, self._estimate(part, part.series.suppressed)
 
-    def _estimate(self, part: SeriesPart, hidden: NDArray[np.bool_]) -> _Estimates:
+    def _estimate(self, part: SeriesPart, hidden: Booleans) -> _Estimates:
         """Ranges in every period, then both guesses within them."""
         values: Integers = part.series.values
         least, largest = values.copy(), values.copy()

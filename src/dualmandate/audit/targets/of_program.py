@@ -11,18 +11,16 @@ import math
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dualmandate.audit.disclosure_control.comparison import compare, key_in_words, secret_of
 from dualmandate.audit.disclosure_control.magnitude_rules import SummedTables, summed_tables
 from dualmandate.audit.disclosure_control.methods import PROTECTED, PublicationMethod, Subject
-from dualmandate.audit.effort import generator
-from dualmandate.audit.equations import Equations, Floats, Integers
 from dualmandate.audit.linkage.attack import Homes, linkage_targets
-from dualmandate.audit.options import AuditOptions
+from dualmandate.audit.options import AuditOptions, generator
 from dualmandate.audit.reconstruction.noisy import KnownNumbers, covered, tables_with_noise
 from dualmandate.audit.tables import (
     MEAN_SIZE,
+    Equations,
     ExactTables,
     NoisyTables,
     OnePlace,
@@ -42,6 +40,7 @@ from dualmandate.planning.plan import Plan
 from dualmandate.planning.program import Program
 from dualmandate.planning.release_spec import release_spec_of_plan
 from dualmandate.population import Domain
+from dualmandate.population.arrays import Floats, Integers
 from dualmandate.population.wording import percent, stated_loss
 from dualmandate.publication.release_spec import known_histogram
 
@@ -159,7 +158,7 @@ def _not_applied(subject: Subject, summed: tuple[SummedTables, ...]) -> Iterator
         yield "dominance and p % rules: they are about sums of numbers, and no table has such sums by place"
 
 
-def synthetic_people(domain: Domain, sizes: NDArray[np.int64], draws: np.random.Generator) -> NDArray[np.int64]:
+def synthetic_people(domain: Domain, sizes: Integers, draws: np.random.Generator) -> Integers:
     """Records drawn for an audit: places differ, and so do the shares of levels; shape (places, cells).
 
     Nothing in it comes from data: each attribute's shares are drawn for everybody, then again around them for a place.
@@ -236,14 +235,14 @@ def planned_method(plan: Plan, place: OnePlace, people: Integers, key: bytes) ->
 
 def promised_error(plan: Plan, place: OnePlace) -> float | None:
     """The mean absolute error of a number of these tables by the plan's frontier, before anything is drawn."""
-    errors, counts = _promised(plan), plan.technology.measured.query_counts
+    errors, counts = _promised(plan), plan.technology.noise_frontier.query_counts
     names = [table.name for table in place.tables]
     return sum(errors[name] * counts[name] for name in names) / sum(counts[name] for name in names) if errors else None
 
 
 def _promised(plan: Plan) -> dict[str, float]:
     """By table, the mean absolute error of a number; nothing where the frontier does not state it."""
-    measured = plan.technology.measured
+    measured = plan.technology.noise_frontier
     try:
         losses = measured.table_errors(float(plan.loss.amount), "absolute")
     except Refusal:

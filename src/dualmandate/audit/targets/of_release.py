@@ -9,17 +9,16 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dualmandate.audit.claims.attack import ClaimedGroup, ClaimedNoise, ClaimedRelease, Labels
+from dualmandate.audit.claims.checks import FEWEST, RowNoise, SharedNoise, own_law, shared_noise
 from dualmandate.audit.claims.membership import membership_in
-from dualmandate.audit.claims.noise import FEWEST, RowNoise, SharedNoise, own_law, shared_noise
-from dualmandate.audit.equations import Equations
 from dualmandate.audit.linkage.attack import Homes, linkage_targets
 from dualmandate.audit.options import AuditOptions
 from dualmandate.audit.reconstruction.noisy import tables_with_noise
 from dualmandate.audit.tables import (
     MEAN_SIZE,
+    Equations,
     NoisyTables,
     OnePlace,
     Targets,
@@ -34,6 +33,7 @@ from dualmandate.mechanism.rows import cell_change
 from dualmandate.mechanism.technologies import noise_named
 from dualmandate.planning.release_spec import load_release
 from dualmandate.population import Neighbors, PrivacyLoss, PrivacyMeasure
+from dualmandate.population.arrays import Integers
 from dualmandate.population.domain import dense_shape
 from dualmandate.program.program import ProgramFile, read_program
 from dualmandate.publication.release import Release
@@ -167,9 +167,9 @@ def noisy_tables(
 class _Rows:
     """Every measured row of a release: what it counts of two random files, its number, and its noise."""
 
-    probes: NDArray[np.int64] = field(repr=False)  # (rows, 2)
-    values: NDArray[np.int64] = field(repr=False)
-    kinds: NDArray[np.int64] = field(repr=False)
+    probes: Integers = field(repr=False)  # (rows, 2)
+    values: Integers = field(repr=False)
+    kinds: Integers = field(repr=False)
     noises: tuple[RowNoise, ...]
 
 
@@ -242,7 +242,7 @@ def _shared(one: _Rows, other: _Rows) -> SharedNoise | None:
     return shared_noise(one.values[first], other.values[second], noises=pairs, kinds=kinds)
 
 
-def _marks(rows: _Rows) -> NDArray[np.int64]:
+def _marks(rows: _Rows) -> Integers:
     """One number a row, from both random files."""
     with np.errstate(over="ignore"):
         return np.asarray(rows.probes[:, 0] * np.int64(6364136223846793005) + rows.probes[:, 1])

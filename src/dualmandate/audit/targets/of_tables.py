@@ -13,9 +13,7 @@ from itertools import product
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dualmandate.audit.equations import Equations, Integers
 from dualmandate.audit.finding import Reference
 from dualmandate.audit.linkage.attack import Homes, linkage_targets
 from dualmandate.audit.options import AuditOptions
@@ -31,6 +29,7 @@ from dualmandate.audit.suppression.cells import (
 )
 from dualmandate.audit.suppression.series import HiddenSeries, Series, SeriesPart
 from dualmandate.audit.tables import (
+    Equations,
     ExactTables,
     NoisyTables,
     Targets,
@@ -55,6 +54,7 @@ from dualmandate.audit.targets.tables_folder import (
 )
 from dualmandate.errors import InvalidFile, InvalidTables, Place, UnreadableSource
 from dualmandate.population import Attribute, Confidential, Domain, StructuralZero
+from dualmandate.population.arrays import Booleans, Floats, Integers
 from dualmandate.program.text_columns import read_text_columns
 
 Files = Mapping[Reference, Path]
@@ -96,18 +96,9 @@ def _count_targets(folder: Folder, counts: PublishedCounts, files: Files, left_o
         yield _noisy(folder, counts, equations, truths, left_out)
         return
     coarsening, impossible = levels_in_words(counts.domain), ~counts.domain.possible_cells()
-    known = np.where(hidden, 0, counts.published).astype(np.int64)
-    whole = ExactTables(
-        folder.name,
-        equations,
-        known,
-        counts.places,
-        coarsening,
-        impossible,
-        truths,
-        counts.domain,
-        hidden if hidden.any() else None,
-    )
+    known, marks = np.where(hidden, 0, counts.published).astype(np.int64), hidden if hidden.any() else None
+    said = (folder.name, equations, known, counts.places, coarsening, impossible)
+    whole = ExactTables(*said, truths, counts.domain, marks)
     yield whole
     suppressed = hidden_numbers(whole)
     if suppressed is not None:
@@ -201,23 +192,16 @@ def magnitude_targets(folder: Folder, files: Files) -> Iterator[SuppressedTables
         periods = tuple(dict.fromkeys(labels))
         parts, series = list[SuppressedPart](), list[SeriesPart]()
         for place, names, part in _amounts(folder, table, sheet, labels, files):
-            parts += _periods(place, names, part, periods)
+            for number, period in enumerate(periods):
+                values, hidden = part.series.values[:, number], part.series.suppressed[:, number]
+                truths, where = truths_of_period(part.truths, number), ", ".join(filter(None, (place, period)))
+                tables = LinkedTables(part.relations, values, hidden)
+                parts.append(SuppressedPart(tables, names, None, truths, where))
             series.append(part)
         share = SHARE if table.share is None else float(table.share)
         yield SuppressedTables(table.name, parts, "amounts as published", share)
         if len(periods) > 1:
             yield HiddenSeries(table.name, series, periods, table.size)
-
-
-def _periods(place: str, names: Sequence[str], part: SeriesPart, periods: Sequence[str]) -> Iterator[SuppressedPart]:
-    for number, period in enumerate(periods):
-        yield SuppressedPart(
-            LinkedTables(part.relations, part.series.values[:, number], part.series.suppressed[:, number]),
-            names,
-            None,
-            truths_of_period(part.truths, number),
-            ", ".join(word for word in (place, period) if word),
-        )
 
 
 def _amounts(
@@ -288,7 +272,7 @@ def _absent(table: MagnitudesTable, sheet: TableFile, what: str, place: str, per
     )
 
 
-def _numbers(folder: Folder, table: MagnitudesTable, sheet: TableFile) -> tuple[Integers, NDArray[np.bool_]]:
+def _numbers(folder: Folder, table: MagnitudesTable, sheet: TableFile) -> tuple[Integers, Booleans]:
     """The amounts of all rows, 0 where suppressed, and which are."""
     texts, marks = sheet.column(table.value, "value"), suppressed_marks(folder.file)
     values, hidden = np.zeros(len(texts), dtype=np.int64), np.zeros(len(texts), dtype=np.bool_)
@@ -310,7 +294,7 @@ def _numbers(folder: Folder, table: MagnitudesTable, sheet: TableFile) -> tuple[
     return values, hidden
 
 
-def _sizes(column: str, sheet: TableFile) -> NDArray[np.float64]:
+def _sizes(column: str, sheet: TableFile) -> Floats:
     sizes = np.zeros(len(sheet.text.lines))
     for row, text in enumerate(sheet.column(column, "size")):
         sizes[row] = float(sheet.number(text, row))
@@ -444,7 +428,7 @@ class TrueAmounts:
     amounts: dict[tuple[str, str, str], str] = field(repr=False)
 
     def of(
-        self, place: str, periods: Sequence[str], cells: Sequence[str], published: Integers, hidden: NDArray[np.bool_]
+        self, place: str, periods: Sequence[str], cells: Sequence[str], published: Integers, hidden: Booleans
     ) -> Confidential[Integers]:
         """The amounts of all cells of a place: what was published, and what this file says of the rest.
 

@@ -9,15 +9,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
-from dualmandate.audit.equations import Floats
 from dualmandate.errors import InvalidTables, InvalidValue, MissingKey, Place
 from dualmandate.population import Attribute, Domain
+from dualmandate.population.arrays import Floats
 from dualmandate.program.domain import code_lists, domain_of
 from dualmandate.program.file import Document, read_document
 from dualmandate.program.number import KeyTable, Levels, Positive, Probability, Several, Text, lacking, refused
@@ -195,7 +194,15 @@ def _cells(file: TablesFile, table: CountsTable, workload: Workload, sheet: Tabl
         lines[at] = sheet.text.lines[row]
         if text not in file.tables.suppressed:
             found[at] = _count(sheet.number(text, row), row, sheet, exact=not _scale(table))
-    _check_whole(table, lines, places, list(cells), sheet)
+    missing = np.argwhere(lines < 0)
+    if missing.size:
+        place, cell = (int(each) for each in missing[0])
+        raise InvalidTables(
+            f"'{table.name}' lacks the cell {_said(list(cells)[cell])} of {places[place]}",
+            why=f"{len(missing):,} of {lines.size:,} cells are not there, and what is not there is not known to be 0",
+            instead="write 0, or the mark of a suppressed number, for each",
+            where=sheet.document.place((*sheet.key, "file")),
+        )
     return found
 
 
@@ -208,20 +215,6 @@ def _count(number: Decimal, row: int, sheet: TableFile, *, exact: bool) -> float
             where=sheet.at(row),
         )
     return float(number)
-
-
-def _check_whole(
-    table: CountsTable, lines: NDArray[Any], places: Sequence[str], cells: Sequence[tuple[str, ...]], sheet: TableFile
-) -> None:
-    missing = np.argwhere(lines < 0)
-    if missing.size:
-        place, cell = (int(each) for each in missing[0])
-        raise InvalidTables(
-            f"'{table.name}' lacks the cell {_said(cells[cell])} of {places[place]}",
-            why=f"{len(missing):,} of {lines.size:,} cells are not there, and what is not there is not known to be 0",
-            instead="write 0, or the mark of a suppressed number, for each",
-            where=sheet.document.place((*sheet.key, "file")),
-        )
 
 
 def _unknown_cell(

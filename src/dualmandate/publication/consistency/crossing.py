@@ -105,11 +105,9 @@ class ShiftedMeasurements:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Nodes and cells."""
         return self.base.shape
 
     def __getitem__(self, rows: slice) -> Floats:
-        """Some rows, as new floats."""
         found = self.base[rows].astype(np.float64)
         for areas, groups, numbers in self.shifts:
             spread_across(numbers, areas[rows], groups, self.factor, found)
@@ -280,7 +278,6 @@ class CrossedEstimates:
 
     @property
     def best(self) -> bool:
-        """Whether no linear unbiased estimates are more precise."""
         return self.alone.upward.weights.best
 
     def bounds(self, number: int) -> Floats:
@@ -467,7 +464,6 @@ class StratifiedSystem:
         return tuple(self.strata.projections(each.groups, each.shape[1]) for each in self.crossings)
 
     def times(self, multipliers: Sequence[Floats]) -> list[Floats]:
-        """(K·P·Kᵀ + R)·λ."""
         found = []
         for i, own in enumerate(self.crossings):
             scores = list[tuple[int, Floats]]()

@@ -238,16 +238,15 @@ def allocate_budget(
     """The best shares of a chain's tables, in thousandths; `values` are v of the tables that count, any subset."""
     from scipy.optimize import minimize
 
-    def sharing(logits: Floats) -> BudgetAllocation:
+    def shares(logits: Floats) -> Floats:
         exponentials = np.exp(np.append(logits, 0.0))
-        return BudgetAllocation(tuple(levels), thousandths(exponentials / exponentials.sum()), frozenset(known))
+        return np.asarray(exponentials / exponentials.sum())
 
     def loss(logits: Floats) -> float:
-        exponentials = np.exp(np.append(logits, 0.0))
-        return weighted_variance(tree, chain, levels, exponentials / exponentials.sum(), values, known)
+        return weighted_variance(tree, chain, levels, shares(logits), values, known)
 
     best = minimize(loss, np.zeros(chain.last), method="L-BFGS-B", bounds=[(-6.0, 6.0)] * chain.last)
-    return sharing(best.x)
+    return BudgetAllocation(tuple(levels), thousandths(shares(best.x)), frozenset(known))
 
 
 def weighted_variance(
@@ -295,7 +294,6 @@ class Innovations:
     variances: tuple[Floats, ...] = field(repr=False)  # [k], shape (nodes, classes)
 
     def only(self, node: int) -> Innovations:
-        """Of one node."""
         own = slice(node, node + 1)
         return Innovations(tuple(each[own] for each in self.values), tuple(each[own] for each in self.variances))
 
@@ -339,12 +337,10 @@ class TreeEstimates:
 
     @property
     def tree(self) -> Tree:
-        """The geography."""
         return self.upward.tree
 
     @property
     def chain(self) -> PartitionChain:
-        """The groupings of cells."""
         return self.upward.weights.chain
 
     def tables(self, level: int, nodes: range | None = None, finest: int | None = None) -> tuple[Floats, ...]:

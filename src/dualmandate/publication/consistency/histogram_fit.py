@@ -250,7 +250,6 @@ def _project(cells: Any, labels: Any, totals: Any, shifts: Any) -> None:
 
 @numba.njit(cache=True, nogil=True)
 def _reach(cells: Any, labels: Any, tops: Any) -> None:
-    """The largest cell of each atom."""
     for i in range(cells.size):
         if labels[i] >= 0 and cells[i] > tops[labels[i]]:
             tops[labels[i]] = cells[i]

@@ -195,12 +195,10 @@ class NestedPartitions:
 
     @property
     def size(self) -> int:
-        """The number of finest groups."""
         return int(self.finest.max()) + 1
 
     @property
     def last(self) -> int:
-        """The step of the finest partition."""
         return len(self.coarser) + 1
 
     def rows(self, own: Integers, orders: Sequence[Integers], step: int) -> Integers:
@@ -225,7 +223,6 @@ class NestedPartitions:
 
     @property
     def _firsts(self) -> Integers:
-        """The first member of each finest group."""
         return np.unique(self.finest, return_index=True)[1]
 
 

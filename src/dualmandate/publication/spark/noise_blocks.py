@@ -20,7 +20,7 @@ from dualmandate.errors import InvalidRequest
 from dualmandate.mechanism.noise import NoiseKey, Sampler
 from dualmandate.population.arrays import Integers
 from dualmandate.publication.spark.session import Batches, check_sealed, map_batches, partitions
-from dualmandate.publication.tabulated import single_rows
+from dualmandate.publication.tabulating import single_rows
 from dualmandate.workload import Table
 
 if TYPE_CHECKING:
@@ -91,12 +91,8 @@ def measured(
     opening = session.range(firsts[-1]).selectExpr("id AS block", f"{NO_ROW}L AS row", "0L AS records")
     together = opening.unionAll(placed).repartition(min(partitions(session), firsts[-1]), "block")
     drawn = tuple(replace(kernel, edges=None) for kernel in kernels)  # small: what is large would go into a file
-    return map_batches(
-        together.sortWithinPartitions("block", "row"),
-        lambda batches: noisy_blocks(batches, drawn, public.value),
-        BLOCKS,
-        name="the counts",
-    )
+    ordered = together.sortWithinPartitions("block", "row")
+    return map_batches(ordered, lambda each: noisy_blocks(each, drawn, public.value), BLOCKS, name="the counts")
 
 
 @dataclass(frozen=True, eq=False)

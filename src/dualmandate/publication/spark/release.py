@@ -36,8 +36,7 @@ from dualmandate.publication.spark.noise_blocks import PIECES, Counting, Kernel,
 from dualmandate.publication.spark.session import kept, map_batches, quiet, records_at_once, running_session, streamed
 from dualmandate.publication.spark.subtrees import BYTES_AT_ONCE, LEAVES, KernelPlace, SubtreeCut, in_subtrees
 from dualmandate.publication.spark.tabulating import READ, as_readable, counted_cells, records
-from dualmandate.publication.tabulated import SparseHistogram, Tabulated
-from dualmandate.publication.tabulating import checked_spec, tabulate
+from dualmandate.publication.tabulating import SparseHistogram, Tabulated, checked_spec, tabulate
 from dualmandate.publication.wall import guarded
 from dualmandate.publication.writing import NoisyRows, PublishedTable
 from dualmandate.workload import Table
@@ -60,7 +59,6 @@ class ClusterHistogram:
 
     @property
     def session(self) -> SparkSession:
-        """Whose workers hold it."""
         return self.pieces.sparkSession
 
     def fingerprint(self, secret: Confidential[bytes]) -> str:
@@ -129,12 +127,11 @@ def _sent(session: SparkSession, order: ReleaseSpec, source: Source, *, key: byt
     """Tabulated here, by cell (`cell`, `records`)."""
     import pyarrow as pa
 
-    box = tabulate(source, order.domain, protection=order.protection, rules=order.rules, key=key, sparse=True).open_for(
-        "sending counts to the cluster"
-    )
-    assert isinstance(box.histogram, SparseHistogram)
+    box = tabulate(source, order.domain, protection=order.protection, rules=order.rules, key=key, sparse=True)
+    histogram = box.open_for("sending counts to the cluster").histogram
+    assert isinstance(histogram, SparseHistogram)
     with quiet():
-        return session.createDataFrame(pa.table({"cell": box.histogram.cells, "records": box.histogram.counts}))
+        return session.createDataFrame(pa.table({"cell": histogram.cells, "records": histogram.counts}))
 
 
 LARGEST_SUBTREE = 2**22  # A subtree has at most so many numbers, where levels cut the hierarchy so.
@@ -179,7 +176,6 @@ class SubtreeDivision:
 
     @property
     def words(self) -> str:
-        """For readers of the release."""
         return IN_SUBTREES.format(subtrees=self.nest.tree.sizes[self.level])
 
 
@@ -209,7 +205,6 @@ class _Values:
 
     @classmethod
     def of(cls, order: ReleaseSpec, folder: Path) -> _Values:
-        """Room for all of them."""
         groups = tuple(in_file(folder, group.rows.size, np.int64) for group in order.groups)
         totals = None if order.public is None else in_file(folder, order.public.query_count, np.int64)
         places = [
@@ -274,7 +269,6 @@ class ClusterMeasurements:
             below.unpersist()
 
     def _taken(self, number: int, place: NestedTable, below: DataFrame) -> PublishedTable:
-        """One table from all subtrees."""
         size, edges = place.table.query_count, self.cut.edges(place.pair)
         kinds = {"estimates": np.float64, "errors": np.float64, "values": np.int64}
         numbers = {name: in_file(self.folder, size, kind) for name, kind in kinds.items()}

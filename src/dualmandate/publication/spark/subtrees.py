@@ -73,7 +73,6 @@ class SubtreeCut:
 
     @property
     def largest(self) -> int:
-        """Numbers of the largest block."""
         return max(int(np.diff(self.edges(placed.pair)).max()) for placed in self.kernels.values())
 
     def of_subtree(self, blocks: Sequence[dict[str, Any]]) -> Measured:

@@ -14,8 +14,17 @@ import numpy as np
 
 from dualmandate.errors import UnreadableSource
 from dualmandate.population.arrays import Integers
-from dualmandate.publication.records import headings, offered
-from dualmandate.publication.sources import CsvFile, ParquetFile, Source, SourceColumns, SparkTable, Stream, chosen
+from dualmandate.publication.sources import (
+    CsvFile,
+    ParquetFile,
+    Source,
+    SourceColumns,
+    SparkTable,
+    Stream,
+    chosen,
+    headings,
+    offered,
+)
 from dualmandate.publication.spark.session import Batches, gathered, map_batches, partitions, quiet, running_session
 from dualmandate.publication.tabulating import Counted, TabulationSpec, counted, marks, records_sql
 from dualmandate.publication.wall import connected

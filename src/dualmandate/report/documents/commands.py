@@ -24,8 +24,8 @@ from dualmandate.report.documents.document import (
     Whole,
     Words,
 )
+from dualmandate.report.documents.ledger import PublicationDocument
 from dualmandate.report.documents.plan import ChoicePart
-from dualmandate.report.documents.release import PublicationDocument
 
 
 def _of_its_own(code: str) -> str:

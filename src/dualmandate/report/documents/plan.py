@@ -173,6 +173,7 @@ class TechnologyPart(DocumentModel):
 
     noise: Text = Field(description="The law of its noise.")
     strategy: StrategyName = Field(description="What is measured.")
+    measured: Text = Field("together", description="What shares a measurement; with `evenly`, an even share each.")
     study: Whether = Field(False, description="Whether its noise is not drawn exactly: compared, never published.")
     chosen: Whether = Field(description="Whether it is the one in use.")
     why_not: Text | None = Field(description="Why it cannot serve the program.")
@@ -202,6 +203,7 @@ class NaivePart(DocumentModel):
 
     noise: Text = Field(description="The law of its noise.")
     strategy: StrategyName = Field(description="What is measured.")
+    measured: Text = Field("together", description="What shares a measurement; with `evenly`, an even share each.")
     study: Whether = Field(False, description="Whether its noise is not drawn exactly: compared, never published.")
     why_not: Text | None = Field(description="Why it cannot serve the program.")
     epsilon: AnyLoss | None

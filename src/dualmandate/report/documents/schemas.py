@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from dualmandate.audit.targets.tables_folder import TablesFile
 from dualmandate.errors import UnknownName
 from dualmandate.program.schema import ProgramKeys
-from dualmandate.report.documents import commands, ledger, release, survey
+from dualmandate.report.documents import commands, ledger, survey
 from dualmandate.report.documents.document import DocumentModel
 from dualmandate.report.documents.plan import PlanDocument
 from dualmandate.survey.schema import SurveyFile
@@ -40,9 +40,9 @@ DOCUMENTS: dict[str, type[DocumentModel]] = {
     "ledger-export": ledger.LedgerExportDocument,
     "ledger-report": ledger.LedgerReportDocument,
     "ledger-verification": ledger.LedgerVerificationDocument,
-    "release": release.ReleaseDocument,
-    "publication": release.PublicationDocument,
-    "tabulate-check": release.TabulateCheckDocument,
+    "release": ledger.ReleaseDocument,
+    "publication": ledger.PublicationDocument,
+    "tabulate-check": ledger.TabulateCheckDocument,
     "preferences": survey.PreferencesDocument,
     "questionnaire": survey.QuestionnaireDocument,
     "audit": commands.AuditDocument,

@@ -69,15 +69,9 @@ def consequences(choice: Choice, half_widths: Mapping[str, float] | None = None)
 
     def layout(width: int) -> Mark:
         height = 58 if width >= ROOMY else 78
-        if len(panels) == 1:
-            [(unit, part)] = panels
-            return layered(*_panel(part, unit, width=width), height=height * len(part))
-        return {
-            "vconcat": [
-                layered(*_panel(part, unit, width=width), width=width - 40, height=height * len(part))
-                for unit, part in panels
-            ]
-        }
+        outer = {} if len(panels) == 1 else {"width": width - 40}  # panels above each other have widths of their own
+        drawn = [layered(*_panel(own, unit, width=width), **outer, height=height * len(own)) for unit, own in panels]
+        return drawn[0] if len(drawn) == 1 else {"vconcat": drawn}
 
     first = costliest[0]
     typical, consequence = first["root_mean_squared_error"], first["root_mean_squared_consequence"]
@@ -204,15 +198,11 @@ def technologies(
         found = [row[key] for row in rows for key in keys]
         highest, lowest = min(MOST, max(1.5, *found)), max(1 / MOST, min(1.0, *found))
         low, high = rows[0]["loss"], rows[-1]["loss"]
+        bottom = lowest * (highest / lowest) ** (-46 / (height - 46))
+        times = f"datum.value < {lowest} ? '' : format(datum.value, ',~r') + '×'"
         plane = Plane(
             Ruler(f"privacy loss {letter}", low, high * (high / low) ** (room / (width - 60 - room)), log=True),
-            Ruler(
-                "↑ cost of errors, times that of the best",
-                lowest * (highest / lowest) ** (-46 / (height - 46)),
-                highest,
-                log=True,
-                labels=f"datum.value < {lowest} ? '' : format(datum.value, ',~r') + '×'",
-            ),
+            Ruler("↑ cost of errors, times that of the best", bottom, highest, log=True, labels=times),
         )
         return layered(
             plane.vertical(choice.epsilon, color=LIGHT.quiet, dash=(2, 4)),

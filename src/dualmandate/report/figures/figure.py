@@ -236,16 +236,9 @@ class Ruler:
 
     def up(self, name: str) -> Mark:
         """A field along the vertical axis; its title lies flat above the axis, where it can be read."""
-        return self._channel(
-            name,
-            orient="right" if self.right else "left",
-            grid=not self.right,
-            titleAngle=0,
-            titleAlign="right" if self.right else "left",
-            titleBaseline="bottom",
-            titleX=0,
-            titleY=-8,
-        )
+        side = "right" if self.right else "left"
+        title = {"titleAngle": 0, "titleAlign": side, "titleBaseline": "bottom", "titleX": 0, "titleY": -8}
+        return self._channel(name, orient=side, grid=not self.right, **title)
 
     def _channel(self, name: str, **look: Any) -> Mark:
         scale = {"type": "log" if self.log else "linear", "domain": [self.low, self.high], "nice": False, "zero": False}
@@ -326,15 +319,11 @@ class Plane:
 
     def closed(self, left: float, right: float) -> Mark:
         """A pale region between two places on the horizontal axis, where no choice may fall."""
+        ends = {"x": self.across.across("left"), "x2": {"field": "right"}}
         return _mark(
             [{"left": left, "right": right, "low": self.up.low, "high": self.up.high}],
             {"type": "rect", "color": LIGHT.shade, "opacity": 0.75, "clip": True},
-            {
-                "x": self.across.across("left"),
-                "x2": {"field": "right"},
-                "y": self.up.up("low"),
-                "y2": {"field": "high"},
-            },
+            {**ends, "y": self.up.up("low"), "y2": {"field": "high"}},
         )
 
     def below(self, rows: Rows, x: str, y: str) -> Mark:

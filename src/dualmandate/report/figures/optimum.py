@@ -91,16 +91,10 @@ def tangency(frontier: Frontier, welfare: SocialWelfare, choice: Choice, *, limi
 
     def layout(width: int) -> Mark:
         roomy, interior = width >= ROOMY, choice.bound_by == "preferences"
+        upward = "↑ accuracy I" + ", minus the expected squared error" * roomy if plain else "↑ value of accuracy, USD"
         plane = Plane(
             Ruler(f"privacy loss {letter}: less protection →", rows[0]["loss"], rows[-1]["loss"]),
-            Ruler(
-                ("↑ accuracy I" + ", minus the expected squared error" * roomy)
-                if plain
-                else "↑ value of accuracy, USD",
-                min(rows[0]["frontier"], 1.5 * level),
-                0.0,
-                labels=kind,
-            ),
+            Ruler(upward, min(rows[0]["frontier"], 1.5 * level), 0.0, labels=kind),
         )
         picture = layered(
             *_limit_marks(plane, choice, limits),
@@ -134,30 +128,18 @@ def _curves(plane: Plane, rows: tuple[Row, ...], choice: Choice, *, level: float
     straight = all(abs(row["tangent"] - row["indifference"]) < 0.01 * abs(level) for row in rows)
     end = rows[round(len(rows) * 0.97)]
     flat = end["indifference"] < 0  # it stays below the tangent, and inside the picture
+    produced, drop = ("what technology can produce", 30) if roomy else ("frontier", 14)
     marks: list[Mark] = [
         plane.curve(rows, "loss", "frontier", color=LIGHT.production),
         plane.curve(rows, "loss", "indifference", color=LIGHT.preference),
-        plane.words(
-            end["loss"],
-            end["frontier"],
-            "what technology can produce" if roomy else "frontier",
-            color=LIGHT.production,
-            align="right",
-            shift=(0, 30 if roomy else 14),
-        ),
+        plane.words(end["loss"], end["frontier"], produced, color=LIGHT.production, align="right", shift=(0, drop)),
     ]
     if not straight:
         top = next((row for row in rows if row["tangent"] >= (0.6 if flat else 0.2) * level), rows[-1])
+        side: Align = "right" if flat else "left"
+        at, shift = (top["loss"], top["tangent"]), (-10, -4) if flat else (8, 4)
         dashed = plane.curve(rows, "loss", "tangent", color=LIGHT.quiet, dash=(6, 4), thick=1.5)
-        words = plane.words(
-            top["loss"],
-            top["tangent"],
-            "tangent",
-            color=LIGHT.quiet,
-            align="right" if flat else "left",
-            shift=(-10 if flat else 8, -4 if flat else 4),
-        )
-        marks = [dashed, *marks, words]
+        marks = [dashed, *marks, plane.words(*at, "tangent", color=LIGHT.quiet, align=side, shift=shift)]
     return [*marks, _wanted(plane, rows, choice, level=level, straight=straight, roomy=roomy)]
 
 
@@ -254,24 +236,17 @@ def rates(frontier: Frontier, welfare: SocialWelfare, choice: Choice) -> Figure:
         # Where fitness for use decides, the curves cross on the left; the words stand at the choice, if there is room.
         if choice.bound_by == "fitness for use" and (plane.up.share(here[asked]) > plane.up.share(middle) + RATES_ROOM):
             bought_at, asked_at, asked_shift = here, here, (12, 14)
+        buys, asks = (bought_at["loss"], bought_at[produced]), (asked_at["loss"], asked_at[asked])
+        society = "what society asks (WTA)" if roomy else "what society\nasks (WTA)"
+        apart = [] if choice.bound_by == "preferences" else [here]
         return layered(
             plane.vertical(best, color=LIGHT.quiet, dash=(2, 4), top=middle),
             plane.curve(buying, "loss", produced, color=LIGHT.production),
             plane.curve(buying, "loss", asked, color=LIGHT.preference),
-            plane.points(
-                [] if choice.bound_by == "preferences" else [here], "loss", asked, color=LIGHT.preference, name="asked"
-            ),
+            plane.points(apart, "loss", asked, color=LIGHT.preference, name="asked"),
             plane.points([here], "loss", produced, color=LIGHT.ink, name="optimum"),
-            plane.words(
-                bought_at["loss"], bought_at[produced], "what it buys (MRT)", color=LIGHT.production, shift=(12, -2)
-            ),
-            plane.words(
-                asked_at["loss"],
-                asked_at[asked],
-                "what society asks (WTA)" if roomy else "what society\nasks (WTA)",
-                color=LIGHT.preference,
-                shift=asked_shift,
-            ),
+            plane.words(*buys, "what it buys (MRT)", color=LIGHT.production, shift=(12, -2)),
+            plane.words(*asks, society, color=LIGHT.preference, shift=asked_shift),
             plane.words(best, plane.up.low, stated_loss(choice.loss), shift=(8, -8)),
             height=340 if roomy else 280,
         )
@@ -282,9 +257,8 @@ def rates(frontier: Frontier, welfare: SocialWelfare, choice: Choice) -> Figure:
     title = RATES_FINDINGS[choice.bound_by].format(loss=stated_loss(choice.loss), mrt=gained, wta=wanted)
     crossings = sum(point.kind != "end" for point in choice.local_optima)
     if choice.bound_by == "preferences" and crossings > 1:
-        title = (
-            f"The two rates meet {crossings} times; society is best off where they meet at {stated_loss(choice.loss)}"
-        )
+        where = f"where they meet at {stated_loss(choice.loss)}"
+        title = f"The two rates meet {crossings} times; society is best off {where}"
     return Figure(
         "rates",
         title=title,
@@ -337,6 +311,14 @@ def welfare_curve(frontier: Frontier, welfare: SocialWelfare, choice: Choice) ->
         limits = {point.bound_by for point in choice.local_optima if point.kind == "end"}
         room = -48 if "fitness for use" in limits else -28 if limits else -8  # px, for the names of limits below
         lost, erring = rows[0]["privacy"], rows[-1]["errors"]
+        chosen, low = f"{stated_loss(choice.loss)}\n{money(choice.welfare, short=True)}", here["welfare"]
+        at, shift = (low, (0, 16)) if roomy else (bottom, (0, room))
+
+        def named(row: Row) -> Mark:
+            shift = (0, -10 if row["kind"] == "maximum" else 12)
+            place = row["loss"], row["welfare"]
+            return plane.words(*place, number(row["loss"]), color=LIGHT.quiet, align="center", shift=shift)
+
         return layered(
             *_ends(plane, choice),
             plane.curve(rows, "loss", "errors", color=LIGHT.production, dash=(6, 4), thick=1.8),
@@ -345,26 +327,9 @@ def welfare_curve(frontier: Frontier, welfare: SocialWelfare, choice: Choice) ->
             plane.words(ends[0], lost, "lost privacy", color=LIGHT.preference, shift=(4, 10)),
             plane.words(ends[1], erring, "errors", color=LIGHT.production, align="right", shift=(-4, 10)),
             plane.points(others, "loss", "welfare", color=LIGHT.quiet, name="considered", filled=True),
-            *(
-                plane.words(
-                    row["loss"],
-                    row["welfare"],
-                    number(row["loss"]),
-                    color=LIGHT.quiet,
-                    align="center",
-                    shift=(0, -10 if row["kind"] == "maximum" else 12),
-                )
-                for row in others
-                if row["kind"] != "end"
-            ),
+            *(named(row) for row in others if row["kind"] != "end"),
             plane.points([here], "loss", "welfare", color=LIGHT.ink, name="optimum"),
-            plane.words(
-                here["loss"],
-                here["welfare"] if roomy else bottom,
-                f"{stated_loss(choice.loss)}\n{money(choice.welfare, short=True)}",
-                align="center",
-                shift=(0, 16) if roomy else (0, room),
-            ),
+            plane.words(here["loss"], at, chosen, align="center", shift=shift),
             height=340 if roomy else 280,
         )
 
@@ -400,16 +365,11 @@ def _ends(plane: Plane, choice: Choice) -> list[Mark]:
         at = number(point.epsilon)
         closed = (plane.across.low, point.epsilon) if floor else (point.epsilon, plane.across.high)
         shades.append(plane.closed(*closed))
+        side: Align = "left" if floor else "right"
+        words, shift = (f"{name} from {at} →", (6, -24)) if floor else (f"← {name} {at}", (-6, -6))
         marks += [
             plane.vertical(point.epsilon, color=LIGHT.limit),
-            plane.words(
-                point.epsilon,
-                plane.up.low,
-                f"{name} from {at} →" if floor else f"← {name} {at}",
-                color=LIGHT.limit,
-                align="left" if floor else "right",
-                shift=(6, -24) if floor else (-6, -6),
-            ),
+            plane.words(point.epsilon, plane.up.low, words, color=LIGHT.limit, align=side, shift=shift),
         ]
     return [*shades, *marks]
 
@@ -423,18 +383,11 @@ def regret(frontier: Frontier, welfare: SocialWelfare, choice: Choice) -> Figure
     best, letter = choice.epsilon, loss_symbol(choice.privacy_measure)
     top = welfare.at(frontier, best)
     signposts = (HALF * best, best, DOUBLE * best)
-    rows = []
+    rows: list[Row] = []
     for loss in log_grid(best / REGRET_REACH, best * REGRET_REACH, through=signposts):
         forgone = top - welfare.at(frontier, loss)
-        rows.append(
-            {
-                "loss": loss,
-                "multiple": loss / best,
-                "relative_regret": forgone / abs(top),
-                "regret": forgone,
-                "marked": loss in signposts,
-            }
-        )
+        regrets = {"relative_regret": forgone / abs(top), "regret": forgone}
+        rows.append({"loss": loss, "multiple": loss / best, **regrets, "marked": loss in signposts})
     table = FigureTable.of(
         rows,
         f"Welfare forgone by another {letter} than the chosen one",
@@ -454,20 +407,15 @@ def regret(frontier: Frontier, welfare: SocialWelfare, choice: Choice) -> Figure
             Ruler("↑ regret, share of the cost at the choice", low, high, labels="percent"),
         )
         free = roomy or plane.up.share(double["relative_regret"]) > REGRET_ROOM  # the valley has room for a label
+        side: Align = "center" if free else "right"
+        shift = (0, -14 if roomy else -30) if free else (-10, -12)
+        y, color = "relative_regret", LIGHT.preference
         picture = layered(
-            plane.curve(rows, "loss", "relative_regret", color=LIGHT.preference),
-            plane.points(
-                [half, double], "loss", "relative_regret", color=LIGHT.preference, name="signposts", filled=True
-            ),
-            plane.points([here], "loss", "relative_regret", color=LIGHT.ink, name="optimum"),
+            plane.curve(rows, "loss", y, color=color),
+            plane.points([half, double], "loss", y, color=color, name="signposts", filled=True),
+            plane.points([here], "loss", y, color=LIGHT.ink, name="optimum"),
             *_signposts(plane, half, double, roomy=roomy),
-            plane.words(
-                best,
-                0.0,
-                stated_loss(choice.loss),
-                align="center" if free else "right",
-                shift=(0, -14 if roomy else -30) if free else (-10, -12),
-            ),
+            plane.words(best, 0.0, stated_loss(choice.loss), align=side, shift=shift),
             height=320 if roomy else 260,
         )
         if roomy:

@@ -34,12 +34,8 @@ LEGEND_LINE = 17  # px, from one line of the legend to the next
 NARROW_HEIGHT = 480  # px
 AXIS = 60  # px, for the labels of the vertical axis
 COVERED = 1000  # what covering other words costs
-SIDES: tuple[tuple[Point, bool], ...] = (
-    ((9.0, -7.0), False),
-    ((9.0, 7.0), False),
-    ((-9.0, -7.0), True),
-    ((-9.0, 7.0), True),
-)  # of a point: where its name may stand, and whether it ends there
+# Of a point: where its name may stand, and whether it ends there.
+SIDES: list[tuple[Point, bool]] = [((across, down), across < 0) for across in (9.0, -9.0) for down in (-7.0, 7.0)]
 LEAST_SPAN = 0.25  # of the vertical axis
 SAME = 12  # px, within which two points are one
 AS_SMALL = 1.1  # errors up to so many times the plan's count as equally small
@@ -160,13 +156,8 @@ def _plane(rows: Sequence[Row], y: str, *, width: int, title: str) -> Plane:
     left, right = (44, 50) if width >= ROOMY else (26, 34)  # px kept free for words
     most = max(row["x"] for row in rows)
     pixel = (1.1 * most / LEAST_ERROR) ** (1 / (width - AXIS - left - right))  # what a pixel multiplies an error by
-    words = "mean absolute error of a published number (0.01: or less) →"
-    across = Ruler(
-        words if width >= ROOMY else "mean absolute error (0.01: or less) →",
-        LEAST_ERROR / pixel**left,
-        most * pixel**right,
-        log=True,
-    )
+    words = f"mean absolute error{' of a published number' if width >= ROOMY else ''} (0.01: or less) →"
+    across = Ruler(words, LEAST_ERROR / pixel**left, most * pixel**right, log=True)
     shown = [row[f"{y}_{part}"] for row in rows for part in ("low", "high", "guess")]
     low = max(min(shown) - LEAST_SPAN / 2, 0.0)
     high = min(max(max(shown) + LEAST_SPAN / 2, low + LEAST_SPAN), 1.04)

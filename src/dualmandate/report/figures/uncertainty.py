@@ -189,20 +189,15 @@ def survey_worth(known: UncertainChoice, *, spread: float, parameter: str | None
         )
         share = percent(here["share"])
         words = f"{SIGNPOST:,} people: {money(value, short=True)}\n{share} of perfect"
-        below = plane.up.share(value) > 0.3
+        side: Align = "left" if roomy else "center"
+        shift = (10 if roomy else 0, 16 if plane.up.share(value) > 0.3 else -14)
         above = f"perfect information: {money(perfect, short=True)}"
         return layered(
             plane.horizontal(perfect, color=LIGHT.quiet, dash=(6, 4)),
             plane.words(plane.across.low, perfect, above, color=LIGHT.quiet, shift=(4, -6)),
             plane.curve(rows, "respondents", "value", color=LIGHT.production),
             plane.points([here], "respondents", "value", color=LIGHT.production, name="signpost", filled=True),
-            plane.words(
-                SIGNPOST,
-                value,
-                words,
-                align="left" if roomy else "center",
-                shift=(10 if roomy else 0, 16 if below else -14),
-            ),
+            plane.words(SIGNPOST, value, words, align=side, shift=shift),
             height=300 if roomy else 250,
         )
 
@@ -250,12 +245,7 @@ def robust(choice: RobustChoice) -> Figure:
         band = top / (1 - LINE_HEIGHT * lines / height)  # above the curves, for what each of them is
         plane = Plane(
             Ruler(f"privacy loss {letter}", grid[0], grid[-1], log=grid[-1] / grid[0] > LONG),
-            Ruler(
-                f"↑ regret{', share of the least cost' if choice.relative else ', USD'}",
-                0.0,
-                band,
-                labels="percent" if choice.relative else "money",
-            ),
+            Ruler(f"↑ regret, {'share of the least cost' if choice.relative else 'USD'}", 0.0, band, labels=kind),
         )
         marks: list[Mark] = []
         level = band
@@ -328,14 +318,10 @@ def _densities(known: UncertainChoice, through: tuple[float, ...]) -> list[Row]:
 
 
 def _states(known: UncertainChoice) -> list[Row]:
-    order: Sequence[int] = np.argsort(known.epsilons, kind="stable").tolist()
-    reached, rows = 0.0, []
-    for i in order:
-        reached += float(known.weights[i])
-        rows.append(
-            {"loss": float(known.epsilons[i]), "probability": float(known.weights[i]), "below": min(reached, 1.0)}
-        )
-    return [dict(row) for row in rows]
+    order = np.argsort(known.epsilons, kind="stable")
+    losses, weights = known.epsilons[order], known.weights[order]
+    table = np.column_stack([losses, weights, np.minimum(np.cumsum(weights), 1.0)]).tolist()
+    return [dict(zip(("loss", "probability", "below"), row, strict=True)) for row in table]
 
 
 def _limits(known: UncertainChoice, plane: Plane) -> list[Mark]:
@@ -418,11 +404,8 @@ def what_if(frontier: Frontier, welfare: SocialWelfare, choice: Choice, *, grid:
     The table has the choice at each ratio of weights, from accuracy first to privacy first. The marks named `places`
     and `here` are what a page moves: the circle goes to the place of the choice looked up.
     """
-    letter, count, in_money = (
-        loss_symbol(choice.privacy_measure),
-        len(grid.choices),
-        choice.root_mean_squared_error is None,
-    )
+    letter, in_money = loss_symbol(choice.privacy_measure), choice.root_mean_squared_error is None
+    count = len(grid.choices)
     rows: list[Row] = []
     for k, made in enumerate(grid.choices):
         ratio = 10 ** (DECADES * (k - count // 2) / (len(grid.multiples) // 2))
@@ -449,16 +432,9 @@ def what_if(frontier: Frontier, welfare: SocialWelfare, choice: Choice, *, grid:
         here = next(row for row in rows if row["marked"])
         low, high = min(row["loss"] for row in made) / 1.3, max(row["loss"] for row in made) * 1.3
         curve = [{"loss": loss, "error": error_at(loss)} for loss in log_grid(low, high)]
-        plane = Plane(
-            Ruler(f"privacy loss {letter}", low, high, log=True),
-            Ruler(
-                "↑ cost of errors, USD" if in_money else f"↑ typical error (RMSE), {plural(choice.tables[0].unit)}",
-                curve[-1]["error"],
-                curve[0]["error"],
-                log=True,
-                labels="money" if in_money else "number",
-            ),
-        )
+        upward = "↑ cost of errors, USD" if in_money else f"↑ typical error (RMSE), {plural(choice.tables[0].unit)}"
+        ends, kind = (curve[-1]["error"], curve[0]["error"]), "money" if in_money else "number"
+        plane = Plane(Ruler(f"privacy loss {letter}", low, high, log=True), Ruler(upward, *ends, log=True, labels=kind))
         return layered(
             plane.curve(curve, "loss", "error", color=LIGHT.production, thick=1.8),
             plane.dots(made, "loss", "error", color=LIGHT.production, name="places"),

@@ -23,10 +23,11 @@ from dualmandate.choice.markets import (
     GroupedAmounts,
     Institution,
     Market,
+    OnePrice,
     compare_markets,
+    cost_distribution,
     fair_query,
 )
-from dualmandate.choice.markets.institutions import OnePrice, cost_distribution
 from dualmandate.choice.welfare import TableValue
 from dualmandate.errors import InvalidPreferences
 from dualmandate.frontier import frontier_of

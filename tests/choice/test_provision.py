@@ -10,6 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dualmandate.choice.markets import (
+    QUALITY,
+    AmountDistribution,
     GroupedAmounts,
     LognormalAmounts,
     Monopoly,
@@ -18,8 +20,6 @@ from dualmandate.choice.markets import (
     in_order,
     min_cost_auction,
 )
-from dualmandate.choice.markets.auctions import QUALITY
-from dualmandate.choice.markets.institutions import AmountDistribution
 from dualmandate.errors import InvalidPreferences
 
 AMOUNTS: dict[str, AmountDistribution] = {

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dualmandate.choice.markets import CompensatedStudy, Sale, fair_query, min_cost_auction
-from dualmandate.choice.markets.auctions import QUALITY
+from dualmandate.choice.markets import QUALITY, CompensatedStudy, Sale, fair_query, min_cost_auction
 from dualmandate.errors import ConflictingLimits, InvalidPreferences
 
 COSTS = (1.0, 2.0, 3.0, 4.0, 10.0, 20.0)
