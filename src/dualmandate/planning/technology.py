@@ -18,17 +18,8 @@ from typing import TYPE_CHECKING
 from dualmandate.choice import Choice, Limits, SocialWelfare, choose
 from dualmandate.errors import InvalidMechanism, MissingKey, Place, Refusal, TooLarge
 from dualmandate.frontier import Frontier, Measure, TableWeights, envelope, in_epsilon, priced, split, stated_split
-from dualmandate.mechanism import (
-    MatrixRows,
-    Measurement,
-    NoiseLaw,
-    Rows,
-    Strategy,
-    StrategyRows,
-    TableRows,
-    optimize_strategy,
-)
-from dualmandate.mechanism.strategy.strategy import NoiseName
+from dualmandate.mechanism import MatrixRows, Measurement, NoiseLaw, Rows, Strategy, StrategyRows, TableRows
+from dualmandate.mechanism.strategy.strategy import NoiseName, optimize_strategy
 from dualmandate.mechanism.technologies import CELLS, NOISE_LAWS, OPTIMIZED, TABLES, noise_of
 from dualmandate.planning.study import may_be_used
 from dualmandate.population import PrivacyLoss, PrivacyMeasure, Protection
@@ -169,10 +160,8 @@ class TechnologyBuilder:
                 measurements[group] = Measurement(rows, law, self.protection)
             except Refusal as refusal:
                 raise (refusal.at(Place(key="mechanism.strategy")) if strategy == OPTIMIZED else refusal) from None
-        probability = (
-            self.table.failure_probability if law.privacy_measure is not self.welfare.privacy_measure else None
-        )
-        delta = None if probability is None else float(probability)
+        probability, converted = self.table.failure_probability, law.privacy_measure is not self.welfare.privacy_measure
+        delta = float(probability) if converted and probability is not None else None
         shares = self._shares(measured, groups)
         produced = self._produced(measurements, shares).remembered(name=law.name)
         frontier = produced if delta is None else in_epsilon(produced, delta).remembered()
@@ -207,13 +196,9 @@ class TechnologyBuilder:
         """
         key = noise_of(law), tuple(table.name for table in workload.tables)
         if key not in self._optimized:
+            values = {name: self.relative_values[name] for name in key[1]}
             try:
-                self._optimized[key] = optimize_strategy(
-                    workload,
-                    noise_of(law),
-                    values={name: self.relative_values[name] for name in key[1]},
-                    protection=self.protection,
-                )
+                self._optimized[key] = optimize_strategy(workload, key[0], values=values, protection=self.protection)
             except Refusal as refusal:
                 self._optimized[key] = refusal.at(Place(key="mechanism.strategy"))
         found = self._optimized[key]
@@ -345,7 +330,7 @@ def offered(workshop: TechnologyBuilder, limits: Limits) -> Offered:
                 except Refusal as refusal:
                     refused[kind] = refusal
                 if kind in able and not slow:
-                    chosen[kind] = _chosen(able[kind], welfare, limits)
+                    chosen[kind] = choice_with(able[kind], welfare, limits)
         made = [kind for kind in able if kind[0] == law.name]
         if made:
             used[law.name] = _best_of(made, able, chosen, welfare)
@@ -362,7 +347,8 @@ def offered(workshop: TechnologyBuilder, limits: Limits) -> Offered:
     return Offered(able, refused, chosen, {noise: used[noise] for noise in NOISE_LAWS if noise in used})
 
 
-def _chosen(technology: Technology, welfare: SocialWelfare, limits: Limits) -> Choice | Refusal:
+def choice_with(technology: Technology, welfare: SocialWelfare, limits: Limits) -> Choice | Refusal:
+    """What would be chosen with one technology alone, or why nothing can be."""
     try:
         return choose(technology.frontier, welfare, limits)
     except Refusal as refusal:
@@ -370,10 +356,7 @@ def _chosen(technology: Technology, welfare: SocialWelfare, limits: Limits) -> C
 
 
 def _best_of(
-    kinds: list[Kind],
-    able: Mapping[Kind, Technology],
-    chosen: Mapping[Kind, Choice | Refusal],
-    welfare: SocialWelfare,
+    kinds: list[Kind], able: Mapping[Kind, Technology], chosen: Mapping[Kind, Choice | Refusal], welfare: SocialWelfare
 ) -> Kind:
     """The kind that leaves society best off at its own choice; the tables unless a strategy is worth its trouble.
 

@@ -183,6 +183,14 @@ def _optional(number: CalibratedNumber | None) -> Calibrated | None:
     return None if number is None else number.quantity()
 
 
+def amount_in(
+    unit: str, number: CalibratedNumber | None, units: Units, document: Document, *key: str | int
+) -> float | None:
+    """A stated amount in some unit, refused at its key where the two cannot be added; None where it is not stated."""
+    with document.at(*key):
+        return None if number is None else number.quantity().to(unit, units).value
+
+
 def float_or_none(number: Fraction | None) -> float | None:
     """A number that may be left out, as the economics count it."""
     return None if number is None else float(number)

@@ -157,20 +157,8 @@ def _refusal(detail: Any, document: Document, reader: _Reader) -> InvalidProgram
             where=place,
         )
     if kind == "missing":
-        return MissingKey(
-            f"{_table(key[:-1], reader)} does not state '{name}'",
-            why=_reason(key, reader),
-            instead=_statement(name, reader),
-            where=place,
-        )
-    if kind == "lacking":
-        return MissingKey(
-            f"{_table(key[:-1], reader)} does not state '{name}'",
-            why=context["why"],
-            instead=context["instead"],
-            where=place,
-        )
-    if kind == "refused":
+        why, instead = _reason(key, reader), _statement(name, reader)
+    elif kind in ("refused", "lacking"):
         why, instead = context["why"], context["instead"]
     elif kind == "literal_error":
         why, instead = f"it is one of {context['expected']}", _nearest(document.value(key), context["expected"])
@@ -178,6 +166,8 @@ def _refusal(detail: Any, document: Document, reader: _Reader) -> InvalidProgram
         why, instead = _EXPECTED.get(
             kind, ("it cannot be read as what is meant here", f"see `dualmandate schema {reader.kind}`")
         )
+    if kind in ("missing", "lacking"):
+        return MissingKey(f"{_table(key[:-1], reader)} does not state '{name}'", why=why, instead=instead, where=place)
     return InvalidValue(f"{name}{_shown(document.value(key))} cannot be used", why=why, instead=instead, where=place)
 
 
@@ -220,13 +210,9 @@ def _reason(key: KeyPath, reader: _Reader) -> str:
     model = _model_at(key[:-1], reader)
     for name, field in model.model_fields.items() if model else ():
         if key[-1] in (name, field.alias):
-            return _lowered(field.description or "")
+            text = (field.description or "").removesuffix(".")
+            return text[:1].lower() + text[1:]
     raise AssertionError(f"no field for {key}")
-
-
-def _lowered(sentence: str) -> str:
-    text = sentence.removesuffix(".")
-    return text[:1].lower() + text[1:]
 
 
 def _keys_of(table: KeyPath, reader: _Reader) -> list[str]:

@@ -119,22 +119,16 @@ class PreferencesTable(KeyTable):
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         if self.privacy_weight is not None and self.relative_privacy_weight is not None:
-            raise refused(
-                "it states the weight of privacy twice: privacy_weight and relative_privacy_weight",
-                "keep one; relative_privacy_weight = privacy_weight / (1 − privacy_weight)",
-                key="privacy_weight",
-            )
+            why = "it states the weight of privacy twice: privacy_weight and relative_privacy_weight"
+            instead = "keep one; relative_privacy_weight = privacy_weight / (1 − privacy_weight)"
+            raise refused(why, instead, key="privacy_weight")
         if self.groups and self.mean_disclosure_cost is not None:
-            raise refused(
-                "each group states its own cost, so this one would be nobody's",
-                "leave it out, or leave out the groups",
-                key="mean_disclosure_cost",
-            )
+            why = "each group states its own cost, so this one would be nobody's"
+            raise refused(why, "leave it out, or leave out the groups", key="mean_disclosure_cost")
         if not self.groups and self.mean_disclosure_cost is None:
+            instead = 'state { value = …, unit = "…", source = "…" }, or [[preferences.groups]] with their own costs'
             raise lacking(
-                "mean_disclosure_cost",
-                "without a cost of privacy loss, more of it is always better",
-                'state { value = …, unit = "…", source = "…" }, or [[preferences.groups]] with their own costs',
+                "mean_disclosure_cost", "without a cost of privacy loss, more of it is always better", instead
             )
         if self.correlation_of_errors is not None and self.correlated is None:
             raise refused(
@@ -160,11 +154,16 @@ def _check_prior(form: str, prior: object, table: tuple[str | int, ...]) -> None
             "state prior_probability = 0.01, or the belief you assume",
         )
     if form != "posterior" and prior is not None:
-        raise refused(
-            f"a prior belief plays no part in the {form} form",
-            'leave it out, or state information_utility = "posterior"',
-            key=(*table, "prior_probability"),
-        )
+        why = f"a prior belief plays no part in the {form} form"
+        instead = 'leave it out, or state information_utility = "posterior"'
+        raise refused(why, instead, key=(*table, "prior_probability"))
+
+
+def _one_currency(table: KeyTable, begins: str) -> None:
+    """Refuse a table that states a number both per epsilon and per rho."""
+    if getattr(table, f"{begins}_epsilon") is not None and getattr(table, f"{begins}_rho") is not None:
+        why = f"it states the {begins.removesuffix('_per')} twice"
+        raise refused(why, "keep the one in the program's currency", key=f"{begins}_rho")
 
 
 Rule = Literal[
@@ -212,15 +211,9 @@ class SocialChoiceTable(KeyTable):
         if "phantoms" in self.rules and not self.phantoms:
             raise lacking("phantoms", "fixed ballots decide how far the choice leans", "state phantoms = [0.5]")
         if "nash" in self.rules and self.disagreement_epsilon is None and self.disagreement_rho is None:
-            raise lacking(
-                "disagreement_epsilon",
-                "a gain is a gain against something",
-                "state disagreement_epsilon: the loss that would stand without an agreement",
-            )
-        if self.disagreement_epsilon is not None and self.disagreement_rho is not None:
-            raise refused(
-                "it states the disagreement twice", "keep the one in the program's currency", key="disagreement_rho"
-            )
+            instead = "state disagreement_epsilon: the loss that would stand without an agreement"
+            raise lacking("disagreement_epsilon", "a gain is a gain against something", instead)
+        _one_currency(self, "disagreement")
         return self
 
 
@@ -239,15 +232,10 @@ class ParticipationTable(KeyTable):
     @model_validator(mode="after")
     def _one_decline(self) -> Self:
         if self.decline_per_epsilon is None and self.decline_per_rho is None:
-            raise lacking(
-                "decline_per_epsilon",
-                "without it participation would not depend on the privacy loss",
-                "state decline_per_epsilon, or decline_per_rho where the loss is counted in rho",
-            )
-        if self.decline_per_epsilon is not None and self.decline_per_rho is not None:
-            raise refused(
-                "it states the decline twice", "keep the one in the program's currency", key="decline_per_rho"
-            )
+            why = "without it participation would not depend on the privacy loss"
+            instead = "state decline_per_epsilon, or decline_per_rho where the loss is counted in rho"
+            raise lacking("decline_per_epsilon", why, instead)
+        _one_currency(self, "decline_per")
         return self
 
 
@@ -385,9 +373,7 @@ class _Or:
 
 
 AttributeForm = Annotated[
-    AttributeTable,
-    BeforeValidator(_attribute),
-    _Or({"type": "array", "items": LEVEL_SCHEMA, "minItems": 1}),
+    AttributeTable, BeforeValidator(_attribute), _Or({"type": "array", "items": LEVEL_SCHEMA, "minItems": 1})
 ]
 
 
@@ -407,10 +393,9 @@ class HierarchyTable(KeyTable):
     def _one_form(self) -> Self:
         given = [form for form in (self.prefixes, self.columns, self.groups) if form is not None]
         if len(given) != 1 or not given[0]:
-            raise refused(
-                "a hierarchy is read off code prefixes, off columns of the code list, or off listed groups",
-                'write prefixes = { state = 2 }, or columns = ["state"], or groups = { young = ["0-17"] }',
-            )
+            why = "a hierarchy is read off code prefixes, off columns of the code list, or off listed groups"
+            instead = 'write prefixes = { state = 2 }, or columns = ["state"], or groups = { young = ["0-17"] }'
+            raise refused(why, instead)
         return self
 
 
@@ -545,11 +530,9 @@ class FitnessForUse(KeyTable):
     @model_validator(mode="after")
     def _some_floor(self) -> Self:
         if self.largest_root_mean_squared_error is None and self.largest_root_mean_squared_consequence is None:
-            raise lacking(
-                "largest_root_mean_squared_error",
-                "a table is fit for use up to some error, and none is stated",
-                "state largest_root_mean_squared_error, in the table's unit",
-            )
+            why = "a table is fit for use up to some error, and none is stated"
+            instead = "state largest_root_mean_squared_error, in the table's unit"
+            raise lacking("largest_root_mean_squared_error", why, instead)
         return self
 
 
@@ -594,11 +577,8 @@ class WorkloadTable(KeyTable):
     @model_validator(mode="after")
     def _worth_its_details(self) -> Self:
         if self.details and self.value_of_publishing is None:
-            raise lacking(
-                "value_of_publishing",
-                "details are chosen by what the table is worth at each of them",
-                "state value_of_publishing of the table as it stands",
-            )
+            why = "details are chosen by what the table is worth at each of them"
+            raise lacking("value_of_publishing", why, "state value_of_publishing of the table as it stands")
         names = [detail.name for detail in self.details]
         if len(set(names)) != len(names):
             raise refused("two details have the same name", "give each detail a name of its own", key="details")
@@ -607,24 +587,15 @@ class WorkloadTable(KeyTable):
     @model_validator(mode="after")
     def _one_value(self) -> Self:
         if self.consequence is None and self.value_of_accuracy is None:
-            raise lacking(
-                "consequence",
-                "without a value of its accuracy a table has no weight in the choice",
-                "state its consequence, or its value_of_accuracy",
-            )
+            why = "without a value of its accuracy a table has no weight in the choice"
+            raise lacking("consequence", why, "state its consequence, or its value_of_accuracy")
         if self.consequence is not None and self.value_of_accuracy is not None:
-            raise refused(
-                "it gives the worth of accuracy twice, as a consequence and as a value of accuracy",
-                "keep one of the two",
-                key="value_of_accuracy",
-            )
+            why = "it gives the worth of accuracy twice, as a consequence and as a value of accuracy"
+            raise refused(why, "keep one of the two", key="value_of_accuracy")
         fitness = self.fitness_for_use
         if self.consequence is None and fitness and fitness.largest_root_mean_squared_consequence is not None:
-            raise lacking(
-                "consequence",
-                "a largest consequence in USD needs what an error does",
-                "state the consequence, or largest_root_mean_squared_error in the table's unit",
-            )
+            instead = "state the consequence, or largest_root_mean_squared_error in the table's unit"
+            raise lacking("consequence", "a largest consequence in USD needs what an error does", instead)
         if self.sum_of is not None and self.unit is None:
             raise lacking("unit", f"a sum of {self.sum_of} is not a number of records", 'state unit = "…" of the sum')
         return self
