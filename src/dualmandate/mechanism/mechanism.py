@@ -31,42 +31,33 @@ class Distribution(Protocol):
     @property
     def discrete(self) -> bool:
         """Whether the noise takes separate values (whole numbers, or multiples of a step)."""
-        ...
 
     @property
     def step(self) -> float:
         """Distance between two values that it can take; 0 where it is continuous."""
-        ...
 
     @property
     def variance(self) -> float:
         """E[X²]."""
-        ...
 
     @property
     def mean_absolute(self) -> float:
         """E|X|."""
-        ...
 
     def tail(self, distance: float) -> float:
         """P(|X| > distance)."""
-        ...
 
     def reach(self, tail: float) -> float:
         """The smallest t with P(|X| > t) ≤ tail: precise also where the tail is too small to be 1 − probability."""
-        ...
 
     def log_likelihood(self, value: float) -> float:
         """Logarithm of the probability (discrete) or of the density at a value."""
-        ...
 
     def characteristic(self, frequencies: Floats) -> Floats:
         """Real part of E[exp(i·t·X)] at each frequency t; same shape. For symmetric noise this is all of it."""
-        ...
 
     def draw(self, generator: np.random.Generator, size: int | tuple[int, ...]) -> Floats:
         """Draws for simulation and tests; never for publication."""
-        ...
 
 
 class NoiseLaw(Protocol):
@@ -75,26 +66,21 @@ class NoiseLaw(Protocol):
     @property
     def name(self) -> str:
         """The word for it in a program file."""
-        ...
 
     @property
     def privacy_measure(self) -> PrivacyMeasure:
         """What its privacy loss is counted in."""
-        ...
 
     @property
     def needs_whole_numbers(self) -> bool:
         """Whether its promise holds only for answers that change by whole numbers (see `LatticeLaw`)."""
-        ...
 
     @property
     def publishable(self) -> bool:
         """Whether it is drawn exactly, so that it is an `ExactLaw`; one that is not can be studied, never published."""
-        ...
 
     def at(self, unit_loss: float) -> Distribution:
         """The noise at a loss for one unit of sensitivity."""
-        ...
 
     def variance(self, unit_loss: float) -> float:
         """V, the variance of the noise."""
@@ -102,11 +88,9 @@ class NoiseLaw(Protocol):
 
     def variance_slope(self, unit_loss: float) -> float:
         """V′ < 0."""
-        ...
 
     def variance_curvature(self, unit_loss: float) -> float:
         """V″ > 0."""
-        ...
 
     def mean_absolute(self, unit_loss: float) -> float:
         """E|X|."""
@@ -114,7 +98,6 @@ class NoiseLaw(Protocol):
 
     def mean_absolute_slope(self, unit_loss: float) -> float:
         """Derivative of E|X| with respect to the unit loss; < 0."""
-        ...
 
 
 class ExactLaw(NoiseLaw, Protocol):
@@ -123,26 +106,21 @@ class ExactLaw(NoiseLaw, Protocol):
     @property
     def published_as(self) -> str:
         """The word for it in a release, before its parameter."""
-        ...
 
     def parameter(self, unit_loss: Fraction) -> Fraction:
         """What the noise is set by so that a change by 1 loses exactly so much: a scale, or a σ²."""
-        ...
 
     def unit_loss(self, parameter: Fraction) -> Fraction:
         """What a change by 1 loses: the inverse of `parameter`."""
-        ...
 
     def sampler(self, parameter: Fraction) -> Sampler:
         """What draws it from a key; refused where it cannot."""
-        ...
 
     def loss_distribution(self, parameter: Fraction, shift: int, fineness: float) -> Any | None:
         """The privacy loss of a number that is shifted so far, as dp-accounting composes it; None where it does not.
 
         Rounded to `fineness` on the safe side.
         """
-        ...
 
 
 @dataclass(frozen=True)
@@ -182,64 +160,50 @@ class Production(Protocol):
     @property
     def technology(self) -> str:
         """The technology in words."""
-        ...
 
     @property
     def privacy_measure(self) -> PrivacyMeasure:
         """What `loss` is counted in."""
-        ...
 
     @property
     def workload(self) -> Workload:
         """What is answered."""
-        ...
 
     @property
     def protection(self) -> Protection:
         """Whose privacy the loss is about."""
-        ...
 
     @property
     def sensitivity(self) -> Sensitivity:
         """How far one protected unit can move what is measured; where it is a bound, the loss is at most as stated."""
-        ...
 
     @property
     def combines(self) -> bool:
         """Whether an answer is put together from several draws, so that its absolute error takes long to work out."""
-        ...
 
     def query_variances(self, table: str, loss: float) -> Floats:
         """E[error²] of each query of a table; shape (query_count,)."""
-        ...
 
     def table_errors(self, loss: float, measure: Measure = "squared") -> dict[str, float]:
         """Expected error of each table: Σ E[error²], Σ E|error|, or max E[error²]; ≥ 0, in the table's unit."""
-        ...
 
     def table_slopes(self, loss: float, measure: Measure = "squared") -> dict[str, float]:
         """Derivative of `table_errors` with respect to the loss; ≤ 0."""
-        ...
 
     def table_curvatures(self, loss: float) -> dict[str, float]:
         """Second derivative of each table's expected squared error."""
-        ...
 
     def expected_squared_error(self, loss: float) -> float:
         """E‖M(x, Q) − Qx‖², summed over all queries; minus the paper's I."""
-        ...
 
     def half_width(self, table: str, loss: float, probability: float) -> Floats:
         """Half the width of an interval that holds the true answer with this probability, query by query."""
-        ...
 
     def simultaneous_half_width(self, table: str, loss: float, probability: float) -> Floats:
         """Half-widths such that *all* answers of the table lie within theirs with at least this probability."""
-        ...
 
     def draw(self, counts: Integers, loss: float, *, generator: np.random.Generator, size: int) -> Floats:
         """Simulated answers from public or synthetic counts, shape (size, query_count); never for publication."""
-        ...
 
 
 class Mechanism(Protocol):
@@ -248,16 +212,13 @@ class Mechanism(Protocol):
     @property
     def name(self) -> str:
         """The technology in words."""
-        ...
 
     @property
     def privacy_measure(self) -> PrivacyMeasure:
         """What its privacy loss is counted in."""
-        ...
 
     def production(self, workload: Workload, protection: Protection = EVERY_PERSON) -> Production:
         """What it produces for a workload; refused where it cannot serve it."""
-        ...
 
 
 def positive_loss(loss: float) -> float:

@@ -37,6 +37,7 @@ MEASURED = {OPTIMIZED: "an optimized strategy", TABLES: "the tables", CELLS: "ev
 TOGETHER, BY_UNIT, APART, EVENLY, STATED = "together", "by unit", "apart", "evenly", "as stated"
 SHARED = {BY_UNIT: "counts and amounts apart", APART: "each apart", EVENLY: "each with an even share"}
 NAMED_AFTER_PEOPLE = ("laplace", "gaussian")
+ROUNDED_UP = 1e-4  # relative, of the loss that makes a table fit for use, so that rounding a share leaves it fit
 SHARE_DIGITS = 7  # decimal digits, after the first of the whole loss, to which a share of it is rounded down
 WORTHWHILE = 1e-3  # share of what errors cost that a strategy must save to be measured instead of the tables
 Kind = tuple[str, str, str]  # of technology: noise, what is measured, and what shares a measurement
@@ -121,6 +122,7 @@ class TechnologyBuilder:
     welfare: SocialWelfare
     table_shares: Mapping[str, Fraction] = field(default_factory=dict)  # of the loss, where the program states them
     participation: Participation | None = None  # where people respond to the privacy loss
+    limits: Limits = field(default_factory=Limits)
     _optimized: dict[tuple[NoiseName, tuple[str, ...]], Strategy | Refusal] = field(default_factory=dict)
 
     @cached_property
@@ -176,7 +178,16 @@ class TechnologyBuilder:
             return next(iter(groups.values()))
         if shares:
             return stated_split(groups, shares)
-        return split(groups, values=values_of(self.welfare), measures=measures_of(self.welfare))
+        floors = {group: self._floor(frontier) for group, frontier in groups.items()}
+        return split(groups, values=values_of(self.welfare), measures=measures_of(self.welfare), floors=floors)
+
+    def _floor(self, group: Frontier) -> float:
+        """The loss at which every table of a group is fit for use, rounded up; 0 where none has to be."""
+        try:
+            lowest, _ = self.limits.lowest(group, self.welfare)
+        except Refusal:  # none does; the choice says so
+            return 0.0
+        return 0.0 if lowest is None else lowest * (1 + ROUNDED_UP)
 
     def _shares(self, measured: str, groups: Mapping[str, Workload]) -> dict[str, Fraction]:
         """The stated share of each group: those of its tables together; none where none are stated."""

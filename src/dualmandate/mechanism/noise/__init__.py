@@ -3,12 +3,4 @@
 from dualmandate.mechanism.noise.samplers import GaussianSampler, LaplaceSampler, Sampler, StaircaseSampler
 from dualmandate.mechanism.noise.words import SAMPLER_VERSION, NoiseKey, subkey
 
-__all__ = [
-    "SAMPLER_VERSION",
-    "GaussianSampler",
-    "LaplaceSampler",
-    "NoiseKey",
-    "Sampler",
-    "StaircaseSampler",
-    "subkey",
-]
+__all__ = ["SAMPLER_VERSION", "GaussianSampler", "LaplaceSampler", "NoiseKey", "Sampler", "StaircaseSampler", "subkey"]

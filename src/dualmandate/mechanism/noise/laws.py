@@ -45,20 +45,16 @@ class Law(Protocol):
     @property
     def least(self) -> int | None:
         """The smallest value."""
-        ...
 
     @property
     def most(self) -> int | None:
         """The largest value."""
-        ...
 
     def floors(self, values: range, bits: int) -> list[Floors]:
         """For each value whole numbers l ≤ ⌊2^bits · P(X ≤ value)⌋ ≤ u, surely; least ≤ value ≤ most."""
-        ...
 
     def __hash__(self) -> int:
         """Equal laws share their table."""
-        ...
 
 
 @dataclass(frozen=True)

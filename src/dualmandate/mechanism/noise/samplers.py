@@ -145,7 +145,6 @@ class Sampler(Protocol):
     @property
     def levels(self) -> tuple[Level, ...]:
         """What each word of a draw decides; as many words a draw, ties aside."""
-        ...
 
     def draw(self, key: NoiseKey, cells: range, *, out: Integers | None = None) -> Integers:
         """The noise of consecutive cells, modulo 2⁶⁴; shape (len(cells),). Written to `out` where given."""

@@ -522,22 +522,14 @@ def _alone(squares: dict[Key, Fraction], place: int) -> dict[Hashable, Fraction]
 
 
 def _part(
-    axes: tuple[int, ...],
-    tables: dict[Key, Factors],
-    squares: dict[Key, Fraction],
-    *,
-    public: tuple[Factors, ...] = (),
+    axes: tuple[int, ...], tables: dict[Key, Factors], squares: dict[Key, Fraction], *, public: tuple[Factors, ...] = ()
 ) -> WorkloadBlock:
     levels = tuple(axis_of([factors[place] for factors in (*tables.values(), *public)]) for place in range(len(axes)))
     return WorkloadBlock(axes, levels, tables, {key: float(value) for key, value in squares.items()}, public=public)
 
 
 def _part_with_zeros(
-    workload: Workload,
-    tables: dict[Key, Factors],
-    squares: dict[Key, Fraction],
-    *,
-    public: tuple[Factors, ...],
+    workload: Workload, tables: dict[Key, Factors], squares: dict[Key, Fraction], *, public: tuple[Factors, ...]
 ) -> WorkloadBlock:
     """All attributes together: a merged cell is possible where one of its cells is."""
     if workload.domain.size > LARGEST_DENSE:
