@@ -13,7 +13,7 @@ from typing import Any, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
 
-from dualmandate.errors import InvalidProgram, InvalidValue, InvalidWorkload, MissingKey, UnknownKey
+from dualmandate.errors import InvalidProgram, InvalidValue, InvalidWorkload, MissingKey, UnknownKey, did_you_mean
 from dualmandate.program.file import Document, KeyPath, dotted
 from dualmandate.program.schema import ProgramKeys
 
@@ -77,8 +77,7 @@ def _check_measured(file: ProgramKeys, document: Document) -> None:
     twice = next((name for name in named if named.count(name) > 1), None)
     absent = next((name for name in tables if name not in named), None)
     if unknown is not None:
-        near = difflib.get_close_matches(unknown, tables, n=1)
-        what, instead = f"there is no table '{unknown}' to measure", f"did you mean '{near[0]}'?" if near else ""
+        what, instead = f"there is no table '{unknown}' to measure", did_you_mean(unknown, tables, "")
     elif twice is not None:
         what, instead = f"the table '{twice}' is measured twice", ""
     elif absent is not None:
@@ -149,11 +148,10 @@ def _refusal(detail: Any, document: Document, reader: _Reader) -> InvalidProgram
     name = dotted(key[-1:]) if isinstance(key[-1], str) else dotted(key[-2:])
     if kind == "extra_forbidden":
         known = _keys_of(key[:-1], reader)
-        near = difflib.get_close_matches(str(key[-1]), known, n=1, cutoff=0.5)
         return UnknownKey(
             f"nobody reads the key '{name}'",
             why=f"{_table(key[:-1], reader)} has only the keys {', '.join(sorted(known))}",
-            instead=f"did you mean '{near[0]}'?" if near else "leave it out; remarks stand behind a #",
+            instead=did_you_mean(str(key[-1]), known, "leave it out; remarks stand behind a #", cutoff=0.5),
             where=place,
         )
     if kind == "missing":

@@ -126,10 +126,9 @@ class PreferencesTable(KeyTable):
             why = "each group states its own cost, so this one would be nobody's"
             raise refused(why, "leave it out, or leave out the groups", key="mean_disclosure_cost")
         if not self.groups and self.mean_disclosure_cost is None:
+            why = "without a cost of privacy loss, more of it is always better"
             instead = 'state { value = …, unit = "…", source = "…" }, or [[preferences.groups]] with their own costs'
-            raise lacking(
-                "mean_disclosure_cost", "without a cost of privacy loss, more of it is always better", instead
-            )
+            raise lacking("mean_disclosure_cost", why, instead)
         if self.correlation_of_errors is not None and self.correlated is None:
             raise refused(
                 "it is between the errors of mean_disclosure_cost and of one price of misallocation, and not both are "
@@ -148,11 +147,8 @@ class PreferencesTable(KeyTable):
 
 def _check_prior(form: str, prior: object, table: tuple[str | int, ...]) -> None:
     if form == "posterior" and prior is None:
-        raise lacking(
-            (*table, "prior_probability"),
-            "the posterior form prices how far a belief may move, so it must know where the belief starts",
-            "state prior_probability = 0.01, or the belief you assume",
-        )
+        why = "the posterior form prices how far a belief may move, so it must know where the belief starts"
+        raise lacking((*table, "prior_probability"), why, "state prior_probability = 0.01, or the belief you assume")
     if form != "posterior" and prior is not None:
         why = f"a prior belief plays no part in the {form} form"
         instead = 'leave it out, or state information_utility = "posterior"'
@@ -606,10 +602,8 @@ SCHEMA_VERSION = 1
 
 def _version(value: object) -> int:
     if whole_number(value) != SCHEMA_VERSION:
-        raise refused(
-            f"this version reads program files of schema {SCHEMA_VERSION}",
-            f"write schema = {SCHEMA_VERSION}, or use the version of dualmandate that the file was written for",
-        )
+        instead = f"write schema = {SCHEMA_VERSION}, or use the version of dualmandate that the file was written for"
+        raise refused(f"this version reads program files of schema {SCHEMA_VERSION}", instead)
     return SCHEMA_VERSION
 
 
@@ -645,10 +639,8 @@ def _measured(value: object) -> object:
         return value
     if isinstance(value, list) and value and all(_is_names(group) for group in value):
         return tuple(tuple(group) for group in value)
-    raise refused(
-        "tables are measured together, each apart, or in groups of named tables",
-        'write "together", "apart", or [["one table", "another"], ["a third"]]',
-    )
+    why = "tables are measured together, each apart, or in groups of named tables"
+    raise refused(why, 'write "together", "apart", or [["one table", "another"], ["a third"]]')
 
 
 def _is_names(group: object) -> bool:

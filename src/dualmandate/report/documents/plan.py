@@ -746,8 +746,7 @@ def _uncertainty(part: Uncertainty) -> UncertaintyPart:
     return UncertaintyPart.made_of(
         part,
         words=list(part.sentences()),
-        distribution=None if part.known is None else _distribution(part.known),
-        regret=None if part.known is None else _expected_regret(part.known),
+        **({} if part.known is None else _known(part.known)),
         survey=survey(part.survey),
         best_survey=survey(part.worthwhile),
         minimax_regret=part.robust,
@@ -755,11 +754,12 @@ def _uncertainty(part: Uncertainty) -> UncertaintyPart:
     )
 
 
-def _distribution(known: UncertainChoice) -> DistributionPart:
+def _known(known: UncertainChoice) -> dict[str, DistributionPart | ExpectedRegretPart]:
+    """The best loss and its regret as distributions."""
     from dualmandate.planning.uncertainty import LEVEL, QUANTILES
 
     below, above = known.at_limits
-    return DistributionPart.made_of(
+    distribution = DistributionPart.made_of(
         known,
         epsilon=known.choice.epsilon,
         level=LEVEL,
@@ -768,13 +768,8 @@ def _distribution(known: UncertainChoice) -> DistributionPart:
         at_highest=min(above, 1.0),
         quantiles=[QuantilePart(probability=p, epsilon=known.quantile(p)) for p in QUANTILES],
     )
-
-
-def _expected_regret(known: UncertainChoice) -> ExpectedRegretPart:
-    from dualmandate.planning.uncertainty import QUANTILES
-
     quantiles = [RegretQuantilePart(probability=p, regret=known.regret_quantile(p)) for p in QUANTILES]
-    return ExpectedRegretPart.made_of(known, quantiles=quantiles)
+    return {"distribution": distribution, "regret": ExpectedRegretPart.made_of(known, quantiles=quantiles)}
 
 
 def _social_choice(choices: SocialChoices) -> SocialChoicePart:
