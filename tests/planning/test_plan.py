@@ -21,6 +21,7 @@ from dualmandate.report.documents.plan import plan_document
 from dualmandate.report.documents.schemas import schema
 from dualmandate.report.plan_words import plan_words
 
+ALL_TABLES = '[["people by county and sex", "ages in state A", "income by state"]]'  # one measurement for all
 NOISE = 'noise = "laplace"'
 DELTA = "failure_probability = 1e-10"
 
@@ -156,10 +157,12 @@ def test_gaussian_noise_read_in_epsilon_spends_a_rho(survey: Any) -> None:
 
 def test_gaussian_noise_in_epsilon_stays_fit_for_use(survey: Any) -> None:
     fit = ('by = ["age"]', 'by = ["age"]\nfitness_for_use = { largest_root_mean_squared_error = 1.7 }')
-    plan = load(survey((NOISE, f'noise = "gaussian"\n{DELTA}'), fit)).plan()
-    assert plan.choice.bound_by == "fitness for use"
-    squared = plan.technology.noise_frontier.table_errors(float(plan.loss))["ages in state A"]
-    assert (squared / 10) ** 0.5 <= 1.7
+    for together, bound_by in ((f"measured = {ALL_TABLES}", "fitness for use"), ("", "preferences")):
+        plan = load(survey((NOISE, f'noise = "gaussian"\n{DELTA}\n{together}'), fit)).plan()
+        assert plan.choice.bound_by == bound_by
+        squared = plan.technology.noise_frontier.table_errors(float(plan.loss))["ages in state A"]
+        assert (squared / 10) ** 0.5 <= 1.7
+        assert {table.table: table.root_mean_squared_error for table in plan.tables}["ages in state A"] <= 1.7
 
 
 def test_gaussian_noise_apart_and_in_epsilon(survey: Any) -> None:

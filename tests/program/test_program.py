@@ -95,7 +95,8 @@ def test_tables_and_their_values(survey: Any) -> None:
 
 
 def test_errors_of_a_sum_are_in_its_unit(survey: Any) -> None:
-    plan = load(survey()).plan()
+    together = 'measured = [["people by county and sex", "ages in state A", "income by state"]]'
+    plan = load(survey(('noise = "laplace"', f'noise = "laplace"\n{together}'))).plan()
     counts, _, income = plan.tables
     assert income.root_mean_squared_error == pytest.approx(10 * counts.root_mean_squared_error)
     # one record: 1 count by county and sex, 1 by age, 20 steps of income
