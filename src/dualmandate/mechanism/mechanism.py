@@ -117,10 +117,7 @@ class ExactLaw(NoiseLaw, Protocol):
         """What draws it from a key; refused where it cannot."""
 
     def loss_distribution(self, parameter: Fraction, shift: int, fineness: float) -> Any | None:
-        """The privacy loss of a number that is shifted so far, as dp-accounting composes it; None where it does not.
-
-        Rounded to `fineness` on the safe side.
-        """
+        """The loss of a number shifted so far, rounded safely to `fineness`, for dp-accounting; None where not."""
 
 
 @dataclass(frozen=True)

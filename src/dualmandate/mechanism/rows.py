@@ -129,9 +129,8 @@ class TableRows:
 
     def weights(self, table: str, numbers: Sequence[int]) -> Floats:
         """What the sum of some numbers of a table takes of the noise of each row; shape (size,)."""
-        return _gathered(self.workload, self.answered[table].noise, table, numbers) * float(
-            self.workload.table(table).weight
-        )
+        weight = float(self.workload.table(table).weight)
+        return _gathered(self.workload, self.answered[table].noise, table, numbers) * weight
 
 
 @dataclass(frozen=True, eq=False)
@@ -259,11 +258,10 @@ class MatrixRows:
 
     @cached_property
     def _noises(self) -> tuple[TableNoise, ...]:
-        if not isinstance(self.matrix, Workload) or self._strategy.domain is not self.workload.domain:
-            return self._from_matrix()
-        return (
-            self._from_matrix() if len(self.matrix.tables) > 1 else _from_product(self.workload, self.matrix.tables[0])
-        )
+        matrix = self.matrix
+        if isinstance(matrix, Workload) and len(matrix.tables) == 1 and self._strategy.domain is self.workload.domain:
+            return _from_product(self.workload, matrix.tables[0])
+        return self._from_matrix()
 
     def _from_matrix(self) -> tuple[TableNoise, ...]:
         workload = self.workload
@@ -576,10 +574,7 @@ class StrategyAnswers:
         return float(self._scaled(noises, lambda error: error.mean_absolute, least=False).sum())
 
     def reaches(self, noises: Sequence[Distribution], tail: float) -> Floats:
-        """Worked out for queries from the least to the most noisy one; the others take the widest of these.
-
-        In standard deviations.
-        """
+        """Worked out for queries from the least to the most noisy; others take the widest, in standard deviations."""
         return self._scaled(noises, lambda error: error.reach(tail), least=True)
 
     def _scaled(self, noises: Sequence[Distribution], of: Callable[[Error], float], *, least: bool) -> Floats:

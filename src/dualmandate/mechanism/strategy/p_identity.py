@@ -278,9 +278,8 @@ def _fading(arrays: Arrays, gram: Array, form: Gram, centers: list[int]) -> tupl
 def _spread(count: int, size: int, number: int) -> Floats:
     """Numbers in [0, 1) without a pattern, the same on every machine."""
     points = np.arange(1, count * size + 1, dtype=np.float64)
-    return np.asarray(
-        np.modf(points * _GOLDEN * number + points**2 * (math.sqrt(2) - 1) / number)[0].reshape(count, size)
-    )
+    spread = np.modf(points * _GOLDEN * number + points**2 * (math.sqrt(2) - 1) / number)[0]
+    return np.asarray(spread.reshape(count, size))
 
 
 def p_identity_measurement(sums: Floats) -> OptimalRows:

@@ -85,10 +85,7 @@ class Strategy:
 
     @property
     def sensitivity(self) -> float:
-        """ΔA: the largest column norm times the records of a unit, or the largest distance of two columns.
-
-        Norms of a product are products of norms.
-        """
+        """ΔA, of parts the product of theirs: the largest column norm × records, or the farthest two columns."""
         if self.protection.neighbors is Neighbors.ADD_OR_REMOVE:
             records = self.protection.most_records_per_unit
             return records * math.prod(part.sensitivity(self.norm) for part in self.measurements)
@@ -160,14 +157,6 @@ def worth_of(workload: Workload, values: Mapping[str, float] | None) -> dict[str
     return {name: max(value, dearest * LEAST_WORTH) for name, value in exact.items()}
 
 
-@dataclass(frozen=True)
-class Means:
-    """What a search may use: starts (None: as many as usual), and where its arrays are."""
-
-    starts: int | None
-    arrays: Arrays
-
-
 def optimize_strategy(
     workload: Workload,
     noise: NoiseName = "laplace",
@@ -186,18 +175,18 @@ def optimize_strategy(
     `arrays` asks for an accelerator, "torch" or "cupy", which adds up as it likes and may end elsewhere.
     """
     known_noise(noise)
-    means = Means(starts, namespace(arrays))
+    library = namespace(arrays)
     worth = worth_of(workload, values)
     dearest = max(worth.values())
     relative = {name: value / dearest for name, value in worth.items()}
     public = public_tables(workload.domain, protection)
     parts = parts_of(workload, relative, public=public)
     if noise == "gaussian":
-        found = [_gaussian(part, workload.domain, protection, arrays=means.arrays) for part in parts]
+        found = [_gaussian(part, workload.domain, protection, arrays=library) for part in parts]
     else:
-        found = [_laplace(part, means) for part in parts]
+        found = [_laplace(part, starts, library) for part in parts]
     if noise == "laplace" and len(found) > 1:
-        found = _jointly(parts_of(workload, relative, split=False), found, means)
+        found = _jointly(parts_of(workload, relative, split=False), found, starts)
     unit = float(dearest)
     error, lower = (unit * math.prod(each) for each in zip(*((each.error, each.lower) for each in found), strict=True))
     return Strategy(
@@ -224,16 +213,18 @@ def _gaussian(part: WorkloadBlock, domain: Domain, protection: Protection, *, ar
     return GaussianOptimum(Residuals(apart, {EVERYTHING_AVERAGED: measured}, words), error, lower)
 
 
-def _jointly(together: tuple[WorkloadBlock, ...], found: list[GaussianOptimum], means: Means) -> list[GaussianOptimum]:
+def _jointly(
+    together: tuple[WorkloadBlock, ...], found: list[GaussianOptimum], starts: int | None
+) -> list[GaussianOptimum]:
     """One strategy for all parts where that is better: for pure ε the product of the best is not the best product."""
     [part] = together
     kinds = {type(each.measured) for each in found}
     if len(part.axes) > MOST_JOINT_ATTRIBUTES or Residuals in kinds:
         return found
     if part.is_symmetric and part.possible is None:
-        measured, error = best_marginals(part, means.starts)
+        measured, error = best_marginals(part, starts)
     elif fits(part) and groups_asked(part) <= MOST_JOINT_GROUPS:
-        measured, error = best_partitions(part, means.starts)
+        measured, error = best_partitions(part, starts)
     else:
         return found
     if error >= (1.0 - TIE) * math.prod(each.error for each in found):
@@ -241,12 +232,12 @@ def _jointly(together: tuple[WorkloadBlock, ...], found: list[GaussianOptimum], 
     return [GaussianOptimum(measured, error, math.prod(each.lower for each in found))]
 
 
-def _laplace(part: WorkloadBlock, means: Means) -> GaussianOptimum:
+def _laplace(part: WorkloadBlock, starts: int | None, arrays: Arrays) -> GaussianOptimum:
     """The best of all families that fit the part."""
     if part.is_symmetric and part.possible is None:
-        stack, error = best_marginals(part, means.starts)
+        stack, error = best_marginals(part, starts)
         return GaussianOptimum(stack, error, gaussian_optimum(part).lower)
-    largest = LARGEST_DENSE_STRATEGY if means.arrays is NUMPY else LARGEST_ON_DEVICE
+    largest = LARGEST_DENSE_STRATEGY if arrays is NUMPY else LARGEST_ON_DEVICE
     # Sums of cells of one attribute without exchangeable levels are better chosen freely.
     is_free = len(part.axes) == 1 and part.orbit_count == part.merged_size <= largest
     by_tables = not is_free and fits(part)
@@ -257,12 +248,12 @@ def _laplace(part: WorkloadBlock, means: Means) -> GaussianOptimum:
             f"are measured jointly, and the finest tables have {groups_asked(part):,}",
             instead="use gaussian noise, group levels, or optimize some of the tables alone",
         )
-    lower = gaussian_optimum(part, BOUND_TOLERANCE, means.arrays).lower
+    lower = gaussian_optimum(part, BOUND_TOLERANCE, arrays).lower
     candidates: list[tuple[Residuals | GroupStack, float]] = []
     if by_tables:
-        candidates.append(best_partitions(part, means.starts))
+        candidates.append(best_partitions(part, starts))
     if part.merged_size <= largest:
-        candidates.extend(_cell_by_cell(part, FEW_CELLS if by_tables else largest, means))
+        candidates.extend(_cell_by_cell(part, FEW_CELLS if by_tables else largest, starts, arrays))
     measured, error = candidates[0]
     for other in candidates[1:]:
         if other[1] < (1.0 - TIE) * error:
@@ -270,11 +261,13 @@ def _laplace(part: WorkloadBlock, means: Means) -> GaussianOptimum:
     return GaussianOptimum(measured, error, lower if part.public else min(lower, error))
 
 
-def _cell_by_cell(part: WorkloadBlock, most: int, means: Means) -> list[tuple[Residuals | GroupStack, float]]:
+def _cell_by_cell(
+    part: WorkloadBlock, most: int, starts: int | None, arrays: Arrays
+) -> list[tuple[Residuals | GroupStack, float]]:
     """Each cell and sums of cells where they are few, and the queries themselves where these are."""
     apart = part.cell_by_cell()
     gram = apart.gram()[np.ix_(apart.cells, apart.cells)]
-    found = [_cells_and_sums(gram, means)] if len(gram) <= most else []
+    found = [_cells_and_sums(gram, starts, arrays)] if len(gram) <= most else []
     if apart.query_count <= min(most, LARGEST_DENSE_STRATEGY):
         found.append(_the_queries(apart.queries()[:, apart.cells], gram))
     basis = apart.public_basis(EVERYTHING_AVERAGED)
@@ -298,9 +291,9 @@ def _less_public(measurement: OptimalRows, basis: Floats, gram: Floats) -> Optim
     return OptimalRows(measurement.rows, inverse)
 
 
-def _cells_and_sums(gram: Floats, means: Means) -> tuple[OptimalRows, float, str]:
+def _cells_and_sums(gram: Floats, starts: int | None, arrays: Arrays) -> tuple[OptimalRows, float, str]:
     """p-identity, or the cells alone."""
-    sums = means.arrays.to_numpy(best_p_identity(means.arrays.asarray(gram), starts=means.starts)[0])
+    sums = arrays.to_numpy(best_p_identity(arrays.asarray(gram), starts=starts)[0])
     measurement = p_identity_measurement(sums)
     error = float(np.einsum("ij,ij->", measurement.inverse, gram @ measurement.inverse))
     if error >= (1.0 - TIE) * float(np.trace(gram)):
