@@ -166,7 +166,7 @@ class MatrixRows:
 
     @property
     def size(self) -> int:
-        return self.matrix.query_count if isinstance(self.matrix, Workload) else self._dense.rows
+        return self.matrix.query_count if isinstance(self.matrix, Workload) else len(self._dense.matrix)
 
     @cached_property
     def steps(self) -> tuple[Fraction, ...]:
@@ -295,10 +295,6 @@ class DenseStrategy:
                 why=f"at most {LARGEST_STRATEGY:,} numbers are handled",
                 instead="state the strategy as a workload, which is never written out",
             )
-
-    @property
-    def rows(self) -> int:
-        return int(self.matrix.shape[0])
 
     @property
     def is_whole(self) -> bool:

@@ -72,7 +72,6 @@ def without_divisors(rows: Integers, weights: Sequence[Fraction]) -> tuple[Integ
 
 
 _DEPENDENT = 1e-9  # length, relative to the row, of what is left of a row beside others that it depends on
-
 _SHORTEST = 0.9  # length of the last of some rows, the first being 1
 
 

@@ -227,10 +227,7 @@ class IntegerRows:
     @cached_property
     def _kinds(self) -> dict[Sector, Indices]:
         places = {weight: place for place, weight in enumerate(self.steps)}
-        return {
-            sector: np.array([places[weight] for weight in each.weights], dtype=np.intp)
-            for sector, each in self.sectors.items()
-        }
+        return {s: np.array([places[w] for w in each.weights], dtype=np.intp) for s, each in self.sectors.items()}
 
     def kinds(self) -> Indices:
         """The kind of each row, in the order of `count`; shape (rows,)."""

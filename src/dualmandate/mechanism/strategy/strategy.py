@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 
@@ -27,7 +27,7 @@ from dualmandate.mechanism.strategy.dual import (
 from dualmandate.mechanism.strategy.exact import ExactStrategy
 from dualmandate.mechanism.strategy.integer_rows import OptimalRows, Residuals
 from dualmandate.mechanism.strategy.marginals import best_marginals
-from dualmandate.mechanism.strategy.p_identity import best_p_identity, p_identity_measurement
+from dualmandate.mechanism.strategy.p_identity import p_identity_measurement, search_p_identity
 from dualmandate.mechanism.strategy.partition_search import LARGEST_BASE, best_partitions, fits, groups_asked
 from dualmandate.mechanism.strategy.partitions import GroupStack
 from dualmandate.mechanism.strategy.workload_blocks import (
@@ -126,16 +126,6 @@ class Strategy:
         return ExactStrategy(self.workload, self.norm, parts, self.values)
 
 
-def known_noise(noise: str) -> None:
-    """Refuse a noise for which no strategies are optimized."""
-    if noise not in ("laplace", "gaussian"):
-        raise InvalidMechanism(
-            f"a strategy for {noise} noise",
-            why="strategies are optimized for the L1 norm (laplace) or the L2 norm (gaussian)",
-            instead="ask for 'laplace', which serves every noise in epsilon, or 'gaussian'",
-        )
-
-
 def worth_of(workload: Workload, values: Mapping[str, float] | None) -> dict[str, Fraction]:
     """What the squared error of each table costs, exactly; at least a millionth of the dearest, to stay answerable."""
     for name, value in (values or {}).items():
@@ -174,7 +164,12 @@ def optimize_strategy(
     are added up in one order: the same workload gives the same strategy, and more `starts` can only improve it.
     `arrays` asks for an accelerator, "torch" or "cupy", which adds up as it likes and may end elsewhere.
     """
-    known_noise(noise)
+    if noise not in get_args(NoiseName):
+        raise InvalidMechanism(
+            f"a strategy for {noise} noise",
+            why="strategies are optimized for the L1 norm (laplace) or the L2 norm (gaussian)",
+            instead="ask for 'laplace', which serves every noise in epsilon, or 'gaussian'",
+        )
     library = namespace(arrays)
     worth = worth_of(workload, values)
     dearest = max(worth.values())
@@ -293,7 +288,7 @@ def _less_public(measurement: OptimalRows, basis: Floats, gram: Floats) -> Optim
 
 def _cells_and_sums(gram: Floats, starts: int | None, arrays: Arrays) -> tuple[OptimalRows, float, str]:
     """p-identity, or the cells alone."""
-    sums = arrays.to_numpy(best_p_identity(arrays.asarray(gram), starts=starts)[0])
+    sums = arrays.to_numpy(search_p_identity(arrays.asarray(gram), starts=starts).sums)
     measurement = p_identity_measurement(sums)
     error = float(np.einsum("ij,ij->", measurement.inverse, gram @ measurement.inverse))
     if error >= (1.0 - TIE) * float(np.trace(gram)):
