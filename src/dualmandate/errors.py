@@ -6,6 +6,7 @@ A refusal says what, where, why and what instead. It never holds a confidential 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from copy import copy
 from dataclasses import dataclass
 from os import PathLike, strerror
@@ -226,3 +227,11 @@ class NotApproved(LedgerRefusal):
 
 class ReleaseConflict(LedgerRefusal):
     """A release that exists already, or a step that it cannot take."""
+
+
+def did_you_mean(word: str, known: Iterable[str], otherwise: str, *, cutoff: float = 0.6) -> str:
+    """What to write instead of a word that is not known: the nearest known one, or `otherwise` where none is near."""
+    import difflib
+
+    near = difflib.get_close_matches(word, list(known), n=1, cutoff=cutoff)
+    return f"did you mean '{near[0]}'?" if near else otherwise

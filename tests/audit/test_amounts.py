@@ -174,8 +174,7 @@ def test_what_is_odd_is_refused_with_its_place(
 
 def test_a_slice_of_employment_end_to_end(tmp_path: Path) -> None:
     """One county of the published file where it is at hand, else a generated one; one variable, four quarters."""
-    file = qcew.file_at_hand()
-    tables = qcew.generated(1) if file is None else qcew.counties(qcew.read(file), ["34033"])
+    tables, _ = qcew.at_hand(1)
     where = qcew.write_folder(tables, tmp_path / "county", qcew.VARIABLES[2:3])
     audit = audited(where)
     suppressed = int(tables.suppressed.sum())

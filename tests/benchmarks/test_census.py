@@ -114,6 +114,6 @@ def test_the_survey_has_prefix_sums_on_two_attributes() -> None:
 def test_marginals_of_adult() -> None:
     assert census.adult_5(2).query_count == sum(map(math.prod, combinations((75, 16, 5, 2, 20), 2)))
     workload = census.adult_14()
-    sizes = census.ADULT_14.values()
+    sizes = census.ADULT_14_SHAPE
     assert workload.domain.size == 641_263_392_000_000_000
     assert workload.query_count == sum(math.prod(kept) for order in range(4) for kept in combinations(sizes, order))

@@ -49,6 +49,21 @@ def test_cube_roots_for_laplace(of_law: LawFrontier) -> None:
     assert sum(c / 2**2 for c in CUBES.values()) == 9  # an equal split
 
 
+def test_a_floor_lifts_its_group_and_the_others_share_the_rest(of_law: LawFrontier) -> None:
+    """c = (1, 8, 27): with a floor of 3 under the first, 1:2:3 of 8 becomes 3 and 2:3 of 5; two floors chain."""
+    parts = groups(of_law, LAPLACE, {table: c / 2 for table, c in CUBES.items()})
+    lifted = split(parts, floors={"a": 3.0})
+    assert lifted.allocation(8) == pytest.approx({"a": 3, "b": 2, "c": 3})
+    assert lifted.allocation(24) == pytest.approx({"a": 4, "b": 8, "c": 12})  # its share is more than the floor
+    assert lifted.allocation(2.4) == pytest.approx({"a": 0.4, "b": 0.8, "c": 1.2})  # not enough: as without floors
+    # The second is short only once the first is lifted: 12 is 2, 4, 6; then 5, 2.8, 4.2; then 5, 3.5, 3.5.
+    chained = split(parts, floors={"a": 5.0, "b": 3.5})
+    assert chained.allocation(12) == pytest.approx({"a": 5, "b": 3.5, "c": 3.5})
+    # By the envelope theorem one more unit goes to the last alone.
+    assert derivative(chained.expected_squared_error, 12) == pytest.approx(-2 * 27 / 3.5**3, rel=1e-6)
+    assert sum(chained.table_slopes(12).values()) == pytest.approx(-2 * 27 / 3.5**3)
+
+
 def test_square_roots_for_zcdp(of_law: LawFrontier) -> None:
     assert power_split([1, 4, 9], 6, 1) == pytest.approx([1, 2, 3])
     # Gaussian noise has 1/(2ρ); at small ρ the discrete one is the same to the last digit.

@@ -41,21 +41,27 @@ def test_of_many_tables_the_costliest_are_named_and_moved(many: Path) -> None:
     assert sum(costs) == pytest.approx(plan.welfare.data_loss(plan.frontier, float(plan.loss)))
 
 
-def test_fitness_for_use_of_one_table_among_several_measured_apart_is_remarked(survey: Any) -> None:
+def test_fitness_for_use_of_one_table_measured_apart_lifts_its_share_alone(survey: Any) -> None:
+    """ε_g = max(floor_g, share): the others choose as if that table were not there."""
     fit = ('by = ["age"]\n', 'by = ["age"]\nfitness_for_use = { largest_root_mean_squared_error = 0.1 }\n')
     apart = ('noise = "laplace"', 'noise = "laplace"\nmeasured = "apart"')
-    plan = load(survey(fit, apart)).plan()
-    assert plan.choice.bound_by == "fitness for use"
-    assert any("with a higher value it gets a larger share" in note for note in plan.notes)
-    dearer = ('value = 100, unit = "USD per person^2", source = "assumed" }\n\n[[workload]]\nname = "inc',)
-    valued = (dearer[0], dearer[0].replace("100", "900"))
-    assert load(survey(fit, apart, valued)).plan().choice.epsilon < plan.choice.epsilon, "what the note says is so"
-    shared = (
-        'noise = "laplace"',
-        'noise = "laplace"\nmeasured = [["ages in state A", "people by county and sex", "income by state"]]',
-    )
-    together = load(survey(fit, shared)).plan()
-    assert not any("larger share" in note for note in together.notes)
+    free, plan = load(survey(apart)).plan(), load(survey(fit, apart)).plan()
+    lifted = {table.table: table for table in plan.tables}["ages in state A"]
+    assert lifted.root_mean_squared_error == pytest.approx(0.1, rel=2e-4)
+    assert lifted.root_mean_squared_error <= 0.1
+    assert free.allocation["ages in state A"] < plan.allocation["ages in state A"]
+    for table in ("people by county and sex", "income by state"):
+        # To what rounding the whole loss down takes from them.
+        assert float(plan.allocation[table]) == pytest.approx(float(free.allocation[table]), rel=1e-2)
+    assert plan.choice.bound_by == "preferences"
+    assert plan.choice.marginal_privacy_cost == pytest.approx(-plan.choice.marginal_data_loss, rel=1e-5)
+    assert any("gets at least the share of the privacy loss that this takes" in note for note in plan.notes)
+    assert not any("at least the share" in note for note in free.notes)
+    # Together, the whole loss is lifted; left to itself, the plan does not do that.
+    shared = 'measured = [["ages in state A", "people by county and sex", "income by state"]]'
+    together = load(survey(fit, ('noise = "laplace"', f'noise = "laplace"\n{shared}'))).plan()
+    assert together.choice.bound_by == "fitness for use"
+    assert load(survey(fit)).plan().choice.welfare >= max(plan.choice.welfare, together.choice.welfare) * (1 + 1e-3)
 
 
 def test_where_errors_take_long_the_others_are_compared_at_the_choice(survey: Any) -> None:

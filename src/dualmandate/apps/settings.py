@@ -6,14 +6,13 @@ privacy is spent: epsilon, neighbors, caps and preferences come only from the pr
 
 from __future__ import annotations
 
-import difflib
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from dualmandate.errors import InvalidFile, InvalidValue, Place, UnknownKey
+from dualmandate.errors import InvalidFile, InvalidValue, Place, UnknownKey, did_you_mean
 
 PROJECT_FILE = "dualmandate.toml"
 PROJECT_SCHEMA = 1
@@ -133,11 +132,10 @@ def _project_settings(start: Path) -> dict[str, Setting]:
         if key == "schema":
             _check_schema(value, place)
         elif key not in allowed:
-            near = difflib.get_close_matches(key, allowed, n=1)
             raise UnknownKey(
                 f"'{key}' is not a setting",
                 why="a setting nobody reads is a misspelling, or belongs in the program file",
-                instead=f"did you mean '{near[0]}'?" if near else f"the settings are {', '.join(allowed)}",
+                instead=did_you_mean(key, allowed, f"the settings are {', '.join(allowed)}"),
                 where=place,
             )
         elif not isinstance(value, str) or not value:

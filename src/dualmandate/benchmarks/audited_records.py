@@ -29,11 +29,7 @@ MOST_GROWTH = 1.25  # of memory, from a tenth of the blocks to all of them
 BY_SIZE = (BlockSizes(1, 9), BlockSizes(10, 29), BlockSizes(30, 100), BlockSizes(101, 300))
 ARTICLE = {(): 1, ("4A",): 2, ("2A", "2B"): 8}  # solutions without some statistics
 SEVEN = Variables(
-    "age",
-    0,
-    125,
-    {"sex": ("F", "M"), "race": ("B", "W"), "marital": ("S", "M")},
-    (Implication({"marital": "M"}, 15),),
+    "age", 0, 125, {"sex": ("F", "M"), "race": ("B", "W"), "marital": ("S", "M")}, (Implication({"marital": "M"}, 15),)
 )
 STATISTICS = tuple(
     Statistic(name, group, count, Decimal(median), Decimal(mean))

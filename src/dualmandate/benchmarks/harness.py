@@ -20,15 +20,11 @@ from typing import Any, Protocol, runtime_checkable
 
 # Threads that wait for each other would be counted as work.
 ONE_THREAD = {
-    "MKL_NUM_THREADS": "1",
-    "NUMBA_NUM_THREADS": "1",
-    "OMP_NUM_THREADS": "1",
-    "OPENBLAS_NUM_THREADS": "1",
+    **dict.fromkeys(("MKL_NUM_THREADS", "NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1"),
     "VECLIB_MAXIMUM_THREADS": "1",
     "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1",
 }
-# One in so many is told.
-STEP = 100
+STEP = 100  # one in so many is told
 
 
 @dataclass(frozen=True)

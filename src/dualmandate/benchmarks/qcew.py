@@ -168,17 +168,6 @@ size   = "establishments"
 """
 
 
-def counties(quarterly: Quarterly, wanted: Sequence[str]) -> Quarterly:
-    """The cells of some counties."""
-    kept = np.array([key[0] in wanted for key in quarterly.keys])
-    return Quarterly(
-        tuple(key for key in quarterly.keys if key[0] in wanted),
-        quarterly.suppressed[kept],
-        quarterly.establishments[kept],
-        {name: values[kept] for name, values in quarterly.values.items()},
-    )
-
-
 def file_at_hand() -> Path | None:
     """The published file, where the environment points to real data."""
     folder = os.environ.get("DUALMANDATE_DATA")

@@ -90,7 +90,7 @@ class Limits:
 
     def bounds(self, frontier: Frontier, welfare: SocialWelfare) -> Bounds:
         """The range of losses that satisfies every limit; refused where there is none."""
-        lowest, reason = self._lowest(frontier, welfare)
+        lowest, reason = self.lowest(frontier, welfare)
         caps: list[tuple[Fraction, BoundBy]] = []
         legal = self._legal_cap(frontier.privacy_measure)
         if legal is not None:
@@ -123,8 +123,8 @@ class Limits:
             )
         return ours
 
-    def _lowest(self, frontier: Frontier, welfare: SocialWelfare) -> tuple[float | None, str]:
-        """The smallest loss at which every table is fit for use, and the sentence that says which table asks for it."""
+    def lowest(self, frontier: Frontier, welfare: SocialWelfare) -> tuple[float | None, str]:
+        """The smallest loss at which every table of a frontier is fit for use, and the words for what asks for it."""
         values = {value.table: value for value in welfare.table_values}
         lowest, reason = None, ""
         for floors, in_dollars in ((self.floors, False), (self.consequence_floors, True)):
@@ -137,6 +137,8 @@ class Limits:
                         why="a limit on errors needs a table that is produced, and one in USD needs its consequence",
                         instead="name a table of the program, and state its consequence",
                     )
+                if table not in frontier.tables:
+                    continue
                 limit = largest / math.sqrt(consequence) if in_dollars and consequence else largest
                 needed = _smallest_loss(frontier, table, mean_squared_error=(limit / value.grid) ** 2)
                 size = f"USD {largest:,g}" if in_dollars else f"{largest:,g} {plural(value.unit)}"

@@ -83,11 +83,11 @@ class Frontier:
 
     def table_errors(self, loss: float, measure: Measure = "squared") -> dict[str, float]:
         """Expected error of each table: Σ E[error²], Σ E|error|, or max E[error²]; ≥ 0, in the table's unit."""
-        return self._by_table(self._values(positive_loss(loss), known_measure(measure)))
+        return self._by_table(self._asked("values", positive_loss(loss), known_measure(measure)))
 
     def table_slopes(self, loss: float, measure: Measure = "squared") -> dict[str, float]:
         """Derivative of `table_errors` with respect to the loss; ≤ 0."""
-        return self._by_table(self._slopes(positive_loss(loss), known_measure(measure)))
+        return self._by_table(self._asked("slopes", positive_loss(loss), known_measure(measure)))
 
     def table_curvatures(self, loss: float, measure: Measure = "squared") -> dict[str, float]:
         """Second derivative of `table_errors` with respect to the loss."""
@@ -95,7 +95,7 @@ class Frontier:
 
     def expected_squared_error(self, loss: float) -> float:
         """E‖M(x, Q) − Qx‖², summed over all queries; ≥ 0."""
-        return math.fsum(self._values(positive_loss(loss), "squared"))
+        return math.fsum(self._asked("values", positive_loss(loss), "squared"))
 
     def accuracy(self, loss: float) -> float:
         """The paper's I: minus the expected squared error; ≤ 0, higher is better."""
@@ -103,7 +103,7 @@ class Frontier:
 
     def marginal_rate_of_transformation(self, loss: float) -> float:
         """dI/dloss > 0: accuracy gained for one more unit of privacy loss."""
-        return -math.fsum(self._slopes(positive_loss(loss), "squared"))
+        return -math.fsum(self._asked("slopes", positive_loss(loss), "squared"))
 
     def second_derivative(self, loss: float) -> float:
         """d²I/dloss²; < 0 where the frontier is concave."""
@@ -136,16 +136,11 @@ class Frontier:
         """How the loss is split over groups of tables measured apart; one entry where they are measured together."""
         return self.curves.allocation(positive_loss(loss))
 
-    def _values(self, loss: float, measure: Measure) -> Floats:
-        return self._once("values", loss, measure) if self.remembers else self.curves.values(loss, measure)
-
-    def _slopes(self, loss: float, measure: Measure) -> Floats:
-        return self._once("slopes", loss, measure) if self.remembers else self.curves.slopes(loss, measure)
-
-    def _once(self, what: Literal["values", "slopes"], loss: float, measure: Measure) -> Floats:
-        key = what, loss, measure
+    def _asked(self, what: Literal["values", "slopes"], loss: float, measure: Measure) -> Floats:
+        asked, key = self.curves.values if what == "values" else self.curves.slopes, (what, loss, measure)
+        if not self.remembers:
+            return asked(loss, measure)
         if key not in self._known:
-            asked = self.curves.values if what == "values" else self.curves.slopes
             self._known[key] = asked(loss, measure)
         return self._known[key]
 

@@ -120,9 +120,8 @@ class ParticipationCurves(Curves):
             if expected_squared_error < reached:
                 raise InvalidLoss(
                     f"an expected squared error of {expected_squared_error:.6g} is out of reach",
-                    why=f"at {self.frontier.privacy_measure} = {self.peak:.6g} it is {reached:.6g}, and "
-                    "beyond it too many "
-                    "people no longer take part",
+                    why=f"at {self.frontier.privacy_measure} = {self.peak:.6g} it is {reached:.6g}, and beyond it too "
+                    "many people no longer take part",
                     instead="ask for less accuracy, or make it easier to take part",
                 )
         return None

@@ -19,13 +19,12 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dualmandate.errors import InvalidLoss, InvalidMechanism, InvalidWorkload
 from dualmandate.frontier.frontier import MEASURES, Curves, Frontier
 from dualmandate.mechanism import Measure, Production
 from dualmandate.population import Histogram, PrivacyMeasure
-from dualmandate.population.arrays import Floats
+from dualmandate.population.arrays import Floats, Integers
 from dualmandate.population.wording import percent
 from dualmandate.workload import Workload
 
@@ -136,33 +135,21 @@ def simulated(
     """
     truth = np.asarray(workload.answers(histogram.counts), dtype=np.float64)
     query_counts = {table.name: table.query_count for table in workload.tables}
-    return simulated_numbers(
-        release,
-        truth,
-        query_counts,
-        histogram=histogram,
-        simulation=simulation,
-        privacy_measure=privacy_measure,
-        name=name,
-    )
+    return _simulated(release, histogram, truth, query_counts, simulation, privacy_measure, name)
 
 
-def simulated_numbers(
+def _simulated(
     release: ReleaseChain,
+    histogram: Histogram,
     truth: Floats,
     query_counts: Mapping[str, int],
-    *,
-    histogram: Histogram,
     simulation: Simulation,
-    privacy_measure: PrivacyMeasure = PrivacyMeasure.PURE_DP,
-    name: str = "simulated",
+    privacy_measure: PrivacyMeasure,
+    name: str,
 ) -> Frontier:
     """The same for any numbers that a chain ends in, beside the `truth` of shape (Σ query counts,), table by table."""
     ends = np.cumsum(list(query_counts.values()))
-    measured = [
-        _measure_at(release, loss, histogram, truth=truth, ends=ends, simulation=simulation)
-        for loss in simulation.losses
-    ]
+    measured = [_measure_at(release, loss, histogram, truth, ends, simulation) for loss in simulation.losses]
     tallies = {
         measure: _Tally(np.array([m[measure][0] for m in measured]), np.array([m[measure][1] for m in measured]))
         for measure in MEASURES
@@ -179,13 +166,7 @@ def simulated_numbers(
 
 
 def _measure_at(
-    release: ReleaseChain,
-    loss: float,
-    histogram: Histogram,
-    *,
-    truth: Floats,
-    ends: NDArray[np.int64],
-    simulation: Simulation,
+    release: ReleaseChain, loss: float, histogram: Histogram, truth: Floats, ends: Integers, simulation: Simulation
 ) -> dict[Measure, tuple[Floats, Floats]]:
     """Mean and relative half-width of the band of each table's errors at one loss."""
     starts = np.concatenate([[0], ends[:-1]])
@@ -203,16 +184,10 @@ def _measure_at(
     mean, second = squares / simulation.repetitions, fourths / simulation.repetitions
     worst = [start + int(np.argmax(mean[start:end])) for start, end in zip(starts, ends, strict=True)]
     spread = np.sqrt(np.maximum(second[worst] - mean[worst] ** 2, 0.0) / (simulation.repetitions - 1))
-    return {
-        "squared": _with_band(squared.mean(axis=0), _standard_error(squared), simulation),
-        "absolute": _with_band(absolute.mean(axis=0), _standard_error(absolute), simulation),
-        "largest variance": _with_band(mean[worst], spread, simulation),
-    }
-
-
-def _standard_error(draws: Floats) -> Floats:
-    error: Floats = draws.std(axis=0, ddof=1) / math.sqrt(len(draws))
-    return error
+    sums: dict[Measure, Floats] = {"squared": squared, "absolute": absolute}
+    scale = math.sqrt(simulation.repetitions)
+    found = {m: _with_band(each.mean(axis=0), each.std(axis=0, ddof=1) / scale, simulation) for m, each in sums.items()}
+    return found | {"largest variance": _with_band(mean[worst], spread, simulation)}
 
 
 def _with_band(mean: Floats, standard_error: Floats, simulation: Simulation) -> tuple[Floats, Floats]:
@@ -286,15 +261,8 @@ def decision_frontier(
     def decide(loss: float, counts: Histogram, generator: np.random.Generator) -> Floats:
         return decision.allocation(np.asarray(release(loss, counts, generator), dtype=np.float64))
 
-    return simulated_numbers(
-        decide,
-        truth,
-        {decision.name: truth.size},
-        histogram=histogram,
-        simulation=simulation,
-        privacy_measure=privacy_measure,
-        name=f"{decision.name} decided with noisy counts",
-    )
+    name = f"{decision.name} decided with noisy counts"
+    return _simulated(decide, histogram, truth, {decision.name: truth.size}, simulation, privacy_measure, name)
 
 
 def noisy_answers(production: Production) -> ReleaseChain:

@@ -5,7 +5,8 @@ buys most: −b_g·loss_g′(l_g) is the same λ for every group, and Σ l_g is 
 is l_g ∝ c_g^{1/(p+1)}: cube roots for Laplace (p = 2), square roots for zCDP (p = 1). Otherwise marginal values are
 equalized numerically: around any split each curve is treated as a power law with its own exponent, for which the best
 split is known, and the step is repeated; for power laws the first step is exact, near the optimum it is Newton's.
-By the envelope theorem the combined loss falls by λ for one more unit of loss.
+By the envelope theorem the combined loss falls by λ for one more unit of loss. A group that must be fit for use gets at
+least what that takes, l_g = max(floor_g, share), and the others share the rest.
 """
 
 from __future__ import annotations
@@ -73,11 +74,13 @@ class SplitCurves(Curves):
 
     groups: tuple[_Group, ...]
     weights: TableWeights
+    floors: Floats  # what each group gets at least, where the loss is enough for all of them; shape (groups,)
 
     def best(self, loss: float) -> Allocation:
         if loss not in self._solved:
             self._solved.clear()
-            self._solved[loss] = _best_split(self.groups, loss)
+            enough = math.fsum(self.floors) < loss
+            self._solved[loss] = _lifted_split(self.groups, loss, self.floors if enough else 0.0 * self.floors)
         return self._solved[loss]
 
     def values(self, loss: float, measure: Measure) -> Floats:
@@ -111,11 +114,13 @@ def split(
     *,
     values: Mapping[str, float] | None = None,
     measures: Mapping[str, Measure] | None = None,
+    floors: Mapping[str, float] | None = None,
 ) -> Frontier:
     """The frontier of groups of tables that are measured apart and share one loss where it buys most.
 
-    `values` are the b_t of tables (default 1), `measures` how their errors are counted (default squared). Groups given
-    as a mapping keep their names; others are named after their tables. Each group's errors must be convex in its loss.
+    `values` are the b_t of tables (default 1), `measures` how their errors are counted (default squared), `floors` what
+    a group gets at least where the loss is more than all floors. Groups given as a mapping keep their names; others are
+    named after their tables. Each group's errors must be convex in its loss.
     """
     named = frontiers if isinstance(frontiers, Mapping) else {" + ".join(f.tables): f for f in frontiers}
     privacy_measure = common_privacy_measure(tuple(named.values()))
@@ -130,7 +135,8 @@ def split(
             instead="state a value above 0 for one of its tables, or do not measure it",
         )
     name = f"split over {', '.join(named)}" if len(named) <= 4 else f"split over {len(named)} groups"
-    return Frontier(name, privacy_measure, query_counts, SplitCurves(groups, weights))
+    least = np.array([(floors or {}).get(group.name, 0.0) for group in groups])
+    return Frontier(name, privacy_measure, query_counts, SplitCurves(groups, weights, least))
 
 
 def counts_of_groups(named: Mapping[str, Frontier], given: int | None = None) -> dict[str, int]:
@@ -157,6 +163,20 @@ def common_privacy_measure(frontiers: tuple[Frontier, ...]) -> PrivacyMeasure:
             instead="use technologies of one currency, or express rho in epsilon at a stated δ",
         )
     return privacy_measures.pop()
+
+
+def _lifted_split(groups: tuple[_Group, ...], loss: float, floors: Floats) -> Allocation:
+    """The best split in which every group gets its floor: those that would get less are lifted, and stay so."""
+    spent, growth = floors.copy(), np.zeros(len(groups))
+    free = np.arange(len(groups))
+    while True:
+        rest = loss - math.fsum(np.delete(floors, free))
+        best = _best_split(tuple(groups[i] for i in free), rest)
+        short = best.losses < floors[free]
+        if not short.any():
+            spent[free], growth[free] = best.losses, best.growth
+            return Allocation(spent, growth, best.price)
+        free = free[~short]
 
 
 def _best_split(groups: tuple[_Group, ...], loss: float) -> Allocation:

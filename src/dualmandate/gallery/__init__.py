@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 from importlib.resources import files as resources
 from pathlib import Path
 
-from dualmandate.errors import InvalidFile, Place, UnknownName
+from dualmandate.errors import InvalidFile, Place, UnknownName, did_you_mean
 
 __all__ = ["files", "names", "records", "write", "write_records"]
 
@@ -61,11 +60,10 @@ def write_records(name: str, folder: Path) -> None:
 def _known(name: str) -> str:
     known = name.replace("-", "_")
     if known not in _PROGRAMS:
-        near = difflib.get_close_matches(known, _PROGRAMS, n=1)
         raise UnknownName(
             f"there is no program called '{name}'",
             why=f"the programs to start from are {', '.join(_PROGRAMS)}",
-            instead=f"did you mean '{near[0]}'?" if near else "name one of them",
+            instead=did_you_mean(known, _PROGRAMS, "name one of them"),
         )
     return known
 

@@ -219,11 +219,7 @@ STUDIES = (
 
 def _working_paper() -> Numbers:
     """The working papers' planner, re-derived."""
-    return {**_exponential_mechanism(), **_private_multiplicative_weights()}
-
-
-def _exponential_mechanism() -> Numbers:
-    found: Numbers = {}
+    found = _private_multiplicative_weights()
     for study in STUDIES:
         technology = multiplicative_weights_exponential(study.population_size, study.cells, study.queries)
         tastes = InterdependentPreferences(study.privacy_income_covariance, study.accuracy_income_covariance)

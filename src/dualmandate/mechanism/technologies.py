@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
-from dualmandate.errors import InvalidMechanism, UnknownName
+from dualmandate.errors import InvalidMechanism, UnknownName, did_you_mean
 from dualmandate.mechanism.gaussian import GAUSSIAN
 from dualmandate.mechanism.geometric import GEOMETRIC
 from dualmandate.mechanism.laplace import LAPLACE
@@ -141,11 +140,10 @@ def mechanism_named(name: str) -> NoiseMechanism:
 def law_named(name: str) -> NoiseLaw:
     """The law of noise that a program file names."""
     if name not in NOISE_LAWS:
-        near = difflib.get_close_matches(name, NOISE_LAWS, n=1)
         raise UnknownName(
             f"'{name}' is not a kind of noise",
             why=f"known are {', '.join(NOISE_LAWS)}",
-            instead=f"did you mean '{near[0]}'?" if near else "use one of these",
+            instead=did_you_mean(name, NOISE_LAWS, "use one of these"),
         )
     return NOISE_LAWS[name]
 

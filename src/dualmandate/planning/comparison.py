@@ -9,13 +9,22 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from dualmandate.choice import Choice, Limits, SocialWelfare, choose
+from dualmandate.choice import Choice, Limits, SocialWelfare
 from dualmandate.errors import Refusal
 from dualmandate.frontier import LowerBound, strategy_bound
 from dualmandate.mechanism import GAUSSIAN, LAPLACE
 from dualmandate.mechanism.technologies import CELLS, NOISE_LAWS, OPTIMIZED, TABLES
 from dualmandate.planning.study import is_study
-from dualmandate.planning.technology import EVENLY, SLOW, Kind, Offered, Technology, TechnologyBuilder, is_slow
+from dualmandate.planning.technology import (
+    EVENLY,
+    SLOW,
+    Kind,
+    Offered,
+    Technology,
+    TechnologyBuilder,
+    choice_with,
+    is_slow,
+)
 from dualmandate.population import PrivacyMeasure
 from dualmandate.population.wording import money
 
@@ -88,10 +97,7 @@ class TechnologyComparison:
             more = welfare.data_loss(built.frontier, self.choice.epsilon) - self.choice.data_loss
             why = f"at the same {self.choice.privacy_measure} its errors cost {money(more)} more"
             return Comparison(*kind, None, f"{why}; its own choice takes long to work out")
-        try:
-            choice = self.offer.chosen.get(kind) or choose(built.frontier, welfare, self.limits)
-        except Refusal as refusal:
-            choice = refusal
+        choice = self.offer.chosen.get(kind) or choice_with(built, welfare, self.limits)
         return Comparison(*kind, None, choice.what) if isinstance(choice, Refusal) else Comparison(*kind, choice)
 
 
@@ -159,7 +165,11 @@ class Saving:
     @cached_property
     def at_choice(self) -> dict[str, float | None]:
         """The same at the choice."""
-        return {name: None if cost is None else cost(self.loss) for name, cost in self.costs.items()}
+        return self.at(self.loss)
+
+    def at(self, loss: float) -> dict[str, float | None]:
+        """What errors cost at a loss; None where it is not known."""
+        return {name: None if cost is None else cost(loss) for name, cost in self.costs.items()}
 
     @property
     def dollars(self) -> float | None:

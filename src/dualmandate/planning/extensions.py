@@ -28,10 +28,11 @@ from dualmandate.frontier import ExponentialResponse, Frontier, TableTotals, pea
 from dualmandate.mechanism import NOISE_LAWS
 from dualmandate.mechanism.technologies import TABLES
 from dualmandate.planning.technology import TOGETHER, Technology, TechnologyBuilder, measures_of, values_of
-from dualmandate.planning.welfare import in_currency, units_of
+from dualmandate.planning.welfare import amount_in, in_currency, units_of
 from dualmandate.program.number import CalibratedNumber
-from dualmandate.program.schema import DetailTable, WorkloadTable
-from dualmandate.workload import Tabulation, Workload
+from dualmandate.program.program import tabulation_of
+from dualmandate.program.schema import WorkloadTable
+from dualmandate.workload import Workload
 
 if TYPE_CHECKING:
     from dualmandate.planning.plan import TableConsequence
@@ -119,22 +120,17 @@ class ExtensionBuilder:
         response = self.workshop.participation
         if response is None:
             return None
-        welfare, inner = self.program.welfare, self._everybody
+        plain = replace(self.workshop, participation=None)  # remembers the strategies that were found
+        inner = plain.technology(NOISE_LAWS[self.technology.noise], *self.technology.kind[1:]).frontier
         return ParticipationOutcome(
             rate=response.response.rate(self.choice.epsilon),
             rate_without_loss=response.response.rate_without_loss,
             peak=peak_of(self.frontier),
             assumed_totals=response.assumed,
             source=response.source,
-            noise_cost=partial(welfare.data_loss, inner),
+            noise_cost=partial(self.program.welfare.data_loss, inner),
             cost=partial(self._true_cost, response, inner),
         )
-
-    @property
-    def _everybody(self) -> Frontier:
-        """The frontier of the technology in use if everybody took part."""
-        plain = replace(self.workshop, participation=None)  # remembers the strategies that were found
-        return plain.technology(NOISE_LAWS[self.technology.noise], *self.technology.kind[1:]).frontier
 
     def _true_cost(self, response: Participation, inner: Frontier, loss: float) -> float:
         """What errors cost at a loss, also beyond the peak, where a frontier only stays level."""
@@ -227,19 +223,8 @@ class ExtensionBuilder:
             with self.program.document.at(*place):
                 worth = self._amount(detail.value_of_publishing, "USD", *place, "value_of_publishing")
                 assert worth is not None
-                tabulated = self._tabulated(asked, detail)
-                frontier = self._measured_alone(tabulated)
-                yield Candidate(asked.name, worth, frontier, stated, detail.name)
-
-    def _tabulated(self, asked: WorkloadTable, detail: DetailTable) -> Workload:
-        tabulation = Tabulation(
-            asked.name,
-            by=detail.by,
-            where=tuple(asked.where.items()),
-            weights=tuple((name, tuple(weights.items())) for name, weights in asked.weights.items()),
-            sum_of=asked.sum_of,
-        )
-        return Workload.from_tabulations(self.program.domain, [tabulation])
+                tabulated = Workload.from_tabulations(self.program.domain, [tabulation_of(asked, detail.by)])
+                yield Candidate(asked.name, worth, self._measured_alone(tabulated), stated, detail.name)
 
     def _measured_alone(self, workload: Workload) -> Frontier:
         kept = {table.name for table in workload.tables}
@@ -249,12 +234,8 @@ class ExtensionBuilder:
         return shop.technology(NOISE_LAWS[self.technology.noise], TABLES, TOGETHER).frontier
 
     def _amount(self, number: CalibratedNumber | None, unit: str, *key: str | int) -> float | None:
-        """A stated amount in its unit; None where it is not stated."""
-        if number is None:
-            return None
         units = units_of(self.program.file, self.program.document)
-        with self.program.document.at(*key):
-            return number.quantity().to(unit, units).value
+        return amount_in(unit, number, units, self.program.document, *key)
 
 
 @dataclass(frozen=True)
@@ -318,11 +299,10 @@ def _total(program: Program, position: int) -> TableTotals:
             instead='state total = { value = …, unit = "…", source = "…" }',
             where=document.place(("workload", position)),
         )
-    if asked.total is None:
-        return TableTotals(program.welfare.population_size)
     units = units_of(program.file, document)
-    with document.at("workload", position, "total"):
-        total = asked.total.quantity().to(asked.unit or units.singular, units).value
+    total = amount_in(asked.unit or units.singular, asked.total, units, document, "workload", position, "total")
+    if total is None:
+        return TableTotals(program.welfare.population_size)
     if asked.sum_of is None:
         return TableTotals(total)
     largest = max(abs(float(value)) for value in program.domain.attribute(asked.sum_of).grid_values)

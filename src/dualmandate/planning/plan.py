@@ -215,17 +215,16 @@ def _better(plan: Plan, rows: Iterable[Comparison]) -> tuple[float, Choice, Comp
 
 
 def _shares_and_fitness(plan: Plan) -> Iterator[str]:
-    """Shares follow value alone, or are stated: a table which must be fit for use drags the others along."""
+    """Shares follow value, or are stated; a table which must be fit for use is lifted alone."""
     if len(plan.allocation) > 1 and plan.program.file.shares:
         yield (
             "Each table gets the share of the privacy loss that the program states for it, whatever its accuracy is "
             "worth: the loss is chosen for these shares."
         )
-    elif plan.choice.bound_by == "fitness for use" and len(plan.allocation) > 1:
+    elif len(plan.allocation) > 1 and (plan.limits.floors or plan.limits.consequence_floors):
         yield (
-            "Tables share the privacy loss by the value of their accuracy alone. The one whose fitness for use decides "
-            "is worth more than its stated value says: with a higher value it gets a larger share, and the whole "
-            f"takes less {plan.choice.privacy_measure}."
+            "A table that has to be fit for use gets at least the share of the privacy loss that this takes; the "
+            "others share the rest by the value of their accuracy."
         )
 
 

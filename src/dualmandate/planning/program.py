@@ -61,7 +61,13 @@ def make_plan(program: Program, remaining: Fraction | float | None, progress: Ca
     progress("working out what to measure, and what each kind of noise can produce")
     with document.at("mechanism"):
         workshop = TechnologyBuilder(
-            mechanism, program.workload, program.protection, welfare, program.file.shares, participation_of(program)
+            mechanism,
+            program.workload,
+            program.protection,
+            welfare,
+            program.file.shares,
+            participation_of(program),
+            limits,
         )
         offer = offered(workshop, limits)
         technologies = offer.technologies

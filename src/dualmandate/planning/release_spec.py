@@ -41,13 +41,13 @@ Strategies = Callable[[str, Workload], ExactStrategy]
 
 def strategy_files(plan: Plan) -> dict[str, bytes]:
     """What is measured for each group with an optimized strategy, by the path of its file beside plan.json."""
-    found = plan.technology.found
-    names = file_names(tuple(plan.allocation))
-    return {
-        f"{STRATEGIES}/{names[group]}.json": _written(strategy_document(found[group].exact))
-        for group in plan.allocation
-        if group in found
-    }
+    found, paths = plan.technology.found, _paths(tuple(plan.allocation))
+    return {path: _written(strategy_document(found[group].exact)) for group, path in paths.items() if group in found}
+
+
+def _paths(groups: tuple[str, ...]) -> dict[str, str]:
+    """Where the strategy of each group lies, from the folder of its plan or release."""
+    return {group: f"{STRATEGIES}/{name}.json" for group, name in file_names(groups).items()}
 
 
 def release_spec_of(plan: SavedPlan, program: ProgramFile, folder: Path, page: Page | None = None) -> ReleaseSpec:
@@ -57,11 +57,10 @@ def release_spec_of(plan: SavedPlan, program: ProgramFile, folder: Path, page: P
     """
     _check_program(plan, program)
     measurements = plan.document["exact"]["measurements"]
-    names = file_names(tuple(_group_name(each, measurements) for each in measurements))
+    paths = _paths(tuple(_group_name(each, measurements) for each in measurements))
 
     def read(group: str, workload: Workload) -> ExactStrategy:
-        file = folder / STRATEGIES / f"{names[group]}.json"
-        return read_strategy(file, workload, program.protection)
+        return read_strategy(folder / paths[group], workload, program.protection)
 
     return _order(plan, program, read, page)
 
@@ -80,14 +79,14 @@ def _order(plan: SavedPlan, program: ProgramFile, strategies: Strategies, page: 
     plan.check_publishable(program.document.place(("mechanism", "noise")))
     exact = plan.document["exact"]
     groups, files = [], {}
-    names = file_names(tuple(_group_name(each, exact["measurements"]) for each in exact["measurements"]))
+    paths = _paths(tuple(_group_name(each, exact["measurements"]) for each in exact["measurements"]))
     for each in exact["measurements"]:
         name = _group_name(each, exact["measurements"])
         made = measurement_of(each["tables"], name, exact["mechanism"], program=program, strategies=strategies)
         groups.append(Group(name, made, Fraction(each["loss"])))
         if made.rows.strategy is not None:
             _check_strategy(made, each, name, plan)
-            files[f"{STRATEGIES}/{names[name]}.json"] = _written(strategy_document(made.rows.strategy))
+            files[paths[name]] = _written(strategy_document(made.rows.strategy))
     return ReleaseSpec(
         plan_digest=plan.digest,
         program=program.name,

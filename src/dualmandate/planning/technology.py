@@ -18,17 +18,8 @@ from typing import TYPE_CHECKING
 from dualmandate.choice import Choice, Limits, SocialWelfare, choose
 from dualmandate.errors import InvalidMechanism, MissingKey, Place, Refusal, TooLarge
 from dualmandate.frontier import Frontier, Measure, TableWeights, envelope, in_epsilon, priced, split, stated_split
-from dualmandate.mechanism import (
-    MatrixRows,
-    Measurement,
-    NoiseLaw,
-    Rows,
-    Strategy,
-    StrategyRows,
-    TableRows,
-    optimize_strategy,
-)
-from dualmandate.mechanism.strategy.strategy import NoiseName
+from dualmandate.mechanism import MatrixRows, Measurement, NoiseLaw, Rows, Strategy, StrategyRows, TableRows
+from dualmandate.mechanism.strategy.strategy import NoiseName, optimize_strategy
 from dualmandate.mechanism.technologies import CELLS, NOISE_LAWS, OPTIMIZED, TABLES, noise_of
 from dualmandate.planning.study import may_be_used
 from dualmandate.population import PrivacyLoss, PrivacyMeasure, Protection
@@ -46,6 +37,7 @@ MEASURED = {OPTIMIZED: "an optimized strategy", TABLES: "the tables", CELLS: "ev
 TOGETHER, BY_UNIT, APART, EVENLY, STATED = "together", "by unit", "apart", "evenly", "as stated"
 SHARED = {BY_UNIT: "counts and amounts apart", APART: "each apart", EVENLY: "each with an even share"}
 NAMED_AFTER_PEOPLE = ("laplace", "gaussian")
+ROUNDED_UP = 1e-4  # relative, of the loss that makes a table fit for use, so that rounding a share leaves it fit
 SHARE_DIGITS = 7  # decimal digits, after the first of the whole loss, to which a share of it is rounded down
 WORTHWHILE = 1e-3  # share of what errors cost that a strategy must save to be measured instead of the tables
 Kind = tuple[str, str, str]  # of technology: noise, what is measured, and what shares a measurement
@@ -130,6 +122,7 @@ class TechnologyBuilder:
     welfare: SocialWelfare
     table_shares: Mapping[str, Fraction] = field(default_factory=dict)  # of the loss, where the program states them
     participation: Participation | None = None  # where people respond to the privacy loss
+    limits: Limits = field(default_factory=Limits)
     _optimized: dict[tuple[NoiseName, tuple[str, ...]], Strategy | Refusal] = field(default_factory=dict)
 
     @cached_property
@@ -169,10 +162,8 @@ class TechnologyBuilder:
                 measurements[group] = Measurement(rows, law, self.protection)
             except Refusal as refusal:
                 raise (refusal.at(Place(key="mechanism.strategy")) if strategy == OPTIMIZED else refusal) from None
-        probability = (
-            self.table.failure_probability if law.privacy_measure is not self.welfare.privacy_measure else None
-        )
-        delta = None if probability is None else float(probability)
+        probability, converted = self.table.failure_probability, law.privacy_measure is not self.welfare.privacy_measure
+        delta = float(probability) if converted and probability is not None else None
         shares = self._shares(measured, groups)
         produced = self._produced(measurements, shares).remembered(name=law.name)
         frontier = produced if delta is None else in_epsilon(produced, delta).remembered()
@@ -187,7 +178,16 @@ class TechnologyBuilder:
             return next(iter(groups.values()))
         if shares:
             return stated_split(groups, shares)
-        return split(groups, values=values_of(self.welfare), measures=measures_of(self.welfare))
+        floors = {group: self._floor(frontier) for group, frontier in groups.items()}
+        return split(groups, values=values_of(self.welfare), measures=measures_of(self.welfare), floors=floors)
+
+    def _floor(self, group: Frontier) -> float:
+        """The loss at which every table of a group is fit for use, rounded up; 0 where none has to be."""
+        try:
+            lowest, _ = self.limits.lowest(group, self.welfare)
+        except Refusal:  # none does; the choice says so
+            return 0.0
+        return 0.0 if lowest is None else lowest * (1 + ROUNDED_UP)
 
     def _shares(self, measured: str, groups: Mapping[str, Workload]) -> dict[str, Fraction]:
         """The stated share of each group: those of its tables together; none where none are stated."""
@@ -207,13 +207,9 @@ class TechnologyBuilder:
         """
         key = noise_of(law), tuple(table.name for table in workload.tables)
         if key not in self._optimized:
+            values = {name: self.relative_values[name] for name in key[1]}
             try:
-                self._optimized[key] = optimize_strategy(
-                    workload,
-                    noise_of(law),
-                    values={name: self.relative_values[name] for name in key[1]},
-                    protection=self.protection,
-                )
+                self._optimized[key] = optimize_strategy(workload, key[0], values=values, protection=self.protection)
             except Refusal as refusal:
                 self._optimized[key] = refusal.at(Place(key="mechanism.strategy"))
         found = self._optimized[key]
@@ -345,7 +341,7 @@ def offered(workshop: TechnologyBuilder, limits: Limits) -> Offered:
                 except Refusal as refusal:
                     refused[kind] = refusal
                 if kind in able and not slow:
-                    chosen[kind] = _chosen(able[kind], welfare, limits)
+                    chosen[kind] = choice_with(able[kind], welfare, limits)
         made = [kind for kind in able if kind[0] == law.name]
         if made:
             used[law.name] = _best_of(made, able, chosen, welfare)
@@ -362,7 +358,8 @@ def offered(workshop: TechnologyBuilder, limits: Limits) -> Offered:
     return Offered(able, refused, chosen, {noise: used[noise] for noise in NOISE_LAWS if noise in used})
 
 
-def _chosen(technology: Technology, welfare: SocialWelfare, limits: Limits) -> Choice | Refusal:
+def choice_with(technology: Technology, welfare: SocialWelfare, limits: Limits) -> Choice | Refusal:
+    """What would be chosen with one technology alone, or why nothing can be."""
     try:
         return choose(technology.frontier, welfare, limits)
     except Refusal as refusal:
@@ -370,10 +367,7 @@ def _chosen(technology: Technology, welfare: SocialWelfare, limits: Limits) -> C
 
 
 def _best_of(
-    kinds: list[Kind],
-    able: Mapping[Kind, Technology],
-    chosen: Mapping[Kind, Choice | Refusal],
-    welfare: SocialWelfare,
+    kinds: list[Kind], able: Mapping[Kind, Technology], chosen: Mapping[Kind, Choice | Refusal], welfare: SocialWelfare
 ) -> Kind:
     """The kind that leaves society best off at its own choice; the tables unless a strategy is worth its trouble.
 

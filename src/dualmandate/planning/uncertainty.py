@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING
@@ -30,10 +29,9 @@ from dualmandate.choice import (
     social_choices,
     survey_value,
 )
-from dualmandate.errors import InvalidLoss, InvalidValue, Place, Refusal
+from dualmandate.errors import InvalidLoss, InvalidValue, Refusal
 from dualmandate.frontier.numerics import log_grid
-from dualmandate.planning.welfare import float_or_none, in_currency, units_of
-from dualmandate.population import Calibrated
+from dualmandate.planning.welfare import amount_in, float_or_none, in_currency, units_of
 from dualmandate.population.wording import money, number
 
 if TYPE_CHECKING:
@@ -127,15 +125,8 @@ def _numbers(program: Program) -> Iterator[UncertainNumber]:
         if quantity is None or not quantity.uncertain or name not in rows or quantity.value <= 0:
             continue
         row, scale = rows[name], rows[name].value / quantity.value
-        yield UncertainNumber(name, row.unit, row.value, *_scaled(quantity, scale))
-
-
-def _scaled(quantity: Calibrated, scale: float) -> tuple[float | None, float | None, float | None]:
-    error, least, largest = (
-        None if number is None else number * scale
-        for number in (quantity.standard_error, quantity.least, quantity.largest)
-    )
-    return error, least, largest
+        spread = (quantity.standard_error, quantity.least, quantity.largest)
+        yield UncertainNumber(name, row.unit, row.value, *(None if each is None else each * scale for each in spread))
 
 
 def _stated(program: Program) -> Iterator[tuple[str, CalibratedNumber | None]]:
@@ -162,16 +153,10 @@ def _known(
     uncertain = [Uncertain(n.name, n.value, n.standard_error) for n in numbers if n.standard_error is not None]
     if not uncertain:
         return None
-    beliefs = Beliefs.lognormal(program.welfare, uncertain, _correlations(program, uncertain))
-    return choose_under_uncertainty(frontier, beliefs, limits)
-
-
-def _correlations(program: Program, uncertain: list[Uncertain]) -> dict[tuple[str, str], float]:
-    """What `[preferences]` says of errors that go together, where both numbers matter to this program."""
-    preferences = program.file.preferences
-    stated, pair = preferences.correlation_of_errors, preferences.correlated
-    names = {number.name for number in uncertain}
-    return {pair: float(stated)} if stated is not None and pair is not None and names.issuperset(pair) else {}
+    stated, pair = program.file.preferences.correlation_of_errors, program.file.preferences.correlated
+    matters = pair is not None and {number.name for number in uncertain}.issuperset(pair)
+    together = {pair: float(stated)} if matters and pair is not None and stated is not None else {}
+    return choose_under_uncertainty(frontier, Beliefs.lognormal(program.welfare, uncertain, together), limits)
 
 
 def _surveys(program: Program, known: UncertainChoice) -> tuple[SurveyValue | None, SurveyValue | None, float | None]:
@@ -181,11 +166,11 @@ def _surveys(program: Program, known: UncertainChoice) -> tuple[SurveyValue | No
     spread, parameter = float(table.spread_of_answers), table.parameter
     with program.document.at("uncertainty", *(["parameter"] if parameter else [])):
         survey = survey_value(known, table.respondents, spread=spread, parameter=parameter)
-    if table.cost_per_respondent is None:
+    key, units = ("uncertainty", "cost_per_respondent"), units_of(program.file, program.document)
+    cost = amount_in("USD", table.cost_per_respondent, units, program.document, *key)
+    if cost is None:
         return survey, None, None
-    with program.document.at("uncertainty", "cost_per_respondent"):
-        units = units_of(program.file, program.document)
-        cost = table.cost_per_respondent.quantity().to("USD", units).value
+    with program.document.at(*key):
         return survey, best_survey(known, cost_per_respondent=cost, spread=spread, parameter=parameter), cost
 
 
@@ -243,19 +228,13 @@ def social_choice_of(program: Program, frontier: Frontier, limits: Limits) -> So
         options=tuple(float(place) for place in table.options),
         status_quo=float_or_none(table.status_quo),
     )
-    with program.document.at("social_choice"), _disagreeing(program):
-        return social_choices(frontier, society, limits, rules=table.rules or None, terms=terms)
-
-
-@contextmanager
-def _disagreeing(program: Program) -> Iterator[None]:
-    """Give a refusal of the loss without an agreement the place of its key."""
-    try:
-        yield
-    except InvalidLoss as refusal:
-        key = f"disagreement_{program.welfare.privacy_measure}"
-        named = "disagreement_epsilon" in refusal.what
-        raise refusal.at(program.document.place(("social_choice", key)) if named else Place()) from None
+    with program.document.at("social_choice"):
+        try:
+            return social_choices(frontier, society, limits, rules=table.rules or None, terms=terms)
+        except InvalidLoss as refusal:
+            if "disagreement_epsilon" not in refusal.what:
+                raise
+            raise refusal.at(program.document.place(("social_choice", f"disagreement_{measure}"))) from None
 
 
 def _society(program: Program) -> Society:
@@ -279,18 +258,15 @@ def _baseline(program: Program) -> Mapping[str, float] | float | None:
     assert table is not None
     units = units_of(program.file, program.document)
     unit = f"USD per {units.singular}"
-    common = None
-    if table.baseline is not None:
-        with program.document.at("social_choice", "baseline"):
-            common = table.baseline.quantity().to(unit, units).value
+    common = amount_in(unit, table.baseline, units, program.document, "social_choice", "baseline")
     own = {}
     for position, group in enumerate(groups):
-        if group.baseline is not None:
-            with program.document.at("preferences", "groups", position, "baseline"):
-                own[group.name] = group.baseline.quantity().to(unit, units).value
+        stated = amount_in(unit, group.baseline, units, program.document, "preferences", "groups", position, "baseline")
+        if stated is not None:
+            own[group.name] = stated
     if not own or common is None:
         return own or common
-    return {group.name: own.get(group.name, common) for group in groups}
+    return dict.fromkeys((group.name for group in groups), common) | own
 
 
 def gains_at_each_loss(choices: SocialChoices) -> dict[float, dict[str, float]]:

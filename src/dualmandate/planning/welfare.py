@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 
 from dualmandate.choice import Limits, PopulationGroup, SocialWelfare, TableValue
 from dualmandate.choice.welfare import information_utility, population_size, relative_weight, table_value
@@ -92,19 +93,14 @@ def _groups(file: ProgramKeys, units: Units, document: Document) -> tuple[Popula
         weight = relative_weight(
             float_or_none(preferences.relative_privacy_weight), float_or_none(preferences.privacy_weight)
         )
-    if preferences.mean_disclosure_cost is not None:
-        alike = GroupTable.model_construct(
-            name="everybody",
-            size=file.population.population_size,
-            mean_disclosure_cost=preferences.mean_disclosure_cost,
-        )
-        return (_group(alike, preferences, weight=weight, units=units, document=document, key=("preferences",)),)
-    groups = tuple(
-        _group(
-            group, preferences, weight=weight, units=units, document=document, key=("preferences", "groups", position)
-        )
-        for position, group in enumerate(preferences.groups)
-    )
+    group_of = partial(_group, preferences=preferences, weight=weight, units=units, document=document)
+    cost = preferences.mean_disclosure_cost
+    if cost is not None:
+        size = file.population.population_size
+        alike = GroupTable.model_construct(name="everybody", size=size, mean_disclosure_cost=cost)
+        return (group_of(alike, key=("preferences",)),)
+    listed = enumerate(preferences.groups)
+    groups = tuple(group_of(group, key=("preferences", "groups", position)) for position, group in listed)
     counted = math.fsum(group.size for group in groups)
     if abs(counted - everybody) > SIZES_AGREE * everybody:
         raise InvalidValue(
@@ -117,7 +113,7 @@ def _groups(file: ProgramKeys, units: Units, document: Document) -> tuple[Popula
 
 
 def _group(
-    table: GroupTable, preferences: PreferencesTable, *, weight: float, units: Units, document: Document, key: KeyPath
+    table: GroupTable, *, preferences: PreferencesTable, weight: float, units: Units, document: Document, key: KeyPath
 ) -> PopulationGroup:
     form = table.information_utility or preferences.information_utility
     prior = (table.prior_probability or preferences.prior_probability) if form == "posterior" else None
@@ -181,6 +177,14 @@ def _stated_quantities(file: ProgramKeys) -> tuple[Calibrated | None, ...]:
 
 def _optional(number: CalibratedNumber | None) -> Calibrated | None:
     return None if number is None else number.quantity()
+
+
+def amount_in(
+    unit: str, number: CalibratedNumber | None, units: Units, document: Document, *key: str | int
+) -> float | None:
+    """A stated amount in some unit, refused at its key where the two cannot be added; None where it is not stated."""
+    with document.at(*key):
+        return None if number is None else number.quantity().to(unit, units).value
 
 
 def float_or_none(number: Fraction | None) -> float | None:

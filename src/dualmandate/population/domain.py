@@ -11,7 +11,6 @@ cell (the paper's x): public or synthetic here; confidential ones travel boxed.
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,7 +23,7 @@ from typing import overload
 import numpy as np
 from numpy.typing import NDArray
 
-from dualmandate.errors import InvalidDomain, TooLarge
+from dualmandate.errors import InvalidDomain, TooLarge, did_you_mean
 from dualmandate.population.rational import Written, rational, rational_or, written
 
 MOST_ZERO_STATES = 2**20  # ways in which structural zeros may overlap while cells are counted
@@ -201,12 +200,12 @@ class Attribute:
         found = self.levels.position(level) if isinstance(self.levels, GridLevels) else self._positions.get(level)
         if found is not None:
             return found
-        near = () if isinstance(self.levels, GridLevels) else difflib.get_close_matches(level, self.levels[:1000], n=1)
+        listed = () if isinstance(self.levels, GridLevels) else self.levels[:1000]
         span = f"its levels run from '{self.levels[0]}' to '{self.levels[-1]}'"
         raise InvalidDomain(
             f"'{level}' is not a level of '{self.name}'",
             why="levels come from the program's code lists, never from the data",
-            instead=f"did you mean '{near[0]}'?" if near else span,
+            instead=did_you_mean(level, listed, span),
         )
 
     @cached_property
@@ -276,11 +275,10 @@ class Grouping:
         found = self._positions.get(label)
         if found is not None:
             return found
-        near = difflib.get_close_matches(str(label), self.labels[:1000], n=1)
         raise InvalidDomain(
             f"'{label}' is not a group of '{self.name}'",
             why="groups come from the program's code lists",
-            instead=f"did you mean '{near[0]}'?" if near else f"its groups begin with '{self.labels[0]}'",
+            instead=did_you_mean(str(label), self.labels[:1000], f"its groups begin with '{self.labels[0]}'"),
         )
 
     def refines(self, coarser: Grouping) -> bool:
@@ -548,11 +546,10 @@ class Domain:
 
     def _unknown(self, name: str) -> InvalidDomain:
         known = [*self.names, *(grouping.name for h in self.hierarchies for grouping in h.groupings)]
-        near = difflib.get_close_matches(name, known, n=1)
         return InvalidDomain(
             f"'{name}' is not an attribute or grouping of the domain",
             why=f"the domain has {', '.join(known[:12])}{', …' if len(known) > 12 else ''}",
-            instead=f"did you mean '{near[0]}'?" if near else "use one of these names, or declare it",
+            instead=did_you_mean(name, known, "use one of these names, or declare it"),
         )
 
 

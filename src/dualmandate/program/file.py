@@ -274,7 +274,9 @@ class _Scanner:
         if first == "[":
             self._array(path)
         elif first == "{":
-            self._inline_table(path)
+            self.at += 1
+            while not self._closed("}"):
+                self._pair(path)
         elif first in "\"'":
             self._string()
         else:
@@ -288,11 +290,6 @@ class _Scanner:
             self.lines[item] = self._line()
             self._value(item)
             position += 1
-
-    def _inline_table(self, path: KeyPath) -> None:
-        self.at += 1
-        while not self._closed("}"):
-            self._pair(path)
 
     def _closed(self, bracket: str) -> bool:
         """Step to the next item, or past the closing bracket."""

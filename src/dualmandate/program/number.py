@@ -195,25 +195,14 @@ class CalibratedNumber(KeyTable):
 
     def quantity(self) -> Quantity:
         """The number as the other rooms know it."""
-        stated = (None if each is None else float(each) for each in (self.standard_error, self.least, self.largest))
-        error, least, largest = stated
-        return Quantity(
-            float(self.value),
-            self.unit,
-            self.source,
-            self.time_base,
-            standard_error=error,
-            least=least,
-            largest=largest,
-        )
+        spread = (None if each is None else float(each) for each in (self.standard_error, self.least, self.largest))
+        return Quantity(float(self.value), self.unit, self.source, self.time_base, *spread)
 
 
 def _table(value: object) -> object:
     if not isinstance(value, dict):
-        raise refused(
-            "every calibrated number carries its unit and its source",
-            'write { value = …, unit = "…", source = "…" }',
-        )
+        why = "every calibrated number carries its unit and its source"
+        raise refused(why, 'write { value = …, unit = "…", source = "…" }')
     return value
 
 

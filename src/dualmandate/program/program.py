@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from dualmandate.population.units import singular
 from dualmandate.program.domain import check_selection, code_lists, domain_of, protection_of
 from dualmandate.program.file import Document, read_document
 from dualmandate.program.reading import read_keys
-from dualmandate.program.schema import AttributeTable, PopulationTable, ProgramKeys
+from dualmandate.program.schema import AttributeTable, PopulationTable, ProgramKeys, WorkloadTable
 from dualmandate.program.text_columns import TextColumns
 from dualmandate.publication import (
     AttributeRule,
@@ -90,13 +90,7 @@ def workload_of(file: ProgramKeys, domain: Domain, document: Document) -> Worklo
             with document.at("workload", position, "sum_of"):
                 domain.attribute(table.sum_of).grid_values  # noqa: B018 - refused where there are no numbers
         with document.at("workload", position):
-            tabulation = Tabulation(
-                table.name,
-                by=table.by,
-                where=tuple(table.where.items()),
-                weights=tuple((name, tuple(weights.items())) for name, weights in table.weights.items()),
-                sum_of=table.sum_of,
-            )
+            tabulation = tabulation_of(table, table.by)
             made = tabulation.table(domain)
             if made.query_count > MOST_MEASURED:
                 raise TooLarge(
@@ -107,6 +101,12 @@ def workload_of(file: ProgramKeys, domain: Domain, document: Document) -> Worklo
             tabulations.append(tabulation)
     with document.at("workload"):
         return Workload.from_tabulations(domain, tabulations)
+
+
+def tabulation_of(table: WorkloadTable, by: Sequence[str]) -> Tabulation:
+    """What a table asks for, at the detail of some attributes or groupings."""
+    weights = tuple((name, tuple(of_levels.items())) for name, of_levels in table.weights.items())
+    return Tabulation(table.name, tuple(by), tuple(table.where.items()), weights, table.sum_of)
 
 
 def with_preferences(document: Document) -> Document:

@@ -13,7 +13,7 @@ from typing import Any, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
 
-from dualmandate.errors import InvalidProgram, InvalidValue, InvalidWorkload, MissingKey, UnknownKey
+from dualmandate.errors import InvalidProgram, InvalidValue, InvalidWorkload, MissingKey, UnknownKey, did_you_mean
 from dualmandate.program.file import Document, KeyPath, dotted
 from dualmandate.program.schema import ProgramKeys
 
@@ -77,8 +77,7 @@ def _check_measured(file: ProgramKeys, document: Document) -> None:
     twice = next((name for name in named if named.count(name) > 1), None)
     absent = next((name for name in tables if name not in named), None)
     if unknown is not None:
-        near = difflib.get_close_matches(unknown, tables, n=1)
-        what, instead = f"there is no table '{unknown}' to measure", f"did you mean '{near[0]}'?" if near else ""
+        what, instead = f"there is no table '{unknown}' to measure", did_you_mean(unknown, tables, "")
     elif twice is not None:
         what, instead = f"the table '{twice}' is measured twice", ""
     elif absent is not None:
@@ -149,28 +148,15 @@ def _refusal(detail: Any, document: Document, reader: _Reader) -> InvalidProgram
     name = dotted(key[-1:]) if isinstance(key[-1], str) else dotted(key[-2:])
     if kind == "extra_forbidden":
         known = _keys_of(key[:-1], reader)
-        near = difflib.get_close_matches(str(key[-1]), known, n=1, cutoff=0.5)
         return UnknownKey(
             f"nobody reads the key '{name}'",
             why=f"{_table(key[:-1], reader)} has only the keys {', '.join(sorted(known))}",
-            instead=f"did you mean '{near[0]}'?" if near else "leave it out; remarks stand behind a #",
+            instead=did_you_mean(str(key[-1]), known, "leave it out; remarks stand behind a #", cutoff=0.5),
             where=place,
         )
     if kind == "missing":
-        return MissingKey(
-            f"{_table(key[:-1], reader)} does not state '{name}'",
-            why=_reason(key, reader),
-            instead=_statement(name, reader),
-            where=place,
-        )
-    if kind == "lacking":
-        return MissingKey(
-            f"{_table(key[:-1], reader)} does not state '{name}'",
-            why=context["why"],
-            instead=context["instead"],
-            where=place,
-        )
-    if kind == "refused":
+        why, instead = _reason(key, reader), _statement(name, reader)
+    elif kind in ("refused", "lacking"):
         why, instead = context["why"], context["instead"]
     elif kind == "literal_error":
         why, instead = f"it is one of {context['expected']}", _nearest(document.value(key), context["expected"])
@@ -178,6 +164,8 @@ def _refusal(detail: Any, document: Document, reader: _Reader) -> InvalidProgram
         why, instead = _EXPECTED.get(
             kind, ("it cannot be read as what is meant here", f"see `dualmandate schema {reader.kind}`")
         )
+    if kind in ("missing", "lacking"):
+        return MissingKey(f"{_table(key[:-1], reader)} does not state '{name}'", why=why, instead=instead, where=place)
     return InvalidValue(f"{name}{_shown(document.value(key))} cannot be used", why=why, instead=instead, where=place)
 
 
@@ -220,13 +208,9 @@ def _reason(key: KeyPath, reader: _Reader) -> str:
     model = _model_at(key[:-1], reader)
     for name, field in model.model_fields.items() if model else ():
         if key[-1] in (name, field.alias):
-            return _lowered(field.description or "")
+            text = (field.description or "").removesuffix(".")
+            return text[:1].lower() + text[1:]
     raise AssertionError(f"no field for {key}")
-
-
-def _lowered(sentence: str) -> str:
-    text = sentence.removesuffix(".")
-    return text[:1].lower() + text[1:]
 
 
 def _keys_of(table: KeyPath, reader: _Reader) -> list[str]:

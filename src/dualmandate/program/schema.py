@@ -119,23 +119,16 @@ class PreferencesTable(KeyTable):
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         if self.privacy_weight is not None and self.relative_privacy_weight is not None:
-            raise refused(
-                "it states the weight of privacy twice: privacy_weight and relative_privacy_weight",
-                "keep one; relative_privacy_weight = privacy_weight / (1 − privacy_weight)",
-                key="privacy_weight",
-            )
+            why = "it states the weight of privacy twice: privacy_weight and relative_privacy_weight"
+            instead = "keep one; relative_privacy_weight = privacy_weight / (1 − privacy_weight)"
+            raise refused(why, instead, key="privacy_weight")
         if self.groups and self.mean_disclosure_cost is not None:
-            raise refused(
-                "each group states its own cost, so this one would be nobody's",
-                "leave it out, or leave out the groups",
-                key="mean_disclosure_cost",
-            )
+            why = "each group states its own cost, so this one would be nobody's"
+            raise refused(why, "leave it out, or leave out the groups", key="mean_disclosure_cost")
         if not self.groups and self.mean_disclosure_cost is None:
-            raise lacking(
-                "mean_disclosure_cost",
-                "without a cost of privacy loss, more of it is always better",
-                'state { value = …, unit = "…", source = "…" }, or [[preferences.groups]] with their own costs',
-            )
+            why = "without a cost of privacy loss, more of it is always better"
+            instead = 'state { value = …, unit = "…", source = "…" }, or [[preferences.groups]] with their own costs'
+            raise lacking("mean_disclosure_cost", why, instead)
         if self.correlation_of_errors is not None and self.correlated is None:
             raise refused(
                 "it is between the errors of mean_disclosure_cost and of one price of misallocation, and not both are "
@@ -154,17 +147,19 @@ class PreferencesTable(KeyTable):
 
 def _check_prior(form: str, prior: object, table: tuple[str | int, ...]) -> None:
     if form == "posterior" and prior is None:
-        raise lacking(
-            (*table, "prior_probability"),
-            "the posterior form prices how far a belief may move, so it must know where the belief starts",
-            "state prior_probability = 0.01, or the belief you assume",
-        )
+        why = "the posterior form prices how far a belief may move, so it must know where the belief starts"
+        raise lacking((*table, "prior_probability"), why, "state prior_probability = 0.01, or the belief you assume")
     if form != "posterior" and prior is not None:
-        raise refused(
-            f"a prior belief plays no part in the {form} form",
-            'leave it out, or state information_utility = "posterior"',
-            key=(*table, "prior_probability"),
-        )
+        why = f"a prior belief plays no part in the {form} form"
+        instead = 'leave it out, or state information_utility = "posterior"'
+        raise refused(why, instead, key=(*table, "prior_probability"))
+
+
+def _one_currency(table: KeyTable, begins: str) -> None:
+    """Refuse a table that states a number both per epsilon and per rho."""
+    if getattr(table, f"{begins}_epsilon") is not None and getattr(table, f"{begins}_rho") is not None:
+        why = f"it states the {begins.removesuffix('_per')} twice"
+        raise refused(why, "keep the one in the program's currency", key=f"{begins}_rho")
 
 
 Rule = Literal[
@@ -212,15 +207,9 @@ class SocialChoiceTable(KeyTable):
         if "phantoms" in self.rules and not self.phantoms:
             raise lacking("phantoms", "fixed ballots decide how far the choice leans", "state phantoms = [0.5]")
         if "nash" in self.rules and self.disagreement_epsilon is None and self.disagreement_rho is None:
-            raise lacking(
-                "disagreement_epsilon",
-                "a gain is a gain against something",
-                "state disagreement_epsilon: the loss that would stand without an agreement",
-            )
-        if self.disagreement_epsilon is not None and self.disagreement_rho is not None:
-            raise refused(
-                "it states the disagreement twice", "keep the one in the program's currency", key="disagreement_rho"
-            )
+            instead = "state disagreement_epsilon: the loss that would stand without an agreement"
+            raise lacking("disagreement_epsilon", "a gain is a gain against something", instead)
+        _one_currency(self, "disagreement")
         return self
 
 
@@ -239,15 +228,10 @@ class ParticipationTable(KeyTable):
     @model_validator(mode="after")
     def _one_decline(self) -> Self:
         if self.decline_per_epsilon is None and self.decline_per_rho is None:
-            raise lacking(
-                "decline_per_epsilon",
-                "without it participation would not depend on the privacy loss",
-                "state decline_per_epsilon, or decline_per_rho where the loss is counted in rho",
-            )
-        if self.decline_per_epsilon is not None and self.decline_per_rho is not None:
-            raise refused(
-                "it states the decline twice", "keep the one in the program's currency", key="decline_per_rho"
-            )
+            why = "without it participation would not depend on the privacy loss"
+            instead = "state decline_per_epsilon, or decline_per_rho where the loss is counted in rho"
+            raise lacking("decline_per_epsilon", why, instead)
+        _one_currency(self, "decline_per")
         return self
 
 
@@ -385,9 +369,7 @@ class _Or:
 
 
 AttributeForm = Annotated[
-    AttributeTable,
-    BeforeValidator(_attribute),
-    _Or({"type": "array", "items": LEVEL_SCHEMA, "minItems": 1}),
+    AttributeTable, BeforeValidator(_attribute), _Or({"type": "array", "items": LEVEL_SCHEMA, "minItems": 1})
 ]
 
 
@@ -407,10 +389,9 @@ class HierarchyTable(KeyTable):
     def _one_form(self) -> Self:
         given = [form for form in (self.prefixes, self.columns, self.groups) if form is not None]
         if len(given) != 1 or not given[0]:
-            raise refused(
-                "a hierarchy is read off code prefixes, off columns of the code list, or off listed groups",
-                'write prefixes = { state = 2 }, or columns = ["state"], or groups = { young = ["0-17"] }',
-            )
+            why = "a hierarchy is read off code prefixes, off columns of the code list, or off listed groups"
+            instead = 'write prefixes = { state = 2 }, or columns = ["state"], or groups = { young = ["0-17"] }'
+            raise refused(why, instead)
         return self
 
 
@@ -545,11 +526,9 @@ class FitnessForUse(KeyTable):
     @model_validator(mode="after")
     def _some_floor(self) -> Self:
         if self.largest_root_mean_squared_error is None and self.largest_root_mean_squared_consequence is None:
-            raise lacking(
-                "largest_root_mean_squared_error",
-                "a table is fit for use up to some error, and none is stated",
-                "state largest_root_mean_squared_error, in the table's unit",
-            )
+            why = "a table is fit for use up to some error, and none is stated"
+            instead = "state largest_root_mean_squared_error, in the table's unit"
+            raise lacking("largest_root_mean_squared_error", why, instead)
         return self
 
 
@@ -594,11 +573,8 @@ class WorkloadTable(KeyTable):
     @model_validator(mode="after")
     def _worth_its_details(self) -> Self:
         if self.details and self.value_of_publishing is None:
-            raise lacking(
-                "value_of_publishing",
-                "details are chosen by what the table is worth at each of them",
-                "state value_of_publishing of the table as it stands",
-            )
+            why = "details are chosen by what the table is worth at each of them"
+            raise lacking("value_of_publishing", why, "state value_of_publishing of the table as it stands")
         names = [detail.name for detail in self.details]
         if len(set(names)) != len(names):
             raise refused("two details have the same name", "give each detail a name of its own", key="details")
@@ -607,24 +583,15 @@ class WorkloadTable(KeyTable):
     @model_validator(mode="after")
     def _one_value(self) -> Self:
         if self.consequence is None and self.value_of_accuracy is None:
-            raise lacking(
-                "consequence",
-                "without a value of its accuracy a table has no weight in the choice",
-                "state its consequence, or its value_of_accuracy",
-            )
+            why = "without a value of its accuracy a table has no weight in the choice"
+            raise lacking("consequence", why, "state its consequence, or its value_of_accuracy")
         if self.consequence is not None and self.value_of_accuracy is not None:
-            raise refused(
-                "it gives the worth of accuracy twice, as a consequence and as a value of accuracy",
-                "keep one of the two",
-                key="value_of_accuracy",
-            )
+            why = "it gives the worth of accuracy twice, as a consequence and as a value of accuracy"
+            raise refused(why, "keep one of the two", key="value_of_accuracy")
         fitness = self.fitness_for_use
         if self.consequence is None and fitness and fitness.largest_root_mean_squared_consequence is not None:
-            raise lacking(
-                "consequence",
-                "a largest consequence in USD needs what an error does",
-                "state the consequence, or largest_root_mean_squared_error in the table's unit",
-            )
+            instead = "state the consequence, or largest_root_mean_squared_error in the table's unit"
+            raise lacking("consequence", "a largest consequence in USD needs what an error does", instead)
         if self.sum_of is not None and self.unit is None:
             raise lacking("unit", f"a sum of {self.sum_of} is not a number of records", 'state unit = "…" of the sum')
         return self
@@ -635,10 +602,8 @@ SCHEMA_VERSION = 1
 
 def _version(value: object) -> int:
     if whole_number(value) != SCHEMA_VERSION:
-        raise refused(
-            f"this version reads program files of schema {SCHEMA_VERSION}",
-            f"write schema = {SCHEMA_VERSION}, or use the version of dualmandate that the file was written for",
-        )
+        instead = f"write schema = {SCHEMA_VERSION}, or use the version of dualmandate that the file was written for"
+        raise refused(f"this version reads program files of schema {SCHEMA_VERSION}", instead)
     return SCHEMA_VERSION
 
 
@@ -674,10 +639,8 @@ def _measured(value: object) -> object:
         return value
     if isinstance(value, list) and value and all(_is_names(group) for group in value):
         return tuple(tuple(group) for group in value)
-    raise refused(
-        "tables are measured together, each apart, or in groups of named tables",
-        'write "together", "apart", or [["one table", "another"], ["a third"]]',
-    )
+    why = "tables are measured together, each apart, or in groups of named tables"
+    raise refused(why, 'write "together", "apart", or [["one table", "another"], ["a third"]]')
 
 
 def _is_names(group: object) -> bool:

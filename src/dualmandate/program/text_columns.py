@@ -8,13 +8,12 @@ Nothing is guessed, and no refusal of the reading repeats what stands in the fil
 from __future__ import annotations
 
 import csv
-import difflib
 import hashlib
 import io
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from dualmandate.errors import InvalidFile, InvalidValue, Place
+from dualmandate.errors import InvalidFile, InvalidValue, Place, did_you_mean
 from dualmandate.program.file import read_bytes
 
 LARGEST_FILE = 2**27  # At most this many bytes: eight million census blocks.
@@ -32,11 +31,10 @@ class TextColumns:
     def column(self, name: str) -> tuple[str, ...]:
         """A column by its name, refused with the nearest spelling where there is none: for files that are public."""
         if name not in self.columns:
-            near = difflib.get_close_matches(name, list(self.columns), n=1)
             raise InvalidValue(
                 f"'{self.file.name}' has no column '{name}'",
                 why=f"its header names {', '.join(self.columns)}",
-                instead=f"did you mean '{near[0]}'?" if near else "name one of its columns",
+                instead=did_you_mean(name, self.columns, "name one of its columns"),
             )
         return self.columns[name]
 

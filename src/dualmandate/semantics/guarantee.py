@@ -479,13 +479,9 @@ def _beliefs(bound: OddsBound, priors: tuple[float, ...]) -> str:
 def _odds(bound: OddsBound) -> str:
     if not bound.protected:
         return "nothing is promised"
-    return f"the odds rise or fall by a factor of at most {rounded_up(bound.factor)}{_exceptions(bound)}"
-
-
-def _exceptions(bound: OddsBound) -> str:
-    if bound.exception_probability == 0.0:
-        return ""
-    return f" (except with probability at most {rounded_up(bound.exception_probability, 2)})"
+    rarely = rounded_up(bound.exception_probability, 2) if bound.exception_probability else None
+    exceptions = f" (except with probability at most {rarely})" if rarely else ""
+    return f"the odds rise or fall by a factor of at most {rounded_up(bound.factor)}{exceptions}"
 
 
 def _unit(probability: float) -> int:

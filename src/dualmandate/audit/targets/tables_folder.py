@@ -4,7 +4,6 @@ whatever is odd is refused with its file, line and key.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
@@ -14,7 +13,7 @@ from typing import Annotated, Self
 import numpy as np
 from pydantic import Field, model_validator
 
-from dualmandate.errors import InvalidTables, InvalidValue, MissingKey, Place
+from dualmandate.errors import InvalidTables, InvalidValue, MissingKey, Place, did_you_mean
 from dualmandate.population import Attribute, Domain
 from dualmandate.population.arrays import Floats
 from dualmandate.program.domain import code_lists, domain_of
@@ -223,11 +222,10 @@ def _unknown_cell(
     for axis, (name, word) in enumerate(zip(table.by, label, strict=True)):
         known = list(dict.fromkeys(each[axis] for each in cells))
         if word not in known:
-            near = difflib.get_close_matches(word, known, n=1)
             return InvalidTables(
                 f"'{word}' is not a level of '{name}' that '{table.name}' counts",
                 why=f"it counts {', '.join(known[:12])}{', …' if len(known) > 12 else ''}",
-                instead=f"did you mean '{near[0]}'?" if near else "write one of them",
+                instead=did_you_mean(word, known, "write one of them"),
                 where=where,
             )
     return InvalidTables(

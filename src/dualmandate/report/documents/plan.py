@@ -584,6 +584,8 @@ CHOSEN = ("epsilon", "welfare", "root_mean_squared_error", "root_mean_squared_co
 
 def plan_document(plan: Plan) -> dict[str, Any]:
     """Everything that a plan says, in finite numbers; losses also as exact strings."""
+    from importlib.metadata import version
+
     from dualmandate.planning.saved_plan import PLAN_VERSION, digest_of
     from dualmandate.planning.study import study_words
     from dualmandate.program.schema import SCHEMA_VERSION
@@ -619,7 +621,7 @@ def plan_document(plan: Plan) -> dict[str, Any]:
         existing_errors=known.existing or None,
         uncertainty=None if plan.uncertainty is None else _uncertainty(plan.uncertainty),
         social_choice=None if plan.social_choice is None else _social_choice(plan.social_choice),
-        versions=PlanVersionsPart(program=SCHEMA_VERSION, plan=PLAN_VERSION, dualmandate=_version()),
+        versions=PlanVersionsPart(program=SCHEMA_VERSION, plan=PLAN_VERSION, dualmandate=version("dualmandate")),
     ).as_json()
 
 
@@ -658,15 +660,10 @@ def _mechanism(plan: Plan) -> MechanismPart:
     )
 
 
-def _losses(plan: Plan) -> list[float]:
-    best = plan.choice.epsilon
-    step = 2 * math.log(REACH) / POINTS
-    return sorted({best * math.exp(i * step) for i in range(-POINTS // 2, POINTS // 2 + 1) if i} | {best})
-
-
 def _at_each_loss(plan: Plan, said: Callable[[float], Mapping[str, float | None]]) -> Iterator[dict[str, Any]]:
     """What is said of each loss; one at which a number leaves the range of floats is left out."""
-    for loss in _losses(plan):
+    best, step = plan.choice.epsilon, 2 * math.log(REACH) / POINTS
+    for loss in sorted({best * math.exp(i * step) for i in range(-POINTS // 2, POINTS // 2 + 1) if i} | {best}):
         try:
             numbers = said(loss)
         except (ZeroDivisionError, OverflowError):
@@ -722,23 +719,15 @@ def _strategies(plan: Plan) -> Iterator[StrategyPart]:
 
 def _saving(plan: Plan) -> SavingPart:
     saving = plan.saving
-    naive, alone, limit = saving.naive, saving.naive.choice, saving.limit
+    naive, limit = saving.naive, saving.limit
     return SavingPart.made_of(
         saving,
         naive=NaivePart.made_of(
-            naive,
-            why_not=naive.why or None,
-            **{name: getattr(alone, name, None) for name in CHOSEN},
+            naive, why_not=naive.why or None, **{name: getattr(naive.choice, name, None) for name in CHOSEN}
         ),
         least_valid_for=None if limit is None else limit.bound.valid_for,
-        points=_costs(plan),
+        points=list(_at_each_loss(plan, saving.at)),
     )
-
-
-def _costs(plan: Plan) -> list[dict[str, Any]]:
-    """What errors cost under each technology, at each loss."""
-    costs = plan.saving.costs.items()
-    return list(_at_each_loss(plan, lambda loss: {name: None if cost is None else cost(loss) for name, cost in costs}))
 
 
 def _offering(known: Extensions) -> OfferingPart | NoOfferingPart | None:
@@ -757,8 +746,7 @@ def _uncertainty(part: Uncertainty) -> UncertaintyPart:
     return UncertaintyPart.made_of(
         part,
         words=list(part.sentences()),
-        distribution=None if part.known is None else _distribution(part.known),
-        regret=None if part.known is None else _expected_regret(part.known),
+        **({} if part.known is None else _known(part.known)),
         survey=survey(part.survey),
         best_survey=survey(part.worthwhile),
         minimax_regret=part.robust,
@@ -766,11 +754,12 @@ def _uncertainty(part: Uncertainty) -> UncertaintyPart:
     )
 
 
-def _distribution(known: UncertainChoice) -> DistributionPart:
+def _known(known: UncertainChoice) -> dict[str, DistributionPart | ExpectedRegretPart]:
+    """The best loss and its regret as distributions."""
     from dualmandate.planning.uncertainty import LEVEL, QUANTILES
 
     below, above = known.at_limits
-    return DistributionPart.made_of(
+    distribution = DistributionPart.made_of(
         known,
         epsilon=known.choice.epsilon,
         level=LEVEL,
@@ -779,13 +768,8 @@ def _distribution(known: UncertainChoice) -> DistributionPart:
         at_highest=min(above, 1.0),
         quantiles=[QuantilePart(probability=p, epsilon=known.quantile(p)) for p in QUANTILES],
     )
-
-
-def _expected_regret(known: UncertainChoice) -> ExpectedRegretPart:
-    from dualmandate.planning.uncertainty import QUANTILES
-
     quantiles = [RegretQuantilePart(probability=p, regret=known.regret_quantile(p)) for p in QUANTILES]
-    return ExpectedRegretPart.made_of(known, quantiles=quantiles)
+    return {"distribution": distribution, "regret": ExpectedRegretPart.made_of(known, quantiles=quantiles)}
 
 
 def _social_choice(choices: SocialChoices) -> SocialChoicePart:
@@ -826,9 +810,3 @@ def _placed(loss: float | None) -> float | None:
 
 def _finite(amount: float | None) -> float | None:
     return amount if amount is not None and math.isfinite(amount) else None
-
-
-def _version() -> str:
-    from importlib.metadata import version
-
-    return version("dualmandate")

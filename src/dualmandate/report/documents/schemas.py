@@ -5,13 +5,12 @@ All of them come from the models that read or write, so that the two cannot diff
 
 from __future__ import annotations
 
-import difflib
 from typing import Any
 
 from pydantic import BaseModel
 
 from dualmandate.audit.targets.tables_folder import TablesFile
-from dualmandate.errors import UnknownName
+from dualmandate.errors import UnknownName, did_you_mean
 from dualmandate.program.schema import ProgramKeys
 from dualmandate.report.documents import commands, ledger, survey
 from dualmandate.report.documents.document import DocumentModel
@@ -67,11 +66,10 @@ def schema(name: str) -> Schema:
     if name in FILES:
         model, title = FILES[name]
         return {"$schema": DIALECT, **_plain(model.model_json_schema(), null=False), "title": title}
-    near = difflib.get_close_matches(name, names(), n=1)
     raise UnknownName(
         f"there is no schema called '{name}'",
         why=f"the schemas are {', '.join(names())}",
-        instead=f"did you mean '{near[0]}'?" if near else "name one of them",
+        instead=did_you_mean(name, names(), "name one of them"),
     )
 
 
