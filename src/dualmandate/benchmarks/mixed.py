@@ -147,7 +147,7 @@ def compared(case: str, plan: Plan, apart: Plan) -> list[BenchmarkRow]:
         for rival, words in RIVALS.items()
         if rival in lost
     ]
-    used, least = plan.saving.at_choice["used"], plan.saving.at_choice["least"]
+    used, least = (plan.saving.at_choice[name] for name in ("used", "least"))
     gap = None if used is None or not least else used / least
     return [*rows, BenchmarkRow(case, gap, "times the least that errors could cost")]
 

@@ -107,6 +107,11 @@ class Plan:
     def exact(self) -> dict[str, Exact]:
         """What the digest covers: exact things only."""
         program = self.program
+        # The whole-number rows that are measured, by their fingerprint; nothing where the tables or cells are.
+        strategies: dict[str, Exact] = {
+            group: {"rows": str(found.exact.rows), "digest": strategy_digest(found.exact)}
+            for group, found in self.technology.found.items()
+        }
         return {
             "plan": str(PLAN_VERSION),
             "program": exact_content(program.document.content),
@@ -120,18 +125,11 @@ class Plan:
                     "loss": str(self.allocation[group]),
                     "sensitivity": str(measurement.sensitivity.power),
                     "norm": measurement.sensitivity.norm,
-                    **self._exact_strategy(group),
+                    **({"strategy": strategies[group]} if group in strategies else {}),
                 }
                 for group, measurement in self.technology.measurements.items()
             ],
         }
-
-    def _exact_strategy(self, group: str) -> dict[str, Exact]:
-        """The whole-number rows that are measured, by their fingerprint; nothing where the tables or cells are."""
-        found = self.technology.found.get(group)
-        if found is None:
-            return {}
-        return {"strategy": {"rows": str(found.exact.rows), "digest": strategy_digest(found.exact)}}
 
     @property
     def digest(self) -> str:

@@ -30,20 +30,21 @@ def rational(number: Written) -> Fraction:
         if not number.is_finite() or abs(number.adjusted()) > 999:
             raise ValueError("not a finite number")
         return Fraction(number)
-    if isinstance(number, str):
-        return _read(number)
-    return Fraction(number)
+    if isinstance(number, str) and _PLAIN.fullmatch(number.strip()) is None:
+        raise ValueError("not a number")
+    try:
+        return Fraction(number.strip() if isinstance(number, str) else number)
+    except ZeroDivisionError:
+        raise ValueError("not a finite number") from None
 
 
 def written(number: Fraction) -> str:
     """A number as a decimal where it ends, as p/q where it does not: `rational` reads it back exactly."""
-    rest, digits = number.denominator, 0
-    twos = fives = 0
-    while rest % 2 == 0:
-        rest, twos = rest // 2, twos + 1
-    while rest % 5 == 0:
-        rest, fives = rest // 5, fives + 1
-    digits = max(twos, fives)
+    rest, powers = number.denominator, {2: 0, 5: 0}
+    for prime in powers:
+        while rest % prime == 0:
+            rest, powers[prime] = rest // prime, powers[prime] + 1
+    digits = max(powers.values())
     if rest != 1 or digits > 40:
         return f"{number.numerator}/{number.denominator}"
     whole, part = divmod(abs(number.numerator) * 10**digits // number.denominator, 10**digits)
@@ -63,15 +64,6 @@ def rounded_up(number: Fraction, digits: int) -> Decimal:
     """A number in so many significant digits, never smaller than it is."""
     upward = Context(prec=digits, rounding=ROUND_CEILING)
     return upward.divide(Decimal(number.numerator), Decimal(number.denominator))
-
-
-def _read(text: str) -> Fraction:
-    if _PLAIN.fullmatch(text.strip()) is None:
-        raise ValueError("not a number")
-    try:
-        return Fraction(text.strip())
-    except ZeroDivisionError:
-        raise ValueError("not a finite number") from None
 
 
 def written_probability(number: Written) -> Fraction | None:

@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dualmandate.errors import InvalidValue, TooLarge
-from dualmandate.population import Attribute, Domain, Protection
+from dualmandate.population import Domain, Protection
 from dualmandate.population.units import singular
 from dualmandate.program.domain import check_selection, code_lists, domain_of, protection_of
 from dualmandate.program.file import Document, read_document
 from dualmandate.program.reading import read_keys
-from dualmandate.program.schema import AttributeTable, PopulationTable, ProgramKeys, WorkloadTable
+from dualmandate.program.schema import PopulationTable, ProgramKeys, WorkloadTable
 from dualmandate.program.text_columns import TextColumns
 from dualmandate.publication import (
     AttributeRule,
@@ -155,12 +155,12 @@ def rules_of(population: PopulationTable, domain: Domain, document: Document) ->
         if table.outside is None and table.null is None:
             continue
         attribute = domain.attribute(name)
-        stated[name] = _rule(table, attribute)
         default = default_rule(attribute)
-        for key, rule in (
-            ("outside", AttributeRule(stated[name].outside, default.null)),
-            ("null", AttributeRule(default.outside, stated[name].null)),
-        ):
+        outside = default.outside if table.outside is None else ValueRule(table.outside)
+        null = default.null if table.null is None else ValueRule(table.null)
+        stated[name] = AttributeRule(outside, null)
+        each = {"outside": AttributeRule(outside, default.null), "null": AttributeRule(default.outside, null)}
+        for key, rule in each.items():
             with document.at("population", "attributes", name, key):
                 check_attribute_rule(rule, attribute)
     moved = population.unknown_where_impossible
@@ -168,14 +168,6 @@ def rules_of(population: PopulationTable, domain: Domain, document: Document) ->
         with document.at("population", "unknown_where_impossible"):
             check_unknown(moved, domain)
     return Rules(stated, moved, population.dropping_is_public)
-
-
-def _rule(table: AttributeTable, attribute: Attribute) -> AttributeRule:
-    default = default_rule(attribute)
-    return AttributeRule(
-        default.outside if table.outside is None else ValueRule(table.outside),
-        default.null if table.null is None else ValueRule(table.null),
-    )
 
 
 def source_of(population: PopulationTable, document: Document) -> Source | None:

@@ -350,12 +350,15 @@ class AttributeTable(KeyTable):
         return self
 
 
-def _attribute(value: object) -> object:
-    if isinstance(value, list):
-        return {"levels": value}
-    if not isinstance(value, dict):
-        raise refused("an attribute says which values can be recorded", _WRITE_ONE)
-    return value
+def _table_of(short: type, key: str, why: str, instead: str) -> BeforeValidator:
+    """A table, or in place of it a value of a shorter form that is one of its keys."""
+
+    def table(value: object) -> object:
+        if not isinstance(value, short | dict):
+            raise refused(why, instead)
+        return value if isinstance(value, dict) else {key: value}
+
+    return BeforeValidator(table)
 
 
 @dataclass(frozen=True, eq=False)
@@ -369,7 +372,9 @@ class _Or:
 
 
 AttributeForm = Annotated[
-    AttributeTable, BeforeValidator(_attribute), _Or({"type": "array", "items": LEVEL_SCHEMA, "minItems": 1})
+    AttributeTable,
+    _table_of(list, "levels", "an attribute says which values can be recorded", _WRITE_ONE),
+    _Or({"type": "array", "items": LEVEL_SCHEMA, "minItems": 1}),
 ]
 
 
@@ -443,15 +448,11 @@ class SourceTable(KeyTable):
         return self
 
 
-def _source(value: object) -> object:
-    if isinstance(value, str):
-        return {"path": value}
-    if not isinstance(value, dict):
-        raise refused("a source is a file or a table", _WRITE_SOURCE)
-    return value
-
-
-SourceForm = Annotated[SourceTable, BeforeValidator(_source), _Or({"type": "string", "minLength": 1})]
+SourceForm = Annotated[
+    SourceTable,
+    _table_of(str, "path", "a source is a file or a table", _WRITE_SOURCE),
+    _Or({"type": "string", "minLength": 1}),
+]
 
 
 class PopulationTable(KeyTable):

@@ -206,30 +206,26 @@ def _at_the_limit(plan: Plan) -> bool:
 
 def _comparisons(plan: Plan) -> list[str]:
     """What others would choose; whatever else can be measured with the same noise only where it makes a difference."""
-    able = [row for row in plan.comparisons if row.choice is not None and (plan.uses(row) or _differs(plan, row))]
+    able = [(row, row.choice) for row in plan.comparisons if row.choice is not None and _is_told(plan, row, row.choice)]
     lines = _columns(
         ["noise", "on", str(plan.choice.privacy_measure), "typical error", "society loses"],
         [
             [
                 _noise(plan, row),
                 measured_words(row.strategy, row.measured),
-                number(row.choice.epsilon, 6),
-                "–" if row.choice.root_mean_squared_error is None else number(row.choice.root_mean_squared_error),
-                money(-row.choice.welfare),
+                number(choice.epsilon, 6),
+                "–" if choice.root_mean_squared_error is None else number(choice.root_mean_squared_error),
+                money(-choice.welfare),
             ]
-            for row in able
-            if row.choice is not None
+            for row, choice in able
         ],
     )
-    unable = [row for row in plan.comparisons if row.choice is None]
-    remarks = [
-        f"{_raised(row.why)}."
-        if row.why.startswith(f"{row.noise} noise ")
-        else f"{marked(in_words(*row.kind), row.noise)}: {row.why}."
-        for row in unable
-    ]
-    if any(row.study for row in plan.comparisons):
-        remarks.insert(0, STUDIES)
+    remarks = [STUDIES] if any(row.study for row in plan.comparisons) else []
+    for row in plan.comparisons:
+        if row.choice is None:
+            names_itself = row.why.startswith(f"{row.noise} noise ")
+            said = _raised(row.why) if names_itself else f"{marked(in_words(*row.kind), row.noise)}: {row.why}"
+            remarks.append(f"{said}.")
     return [*lines, *_wrapped(remarks)]
 
 
@@ -238,9 +234,9 @@ def _noise(plan: Plan, row: Comparison) -> str:
     return f"{row.noise} ({', '.join(remarks)})" if remarks else row.noise
 
 
-def _differs(plan: Plan, row: Comparison) -> bool:
-    welfare = plan.choice.welfare if row.choice is None else row.choice.welfare
-    return row.noise != plan.technology.noise or abs(welfare / plan.choice.welfare - 1) > NO_DIFFERENCE
+def _is_told(plan: Plan, row: Comparison, choice: Choice) -> bool:
+    differs = abs(choice.welfare / plan.choice.welfare - 1) > NO_DIFFERENCE
+    return plan.uses(row) or row.noise != plan.technology.noise or differs
 
 
 def _signed(plan: Plan) -> list[str]:

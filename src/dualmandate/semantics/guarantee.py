@@ -48,6 +48,7 @@ ASSUMPTION = (
     "two records is bounded for records that are drawn independently of each other; the other statements need no such "
     "assumption."
 )
+UNBOUNDED = "A concentrated loss bounds beliefs only up to a failure probability, and none was stated."
 # A concentrated loss gives one (ε, δ) for each δ; the smallest of their bounds holds.
 _FAILURE_PROBABILITIES = np.concatenate([np.logspace(-12, -2, 21), np.linspace(0.02, 0.98, 25)])
 
@@ -316,11 +317,8 @@ def guarantee(
     groups = [(f"one {protection.unit}", 1), ("two, changing together", 2)]
     if household_size is not None:
         groups.append((f"a household of {household_size}, changing together", household_size))
-    if loss.privacy_measure is PrivacyMeasure.ZCDP and failure_probability is None:
-        beliefs: tuple[str, ...] = (
-            "A concentrated loss bounds beliefs only up to a failure probability, and none was stated.",
-        )
-    else:
+    beliefs: tuple[str, ...] = (UNBOUNDED,)
+    if loss.privacy_measure is not PrivacyMeasure.ZCDP or failure_probability is not None:
         beliefs = sentences(loss, protection, failure_probability=failure_probability)
     together = protection.records_together
     return Guarantee(
