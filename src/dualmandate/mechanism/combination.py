@@ -45,7 +45,6 @@ class CharacteristicFunction:
 
     @property
     def mean_absolute(self) -> float:
-        """E|S|."""
         spacing = 2 * math.pi / self.largest
         total, late = 0.0, 0.0
         for orders in blocks(1, _NODES + 1):
@@ -141,7 +140,6 @@ class Combination:
 
     @property
     def mean_absolute(self) -> float:
-        """E|S|."""
         if self._single is not None:
             noise, factor = self._single
             return factor * noise.mean_absolute
@@ -205,7 +203,6 @@ class Combination:
         return None if self._period is None else self._period[0]
 
     def characteristic(self, frequencies: Floats) -> Floats:
-        """E[exp(itS)]."""
         value, left = np.ones_like(frequencies), np.arange(len(frequencies))
         draws = ((term.noise, *each) for term in self.terms for each in zip(term.factors, term.counts, strict=True))
         for number, (noise, factor, count) in enumerate(draws, start=1):
@@ -232,9 +229,8 @@ class Combination:
     @cached_property
     def law(self) -> CharacteristicFunction:
         """S by its characteristic function alone, whatever its lattice."""
-        widest = max(
-            term.noise.reach(_NEGLECTED) * float(term.factors.max()) for term in self.terms if len(term.factors)
-        )
+        filled = [term for term in self.terms if len(term.factors)]
+        widest = max(term.noise.reach(_NEGLECTED) * float(term.factors.max()) for term in filled)
         return CharacteristicFunction(self.characteristic, self.variance, 12 * math.sqrt(self.variance) + widest)
 
     @cached_property

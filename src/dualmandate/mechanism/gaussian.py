@@ -137,11 +137,9 @@ class GaussianLaw(ExactLaw):
             return None
         from dp_accounting.pld import privacy_loss_distribution as distributions
 
+        sigma = math.nextafter(math.sqrt(parameter), 0.0)
         return distributions.from_discrete_gaussian_mechanism(
-            math.nextafter(math.sqrt(parameter), 0.0),
-            sensitivity=shift,
-            value_discretization_interval=fineness,
-            use_connect_dots=True,
+            sigma, sensitivity=shift, value_discretization_interval=fineness, use_connect_dots=True
         )
 
 

@@ -42,7 +42,6 @@ class Geometric:
         return 2 * math.exp(-self.rate * (math.floor(distance) + 1)) / (1 + math.exp(-self.rate))
 
     def reach(self, tail: float) -> float:
-        """The smallest whole t with P(|X| > t) ≤ tail."""
         guess = (math.log(2 / tail) - math.log1p(math.exp(-self.rate))) / self.rate - 1
         distance = max(math.ceil(guess), 0)
         # The logarithm may round across a whole number, never across two.
@@ -118,11 +117,9 @@ class GeometricLaw(ExactLaw):
             return None
         from dp_accounting.pld import privacy_loss_distribution as distributions
 
+        rate = math.nextafter(1 / parameter, math.inf)
         return distributions.from_discrete_laplace_mechanism(
-            math.nextafter(1 / parameter, math.inf),
-            sensitivity=shift,
-            value_discretization_interval=fineness,
-            use_connect_dots=True,
+            rate, sensitivity=shift, value_discretization_interval=fineness, use_connect_dots=True
         )
 
 

@@ -31,11 +31,12 @@ import numpy as np
 from dualmandate.errors import InvalidMechanism, TooLarge
 from dualmandate.mechanism.combination import CharacteristicFunction
 from dualmandate.mechanism.mechanism import EVERY_PERSON, Measure, known_measure, positive_loss, table_rows, tail_of
+from dualmandate.mechanism.strategy.workload_blocks import kron
 from dualmandate.population import Domain, Neighbors, PrivacyMeasure, Protection
 from dualmandate.population.arrays import Floats, Indices, Integers
 from dualmandate.population.protection import group_labels, steps
 from dualmandate.population.wording import percent
-from dualmandate.workload import Sensitivity, Table, Workload
+from dualmandate.workload import Sensitivity, Workload
 from dualmandate.workload.factor import dense
 from dualmandate.workload.levels import row_ids
 
@@ -61,7 +62,6 @@ class Fan:
 
     @property
     def volume(self) -> float:
-        """The volume of K."""
         return 2 * math.fsum(self._determinants) / math.factorial(self.rank)
 
     @cached_property
@@ -238,12 +238,9 @@ class KNormProduction:
     @property
     def sensitivity(self) -> Sensitivity:
         """In the norm of K, which is that of the histogram (L1) seen through the workload: 1 for each record."""
-        return Sensitivity(
-            norm="l1",
-            power=Fraction(self.protection.most_records_per_unit),
-            exact=True,
-            method="the norm is that of the changes which one record can make",
-        )
+        records = Fraction(self.protection.most_records_per_unit)
+        method = "the norm is that of the changes which one record can make"
+        return Sensitivity(norm="l1", power=records, exact=True, method=method)
 
     def norm(self, errors: Floats) -> Floats:
         """‖a‖_K of some errors of all answers, shape (…, query_count) → (…): how many records' changes they amount to.
@@ -348,18 +345,15 @@ class KNormProduction:
         if measure == "absolute":
             return self._unit_absolute
         combine = math.fsum if measure == "squared" else max
-        return {
-            table.name: float(combine(self._unit_variances[self._rows(table.name)].tolist()))
-            for table in self.workload.tables
-        }
+        names = [table.name for table in self.workload.tables]
+        return {name: float(combine(self._unit_variances[self._rows(name)].tolist())) for name in names}
 
     @cached_property
     def _unit_absolute(self) -> dict[str, float]:
         """Σ E|error| of each table for one record and ε = 1."""
         means = np.array([_mean_absolute(*self._mixture(query)) for query in range(self.workload.query_count)])
-        return {
-            table.name: math.fsum((self._weights * means)[self._rows(table.name)]) for table in self.workload.tables
-        }
+        weighted = self._weights * means
+        return {table.name: math.fsum(weighted[self._rows(table.name)]) for table in self.workload.tables}
 
     def _mixture(self, query: int) -> tuple[Floats, Floats]:
         """A query's error is ±Σ c_i·E_i: the different c, shape (kinds, rank), and the probability of each."""
@@ -446,13 +440,8 @@ class KNorm:
     errors and nothing else, because the noise follows the workload.
     """
 
-    @property
-    def name(self) -> str:
-        return "K-norm"
-
-    @property
-    def privacy_measure(self) -> PrivacyMeasure:
-        return PrivacyMeasure.PURE_DP
+    name: ClassVar[str] = "K-norm"
+    privacy_measure: ClassVar[PrivacyMeasure] = PrivacyMeasure.PURE_DP
 
     def production(self, workload: Workload, protection: Protection = EVERY_PERSON) -> KNormProduction:
         """What it produces for a workload; refused where its polytope would have too many facets."""
@@ -469,7 +458,7 @@ def _changes(workload: Workload, protection: Protection) -> Floats:
     """
     _written_out(workload.domain.size, workload.query_count)
     possible = workload.domain.possible_cells()
-    columns = np.concatenate([_matrix(table) for table in workload.tables])[:, possible].T
+    columns = np.concatenate([kron([dense(f) for f in table.factors]) for table in workload.tables])[:, possible].T
     if protection.neighbors is Neighbors.REPLACE_ONE:
         columns = _differences(columns, _groups(workload.domain, protection)[possible])
     columns = columns[columns.any(axis=1)]
@@ -481,14 +470,6 @@ def _changes(workload: Workload, protection: Protection) -> Floats:
         )
     first = columns[np.arange(len(columns)), np.argmax(columns != 0, axis=1)]
     return np.unique(columns * np.sign(first)[:, None], axis=0)
-
-
-def _matrix(table: Table) -> Floats:
-    """The queries of a table before its weight, shape (query_count, cells)."""
-    matrix: Floats = np.ones((1, 1))
-    for factor in table.factors:
-        matrix = np.asarray(np.kron(matrix, dense(factor)), dtype=np.float64)
-    return matrix
 
 
 def _differences(columns: Floats, groups: Integers) -> Floats:
@@ -528,7 +509,6 @@ def _independent_queries(changes: Floats) -> Indices:
 
 
 def _written_out(changes: int, query_count: int) -> None:
-    """Refuse more changes than are written out."""
     if changes * query_count > LARGEST_CHANGES:
         raise TooLarge(
             f"{_rounded(changes)} ways to change {_rounded(query_count)} answers",
@@ -538,7 +518,6 @@ def _written_out(changes: int, query_count: int) -> None:
 
 
 def _affordable(changes: int, rank: int) -> None:
-    """Refuse a polytope that might have too many facets."""
     estimate = most_simplices(changes, rank)
     if 2 * changes > MOST_POINTS or estimate > MOST_SIMPLICES:
         more = " or more" if rank > MOST_DIMENSIONS else ""

@@ -40,7 +40,6 @@ class Laplace:
         return max(-self.scale * math.log(tail), 0.0)
 
     def log_likelihood(self, value: float) -> float:
-        """Logarithm of the density."""
         return -abs(value) / self.scale - math.log(2 * self.scale)
 
     def characteristic(self, frequencies: Floats) -> Floats:

@@ -110,10 +110,7 @@ class Measurement:
         return positive_loss(loss) / float(self.sensitivity.power)
 
     def noises(self, loss: Fraction) -> tuple[Noise, ...]:
-        """The exact noise of each kind of row, so that everything together loses exactly `loss`.
-
-        Where the sensitivity is a bound, at most that.
-        """
+        """The exact noise of each kind of row: everything loses exactly `loss`, or at most that where Δ is a bound."""
         law, power = exact_law(self.law), loss_power(self.privacy_measure)
         unit = PrivacyLoss(loss, self.privacy_measure).amount / self.sensitivity.power
         return tuple(Noise(law, law.parameter(unit * step**power)) for step in self.rows.steps)
@@ -202,12 +199,12 @@ class Measurement:
     def _absolute(self, table: str, unit: float) -> float:
         if self.law.needs_whole_numbers:
             return self._answers(table).mean_absolute(self._distributions(unit))
-        # Scaled noise: E|error| at unit loss 1, stretched.
-        return float(self._unit_absolute[table] * unit ** -_elasticity(self.privacy_measure))
+        # Scaled noise: E|error| at unit loss 1, stretched; it shrinks like 1/ε, or like 1/√ρ.
+        return float(self._unit_absolute[table] * unit ** (-1 / loss_power(self.privacy_measure)))
 
     def _absolute_slope(self, table: str, unit: float) -> float:
         if not self.law.needs_whole_numbers:
-            return -_elasticity(self.privacy_measure) / unit * self._absolute(table, unit)
+            return -1 / loss_power(self.privacy_measure) / unit * self._absolute(table, unit)
         single = self._answers(table).single
         if single is None:
             return slope_of(lambda at: self._absolute(table, at), unit)
@@ -258,8 +255,3 @@ def slope_of(curve: Callable[[float], float], at: float) -> float:
     step = 0.01 * min(at, 1.0)
     near, far = (curve(at + k * step) - curve(at - k * step) for k in (1, 2))
     return (8 * near - far) / (12 * step)
-
-
-def _elasticity(privacy_measure: PrivacyMeasure) -> float:
-    """How fast scaled noise shrinks: like 1/ε, or like 1/√ρ."""
-    return 0.5 if privacy_measure is PrivacyMeasure.ZCDP else 1.0

@@ -117,10 +117,7 @@ class ExactLaw(NoiseLaw, Protocol):
         """What draws it from a key; refused where it cannot."""
 
     def loss_distribution(self, parameter: Fraction, shift: int, fineness: float) -> Any | None:
-        """The privacy loss of a number that is shifted so far, as dp-accounting composes it; None where it does not.
-
-        Rounded to `fineness` on the safe side.
-        """
+        """The loss of a number shifted so far, rounded safely to `fineness`, for dp-accounting; None where not."""
 
 
 @dataclass(frozen=True)
@@ -257,12 +254,9 @@ def known_table(workload: Workload, name: str) -> str:
 
 def table_rows(workload: Workload, name: str) -> slice:
     """Where the queries of a table stand among those of all tables."""
-    start = 0
-    for table in workload.tables:
-        if table.name == known_table(workload, name):
-            break
-        start += table.query_count
-    return slice(start, start + table.query_count)
+    place = [table.name for table in workload.tables].index(known_table(workload, name))
+    start = sum(table.query_count for table in workload.tables[:place])
+    return slice(start, start + workload.tables[place].query_count)
 
 
 def tail_of(probability: float) -> float:

@@ -49,13 +49,8 @@ class ResponseProduction:
 
     @property
     def sensitivity(self) -> Sensitivity:
-        """Reports of one person: each record is randomized by itself."""
-        return Sensitivity(
-            norm="l1",
-            power=Fraction(self.protection.most_records_per_unit),
-            exact=True,
-            method="each record is randomized by itself",
-        )
+        records = Fraction(self.protection.most_records_per_unit)
+        return Sensitivity(norm="l1", power=records, exact=True, method="each record is randomized by itself")
 
     @property
     def is_worst_case(self) -> bool:
@@ -78,11 +73,7 @@ class ResponseProduction:
         return {name: float(combine(self.query_variances(name, loss))) for name in self._names}
 
     def table_slopes(self, loss: float, measure: Measure = "squared") -> dict[str, float]:
-        """Derivative of `table_errors` with respect to the loss.
-
-        The absolute error has a kink wherever the mean of the reports passes a whole number; its slope is that of the
-        chord from 5 % below to 5 % above the loss.
-        """
+        """Absolute errors have kinks, where a mean of reports is whole: theirs is the chord's from −5 % to +5 %."""
         if known_measure(measure) == "absolute":
             low, high = 0.95 * loss, 1.05 * loss
             return {
@@ -158,7 +149,7 @@ class ResponseProduction:
         return self.population_size * spread / smallest**2, self.population_size * distance / smallest
 
     def _u(self, loss: float) -> float:
-        return 1 / math.expm1(min(self.unit_loss(loss), 709.0))
+        return 1 / odds(self.unit_loss(loss))
 
     def _truth(self, loss: float) -> float:
         smallest = float(self.innocuous_shares.min())
@@ -223,6 +214,8 @@ class RandomizedResponse:
     population_size: int
     innocuous_shares: tuple[float, ...]  # μ, one a level in the domain's order; each > 0, summing to 1
     sensitive_shares: tuple[float, ...] | None = None  # π, likewise, each ≥ 0; None where not known
+    name: ClassVar[str] = "randomized response"
+    privacy_measure: ClassVar[PrivacyMeasure] = PrivacyMeasure.PURE_DP
 
     def __post_init__(self) -> None:
         innocuous, sensitive = self.innocuous_shares, self.sensitive_shares or self.innocuous_shares
@@ -259,14 +252,6 @@ class RandomizedResponse:
         """
         odds_yes, odds_no = math.expm1(positive_loss(epsilon_yes)), math.expm1(positive_loss(epsilon_no))
         return cls.binary(population_size, innocuous_share=odds_no / (odds_yes + odds_no))
-
-    @property
-    def name(self) -> str:
-        return "randomized response"
-
-    @property
-    def privacy_measure(self) -> PrivacyMeasure:
-        return PrivacyMeasure.PURE_DP
 
     @cached_property
     def smallest_share(self) -> float:
@@ -319,14 +304,10 @@ class RandomizedResponse:
         return self.population_size**2 * self.mean_squared_error(epsilon) / GEOMETRIC.variance(epsilon)
 
     def production(self, workload: Workload, protection: Protection = REPLACE_ONE) -> ResponseProduction:
-        """What it produces for a workload over the reported levels."""
         self._check(workload, protection)
+        sensitive = None if self.sensitive_shares is None else np.array(self.sensitive_shares)
         return ResponseProduction(
-            workload,
-            protection,
-            population_size=self.population_size,
-            innocuous_shares=np.array(self.innocuous_shares),
-            sensitive_shares=None if self.sensitive_shares is None else np.array(self.sensitive_shares),
+            workload, protection, self.population_size, np.array(self.innocuous_shares), sensitive
         )
 
     @cached_property

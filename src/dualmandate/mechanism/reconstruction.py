@@ -16,7 +16,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property, reduce
+from functools import cache, cached_property, reduce
 from itertools import product
 from typing import TypeAlias
 
@@ -60,9 +60,8 @@ class Kinds:
         found = np.empty(len(self.mixes))
         for place, counts in _families(self.mixes):
             smooth = np.array([rough is None or not rough(self.mixes[i]) for i in place])
-            found[place[smooth]] = over_counts(
-                _of_count(value, self.mixes[place[0]]), counts[smooth], tolerance=tolerance
-            )
+            of_count = _of_count(value, self.mixes[place[0]])
+            found[place[smooth]] = over_counts(of_count, counts[smooth], tolerance=tolerance)
             found[place[~smooth]] = [value(self.mixes[i]) for i in place[~smooth]]
         return found
 
@@ -93,14 +92,7 @@ def _families(mixes: tuple[Mix, ...]) -> Iterator[tuple[Indices, Floats]]:
 
 def over_counts(value: Callable[[float], float], counts: Floats, *, tolerance: float) -> Floats:
     """The value of each count; computed one by one for few counts, or where the curve is not smooth."""
-    known: dict[float, float] = {}
-
-    def exact(count: float) -> float:
-        if count not in known:
-            known[count] = value(count)
-        return known[count]
-
-    distinct = np.unique(counts)
+    exact, distinct = cache(value), np.unique(counts)
     many = distinct[distinct > _SMALL]
     smooth = _interpolated(exact, many, tolerance) if len(many) > FEW else None
     values = np.array([exact(float(count)) for count in (distinct if smooth is None else distinct[distinct <= _SMALL])])
@@ -139,8 +131,6 @@ MOST_KINDS = 4096  # different mixes of noise in one table
 MOST_SIZES = 256  # different sizes among the entries of a factor
 _UNSUPPORTED = 1e-8  # part of a query, relative to its length, that measurements may miss by rounding
 _NEGLIGIBLE = 1e-12  # entry of QA⁺, relative to the largest, that is rounding error
-
-
 _ONE_DRAW = (np.ones(1), np.ones(1))
 _NO_DRAW = (np.empty(0), np.empty(0))
 
@@ -287,7 +277,6 @@ class KroneckerNoise:
         return Kinds(mixes, np.asarray(np.ravel_multi_index(grid, shape), dtype=np.intp).reshape(-1))
 
     def spread(self, noise: Floats) -> Floats:
-        """Attribute by attribute."""
         values: Numbers = noise.reshape(len(noise), *self.measured_shape)
         for place, axis in enumerate(self.maps):
             values = axis.apply(values, place + 1)
@@ -447,7 +436,6 @@ def _bags_of(matrix: Floats) -> tuple[tuple[Bag, ...], Indices]:
 
 
 def _times(one: Bag, other: Bag) -> Bag:
-    """The bag of a product of two rows."""
     _bounded(len(one[0]) * len(other[0]), LARGEST_INVERSE**2, "different entries in one row of a reconstruction")
     values = np.multiply.outer(one[0], other[0]).reshape(-1)
     counts = np.multiply.outer(one[1], other[1]).reshape(-1)

@@ -129,9 +129,8 @@ class TableRows:
 
     def weights(self, table: str, numbers: Sequence[int]) -> Floats:
         """What the sum of some numbers of a table takes of the noise of each row; shape (size,)."""
-        return _gathered(self.workload, self.answered[table].noise, table, numbers) * float(
-            self.workload.table(table).weight
-        )
+        weight = float(self.workload.table(table).weight)
+        return _gathered(self.workload, self.answered[table].noise, table, numbers) * weight
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,7 +166,7 @@ class MatrixRows:
 
     @property
     def size(self) -> int:
-        return self.matrix.query_count if isinstance(self.matrix, Workload) else self._dense.rows
+        return self.matrix.query_count if isinstance(self.matrix, Workload) else len(self._dense.matrix)
 
     @cached_property
     def steps(self) -> tuple[Fraction, ...]:
@@ -259,11 +258,10 @@ class MatrixRows:
 
     @cached_property
     def _noises(self) -> tuple[TableNoise, ...]:
-        if not isinstance(self.matrix, Workload) or self._strategy.domain is not self.workload.domain:
-            return self._from_matrix()
-        return (
-            self._from_matrix() if len(self.matrix.tables) > 1 else _from_product(self.workload, self.matrix.tables[0])
-        )
+        matrix = self.matrix
+        if isinstance(matrix, Workload) and len(matrix.tables) == 1 and self._strategy.domain is self.workload.domain:
+            return _from_product(self.workload, matrix.tables[0])
+        return self._from_matrix()
 
     def _from_matrix(self) -> tuple[TableNoise, ...]:
         workload = self.workload
@@ -297,10 +295,6 @@ class DenseStrategy:
                 why=f"at most {LARGEST_STRATEGY:,} numbers are handled",
                 instead="state the strategy as a workload, which is never written out",
             )
-
-    @property
-    def rows(self) -> int:
-        return int(self.matrix.shape[0])
 
     @property
     def is_whole(self) -> bool:
@@ -576,10 +570,7 @@ class StrategyAnswers:
         return float(self._scaled(noises, lambda error: error.mean_absolute, least=False).sum())
 
     def reaches(self, noises: Sequence[Distribution], tail: float) -> Floats:
-        """Worked out for queries from the least to the most noisy one; the others take the widest of these.
-
-        In standard deviations.
-        """
+        """Worked out for queries from the least to the most noisy; others take the widest, in standard deviations."""
         return self._scaled(noises, lambda error: error.reach(tail), least=True)
 
     def _scaled(self, noises: Sequence[Distribution], of: Callable[[Error], float], *, least: bool) -> Floats:

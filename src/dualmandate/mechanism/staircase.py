@@ -75,7 +75,6 @@ class Staircase:
         return whole + 1 - (ratio - shape.decay) / low_piece
 
     def log_likelihood(self, value: float) -> float:
-        """Logarithm of the density."""
         shape = self._shape
         whole = math.floor(abs(value))
         steps = whole if abs(value) - whole < shape.high else whole + 1

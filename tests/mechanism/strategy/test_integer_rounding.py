@@ -21,7 +21,7 @@ from dualmandate.mechanism.strategy.integer_rounding import (
     whole_rows,
 )
 from dualmandate.mechanism.strategy.integer_rows import IntegerRows, OptimalRows, Residuals
-from dualmandate.mechanism.strategy.p_identity import best_p_identity, p_identity_measurement
+from dualmandate.mechanism.strategy.p_identity import p_identity_measurement, search_p_identity
 from dualmandate.mechanism.strategy.workload_blocks import EVERYTHING_AVERAGED, WorkloadBlock, parts_of
 from dualmandate.population import Domain
 from dualmandate.population.arrays import Floats
@@ -65,7 +65,8 @@ def laplace(workload: Workload) -> tuple[Residuals, float]:
     """Cells and sums for pure ε, and their error."""
     apart = parts_of(workload, split=False)[0].cell_by_cell()
     gram = apart.gram()[np.ix_(apart.cells, apart.cells)]
-    sums, error = best_p_identity(gram)
+    found = search_p_identity(gram)
+    sums, error = found.sums, found.error
     return Residuals(apart, {EVERYTHING_AVERAGED: p_identity_measurement(sums)}, "cells and sums"), error
 
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from dualmandate.mechanism.strategy.dual import GaussianOptimum, gaussian_optimum
 from dualmandate.mechanism.strategy.integer_rounding import whole_rows
 from dualmandate.mechanism.strategy.integer_rows import IntegerRows, OptimalRows, Residuals
-from dualmandate.mechanism.strategy.p_identity import best_p_identity, p_identity_measurement
+from dualmandate.mechanism.strategy.p_identity import p_identity_measurement, search_p_identity
 from dualmandate.mechanism.strategy.workload_blocks import (
     EVERYTHING_AVERAGED,
     WorkloadBlock,
@@ -118,7 +118,7 @@ QUERIES = {
 def p_identity(part: WorkloadBlock) -> Residuals:
     apart = part.cell_by_cell()
     gram = apart.gram()[np.ix_(apart.cells, apart.cells)]
-    measured = p_identity_measurement(best_p_identity(gram)[0])
+    measured = p_identity_measurement(search_p_identity(gram).sums)
     return Residuals(apart, {EVERYTHING_AVERAGED: measured}, "cells and sums")
 
 

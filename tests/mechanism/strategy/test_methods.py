@@ -16,7 +16,7 @@ from dualmandate.mechanism.strategy import dual
 from dualmandate.mechanism.strategy.arrays import TorchArrays
 from dualmandate.mechanism.strategy.dual import SymmetryBlock, solve
 from dualmandate.mechanism.strategy.marginals import _cube_roots, _Problem, best_marginals
-from dualmandate.mechanism.strategy.p_identity import best_p_identity, p_identity_error, p_identity_measurement
+from dualmandate.mechanism.strategy.p_identity import p_identity_error, p_identity_measurement, search_p_identity
 from dualmandate.mechanism.strategy.workload_blocks import parts_of
 from dualmandate.population.arrays import Floats
 from dualmandate.workload import all_range, explicit, groups, identity, kron, marginals, prefix, stack, total
@@ -217,7 +217,8 @@ def test_marginals_of_twenty_attributes() -> None:
 
 def test_p_identity_is_a_local_optimum() -> None:
     gram = prefix(16).gram()
-    sums, error = best_p_identity(gram)
+    found = search_p_identity(gram)
+    sums, error = found.sums, found.error
     assert error < np.trace(gram)
     for number in range(5):
         near = np.maximum(0.0, sums + 1e-3 * np.cos(number + np.arange(sums.size)).reshape(sums.shape))

@@ -74,7 +74,6 @@ class TwoSided:
     most: ClassVar[int | None] = None
 
     def floors(self, values: range, bits: int) -> list[Floors]:
-        """By the closed form on each side."""
         rate = self.rate * self.fold
         with precision(bits + GUARD_BITS):
             decay, low = _exp(-self.rate), self.step - self.high
@@ -99,7 +98,6 @@ class GeometricDigit:
 
     @property
     def most(self) -> int | None:
-        """The last digit."""
         return self.size - 1
 
     def floors(self, values: range, bits: int) -> list[Floors]:
@@ -125,7 +123,6 @@ class StairPlace:
 
     @property
     def most(self) -> int | None:
-        """The last place."""
         return self.step - 1
 
     def floors(self, values: range, bits: int) -> list[Floors]:
@@ -269,7 +266,6 @@ class BroadNormal:
     most: ClassVar[int | None] = None
 
     def floors(self, values: range, bits: int) -> list[Floors]:
-        """From the closed form, with its remainder."""
         with precision(bits + 2 * GUARD_BITS):
             smooth = _Smooth.of(self.variance, bits + GUARD_BITS)
             return [floors_of(smooth.at(value, 0)[0] + smooth.remainder, bits) for value in values]
@@ -401,7 +397,6 @@ class NoiseTable:
     guide: NDArray[np.int32]  # shape (2¹⁴ + 1,)
 
     def ties(self, words: Words) -> Indices:
-        """Places of the words that leave the value open."""
         places = np.searchsorted(self.upper, words)
         return np.flatnonzero(words >= self.lower[places])
 

@@ -53,7 +53,6 @@ class Level:
 
     @classmethod
     def alike(cls, law: Law, size: int = 0) -> Level:
-        """The same law on both sides."""
         return cls(law, law, size)
 
 

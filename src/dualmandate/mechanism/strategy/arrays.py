@@ -103,15 +103,12 @@ class Arrays:
         return np.asarray(array)
 
     def zeros(self, shape: tuple[int, ...], /) -> Array:
-        """Zeros."""
         return self.module.zeros(shape)
 
     def eye(self, size: int, /) -> Array:
-        """The identity matrix."""
         return self.module.eye(size)
 
     def sum(self, array: Array, axis: int, /) -> Array:
-        """Sums along an axis."""
         return array.sum(axis=axis)
 
     def cumulative_sum(self, array: Array, /) -> Array:
@@ -131,19 +128,15 @@ class Arrays:
         return array.take(places, axis=-1)
 
     def matmul(self, left: Array, right: Array, /) -> Array:
-        """The product of two matrices."""
         return product(left, right)
 
     def gram(self, rows: Array, /) -> Array:
-        """Inner products of all rows of a matrix with each other."""
         return gram(rows)
 
     def vecdot(self, left: Array, right: Array, /) -> Array:
-        """Inner products along the last axis of an array with a vector."""
         return inner(left, right)
 
     def inv(self, matrix: Array, /) -> Array:
-        """The inverse of a symmetric matrix with positive eigenvalues."""
         return inverse(matrix)
 
     def eigh(self, matrix: Array, /) -> tuple[Array, Array]:
@@ -245,20 +238,15 @@ def namespace(name: str | None = None) -> Arrays:
             why="strategies are computed with one of a few libraries of arrays",
             instead=f"choose one of {', '.join(NAMES)}",
         )
+    asked = f"a strategy computed with {name}"
     try:
         module = import_module(name)
     except ImportError:
-        raise InvalidRequest(
-            f"a strategy computed with {name}",
-            why=f"{name} is not installed here",
-            instead=f"install {name} for this machine's accelerator, or use numpy",
-        ) from None
+        instead = f"install {name} for this machine's accelerator, or use numpy"
+        raise InvalidRequest(asked, why=f"{name} is not installed here", instead=instead) from None
     if not _has_device(module):
-        raise InvalidRequest(
-            f"a strategy computed with {name}",
-            why=f"{name} finds no accelerator on this machine",
-            instead="use numpy, which needs none",
-        )
+        why = f"{name} finds no accelerator on this machine"
+        raise InvalidRequest(asked, why=why, instead="use numpy, which needs none")
     return TorchArrays(module, module.device("cuda")) if name == "torch" else CupyArrays(module)
 
 

@@ -34,7 +34,6 @@ class Axis:
 
     @property
     def merged(self) -> int:
-        """Levels after merging."""
         return len(self.kept)
 
     @cached_property
@@ -44,7 +43,6 @@ class Axis:
 
     @property
     def orbits(self) -> int:
-        """Number of classes."""
         return len(self.members)
 
     @cached_property
@@ -53,7 +51,6 @@ class Axis:
         return np.unique(self.classes, return_index=True)[1]
 
     def levels_of(self, one: int) -> Indices:
-        """The merged levels of a class."""
         return np.flatnonzero(self.classes == one)
 
     def level_by_level(self) -> Axis:

@@ -221,19 +221,17 @@ def _measurements(
     blocks: Sequence[SymmetryBlock], spectra: Sequence[Spectrum], scales: Floats
 ) -> tuple[OptimalRows, ...]:
     """Rows with each column scaled, and their inverses."""
-    pairs = zip(blocks, spectra, strict=True)
-    return tuple(_measurement(block, spectrum, scales[block.cells]) for block, spectrum in pairs)
-
-
-def _measurement(block: SymmetryBlock, spectrum: Spectrum, scales: Floats) -> OptimalRows:
-    arrays, (values, vectors, root) = arrays_of(block.matrix), spectrum
-    if block.by_rows:
-        rows = (vectors * arrays.asarray(values**-0.25)).T @ block.matrix
-        inverse = (root * root)[:, None] * (block.matrix.T @ (vectors * arrays.asarray(values**-0.75)))
-    else:
-        rows = (vectors * arrays.asarray(values**0.25) / root[:, None]).T
-        inverse = root[:, None] * vectors * arrays.asarray(values**-0.25)
-    return OptimalRows(arrays.to_numpy(rows) * scales, arrays.to_numpy(inverse) / scales[:, None])
+    found = []
+    for block, (values, vectors, root) in zip(blocks, spectra, strict=True):
+        arrays, here = arrays_of(block.matrix), scales[block.cells]
+        if block.by_rows:
+            rows = (vectors * arrays.asarray(values**-0.25)).T @ block.matrix
+            inverse = (root * root)[:, None] * (block.matrix.T @ (vectors * arrays.asarray(values**-0.75)))
+        else:
+            rows = (vectors * arrays.asarray(values**0.25) / root[:, None]).T
+            inverse = root[:, None] * vectors * arrays.asarray(values**-0.25)
+        found.append(OptimalRows(arrays.to_numpy(rows) * here, arrays.to_numpy(inverse) / here[:, None]))
+    return tuple(found)
 
 
 def pair_bound(part: WorkloadBlock, sectors: Sequence[Sector], masses: Floats) -> float:

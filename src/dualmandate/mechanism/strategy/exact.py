@@ -30,7 +30,6 @@ from dualmandate.workload.sensitivity import Norm
 BYTES_A_CELL = 96.0  # of an estimate, with what is held on the way
 MOST_KINDS = 2**16  # different weights of rows of a product of parts
 
-
 ExactBlock: TypeAlias = IntegerRows | IntegerPartitions  # what is measured about one part
 
 
@@ -243,8 +242,5 @@ def table_key(part: WorkloadBlock, table: Table) -> Key:
 
 def affordable_estimate(cells: int) -> None:
     """Refuse to hold more cells at once than fit."""
-    require_memory(
-        BYTES_A_CELL * cells,
-        f"an estimate of {cells:.3g} cells",
-        instead="use the strategy's errors, which need no cells, or ask about fewer attributes",
-    )
+    instead = "use the strategy's errors, which need no cells, or ask about fewer attributes"
+    require_memory(BYTES_A_CELL * cells, f"an estimate of {cells:.3g} cells", instead=instead)

@@ -6,7 +6,7 @@ Other rows are rounded to k bits, k the least for which the error rises by less 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -17,7 +17,7 @@ from dualmandate.errors import InvalidMechanism, TooLarge
 from dualmandate.mechanism.strategy.axes import Axis
 from dualmandate.mechanism.strategy.integer_rows import IntegerRows, IntegerSector, Residuals, lengths, published
 from dualmandate.mechanism.strategy.workload_blocks import EVERYTHING_AVERAGED, Sector, WorkloadBlock, public_labels
-from dualmandate.population.arrays import Booleans, Floats, Indices, Integers
+from dualmandate.population.arrays import Floats, Indices, Integers
 from dualmandate.workload.factor import LARGEST_INTEGER, Factor, Numbers, affordable
 from dualmandate.workload.sensitivity import Norm
 
@@ -72,7 +72,6 @@ def without_divisors(rows: Integers, weights: Sequence[Fraction]) -> tuple[Integ
 
 
 _DEPENDENT = 1e-9  # length, relative to the row, of what is left of a row beside others that it depends on
-
 _SHORTEST = 0.9  # length of the last of some rows, the first being 1
 
 
@@ -345,26 +344,19 @@ def _root(rows: Floats) -> Floats:
     Eigenvectors would have any sign, and any direction where eigenvalues are equal. Waves spread the entries of a row
     as they do, so that few bits suffice. Cells that have nothing to do with each other are kept apart.
     """
+    from scipy.sparse.csgraph import connected_components
+
     squares = rows.T @ rows
     sizes = np.sqrt(np.diagonal(squares))
     found = np.zeros_like(squares)
-    for here in _related(np.abs(squares) > _UNRELATED * np.multiply.outer(sizes, sizes)):
+    related = np.abs(squares) > _UNRELATED * np.multiply.outer(sizes, sizes)
+    count, groups = connected_components(related, directed=False)
+    for group in range(count):
+        here = np.flatnonzero(groups == group)
         values, vectors = np.linalg.eigh(squares[np.ix_(here, here)])
         root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
         found[np.ix_(here, here)] = _waves(len(here)) @ root
     return found
-
-
-def _related(pairs: Booleans) -> Iterator[Indices]:
-    """Groups of columns that are related to each other, directly or through others."""
-    left = np.ones(len(pairs), dtype=np.bool_)
-    while left.any():
-        reached = newly = np.arange(len(pairs)) == np.argmax(left)
-        while newly.any():
-            newly = pairs[newly].any(axis=0) & ~reached
-            reached = reached | newly
-        left &= ~reached
-        yield np.flatnonzero(reached)
 
 
 def _waves(count: int) -> Floats:
@@ -426,7 +418,6 @@ class Squares:
 
     @property
     def bits_matter(self) -> bool:
-        """Whether some row has unequal entries."""
         return any(kept is None for block in self.blocks.values() for kept in block.kept)
 
     @cached_property

@@ -98,14 +98,12 @@ class OrbitPairs:
 
     @classmethod
     def of(cls, part: WorkloadBlock) -> OrbitPairs:
-        """The pairs of orbits of a part."""
         orbits = part.possible_orbits
         varied = tuple(place for place, level in enumerate(part.levels) if int(level.members.max()) > 1)
         return cls(part, orbits, np.unravel_index(orbits, part.orbit_shape), varied)
 
     @property
     def are_many(self) -> bool:
-        """Whether there are too many pairs to look at."""
         count = len(self.orbits)
         return count << len(self.varied) > CHUNK or count**2 << len(self.varied) > MOST_PAIRS
 
@@ -157,10 +155,7 @@ class OrbitPairs:
         return found
 
     def allowed(self, start: int, stop: int, labels: Labels) -> Booleans:
-        """Which patterns are possible between some orbits and all from the first of them on.
-
-        A cell and itself are among them: their difference is 0.
-        """
+        """Which patterns are possible between some orbits and all from the first of them on, a cell and itself too."""
         here, there, patterns = slice(start, stop), slice(start, None), self.patterns
         found = np.ones((len(patterns), stop - start, len(self.orbits) - start), dtype=np.bool_)
         for place, classes in enumerate(self.classes):
@@ -222,7 +217,6 @@ class IntegerRows:
 
     @property
     def rows(self) -> int:
-        """Number of measurements."""
         return sum(len(each.weights) * copies(self.part, sector) for sector, each in self.sectors.items())
 
     @cached_property
@@ -233,10 +227,7 @@ class IntegerRows:
     @cached_property
     def _kinds(self) -> dict[Sector, Indices]:
         places = {weight: place for place, weight in enumerate(self.steps)}
-        return {
-            sector: np.array([places[weight] for weight in each.weights], dtype=np.intp)
-            for sector, each in self.sectors.items()
-        }
+        return {s: np.array([places[w] for w in each.weights], dtype=np.intp) for s, each in self.sectors.items()}
 
     def kinds(self) -> Indices:
         """The kind of each row, in the order of `count`; shape (rows,)."""
@@ -331,10 +322,7 @@ class IntegerRows:
         return shaped.reshape(len(counts), -1, copies(self.part, sector))
 
     def estimate(self, measured: Floats) -> Floats:
-        """Counts over merged cells, shape (k, *merged_shape), from weighted rows w·(a·x + noise), shape (k, rows).
-
-        They give the best linear unbiased answers.
-        """
+        """The best linear unbiased counts, (k, *merged_shape), from weighted rows w·(a·x + noise), shape (k, rows)."""
         total = np.zeros((len(measured), *self.part.merged_shape))
         start = 0
         for sector, each in self.sectors.items():
@@ -456,7 +444,6 @@ class _Squares:
         return cls(rows, pairs, sizes)
 
     def farthest(self, same: Integers | None) -> Answer | None:
-        """The largest difference; None where there are too many pairs."""
         count = len(self.pairs.orbits)
         looked_at = count**2 << len(self.pairs.varied)
         if self.pairs.are_many or looked_at * len(self.rows.sectors) > MOST_DIFFERENCES:

@@ -70,9 +70,7 @@ class _Problem:
         }
         every = len(shape) <= MOST_ATTRIBUTES
         sets = _all_sets(len(shape)) if every else _listed_sets(set(asked), set(needs), len(shape))
-        holds = None
-        if not every:
-            holds = np.array([[float(seen <= kept) for kept in sets] for seen in needs])
+        holds = None if every else np.array([[float(seen <= kept) for kept in sets] for seen in needs])
         return cls(
             shape,
             sets,
@@ -122,7 +120,6 @@ class _Problem:
 
     @property
     def usual_starts(self) -> int:
-        """As many starts as are worth their time."""
         return STRUCTURED + max(4, min(36, MOST_WORK // (len(self.sets) * len(self.shape))))
 
     def starts(self) -> Iterator[Floats]:
@@ -170,7 +167,6 @@ class _Problem:
 
 
 def _times(values: Floats, matrix: Floats) -> Floats:
-    """A row times a matrix."""
     return np.asarray(NUMPY.matmul(values[None], matrix)[0])
 
 

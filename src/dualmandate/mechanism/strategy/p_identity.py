@@ -147,20 +147,11 @@ def error_operations(gram: Gram, rows: int) -> int:
     return 7 * rows**2 * len(gram.diagonal) + 2 * rows**3 + gram.operations(rows)
 
 
-def best_p_identity(gram: Array, *, starts: int | None = None) -> tuple[Array, float]:
-    """The best B found for a Gram matrix, shape (p, n), and the error of its strategy.
-
-    More starts keep all the earlier ones: the error can only fall. `gram` is an array of numpy, or one on an
-    accelerator: then so is B.
-    """
-    found = search_p_identity(gram, starts=starts)
-    return found.sums, found.error
-
-
 def search_p_identity(gram: Array, *, starts: int | None = None, longest: int = LONG) -> Search:
-    """The same, with the work it took; `longest` is the most steps from one start, beyond the first 40.
+    """The best B found for a Gram matrix, of numpy or on an accelerator, the error of its strategy, and the work.
 
-    A start is left after a short descent unless it is below all earlier ones of its kind: later ones change nothing.
+    A start is left after a short descent unless it is below all earlier ones of its kind: later ones change nothing,
+    and the error can only fall. `longest` is the most steps from one start, beyond the first 40.
     """
     if starts is not None and starts < 1:
         raise InvalidRequest(f"{starts} starts", why="a search starts somewhere", instead="ask for 1 start or more")
@@ -278,9 +269,8 @@ def _fading(arrays: Arrays, gram: Array, form: Gram, centers: list[int]) -> tupl
 def _spread(count: int, size: int, number: int) -> Floats:
     """Numbers in [0, 1) without a pattern, the same on every machine."""
     points = np.arange(1, count * size + 1, dtype=np.float64)
-    return np.asarray(
-        np.modf(points * _GOLDEN * number + points**2 * (math.sqrt(2) - 1) / number)[0].reshape(count, size)
-    )
+    spread = np.modf(points * _GOLDEN * number + points**2 * (math.sqrt(2) - 1) / number)[0]
+    return np.asarray(spread.reshape(count, size))
 
 
 def p_identity_measurement(sums: Floats) -> OptimalRows:

@@ -70,7 +70,6 @@ class Batch:
         return gram
 
     def gains(self, weights: Floats, amounts: Floats) -> Floats:
-        """By how much the error falls where a·u_gu_gᵀ is added to X, each group by itself; shape (amounts, groups)."""
         scaled = self.rows * weights[self.groups][:, :, None]
         inverse = np.linalg.inv(np.linalg.cholesky(self._gram(scaled)))
         whitened = self.rows @ inverse.transpose(0, 2, 1)
@@ -141,7 +140,6 @@ class Weighing:
         return np.asarray(np.sum([batch.gains(padded, amounts) for batch in self.batches], axis=0)[:, :-1])
 
     def restricted(self, kept: Indices) -> Weighing:
-        """Only some groups."""
         numbers = np.full(self.count + 1, len(kept))
         numbers[kept] = np.arange(len(kept))
         places = numbers[self.places]
@@ -218,7 +216,6 @@ def descend_by_tables(problem: Weighing, starts: Indices, shares: Floats, *, ste
 
 
 def _factors(pulls: Floats, prices: Floats) -> Floats:
-    """By what weights change at a step."""
     ratios = np.clip(pulls / np.maximum(prices, 1e-300), 1.0 / _FARTHEST, _FARTHEST)
     return np.asarray(ratios**WEIGHT_STEP)
 
@@ -349,10 +346,7 @@ def _stacked(layout: Layout, weights: Floats) -> GroupStack:
 
 
 def _candidates(part: WorkloadBlock) -> tuple[tuple[Grouping, ...], int]:
-    """The tables to choose from, and how many of the first are the start.
-
-    All that can be made of the codings where they are few, else those coarser than the start.
-    """
+    """The tables to choose from, all of few or those coarser than the start, and how many of the first that is."""
     base = _best_base(part)
     everything = reduce(joined, base)
     if group_count(everything) <= FEW_GROUPS:

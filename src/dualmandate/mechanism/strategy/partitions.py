@@ -222,7 +222,6 @@ class Layout:
 
     @classmethod
     def of(cls, part: WorkloadBlock, tables: Sequence[Grouping]) -> Layout:
-        """The layout of some tables."""
         orbits = part.possible_orbits
         classes = np.unravel_index(orbits, part.orbit_shape)
         lengths = [np.sqrt(level.members.astype(np.float64)) for level in part.levels]
@@ -237,7 +236,6 @@ class Layout:
 
     @property
     def count(self) -> int:
-        """Number of groups."""
         return int(self.starts[-1])
 
     def columns(self, sector: Sector) -> tuple[Indices, Indices]:
@@ -337,9 +335,8 @@ class GroupStack:
         for sector, (inside, root) in self.roots.items():
             if sector in self.part.public_sectors:
                 basis = self.part.public_basis(sector)
-                found[sector] = (inside, root - basis.T @ (basis @ root))
-            else:
-                found[sector] = (inside, root)
+                root = root - basis.T @ (basis @ root)
+            found[sector] = (inside, root)
         return found
 
     def error(self) -> float:
@@ -414,14 +411,12 @@ class IntegerPartitions(GroupStack):
 
     @property
     def steps(self) -> tuple[Fraction, ...]:
-        """The weight of each kind of row."""
         return tuple(Fraction(float(weight)) for weight in self._distinct)
 
     def _kinds_of(self, weights: Floats) -> Indices:
         return len(self._distinct) - 1 - np.searchsorted(self._distinct[::-1], weights)
 
     def kinds(self) -> Indices:
-        """The kind of each row, in the order of `count`; shape (rows,)."""
         return np.concatenate([self._kinds_of(weights[kept]) for _, weights, kept in self.layout])
 
     @cached_property
@@ -487,7 +482,6 @@ class IntegerPartitions(GroupStack):
         return total
 
     def coefficients(self, key: Key, variances: Floats) -> Floats:
-        """Σ_r (FA⁺)²·v for each query of a table, v the variance by kind; by rows of each factor."""
         inverses = {}
         for sector, (inside, private) in self.inverses.items():
             groups, rows = self.rows_of(sector)
@@ -498,7 +492,6 @@ class IntegerPartitions(GroupStack):
         return squared_lengths(self.part, key, inverses)
 
     def combined(self, key: Key, shares: Sequence[Floats]) -> Floats:
-        """What a sum of queries of a table takes of each weighted row; shares of the rows of each factor."""
         pairs = zip(self.part.tables[key], shares, self.part.levels, strict=True)
         return taken_of_rows(self, [factor.apply_transpose(each, 0)[axis.kept] for factor, each, axis in pairs])
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 
@@ -27,7 +27,7 @@ from dualmandate.mechanism.strategy.dual import (
 from dualmandate.mechanism.strategy.exact import ExactStrategy
 from dualmandate.mechanism.strategy.integer_rows import OptimalRows, Residuals
 from dualmandate.mechanism.strategy.marginals import best_marginals
-from dualmandate.mechanism.strategy.p_identity import best_p_identity, p_identity_measurement
+from dualmandate.mechanism.strategy.p_identity import p_identity_measurement, search_p_identity
 from dualmandate.mechanism.strategy.partition_search import LARGEST_BASE, best_partitions, fits, groups_asked
 from dualmandate.mechanism.strategy.partitions import GroupStack
 from dualmandate.mechanism.strategy.workload_blocks import (
@@ -85,10 +85,7 @@ class Strategy:
 
     @property
     def sensitivity(self) -> float:
-        """ΔA: the largest column norm times the records of a unit, or the largest distance of two columns.
-
-        Norms of a product are products of norms.
-        """
+        """ΔA, of parts the product of theirs: the largest column norm × records, or the farthest two columns."""
         if self.protection.neighbors is Neighbors.ADD_OR_REMOVE:
             records = self.protection.most_records_per_unit
             return records * math.prod(part.sensitivity(self.norm) for part in self.measurements)
@@ -129,16 +126,6 @@ class Strategy:
         return ExactStrategy(self.workload, self.norm, parts, self.values)
 
 
-def known_noise(noise: str) -> None:
-    """Refuse a noise for which no strategies are optimized."""
-    if noise not in ("laplace", "gaussian"):
-        raise InvalidMechanism(
-            f"a strategy for {noise} noise",
-            why="strategies are optimized for the L1 norm (laplace) or the L2 norm (gaussian)",
-            instead="ask for 'laplace', which serves every noise in epsilon, or 'gaussian'",
-        )
-
-
 def worth_of(workload: Workload, values: Mapping[str, float] | None) -> dict[str, Fraction]:
     """What the squared error of each table costs, exactly; at least a millionth of the dearest, to stay answerable."""
     for name, value in (values or {}).items():
@@ -160,14 +147,6 @@ def worth_of(workload: Workload, values: Mapping[str, float] | None) -> dict[str
     return {name: max(value, dearest * LEAST_WORTH) for name, value in exact.items()}
 
 
-@dataclass(frozen=True)
-class Means:
-    """What a search may use: starts (None: as many as usual), and where its arrays are."""
-
-    starts: int | None
-    arrays: Arrays
-
-
 def optimize_strategy(
     workload: Workload,
     noise: NoiseName = "laplace",
@@ -185,19 +164,24 @@ def optimize_strategy(
     are added up in one order: the same workload gives the same strategy, and more `starts` can only improve it.
     `arrays` asks for an accelerator, "torch" or "cupy", which adds up as it likes and may end elsewhere.
     """
-    known_noise(noise)
-    means = Means(starts, namespace(arrays))
+    if noise not in get_args(NoiseName):
+        raise InvalidMechanism(
+            f"a strategy for {noise} noise",
+            why="strategies are optimized for the L1 norm (laplace) or the L2 norm (gaussian)",
+            instead="ask for 'laplace', which serves every noise in epsilon, or 'gaussian'",
+        )
+    library = namespace(arrays)
     worth = worth_of(workload, values)
     dearest = max(worth.values())
     relative = {name: value / dearest for name, value in worth.items()}
     public = public_tables(workload.domain, protection)
     parts = parts_of(workload, relative, public=public)
     if noise == "gaussian":
-        found = [_gaussian(part, workload.domain, protection, arrays=means.arrays) for part in parts]
+        found = [_gaussian(part, workload.domain, protection, arrays=library) for part in parts]
     else:
-        found = [_laplace(part, means) for part in parts]
+        found = [_laplace(part, starts, library) for part in parts]
     if noise == "laplace" and len(found) > 1:
-        found = _jointly(parts_of(workload, relative, split=False), found, means)
+        found = _jointly(parts_of(workload, relative, split=False), found, starts)
     unit = float(dearest)
     error, lower = (unit * math.prod(each) for each in zip(*((each.error, each.lower) for each in found), strict=True))
     return Strategy(
@@ -224,16 +208,18 @@ def _gaussian(part: WorkloadBlock, domain: Domain, protection: Protection, *, ar
     return GaussianOptimum(Residuals(apart, {EVERYTHING_AVERAGED: measured}, words), error, lower)
 
 
-def _jointly(together: tuple[WorkloadBlock, ...], found: list[GaussianOptimum], means: Means) -> list[GaussianOptimum]:
+def _jointly(
+    together: tuple[WorkloadBlock, ...], found: list[GaussianOptimum], starts: int | None
+) -> list[GaussianOptimum]:
     """One strategy for all parts where that is better: for pure ε the product of the best is not the best product."""
     [part] = together
     kinds = {type(each.measured) for each in found}
     if len(part.axes) > MOST_JOINT_ATTRIBUTES or Residuals in kinds:
         return found
     if part.is_symmetric and part.possible is None:
-        measured, error = best_marginals(part, means.starts)
+        measured, error = best_marginals(part, starts)
     elif fits(part) and groups_asked(part) <= MOST_JOINT_GROUPS:
-        measured, error = best_partitions(part, means.starts)
+        measured, error = best_partitions(part, starts)
     else:
         return found
     if error >= (1.0 - TIE) * math.prod(each.error for each in found):
@@ -241,12 +227,12 @@ def _jointly(together: tuple[WorkloadBlock, ...], found: list[GaussianOptimum], 
     return [GaussianOptimum(measured, error, math.prod(each.lower for each in found))]
 
 
-def _laplace(part: WorkloadBlock, means: Means) -> GaussianOptimum:
+def _laplace(part: WorkloadBlock, starts: int | None, arrays: Arrays) -> GaussianOptimum:
     """The best of all families that fit the part."""
     if part.is_symmetric and part.possible is None:
-        stack, error = best_marginals(part, means.starts)
+        stack, error = best_marginals(part, starts)
         return GaussianOptimum(stack, error, gaussian_optimum(part).lower)
-    largest = LARGEST_DENSE_STRATEGY if means.arrays is NUMPY else LARGEST_ON_DEVICE
+    largest = LARGEST_DENSE_STRATEGY if arrays is NUMPY else LARGEST_ON_DEVICE
     # Sums of cells of one attribute without exchangeable levels are better chosen freely.
     is_free = len(part.axes) == 1 and part.orbit_count == part.merged_size <= largest
     by_tables = not is_free and fits(part)
@@ -257,12 +243,12 @@ def _laplace(part: WorkloadBlock, means: Means) -> GaussianOptimum:
             f"are measured jointly, and the finest tables have {groups_asked(part):,}",
             instead="use gaussian noise, group levels, or optimize some of the tables alone",
         )
-    lower = gaussian_optimum(part, BOUND_TOLERANCE, means.arrays).lower
+    lower = gaussian_optimum(part, BOUND_TOLERANCE, arrays).lower
     candidates: list[tuple[Residuals | GroupStack, float]] = []
     if by_tables:
-        candidates.append(best_partitions(part, means.starts))
+        candidates.append(best_partitions(part, starts))
     if part.merged_size <= largest:
-        candidates.extend(_cell_by_cell(part, FEW_CELLS if by_tables else largest, means))
+        candidates.extend(_cell_by_cell(part, FEW_CELLS if by_tables else largest, starts, arrays))
     measured, error = candidates[0]
     for other in candidates[1:]:
         if other[1] < (1.0 - TIE) * error:
@@ -270,11 +256,13 @@ def _laplace(part: WorkloadBlock, means: Means) -> GaussianOptimum:
     return GaussianOptimum(measured, error, lower if part.public else min(lower, error))
 
 
-def _cell_by_cell(part: WorkloadBlock, most: int, means: Means) -> list[tuple[Residuals | GroupStack, float]]:
+def _cell_by_cell(
+    part: WorkloadBlock, most: int, starts: int | None, arrays: Arrays
+) -> list[tuple[Residuals | GroupStack, float]]:
     """Each cell and sums of cells where they are few, and the queries themselves where these are."""
     apart = part.cell_by_cell()
     gram = apart.gram()[np.ix_(apart.cells, apart.cells)]
-    found = [_cells_and_sums(gram, means)] if len(gram) <= most else []
+    found = [_cells_and_sums(gram, starts, arrays)] if len(gram) <= most else []
     if apart.query_count <= min(most, LARGEST_DENSE_STRATEGY):
         found.append(_the_queries(apart.queries()[:, apart.cells], gram))
     basis = apart.public_basis(EVERYTHING_AVERAGED)
@@ -298,9 +286,9 @@ def _less_public(measurement: OptimalRows, basis: Floats, gram: Floats) -> Optim
     return OptimalRows(measurement.rows, inverse)
 
 
-def _cells_and_sums(gram: Floats, means: Means) -> tuple[OptimalRows, float, str]:
+def _cells_and_sums(gram: Floats, starts: int | None, arrays: Arrays) -> tuple[OptimalRows, float, str]:
     """p-identity, or the cells alone."""
-    sums = means.arrays.to_numpy(best_p_identity(means.arrays.asarray(gram), starts=means.starts)[0])
+    sums = arrays.to_numpy(search_p_identity(arrays.asarray(gram), starts=starts).sums)
     measurement = p_identity_measurement(sums)
     error = float(np.einsum("ij,ij->", measurement.inverse, gram @ measurement.inverse))
     if error >= (1.0 - TIE) * float(np.trace(gram)):

@@ -45,7 +45,7 @@ EVERYTHING_AVERAGED: Sector = frozenset()
 Factors = tuple[Factor, ...]
 
 
-def kron(matrices: Sequence[Floats]) -> Floats:
+def kron(matrices: Sequence[NDArray[Any]]) -> Floats:
     """The product of matrices of one attribute each; 1 × 1 where there are none."""
     found: Floats = np.ones((1, 1))
     for matrix in matrices:
@@ -306,17 +306,12 @@ class WorkloadBlock:
     def _asked_gram(self, sector: Sector) -> Floats:
         places = self.averaged(sector)
         size = math.prod(self.orbit_shape[place] for place in places)
+        asked = f"a strategy for {size:,} cells that queries tell apart"
+        instead = "group levels, ask about fewer attributes at once, or optimize some of the tables alone"
         if size > LARGEST_GRAM:
-            raise TooLarge(
-                f"a strategy for {size:,} cells that queries tell apart",
-                why=f"at most {LARGEST_GRAM:,} such cells are compared with each other",
-                instead="group levels, ask about fewer attributes at once, or optimize some of the tables alone",
-            )
-        require_memory(
-            GRAM_COPIES * 8.0 * size**2,
-            f"a strategy for {size:,} cells that queries tell apart",
-            instead="group levels, ask about fewer attributes at once, or optimize some of the tables alone",
-        )
+            why = f"at most {LARGEST_GRAM:,} such cells are compared with each other"
+            raise TooLarge(asked, why=why, instead=instead)
+        require_memory(GRAM_COPIES * 8.0 * size**2, asked, instead=instead)
         total = np.zeros((size, size))
         for key, weight in self._all_sectors[sector].items():
             total += weight * kron([self.averaged_gram(place, self.tables[key][place]) for place in places])
@@ -335,10 +330,7 @@ class WorkloadBlock:
         return scale * kron([self.averaged_gram(place, self.tables[key][place]) for place in self.averaged(sector)])
 
     def rows(self, sector: Sector = EVERYTHING_AVERAGED) -> Floats:
-        """Rows W with WᵀW = V_S over the orbits of a sector: as many a table as its factors have ranks.
-
-        What is public is left out of them.
-        """
+        """Rows W with WᵀW = V_S over the orbits of a sector, less what is public; as many a table as its ranks."""
         places, blocks = self.averaged(sector), []
         for key, weight in self._merged_weights(sector).items():
             blocks.append(math.sqrt(weight) * kron([self._root(place, self.tables[key][place]) for place in places]))
@@ -350,7 +342,6 @@ class WorkloadBlock:
         return private
 
     def row_count(self, sector: Sector = EVERYTHING_AVERAGED) -> int:
-        """How many rows `rows` would give."""
         places = self.averaged(sector)
         return sum(
             math.prod(len(self._root(place, self.tables[key][place])) for place in places)
@@ -543,15 +534,11 @@ def _part_with_zeros(
     for place, level in enumerate(part.levels):
         counts = level.merge(counts, place)
     possible = counts > 0
-    levels = tuple(
-        with_zeros(
-            level,
-            [factors[place] for factors in (*tables.values(), *public)],
-            np.moveaxis(possible, place, 0).reshape(level.merged, -1),
-        )
-        for place, level in enumerate(part.levels)
-    )
-    return replace(part, levels=levels, possible=possible)
+    levels = []
+    for place, level in enumerate(part.levels):
+        asked = [factors[place] for factors in (*tables.values(), *public)]
+        levels.append(with_zeros(level, asked, np.moveaxis(possible, place, 0).reshape(level.merged, -1)))
+    return replace(part, levels=tuple(levels), possible=possible)
 
 
 def public_tables(domain: Domain, protection: Protection) -> tuple[Factors, ...]:
@@ -573,10 +560,7 @@ def public_tables(domain: Domain, protection: Protection) -> tuple[Factors, ...]
 
 
 def same_groups(part: WorkloadBlock, domain: Domain, protection: Protection) -> Integers | None:
-    """A label for each merged cell of a part of all attributes: a record may move between equal labels.
-
-    None where it may move anywhere.
-    """
+    """Labels of the merged cells of a part of all attributes: a record moves between equal ones; None: anywhere."""
     kept = steps(domain, protection).kept
     if not kept:
         return None
