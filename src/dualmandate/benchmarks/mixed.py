@@ -6,13 +6,13 @@ what is done by hand (plain noise on each table, an even share of the loss), and
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from dualmandate.benchmarks.harness import BenchmarkRow
-from dualmandate.planning.comparison import Comparison
 from dualmandate.planning.plan import Plan
 from dualmandate.planning.program import load
 
@@ -140,7 +140,10 @@ CASES = {
 
 def compared(case: str, plan: Plan, apart: Plan) -> list[BenchmarkRow]:
     """What society loses under the plan and under each rival, and how far above the bound its errors are."""
-    lost = {row.measured: -row.choice.welfare for row in _best_first(plan) if row.choice is not None}
+    lost: dict[str, float] = {}
+    for row in plan.comparisons:
+        if row.choice is not None and (not row.study or row.measured == "evenly"):
+            lost[row.measured] = min(lost.get(row.measured, math.inf), -row.choice.welfare)
     lost["apart"] = -apart.choice.welfare  # as the program states it, and not only as the default tried it
     rows = [
         BenchmarkRow(case, -plan.choice.welfare, "USD that society loses", lost[rival], words, lost[rival])
@@ -150,12 +153,6 @@ def compared(case: str, plan: Plan, apart: Plan) -> list[BenchmarkRow]:
     used, least = (plan.saving.at_choice[name] for name in ("used", "least"))
     gap = None if used is None or not least else used / least
     return [*rows, BenchmarkRow(case, gap, "times the least that errors could cost")]
-
-
-def _best_first(plan: Plan) -> Sequence[Comparison]:
-    """Rows of the comparison, the best of each way to share the loss last."""
-    able = [row for row in plan.comparisons if row.choice is not None and (not row.study or row.measured == "evenly")]
-    return sorted(able, key=lambda row: row.choice.welfare if row.choice is not None else 0.0)
 
 
 def rows(progress: Callable[[str], None]) -> list[BenchmarkRow]:
