@@ -48,7 +48,10 @@ def test_a_stretch_is_computed_once_and_rough_or_vanished_ones_are_not_read_off(
     for loss in np.linspace(1.0, 2.4, 50).tolist():
         assert curve.logs(loss) is not None
     assert len(asked) == len(set(asked)) <= 32
-    assert curve.logs(1e4) is None
+    assert curve.logs(99.0) is None  # it vanishes within the stretch
+    vanished = curve.logs(1e4)
+    assert vanished is not None
+    assert [float(part[0]) for part in vanished] == [-math.inf, 0.0, 0.0]
     assert SmoothCurve(lambda loss: np.array([1.0 + 0.1 * (loss > 1.5)])).logs(1.4) is None
 
 

@@ -120,13 +120,11 @@ def test_k_levels_by_hand() -> None:
     assert variances == pytest.approx(np.diag(covariance) / (stay - move) ** 2, rel=1e-12)
     assert production.query_variances("total", epsilon) == pytest.approx([0], abs=1e-9)
     assert response.one_sided_losses(epsilon) == pytest.approx([epsilon] * 3)
-    assert not production.is_worst_case
 
 
 def test_unknown_shares_give_the_worst_case() -> None:
     unknown = RandomizedResponse.binary(PEOPLE, innocuous_share=0.2)
     production = unknown.production(identity(2), REPLACE_ONE)
-    assert production.is_worst_case
     known = [
         RandomizedResponse.binary(PEOPLE, innocuous_share=0.2, sensitive_share=share).production(
             identity(2), REPLACE_ONE
@@ -137,7 +135,6 @@ def test_unknown_shares_give_the_worst_case() -> None:
     assert production.expected_squared_error(1.5) == pytest.approx(worst, rel=1e-12)
     assert unknown.mean_squared_error(1.5) == pytest.approx(worst / 2 / PEOPLE**2, rel=1e-12)
     assert np.all(production.half_width("identity", 1.5, 0.9) > 0)
-    assert not RandomizedResponse.binary(PEOPLE).production(identity(2), REPLACE_ONE).is_worst_case
 
 
 def exact_absolute_error(people: int, epsilon: float) -> float:

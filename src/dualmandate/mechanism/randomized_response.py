@@ -52,11 +52,6 @@ class ResponseProduction:
         records = Fraction(self.protection.most_records_per_unit)
         return Sensitivity(norm="l1", power=records, exact=True, method="each record is randomized by itself")
 
-    @property
-    def is_worst_case(self) -> bool:
-        """Whether errors are upper bounds, because they depend on shares that are not known."""
-        return self.sensitive_shares is None and not np.allclose(self._distances, self._distances[:, :1])
-
     def unit_loss(self, loss: float) -> float:
         """ε of each report."""
         return positive_loss(loss) / self.protection.most_records_per_unit
