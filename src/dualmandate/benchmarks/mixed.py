@@ -1,7 +1,5 @@
-"""Counts and amounts in one program: what society loses by default, beside every other way to share the loss.
-
-Ours is the plan of the program as a newcomer writes it. The rivals: one measurement for all tables, each table apart,
-what is done by hand (plain noise on each table, an even share of the loss), and the bound that no strategy gets below.
+"""Counts and amounts in one program: what society loses by default, beside one measurement for all tables, each table
+apart, what is done by hand (an even share of the loss for each table), and the bound that no strategy gets below.
 """
 
 from __future__ import annotations

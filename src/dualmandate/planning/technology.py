@@ -39,6 +39,7 @@ SHARED = {BY_UNIT: "counts and amounts apart", APART: "each apart", EVENLY: "eac
 NAMED_AFTER_PEOPLE = ("laplace", "gaussian")
 ROUNDED_UP = 1e-4  # relative, of the loss that makes a table fit for use, so that rounding a share leaves it fit
 SHARE_DIGITS = 7  # decimal digits, after the first of the whole loss, to which a share of it is rounded down
+MOST_APART = 12  # Of more tables, each apart is not tried unless it is stated: every one takes a search of its own.
 WORTHWHILE = 1e-3  # share of what errors cost that a strategy must save to be measured instead of the tables
 Kind = tuple[str, str, str]  # of technology: noise, what is measured, and what shares a measurement
 SLOW = InvalidMechanism(
@@ -135,7 +136,8 @@ class TechnologyBuilder:
             return (APART,)
         if count == 1 or self.table_shares:
             return (TOGETHER,)
-        return (TOGETHER, BY_UNIT, APART) if 1 < len(self.groups(BY_UNIT)) < count else (TOGETHER, APART)
+        units = (BY_UNIT,) if 1 < len(self.groups(BY_UNIT)) < count else ()
+        return (TOGETHER, *units, APART) if count <= MOST_APART else (TOGETHER, *units)
 
     def groups(self, measured: str) -> dict[str, Workload]:
         """The tables measured together, by a name for the group."""
