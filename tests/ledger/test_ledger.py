@@ -42,6 +42,7 @@ from dualmandate.ledger import (
     open_ledger,
     storage,
 )
+from dualmandate.ledger.durable import write_durably
 from dualmandate.population import PrivacyLoss
 
 PLAN, OTHER_PLAN, TABLES = "a1" * 32, "b2" * 32, "c3" * 32
@@ -455,8 +456,6 @@ def test_a_full_disk_before_the_commit_loses_nothing(ledger: Ledger, monkeypatch
 
 
 def test_a_full_disk_after_the_commit_refunds_nothing(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
-    write_durably = chain.write_durably
-
     def full(path: Path, content: bytes) -> None:
         if path.suffix == ".sealed":  # the secret of the release, before the commit
             return write_durably(path, content)
