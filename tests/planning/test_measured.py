@@ -40,7 +40,7 @@ def test_counts_and_one_sum_are_not_measured_with_one_scale() -> None:
     assert even == pytest.approx(1.5 * people * math.cbrt(4 * 4 * sum(share**3 for share in shares) / 4), rel=1e-3)
     words = " ".join(plan_words(plan).split())
     assert "Measured: the tables themselves, each apart" in words
-    assert "against Laplace noise on the tables, each with an even share, what is done by hand." in words
+    assert "against Laplace noise on the tables, in even shares, what is done by hand." in words
     assert plan_document(plan)["technologies"][1]["measured"] == "apart"
     rows = compared("case", plan, plan)
     assert [row.met for row in rows] == [True, True, True, None]

@@ -164,7 +164,7 @@ def test_the_words_name_the_saving_and_the_gap(town: Any) -> None:
     found = plan.technology.found["all"]
     assert f"{found.exact.rows} measurements." in words
     assert " ".join(found.gap.split()) in words
-    assert " are saved against Laplace noise on the tables, each with an even share, what is done by hand." in words
+    assert " are saved against Laplace noise on the tables, in even shares, what is done by hand." in words
     assert "times the least possible: no strategy brings them below USD" in words
     assert "noise laplace, on an optimized strategy" in words
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 MEASURED = {OPTIMIZED: "an optimized strategy", TABLES: "the tables", CELLS: "every cell"}
 TOGETHER, BY_UNIT, APART, EVENLY, STATED = "together", "by unit", "apart", "evenly", "as stated"
-SHARED = {BY_UNIT: "counts and amounts apart", APART: "each apart", EVENLY: "each with an even share"}
+SHARED = {BY_UNIT: "counts and amounts apart", APART: "each apart", EVENLY: "in even shares"}
 NAMED_AFTER_PEOPLE = ("laplace", "gaussian")
 ROUNDED_UP = 1e-4  # relative, of the loss that makes a table fit for use, so that rounding a share leaves it fit
 SHARE_DIGITS = 7  # decimal digits, after the first of the whole loss, to which a share of it is rounded down
