@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dualmandate.errors import NoConsistentTables
+from dualmandate.errors import InvalidRequest, NoConsistentTables
 from dualmandate.mechanism import Distribution
 from dualmandate.population.arrays import Booleans, Floats, Integers
 from dualmandate.publication.consistency.crossing import CrossedEstimates, Strata
@@ -376,12 +376,23 @@ class ConsistencyEffect:
 
 
 def consistency_effect(
-    truth: Mapping[str, NDArray[Any]], draw: Draw, generator: np.random.Generator, *, releases: int
+    truth: Mapping[str, NDArray[Any]],
+    draw: Draw,
+    generator: np.random.Generator,
+    *,
+    releases: int = 50,
+    sizes: Sequence[int] = SIZES,
 ) -> tuple[ConsistencyEffect, ...]:
     """Bias and root mean squared error of unbiased and consistent tables, by table and class of true counts.
 
     `truth` are the exact counts of each table of synthetic or public data, `draw` simulates one release of them.
     """
+    if releases < 1 or list(sizes) != sorted(set(sizes)):
+        raise InvalidRequest(
+            f"{releases} simulated releases for classes of counts from {tuple(sizes)}",
+            why="errors are averaged over releases, and classes rise",
+            instead="simulate at least one release, and give least counts in rising order",
+        )
     flat = {name: np.asarray(table).reshape(-1) for name, table in truth.items()}
     sums = {name: np.zeros((2, 2, table.size)) for name, table in flat.items()}  # kind × power × cell
     for _ in range(releases):
@@ -390,11 +401,11 @@ def consistency_effect(
                 error = np.asarray(values, dtype=np.float64).reshape(-1) - flat[name]
                 sums[name][kind, 0] += error / releases
                 sums[name][kind, 1] += error**2 / releases
-    return tuple(effect for name, table in flat.items() for effect in _classes(name, table, sums[name]))
+    return tuple(effect for name, table in flat.items() for effect in _classes(name, table, sums[name], sizes))
 
 
-def _classes(name: str, table: NDArray[Any], sums: Floats) -> Iterator[ConsistencyEffect]:
-    for least, after in zip(SIZES, (*SIZES[1:], None), strict=True):
+def _classes(name: str, table: NDArray[Any], sums: Floats, sizes: Sequence[int]) -> Iterator[ConsistencyEffect]:
+    for least, after in zip(sizes, (*sizes[1:], None), strict=True):
         chosen = (table >= least) & (True if after is None else table < after)
         if chosen.any():
             means = sums[:, :, chosen].mean(axis=2)

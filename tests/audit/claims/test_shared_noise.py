@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from dualmandate.audit.claims.checks import Law, RowNoise, SharedNoise, audit_noise, coincidence, shared_noise
+from dualmandate.errors import InvalidRequest
 
 LAWS: list[tuple[Law, Fraction]] = [
     ("laplace", Fraction(3)),
@@ -92,3 +93,11 @@ def test_the_chance_that_all_rows_are_equal_is_exact() -> None:
     found = compared(rows, rows, own, own)
     assert found.chance == pytest.approx(2 * coincidence(own, own) ** 12)  # one of two tests
     assert found.expected == pytest.approx(12 * coincidence(own, own))
+
+
+def test_what_cannot_be_compared() -> None:
+    own, few = RowNoise("laplace", Fraction(2)), np.zeros(3, dtype=np.int64)
+    with pytest.raises(InvalidRequest):
+        compared(few, few, own, own)
+    with pytest.raises(InvalidRequest):
+        compared(np.zeros(9, dtype=np.int64), np.zeros(8, dtype=np.int64), own, own)

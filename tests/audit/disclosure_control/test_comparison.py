@@ -19,6 +19,7 @@ from dualmandate.audit.disclosure_control.comparison import (
 from dualmandate.audit.disclosure_control.methods import PublicationMethod, Subject, publication_methods
 from dualmandate.audit.reconstruction.noisy import KnownNumbers
 from dualmandate.benchmarks.generated_blocks import blocks, tables
+from dualmandate.errors import InvalidRequest
 from dualmandate.population import Attribute, Domain, PrivacyLoss
 from dualmandate.workload import Tabulation, Workload
 
@@ -160,3 +161,11 @@ def test_words_have_baselines_and_intervals() -> None:
     assert all("95 % interval" in line for line in lines[1:-1])
     assert len(lines) == len(compared()) + 6
     assert compared_words(()) == []
+
+
+def test_one_place_has_nobody_to_swap_with() -> None:
+    with pytest.raises(InvalidRequest, match="1 places"):
+        compare(subject(1), sensitivity=8.0, key=b"k")
+    nobody = Subject(WORKLOAD, np.zeros((2, WORKLOAD.domain.size), dtype=np.int64), EVERYTHING)
+    with pytest.raises(InvalidRequest, match="0 records"):
+        compare(nobody, sensitivity=8.0, key=b"k")

@@ -35,7 +35,7 @@ from dualmandate.audit.reconstruction import exact
 from dualmandate.audit.reconstruction.exact import Reconstruction, reconstruct
 from dualmandate.audit.tables import Equations, ExactTables, boxed
 from dualmandate.benchmarks import generated_blocks
-from dualmandate.errors import InvalidRequest, NoEstimate
+from dualmandate.errors import InvalidRequest, InvalidTables, NoEstimate
 from dualmandate.population import Attribute, Domain, Grouping, Hierarchy
 from dualmandate.workload import marginals
 
@@ -365,3 +365,12 @@ def test_splink_links_nothing_across_places_and_says_where_it_cannot_estimate(mo
     with pytest.raises(NoEstimate, match="no weights") as refused:
         put_names(records, names, stages, linker=probabilistic(domain))
     assert refused.value.__context__ is None
+
+
+def test_files_without_the_columns() -> None:
+    with pytest.raises(InvalidTables, match="lack race"):
+        reidentify(TRUTH.drop_columns(["race"]), TRUTH, TRUTH, KEYS)
+    with pytest.raises(InvalidTables, match="outside file lack sex, @person"):
+        reidentify(TRUTH, TRUTH.drop_columns([PERSON, "sex"]), TRUTH, KEYS)
+    with pytest.raises(InvalidTables, match="confidential file lack bin"):
+        judge(put_names(TRUTH, TRUTH, KEYS), TRUTH.drop_columns(["bin"]), KEYS)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
+from dualmandate.errors import InvalidRequest
 from dualmandate.mechanism import DiscreteGaussian
 from dualmandate.publication.consistency.partitions import PartitionChain, Tree
 from dualmandate.publication.post_processing import Both, consistency_effect, tree_releases
@@ -35,3 +37,10 @@ def test_small_cells_of_a_tree_become_too_large_and_errors_smaller() -> None:
     assert sum(each.cells for each in found if each.table == "level 2, 1") == truth.size
     total = cells["level 0, 0", 100] if ("level 0, 0", 100) in cells else cells["level 0, 0", 1000]
     assert total.consistent_error == 0
+
+
+def test_no_simulation_is_refused() -> None:
+    with pytest.raises(InvalidRequest, match="0 simulated releases"):
+        consistency_effect({}, lambda _: {}, np.random.default_rng(1), releases=0)
+    with pytest.raises(InvalidRequest, match="rising order"):
+        consistency_effect({}, lambda _: {}, np.random.default_rng(1), sizes=(3, 1))

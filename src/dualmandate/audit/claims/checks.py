@@ -398,6 +398,12 @@ def shared_noise(
     first: Integers, second: Integers, *, noises: tuple[tuple[RowNoise, RowNoise], ...], kinds: Integers
 ) -> SharedNoise:
     """Compare rows that count the same in two releases; `kinds` says of each row which pair of `noises` it has."""
+    if first.shape != second.shape or first.shape != kinds.shape or first.size < FEWEST:
+        raise InvalidRequest(
+            f"two releases that do not hold the same numbers, or fewer than {FEWEST}",
+            why="noise is compared number by number",
+            instead="give the same rows of both releases",
+        )
     from scipy.stats import binom
 
     used = np.unique(kinds)

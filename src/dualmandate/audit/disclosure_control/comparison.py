@@ -25,6 +25,7 @@ from dualmandate.audit.finding import Rate
 from dualmandate.audit.options import Effort
 from dualmandate.audit.reconstruction.noisy import KnownNumbers, guess, guessers, most_likely_within, stacked
 from dualmandate.audit.tables import Equations
+from dualmandate.errors import InvalidRequest
 from dualmandate.population import Domain, PrivacyLoss, PrivacyMeasure
 from dualmandate.population.arrays import Floats, Integers
 
@@ -116,6 +117,13 @@ def compare(
 
     `sensitivity` is that of all tables together, in the records of one unit.
     """
+    truth = subject.truth
+    if len(truth) < 2 or not truth.sum():
+        raise InvalidRequest(
+            f"{len(truth)} places with {int(truth.sum()):,} records",
+            why="swapping exchanges records of two places, and a guesser learns from the others",
+            instead="give at least two places, and somebody in them",
+        )
     work, judge = effort or Effort(), _Judge.of(subject)
     found = []
     for method in (*publication_methods(subject, sensitivity=sensitivity, key=key, epsilons=epsilons), *planned):

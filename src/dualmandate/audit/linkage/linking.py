@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dualmandate.audit.finding import Rate
-from dualmandate.errors import InvalidRequest
+from dualmandate.errors import InvalidRequest, InvalidTables
 from dualmandate.population import Attribute, Domain
 from dualmandate.population.arrays import Booleans, Integers
 from dualmandate.publication.sources import quoted
@@ -165,6 +165,8 @@ def put_names(
 
     Names with equal keys take records in the order of a digest of the name, which says nothing about them.
     """
+    _check(reconstructed, (PLACE, *keys.columns, *keys.secret), "reconstructed records")
+    _check(outside, (PLACE, *keys.columns, PERSON), "names of the outside file")
     with connected() as connection:
         person = f"{quoted(PERSON)}::VARCHAR"
         proof = quoted(PROVED) if PROVED in reconstructed.column_names else "false"
@@ -203,6 +205,7 @@ def judge(claims: Claims, truth: pyarrow.Table, keys: Stages) -> Reidentificatio
 
     A person who stands in the file more than once is judged by the first record; one who lives elsewhere is no match.
     """
+    _check(truth, (PLACE, PERSON, *keys.stages[-1], *keys.secret), "records of the confidential file")
     with connected() as connection:
         widest = ", ".join(quoted(column) for column in keys.stages[-1])
         connection.register("truth_given", _with_rows(truth))
@@ -269,6 +272,16 @@ def _secret(keys: Stages) -> str:
 
 def _numbers(connection: Any, statement: str) -> tuple[int, ...]:
     return tuple(int(number or 0) for number in connection.execute(statement).fetchall()[0])
+
+
+def _check(table: pyarrow.Table, columns: Sequence[str], what: str) -> None:
+    missing = [column for column in dict.fromkeys(columns) if column not in table.column_names]
+    if missing:
+        raise InvalidTables(
+            f"the {what} lack {', '.join(missing)}",
+            why="files are linked and judged by these columns",
+            instead="name the columns of all three files alike",
+        )
 
 
 def _rate(successes: int, trials: int) -> Rate | None:
