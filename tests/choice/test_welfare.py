@@ -27,7 +27,7 @@ from dualmandate.choice import (
     table_value,
 )
 from dualmandate.errors import IncompatibleUnits, InvalidPreferences, InvalidValue, MissingKey
-from dualmandate.population import Calibrated, PrivacyMeasure, Units, common_time_base
+from dualmandate.population import Calibrated, PrivacyMeasure, Units
 
 if TYPE_CHECKING:
     from tests.choice.conftest import PowerFrontier, TitleI
@@ -199,14 +199,6 @@ def test_values_that_are_not_numbers(value: object) -> None:
 def test_a_missing_unit_or_source(unit: str, source: str, words: str) -> None:
     with pytest.raises(MissingKey, match=words):
         Calibrated(1.0, unit, source)
-
-
-def test_time_bases_do_not_mix() -> None:
-    life, none = Calibrated(1, "USD", "x", "lifetime"), Calibrated(1, "USD", "x")
-    assert common_time_base(life, none, None) == "lifetime"
-    assert common_time_base(none) is None
-    with pytest.raises(IncompatibleUnits, match="lifetime, per year"):
-        common_time_base(life, Calibrated(1, "USD", "x", "per year"))
 
 
 def test_population() -> None:

@@ -123,10 +123,11 @@ def test_density_and_probability_fit_together() -> None:
     area = float(np.trapezoid(density, amounts))
     assert area == pytest.approx(1.0, abs=1e-4)
     assert float(np.trapezoid(density * amounts, amounts)) == pytest.approx(pooled.mean, rel=1e-3)
-    step = 1e-4
-    slope = (pooled.cdf(80 + step) - pooled.cdf(80 - step)) / (2 * step)
-    assert float(pooled.density(80)) == pytest.approx(float(slope), rel=1e-6)
-    assert float(pooled.cdf(pooled.median)) == pytest.approx(0.5, abs=1e-10)
+    for share in (0.1, 0.5, 0.9):  # the density is one over the slope of the quantiles
+        low, high = pooled.quantile(share - 1e-5), pooled.quantile(share + 1e-5)
+        assert float(pooled.density(pooled.quantile(share))) == pytest.approx(2e-5 / (high - low), rel=1e-5)
+        below = amounts <= pooled.quantile(share)
+        assert float(np.trapezoid(density[below], amounts[below])) == pytest.approx(share, abs=1e-3)
 
 
 @settings(max_examples=25, deadline=None)

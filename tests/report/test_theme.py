@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dualmandate.report.theme import DARK, LIGHT, SERIES, Palette, recolor, wrap
+from dualmandate.report.plan_words import with_article
+from dualmandate.report.theme import DARK, LIGHT, SERIES, Palette, plain_unit, recolor, wrap
 
 # Viénot, Brettel and Mollon (1999): linear RGB as people without one kind of cone see it.
 PROTAN = np.array([[0.11238, 0.88762, 0.0], [0.11238, 0.88762, 0.0], [0.00401, -0.00401, 1.0]])
@@ -58,3 +59,10 @@ def test_lines_are_even_and_never_break_inside_a_loss() -> None:
     lines = wrap("At ε = 2.5276, one more unit of privacy loss costs exactly what its accuracy is worth", 300, 16)
     assert max(map(len, lines)) - min(map(len, lines)) < 12
     assert any("ε\u00a0=\u00a02.5276" in line for line in lines)
+
+
+def test_units_and_articles_as_they_are_printed() -> None:
+    assert plain_unit("USD^2 per child^2") == "USD² per child²"
+    assert plain_unit("") == "pure number"
+    words = ("child", "establishment", "Inn", "unit")
+    assert [with_article(word) for word in words] == ["a child", "an establishment", "an Inn", "a unit"]

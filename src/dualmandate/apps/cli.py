@@ -53,7 +53,7 @@ def _schema_names() -> list[str]:
 def _benchmark_names() -> list[str]:
     from dualmandate import benchmarks
 
-    return list(benchmarks.names())
+    return list(benchmarks.NAMES)
 
 
 def _version(asked: bool) -> None:

@@ -53,7 +53,9 @@ class Examination:
 
     def words(self) -> str:
         lines = [f"dualmandate {self.version}, Python {self.python}, {self.system}", "", "packages"]
-        lines += _columns([(p.name, p.version or "not installed", _extra_words(p)) for p in self.packages])
+        lines += _columns(
+            [(p.name, p.version or "not installed", f"extra '{p.extra}'" if p.extra else "") for p in self.packages]
+        )
         lines += ["", "programs of the system"]
         lines += _columns([(p.name, p.version or "not found", p.used_for) for p in self.programs])
         lines += ["", f"settings (project: {self.project or 'none, no dualmandate.toml here or above'})"]
@@ -150,10 +152,6 @@ def _findings(packages: Sequence[Package], programs: Sequence[SystemProgram]) ->
     if encoding.replace("-", "") != "utf8":
         findings.append(f"standard output is {encoding or 'unknown'}, not UTF-8: Greek letters are printed as '?'")
     return findings
-
-
-def _extra_words(package: Package) -> str:
-    return f"extra '{package.extra}'" if package.extra else ""
 
 
 def _columns(rows: Sequence[tuple[str, str, str]]) -> list[str]:

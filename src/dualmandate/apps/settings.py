@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from dualmandate.errors import InvalidFile, InvalidValue, Place, UnknownKey, did_you_mean
+from dualmandate.errors import InvalidFile, InvalidValue, UnknownKey, did_you_mean
 
 PROJECT_FILE = "dualmandate.toml"
 PROJECT_SCHEMA = 1
@@ -128,36 +128,36 @@ def _project_settings(start: Path) -> dict[str, Setting]:
     allowed = [known.name for known in KNOWN if known.in_project_file]
     found: dict[str, Setting] = {}
     for key, value in document.content.items():
-        place = document.place((key,))
         if key == "schema":
-            _check_schema(value, place)
+            with document.at(key):
+                _check_schema(value)
         elif key not in allowed:
             raise UnknownKey(
                 f"'{key}' is not a setting",
                 why="a setting nobody reads is a misspelling, or belongs in the program file",
                 instead=did_you_mean(key, allowed, f"the settings are {', '.join(allowed)}"),
-                where=place,
+                where=document.place((key,)),
             )
         elif not isinstance(value, str) or not value:
             raise InvalidValue(
                 f"the setting '{key}' is not a path",
                 why="it names a place on disk",
                 instead=f'write {key} = "place", relative to the project file',
-                where=place,
+                where=document.place((key,)),
             )
         else:
             # a path in a file is meant from where the file stands, not from where the command is typed
+            place = document.place((key,))
             origin = f"{place.file}, line {place.line}"
             place_meant = value if key == "ledger" and "://" in value else str(folder / value)
             found[key] = Setting(key, place_meant, "project file", origin)
     return found
 
 
-def _check_schema(value: object, place: Place) -> None:
+def _check_schema(value: object) -> None:
     if value != PROJECT_SCHEMA or isinstance(value, bool):
         raise InvalidFile(
             f"the project file has schema {value}",
             why=f"this version reads schema {PROJECT_SCHEMA}",
             instead=f"write schema = {PROJECT_SCHEMA}, or use the version the file was written for",
-            where=place,
         )

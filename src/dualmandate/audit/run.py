@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ from dualmandate.audit.disclosure_control.comparison import MethodEvaluation, co
 from dualmandate.audit.disclosure_control.magnitude_rules import ContributorsAttack, SummedTables
 from dualmandate.audit.finding import LOWER_BOUND, Attack, Finding, Label
 from dualmandate.audit.linkage.attack import Linkage, LinkageAttack
-from dualmandate.audit.options import AUDIT_KEY, AuditOptions, Effort, check_solvers
+from dualmandate.audit.options import AuditOptions, Effort, check_solvers
 from dualmandate.audit.reconstruction.exact import ExactTablesAttack
 from dualmandate.audit.reconstruction.noisy import NoisyTablesAttack
 from dualmandate.audit.reconstruction.persons import GroupStatistics, PersonsAttack
@@ -95,7 +94,8 @@ def audit_target(target: Path | str | Program | Release, options: AuditOptions) 
             name, kind, targets = found.name, "program", of_program.targets_of(found, options)
         else:
             name, kind, targets = found.name, "tables", of_tables.targets_of(found, options)
-        findings = run_attacks(targets.attacked, options.effort, options.key)
+        attacks = ((each, attack_on(each, options.effort)) for each in targets.attacked)
+        findings = tuple(finding for each, attack in attacks for finding in attack.run(each, options.key))
     except Refusal as refusal:
         raise (refusal.at(Place(file=str(found.document.path))) if isinstance(found, Folder) else refusal) from None
     return Audit(name, kind, findings, targets.left_out, targets.compared, targets.notes)
@@ -143,9 +143,3 @@ def attack_on(target: object, effort: Effort) -> Attack[Any]:
     """The attack that fits a target."""
     found: Attack[Any] = ATTACKS[type(target)](effort)
     return found
-
-
-def run_attacks(targets: Iterable[object], effort: Effort | None = None, key: bytes = AUDIT_KEY) -> tuple[Finding, ...]:
-    """What the attacks find, target after target."""
-    work = effort or Effort()
-    return tuple(finding for target in targets for finding in attack_on(target, work).run(target, key))

@@ -9,28 +9,23 @@ from dualmandate.errors import UnknownName
 
 # Records always are, in `redistricting` from published block counts where they are at hand.
 INPUTS = "generated"
-_NAMES = (
+NAMES = (
     *("sensitivity", "plan", "strategies", "accelerator", "noise", "tabulate", "redistricting", "preferences"),
     *("audit", "mixed"),
 )
 
-__all__ = ["INPUTS", "BenchmarkRow", "names", "run"]
-
-
-def names() -> tuple[str, ...]:
-    """The benchmarks, in the order they are run."""
-    return _NAMES
+__all__ = ["INPUTS", "NAMES", "BenchmarkRow", "run"]
 
 
 def run(name: str | None = None, *, progress: Callable[[str], None] = lambda _: None) -> list[BenchmarkRow]:
     """The rows of one benchmark, or of all of them."""
-    if name is not None and name not in _NAMES:
+    if name is not None and name not in NAMES:
         raise UnknownName(
             f"there is no benchmark '{name}'",
             why="a benchmark is one of a fixed list",
-            instead=f"choose one of {', '.join(names())}",
+            instead=f"choose one of {', '.join(NAMES)}",
         )
-    # Here: the names alone are asked for at every start of the command line.
+    # Here: NAMES alone are asked for at every start of the command line.
     from dualmandate.benchmarks import (
         accelerator,
         auditing,
@@ -45,5 +40,5 @@ def run(name: str | None = None, *, progress: Callable[[str], None] = lambda _: 
     )
 
     modules = (sensitivity, planning, strategies, accelerator, noise, tabulation, redistricting, preferences, auditing)
-    listed = dict(zip(_NAMES, (*modules, mixed), strict=True))
-    return [row for each in (names() if name is None else (name,)) for row in listed[each].rows(progress)]
+    listed = dict(zip(NAMES, (*modules, mixed), strict=True))
+    return [row for each in (NAMES if name is None else (name,)) for row in listed[each].rows(progress)]

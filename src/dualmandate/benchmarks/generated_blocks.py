@@ -109,7 +109,8 @@ def people_of(published: NDArray[np.int64], *, seed: int) -> NDArray[np.int64]:
     """
     generator = np.random.default_rng(seed)
     everybody = blocks(AT_ONCE, seed=seed).sum(axis=0).reshape(SHAPE).sum(axis=(2, 3))
-    races = np.vstack([np.eye(len(RACES)), np.eye(len(RACES))[-1], _hispanic_races()])  # of each column
+    hispanic = [*HISPANIC_RACES[:-1], 1 - sum(HISPANIC_RACES[:-1])]  # two or more races count as another one
+    races = np.vstack([np.eye(len(RACES)), np.eye(len(RACES))[-1], hispanic])  # of each column
     origins = np.eye(2)[[0] * (len(races) - 1) + [1]]
     adults = np.array(FIRST_OF_BINS) >= VOTING_AGE
     found = np.zeros((len(published), *SHAPE), dtype=np.int64)
@@ -118,12 +119,6 @@ def people_of(published: NDArray[np.int64], *, seed: int) -> NDArray[np.int64]:
         shares = np.einsum("sa,h,r->sahr", own / own.sum(), origins[column], races[column])
         found[block] += generator.multinomial(published[block, age, column], shares.reshape(-1)).reshape(SHAPE)
     return found.reshape(len(found), -1)
-
-
-def _hispanic_races() -> NDArray[np.float64]:
-    shares = np.array(HISPANIC_RACES)
-    shares[-1] += 1 - shares.sum()  # two or more races count as another one
-    return shares
 
 
 def _household(generator: np.random.Generator) -> list[tuple[int, int]]:

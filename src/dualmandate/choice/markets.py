@@ -51,7 +51,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from statistics import NormalDist
 from typing import Protocol
@@ -274,8 +274,8 @@ class AmountDistribution(Protocol):
 class UniformAmounts:
     """Every amount between two is as frequent as any other."""
 
-    least: float
-    largest: float
+    least: float = 0.0
+    largest: float = 1.0
     breaks = ()
 
     def __post_init__(self) -> None:
@@ -388,14 +388,11 @@ class GroupedAmounts:
         return sorted(zip(self.amounts, self.shares, strict=True))
 
 
-EVEN_TASTES = UniformAmounts(0.0, 1.0)
-
-
 @dataclass(frozen=True)
 class Monopoly:
     """How much of the value of accuracy a monopolist can take, and from how many users."""
 
-    tastes: AmountDistribution = EVEN_TASTES
+    tastes: AmountDistribution = field(default_factory=UniformAmounts)
 
     @property
     def served(self) -> float:
@@ -540,7 +537,7 @@ class Market:
     """What must be known of a market, besides the program: who values accuracy, and what buyers can pay."""
 
     largest_user_share: float  # of the value of accuracy, that of the keenest user: max η/Σ η, in (0, 1]
-    tastes: AmountDistribution = EVEN_TASTES  # of users, for the monopolist
+    tastes: AmountDistribution = field(default_factory=UniformAmounts)  # of users, for the monopolist
     budget: float | None = None  # B, USD
     harm: float | None = None  # E, USD a person: expected harm of one whose record is not used
     target_error: float | None = None  # T and α of the auctions: share of the population by which one count may be off

@@ -251,7 +251,7 @@ class Choice:
         return "\n".join(part for part in parts if part)
 
     def _headline(self) -> str:
-        amount = f"{self.privacy_measure} = {number(float(self.loss), 6)}"
+        amount = f"{self.privacy_measure} = {number(float(self.loss.amount), 6)}"
         if self.bound_by == "preferences":
             return f"The choice is {amount}, where accuracy is worth exactly what it costs in privacy."
         if self.bound_by == "fitness for use":
@@ -397,6 +397,9 @@ def choose(frontier: Frontier, welfare: SocialWelfare, limits: Limits | None = N
         privacy_measure=frontier.privacy_measure,
         loss=_exact_loss(loss, bounds, privacy_measure=frontier.privacy_measure),
         accuracy=frontier.accuracy(loss),
+        marginal_rate_of_transformation=frontier.marginal_rate_of_transformation(loss),
+        technology=frontier.technology(loss),
+        allocation=frontier.allocation(loss),
         root_mean_squared_error=_pooled((t.query_count, t.root_mean_squared_error) for t in tables if alike),
         root_mean_squared_consequence=_pooled((t.query_count, t.root_mean_squared_consequence) for t in tables),
         welfare=best.welfare,
@@ -404,15 +407,12 @@ def choose(frontier: Frontier, welfare: SocialWelfare, limits: Limits | None = N
         data_loss=welfare.data_loss(frontier, loss),
         marginal_privacy_cost=welfare.marginal_privacy_cost(loss),
         marginal_data_loss=welfare.marginal_data_loss(frontier, loss),
-        marginal_rate_of_transformation=frontier.marginal_rate_of_transformation(loss),
         willingness_to_accept=welfare.willingness_to_accept(frontier, loss),
         local_optima=candidates,
         bound_by=best.bound_by,
         bound_reason=bounds.lowest_reason if best.bound_by == "fitness for use" else "",
         tables=tables,
         groups=_group_outcomes(welfare, loss),
-        technology=frontier.technology(loss),
-        allocation=frontier.allocation(loss),
         protected_unit=singular(welfare.protected_unit),
     )
 
@@ -529,12 +529,15 @@ def _refuse_unbounded(frontier: Frontier, welfare: SocialWelfare, *, bounds: Bou
     gain = Advantage(frontier, welfare)
     lowest, highest = gain.range(bounds)
     privacy_measure = frontier.privacy_measure
-    inside = f"; the best {privacy_measure} inside, {number(best.epsilon, 6)}, gives {money(reached)}" if best else ""
+
+    def inside() -> str:
+        return f"; the best {privacy_measure} inside, {number(best.epsilon, 6)}, gives {money(reached)}" if best else ""
+
     if bounds.lowest is None and gain(lowest) <= 0:
         nothing = welfare.at(frontier, math.exp(lowest))
         if nothing > reached:
             raise NoOptimum(
-                f"no {privacy_measure} is worth its cost: society is best off as {privacy_measure} falls to 0{inside}",
+                f"no {privacy_measure} is worth its cost: society is best off as it falls to 0{inside()}",
                 why="every release costs more in privacy than the errors it removes",
                 instead="publish nothing new, or state what errors in the tables cost",
             )
@@ -545,7 +548,7 @@ def _refuse_unbounded(frontier: Frontier, welfare: SocialWelfare, *, bounds: Bou
         if best is None or limit - reached > TIE * abs(limit):
             raise NoOptimum(
                 f"welfare rises without limit of {privacy_measure}, to {money(limit)} when nothing is "
-                f"protected{inside}",
+                f"protected{inside()}",
                 why="the cost of privacy loss is bounded, and exact tables are worth more than all of it",
                 instead=f"state a legal cap (largest_{privacy_measure}), or a cost that grows with every unit of loss",
             )

@@ -120,7 +120,8 @@ class UncertainChoice:
         logs, weights = np.log(self.epsilons[free]), self.weights[free]
         if not len(logs):
             return np.zeros_like(points)
-        width = max(_deviation(logs, weights) * 0.6 * min(_effective(weights), 2000.0) ** -0.2, 1e-6)
+        as_many = float(weights.sum() ** 2 / (weights**2).sum())  # equally likely states that say as much
+        width = max(_deviation(logs, weights) * 0.6 * min(as_many, 2000.0) ** -0.2, 1e-6)
         inside = np.ones(len(points), dtype=bool)
         places = [logs]
         for limit, sign in ((self.cost_grid.bounds.lowest, 1), (self.cost_grid.bounds.highest, -1)):
@@ -198,11 +199,6 @@ def weighted_quantile(values: Floats, weights: Floats, probability: float, *, di
 def _deviation(values: Floats, weights: Floats) -> float:
     mean = weights @ values / weights.sum()
     return float(np.sqrt(max(weights @ (values - mean) ** 2 / weights.sum(), 0.0)))
-
-
-def _effective(weights: Floats) -> float:
-    """How many equally likely states say as much."""
-    return float(weights.sum() ** 2 / (weights**2).sum())
 
 
 def share_in_words(share: float) -> str:

@@ -363,12 +363,6 @@ class Pooled:
         """The central interval that holds the number with probability `level`."""
         return self.quantile((1.0 - level) / 2.0), self.quantile((1.0 + level) / 2.0)
 
-    def cdf(self, amounts: ArrayLike) -> Floats:
-        """P(number ≤ amount)."""
-        places = self._placed(amounts)
-        shares: Floats = ndtr((places[..., None] - self.centers) / np.sqrt(self.variances)) @ self.weights
-        return shares
-
     def density(self, amounts: ArrayLike) -> Floats:
         """The posterior density, per unit of the amount."""
         at = np.asarray(amounts, dtype=np.float64)

@@ -17,13 +17,13 @@ from dualmandate.mechanism.technologies import CELLS, NOISE_LAWS, OPTIMIZED, TAB
 from dualmandate.planning.study import is_study
 from dualmandate.planning.technology import (
     EVENLY,
-    SLOW,
     Kind,
     Offered,
     Technology,
     TechnologyBuilder,
     choice_with,
     is_slow,
+    too_slow,
 )
 from dualmandate.population import PrivacyMeasure
 from dualmandate.population.wording import money
@@ -83,7 +83,7 @@ class TechnologyComparison:
             return self.offer.refused[kind]
         noise, strategy, measured = kind
         if is_slow(strategy, self.workshop.welfare):
-            return SLOW
+            return too_slow()
         try:
             return self.workshop.technology(NOISE_LAWS[noise], strategy, measured)
         except Refusal as refusal:

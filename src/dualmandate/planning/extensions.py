@@ -22,13 +22,13 @@ from dualmandate.choice import (
     budget_path,
     choose_tables,
 )
-from dualmandate.choice.markets import EVEN_TASTES, Institution, LognormalAmounts, Market, compare_markets
+from dualmandate.choice.markets import Institution, LognormalAmounts, Market, UniformAmounts, compare_markets
 from dualmandate.errors import InvalidValue, MissingKey, Refusal
 from dualmandate.frontier import ExponentialResponse, Frontier, TableTotals, peak_of, with_participation
 from dualmandate.mechanism import NOISE_LAWS
 from dualmandate.mechanism.technologies import TABLES
 from dualmandate.planning.technology import TOGETHER, Technology, TechnologyBuilder, measures_of, values_of
-from dualmandate.planning.welfare import amount_in, in_currency, units_of
+from dualmandate.planning.welfare import amount_in, in_currency
 from dualmandate.program.number import CalibratedNumber
 from dualmandate.program.program import tabulation_of
 from dualmandate.program.schema import WorkloadTable
@@ -173,8 +173,9 @@ class ExtensionBuilder:
         table = self.program.file.markets
         if table is None:
             return ()
-        tastes = EVEN_TASTES if table.spread_of_tastes is None else LognormalAmounts(1.0, float(table.spread_of_tastes))
-        unit = units_of(self.program.file, self.program.document).singular
+        spread = table.spread_of_tastes
+        tastes = UniformAmounts() if spread is None else LognormalAmounts(1.0, float(spread))
+        unit = self.program.units.singular
         with self.program.document.at("markets"):
             market = Market(
                 float(table.largest_user_share),
@@ -234,7 +235,7 @@ class ExtensionBuilder:
         return shop.technology(NOISE_LAWS[self.technology.noise], TABLES, TOGETHER).frontier
 
     def _amount(self, number: CalibratedNumber | None, unit: str, *key: str | int) -> float | None:
-        units = units_of(self.program.file, self.program.document)
+        units = self.program.units
         return amount_in(unit, number, units, self.program.document, *key)
 
 
@@ -299,7 +300,7 @@ def _total(program: Program, position: int) -> TableTotals:
             instead='state total = { value = …, unit = "…", source = "…" }',
             where=document.place(("workload", position)),
         )
-    units = units_of(program.file, document)
+    units = program.units
     total = amount_in(asked.unit or units.singular, asked.total, units, document, "workload", position, "total")
     if total is None:
         return TableTotals(program.welfare.population_size)

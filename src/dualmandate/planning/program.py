@@ -47,7 +47,7 @@ class Program(ProgramFile):
 def load(path: str | Path) -> Program:
     """Read a program file and the code lists it names; anything that cannot be meant is refused with its place."""
     read = read_program(path)
-    welfare = welfare_of(read.file, read.workload, read.document)
+    welfare = welfare_of(read)
     limits = limits_of(read.file, welfare.privacy_measure, read.document)
     known = {field.name: getattr(read, field.name) for field in fields(read)}
     return Program(**known, welfare=welfare, limits=limits)
@@ -100,9 +100,9 @@ def make_plan(program: Program, remaining: Fraction | float | None, progress: Ca
         tables=_table_consequences(workshop, technology, choice, loss),
         comparisons=comparisons,
         saving=saving,
-        regrets=regret_curve(frontier, welfare, MULTIPLES, best=choice),
         # The shares of groups of tables stay as planned: to first order the best shares move nothing.
         tornado=tornado(frontier, welfare, limits, spread=SPREAD, tables=costliest(choice)),
+        regrets=regret_curve(frontier, welfare, MULTIPLES, best=choice),
         notes=(),
         extensions=ExtensionBuilder(program, workshop, frontier, technology, choice, limits).all(),
         uncertainty=uncertainty_of(program, frontier, limits),

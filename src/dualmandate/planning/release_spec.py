@@ -41,7 +41,8 @@ Strategies = Callable[[str, Workload], ExactStrategy]
 
 def strategy_files(plan: Plan) -> dict[str, bytes]:
     """What is measured for each group with an optimized strategy, by the path of its file beside plan.json."""
-    found, paths = plan.technology.found, _paths(tuple(plan.allocation))
+    found = plan.technology.found
+    paths = _paths(tuple(plan.allocation)) if found else {}
     return {path: _written(strategy_document(found[group].exact)) for group, path in paths.items() if group in found}
 
 
@@ -76,7 +77,8 @@ def release_spec_of_plan(plan: Plan, page: Page | None = None) -> ReleaseSpec:
 
 
 def _order(plan: SavedPlan, program: ProgramFile, strategies: Strategies, page: Page | None) -> ReleaseSpec:
-    plan.check_publishable(program.document.place(("mechanism", "noise")))
+    with program.document.at("mechanism", "noise"):
+        plan.check_publishable()
     exact = plan.document["exact"]
     groups, files = [], {}
     paths = _paths(tuple(_group_name(each, exact["measurements"]) for each in exact["measurements"]))
@@ -96,7 +98,7 @@ def _order(plan: SavedPlan, program: ProgramFile, strategies: Strategies, page: 
         protection=program.protection,
         rules=program.rules,
         groups=tuple(groups),
-        units=program.units,
+        units=program.table_units,
         facts=_facts(plan, program),
         files={**files, **program_files(program)},
         page=page,

@@ -15,10 +15,11 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from dualmandate.errors import InvalidFile, Place, Refusal
-from dualmandate.planning.study import is_study, refuse_study
+from dualmandate.errors import InvalidFile, InvalidMechanism, Place, Refusal
+from dualmandate.planning.study import drawn_instead, is_study
 from dualmandate.population import PrivacyLoss, PrivacyMeasure
 from dualmandate.program.file import read_bytes
+from dualmandate.program.schema import BEST
 
 LARGEST_PLAN = 2**24  # bytes
 NAME_A_PLAN = "name the plan.json that `dualmandate plan --out` wrote"
@@ -101,7 +102,14 @@ class SavedPlan:
 
     def check_publishable(self, where: Place | None = None) -> None:
         """Refuse a study: a plan whose noise is not drawn exactly is neither approved nor published."""
-        refuse_study(self.noise, where)
+        if is_study(self.noise):
+            drawn = drawn_instead(self.noise).name
+            raise InvalidMechanism(
+                f"the plan is a study: {self.noise} noise cannot be published",
+                why="only noise that is drawn exactly, on whole numbers, keeps what a plan promises",
+                instead=f'state noise = "{drawn}" or "{BEST}", plan again, and have that plan approved',
+                where=where or Place(key="mechanism.noise"),
+            )
 
     @property
     def strategies(self) -> dict[str, str]:

@@ -6,7 +6,6 @@ exact sampler for what is measured (staircase), tells what a technology would gi
 
 from __future__ import annotations
 
-from dualmandate.errors import InvalidMechanism, Place
 from dualmandate.mechanism import NOISE_LAWS, NoiseLaw
 from dualmandate.program.schema import BEST
 
@@ -40,14 +39,3 @@ def study_words(noise: str) -> str:
         f"This plan is a study: {noise} noise is not drawn exactly, so it is for comparison only and can be neither "
         f'approved nor published. To publish, state noise = "{drawn_instead(noise).name}" or "{BEST}".'
     )
-
-
-def refuse_study(noise: str, where: Place | None = None) -> None:
-    """Refuse to approve or publish what nobody draws; before anything is written or spent."""
-    if is_study(noise):
-        raise InvalidMechanism(
-            f"the plan is a study: {noise} noise cannot be published",
-            why="only noise that is drawn exactly, on whole numbers, keeps what a plan promises",
-            instead=f'state noise = "{drawn_instead(noise).name}" or "{BEST}", plan again, and have that plan approved',
-            where=where or Place(key="mechanism.noise"),
-        )

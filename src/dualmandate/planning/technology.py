@@ -42,11 +42,6 @@ SHARE_DIGITS = 7  # decimal digits, after the first of the whole loss, to which 
 MOST_APART = 12  # Of more tables, each apart is not tried unless it is stated: every one takes a search of its own.
 WORTHWHILE = 1e-3  # share of what errors cost that a strategy must save to be measured instead of the tables
 Kind = tuple[str, str, str]  # of technology: noise, what is measured, and what shares a measurement
-SLOW = InvalidMechanism(
-    "it was not compared",
-    why="absolute errors of sums over many measured numbers take long to work out",
-    instead='state noise = "best" to compare all kinds of noise',
-)
 
 
 @dataclass(frozen=True, eq=False)
@@ -207,9 +202,9 @@ class TechnologyBuilder:
 
         A refusal is remembered too.
         """
-        key = noise_of(law), tuple(table.name for table in workload.tables)
+        values = {table.name: self.relative_values[table.name] for table in workload.tables}
+        key = noise_of(law), tuple(values)
         if key not in self._optimized:
-            values = {name: self.relative_values[name] for name in key[1]}
             try:
                 self._optimized[key] = optimize_strategy(workload, key[0], values=values, protection=self.protection)
             except Refusal as refusal:
@@ -276,6 +271,15 @@ def is_slow(strategy: str, welfare: SocialWelfare) -> bool:
     return strategy != TABLES and any(value.measure == "absolute" for value in welfare.table_values)
 
 
+def too_slow() -> InvalidMechanism:
+    """The refusal to compare what nobody asked for and what takes long."""
+    return InvalidMechanism(
+        "it was not compared",
+        why="absolute errors of sums over many measured numbers take long to work out",
+        instead='state noise = "best" to compare all kinds of noise',
+    )
+
+
 def combine(asked: str, technologies: Mapping[str, Technology], welfare: SocialWelfare) -> Frontier:
     """The frontier that the program asks for: one noise, or at each loss the best of those that can be published."""
     if asked != BEST:
@@ -338,7 +342,7 @@ def offered(workshop: TechnologyBuilder, limits: Limits) -> Offered:
                 kind = law.name, strategy, measured
                 try:
                     if law.name != table.noise != BEST and slow:
-                        raise SLOW
+                        raise too_slow()
                     able[kind] = workshop.technology(law, strategy, measured)
                 except Refusal as refusal:
                     refused[kind] = refusal

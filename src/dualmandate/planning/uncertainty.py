@@ -31,7 +31,7 @@ from dualmandate.choice import (
 )
 from dualmandate.errors import InvalidLoss, InvalidValue, Refusal
 from dualmandate.frontier.numerics import log_grid
-from dualmandate.planning.welfare import amount_in, float_or_none, in_currency, units_of
+from dualmandate.planning.welfare import amount_in, float_or_none, in_currency
 from dualmandate.population.wording import money, number
 
 if TYPE_CHECKING:
@@ -166,7 +166,7 @@ def _surveys(program: Program, known: UncertainChoice) -> tuple[SurveyValue | No
     spread, parameter = float(table.spread_of_answers), table.parameter
     with program.document.at("uncertainty", *(["parameter"] if parameter else [])):
         survey = survey_value(known, table.respondents, spread=spread, parameter=parameter)
-    key, units = ("uncertainty", "cost_per_respondent"), units_of(program.file, program.document)
+    key, units = ("uncertainty", "cost_per_respondent"), program.units
     cost = amount_in("USD", table.cost_per_respondent, units, program.document, *key)
     if cost is None:
         return survey, None, None
@@ -256,7 +256,7 @@ def _baseline(program: Program) -> Mapping[str, float] | float | None:
     """How well off people are without the release, USD a member: by group, or one for all."""
     table, groups = program.file.social_choice, program.file.preferences.groups
     assert table is not None
-    units = units_of(program.file, program.document)
+    units = program.units
     unit = f"USD per {units.singular}"
     common = amount_in(unit, table.baseline, units, program.document, "social_choice", "baseline")
     own = {}

@@ -9,23 +9,22 @@ from functools import partial
 
 from dualmandate.choice import Limits, PopulationGroup, SocialWelfare, TableValue
 from dualmandate.choice.welfare import information_utility, population_size, relative_weight, table_value
-from dualmandate.errors import InvalidValue
-from dualmandate.population import Calibrated, PrivacyMeasure, Units, common_time_base
-from dualmandate.population.units import is_money, singular
+from dualmandate.errors import IncompatibleUnits, InvalidValue
+from dualmandate.population import Calibrated, PrivacyMeasure, Units
 from dualmandate.population.wording import exact
 from dualmandate.program.file import Document, KeyPath
 from dualmandate.program.number import CalibratedNumber, KeyTable
+from dualmandate.program.program import ProgramFile
 from dualmandate.program.schema import GroupTable, PreferencesTable, ProgramKeys, WorkloadTable
-from dualmandate.workload import Workload
 
 SIZES_AGREE = 1e-9  # the sizes of the groups add up to the population within this share of it
 
 
-def welfare_of(file: ProgramKeys, workload: Workload, document: Document) -> SocialWelfare:
+def welfare_of(program: ProgramFile) -> SocialWelfare:
     """What society loses at each privacy loss: W(ε) = −Σ η_g·N_g·κ_g(ε) − Σ b_t·loss_t(ε), USD."""
-    units = units_of(file, document)
+    file, units, document = program.file, program.units, program.document
     groups = _groups(file, units, document)
-    grids = {table.name: float(table.grid) for table in workload.tables}
+    grids = {table.name: float(table.grid) for table in program.workload.tables}
     values = tuple(
         _table_value(position, table, file.preferences, units=units, grid=grids[table.name], document=document)
         for position, table in enumerate(file.workload)
@@ -47,22 +46,6 @@ def limits_of(file: ProgramKeys, privacy_measure: PrivacyMeasure, document: Docu
             floors={name: float(floor) for name, floor in errors.items() if floor is not None},
             consequence_floors={name: float(floor) for name, floor in consequences.items() if floor is not None},
         )
-
-
-def units_of(file: ProgramKeys, document: Document) -> Units:
-    """The units of a program: its protected unit, and what its tables count besides."""
-    protected = file.population.unit
-    with document.at("population", "unit"):
-        Units(protected)
-    others: dict[str, None] = {}
-    for position, table in enumerate(file.workload):
-        if table.unit is not None and not is_money(table.unit):
-            with document.at("workload", position, "unit"):
-                word = singular(table.unit)
-                if word.casefold() != singular(protected).casefold():
-                    others[word] = None
-                    Units(protected, (word,))
-    return Units(protected, tuple(others))
 
 
 def in_currency(
@@ -87,12 +70,12 @@ def in_currency(
 
 def _groups(file: ProgramKeys, units: Units, document: Document) -> tuple[PopulationGroup, ...]:
     preferences = file.preferences
-    with document.at("population", "population_size"):
-        everybody = population_size(file.population.population_size.quantity(), units)
     with document.at("preferences"):
         weight = relative_weight(
             float_or_none(preferences.relative_privacy_weight), float_or_none(preferences.privacy_weight)
         )
+    with document.at("population", "population_size"):
+        everybody = population_size(file.population.population_size.quantity(), units)
     group_of = partial(_group, preferences=preferences, weight=weight, units=units, document=document)
     cost = preferences.mean_disclosure_cost
     if cost is not None:
@@ -173,6 +156,18 @@ def _stated_quantities(file: ProgramKeys) -> tuple[Calibrated | None, ...]:
         *(table.value_of_accuracy for table in file.workload),
     ]
     return tuple(_optional(quantity) for quantity in stated)
+
+
+def common_time_base(*quantities: Calibrated | None) -> str | None:
+    """The time over which all stated costs and values run; refused where two of them differ."""
+    stated = {quantity.time_base for quantity in quantities if quantity is not None and quantity.time_base}
+    if len(stated) > 1:
+        raise IncompatibleUnits(
+            f"costs and values run over different times: {', '.join(sorted(stated))}",
+            why="a yearly amount cannot be added to a lifetime one",
+            instead="convert them to one time_base",
+        )
+    return next(iter(stated), None)
 
 
 def _optional(number: CalibratedNumber | None) -> Calibrated | None:

@@ -4,7 +4,7 @@ from dualmandate.population.confidential import Confidential
 from dualmandate.population.domain import Attribute, Domain, GridLevels, Grouping, Hierarchy, Histogram, StructuralZero
 from dualmandate.population.loss import PrivacyLoss, PrivacyMeasure
 from dualmandate.population.protection import Invariant, Neighbors, Protection
-from dualmandate.population.units import Calibrated, Units, common_time_base, plural, singular, with_article
+from dualmandate.population.units import Calibrated, Units, plural, singular
 from dualmandate.population.wording import counted
 
 __all__ = [
@@ -23,9 +23,7 @@ __all__ = [
     "Protection",
     "StructuralZero",
     "Units",
-    "common_time_base",
     "counted",
     "plural",
     "singular",
-    "with_article",
 ]

@@ -22,7 +22,6 @@ MONEY_WORDS = frozenset({"usd", "dollar", "dollars"})
 RESERVED_WORDS = MONEY_WORDS | {"epsilon", "rho", "disclosure", "disclosures", "dimensionless"}
 OPERATOR_WORDS = frozenset({"per", "squared", "cubed", "square", "sq", "cubic", "nan", "percent", "delta"})
 IRREGULAR_PLURALS = {"child": "children", "person": "people", "man": "men", "woman": "women"}
-VOWELS = frozenset("aeio")  # not u: a unit, a university
 SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-")
 NAMED_POWERS = {"squared": "2", "cubed": "3"}
 TOKEN = re.compile(
@@ -171,11 +170,6 @@ def plural(word: str) -> str:
     if last.endswith("y") and last[-2:-1] not in "aeiou":
         return head + last[:-1] + "ies"
     return head + last + ("es" if last.endswith(("s", "x", "ch", "sh")) else "s")
-
-
-def with_article(word: str) -> str:
-    """One of them, whichever: "a child", "an establishment"."""
-    return f"{'an' if word[:1].casefold() in VOWELS else 'a'} {word}"
 
 
 def is_money(unit: str) -> bool:
@@ -331,15 +325,3 @@ class Calibrated:
     def __str__(self) -> str:
         time_base = f", {self.time_base}" if self.time_base else ""
         return f"{self.value:,g} {self.unit} ({self.source}{time_base})"
-
-
-def common_time_base(*quantities: Calibrated | None) -> str | None:
-    """The time over which all stated costs and values run; refused where two of them differ."""
-    stated = {quantity.time_base for quantity in quantities if quantity is not None and quantity.time_base}
-    if len(stated) > 1:
-        raise IncompatibleUnits(
-            f"costs and values run over different times: {', '.join(sorted(stated))}",
-            why="a yearly amount cannot be added to a lifetime one",
-            instead="convert them to one time_base",
-        )
-    return next(iter(stated), None)

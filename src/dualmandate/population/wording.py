@@ -75,24 +75,9 @@ def percent(share: float, digits: int = 3) -> str:
     return f"{number(100 * share, digits)} %"
 
 
-def plain_unit(unit: str) -> str:
-    """A unit as it is printed: "USD^2 per child^2" → "USD² per child²"."""
-    return unit.replace("^2", "²") or "pure number"
-
-
-def loss_symbol(privacy_measure: PrivacyMeasure) -> str:
-    """The letter for a privacy loss: ε or ρ."""
-    return SYMBOLS[privacy_measure]
-
-
-def rounded_down(loss: float) -> str:
-    """A privacy loss in five digits, never more than it is, as a chosen one is stated: 2.5276."""
-    return f"{float(PrivacyLoss.chosen(loss).amount):,.6g}"
-
-
 def stated_loss(loss: PrivacyLoss) -> str:
     """The chosen loss with all of its digits, so that printing never rounds it up: ε = 2.5276."""
-    return f"{loss_symbol(loss.privacy_measure)} = {float(loss.amount):,.6g}"
+    return f"{SYMBOLS[loss.privacy_measure]} = {float(loss.amount):,.6g}"
 
 
 def _stripped(digits: str) -> str:

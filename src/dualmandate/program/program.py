@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dualmandate.errors import InvalidValue, TooLarge
-from dualmandate.population import Domain, Protection
-from dualmandate.population.units import singular
+from dualmandate.population import Domain, Protection, Units
+from dualmandate.population.units import is_money, singular
 from dualmandate.program.domain import check_selection, code_lists, domain_of, protection_of
 from dualmandate.program.file import Document, read_document
 from dualmandate.program.reading import read_keys
@@ -50,6 +50,7 @@ class ProgramFile:
     workload: Workload
     rules: Rules
     source: Source | None
+    units: Units
 
     @property
     def name(self) -> str:
@@ -57,10 +58,9 @@ class ProgramFile:
         return self.file.program.name
 
     @property
-    def units(self) -> dict[str, str]:
+    def table_units(self) -> dict[str, str]:
         """What each table counts: its stated unit, or the protected one."""
-        protected = singular(self.file.population.unit)
-        return {table.name: table.unit or protected for table in self.file.workload}
+        return {table.name: table.unit or self.units.singular for table in self.file.workload}
 
 
 def read_program(path: str | Path) -> ProgramFile:
@@ -78,7 +78,24 @@ def read_program(path: str | Path) -> ProgramFile:
         workload=workload_of(file, domain, document),
         rules=rules_of(file.population, domain, document),
         source=source_of(file.population, document),
+        units=units_of(file, document),
     )
+
+
+def units_of(file: ProgramKeys, document: Document) -> Units:
+    """The units of a program: its protected unit, and what its tables count besides."""
+    protected = file.population.unit
+    with document.at("population", "unit"):
+        Units(protected)
+    others: dict[str, None] = {}
+    for position, table in enumerate(file.workload):
+        if table.unit is not None and not is_money(table.unit):
+            with document.at("workload", position, "unit"):
+                word = singular(table.unit)
+                if word.casefold() != singular(protected).casefold():
+                    others[word] = None
+                    Units(protected, (word,))
+    return Units(protected, tuple(others))
 
 
 def workload_of(file: ProgramKeys, domain: Domain, document: Document) -> Workload:

@@ -92,10 +92,10 @@ def noise_key(order: ReleaseSpec, group: Group, kind: int, secret: Confidential[
 
 
 def _noise(order: ReleaseSpec, group: Group, secret: Confidential[bytes], *, mac: str) -> Integers:
+    keys = [noise_key(order, group, kind, secret, mac=mac) for kind in range(len(group.noises))]
     kinds = group.rows.kinds()
     noise = np.empty(len(kinds), dtype=np.int64)
-    for kind, law in enumerate(group.noises):
-        key = noise_key(order, group, kind, secret, mac=mac)
+    for kind, (law, key) in enumerate(zip(group.noises, keys, strict=True)):
         sampler, first = law.sampler(), 0
         for start in range(0, len(kinds), BLOCK):
             rows = np.flatnonzero(kinds[start : start + BLOCK] == kind)

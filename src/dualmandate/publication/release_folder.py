@@ -210,7 +210,11 @@ def _facts(
         "unit": order.protection.unit,
         "snapshot": entry.snapshot,
         "reserved_at": entry.reserved_at,
-        "loss": {"exact": order.loss.exact(), "amount": float(order.loss), "currency": str(order.loss.privacy_measure)},
+        "loss": {
+            "exact": order.loss.exact(),
+            "amount": float(order.loss.amount),
+            "currency": str(order.loss.privacy_measure),
+        },
         **order.facts,
         "groups": [_group(group, names[group.name]) for group in order.groups],
         "tables": [

@@ -18,13 +18,13 @@ from dualmandate.errors import Refusal
 from dualmandate.planning.study import drawn_instead, is_study, marked, study_words
 from dualmandate.planning.technology import Technology, in_words, measured_words
 from dualmandate.population import plural
-from dualmandate.population.wording import exact, money, number, plain_unit, stated_loss
+from dualmandate.population.wording import exact, money, number, stated_loss
 from dualmandate.program.number import CalibratedNumber
 from dualmandate.report import figures
 from dualmandate.report.figures import Figure, WhatIf
 from dualmandate.report.figures.figure import svg_to_png, write
 from dualmandate.report.plan_words import optional_sections, technology_words
-from dualmandate.report.theme import Cell, Column, FigureTable, rendered, shown_figure
+from dualmandate.report.theme import Cell, Column, FigureTable, plain_unit, rendered, shown_figure
 
 if TYPE_CHECKING:
     from dualmandate.choice import Choice

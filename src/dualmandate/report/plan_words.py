@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from dualmandate.planning.study import marked, study_words
 from dualmandate.planning.technology import in_words, measured_words
-from dualmandate.population import PrivacyMeasure, plural, with_article
+from dualmandate.population import PrivacyMeasure, plural
 from dualmandate.population.wording import exact, money, number, percent, quantity
 from dualmandate.semantics import sentences
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 WIDTH = 100
 MOST_ROWS = 6  # of a table of many rows; the rest is in plan.json
+VOWELS = frozenset("aeio")  # not u: a unit, a university
 SHOWN_PRIOR, SHOWN_BELIEFS = 0.01, 2  # being in the file, and which of two records
 SHOWN_MULTIPLES = {0.5: "Half of it", 2.0: "Twice it"}
 NO_DIFFERENCE = 1e-9  # share of a cost
@@ -44,6 +45,11 @@ def plan_words(plan: Plan) -> str:
         _section("Not to be approved" if plan.study else "To be approved", _signed(plan)),
     ]
     return "\n\n".join("\n".join(lines) for lines in parts if lines)
+
+
+def with_article(word: str) -> str:
+    """One of them, whichever: "a child", "an establishment"."""
+    return f"{'an' if word[:1].casefold() in VOWELS else 'a'} {word}"
 
 
 def _section(heading: str, lines: Iterable[str]) -> list[str]:

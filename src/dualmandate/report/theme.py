@@ -14,7 +14,8 @@ from functools import partial
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Self
 
-from dualmandate.population.wording import exact, money, number, percent, rounded_down
+from dualmandate.population import PrivacyLoss
+from dualmandate.population.wording import exact, money, number, percent
 
 if TYPE_CHECKING:
     from dualmandate.report.figures import Figure
@@ -26,6 +27,18 @@ TITLE_SIZE, TEXT_SIZE, LABEL_SIZE = 16, 12.5, 12  # px
 BOLD_SHARE, PLAIN_SHARE = 0.5, 0.48  # mean width of a letter as a share of its size, a little on the safe side
 Cell = float | str | bool | None
 Row = dict[str, Any]  # cells by the keys of their columns, and what a picture needs besides
+
+
+def rounded_down(loss: float) -> str:
+    """A privacy loss in five digits, never more than it is, as a chosen one is stated: 2.5276."""
+    return f"{float(PrivacyLoss.chosen(loss).amount):,.6g}"
+
+
+def plain_unit(unit: str) -> str:
+    """A unit as it is printed: "USD^2 per child^2" → "USD² per child²"."""
+    return unit.replace("^2", "²") or "pure number"
+
+
 WRITTEN: Mapping[str, Callable[[float], str]] = {
     "number": number,
     "exact": exact,

@@ -2,7 +2,6 @@
 
 from dualmandate.semantics.guarantee import (
     Belief,
-    GroupLoss,
     Guarantee,
     OddsBound,
     Secret,
@@ -21,7 +20,6 @@ from dualmandate.semantics.guarantee import (
 
 __all__ = [
     "Belief",
-    "GroupLoss",
     "Guarantee",
     "OddsBound",
     "Secret",

@@ -628,7 +628,7 @@ def plan_document(plan: Plan) -> dict[str, Any]:
 def _loss(plan: Plan) -> PlannedLossPart:
     return PlannedLossPart.made_of(
         exact=plan.loss,
-        amount=float(plan.loss),
+        amount=float(plan.loss.amount),
         currency=plan.loss.privacy_measure,
         failure_probability=plan.technology.failure_probability,
         chosen=ChosenPart.made_of(exact=plan.choice.loss, currency=plan.choice.privacy_measure),

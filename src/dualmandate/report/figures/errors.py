@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from dualmandate.frontier.numerics import log_grid
 from dualmandate.population.units import plural
-from dualmandate.population.wording import loss_symbol, money, number, percent, stated_loss
+from dualmandate.population.wording import SYMBOLS, money, number, percent, stated_loss
 from dualmandate.report.figures.figure import (
     LETTER,
     LINE_HEIGHT,
@@ -181,7 +181,7 @@ def technologies(
     no others.
     """
     drawn = [i for i, frontier in enumerate(frontiers) if frontier.name not in studies] or range(len(frontiers))
-    letter, rows, loss = loss_symbol(choice.privacy_measure), list[Row](), stated_loss(choice.loss)
+    letter, rows, loss = SYMBOLS[choice.privacy_measure], list[Row](), stated_loss(choice.loss)
     for at in log_grid(choice.epsilon / COMPARED_REACH, choice.epsilon * COMPARED_REACH, through=(choice.epsilon,)):
         costs = [welfare.data_loss(frontier, at) for frontier in frontiers]
         least = min(costs[i] for i in drawn)
@@ -303,7 +303,7 @@ def strategies(costs: Mapping[str, Cost], choice: Choice, *, used: str, least: C
     `costs` are by name in USD, the plain technology first; `used` names the one in use; `least` is what errors cost at
     least. Losses at which a cost leaves the range of floats are left out.
     """
-    letter, place, loss = loss_symbol(choice.privacy_measure), list(costs).index(used), stated_loss(choice.loss)
+    letter, place, loss = SYMBOLS[choice.privacy_measure], list(costs).index(used), stated_loss(choice.loss)
     rows = list[Row]()
     for at in log_grid(choice.epsilon / SAVING_REACH, choice.epsilon * SAVING_REACH, through=(choice.epsilon,)):
         found = [cost(at) for cost in costs.values()]

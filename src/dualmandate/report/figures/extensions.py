@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from dualmandate.frontier.numerics import log_grid
-from dualmandate.population.wording import loss_symbol, money, number, percent, stated_loss
+from dualmandate.population.wording import SYMBOLS, money, number, percent, stated_loss
 from dualmandate.report.figures.figure import Align, Figure, Mark, Plane, Ruler, lanes, layered, shortened
 from dualmandate.report.theme import LIGHT, ROOMY, Column, FigureTable, Row, cells
 
@@ -32,7 +32,7 @@ def participation(
     `noise` and `responding` are costs of errors in USD, if all took part and with those who do; `responding` must go on
     beyond the peak as it really would.
     """
-    letter, rows = loss_symbol(choice.privacy_measure), list[Row]()
+    letter, rows = SYMBOLS[choice.privacy_measure], list[Row]()
     for loss in log_grid(peak / PARTICIPATION_REACH, peak * PARTICIPATION_REACH, through=(choice.epsilon, peak)):
         costs = noise(loss), responding(loss)
         if all(math.isfinite(cost) and cost > 0 for cost in costs):
@@ -86,7 +86,7 @@ def participation(
 
 def offering(offered: TableSelection) -> Figure:
     """One line a table from its price to its worth: blue where it gains, orange where it would lose."""
-    letter = loss_symbol(offered.privacy_measure)
+    letter = SYMBOLS[offered.privacy_measure]
     rows = [
         cells(
             each, *("value", "price", "published", "errors"), table=each.name, loss=each.epsilon, marked=each.published
@@ -139,7 +139,7 @@ def offering(offered: TableSelection) -> Figure:
 
 def path(releases: BudgetPath, privacy_measure: PrivacyMeasure) -> Figure:
     """A budget over many releases: the loss of each by year, hollow without a cap on all of them, filled under it."""
-    letter, capped = loss_symbol(privacy_measure), releases.cap is not None and releases.price > 0
+    letter, capped = SYMBOLS[privacy_measure], releases.cap is not None and releases.price > 0
     rows = [
         cells(each, "year", "alone", loss=each.epsilon, privacy=each.privacy_cost, errors=each.data_loss, marked=True)
         for each in releases.releases
@@ -200,7 +200,7 @@ def institutions(compared: Sequence[Institution], privacy_measure: PrivacyMeasur
 
     Auctions of one count stand in the table alone: their ε buys a count of everybody, not the program's tables.
     """
-    letter = loss_symbol(privacy_measure)
+    letter = SYMBOLS[privacy_measure]
     rows = [
         cells(
             row,

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from dualmandate.frontier.numerics import log_grid
-from dualmandate.population.wording import exact, loss_symbol, money, number, percent, stated_loss
+from dualmandate.population.wording import SYMBOLS, exact, money, number, percent, stated_loss
 from dualmandate.report.figures.figure import Align, Figure, Mark, Plane, Ruler, layered, with_right_axis
 from dualmandate.report.theme import LIGHT, ROOMY, Column, FigureTable, Row
 
@@ -58,7 +58,7 @@ def tangency(frontier: Frontier, welfare: SocialWelfare, choice: Choice, *, limi
     the slope b·MRT; divided by b where the axis is I. Where a cap or a floor decides, its line is drawn and the two
     curves cross instead of touching.
     """
-    best, letter = choice.epsilon, loss_symbol(choice.privacy_measure)
+    best, letter = choice.epsilon, SYMBOLS[choice.privacy_measure]
     # Welfare is a function of ε and I alone: one table is valued, by its squared error.
     plain = not welfare.other_losses and [value.measure for value in welfare.table_values] == ["squared"]
 
@@ -168,7 +168,7 @@ def _limit_marks(plane: Plane, choice: Choice, limits: Limits | None) -> list[Ma
     """The cap and the floor, each with its line, its name and the side that is closed."""
     if limits is None:
         return []
-    letter, (low, high) = loss_symbol(choice.privacy_measure), (plane.across.low, plane.across.high)
+    letter, (low, high) = SYMBOLS[choice.privacy_measure], (plane.across.low, plane.across.high)
     caps = {"cap": limits.largest_epsilon or limits.largest_rho, "left in the account": limits.remaining}
     stops = [
         (float(cap), (float(cap), high), f"{name}: {letter} = {exact(float(cap))}")
@@ -193,7 +193,7 @@ def rates(frontier: Frontier, welfare: SocialWelfare, choice: Choice) -> Figure:
     MRT falls, WTA does not: where they cross, society stops. Logarithmic axes; an open circle at the choice. Where
     tables are counted in different units (squared people and squared dollars have no sum), both are in USD.
     """
-    letter, best, dollars = loss_symbol(choice.privacy_measure), choice.epsilon, choice.root_mean_squared_error is None
+    letter, best, dollars = SYMBOLS[choice.privacy_measure], choice.epsilon, choice.root_mean_squared_error is None
     produced, asked = "marginal_rate_of_transformation", "willingness_to_accept"
     rows = tuple(
         {
@@ -275,7 +275,7 @@ def welfare_curve(frontier: Frontier, welfare: SocialWelfare, choice: Choice) ->
 
     Dots for every peak that was considered and the ends that limits set, an open circle for the one chosen.
     """
-    letter = loss_symbol(choice.privacy_measure)
+    letter = SYMBOLS[choice.privacy_measure]
     candidates = {point.epsilon: point.kind for point in choice.local_optima} | {choice.epsilon: "chosen"}
     ends = min(candidates) / WELFARE_REACH, max(candidates) * WELFARE_REACH
     rows: tuple[Row, ...] = tuple(
@@ -380,7 +380,7 @@ def regret(frontier: Frontier, welfare: SocialWelfare, choice: Choice) -> Figure
     A valley with its floor at the choice, with what half of it, and twice it, would cost. Regret is W(ε*) − W(ε); below
     zero only where a limit kept society from a better place.
     """
-    best, letter = choice.epsilon, loss_symbol(choice.privacy_measure)
+    best, letter = choice.epsilon, SYMBOLS[choice.privacy_measure]
     top = welfare.at(frontier, best)
     signposts = (HALF * best, best, DOUBLE * best)
     rows: list[Row] = []

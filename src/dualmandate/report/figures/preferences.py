@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dualmandate.planning.uncertainty import gains_at_each_loss
-from dualmandate.population.wording import loss_symbol, money, number, percent, plain_unit
+from dualmandate.population.wording import SYMBOLS, money, number, percent
 from dualmandate.report.figures.figure import (
     LETTER,
     LINE_HEIGHT,
@@ -26,7 +26,7 @@ from dualmandate.report.figures.figure import (
     layered,
     shortened,
 )
-from dualmandate.report.theme import LIGHT, ROOMY, SERIES, Column, FigureTable, Row
+from dualmandate.report.theme import LIGHT, ROOMY, SERIES, Column, FigureTable, Row, plain_unit
 
 if TYPE_CHECKING:
     from dualmandate.choice import Peak, SocialChoiceRow, SocialChoices
@@ -225,7 +225,7 @@ def social_choice(choices: SocialChoices) -> Figure:
 
     The table has every rule: what it chooses, welfare there, and what a member of each group gains by it.
     """
-    letter, names = loss_symbol(choices.profile.frontier.privacy_measure), choices.profile.society.names
+    letter, names = SYMBOLS[choices.profile.frontier.privacy_measure], choices.profile.society.names
     against = f"{letter} = {number(choices.against)}"
     answered = [row for row in choices.rows if _shown(row.epsilon)]
 
@@ -375,7 +375,7 @@ def _shown(loss: float | None) -> bool:
 
 def votes(choices: SocialChoices) -> Figure:
     """A square of votes: the share of people who are better off at the loss of the row than at that of the column."""
-    letter, found = loss_symbol(choices.profile.frontier.privacy_measure), choices.majority
+    letter, found = SYMBOLS[choices.profile.frontier.privacy_measure], choices.majority
     people, shown = float(choices.profile.society.sizes.sum()), found.options[:MOST_OPTIONS]
     rows: tuple[Row, ...] = tuple(
         {
@@ -433,7 +433,7 @@ def votes(choices: SocialChoices) -> Figure:
 
 def charges(choices: SocialChoices) -> Figure:
     """What one member of each group pays or receives at Lindahl prices (bars), and its Clarke tax (dots), USD."""
-    letter, lindahl = loss_symbol(choices.profile.frontier.privacy_measure), choices.lindahl
+    letter, lindahl = SYMBOLS[choices.profile.frontier.privacy_measure], choices.lindahl
     rows: tuple[Row, ...] = tuple(
         {
             "group": price.name,

@@ -43,18 +43,14 @@ STEP = 6.0  # px between samples of a line
 LETTER, LINE = 6.6, 16.0  # px, about the width of a letter and the height of a line of words
 
 
-def shows_uniques(compared: Sequence[MethodEvaluation]) -> bool:
-    """Whether the picture shows people who stand out: it does where there are enough of them, else everybody."""
-    return all(each.nonmodal_uniques is not None and each.nonmodal_uniques.attack.trials >= FEWEST for each in compared)
-
-
 def risk(compared: Sequence[MethodEvaluation]) -> Figure:
     """Mean absolute error of a number against the share that the attack gets right: of people who stand out, or of all.
 
     Points of one old method are joined by a thin line, from its weakest to its strongest form. The table has the error,
     and what an attack gets right with intervals; guessers are the same for all.
     """
-    alone = shows_uniques(compared)
+    uniques = [each.nonmodal_uniques for each in compared]
+    alone = all(each is not None and each.attack.trials >= FEWEST for each in uniques)  # shown where there are enough
     y = "unique" if alone else "right"
     judged = [("right", "records", compared[0].records)] if compared else []
     if compared and compared[0].nonmodal_uniques is not None:

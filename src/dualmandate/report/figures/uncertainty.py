@@ -19,7 +19,7 @@ from dualmandate.choice import choose
 from dualmandate.errors import Refusal
 from dualmandate.frontier.numerics import log_grid
 from dualmandate.population.units import plural
-from dualmandate.population.wording import loss_symbol, money, number, percent, plain_unit, stated_loss
+from dualmandate.population.wording import SYMBOLS, money, number, percent, stated_loss
 from dualmandate.report.figures.figure import (
     LETTER,
     LINE_HEIGHT,
@@ -32,7 +32,7 @@ from dualmandate.report.figures.figure import (
     layered,
     shortened,
 )
-from dualmandate.report.theme import LIGHT, ROOMY, SERIES, Column, FigureTable, Row, cells
+from dualmandate.report.theme import LIGHT, ROOMY, SERIES, Column, FigureTable, Row, cells, plain_unit
 
 if TYPE_CHECKING:
     from dualmandate.choice import Choice, Corner, Limits, RobustChoice, SocialWelfare, UncertainChoice
@@ -61,7 +61,7 @@ def distribution(known: UncertainChoice) -> Figure:
 
     `density` is probability per unit of loss; for a discrete set `probability` is that of the state.
     """
-    letter, discrete, chosen = loss_symbol(known.choice.privacy_measure), known.beliefs.discrete, known.choice.epsilon
+    letter, discrete, chosen = SYMBOLS[known.choice.privacy_measure], known.beliefs.discrete, known.choice.epsilon
     low, high = known.interval(LEVEL)
     kinds = {chosen: "chosen"} | ({} if discrete else {low: "lower end", high: "upper end"})
     rows: tuple[Row, ...] = tuple(
@@ -220,7 +220,7 @@ def survey_worth(known: UncertainChoice, *, spread: float, parameter: str | None
 
 def robust(choice: RobustChoice) -> Figure:
     """The choice that needs no probabilities: regret under each extreme preference, and where the worst is least."""
-    letter, kind = loss_symbol(choice.privacy_measure), "percent" if choice.relative else "money"
+    letter, kind = SYMBOLS[choice.privacy_measure], "percent" if choice.relative else "money"
     places = [corner.epsilon for corner in choice.corners]
     lowest, highest = min([*places, choice.epsilon]), max([*places, choice.epsilon])
     margin = max((highest / lowest) ** 0.25, 1.0005)
@@ -288,7 +288,7 @@ def robust(choice: RobustChoice) -> Figure:
 
 def _across(known: UncertainChoice, losses: Sequence[float]) -> Ruler:
     """The axis of losses, with room beyond a limit for the words beside it."""
-    letter = loss_symbol(known.choice.privacy_measure)
+    letter = SYMBOLS[known.choice.privacy_measure]
     low, high = min(losses), max(losses)
     log = high / low > LONG
     bounds, (below, above) = known.cost_grid.bounds, known.at_limits
@@ -404,7 +404,7 @@ def what_if(frontier: Frontier, welfare: SocialWelfare, choice: Choice, *, grid:
     The table has the choice at each ratio of weights, from accuracy first to privacy first. The marks named `places`
     and `here` are what a page moves: the circle goes to the place of the choice looked up.
     """
-    letter, in_money = loss_symbol(choice.privacy_measure), choice.root_mean_squared_error is None
+    letter, in_money = SYMBOLS[choice.privacy_measure], choice.root_mean_squared_error is None
     count = len(grid.choices)
     rows: list[Row] = []
     for k, made in enumerate(grid.choices):
@@ -466,7 +466,7 @@ def tornado(inputs: Sequence[TornadoRow], choice: Choice) -> Figure:
 
     The choice at an end is empty where there is none; `note` then says why.
     """
-    letter, best = loss_symbol(choice.privacy_measure), choice.epsilon
+    letter, best = SYMBOLS[choice.privacy_measure], choice.epsilon
     rows: tuple[Row, ...] = tuple(
         {
             "input": row.name.replace("_", " "),
