@@ -183,8 +183,9 @@ def test_a_package_that_is_not_installed_says_nothing(tmp_path: Path, capsys: py
 
 @pytest.mark.slow
 def test_errors_are_as_small_as_promised(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without the slow reference: tests of the strategies themselves hold every error against published ones."""
+    """On census tables, without the slow reference; tests of the strategies themselves hold the other errors."""
     monkeypatch.delenv(PEERS_VARIABLE, raising=False)
-    found = rows(lambda _: None, [replace(case, has_reference=False) for case in CASES if case.seconds <= 3])
-    assert len({row.case for row in found}) == 13
+    of_census = [case for case in CASES if case.name.startswith(("SF1", "Adult-14", "CPS"))]
+    found = rows(lambda _: None, [replace(case, has_reference=False) for case in of_census])
+    assert len({row.case for row in found}) == 6
     assert missed(found) == []

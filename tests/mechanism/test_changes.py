@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from tests.measured import direct, optimized
 
 from dualmandate.mechanism import GEOMETRIC, Noise, TableRows, changes, optimize_strategy
-from dualmandate.mechanism.changes import Change, Measured, largest_changes
-from dualmandate.mechanism.mechanism import loss_power
+from dualmandate.mechanism.changes import Change, Measured, largest_changes, loss_of
 from dualmandate.mechanism.strategy.strategy import NoiseName
 from dualmandate.population import Attribute, Domain, Invariant, Neighbors, PrivacyMeasure, Protection, StructuralZero
 from dualmandate.workload import Tabulation, Workload
@@ -43,14 +42,6 @@ WORKLOAD = Workload.from_tabulations(
     ],
 )
 Integers = NDArray[np.int64]
-
-
-def loss_of(change: Change) -> Fraction:
-    """What a change loses: Σ |shift|·ε, or Σ shift²·ρ, over its rows, exactly."""
-    return sum(
-        (count * size ** loss_power(noise.family.privacy_measure) * noise.unit_loss for (noise, size), count in change),
-        Fraction(0),
-    )
 
 
 def groups_of(kind: str, protection: Protection) -> list[Measured]:

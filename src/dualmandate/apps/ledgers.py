@@ -330,7 +330,9 @@ def _loss(loss: PrivacyLoss) -> str:
 def account_of(name: str, units: Sequence[str], caps: Sequence[str], *, approver_differs: bool = False) -> Account:
     """An account as typed: `units` are its own and `other=N`, `caps` its own and those inside it."""
     unit, bounds = _own(units, "unit", inside=lambda text: "=" in text)
-    cap, inside = _own(caps, "cap", inside=_is_inside)
+    cap, inside = _own(
+        caps, "cap", inside=lambda text: _split(text)[1] is not None or _split(text)[0] in {*Scope, RESERVE}
+    )
     return Account(
         name,
         unit,
@@ -361,11 +363,6 @@ def _split(text: str) -> tuple[str, str | None, str]:
     left, _, amount = text.rpartition("=")
     scope, colon, name = left.partition(":")
     return scope.strip(), name.strip() if colon else None, amount
-
-
-def _is_inside(text: str) -> bool:
-    scope, name, _ = _split(text)
-    return name is not None or scope in {*Scope, RESERVE}
 
 
 def loss_of(

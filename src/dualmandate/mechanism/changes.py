@@ -13,12 +13,13 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from fractions import Fraction
 from itertools import combinations_with_replacement, product
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dualmandate.mechanism.mechanism import Noise
+from dualmandate.mechanism.mechanism import Noise, loss_power
 from dualmandate.population import Neighbors, Protection
 from dualmandate.population.arrays import Integers
 from dualmandate.workload import Table, Tabulation, Workload
@@ -33,6 +34,14 @@ MOST_CHANGES = 2**12  # At most so many different changes are compared with each
 
 Change = frozenset[tuple[tuple[Noise, int], int]]  # how many rows of a noise are shifted by how much
 Measured = tuple["Rows", tuple[Noise, ...]]  # rows, and the exact noise of each of their kinds
+
+
+def loss_of(change: Change) -> Fraction:
+    """What a change loses: Σ |shift|·ε, or Σ shift²·ρ, over its rows, exactly."""
+    return sum(
+        (count * size ** loss_power(noise.family.privacy_measure) * noise.unit_loss for (noise, size), count in change),
+        Fraction(0),
+    )
 
 
 def largest_changes(groups: Sequence[Measured], protection: Protection) -> tuple[Change, ...] | None:

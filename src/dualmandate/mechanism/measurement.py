@@ -118,7 +118,7 @@ class Measurement:
     def changes(self, loss: Fraction) -> tuple[Change, ...] | None:
         """What one protected unit can change, less what another change covers; None where that is too much.
 
-        The most that one of them loses is what a unit loses, and the worst distribution of the loss is that of one.
+        The largest `loss_of` one of them is what a unit loses, and the worst distribution of the loss is that of one.
         """
         return largest_changes([(self.rows, self.noises(loss))], self.protection)
 

@@ -151,7 +151,7 @@ def twins(marks: Integers, partitions: Sequence[Integers]) -> Integers:
     """
     nodes = [np.zeros(len(marks), dtype=np.int64)]
     told_apart: list[Integers] = [marks]
-    for labels in sorted(partitions, key=_mean_group, reverse=True):
+    for labels in sorted(partitions, key=lambda each: -np.count_nonzero(each >= 0) / max(distinct_labels(each), 1)):
         used = labels >= 0
         joint = row_ids([labels[used], nodes[-1][used]], int(used.sum()))
         if distinct_labels(joint) == distinct_labels(labels):
@@ -161,10 +161,6 @@ def twins(marks: Integers, partitions: Sequence[Integers]) -> Integers:
     kinds = row_ids(told_apart, len(marks))
     _, kept = np.unique(row_ids([nodes[-1], kinds], len(marks)), return_index=True)
     return _two_of_each_kind(kept.astype(np.int64), kinds, nodes)
-
-
-def _mean_group(labels: Integers) -> float:
-    return float(np.count_nonzero(labels >= 0) / max(distinct_labels(labels), 1))
 
 
 def disjoint_pairs(kinds: Integers, partitions: Sequence[Integers]) -> tuple[Integers, Integers]:

@@ -25,7 +25,7 @@ from dualmandate.ledger import ReleaseState
 
 FULL = os.environ.get("DUALMANDATE_KILLS") == "full"
 THIN, FULL_DISK_THIN = (1, 1) if FULL else (16, 16)
-KILLS, LEAST = (300, 20) if FULL else (60, 4)
+KILLS, LEAST = (300, 20) if FULL else (36, 3)
 PROCESSES = 20 if FULL else 3
 STATES = set(AFTER)
 AIMS, RELEASE = ("opened", "measured", "written", "reserved", "settled", NOTHING), "r000003"
