@@ -1,7 +1,7 @@
 # Every target does its own set-up: a fresh Debian with python3, pip, git and make is enough, as root or as a user.
 
 PYTHON ?= python3
-WORKERS ?= 3  # one more than two cores: many tests wait for a disk, a server or a cluster
+WORKERS ?= 2
 ARGS ?=
 BIN := .venv/bin
 # One thread of linear algebra a worker: threads of busy workers wait for each other.

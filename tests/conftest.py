@@ -37,6 +37,7 @@ settings.register_profile("explore", deadline=None, max_examples=1000, print_blo
 settings.load_profile("house")
 
 IN_ONE_PROCESS = {  # modules whose tests share what takes long to start, by what they share
+    "test_auditing.py": "attacks of the benchmark",
     "test_processors.py": "imitated processors",
     "test_spark.py": "a cluster",
     "test_spark_release.py": "a cluster",

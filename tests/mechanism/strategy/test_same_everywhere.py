@@ -53,7 +53,7 @@ def test_small_workloads(noise: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("workloads", "noise"), [(LARGE, "laplace"), (WIDE, "laplace"), (WIDE, "gaussian")])
+@pytest.mark.parametrize(("workloads", "noise"), [(f"{LARGE}, {WIDE}", "laplace"), (WIDE, "gaussian")])
 def test_on_four_kinds_of_processors(workloads: str, noise: str, tmp_path: Path) -> None:
     first, *others = (digests(workloads, noise, processor, tmp_path) for processor in PROCESSORS)
     assert first
