@@ -12,6 +12,7 @@ from dualmandate.benchmarks.mixed import CASES, MixedProgram, MixedTable, compar
 from dualmandate.mechanism.technologies import NOISE_LAWS
 from dualmandate.planning.plan import Plan
 from dualmandate.planning.program import load
+from dualmandate.planning.release_spec import release_spec_of_plan
 from dualmandate.planning.technology import WORTHWHILE, TechnologyBuilder
 from dualmandate.report.documents.plan import plan_document
 from dualmandate.report.plan_words import plan_words
@@ -71,6 +72,7 @@ def test_the_default_is_never_worse_than_what_the_file_could_state(seed: int, tm
     for row in default.comparisons:
         if row.choice is not None and (not row.study or row.measured == "evenly") and row.strategy != "identity":
             assert default.choice.welfare >= row.choice.welfare - slack, row.kind
+    assert [group.name for group in release_spec_of_plan(default).groups] == list(default.allocation)
     ways = {row.measured for row in default.comparisons if row.noise == default.technology.noise}
     assert {"together", "apart"} <= ways
     least = default.saving.at_choice["least"]
@@ -86,7 +88,7 @@ def test_counts_and_amounts_share_a_measurement_only_with_their_own(tmp_path: Pa
     program = plan.program
     builder = TechnologyBuilder(program.file.mechanism, program.workload, program.protection, program.welfare)
     groups = {name: [table.name for table in group.tables] for name, group in builder.groups("by unit").items()}
-    assert groups == {"counts": ["table 0", "table 1"], "sums of cost": ["table 2"]}
+    assert groups == {"table 0 + table 1": ["table 0", "table 1"], "table 2": ["table 2"]}
     [geometric] = {name for name, law in plan.technologies.items() if law is plan.technology}
     split = builder.technology(NOISE_LAWS[geometric], "workload", "by unit")
     shares = split.shares(plan.loss)

@@ -135,16 +135,15 @@ class TechnologyBuilder:
         return (TOGETHER, *units, APART) if count <= MOST_APART else (TOGETHER, *units)
 
     def groups(self, measured: str) -> dict[str, Workload]:
-        """The tables measured together, by a name for the group."""
-        named: dict[str, list[str]] = {}
+        """The tables measured together, by a name for the group, which is that in a saved plan: after its tables."""
+        found: dict[str | None, list[str]] = {}
         for table in self.workload.tables:
             amount = None if table.tabulation is None else table.tabulation.sum_of
-            key = {TOGETHER: ALL_TABLES, BY_UNIT: f"sums of {amount}" if amount else "counts"}.get(measured, table.name)
-            named.setdefault(key, []).append(table.name)
-        if measured == STATED:
-            assert not isinstance(self.table.measured, str)
-            named = {" + ".join(group): list(group) for group in self.table.measured}
-        return {name: self.workload.only(tables) for name, tables in named.items()}
+            found.setdefault({TOGETHER: None, BY_UNIT: amount}.get(measured, table.name), []).append(table.name)
+        stated = self.table.measured if measured == STATED else ()
+        groups = [list(group) for group in stated] or [*found.values()]
+        names = [" + ".join(group) for group in groups] if len(groups) > 1 else [ALL_TABLES]
+        return {name: self.workload.only(tables) for name, tables in zip(names, groups, strict=True)}
 
     def technology(self, law: NoiseLaw, strategy: str, measured: str) -> Technology:
         """One kind of noise on one choice of what is measured; refused where it cannot serve the program."""
