@@ -612,7 +612,7 @@ def plan_document(plan: Plan) -> dict[str, Any]:
         strategies=list(_strategies(plan)),
         saving=_saving(plan),
         guarantee=plan.guarantee.document(),
-        regret=[row for row in plan.regrets if math.isfinite(row.welfare) and math.isfinite(row.relative)],
+        regret=[RegretPart.made_of(row) for row in plan.regrets if math.isfinite(row.welfare + row.relative)],
         tornado=[TornadoPart.made_of(row, input=row.name) for row in plan.tornado],
         participation=known.participation,
         offering=_offering(known),
