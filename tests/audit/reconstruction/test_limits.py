@@ -93,7 +93,7 @@ def test_a_search_for_the_smallest_conflict_ends() -> None:
     assert hasty.kind == "unfinished"
     assert len(hasty.rows) == HARD.rows
     assert hasty.named(str(row) for row in hasty.rows).endswith(f"and {HARD.rows - 12} more")
-    patient = smallest_conflict(bounded, seconds=15.0)
+    patient = smallest_conflict(bounded, seconds=30.0)
     assert patient.kind in ("minimal", "smallest")
     assert len(patient.rows) < 20
     kept = HARD.only(np.array(patient.rows))

@@ -24,9 +24,9 @@ from tests.publication.crashes.kills import AFTER, COST, NOTHING
 from dualmandate.ledger import ReleaseState
 
 FULL = os.environ.get("DUALMANDATE_KILLS") == "full"
-THIN, FULL_DISK_THIN = (1, 1) if FULL else (24, 16)
-KILLS, LEAST = (300, 20) if FULL else (36, 3)
-PROCESSES = 20 if FULL else 2
+THIN, FULL_DISK_THIN = (1, 1) if FULL else (16, 16)
+KILLS, LEAST = (300, 20) if FULL else (60, 4)
+PROCESSES = 20 if FULL else 3
 STATES = set(AFTER)
 AIMS, RELEASE = ("opened", "measured", "written", "reserved", "settled", NOTHING), "r000003"
 
@@ -58,7 +58,7 @@ def test_a_kill_at_every_durable_operation_is_survived(root: Path, prepared: Pat
     landed = counted(root, "every", prepared, THIN)
     tell(f"kills of a publication at its durable operations: {by_state(landed)}")
     assert set(landed) == STATES
-    assert landed.total() >= (200 if FULL else 50)
+    assert landed.total() >= (200 if FULL else 75)
 
 
 def test_kills_by_the_clock_are_survived(root: Path, prepared: Path, tell: Tell) -> None:

@@ -55,7 +55,7 @@ def test_a_kill_at_every_commit_or_operation_is_survived(root: Path, elsewhere: 
 
 @pytest.mark.slow
 def test_kills_by_the_clock_are_survived(root: Path, elsewhere: Path, tell: Tell) -> None:
-    kills, least = (KILLS, LEAST) if FULL else (12, 1)
+    kills, least = (KILLS, LEAST) if FULL else (24, 2)
     landed = counted(root, "timed", elsewhere, kills, least)
     tell(f"kills of a publication by the clock, ledger in PostgreSQL: {by_state(landed)}")
     assert landed.total() >= kills
