@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from dualmandate.errors import InvalidMechanism
 from dualmandate.mechanism import NOISE_LAWS
 from dualmandate.planning.program import load
+from dualmandate.planning.saved_plan import SavedPlan
 from dualmandate.planning.study import drawn_instead, is_study, may_be_used
 from dualmandate.program.schema import BEST
 
@@ -19,6 +21,17 @@ def test_best_ranges_over_what_is_drawn() -> None:
     assert {noise: drawn_instead(noise).name for noise in NOISE_LAWS if is_study(noise)} == dict.fromkeys(
         ("laplace", "staircase"), "geometric"
     )
+
+
+@pytest.mark.parametrize("noise", list(NOISE_LAWS))
+def test_what_is_not_drawn_is_not_published(noise: str) -> None:
+    plan = SavedPlan({"exact": {"mechanism": {"noise": noise}}})
+    if NOISE_LAWS[noise].publishable:
+        plan.check_publishable()
+    else:
+        with pytest.raises(InvalidMechanism, match=f"a study: {noise} noise") as refused:
+            plan.check_publishable()
+        assert refused.value.instead.startswith('state noise = "geometric" or "best"')
 
 
 def test_a_study_that_errs_less_is_not_the_best(embedded: Path, monkeypatch: pytest.MonkeyPatch) -> None:
