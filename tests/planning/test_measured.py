@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import math
+import tomllib
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.random_programs import random_program, to_toml
 
-from dualmandate.benchmarks.mixed import CASES, MixedProgram, MixedTable, compared
+from dualmandate.benchmarks.mixed import BY_HAND, CASES, MixedProgram, MixedTable, compared
+from dualmandate.errors import Refusal
 from dualmandate.mechanism.technologies import NOISE_LAWS
 from dualmandate.planning.plan import Plan
 from dualmandate.planning.program import load
@@ -69,12 +73,47 @@ def test_the_default_is_never_worse_than_what_the_file_could_state(seed: int, tm
     slack = 1.01 * WORTHWHILE * default.choice.data_loss  # what saves less is not worth its trouble
     assert default.choice.welfare >= planned(tmp_path, program, "apart").choice.welfare - slack
     for row in default.comparisons:
-        if row.choice is not None and (not row.study or row.measured == "evenly") and row.strategy != "identity":
+        if row.choice is not None and (not row.study or row.measured in BY_HAND) and row.strategy != "identity":
             assert default.choice.welfare >= row.choice.welfare - slack, row.kind
     ways = {row.measured for row in default.comparisons if row.noise == default.technology.noise}
     assert {"together", "apart"} <= ways
     least = default.saving.at_choice["least"]
     assert least is None or least <= default.choice.data_loss * (1 + 1e-9)
+
+
+def stated(text: str, **mechanism: str) -> str:
+    """A random program that states how its tables share the loss, with neither shares nor a strategy of its own."""
+    document = tomllib.loads(text)
+    kept = {key: value for key, value in document["mechanism"].items() if key in ("noise", "failure_probability")}
+    document["mechanism"] = {**kept, **mechanism}
+    for table in document["workload"]:
+        table.pop("share", None)
+    return to_toml(document)
+
+
+def test_together_is_never_worse_than_apart_nor_that_than_a_split_by_tables(tmp_path: Path) -> None:
+    """Over random programs with counts and sums; what saves less than WORTHWHILE is not worth its trouble."""
+    file, compared = tmp_path / "program.toml", 0
+    for seed in range(80):
+        text = random_program(seed)
+        sums = ["sum_of" in table for table in tomllib.loads(text)["workload"]]
+        if all(sums) or not any(sums) or 'loss = "absolute"' in text:
+            continue
+        ways = ({"measured": "together"}, {"measured": "apart"}, {"measured": "apart", "strategy": "workload"})
+        plans = []
+        for way in ways:
+            file.write_text(stated(text, **way), encoding="utf-8")
+            try:
+                plans.append(load(file).plan())
+            except Refusal:
+                plans.append(None)
+        for better, worse in pairwise(plans):
+            if better is not None and worse is not None:
+                compared += 1
+                slack = 1.01 * WORTHWHILE * better.choice.data_loss
+                assert better.choice.welfare >= worse.choice.welfare - slack, seed
+            assert better is not None or worse is None, seed
+    assert compared >= 10
 
 
 def test_counts_and_amounts_share_a_measurement_only_with_their_own(tmp_path: Path) -> None:
