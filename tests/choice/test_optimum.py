@@ -25,6 +25,7 @@ from dualmandate.choice import (
     TableValue,
     choose,
     groups_by_share,
+    optimum,
     regret,
     regret_curve,
 )
@@ -474,3 +475,20 @@ def test_words(title_i: TitleI) -> None:
 def test_losses_that_cannot_be(title_i: TitleI, epsilon: float) -> None:
     with pytest.raises(InvalidLoss):
         regret(title_i.laplace(), title_i.welfare(), epsilon)
+
+
+def test_where_errors_and_costs_are_convex_no_grid_is_searched(
+    title_i: TitleI, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The ends decide: the same choice as on the grid, which a cost that is not convex still needs."""
+    frontier = title_i.laplace()
+    for welfare in (title_i.welfare(), title_i.welfare(ExponentialCost(title_i.cost))):
+        assert frontier.convex
+        assert welfare.convex
+        with monkeypatch.context() as without:
+            without.setattr(optimum, "_grid", None)
+            found = choose(frontier, welfare)
+        with monkeypatch.context() as anyway:
+            anyway.setattr(Frontier, "convex", False)
+            assert choose(frontier, welfare).epsilon == pytest.approx(found.epsilon, rel=1e-12)
+    assert not title_i.welfare(BoundedCost(title_i.cost)).convex

@@ -168,10 +168,7 @@ class TechnologyBuilder:
         return (TABLES, OPTIMIZED) if measured != APART or few else (TABLES,)
 
     def groups(self, measured: str) -> dict[str, Workload]:
-        """The tables measured together, by a name for the group."""
-        if measured == STATED:
-            assert not isinstance(self.table.measured, str)
-            return {" + ".join(group): self.workload.only(group) for group in self.table.measured}
+        """The tables measured together, by a name for the group, which is that of a saved plan: after its tables."""
         found: dict[Hashable, list[str]] = {}
         for table in self.workload.tables:
             amount = None if table.tabulation is None else table.tabulation.sum_of
@@ -179,11 +176,12 @@ class TechnologyBuilder:
                 None if isinstance(factor, Total) or name == amount else factor.key
                 for name, factor in zip(self.workload.domain.names, table.factors, strict=True)
             )
-            units = f"sums of {amount}" if amount else "counts"
-            key = {TOGETHER: ALL_TABLES, BY_UNIT: units, BY_CELLS: cells}.get(measured, table.name)
+            key = {TOGETHER: None, BY_UNIT: amount, BY_CELLS: cells}.get(measured, table.name)
             found.setdefault(key, []).append(table.name)
-        named = {key if isinstance(key, str) else " + ".join(tables): tables for key, tables in found.items()}
-        return {name: self.workload.only(tables) for name, tables in named.items()}
+        stated = self.table.measured if measured == STATED else ()
+        groups = [list(group) for group in stated] or [*found.values()]
+        names = [" + ".join(group) for group in groups] if len(groups) > 1 else [ALL_TABLES]
+        return {name: self.workload.only(tables) for name, tables in zip(names, groups, strict=True)}
 
     def technology(self, law: NoiseLaw, strategy: str, measured: str) -> Technology:
         """One kind of noise on one choice of what is measured; refused where it cannot serve the program."""

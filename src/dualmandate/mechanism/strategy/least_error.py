@@ -28,7 +28,7 @@ from dualmandate.population import Protection
 from dualmandate.population.arrays import Floats, Indices
 from dualmandate.workload import Factor, Workload
 
-LARGEST_BLOCK = 512  # orbits of a sector whose eigenvalues are asked for at every loss
+LARGEST_BLOCK = 128  # orbits of a sector whose eigenvalues are asked for at every loss
 BALANCES = (0.0, 0.5, 1.0)  # how far the masses of the dual are spread evenly over the ends of amounts
 
 
