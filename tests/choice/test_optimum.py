@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import TYPE_CHECKING
 
@@ -31,8 +32,11 @@ from dualmandate.choice import (
 )
 from dualmandate.choice.optimum import local_optima
 from dualmandate.errors import IncompatibleUnits, InvalidLoss, InvalidPreferences, NoOptimum
+from dualmandate.frontier import frontier_of
 from dualmandate.frontier.frontier import Frontier
+from dualmandate.mechanism import geometric, laplace, staircase
 from dualmandate.population import PrivacyMeasure
+from dualmandate.workload import identity
 
 if TYPE_CHECKING:
     from tests.choice.conftest import PowerFrontier, TitleI
@@ -481,8 +485,11 @@ def test_where_errors_and_costs_are_convex_no_grid_is_searched(
     title_i: TitleI, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The ends decide: the same choice as on the grid, which a cost that is not convex still needs."""
-    frontier = title_i.laplace()
-    for welfare in (title_i.welfare(), title_i.welfare(ExponentialCost(title_i.cost))):
+    counts = identity(40)
+    value = TableValue(counts.tables[0].name, 1e12, unit="child")
+    costs = (LinearCost(title_i.cost), ExponentialCost(title_i.cost))
+    for mechanism, cost in itertools.product((laplace(), geometric(), staircase()), costs):
+        frontier, welfare = frontier_of(mechanism, counts), title_i.welfare(cost, value=value)
         assert frontier.convex
         assert welfare.convex
         with monkeypatch.context() as without:

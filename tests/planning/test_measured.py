@@ -180,13 +180,16 @@ def test_the_refusal_of_the_noise_that_could_serve_is_shown_first(tmp_path: Path
 
 
 @pytest.mark.parametrize("measured", ["by unit", "as stated"])
-def test_a_group_has_one_name_in_a_plan_and_in_its_release(tmp_path: Path, measured: str) -> None:
+def test_a_group_has_one_name_in_a_plan_and_in_its_release(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, measured: str
+) -> None:
     """Strategies are found again by the name of their group, whatever made the group."""
     attributes = {"ward": _levels("w", 4), "sex": _levels("s", 2), "cost": "{ lower = 0, upper = 50, grid = 10 }"}
     tables = (MixedTable(("ward", "sex"), 1.0), MixedTable((), 100.0), MixedTable(("ward",), 1e-2, "cost"))
     text = MixedProgram(attributes, tables).text().replace('noise = "best"', 'noise = "best"\nstrategy = "optimized"')
     if measured == "as stated":
         text = text.replace("[preferences]", 'measured = [["table 0", "table 1", "table 2"]]\n[preferences]')
+    monkeypatch.setattr(TechnologyBuilder, "groupings", (measured,))
     file = tmp_path / "program.toml"
     file.write_text(text, encoding="utf-8")
     plan = load(file).plan()
