@@ -56,7 +56,7 @@ class LeastError:
             projector = np.where(same, np.multiply.outer(root, root) / whole[:, None], 0.0)
             scale = math.sqrt(summed) * (np.eye(len(root)) - projector) + math.sqrt(counted) * projector
             values = np.linalg.eigvalsh(scale @ (root[:, None] * block.matrix * root) @ scale)
-            kept = values[values > values[-1] * len(values) * np.finfo(np.float64).eps]
+            kept = values[values > max(float(values[-1]), 0.0) * len(values) * np.finfo(np.float64).eps]
             total += block.multiplicity * float(np.sqrt(kept).sum())
         return total
 
@@ -67,7 +67,7 @@ def least_error(workload: Workload, values: Mapping[str, float], protection: Pro
     rest, mixed = 1.0, None
     for part in parts_of(workload, {name: Fraction(value) for name, value in values.items()}, public=public):
         ends = part.ends()
-        if ends is not part and mixed is None and not public and max(_sizes(ends)) <= LARGEST_BLOCK:
+        if ends is not part and mixed is None and not public and 0 < _largest_sector(ends) <= LARGEST_BLOCK:
             mixed = part, ends
         else:
             rest *= gaussian_optimum(ends, BOUND_TOLERANCE).lower
@@ -89,8 +89,10 @@ def _steps(level: Axis, factor: Factor) -> int:
     return int(np.ptp(values)) // (int(np.gcd.reduce(values - values[0])) or 1)
 
 
-def _sizes(part: WorkloadBlock) -> list[int]:
-    return [len(part.orbits_of(sector)) for sector in part.sectors]
+def _largest_sector(part: WorkloadBlock) -> int:
+    """The most orbits that a sector has; 0 where nothing is asked."""
+    shape = part.orbit_shape
+    return max((math.prod(shape[place] for place in part.averaged(sector)) for sector in part.sectors), default=0)
 
 
 def _with_amounts(part: WorkloadBlock, ends: WorkloadBlock, rest: float) -> LeastError:
