@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import TYPE_CHECKING
 
@@ -25,13 +26,17 @@ from dualmandate.choice import (
     TableValue,
     choose,
     groups_by_share,
+    optimum,
     regret,
     regret_curve,
 )
 from dualmandate.choice.optimum import local_optima
 from dualmandate.errors import IncompatibleUnits, InvalidLoss, InvalidPreferences, NoOptimum
+from dualmandate.frontier import frontier_of
 from dualmandate.frontier.frontier import Frontier
+from dualmandate.mechanism import geometric, laplace, staircase
 from dualmandate.population import PrivacyMeasure
+from dualmandate.workload import identity
 
 if TYPE_CHECKING:
     from tests.choice.conftest import PowerFrontier, TitleI
@@ -474,3 +479,23 @@ def test_words(title_i: TitleI) -> None:
 def test_losses_that_cannot_be(title_i: TitleI, epsilon: float) -> None:
     with pytest.raises(InvalidLoss):
         regret(title_i.laplace(), title_i.welfare(), epsilon)
+
+
+def test_where_errors_and_costs_are_convex_no_grid_is_searched(
+    title_i: TitleI, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The ends decide: the same choice as on the grid, which a cost that is not convex still needs."""
+    counts = identity(40)
+    value = TableValue(counts.tables[0].name, 1e12, unit="child")
+    costs = (LinearCost(title_i.cost), ExponentialCost(title_i.cost))
+    for mechanism, cost in itertools.product((laplace(), geometric(), staircase()), costs):
+        frontier, welfare = frontier_of(mechanism, counts), title_i.welfare(cost, value=value)
+        assert frontier.convex
+        assert welfare.convex
+        with monkeypatch.context() as without:
+            without.setattr(optimum, "_grid", None)
+            found = choose(frontier, welfare)
+        with monkeypatch.context() as anyway:
+            anyway.setattr(Frontier, "convex", False)
+            assert choose(frontier, welfare).epsilon == pytest.approx(found.epsilon, rel=1e-12)
+    assert not title_i.welfare(BoundedCost(title_i.cost)).convex

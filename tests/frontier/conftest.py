@@ -23,6 +23,10 @@ class LawCurves:
     law: NoiseLaw
     coefficients: NDArray[np.float64]
 
+    @property
+    def convex(self) -> bool:
+        return True
+
     def values(self, loss: float, measure: Measure) -> NDArray[np.float64]:
         if measure == "largest variance":
             return np.full_like(self.coefficients, self.law.variance(loss))

@@ -165,7 +165,7 @@ def test_what_decides_is_listed_and_empty_sections_are_left_out(survey: Any, tmp
 
 
 def test_it_says_what_is_measured_and_what_that_saves(page: str, tmp_path: Path) -> None:
-    assert "Measured: the tables themselves. No matrix mechanism with geometric noise errs less." in page
+    assert "Measured: the tables themselves. No matrix mechanism with geometric noise on a strategy of whole" in page
     assert "<dt>Laplace noise on the tables (study) would give</dt><dd>ε = 2.5276 and $2,502</dd>" in page
     assert "<dt>what the better technology is worth</dt><dd>$32.64 billion</dd>" in page
     plan = plan_of(tmp_path / "program", *OPTIMIZED, ('noise = "best"', 'noise = "best"\nstrategy = "optimized"'))

@@ -1,5 +1,6 @@
 """Counts and amounts in one program: what society loses by default, beside one measurement for all tables, each table
-apart, what is done by hand (an even share of the loss for each table), and the bound that no strategy gets below.
+apart, what is done by hand (an even share of the loss for each table, or shares by
+value), and the bound that no strategy gets below.
 """
 
 from __future__ import annotations
@@ -14,7 +15,13 @@ from dualmandate.benchmarks.harness import BenchmarkRow
 from dualmandate.planning.plan import Plan
 from dualmandate.planning.program import load
 
-RIVALS = {"together": "one measurement for all tables", "apart": "each table apart", "evenly": "by hand, an even share"}
+RIVALS = {
+    "together": "one measurement for all tables",
+    "apart": "each table apart",
+    "evenly": "by hand, an even share",
+    "by value": "by hand, shares by value",
+}
+BY_HAND = ("evenly", "by value")
 
 
 @dataclass(frozen=True)
@@ -140,7 +147,7 @@ def compared(case: str, plan: Plan, apart: Plan) -> list[BenchmarkRow]:
     """What society loses under the plan and under each rival, and how far above the bound its errors are."""
     lost: dict[str, float] = {}
     for row in plan.comparisons:
-        if row.choice is not None and (not row.study or row.measured == "evenly"):
+        if row.choice is not None and (not row.study or row.measured in BY_HAND):
             lost[row.measured] = min(lost.get(row.measured, math.inf), -row.choice.welfare)
     lost["apart"] = -apart.choice.welfare  # as the program states it, and not only as the default tried it
     rows = [
@@ -150,7 +157,9 @@ def compared(case: str, plan: Plan, apart: Plan) -> list[BenchmarkRow]:
     ]
     used, least = (plan.saving.at_choice[name] for name in ("used", "least"))
     gap = None if used is None or not least else used / least
-    return [*rows, BenchmarkRow(case, gap, "times the least that errors could cost")]
+    limit = plan.saving.limit
+    bound = None if limit is None else f"the bound for {limit.bound.valid_for}"
+    return [*rows, BenchmarkRow(case, gap, "times the least that errors could cost", peer=bound)]
 
 
 def rows(progress: Callable[[str], None]) -> list[BenchmarkRow]:

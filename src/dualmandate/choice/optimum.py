@@ -436,7 +436,10 @@ def local_optima(frontier: Frontier, welfare: SocialWelfare, bounds: Bounds | No
     bounds = bounds or Bounds()
     gain = Advantage(frontier, welfare)
     found: list[LocalOptimum] = []
-    for (low, before), (high, after) in pairwise(_grid(gain, *gain.range(bounds))):
+    ends = gain.range(bounds)
+    # Where errors and costs are convex the advantage falls throughout, so that its signs at the ends say everything.
+    points = [(end, gain(end)) for end in ends] if frontier.convex and welfare.convex else _grid(gain, *ends)
+    for (low, before), (high, after) in pairwise(points):
         if (before > 0) != (after > 0):
             loss = math.exp(brentq(gain, low, high, xtol=1e-14, rtol=1e-14))
             found.append(LocalOptimum(loss, welfare.at(frontier, loss), "maximum" if before > 0 else "minimum"))

@@ -463,6 +463,12 @@ class CostPart:
         return -self.marginal_privacy_cost(loss) - self.marginal_data_loss(frontier, loss)
 
     @property
+    def convex(self) -> bool:
+        """Whether more loss costs ever more at the margin, and errors in proportion to each table's expected error."""
+        costs = (group.information_utility for group in self._weighed)
+        return not self.other_losses and all(isinstance(cost, LinearCost | ExponentialCost) for cost in costs)
+
+    @property
     def _weighed(self) -> tuple[PopulationGroup, ...]:
         return tuple(group for group in self.groups if group.weighted_size > 0)  # 0 × ∞ is not a number
 

@@ -10,7 +10,14 @@ from dualmandate.frontier.frontier import (
     in_epsilon,
     priced,
 )
-from dualmandate.frontier.lower_bound import LowerBound, count_bound, efficiency, matrix_bound, strategy_bound
+from dualmandate.frontier.lower_bound import (
+    LowerBound,
+    count_bound,
+    efficiency,
+    matrix_bound,
+    scale_bound,
+    strategy_bound,
+)
 from dualmandate.frontier.participation import ExponentialResponse, TableTotals, peak_of, with_participation
 from dualmandate.frontier.simulated import (
     Decision,
@@ -56,6 +63,7 @@ __all__ = [
     "priced",
     "private_multiplicative_weights",
     "public_guess",
+    "scale_bound",
     "simulated",
     "split",
     "stated_split",

@@ -22,7 +22,7 @@ import numpy as np
 
 from dualmandate.errors import InvalidLoss, UnknownName
 from dualmandate.frontier.numerics import LARGEST_LOSS, SmoothCurve, derivative, loss_where
-from dualmandate.mechanism import Mechanism, Production
+from dualmandate.mechanism import Measurement, Mechanism, Production
 from dualmandate.mechanism.mechanism import Measure, known_measure, positive_loss
 from dualmandate.population import PrivacyMeasure, Protection
 from dualmandate.population.arrays import Floats
@@ -48,6 +48,11 @@ class Curves(Protocol):
     def inverse(self, expected_squared_error: float) -> float | None:  # noqa: ARG002 - most curves have no closed form
         """The loss at which the summed squared error is this large, where that is known without a search."""
         return None
+
+    @property
+    def convex(self) -> bool:
+        """Whether errors are known to fall ever more slowly as the loss grows."""
+        return False
 
     def technology(self, loss: float) -> str:
         """Which mechanism stands on the frontier at this loss."""
@@ -75,6 +80,11 @@ class Frontier:
     def remembered(self, *, name: str | None = None) -> Frontier:
         """The same frontier, under another name where one is given, that works out each number once."""
         return Frontier(name or self.name, self.privacy_measure, self.query_counts, self.curves, remembers=True)
+
+    @property
+    def convex(self) -> bool:
+        """Whether errors are known to fall ever more slowly with the loss: one loss is then best at a convex cost."""
+        return self.curves.convex
 
     @property
     def tables(self) -> tuple[str, ...]:
@@ -207,6 +217,11 @@ class ClosedFormCurves(Curves):
 
     production: Production
 
+    @property
+    def convex(self) -> bool:
+        """Every law that rows are measured with has a variance that is convex in the loss."""
+        return isinstance(self.production, Measurement)
+
     def values(self, loss: float, measure: Measure) -> Floats:
         logs = self._read_off(loss, measure)
         return listed(self.production.table_errors(loss, measure)) if logs is None else np.exp(logs[0])
@@ -285,6 +300,11 @@ class ConvertedCurves(Curves):
 
     frontier: Frontier
     failure_probability: float  # δ
+
+    @property
+    def convex(self) -> bool:
+        """V(ρ(ε)) is convex: its laws have −ρ·V″/V′ > 1, and ρ·ρ″ is below ρ′²."""
+        return self.frontier.convex
 
     def values(self, loss: float, measure: Measure) -> Floats:
         return listed(self.frontier.table_errors(rho_at(loss, self.failure_probability), measure))

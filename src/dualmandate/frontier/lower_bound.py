@@ -8,7 +8,7 @@ The singular values of query matrices that a bound needs are found without writi
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,13 +16,14 @@ import numpy as np
 from dualmandate.errors import InvalidLoss, InvalidMechanism, TooLarge
 from dualmandate.frontier.frontier import Frontier
 from dualmandate.mechanism.geometric import GEOMETRIC
-from dualmandate.mechanism.mechanism import NoiseLaw, positive_loss
+from dualmandate.mechanism.mechanism import NoiseLaw, loss_power, positive_loss
 from dualmandate.mechanism.strategy import Strategy
+from dualmandate.mechanism.strategy.least_error import amount_steps, least_error
 from dualmandate.mechanism.technologies import StrategyMechanism
 from dualmandate.population import Neighbors, PrivacyMeasure, Protection
 from dualmandate.population.arrays import Floats
 from dualmandate.workload import Table, Workload
-from dualmandate.workload.factor import Factor, Identity, Total, dense
+from dualmandate.workload.factor import Factor, Identity, Row, Total, dense
 
 LARGEST_EIGENPROBLEM = 2_048  # Eigenvalues are computed of matrices with at most this many rows and columns.
 
@@ -184,6 +185,73 @@ def strategy_bound(strategy: Strategy, law: NoiseLaw) -> LowerBound:
     records = strategy.protection.most_records_per_unit
     coefficient = strategy.lower_bound / records**2
     return _of_matrix_mechanisms("the dual of the matrix mechanism", law, coefficient, records)
+
+
+def scale_bound(
+    workload: Workload,
+    law: NoiseLaw,
+    protection: Protection,
+    values: Mapping[str, float] | None = None,
+    *,
+    any_rows: bool = False,
+) -> LowerBound:
+    """What the errors of tables cost at least, whatever is measured, with counts and amounts at any scales.
+
+    Squared errors, summed over queries, each table times its value (1 where not stated). The larger of two bounds: the
+    dual of the matrix mechanism (`least_error`), and, in ε, each query alone. A sum over amounts from v₀ to v₁ may take
+    a·N from rows that count people, and needs v + a·N from rows with amounts: by Hölder's inequality it errs by at
+    least min over a of (ψ_a^⅓·max|v + a|^⅔ + ψ_c^⅓·|a|^⅔)³/ε². With noise on whole numbers that holds for rows that
+    count people and add up their amounts; with `any_rows`, for any others too (people counted by their amount, say).
+    """
+    worth = {table.name: float((values or {}).get(table.name, 1.0)) for table in workload.tables}
+    workload = workload.only([name for name, value in worth.items() if value > 0])
+    freely, power = protection.neighbors is Neighbors.ADD_OR_REMOVE, loss_power(law.privacy_measure)
+    amounts = amount_steps(workload) if law.needs_whole_numbers and freely and not any_rows else {}
+    found = least_error(workload, {table.name: worth[table.name] for table in workload.tables}, protection)
+    alone = [(worth[table.name], *_alone(table, amounts)) for table in workload.tables]
+    alone = alone if power == 1 and freely and not workload.domain.structural_zeros else []
+    per_record = 1.0 / protection.most_records_per_unit**power
+    per_step = min(1.0, 2.0 / min(amounts.values(), default=1)) ** power
+
+    def error(loss: float) -> float:
+        at = loss * per_record
+        counted, summed = _relative_variance(law, at), _relative_variance(law, at * per_step)
+        single = math.fsum(value * _variance_alone(*each, counted, summed) for value, *each in alone)
+        return max(found.coefficient(counted, summed), single) / at ** (2 / power)
+
+    whole = " on a strategy of whole numbers" if law.needs_whole_numbers else ""
+    whole = " on rows that count people and add up their amounts" if amounts else whole
+    name = "the dual of the matrix mechanism, and each query alone"
+    return LowerBound(name, f"every matrix mechanism with {law.name} noise{whole}", law.privacy_measure, error)
+
+
+def _relative_variance(law: NoiseLaw, loss: float) -> float:
+    """ψ = ε²·V(ε), or ρ·V(ρ): the same at every loss for continuous noise, and falling for noise on whole numbers."""
+    return law.variance(loss) * loss ** (2 / loss_power(law.privacy_measure))
+
+
+def _alone(table: Table, amounts: Collection[int]) -> tuple[float, float, float]:
+    """What a table's queries weigh together, and the ends of the amount that they add up; 1 and 1 where they count."""
+    weight, ends = float(table.weight) ** 2, (1.0, 1.0)
+    for axis, factor in enumerate(table.factors):
+        if axis in amounts and isinstance(factor, Row) and ends == (1.0, 1.0):
+            ends = float(factor.values.min()), float(factor.values.max())
+        else:
+            largest = _row_extremes(factor)[0]
+            weight *= float(largest @ largest)
+    return weight, *ends
+
+
+def _variance_alone(weight: float, low: float, high: float, counted: float, summed: float) -> float:
+    """ε² times the least variance of a query that one record moves by numbers from low to high; see `scale_bound`."""
+    if low == high:
+        return weight * counted * high**2
+
+    def variance(people: float) -> float:
+        largest = max(abs(low + people), abs(high + people))
+        return float(np.cbrt(summed * largest**2) + np.cbrt(counted * people**2)) ** 3
+
+    return weight * min(map(variance, (0.0, -low, -high, -(low + high) / 2)))  # concave between these
 
 
 def _of_matrix_mechanisms(name: str, law: NoiseLaw, coefficient: float, records: int) -> LowerBound:

@@ -20,8 +20,9 @@ from functools import cached_property
 import numpy as np
 
 from dualmandate.errors import InvalidLoss, InvalidWorkload
-from dualmandate.frontier.frontier import Curves, Frontier, TableWeights, listed
-from dualmandate.mechanism import Measure
+from dualmandate.frontier.frontier import ClosedFormCurves, Curves, Frontier, TableWeights, listed
+from dualmandate.mechanism import Measure, Measurement, NoiseLaw
+from dualmandate.mechanism.mechanism import on_lattice
 from dualmandate.population import PrivacyMeasure
 from dualmandate.population.arrays import Floats
 
@@ -49,13 +50,39 @@ class _Group:
     frontier: Frontier
     weights: TableWeights
 
+    @cached_property
+    def scaled(self) -> tuple[NoiseLaw, float, float] | None:
+        """Where one law serves all rows and errors are squared: the law, its loss for a loss of 1, and what V costs."""
+        curves = self.frontier.curves
+        found = curves.production if isinstance(curves, ClosedFormCurves) else None
+        if not isinstance(found, Measurement) or len(found.rows.steps) > 1 or {*self.weights.measures} != {"squared"}:
+            return None
+        sums = [float(found.answered[table].sums[0]) for table in self.weights.tables]
+        cost = math.fsum(value * each for value, each in zip(self.weights.values, sums, strict=True))
+        return on_lattice(found.law, found.rows.steps[0]), found.unit_loss(1.0), cost
+
+    def cost(self, loss: float) -> float:
+        """What errors cost at a loss."""
+        if self.scaled is None:
+            return self.weights.total(self.frontier, loss)
+        law, unit, cost = self.scaled
+        return cost * law.variance(unit * loss)
+
+    def _derivatives(self, loss: float) -> tuple[float, float]:
+        """First and second derivative of that."""
+        if self.scaled is not None:
+            law, unit, cost = self.scaled
+            return cost * unit * law.variance_slope(unit * loss), cost * unit**2 * law.variance_curvature(unit * loss)
+        curvature = self.weights.weighed(lambda measure: listed(self.frontier.table_curvatures(loss, measure)))
+        return self.weights.slope(self.frontier, loss), curvature
+
     def marginal(self, loss: float) -> tuple[float, float]:
         """ln of the value of one more unit of loss, and the elasticity of that value in the loss (< 0)."""
-        slope = -self.weights.slope(self.frontier, loss)
+        falling, curvature = self._derivatives(loss)
+        slope = -falling
         if not slope > _TINY:
             # Discrete noise has vanished from floats: it goes on falling exponentially.
             return math.log(_TINY) - loss, -loss
-        curvature = self.weights.weighed(lambda measure: listed(self.frontier.table_curvatures(loss, measure)))
         return math.log(slope), -loss * curvature / slope
 
 
@@ -75,6 +102,10 @@ class SplitCurves(Curves):
     groups: tuple[_Group, ...]
     weights: TableWeights
     floors: Floats  # what each group gets at least, where the loss is enough for all of them; shape (groups,)
+
+    @property
+    def convex(self) -> bool:
+        return not self.floors.any() and all(group.frontier.convex for group in self.groups)
 
     def best(self, loss: float) -> Allocation:
         if loss not in self._solved:
@@ -183,7 +214,7 @@ def _best_split(groups: tuple[_Group, ...], loss: float) -> Allocation:
     """Equalize marginal values; refused only where curves are not convex, so that no split equalizes them."""
     share = loss / len(groups)
     power = 1.0 if groups[0].frontier.privacy_measure is PrivacyMeasure.ZCDP else 2.0
-    start = [min(max(group.weights.total(group.frontier, share), _TINY), _HUGE) for group in groups]
+    start = [min(max(group.cost(share), _TINY), _HUGE) for group in groups]
     # Errors that have vanished at an equal split say nothing about shares: no group starts with less than a crumb.
     logs = np.log(np.maximum(power_split(start, loss, power), _CRUMB * share))
     before = math.inf
@@ -233,6 +264,10 @@ class StatedCurves(Curves):
 
     groups: Mapping[str, Frontier]
     shares: tuple[float, ...]  # s_g > 0, in the order of the groups; sum to 1
+
+    @property
+    def convex(self) -> bool:
+        return all(group.convex for group in self.groups.values())
 
     def values(self, loss: float, measure: Measure) -> Floats:
         return self._listed(lambda group, share: group.table_errors(share * loss, measure), power=0)

@@ -11,11 +11,12 @@ from functools import cached_property
 
 from dualmandate.choice import Choice, Limits, SocialWelfare
 from dualmandate.errors import Refusal
-from dualmandate.frontier import LowerBound, strategy_bound
+from dualmandate.frontier import LowerBound, scale_bound
 from dualmandate.mechanism import GAUSSIAN, LAPLACE
 from dualmandate.mechanism.technologies import CELLS, NOISE_LAWS, OPTIMIZED, TABLES
 from dualmandate.planning.study import is_study
 from dualmandate.planning.technology import (
+    BY_VALUE,
     EVENLY,
     Kind,
     Offered,
@@ -27,6 +28,8 @@ from dualmandate.planning.technology import (
 )
 from dualmandate.population import PrivacyMeasure
 from dualmandate.population.wording import money
+
+ROUNDING = 1e-9  # relative, by which a bound that is met may seem to be exceeded
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +45,7 @@ class TechnologyComparison:
     def comparisons(self) -> tuple[Comparison, ...]:
         """Every kind of noise as it would be used, then the noise in use on whatever else can be measured.
 
-        What a practitioner would do by hand is always among them: plain noise on each table, an even share for each.
+        What a practitioner would do by hand is always among them: plain noise on each table, shared evenly or by value.
         """
         return tuple(self._comparison(kind) for kind in dict.fromkeys(self._kinds()))
 
@@ -55,9 +58,10 @@ class TechnologyComparison:
             self.choice.epsilon,
             used=self.used,
             naive=next(row for row in comparisons if row.kind == self._by_hand),
+            by_value=next((row for row in comparisons if row.measured == BY_VALUE), None),
             plain=None if isinstance(plain, Refusal) else plain,
             optimized=optimized,
-            limit=None if optimized is None else limit_of(self.workshop, self.used),
+            limit=limit_of(self.workshop, self.used, self.choice.epsilon),
         )
 
     def _kinds(self) -> Iterator[Kind]:
@@ -68,6 +72,8 @@ class TechnologyComparison:
         yield noise, TABLES, self.used.measured
         yield noise, CELLS, self.workshop.groupings[0]
         yield self._by_hand
+        if self._by_hand[2] == EVENLY:
+            yield *self._by_hand[:2], BY_VALUE
 
     @property
     def _by_hand(self) -> Kind:
@@ -148,6 +154,7 @@ class Saving:
     loss: float  # the chosen one, in the program's currency
     used: Technology
     naive: Comparison  # plain noise on the tables, and what it would choose alone
+    by_value: Comparison | None  # the same in shares by value, where there are several tables
     plain: Technology | None  # the same; None where it cannot serve the program
     optimized: Technology | None  # the optimized strategy with the noise in use
     limit: ErrorLimit | None
@@ -180,7 +187,15 @@ class Saving:
     @property
     def welfare_gained(self) -> float | None:
         """How much better off society is than with plain noise at its own best loss, USD; None where that has none."""
-        alone = self.naive.choice
+        return self._gained(self.naive)
+
+    @property
+    def welfare_gained_by_value(self) -> float | None:
+        """The same against plain noise in shares by value."""
+        return None if self.by_value is None else self._gained(self.by_value)
+
+    def _gained(self, rival: Comparison) -> float | None:
+        alone = rival.choice
         return None if alone is None else self.welfare.at(self.used.frontier, self.loss) - alone.welfare
 
     def _cost(self, technology: Technology | None) -> Callable[[float], float] | None:
@@ -190,15 +205,22 @@ class Saving:
         return lambda loss: self.welfare.data_loss(frontier, loss)
 
 
-def limit_of(workshop: TechnologyBuilder, used: Technology) -> ErrorLimit | None:
-    """The bound for the noise in use; None where no strategy was found for all tables, or errors are not squared."""
+def limit_of(workshop: TechnologyBuilder, used: Technology, loss: float) -> ErrorLimit | None:
+    """The bound for the noise in use; None where errors are not squared, or the tables are too many for one.
+
+    It is that for counts and sums, unless what is used counts people by their amounts and errs less at its loss.
+    """
     welfare, law = workshop.welfare, NOISE_LAWS[used.noise]
     if any(value.measure != "squared" for value in welfare.table_values):
         return None
-    try:
-        strategy = workshop.optimized(law, workshop.workload)
-    except Refusal:
-        return None
-    if any(strategy.values[name] != value for name, value in workshop.relative_values.items()):
-        return None  # a table that is worth next to nothing was weighed at more than its worth
-    return ErrorLimit(strategy_bound(strategy, law), used, workshop.dearest, welfare.least_data_loss)
+    for any_rows in (False, True):
+        try:
+            found = scale_bound(
+                workshop.workload, law, workshop.protection, workshop.relative_values, any_rows=any_rows
+            )
+        except Refusal:
+            return None
+        limit = ErrorLimit(found, used, workshop.dearest, welfare.least_data_loss)
+        if limit.at(loss) <= welfare.data_loss(used.frontier, loss) * (1 + ROUNDING):
+            return limit
+    return None

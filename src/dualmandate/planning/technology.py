@@ -3,13 +3,14 @@
 For each kind of noise that way is used which leaves society best off at its own choice. A strategy for all tables is
 looked for with squared errors and continuous noise in mind, and by counts: amounts beside counts are better measured
 with a scale of their own. Groups of tables that split the loss by their value are one measurement with a scale for each
-group, so the tables together, by their unit and each apart are tried; where `measured` is stated, that alone.
+group, so the tables together, by their unit, by their cells and each apart are tried; where `measured` states one of
+these, that alone.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
@@ -17,8 +18,19 @@ from typing import TYPE_CHECKING
 
 from dualmandate.choice import Choice, Limits, SocialWelfare, choose
 from dualmandate.errors import InvalidMechanism, MissingKey, Place, Refusal, TooLarge
-from dualmandate.frontier import Frontier, Measure, TableWeights, envelope, in_epsilon, priced, split, stated_split
+from dualmandate.frontier import (
+    Frontier,
+    Measure,
+    TableWeights,
+    envelope,
+    in_epsilon,
+    power_split,
+    priced,
+    split,
+    stated_split,
+)
 from dualmandate.mechanism import MatrixRows, Measurement, NoiseLaw, Rows, Strategy, StrategyRows, TableRows
+from dualmandate.mechanism.mechanism import loss_power
 from dualmandate.mechanism.strategy.strategy import NoiseName, optimize_strategy
 from dualmandate.mechanism.technologies import CELLS, NOISE_LAWS, OPTIMIZED, TABLES, noise_of
 from dualmandate.planning.study import may_be_used
@@ -28,18 +40,25 @@ from dualmandate.population.wording import number
 from dualmandate.program.program import MOST_MEASURED
 from dualmandate.program.schema import BEST, MechanismTable
 from dualmandate.publication.release_spec import ALL_TABLES
-from dualmandate.workload import Workload
+from dualmandate.workload import Total, Workload
 
 if TYPE_CHECKING:
     from dualmandate.planning.extensions import Participation
 
 MEASURED = {OPTIMIZED: "an optimized strategy", TABLES: "the tables", CELLS: "every cell"}
-TOGETHER, BY_UNIT, APART, EVENLY, STATED = "together", "by unit", "apart", "evenly", "as stated"
-SHARED = {BY_UNIT: "counts and amounts apart", APART: "each apart", EVENLY: "in even shares"}
+TOGETHER, BY_UNIT, BY_CELLS, APART, STATED = "together", "by unit", "by cells", "apart", "as stated"
+EVENLY, BY_VALUE = "evenly", "by value"  # shares of each table, as they are set by hand
+SHARED = {
+    BY_UNIT: "counts and amounts apart",
+    BY_CELLS: "tables of the same cells together",
+    APART: "each apart",
+    EVENLY: "in even shares",
+    BY_VALUE: "in shares by value",
+}
 NAMED_AFTER_PEOPLE = ("laplace", "gaussian")
 ROUNDED_UP = 1e-4  # relative, of the loss that makes a table fit for use, so that rounding a share leaves it fit
 SHARE_DIGITS = 7  # decimal digits, after the first of the whole loss, to which a share of it is rounded down
-MOST_APART = 12  # Of more tables, each apart is not tried unless it is stated: every one takes a search of its own.
+MOST_APART = 12  # Of more tables, a strategy for each apart is looked for only where as few have queries that overlap.
 WORTHWHILE = 1e-3  # share of what errors cost that a strategy must save to be measured instead of the tables
 Kind = tuple[str, str, str]  # of technology: noise, what is measured, and what shares a measurement
 
@@ -131,15 +150,34 @@ class TechnologyBuilder:
             return (APART,)
         if count == 1 or self.table_shares:
             return (TOGETHER,)
-        units = (BY_UNIT,) if 1 < len(self.groups(BY_UNIT)) < count else ()
-        return (TOGETHER, *units, APART) if count <= MOST_APART else (TOGETHER, *units)
+        some = (grouping for grouping in (BY_UNIT, BY_CELLS) if 1 < len(self.groups(grouping)) < count)
+        return (TOGETHER, *some, APART)
+
+    def strategies(self, measured: str) -> tuple[str, ...]:
+        """What may be measured, group by group, the simplest first.
+
+        Of many tables apart, a strategy helps only those whose queries overlap: where they do not, the dual with even
+        masses on the cells that move each query most says that nothing errs less than the table (beside a public
+        number of records, next to nothing does).
+        """
+        if self.table.states_strategy:
+            return (self.table.strategy,)
+        tables = self.workload.tables
+        overlapping = sum(any(int(factor.counts.max()) > 1 for factor in table.factors) for table in tables)
+        few = len(tables) <= MOST_APART or 0 < overlapping <= MOST_APART
+        return (TABLES, OPTIMIZED) if measured != APART or few else (TABLES,)
 
     def groups(self, measured: str) -> dict[str, Workload]:
-        """The tables measured together, by a name for the group, which is that in a saved plan: after its tables."""
-        found: dict[str | None, list[str]] = {}
+        """The tables measured together, by a name for the group, which is that of a saved plan: after its tables."""
+        found: dict[Hashable, list[str]] = {}
         for table in self.workload.tables:
             amount = None if table.tabulation is None else table.tabulation.sum_of
-            found.setdefault({TOGETHER: None, BY_UNIT: amount}.get(measured, table.name), []).append(table.name)
+            cells = tuple(
+                None if isinstance(factor, Total) or name == amount else factor.key
+                for name, factor in zip(self.workload.domain.names, table.factors, strict=True)
+            )
+            key = {TOGETHER: None, BY_UNIT: amount, BY_CELLS: cells}.get(measured, table.name)
+            found.setdefault(key, []).append(table.name)
         stated = self.table.measured if measured == STATED else ()
         groups = [list(group) for group in stated] or [*found.values()]
         names = [" + ".join(group) for group in groups] if len(groups) > 1 else [ALL_TABLES]
@@ -160,7 +198,7 @@ class TechnologyBuilder:
                 raise (refusal.at(Place(key="mechanism.strategy")) if strategy == OPTIMIZED else refusal) from None
         probability, converted = self.table.failure_probability, law.privacy_measure is not self.welfare.privacy_measure
         delta = float(probability) if converted and probability is not None else None
-        shares = self._shares(measured, groups)
+        shares = self._shares(measured, measurements)
         produced = self._produced(measurements, shares).remembered(name=law.name)
         frontier = produced if delta is None else in_epsilon(produced, delta).remembered()
         if self.participation is not None:
@@ -185,16 +223,32 @@ class TechnologyBuilder:
             return 0.0
         return 0.0 if lowest is None else lowest * (1 + ROUNDED_UP)
 
-    def _shares(self, measured: str, groups: Mapping[str, Workload]) -> dict[str, Fraction]:
+    def _shares(self, measured: str, groups: Mapping[str, Measurement]) -> dict[str, Fraction]:
         """The stated share of each group: those of its tables together; none where none are stated."""
+        if measured == BY_VALUE:
+            return self._shares_by_value(groups)
         if measured == EVENLY:
             return dict.fromkeys(groups, Fraction(1, len(groups)))
         if not self.table_shares:
             return {}
         return {
-            group: sum((self.table_shares[table.name] for table in workload.tables), Fraction(0))
-            for group, workload in groups.items()
+            group: sum((self.table_shares[table.name] for table in measurement.workload.tables), Fraction(0))
+            for group, measurement in groups.items()
         }
+
+    def _shares_by_value(self, groups: Mapping[str, Measurement]) -> dict[str, Fraction]:
+        """The rule of thumb for scaled noise: where errors of a table cost c/l^p, a share as c^{1/(1+p)}.
+
+        That is the cube root of value × numbers × sensitivity² for squared errors in ε.
+        """
+        weights = TableWeights.of(tuple(groups), values_of(self.welfare), measures_of(self.welfare))
+        costs = [weights.only((name,)).total(priced(group), 1.0) for name, group in groups.items()]
+        absolute = all(measure == "absolute" for measure in weights.measures)
+        power = (1.0 if absolute else 2.0) / loss_power(next(iter(groups.values())).privacy_measure)
+        *first, last = groups
+        shares = [Fraction(share).limit_denominator(10**9) for share in power_split(costs, 1.0, power).tolist()]
+        found = dict(zip(first, shares, strict=False))
+        return {**found, last: 1 - sum(found.values())}
 
     def optimized(self, law: NoiseLaw, workload: Workload) -> Strategy:
         """The strategy for some of the tables, each weighed by its value relative to the dearest table's.
@@ -328,25 +382,25 @@ def offered(workshop: TechnologyBuilder, limits: Limits) -> Offered:
     are there to be compared, with what shares a measurement in the best of those that were.
     """
     table, welfare = workshop.table, workshop.welfare
-    strategies = (table.strategy,) if table.states_strategy else (TABLES, OPTIMIZED)
     able: dict[Kind, Technology] = {}
     refused: dict[Kind, Refusal] = {}
     chosen: dict[Kind, Choice | Refusal] = {}
     used: dict[str, Kind] = {}
 
     def offer(law: NoiseLaw, groupings: tuple[str, ...]) -> None:
-        for strategy in strategies:
-            slow = is_slow(strategy, welfare)
-            for measured in groupings[:1] if slow else groupings:
-                kind = law.name, strategy, measured
-                try:
-                    if law.name != table.noise != BEST and slow:
-                        raise too_slow()
-                    able[kind] = workshop.technology(law, strategy, measured)
-                except Refusal as refusal:
-                    refused[kind] = refusal
-                if kind in able and not slow:
-                    chosen[kind] = choice_with(able[kind], welfare, limits)
+        kinds = [(strategy, measured) for measured in groupings for strategy in workshop.strategies(measured)]
+        for strategy, measured in sorted(kinds, key=lambda kind: kind[0] != TABLES):
+            kind, slow = (law.name, strategy, measured), is_slow(strategy, welfare)
+            if slow and measured != groupings[0]:
+                continue
+            try:
+                if law.name != table.noise != BEST and slow:
+                    raise too_slow()
+                able[kind] = workshop.technology(law, strategy, measured)
+            except Refusal as refusal:
+                refused[kind] = refusal
+            if kind in able and not slow:
+                chosen[kind] = choice_with(able[kind], welfare, limits)
         made = [kind for kind in able if kind[0] == law.name]
         if made:
             used[law.name] = _best_of(made, able, chosen, welfare)
@@ -354,8 +408,9 @@ def offered(workshop: TechnologyBuilder, limits: Limits) -> Offered:
     asked = [law for law in NOISE_LAWS.values() if may_be_used(law.name, table.noise)]
     for law in asked:
         offer(law, workshop.groupings)
-    if not used:
-        raise next(iter(refused.values()))
+    if not used:  # for want of a noise that is counted as the program counts, before any that is not
+        own = (NOISE_LAWS[noise].privacy_measure is welfare.privacy_measure for noise, *_ in refused)
+        raise max(zip(own, refused.values(), strict=True), key=lambda each: each[0])[1]
     best = _best_of([*used.values()], able, chosen, welfare)
     for law in NOISE_LAWS.values():
         if law not in asked:

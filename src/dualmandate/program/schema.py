@@ -666,8 +666,8 @@ class MechanismTable(KeyTable):
     themselves can be found, these are measured."""
     measured: Annotated[str | tuple[tuple[str, ...], ...], BeforeValidator(_measured), _MEASURED_SCHEMA] = "together"
     """What shares a measurement. With "together" the plan finds the best scales: one measurement for all tables, one
-    for counts and one for each amount, or one for each table, which then split the loss by their value. "apart", or
-    groups of tables, state it."""
+    for counts and one for each amount, one for tables of the same cells, or one for each table, which then split the
+    loss by their value. "apart", or groups of tables, state it."""
     failure_probability: Probability | None = None
     """The δ at which Gaussian noise is expressed in epsilon."""
 

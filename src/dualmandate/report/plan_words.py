@@ -157,7 +157,8 @@ def _measured(plan: Plan) -> list[str]:
     if not found:
         measured = f"Measured: {_measured_words(plan)}"
         if _at_the_limit(plan):
-            return [f"{measured}. No matrix mechanism with {plan.technology.noise} noise errs less."]
+            assert plan.saving.limit is not None
+            return [f"{measured}. {plan.saving.limit.bound.valid_for.replace('every', 'No', 1)} errs less."]
         looked = plan.saving.optimized is not None and not plan.program.file.mechanism.states_strategy
         return [f"{measured}{', because no strategy was found that is worth its trouble' if looked else ''}."]
     lines = [
@@ -188,6 +189,10 @@ def _saving(plan: Plan) -> Iterator[str]:
             off = f"{money(abs(saving.welfare_gained))} {'worse' if saving.welfare_gained >= 0 else 'better'} off"
             chosen = f"{privacy_measure} = {number(float(alone.loss), 6)}{_typical(alone)}"
             yield f"That would choose {chosen}, and leave society {off}."
+        if saving.by_value is not None and saving.by_value.choice is not None:
+            loss, gained = float(saving.by_value.choice.loss), saving.welfare_gained_by_value or 0.0
+            chosen = f"In shares by value, by hand too, it would choose {privacy_measure} = {number(loss, 6)}"
+            yield f"{chosen}, and leave society {money(abs(gained))} {'worse' if gained >= 0 else 'better'} off."
     if least is not None and saving.limit is not None and not _at_the_limit(plan):
         times = (
             f"Errors cost at most {number(used / least, 3)} times the least possible" if least else "No bound is known"

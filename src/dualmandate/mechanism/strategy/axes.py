@@ -16,7 +16,7 @@ import numpy as np
 from dualmandate.errors import TooLarge
 from dualmandate.population.arrays import Booleans, Floats, Indices, Integers
 from dualmandate.workload import Factor, Identity, Total
-from dualmandate.workload.factor import Numbers, affordable, inner
+from dualmandate.workload.factor import LARGEST_INTEGER, Numbers, affordable, inner
 from dualmandate.workload.levels import column_classes, row_ids
 
 LARGEST_AXIS = 8_192  # merged levels of an attribute whose Gram matrix is written out
@@ -153,6 +153,34 @@ def with_zeros(axis: Axis, factors: Sequence[Factor], possible: Booleans) -> Axi
     """
     distinct = list({factor.key: factor for factor in factors}.values())
     return Axis(axis.size, axis.kept, axis.labels, _classes(distinct, axis.kept, possible))
+
+
+def ends_of(axis: Axis, factors: Sequence[Factor]) -> Axis:
+    """The axis of the two levels that enclose all others, where the columns of its factors lie on a line; else itself.
+
+    That is so where an attribute is only counted and summed: a column between two others is a mixture of them, so that
+    no norm of it is larger, and a strategy for the ends is one for all. Labels between the ends are −1.
+    """
+    if axis.merged <= 2 or any(factor.rows > 1 for factor in factors):
+        return axis
+    columns = np.concatenate([factor.columns(axis.kept) for factor in {each.key: each for each in factors}.values()])
+    steps = columns - columns[:, :1]
+    row, level = np.unravel_index(int(np.argmax(np.abs(steps))), steps.shape)
+    line = steps[:, level]
+    if int(abs(line[row])) ** 2 >= LARGEST_INTEGER or np.any(steps * line[row] != np.multiply.outer(line, steps[row])):
+        return axis
+    ends = np.sort([int(np.argmin(steps[row])), int(np.argmax(steps[row]))])
+    labels = np.full(axis.size, -1)
+    labels[axis.kept[ends]] = [0, 1]
+    return Axis(axis.size, axis.kept[ends], labels, np.arange(2))
+
+
+def mixture(axis: Axis, ends: Axis, factors: Sequence[Factor]) -> Floats:
+    """What each merged level takes of the two ends, 0 to 1; shape (2, merged)."""
+    values = next(row for factor in factors if np.ptp(row := factor.columns(axis.kept)[0]) > 0)
+    low, high = values[np.searchsorted(axis.kept, ends.kept)]
+    shares = (values - low) / (high - low)
+    return np.stack([1.0 - shares, shares])
 
 
 def _merged(factors: Sequence[Factor], size: int) -> tuple[Indices, Integers | None]:

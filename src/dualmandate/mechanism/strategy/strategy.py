@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Literal, get_args
@@ -17,6 +17,7 @@ import numpy as np
 from dualmandate.errors import InvalidMechanism, InvalidWorkload, TooLarge
 from dualmandate.mechanism.mechanism import EVERY_PERSON, known_table
 from dualmandate.mechanism.strategy.arrays import NUMPY, Arrays, namespace
+from dualmandate.mechanism.strategy.axes import mixture
 from dualmandate.mechanism.strategy.dual import (
     LARGEST_BY_PAIRS,
     LARGEST_ON_DEVICE,
@@ -46,6 +47,7 @@ from dualmandate.workload.sensitivity import Norm
 NoiseName = Literal["laplace", "gaussian"]
 LEAST_WORTH = Fraction(1, 10**6)  # of the dearest table: what is worth less still has to be answered
 LARGEST_DENSE_STRATEGY = 2_048  # merged cells of a part that is not made of marginals
+TOTAL_SHARES = 64  # of the sensitivity, that counting people may get beside amounts
 FEW_CELLS = 256  # the same beside tables of counts, which are better for many
 MOST_JOINT_ATTRIBUTES = 10
 MOST_JOINT_GROUPS = 128  # of the finest tables, up to which parts are also optimized together
@@ -198,6 +200,8 @@ def optimize_strategy(
 
 def _gaussian(part: WorkloadBlock, domain: Domain, protection: Protection, *, arrays: Arrays) -> GaussianOptimum:
     """The certified optimum; beside public totals by weights on pairs of cells, where these are few."""
+    if (ends := _ends_alone(part)) is not None:
+        return _mixed(part.cell_by_cell(), ends, gaussian_optimum(ends, arrays=arrays))
     if not part.public or part.merged_size > LARGEST_BY_PAIRS:
         return gaussian_optimum(part, arrays=arrays)
     apart = part.cell_by_cell()
@@ -206,6 +210,50 @@ def _gaussian(part: WorkloadBlock, domain: Domain, protection: Protection, *, ar
     measured, error, lower = pair_optimum(gram, None if same is None else same[apart.cells])
     words = f"{len(measured.rows):,} weighted sums of {len(gram):,} cells by the dual problem for pairs of cells"
     return GaussianOptimum(Residuals(apart, {EVERYTHING_AVERAGED: measured}, words), error, lower)
+
+
+def _ends_alone(part: WorkloadBlock) -> WorkloadBlock | None:
+    """The ends of a part that is one attribute, only counted and summed; None for any other."""
+    ends = part.ends() if len(part.axes) == 1 and not part.public else part
+    return None if ends is part else ends
+
+
+def _between_ends(part: WorkloadBlock, ends: WorkloadBlock) -> GaussianOptimum:
+    """For pure ε: the counts and sums themselves, each with its own share, or what lies above and below each amount.
+
+    A record moves Σ(x − v₀) and Σ(v₁ − x) together by v₁ − v₀, whatever its x, and their sum counts people; the number
+    of people may be measured besides.
+    """
+    queries, shares = part.queries()[:, part.cells], _mixture(part, ends)[:, part.cells]
+    asked = queries[queries.any(axis=1)]
+    asked = asked / np.cbrt(np.abs(asked).max(axis=1, keepdims=True))
+    found = [asked / float(np.abs(asked).sum(axis=0).max())]
+    for steps in range(TOTAL_SHARES):
+        share = steps / TOTAL_SHARES
+        found.append(np.concatenate([(1.0 - share) * shares, share * np.ones((min(steps, 1), len(part.cells)))]))
+    inverses = [np.linalg.pinv(rows) for rows in found]
+    errors = [float(np.square(queries @ inverse).sum()) for inverse in inverses]
+    best = next(number for number, error in enumerate(errors) if error <= min(errors) * (1.0 + TIE))
+    words = f"{len(found[best]):,} sums over {part.merged_size:,} levels"
+    measured = Residuals(part, {EVERYTHING_AVERAGED: OptimalRows(found[best], inverses[best])}, words)
+    return GaussianOptimum(measured, errors[best], min(gaussian_optimum(ends, BOUND_TOLERANCE).lower, errors[best]))
+
+
+def _mixture(part: WorkloadBlock, ends: WorkloadBlock) -> Floats:
+    return mixture(part.levels[0], ends.levels[0], [factors[0] for factors in part.tables.values()])
+
+
+def _mixed(part: WorkloadBlock, ends: WorkloadBlock, found: GaussianOptimum) -> GaussianOptimum:
+    """A strategy for the ends as one for all levels: columns between the ends are mixtures of theirs."""
+    assert isinstance(found.measured, Residuals)
+    [measured] = found.measured.measurements.values()
+    shares = _mixture(part, ends)
+    corners = np.argmax(shares == 1.0, axis=1)[ends.cells]
+    inverse = np.zeros((len(part.cells), len(measured.rows)))
+    inverse[np.searchsorted(part.cells, corners)] = measured.inverse
+    rows = measured.rows @ shares[np.ix_(ends.cells, part.cells)]
+    words = f"{len(rows):,} weighted sums of {part.merged_size:,} levels, by their ends"
+    return replace(found, measured=Residuals(part, {EVERYTHING_AVERAGED: OptimalRows(rows, inverse)}, words))
 
 
 def _jointly(
@@ -232,6 +280,8 @@ def _laplace(part: WorkloadBlock, starts: int | None, arrays: Arrays) -> Gaussia
     if part.is_symmetric and part.possible is None:
         stack, error = best_marginals(part, starts)
         return GaussianOptimum(stack, error, gaussian_optimum(part).lower)
+    if (ends := _ends_alone(part)) is not None:
+        return _between_ends(part.cell_by_cell(), ends)
     largest = LARGEST_DENSE_STRATEGY if arrays is NUMPY else LARGEST_ON_DEVICE
     # Sums of cells of one attribute without exchangeable levels are better chosen freely.
     is_free = len(part.axes) == 1 and part.orbit_count == part.merged_size <= largest
@@ -243,7 +293,7 @@ def _laplace(part: WorkloadBlock, starts: int | None, arrays: Arrays) -> Gaussia
             f"are measured jointly, and the finest tables have {groups_asked(part):,}",
             instead="use gaussian noise, group levels, or optimize some of the tables alone",
         )
-    lower = gaussian_optimum(part, BOUND_TOLERANCE, arrays).lower
+    lower = gaussian_optimum(part.ends(), BOUND_TOLERANCE, arrays).lower
     candidates: list[tuple[Residuals | GroupStack, float]] = []
     if by_tables:
         candidates.append(best_partitions(part, starts))

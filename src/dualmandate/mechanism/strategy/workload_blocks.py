@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualmandate.errors import InvalidMechanism, InvalidWorkload, TooLarge
-from dualmandate.mechanism.strategy.axes import Axis, axis_of, with_zeros
+from dualmandate.mechanism.strategy.axes import Axis, axis_of, ends_of, with_zeros
 from dualmandate.population import Domain, Neighbors, Protection
 from dualmandate.population.arrays import Booleans, Floats, Indices, Integers
 from dualmandate.population.protection import group_labels, steps
@@ -178,6 +178,17 @@ class WorkloadBlock:
     def cell_by_cell(self) -> WorkloadBlock:
         """The same part with every merged cell an orbit of its own."""
         return replace(self, levels=tuple(level.level_by_level() for level in self.levels))
+
+    def ends(self) -> WorkloadBlock:
+        """The same part with the ends alone of attributes that are only counted and summed; itself where there is none.
+
+        No strategy for the part errs less than the best one for the ends, which mixes into one that errs as little.
+        """
+        if self.possible is not None:
+            return self
+        asked = [[table[place] for table in (*self.tables.values(), *self.public)] for place in range(len(self.axes))]
+        levels = tuple(map(ends_of, self.levels, asked))
+        return self if levels == self.levels else replace(self, levels=levels)
 
     @property
     def query_count(self) -> int:

@@ -36,6 +36,7 @@ from dualmandate.report.documents.document import (
 
 if TYPE_CHECKING:
     from dualmandate.choice import SocialChoices, SurveyValue, UncertainChoice
+    from dualmandate.planning.comparison import Comparison
     from dualmandate.planning.extensions import Extensions
     from dualmandate.planning.plan import Plan
     from dualmandate.planning.uncertainty import Uncertainty
@@ -173,7 +174,10 @@ class TechnologyPart(DocumentModel):
 
     noise: Text = Field(description="The law of its noise.")
     strategy: StrategyName = Field(description="What is measured.")
-    measured: Text = Field("together", description="What shares a measurement; with `evenly`, an even share each.")
+    measured: Text = Field(
+        "together",
+        description="What shares a measurement; with `evenly` or `by value`, each table has a share set by hand.",
+    )
     study: Whether = Field(False, description="Whether its noise is not drawn exactly: compared, never published.")
     chosen: Whether = Field(description="Whether it is the one in use.")
     why_not: Text | None = Field(description="Why it cannot serve the program.")
@@ -203,7 +207,10 @@ class NaivePart(DocumentModel):
 
     noise: Text = Field(description="The law of its noise.")
     strategy: StrategyName = Field(description="What is measured.")
-    measured: Text = Field("together", description="What shares a measurement; with `evenly`, an even share each.")
+    measured: Text = Field(
+        "together",
+        description="What shares a measurement; with `evenly` or `by value`, each table has a share set by hand.",
+    )
     study: Whether = Field(False, description="Whether its noise is not drawn exactly: compared, never published.")
     why_not: Text | None = Field(description="Why it cannot serve the program.")
     epsilon: AnyLoss | None
@@ -235,7 +242,9 @@ class SavingPart(DocumentModel):
     """What the technology in use saves."""
 
     naive: NaivePart
+    by_value: NaivePart | None = Field(None, description="The same in shares by value; null for one table.")
     welfare_gained: Dollars | None = Field(None, description="USD: what the technology in use is worth to society.")
+    welfare_gained_by_value: Dollars | None = Field(None, description="USD: the same against shares by value.")
     dollars: Dollars | None = Field(description="USD, at the choice, against plain noise on the tables.")
     at_choice: CostsPart
     least_valid_for: Text | None = Field(description="Which technologies the lower bound holds for.")
@@ -719,12 +728,16 @@ def _strategies(plan: Plan) -> Iterator[StrategyPart]:
 
 def _saving(plan: Plan) -> SavingPart:
     saving = plan.saving
-    naive, limit = saving.naive, saving.limit
+    limit = saving.limit
+
+    def rival(row: Comparison) -> NaivePart:
+        chosen = {name: getattr(row.choice, name, None) for name in CHOSEN}
+        return NaivePart.made_of(row, why_not=row.why or None, **chosen)
+
     return SavingPart.made_of(
         saving,
-        naive=NaivePart.made_of(
-            naive, why_not=naive.why or None, **{name: getattr(naive.choice, name, None) for name in CHOSEN}
-        ),
+        naive=rival(saving.naive),
+        by_value=None if saving.by_value is None else rival(saving.by_value),
         least_valid_for=None if limit is None else limit.bound.valid_for,
         points=list(_at_each_loss(plan, saving.at)),
     )
