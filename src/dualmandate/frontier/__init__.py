@@ -8,6 +8,7 @@ from dualmandate.frontier.frontier import (
     TableWeights,
     frontier_of,
     in_epsilon,
+    in_order,
     priced,
 )
 from dualmandate.frontier.lower_bound import LowerBound, count_bound, efficiency, matrix_bound, strategy_bound
@@ -48,6 +49,7 @@ __all__ = [
     "envelope",
     "frontier_of",
     "in_epsilon",
+    "in_order",
     "matrix_bound",
     "multiplicative_weights_exponential",
     "noisy_answers",
