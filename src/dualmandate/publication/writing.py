@@ -584,7 +584,10 @@ def _observations(sheet: ReleaseSheet) -> dict[str, Any]:
         places = np.unravel_index(np.arange(sheet.rows), [len(levels) for levels in sheet.labels])
         codes = [np.array(codes_of(levels), dtype=object) for levels in sheet.labels]
         found = {key: words[place] for key, words, place in zip(_dimensions(sheet), codes, places, strict=True)}
-    return {**found, **{_number_id(sheet, name): each for name, each in sheet.numbers.items()}}
+    # What is no number, or an end of an interval that has none, is left out.
+    for name, each in sheet.numbers.items():
+        found[_number_id(sheet, name)] = np.where(np.isfinite(each), each, np.nan) if each.dtype.kind == "f" else each
+    return found
 
 
 def require_sdmx() -> None:

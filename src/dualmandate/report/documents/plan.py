@@ -166,7 +166,7 @@ class PlannedRatioPart(DocumentModel):
     denominator: Text = Field(description="The table that they are divided by.")
     unit: Text = Field(description="Of its numbers.")
     query_count: Count = Field(description="How many numbers it has.")
-    method: Literal["linearized"]
+    method: Literal["linearized"] = Field(description="How its errors were worked out.")
     typical_value: NotNegative = Field(description="At which it is linearized, in its unit.")
     typical_denominator: Positive = Field(description="The same of its denominator: the mean, in that table's unit.")
     denominator_error: NotNegative = Field(
