@@ -218,10 +218,11 @@ class Release:
         assert self.ratio is not None
         asked = self.ratio(ratio)
         above, below = self.published(asked.numerator.name), self.published(asked.denominator.name)
+        quotients = None
         with np.errstate(divide="ignore", invalid="ignore"):  # nothing over nothing is not a number
             estimates = above.estimates / below.estimates[asked.denominators]
-            whole = above.values is not None and below.values is not None
-            quotients = above.values / below.values[asked.denominators] if whole else None
+            if above.values is not None and below.values is not None:
+                quotients = above.values / below.values[asked.denominators]
         count, rows = len(estimates), sum(group["rows"] for group in self.facts["groups"])
         bounds, errors = None, np.full(count, np.nan)
         if count <= MOST_INTERVALS and count * rows <= MOST_TOGETHER:
