@@ -92,7 +92,7 @@ class Simulated:
         rows = [self.rows(table.name) for table in tables]
         taken = [self.taken(table, place) for table, place in zip(tables, numbers, strict=True)]
         kinds, noises = [each[0].kinds().astype(np.int64) for each in rows], [each[1] for each in rows]
-        return joint_error(*taken, kinds, noises, shared=rows[0][0] is rows[1][0])
+        return joint_error(taken[0], taken[1], kinds, noises, shared=rows[0][0] is rows[1][0])
 
 
 def planned(seed: int, folder: Path) -> tuple[Plan, Simulated]:

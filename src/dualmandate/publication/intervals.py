@@ -71,7 +71,7 @@ class Interval:
 
     @property
     def half_width(self) -> float:
-        """From the estimate to either end."""
+        """From the estimate to either end; of a ratio, half of its length."""
         return (self.upper - self.lower) / 2
 
     def __contains__(self, value: float) -> bool:

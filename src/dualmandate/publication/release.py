@@ -224,14 +224,16 @@ class Release:
             if above.values is not None and below.values is not None:
                 quotients = above.values / below.values[asked.denominators]
         count, rows = len(estimates), sum(group["rows"] for group in self.facts["groups"])
-        bounds, errors = None, np.full(count, np.nan)
+        bounds: tuple[Floats, Floats] | None = None
+        errors = np.full(count, np.nan)
         if count <= MOST_INTERVALS and count * rows <= MOST_TOGETHER:
-            joint, bounds = self.joint(ratio), (np.empty(count), np.empty(count))
+            joint, lower, upper = self.joint(ratio), np.empty(count), np.empty(count)
             for number in range(count):
                 numerator, denominator, error = joint(np.array([number]))
                 found = interval_of_ratio(numerator, denominator, error)
-                bounds[0][number], bounds[1][number] = found.lower, found.upper
+                lower[number], upper[number] = found.lower, found.upper
                 errors[number] = error.spread(found.estimate) / abs(denominator) if denominator else np.nan
+            bounds = lower, upper
         own = ratio, unit, above.columns, above.labels
         return PublishedTable(*own, estimates, errors, bounds=bounds, quotients=quotients)
 

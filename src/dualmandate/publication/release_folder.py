@@ -215,8 +215,8 @@ def _glance(table: PublishedTable, *, shown: bool) -> Glance:
     values = None if table.values is None else table.values[:GLANCED].copy()
     bounds = None if table.bounds is None else (table.bounds[0][:GLANCED].copy(), table.bounds[1][:GLANCED].copy())
     quotients = None if table.quotients is None else table.quotients[:GLANCED].copy()
-    shortened = {"estimates": estimates, "standard_errors": errors, "values": values}
-    first = replace(table, **shortened, bounds=bounds, quotients=quotients)
+    first = replace(table, estimates=estimates, standard_errors=errors, values=values)
+    first = replace(first, bounds=bounds, quotients=quotients)
     some = table.standard_errors[:: len(table.estimates) // ENOUGH + 1]
     return Glance(first, len(table.estimates), float(np.median(some)) if shown else 0.0)
 

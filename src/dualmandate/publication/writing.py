@@ -87,7 +87,11 @@ ENDS, QUOTIENT = ("lower", "upper"), "of_whole_numbers"  # columns of a ratio
 NUMBERS = {
     "kind": np.int32,
     "value": np.int64,
-    **dict.fromkeys(("estimate", "standard_error", *ENDS, QUOTIENT), np.float64),
+    "estimate": np.float64,
+    "standard_error": np.float64,
+    "lower": np.float64,
+    "upper": np.float64,
+    "of_whole_numbers": np.float64,
 }
 ROWS_AT_ONCE = 2**20  # Files are written in pieces of so many rows.
 
