@@ -26,6 +26,7 @@ HEADINGS = {
     "WorkloadTable": "[[workload]]",
     "FitnessForUse": "[workload.fitness_for_use]",
     "DetailTable": "[[workload.details]]",
+    "RatioTable": "[[ratios]]",
     "MechanismTable": "[mechanism]",
     "PreferencesTable": "[preferences]",
     "GroupTable": "[[preferences.groups]]",

@@ -6,6 +6,7 @@ A program that is accepted plans, or is refused; nothing else may come of it.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -157,6 +158,23 @@ class RandomProgram:
                 table["share"] = f"1/{len(tables)}"
         return tables
 
+    def _ratios(self, tables: list[Table], invariants: list[Table]) -> list[Table]:
+        units = {table["name"]: table.get("unit", "person") for table in (*invariants, *tables)}
+        found = []
+        for number in range(self.integer(1, 2)):
+            parts = [self.one_of(*units) for _ in range(2)]
+            ratio: Table = {"name": f"ratio {number}", "numerator": parts[0], "denominator": parts[1]}
+            unit = " per ".join(units[part] for part in parts)
+            if self.chance(0.8):
+                ratio["typical_value"] = self.money(unit, -2, 2)
+            if self.chance(0.6):
+                ratio["value_of_accuracy"] = self.money(f"USD per ({unit})^2")
+            found.append(ratio)
+        for table in (*invariants, *tables):
+            if self.chance(0.7):
+                table["total"] = {"value": 900, "unit": units[table["name"]], "source": "drawn"}
+        return found
+
     def _mechanism(self, tables: list[Table]) -> Table:
         noises = ("laplace", "geometric", "staircase", "best", "best") if self.measure == "epsilon" else ("best",)
         found: Table = {"noise": self.one_of("gaussian", *noises)}
@@ -202,7 +220,88 @@ class RandomProgram:
             }
             for table in tables:
                 table["total"] = {"value": 900, "unit": table.get("unit", "person"), "source": "drawn"}
+        if self.chance(0.3):
+            document["ratios"] = self._ratios(tables, document["invariants"])
         return to_toml(document)
+
+
+class EvenProgram(RandomProgram):
+    """Counts, sums, means, shares and a hierarchy; every cell of its data holds the same number of records.
+
+    What the file states of its levels is then true, and what is released can be held against the plan.
+    """
+
+    def __init__(self, draws: np.random.Generator) -> None:
+        self.draws = draws
+        self.regions = [f"r{number}" for number in range(self.integer(4, 8))]
+        place, grid = self.integer(1, len(self.regions) - 1), self.one_of(1, 5, 100)
+        self.states = {"east": self.regions[:place], "west": self.regions[place:]}
+        self.amount = {"lower": 0, "upper": grid * self.integer(2, 4), "grid": grid}
+        self.ages = ["young", "old"]
+        self.records = self.integer(1000, 2000)  # in each cell: far more than the noise
+
+    @property
+    def population_size(self) -> int:
+        return self.records * len(self.regions) * len(self.ages) * (self.amount["upper"] // self.amount["grid"] + 1)
+
+    def _even_tables(self) -> tuple[list[Table], list[Table]]:
+        wide = self.one_of("region", "state")
+        shares = {state: len(regions) / len(self.regions) for state, regions in self.states.items()}
+        uneven: Table = {"denominator_shares": {"state": shares}, "source": "drawn"}
+        tables: list[Table] = [
+            {"name": "people", "by": ["region"]},
+            {"name": "states", "by": ["state"]},
+            {"name": "cost", "by": [wide], "sum_of": "amount", "unit": "USD"},
+        ]
+        below = "people" if wide == "region" else "states"
+        typical = {"value": self.amount["upper"] / 2, "unit": "USD per person", "source": "drawn"}
+        ratios: list[Table] = [
+            {"name": "mean cost", "numerator": "cost", "denominator": below, "typical_value": typical}
+        ]
+        ratios[0] |= uneven if wide == "state" else {}
+        ratios.append({"name": "in the state", "numerator": "people", "denominator": "states", **uneven})
+        if self.chance(0.5):
+            tables.append({"name": "ages", "by": ["region", "age"], "where": {"age": ["young"]}})
+            young = {"value": self.population_size / 2, "unit": "person", "source": "drawn"}
+            tables[-1]["total"] = young
+            ratios.append({"name": "young", "numerator": "ages", "denominator": "people"})
+        for table in tables:
+            amount = "sum_of" in table
+            unit, lowest = ("USD", -2 * math.log10(self.amount["upper"])) if amount else ("person", 0)
+            table["value_of_accuracy"] = self.money(f"USD per {unit}^2", lowest, lowest + 2)
+        for ratio in ratios:
+            if self.chance(0.5):
+                unit = "USD per person" if ratio["name"] == "mean cost" else "person per person"
+                ratio["value_of_accuracy"] = self.money(f"USD per ({unit})^2", 0, 4)
+        return tables, ratios
+
+    def text(self) -> str:
+        tables, ratios = self._even_tables()
+        mechanism: Table = {"noise": self.one_of("geometric", "gaussian", "best"), "failure_probability": 1e-6}
+        if self.chance(0.5):
+            mechanism["strategy"] = self.one_of("workload", "optimized")
+        if self.chance(0.3):
+            mechanism["measured"] = "apart"
+        population: Table = {
+            "account": "people",
+            "unit": "person",
+            "neighbors": "add-or-remove",
+            "population_size": {"value": self.population_size, "unit": "person", "source": "drawn"},
+            "attributes": {"region": self.regions, "age": self.ages, "amount": self.amount},
+            "hierarchies": {"state": {"attribute": "region", "groups": self.states}},
+        }
+        cost = {"value": 1e-6, "unit": "USD per person per epsilon", "source": "drawn"}
+        return to_toml(
+            {
+                "program": {"schema": 1, "name": "even"},
+                "population": population,
+                "workload": tables,
+                "ratios": ratios,
+                "mechanism": mechanism,
+                "preferences": {"information_utility": "linear", "mean_disclosure_cost": cost},
+                "limits": {"largest_epsilon": self.one_of(1, 2, 4)},  # which decides: people hardly mind
+            }
+        )
 
 
 def to_toml(document: Table) -> str:

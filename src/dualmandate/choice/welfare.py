@@ -245,6 +245,7 @@ class TableValue:
     price: float | None = None  # USD per USD² (squared) or a pure number (absolute)
     grid: float = 1.0
     existing_squared_error: float = 0.0  # Σ of squared sampling and other errors already there, unit²; moves nothing
+    parts: tuple[tuple[str, float], ...] = ()  # of a ratio: tables whose errors, each times a factor, make up its own
 
     def __post_init__(self) -> None:
         numbers = (self.value, self.consequence or 0.0, self.price or 0.0, self.existing_squared_error)
@@ -276,6 +277,10 @@ class TableValue:
     def least(self) -> float:
         """What the errors that were there before cost, USD."""
         return self.value * self.existing_squared_error
+
+    def error(self, errors: Mapping[str, float]) -> float:
+        """Its expected error (or the slope of it) from those of the tables that a frontier produces."""
+        return math.fsum(factor * errors[part] for part, factor in self.parts) if self.parts else errors[self.table]
 
     def scaled(self, factor: float) -> TableValue:
         """The same table with its value multiplied, and its consequence with it."""
@@ -437,7 +442,7 @@ class CostPart:
     def table_data_losses(self, frontier: Frontier, loss: float) -> dict[str, float]:
         """What errors in each table cost, existing ones included, USD."""
         errors = {measure: frontier.table_errors(loss, measure) for measure in self._measures}
-        return {t.table: t.value_per_step * errors[t.measure][t.table] + t.least for t in self.table_values}
+        return {t.table: t.value_per_step * t.error(errors[t.measure]) + t.least for t in self.table_values}
 
     def data_loss(self, frontier: Frontier, loss: float) -> float:
         """Σ b_t·loss_t and the other losses, USD; ≥ 0."""
@@ -447,7 +452,7 @@ class CostPart:
     def table_marginal_losses(self, frontier: Frontier, loss: float) -> dict[str, float]:
         """Derivative of the cost of errors in each table, USD per unit of loss; ≤ 0."""
         slopes = {measure: frontier.table_slopes(loss, measure) for measure in self._measures}
-        return {t.table: t.value_per_step * slopes[t.measure][t.table] for t in self.table_values}
+        return {t.table: t.value_per_step * t.error(slopes[t.measure]) for t in self.table_values}
 
     def marginal_data_loss(self, frontier: Frontier, loss: float) -> float:
         """Derivative of `data_loss`, USD per unit of privacy loss; ≤ 0."""
@@ -558,8 +563,9 @@ class SocialWelfare(CostPart):
                     why="epsilon and rho are different dimensions",
                     instead=f"state them per {frontier.privacy_measure}, or express the frontier in {privacy_measure}",
                 )
-        stated = {value.table for value in self.table_values}
-        named = [*stated, *(other.table for other in self.other_losses if other.table is not None)]
+        stated = {value.table for value in self.table_values if not value.parts}
+        parts = (part for value in self.table_values for part, _ in value.parts)
+        named = [*stated, *parts, *(other.table for other in self.other_losses if other.table is not None)]
         unknown = sorted(set(named) - set(frontier.tables))
         unvalued = [] if self.other_losses else [table for table in frontier.tables if table not in stated]
         if unknown or unvalued:

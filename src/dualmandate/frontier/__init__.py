@@ -8,6 +8,7 @@ from dualmandate.frontier.frontier import (
     TableWeights,
     frontier_of,
     in_epsilon,
+    in_order,
     priced,
 )
 from dualmandate.frontier.lower_bound import (
@@ -55,6 +56,7 @@ __all__ = [
     "envelope",
     "frontier_of",
     "in_epsilon",
+    "in_order",
     "matrix_bound",
     "multiplicative_weights_exponential",
     "noisy_answers",

@@ -337,6 +337,43 @@ class ConvertedCurves(Curves):
         return groups if len(groups) > 1 else dict.fromkeys(groups, loss)
 
 
+@dataclass(frozen=True, eq=False)
+class OrderedCurves(Curves):
+    """Curves of a frontier, its tables in another order."""
+
+    frontier: Frontier
+    tables: tuple[str, ...]
+
+    def values(self, loss: float, measure: Measure) -> Floats:
+        return self._ordered(self.frontier.table_errors(loss, measure))
+
+    def slopes(self, loss: float, measure: Measure) -> Floats:
+        return self._ordered(self.frontier.table_slopes(loss, measure))
+
+    def curvatures(self, loss: float, measure: Measure) -> Floats:
+        return self._ordered(self.frontier.table_curvatures(loss, measure))
+
+    def inverse(self, expected_squared_error: float) -> float | None:
+        return self.frontier.curves.inverse(expected_squared_error)
+
+    def technology(self, loss: float) -> str:
+        return self.frontier.technology(loss)
+
+    def allocation(self, loss: float) -> dict[str, float]:
+        return self.frontier.allocation(loss)
+
+    def _ordered(self, by_table: Mapping[str, float]) -> Floats:
+        return np.array([by_table[table] for table in self.tables])
+
+
+def in_order(frontier: Frontier, tables: tuple[str, ...]) -> Frontier:
+    """The same frontier, its tables in this order: technologies are compared table by table."""
+    if frontier.tables == tables:
+        return frontier
+    counts = {table: frontier.query_counts[table] for table in tables}
+    return Frontier(frontier.name, frontier.privacy_measure, counts, OrderedCurves(frontier, tables))
+
+
 def in_epsilon(frontier: Frontier, failure_probability: float) -> Frontier:
     """A frontier in ρ expressed in ε at a stated δ, by the tight conversion; a frontier in ε is refused."""
     if frontier.privacy_measure is not PrivacyMeasure.ZCDP:

@@ -582,35 +582,41 @@ class StrategyAnswers:
         spreads = np.sqrt(self.variances(by_step.__getitem__))
         chosen = _representatives(spreads)
         shares = np.abs(self.rows.strategy.query_rows(self.table, chosen.tolist()))
-        laws = [(noise, _excess(noise)) for noise in noises]
-        found = [of(self._error(each, laws)) for each in shares]
+        kinds, excesses = self.rows.kinds(), [_excess(noise) for noise in noises]
+        found = [of(error_of_shares(each, kinds, noises, excesses)) for each in shares]
         ratios = np.array(found) / np.maximum(spreads[chosen], 1e-300)
         if least and len(chosen) == REPRESENTATIVES:
             return np.asarray(spreads * ratios.max())
         return np.asarray(spreads * np.interp(spreads, spreads[chosen], ratios))
 
-    def _error(self, shares: Floats, laws: Sequence[tuple[Distribution, float]]) -> Error:
-        """The error of one query: nearly normal where many rows share in it, else the leading ones and a lump."""
-        kinds = self.rows.kinds()
-        variances = np.array([noise.variance for noise, _ in laws])[kinds] * shares**2
-        total = float(variances.sum())
-        if total == 0.0:  # decided by what is public, or noise that is almost surely 0
-            return NearlyNormal(0.0, 0.0)
-        fourths = np.array([excess for _, excess in laws])[kinds] * variances**2
-        excess = float(np.sum(fourths / total / total))
-        if excess < NEARLY_NORMAL and float(variances.max(initial=0.0)) < LARGEST_SHARE * total:
-            return NearlyNormal(math.sqrt(total), excess)
-        order = np.argsort(-variances, kind="stable")
-        leading, rest = order[:LEADING], float(variances[order[LEADING:]].sum())
-        terms = []
-        for kind in np.unique(kinds[leading]):
-            here = np.round(shares[leading[kinds[leading] == kind]], 12)
-            distinct, counts = np.unique(here[here > 0], return_counts=True)
-            terms.append(Term(laws[kind][0], distinct, counts.astype(np.float64)))
-        if rest > 1e-12 * total:
-            noise = laws[kinds[order[LEADING]]][0]
-            terms.append(Term(noise, np.array([math.sqrt(rest / LUMPED / noise.variance)]), np.array([float(LUMPED)])))
-        return Combination(tuple(terms))
+
+def error_of_shares(
+    shares: Floats, kinds: Indices, noises: Sequence[Distribution], excesses: Sequence[float] | None = None
+) -> Error:
+    """The error of one answer: nearly normal where many rows share in it, else the leading ones and a lump.
+
+    `shares` ≥ 0 of the noise of each weighted row, the kind of each, and the noise of each kind with its excess
+    kurtosis, where that is known.
+    """
+    variances = np.array([noise.variance for noise in noises])[kinds] * shares**2
+    total = float(variances.sum())
+    if total == 0.0:  # decided by what is public, or noise that is almost surely 0
+        return NearlyNormal(0.0, 0.0)
+    fourths = np.array(excesses or [_excess(noise) for noise in noises])[kinds] * variances**2
+    excess = float(np.sum(fourths / total / total))
+    if excess < NEARLY_NORMAL and float(variances.max(initial=0.0)) < LARGEST_SHARE * total:
+        return NearlyNormal(math.sqrt(total), excess)
+    order = np.argsort(-variances, kind="stable")
+    leading, rest = order[:LEADING], float(variances[order[LEADING:]].sum())
+    terms = []
+    for kind in np.unique(kinds[leading]):
+        here = np.round(shares[leading[kinds[leading] == kind]], 12)
+        distinct, counts = np.unique(here[here > 0], return_counts=True)
+        terms.append(Term(noises[kind], distinct, counts.astype(np.float64)))
+    if rest > 1e-12 * total:
+        noise = noises[kinds[order[LEADING]]]
+        terms.append(Term(noise, np.array([math.sqrt(rest / LUMPED / noise.variance)]), np.array([float(LUMPED)])))
+    return Combination(tuple(terms))
 
 
 Rows: TypeAlias = TableRows | MatrixRows | StrategyRows

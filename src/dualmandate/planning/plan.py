@@ -19,6 +19,7 @@ from dualmandate.mechanism.strategy.strategy_file import strategy_digest
 from dualmandate.mechanism.technologies import OPTIMIZED
 from dualmandate.planning.comparison import Comparison, Saving
 from dualmandate.planning.extensions import Extensions
+from dualmandate.planning.ratios import RatioConsequence
 from dualmandate.planning.saved_plan import PLAN_VERSION, Exact, digest_of, exact_content
 from dualmandate.planning.study import is_study, study_words
 from dualmandate.planning.technology import Technology, measured_words
@@ -73,6 +74,7 @@ class Plan:
     extensions: Extensions = field(default_factory=Extensions)  # what the program asks for beyond the paper's model
     uncertainty: Uncertainty | None = None  # where some number states a standard error or a range
     social_choice: SocialChoices | None = None  # where the program asks for other ways to add people up
+    ratios: tuple[RatioConsequence, ...] = ()  # what the choice means for each
 
     @property
     def welfare(self) -> SocialWelfare:
@@ -137,13 +139,16 @@ class Plan:
         return digest_of(self.exact)
 
 
-def costliest(choice: Choice) -> tuple[str, ...]:
+def costliest(choice: Choice, welfare: SocialWelfare) -> tuple[str, ...]:
     """The tables whose worth the tornado moves: all of them, or the ones whose errors cost most where there are many.
+
+    Every ratio that has a worth is among them.
 
     The elasticity of the choice in a table's worth is as its share of what errors cost at the margin.
     """
     ranked = sorted(choice.tables, key=lambda table: -(table.data_loss or 0.0))
-    return tuple(table.table for table in (ranked if len(ranked) <= MANY_TABLES else ranked[:MOST_MOVED]))
+    kept = ranked if len(ranked) <= MANY_TABLES else ranked[:MOST_MOVED]
+    return (*(table.table for table in kept), *(value.table for value in welfare.table_values if value.parts))
 
 
 def notes_on(plan: Plan) -> tuple[str, ...]:
@@ -228,7 +233,7 @@ def _shares_and_fitness(plan: Plan) -> Iterator[str]:
 
 def _left_out(plan: Plan) -> Iterator[str]:
     """What the tornado did not ask, where tables are many."""
-    stated, moved = len(plan.tables), len(costliest(plan.choice))
+    stated, moved = len(plan.welfare.table_values), len(costliest(plan.choice, plan.welfare))
     if moved < stated:
         yield (
             f"How the choice moves with the worth of a table was asked for the {moved} tables whose errors cost most, "

@@ -16,6 +16,7 @@ from dualmandate.frontier import Measure
 from dualmandate.planning.comparison import TechnologyComparison
 from dualmandate.planning.extensions import ExtensionBuilder, participation_of
 from dualmandate.planning.plan import Plan, TableConsequence, costliest, notes_on
+from dualmandate.planning.ratios import COVERAGE, ratio_consequences, with_ratios
 from dualmandate.planning.technology import Technology, TechnologyBuilder, combine, offered, used_at
 from dualmandate.planning.uncertainty import social_choice_of, uncertainty_of
 from dualmandate.planning.welfare import float_or_none, limits_of, welfare_of
@@ -25,7 +26,6 @@ from dualmandate.semantics import guarantee
 
 MULTIPLES = (0.25, 0.5, 0.8, 0.9, 1.0, 1.1, 1.25, 2.0, 4.0)  # of the chosen loss, in the table of regrets
 SPREAD = 0.1  # each input of the tornado moves by a tenth either way
-COVERAGE = 0.95
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +47,7 @@ class Program(ProgramFile):
 def load(path: str | Path) -> Program:
     """Read a program file and the code lists it names; anything that cannot be meant is refused with its place."""
     read = read_program(path)
-    welfare = welfare_of(read)
+    welfare = with_ratios(welfare_of(read), read)
     limits = limits_of(read.file, welfare.privacy_measure, read.document)
     known = {field.name: getattr(read, field.name) for field in fields(read)}
     return Program(**known, welfare=welfare, limits=limits)
@@ -98,10 +98,13 @@ def make_plan(program: Program, remaining: Fraction | float | None, progress: Ca
             failure_probability=float_or_none(mechanism.failure_probability),
         ),
         tables=_table_consequences(workshop, technology, choice, loss),
+        ratios=ratio_consequences(
+            program, welfare, measurements=technology.measurements, shares=technology.shares(loss)
+        ),
         comparisons=comparisons,
         saving=saving,
         # The shares of groups of tables stay as planned: to first order the best shares move nothing.
-        tornado=tornado(frontier, welfare, limits, spread=SPREAD, tables=costliest(choice)),
+        tornado=tornado(frontier, welfare, limits, spread=SPREAD, tables=costliest(choice, welfare)),
         regrets=regret_curve(frontier, welfare, MULTIPLES, best=choice),
         notes=(),
         extensions=ExtensionBuilder(program, workshop, frontier, technology, choice, limits).all(),

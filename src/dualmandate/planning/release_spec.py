@@ -27,7 +27,7 @@ from dualmandate.publication.release import Release, read_facts
 from dualmandate.publication.release_spec import ALL_TABLES, Group, Page, ReleaseSpec
 from dualmandate.publication.writing import damaged, file_names
 from dualmandate.semantics import guarantee
-from dualmandate.workload import Workload
+from dualmandate.workload import Ratio, Workload
 
 if TYPE_CHECKING:
     from dualmandate.planning.plan import Plan
@@ -41,9 +41,12 @@ Strategies = Callable[[str, Workload], ExactStrategy]
 
 def strategy_files(plan: Plan) -> dict[str, bytes]:
     """What is measured for each group with an optimized strategy, by the path of its file beside plan.json."""
-    found = plan.technology.found
-    paths = _paths(tuple(plan.allocation)) if found else {}
-    return {path: _written(strategy_document(found[group].exact)) for group, path in paths.items() if group in found}
+    found = _strategies(plan)
+    return {
+        path: _written(strategy_document(found[name]))
+        for name, path in _paths(_group_names(plan.exact)).items()
+        if name in found
+    }
 
 
 def _paths(groups: tuple[str, ...]) -> dict[str, str]:
@@ -57,8 +60,7 @@ def release_spec_of(plan: SavedPlan, program: ProgramFile, folder: Path, page: P
     `folder` is where the plan lies, with its strategies; `page` is how the release is shown to people.
     """
     _check_program(plan, program)
-    measurements = plan.document["exact"]["measurements"]
-    paths = _paths(tuple(_group_name(each, measurements) for each in measurements))
+    paths = _paths(_group_names(plan.document["exact"]))
 
     def read(group: str, workload: Workload) -> ExactStrategy:
         return read_strategy(folder / paths[group], workload, program.protection)
@@ -68,10 +70,10 @@ def release_spec_of(plan: SavedPlan, program: ProgramFile, folder: Path, page: P
 
 def release_spec_of_plan(plan: Plan, page: Page | None = None) -> ReleaseSpec:
     """What a plan that was just made orders, bit by bit what the saved one does: strategies are written and read."""
-    found, protection = plan.technology.found, plan.program.protection
+    found, protection = _strategies(plan), plan.program.protection
 
     def read(group: str, workload: Workload) -> ExactStrategy:
-        return strategy_from(strategy_document(found[group].exact), workload, protection)
+        return strategy_from(strategy_document(found[group]), workload, protection)
 
     return _order(SavedPlan({"digest": plan.digest, "exact": plan.exact}), plan.program, read, page)
 
@@ -80,10 +82,9 @@ def _order(plan: SavedPlan, program: ProgramFile, strategies: Strategies, page: 
     with program.document.at("mechanism", "noise"):
         plan.check_publishable()
     exact = plan.document["exact"]
-    groups, files = [], {}
-    paths = _paths(tuple(_group_name(each, exact["measurements"]) for each in exact["measurements"]))
-    for each in exact["measurements"]:
-        name = _group_name(each, exact["measurements"])
+    groups, files, names = [], {}, _group_names(exact)
+    paths = _paths(names)
+    for each, name in zip(exact["measurements"], names, strict=True):
         made = measurement_of(each["tables"], name, exact["mechanism"], program=program, strategies=strategies)
         groups.append(Group(name, made, Fraction(each["loss"])))
         if made.rows.strategy is not None:
@@ -98,13 +99,14 @@ def _order(plan: SavedPlan, program: ProgramFile, strategies: Strategies, page: 
         protection=program.protection,
         rules=program.rules,
         groups=tuple(groups),
-        units=program.table_units,
+        units={**program.table_units, **program.ratio_units},
         facts=_facts(plan, program),
         files={**files, **program_files(program)},
         page=page,
         formats=program.file.publication.formats,
         agency=program.file.publication.agency,
         engine=program.file.publication.engine,
+        ratios=program.ratios,
     )
 
 
@@ -131,14 +133,16 @@ def _check_strategy(made: Measurement, measurement: Mapping[str, Any], group: st
     """Its rows by their digest; the values of the tables, which decide nothing, by the error that the plan states."""
     strategy = made.rows.strategy
     assert strategy is not None
-    stated = [each["error_coefficient"] for each in plan.document.get("strategies", ()) if each["group"] == group]
-    if any(not math.isclose(each, strategy.error_coefficient(made.protection), rel_tol=SAME) for each in stated):
+    digest = measurement["strategy"]["digest"]
+    stated = [each["error_coefficient"] for each in plan.document.get("strategies", ()) if each["digest"] == digest]
+    own = strategy.error_coefficient(made.protection)
+    if stated and not any(math.isclose(each, own, rel_tol=SAME) for each in stated):
         raise InvalidMechanism(
             f"the strategy of '{group}' is written for other values of the tables than the plan",
             why="it was changed after it was written, or it is of another plan",
             instead="take the strategy and the plan from the same folder",
         )
-    if strategy_digest(strategy) != measurement["strategy"]["digest"]:
+    if strategy_digest(strategy) != digest:
         raise NotApproved(
             f"the strategy of '{group}' is not the one that the plan names",
             why="exactly the approved plan is published, row by row",
@@ -179,8 +183,16 @@ def _check_program(plan: SavedPlan, program: ProgramFile) -> None:
         )
 
 
-def _group_name(measurement: Mapping[str, Any], measurements: list[Any]) -> str:
-    return ALL_TABLES if len(measurements) == 1 else " + ".join(measurement["tables"])
+def _group_names(exact: Mapping[str, Any]) -> tuple[str, ...]:
+    """What each group of a plan is called in its release: after its tables."""
+    measured = exact["measurements"]
+    return (ALL_TABLES,) if len(measured) == 1 else tuple(" + ".join(each["tables"]) for each in measured)
+
+
+def _strategies(plan: Plan) -> dict[str, ExactStrategy]:
+    """The optimized strategy of each group that has one, by what the group is called in a release."""
+    found, groups = plan.technology.found, zip(plan.technology.measurements, _group_names(plan.exact), strict=True)
+    return {name: found[group].exact for group, name in groups if group in found}
 
 
 def read_strategy(path: Path, workload: Workload, protection: Protection) -> ExactStrategy:
@@ -215,13 +227,20 @@ def load_release(folder: str | Path) -> Release:
     def measurement(group: str) -> Measurement:
         return next(each.measurement for each in order().groups if each.name == group)
 
+    @cache
     def together() -> NestWeights:
         nest = nest_together(order())
         if nest is None:
             raise damaged(f"the release in '{place}'", "its tables do not nest, though its release.json says so")
         return NestWeights(order(), nest)
 
-    return Release(place, facts, measurement, together)
+    def ratio(name: str) -> Ratio:
+        found = next((each for each in order().ratios if each.name == name), None)
+        if found is None:
+            raise damaged(f"the release in '{place}'", f"its program does not ask for the ratio '{name}'")
+        return found
+
+    return Release(place, facts, measurement, together, ratio)
 
 
 def _carried_out(folder: Path, facts: Mapping[str, Any]) -> ReleaseSpec:
@@ -250,4 +269,5 @@ def _carried_out(folder: Path, facts: Mapping[str, Any]) -> ReleaseSpec:
         rules=program.rules,
         groups=groups,
         units={table["name"]: table["unit"] for table in facts["tables"]},
+        ratios=program.ratios,
     )

@@ -24,6 +24,7 @@ from dualmandate.frontier import (
     TableWeights,
     envelope,
     in_epsilon,
+    in_order,
     power_split,
     priced,
     split,
@@ -199,7 +200,8 @@ class TechnologyBuilder:
         probability, converted = self.table.failure_probability, law.privacy_measure is not self.welfare.privacy_measure
         delta = float(probability) if converted and probability is not None else None
         shares = self._shares(measured, measurements)
-        produced = self._produced(measurements, shares).remembered(name=law.name)
+        order = tuple(table.name for table in self.workload.tables)
+        produced = in_order(self._produced(measurements, shares), order).remembered(name=law.name)
         frontier = produced if delta is None else in_epsilon(produced, delta).remembered()
         if self.participation is not None:
             frontier = self.participation.of(frontier, self.welfare)
@@ -351,13 +353,17 @@ def used_at(asked: str, technologies: Mapping[str, Technology], welfare: SocialW
 
 
 def values_of(welfare: SocialWelfare) -> dict[str, float]:
-    """What a unit of each table's error costs, as frontiers count errors."""
-    return {value.table: value.value_per_step for value in welfare.table_values}
+    """What a unit of each table's error costs, as frontiers count errors: by itself, and in the ratios made of it."""
+    found: dict[str, float] = {}
+    for value in welfare.table_values:
+        for table, factor in value.parts or ((value.table, 1.0),):
+            found[table] = found.get(table, 0.0) + factor * value.value_per_step
+    return found
 
 
 def measures_of(welfare: SocialWelfare) -> dict[str, Measure]:
     """How the errors of each table are counted."""
-    return {value.table: value.measure for value in welfare.table_values}
+    return {value.table: value.measure for value in welfare.table_values if not value.parts}
 
 
 @dataclass(frozen=True, eq=False)

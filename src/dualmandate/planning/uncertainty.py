@@ -139,8 +139,8 @@ def _stated(program: Program) -> Iterator[tuple[str, CalibratedNumber | None]]:
         of = f" of {group.name}" if len(groups) > 1 else ""
         yield f"mean_disclosure_cost{of}", group.mean_disclosure_cost
         yield (f"size{of}" if of else "population_size"), group.size
-    for table in file.workload:
-        of = f" of {table.name}" if len(file.workload) > 1 else ""
+    for table in (*file.workload, *file.ratios):
+        of = f" of {table.name}" if len(program.welfare.table_values) > 1 else ""
         yield f"value_of_accuracy{of}", table.value_of_accuracy
         yield f"consequence{of}", table.consequence
     yield "price_of_squared_misallocation", preferences.price_of_squared_misallocation

@@ -119,7 +119,7 @@ def _group(
 def _table_value(
     position: int, table: WorkloadTable, preferences: PreferencesTable, *, units: Units, grid: float, document: Document
 ) -> TableValue:
-    price = _price(table.loss, preferences, units, document)
+    price = price_of(table.loss, preferences, units, document)
     stated = "consequence" if table.value_of_accuracy is None else "value_of_accuracy"
     with document.at("workload", position, stated):
         value = table_value(
@@ -134,7 +134,7 @@ def _table_value(
         return replace(value, grid=grid)
 
 
-def _price(loss: str, preferences: PreferencesTable, units: Units, document: Document) -> Calibrated | None:
+def price_of(loss: str, preferences: PreferencesTable, units: Units, document: Document) -> Calibrated | None:
     """What a squared dollar, or a dollar, of misallocation is worth; checked here, where its key is known."""
     key, stated, unit = "price_of_misallocation", preferences.price_of_misallocation, "USD per USD"
     if loss == "squared":
@@ -152,8 +152,8 @@ def _stated_quantities(file: ProgramKeys) -> tuple[Calibrated | None, ...]:
     stated = [
         preferences.mean_disclosure_cost,
         *(group.mean_disclosure_cost for group in preferences.groups),
-        *(table.consequence for table in file.workload),
-        *(table.value_of_accuracy for table in file.workload),
+        *(table.consequence for table in (*file.workload, *file.ratios)),
+        *(table.value_of_accuracy for table in (*file.workload, *file.ratios)),
     ]
     return tuple(_optional(quantity) for quantity in stated)
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from dualmandate.errors import InvalidValue, TooLarge
-from dualmandate.population import Domain, Protection, Units
+from dualmandate.errors import InvalidValue, TooLarge, did_you_mean
+from dualmandate.population import Domain, Neighbors, Protection, Units
 from dualmandate.population.units import is_money, singular
 from dualmandate.program.domain import check_selection, code_lists, domain_of, protection_of
 from dualmandate.program.file import Document, read_document
@@ -25,10 +25,12 @@ from dualmandate.publication import (
     ValueRule,
     source_file,
 )
+from dualmandate.publication.release_spec import NUMBER_OF_RECORDS
 from dualmandate.publication.rules import check_attribute_rule, check_unknown, default_rule
-from dualmandate.workload import Tabulation, Workload
+from dualmandate.workload import Ratio, Tabulation, Workload
 
 MOST_MEASURED = 10**9  # A table, or a histogram whose every cell is measured, has at most this many numbers.
+SHARE = "share"  # the unit of a ratio of two numbers in one unit
 TABLE, KEY = "preferences", "from"
 # In the name of a parameter of a URL: what nobody may know, and what tells who asks, and where.
 _SECRET = re.compile("pass|pwd|secret|token", re.IGNORECASE)
@@ -48,6 +50,7 @@ class ProgramFile:
     domain: Domain
     protection: Protection
     workload: Workload
+    ratios: tuple[Ratio, ...]
     rules: Rules
     source: Source | None
     units: Units
@@ -62,6 +65,15 @@ class ProgramFile:
         """What each table counts: its stated unit, or the protected one."""
         return {table.name: table.unit or self.units.singular for table in self.file.workload}
 
+    @property
+    def ratio_units(self) -> dict[str, str]:
+        """What each ratio is counted in: "USD per person", or a share where both of its tables have one unit."""
+        found, units = {}, self.table_units
+        for ratio in self.ratios:
+            parts = [units.get(each.name, self.units.singular) for each in (ratio.numerator, ratio.denominator)]
+            found[ratio.name] = SHARE if self.units.agree(*parts) else " per ".join(parts)
+        return found
+
 
 def read_program(path: str | Path) -> ProgramFile:
     """Read a program file and the code lists it names; anything that cannot be meant is refused with its place."""
@@ -69,13 +81,15 @@ def read_program(path: str | Path) -> ProgramFile:
     file = read_keys(document)
     lists = code_lists(file.population, document)
     domain = domain_of(file.population, lists, document)
+    protection, workload = protection_of(file, domain, document), workload_of(file, domain, document)
     return ProgramFile(
         document,
         file,
         lists,
         domain,
-        protection=protection_of(file, domain, document),
-        workload=workload_of(file, domain, document),
+        protection=protection,
+        workload=workload,
+        ratios=ratios_of(file, workload, protection, document),
         rules=rules_of(file.population, domain, document),
         source=source_of(file.population, document),
         units=units_of(file, document),
@@ -118,6 +132,34 @@ def workload_of(file: ProgramKeys, domain: Domain, document: Document) -> Worklo
             tabulations.append(tabulation)
     with document.at("workload"):
         return Workload.from_tabulations(domain, tabulations)
+
+
+def ratios_of(file: ProgramKeys, workload: Workload, protection: Protection, document: Document) -> tuple[Ratio, ...]:
+    """The ratios of the program, each of two tables or exact totals that are there."""
+    exact = [Tabulation(each.name, each.by, each.where) for each in protection.invariants]
+    if protection.neighbors is Neighbors.REPLACE_ONE:
+        exact.append(Tabulation(NUMBER_OF_RECORDS))
+    known = {table.name: table for table in (*(each.table(workload.domain) for each in exact), *workload.tables)}
+    found = []
+    for position, stated in enumerate(file.ratios):
+        if stated.name in known:
+            raise InvalidValue(
+                f"the ratio '{stated.name}' has the name of a table",
+                why="a release names its tables, and one would hide the other",
+                instead="give the ratio a name of its own",
+                where=document.place(("ratios", position, "name")),
+            )
+        for key, name in (("numerator", stated.numerator), ("denominator", stated.denominator)):
+            if name not in known:
+                raise InvalidValue(
+                    f"the {key} of '{stated.name}' is '{name}', and there is no table of that name",
+                    why="a ratio is made of tables that are published anyway: nothing more is measured for it",
+                    instead=did_you_mean(name, known, f"add a [[workload]] table called '{name}'"),
+                    where=document.place(("ratios", position, key)),
+                )
+        with document.at("ratios", position):
+            found.append(Ratio(stated.name, known[stated.numerator], known[stated.denominator]))
+    return tuple(found)
 
 
 def tabulation_of(table: WorkloadTable, by: Sequence[str]) -> Tabulation:

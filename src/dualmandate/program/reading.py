@@ -40,6 +40,7 @@ def read_keys(document: Document) -> ProgramKeys:
             where=document.place(("workload",)),
         )
     check_unique([table.name for table in file.workload], "tables", document, ("workload",))
+    check_unique([ratio.name for ratio in file.ratios], "ratios", document, ("ratios",))
     check_unique([group.name for group in file.preferences.groups], "groups", document, ("preferences", "groups"))
     check_unique([invariant.name for invariant in file.invariants], "invariants", document, ("invariants",))
     _check_measured(file, document)

@@ -409,6 +409,8 @@ class InvariantTable(KeyTable):
     """Attributes or groupings; none for the grand total."""
     where: dict[str, Levels] = {}
     """Levels that records must have to be counted."""
+    total: Calibrated | None = None
+    """What it adds up to, from a public source; used where it is the denominator of a ratio."""
 
 
 _WRITE_SOURCE = (
@@ -565,7 +567,7 @@ class WorkloadTable(KeyTable):
     """The typical error (RMSE) that a number of the table had before noise, from sampling or otherwise, in its unit.
     With squared loss it moves nothing; it is reported beside the noise."""
     total: Calibrated | None = None
-    """What the table adds up to, in its unit, from a public source; used with [participation]."""
+    """What the table adds up to, in its unit, from a public source; used with [participation] and for ratios."""
     value_of_publishing: Calibrated | None = None
     """What the table is worth to its users when it is exact, in USD: whether it earns its place is then reported."""
     details: Several[DetailTable] = ()
@@ -595,6 +597,41 @@ class WorkloadTable(KeyTable):
             raise lacking("consequence", "a largest consequence in USD needs what an error does", instead)
         if self.sum_of is not None and self.unit is None:
             raise lacking("unit", f"a sum of {self.sum_of} is not a number of records", 'state unit = "…" of the sum')
+        return self
+
+
+class RatioTable(KeyTable):
+    """A mean, a share or a rate: each number of one table over the number of another that it belongs to.
+
+    Nothing more is measured for it, so that it costs no privacy loss.
+    """
+
+    name: Text
+    """A published ratio is known by its name."""
+    numerator: Text
+    """The table, or exact total, whose numbers are divided; the ratio has its breakdown."""
+    denominator: Text
+    """The table, or exact total, that they are divided by: broken down in the same way, or more coarsely."""
+    typical_value: Calibrated | None = None
+    """What the ratio is about, in its unit, from a public source: its expected error is linearized there. Where not
+    stated, it follows from what both tables add up to."""
+    denominator_shares: dict[str, dict[str, Part]] = {}
+    """The share of each level of a column in the denominator, from a public source; 1 in all. Levels of a column that
+    is not named are taken to be alike."""
+    source: Text | None = None
+    """Where the shares of the denominator come from."""
+    consequence: Calibrated | None = None
+    """What an error of the ratio does: USD^2 per squared unit."""
+    value_of_accuracy: Calibrated | None = None
+    """What society would pay for its accuracy: USD per squared unit; nothing where neither is stated."""
+
+    @model_validator(mode="after")
+    def _stated_once(self) -> Self:
+        if self.consequence is not None and self.value_of_accuracy is not None:
+            why = "it gives the worth of accuracy twice, as a consequence and as a value of accuracy"
+            raise refused(why, "keep one of the two", key="value_of_accuracy")
+        if self.denominator_shares and self.source is None:
+            raise lacking("source", "shares are known from somewhere", "state the source of denominator_shares")
         return self
 
 
@@ -715,6 +752,8 @@ class ProgramKeys(KeyTable):
     """Caps set from outside."""
     invariants: Several[InvariantTable] = ()
     """Totals that are published without noise."""
+    ratios: Several[RatioTable] = ()
+    """Means, shares and rates of the tables, published as tables of their own."""
     publication: PublicationTable = PublicationTable()
     """In which forms a release is written."""
     participation: ParticipationTable | None = None

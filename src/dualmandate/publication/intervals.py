@@ -71,7 +71,7 @@ class Interval:
 
     @property
     def half_width(self) -> float:
-        """From the estimate to either end."""
+        """From the estimate to either end; of a ratio, half of its length."""
         return (self.upper - self.lower) / 2
 
     def __contains__(self, value: float) -> bool:
@@ -79,8 +79,9 @@ class Interval:
 
     def __str__(self) -> str:
         share = "exactly" if self.is_exact else "about" if self.standard_error else "at least"
+        span = f"{self.lower:,.6g} to {self.upper:,.6g}" if math.isfinite(self.upper - self.lower) else "any number"
         return (
-            f"{self.lower:,.6g} to {self.upper:,.6g} with probability {share} {percent(self.probability, 4)} "
+            f"{span} with probability {share} {percent(self.probability, 4)} "
             f"({self.nominal:.6g} was asked for; {self.method})"
         )
 

@@ -30,7 +30,7 @@ from dualmandate.mechanism import Measurement, Noise, Rows
 from dualmandate.mechanism.changes import Change, Measured, largest_changes
 from dualmandate.mechanism.technologies import noise_named
 from dualmandate.population import PrivacyLoss, PrivacyMeasure, Protection
-from dualmandate.population.arrays import Integers
+from dualmandate.population.arrays import Floats, Integers
 from dualmandate.population.loss import epsilon_at
 from dualmandate.population.rational import Written, written_probability
 from dualmandate.publication.intervals import (
@@ -43,21 +43,24 @@ from dualmandate.publication.intervals import (
     simultaneous_of_cells,
 )
 from dualmandate.publication.nested_tables import NestWeights
+from dualmandate.publication.ratios import JointError, interval_of_ratio, joint_error
 from dualmandate.publication.writing import (
     RELEASE_SCHEMA,
     NoisyRows,
     PublishedTable,
     damaged,
+    ratio_numbers,
     read_measurements,
     read_table,
 )
-from dualmandate.workload import Table
+from dualmandate.workload import Ratio, Table
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 FORMS = ("estimates", "parquet", "csv", "sdmx-csv", "sdmx-ml")  # A table is published in these.
 MOST_TOGETHER = 2**26  # At most so many numbers of query rows are held, where all rows of a table are needed at once.
+MOST_INTERVALS = 2**10  # A ratio with at most so many numbers is published with all of its intervals.
 
 Levels = str | Sequence[str]
 
@@ -74,6 +77,7 @@ class Release:
     facts: Mapping[str, Any] = field(repr=False)
     measurement: Callable[[str], Measurement] = field(repr=False)  # of a group, by its name
     together: Callable[[], NestWeights] | None = field(default=None, repr=False)  # of all, where estimates rest on all
+    ratio: Callable[[str], Ratio] | None = field(default=None, repr=False)  # by its name: which numbers it divides
 
     @property
     def tables(self) -> tuple[str, ...]:
@@ -81,12 +85,20 @@ class Release:
         return tuple(each["name"] for each in self.facts["tables"])
 
     @property
+    def ratios(self) -> tuple[str, ...]:
+        """The names of the ratios of tables: means, shares and rates."""
+        return tuple(each["name"] for each in self.facts.get("ratios", ()))
+
+    @property
     def groups(self) -> tuple[str, ...]:
         """The names of the groups of tables that were measured together."""
         return tuple(each["name"] for each in self.facts["groups"])
 
     def table(self, name: str) -> pa.Table:
-        """Labels, the whole numbers where there are any, the unbiased estimate and its standard error."""
+        """Labels, the whole numbers where there are any, the unbiased estimate and its standard error.
+
+        Of a ratio: that of the estimates, its standard error and the ends of its interval, and that of whole numbers.
+        """
         import pyarrow as pa
 
         found = self.published(name)
@@ -96,13 +108,15 @@ class Release:
             column: pa.DictionaryArray.from_arrays(pa.array(place, pa.int32()), pa.array(levels, pa.string()))
             for column, place, levels in zip(found.columns, places, found.labels, strict=True)
         }
+        if name in self.ratios:
+            return pa.table({**columns, **ratio_numbers(found)})
         values = {} if found.values is None else {"value": found.values}
         return pa.table({**columns, **values, "estimate": found.estimates, "standard_error": found.standard_errors})
 
     def published(self, name: str) -> PublishedTable:
         """The same with its labels apart from its numbers."""
         if name not in self._known:
-            files = self._entry("tables", name)
+            files = self._entry("ratios" if name in self.ratios else "tables", name)
             paths = [self.folder / files[kind] for kind in ("parquet", "estimates") if kind in files]
             self._known[name] = read_table(paths[0], estimates=paths[1] if len(paths) > 1 else None)
         return self._known[name]
@@ -112,7 +126,10 @@ class Release:
         return read_measurements(self.folder / self._entry("groups", group)["measurements"])
 
     def estimate(self, table: str, where: Mapping[str, Levels] | None = None, /, **labels: Levels) -> float:
-        """The unbiased estimate of a number, or of a sum of numbers of a table."""
+        """The unbiased estimate of a number, or of a sum of numbers of a table; of a ratio, that of two such sums."""
+        if table in self.ratios:
+            numerator, denominator, _ = self.joint(table)(self._cells(table, {**(where or {}), **labels}))
+            return numerator / denominator if denominator else math.nan
         return float(self.published(table).estimates[self._cells(table, {**(where or {}), **labels})].sum())
 
     def interval(
@@ -124,8 +141,13 @@ class Release:
         probability: Probability = 0.95,
         **labels: Levels,
     ) -> Interval:
-        """The interval about that estimate that holds the true number with at least this probability."""
+        """The interval about that estimate that holds the true number with at least this probability.
+
+        Of a ratio it is Fieller's set, which is the whole line where the denominator may be 0.
+        """
         cells = self._cells(table, {**(where or {}), **labels})
+        if table in self.ratios:
+            return interval_of_ratio(*self.joint(table)(cells), probability=probability)
         estimate = float(self.published(table).estimates[cells].sum())
         if self._entry("tables", table)["exact"]:
             nominal = float(asked_for(probability))
@@ -137,6 +159,14 @@ class Release:
     def simultaneous(self, table: str, probability: Probability = 0.95) -> SimultaneousIntervals:
         """Intervals for all numbers of a table that hold together with at least this probability."""
         estimates = self.published(table).estimates
+        if table in self.ratios:
+            each = 1 - (1 - asked_for(probability)) / len(estimates)
+            found, joint = list[Interval](), self.joint(table)
+            for number in range(len(estimates)):
+                found.append(interval_of_ratio(*joint(np.array([number])), probability=each))
+            ends = np.array([(one.lower, one.upper) for one in found]).T
+            nominal, words = float(asked_for(probability)), "each ratio by itself, the chances to miss added up"
+            return SimultaneousIntervals(estimates, *ends, nominal, nominal, False, words)
         if self._entry("tables", table)["exact"]:
             return SimultaneousIntervals(
                 estimates, estimates, estimates, float(asked_for(probability)), 1.0, True, "published without noise"
@@ -155,6 +185,57 @@ class Release:
             )
         weights = grid * np.stack([rows.weights(table, [number]) for number in range(len(estimates))])
         return simultaneous_of(estimates, weights, _kinds(rows), noises, probability=probability)
+
+    def joint(self, ratio: str) -> Callable[[NDArray[np.intp]], tuple[float, float, JointError]]:
+        """For some numbers of a ratio: its numerators and its denominators, added up, and the errors of both."""
+        assert self.ratio is not None
+        asked = self.ratio(ratio)
+        tables = asked.numerator, asked.denominator
+        estimates = [self.published(table.name).estimates for table in tables]
+        exact = [self._entry("tables", table.name)["exact"] for table in tables]
+        rows = [None if known else self._rows_of(table.name) for table, known in zip(tables, exact, strict=True)]
+
+        def weights(place: int, numbers: NDArray[np.intp]) -> Floats:
+            found, table = rows[place], tables[place]
+            return np.zeros(0) if found is None else float(table.grid) * found[0].weights(table.name, numbers.tolist())
+
+        def of(cells: NDArray[np.intp]) -> tuple[float, float, JointError]:
+            places = cells, np.unique(asked.denominators[cells])
+            numerator, denominator = (float(each[here].sum()) for each, here in zip(estimates, places, strict=True))
+            shared = rows[0] is not None and rows[1] is not None and rows[0][0] is rows[1][0]
+            kinds = [np.zeros(0, dtype=np.int64) if each is None else _kinds(each[0]) for each in rows]
+            noises = [() if each is None else each[1] for each in rows]
+            error = joint_error(weights(0, places[0]), weights(1, places[1]), kinds, noises, shared=shared)
+            return numerator, denominator, error
+
+        return of
+
+    def divided(self, ratio: str, unit: str) -> PublishedTable:
+        """A ratio from its two tables, with a standard error and Fieller's interval each, where they are not too many.
+
+        The interval belongs to the ratio of the estimates. That of the whole numbers is post-processed once more.
+        """
+        assert self.ratio is not None
+        asked = self.ratio(ratio)
+        above, below = self.published(asked.numerator.name), self.published(asked.denominator.name)
+        quotients = None
+        with np.errstate(divide="ignore", invalid="ignore"):  # nothing over nothing is not a number
+            estimates = above.estimates / below.estimates[asked.denominators]
+            if above.values is not None and below.values is not None:
+                quotients = above.values / below.values[asked.denominators]
+        count, rows = len(estimates), sum(group["rows"] for group in self.facts["groups"])
+        bounds: tuple[Floats, Floats] | None = None
+        errors = np.full(count, np.nan)
+        if count <= MOST_INTERVALS and count * rows <= MOST_TOGETHER:
+            joint, lower, upper = self.joint(ratio), np.empty(count), np.empty(count)
+            for number in range(count):
+                numerator, denominator, error = joint(np.array([number]))
+                found = interval_of_ratio(numerator, denominator, error)
+                lower[number], upper[number] = found.lower, found.upper
+                errors[number] = error.spread(found.estimate) / abs(denominator) if denominator else np.nan
+            bounds = lower, upper
+        own = ratio, unit, above.columns, above.labels
+        return PublishedTable(*own, estimates, errors, bounds=bounds, quotients=quotients)
 
     def privacy(self, failure_probability: Written) -> ReleasePrivacy:
         """What this release alone loses, as (ε, δ): by the tight conversion, and by its exact noise where it is known.
@@ -228,7 +309,7 @@ def _used(facts: Mapping[str, Any]) -> Iterator[str]:
     yield from ([facts["program_file"]] if "program_file" in facts else [])
     for group in facts["groups"]:
         yield from (group[key] for key in ("measurements", "strategy") if group.get(key) is not None)
-    for table in facts["tables"]:
+    for table in (*facts["tables"], *facts.get("ratios", ())):
         yield from (table[key] for key in FORMS if key in table)
 
 

@@ -12,6 +12,7 @@ import platform
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import datetime
+from functools import cache
 from importlib.metadata import version
 from itertools import chain
 from pathlib import Path
@@ -26,6 +27,8 @@ from dualmandate.ledger.durable import durably, sync_folder
 from dualmandate.mechanism.noise import SAMPLER_VERSION
 from dualmandate.population.arrays import Integers
 from dualmandate.publication.measuring import by_table, published
+from dualmandate.publication.nested_tables import NestWeights, nest_together
+from dualmandate.publication.release import Release
 from dualmandate.publication.release_spec import Group, ReleaseSpec
 from dualmandate.publication.writing import (
     AGENCY,
@@ -42,6 +45,7 @@ from dualmandate.publication.writing import (
     estimates_sheet,
     file_names,
     measurements_sheet,
+    ratio_sheet,
     values_sheet,
 )
 
@@ -87,10 +91,13 @@ def write_release(
     facts = _facts(order, written, entry=entry)
     facts |= {"estimated_together": made.together, "consistency": made.words}
     facts["consistency_effects"] = [asdict(effect) for effect in made.effects]
+    ratios = _write_ratios(draft, order, facts, entry.reserved_at)
+    if ratios:
+        facts["ratios"] = [_ratio_facts(order, *each) for each in ratios]
     facts["ledger_head"] = head.document()
     facts["files"] = digests(draft)
     if order.page is not None:
-        page = order.page(facts, [glance for glance, _ in written]).encode()
+        page = order.page(facts, [glance for glance, _ in (*written, *ratios)]).encode()
         _write(draft, PAGE, page)
         files = facts["files"] | {PAGE: hashlib.sha256(page).hexdigest()}
         facts["files"] = dict(sorted(files.items(), key=lambda item: Path(item[0])))
@@ -164,10 +171,52 @@ def _write_table(
     return {kind: found[0].relative_to(draft).as_posix() for kind, found in paths.items()}
 
 
+def _write_ratios(
+    draft: Path, order: ReleaseSpec, facts: Mapping[str, Any], prepared: str
+) -> list[tuple[Glance, dict[str, str]]]:
+    """Every ratio of tables that are written already, in every form."""
+    groups, ratios = {each.name: each for each in order.groups}, {each.name: each for each in order.ratios}
+
+    @cache
+    def together() -> NestWeights:
+        nest = nest_together(order)
+        assert nest is not None  # estimates rest on it
+        return NestWeights(order, nest)
+
+    release = Release(draft, facts, lambda group: groups[group].measurement, together, ratios.__getitem__)
+    names = file_names([each.name for each in (*order.tables, *order.public_tables, *order.ratios)])
+    writers, written = writers_of(order, prepared), list[tuple[Glance, dict[str, str]]]()
+    for ratio in order.ratios:
+        table = release.divided(ratio.name, order.units[ratio.name])
+        sheet, files = ratio_sheet(table, _named(order)), dict[str, str]()
+        for form, writer in writers.items():
+            found = writer.write(sheet, _folder(draft, FOLDERS.get(form, "ratios")) / names[table.name])
+            files[form] = found[0].relative_to(draft).as_posix()
+        written.append((_glance(table, shown=order.page is not None), files))
+    return written
+
+
+def _ratio_facts(order: ReleaseSpec, glance: Glance, files: Mapping[str, str]) -> dict[str, Any]:
+    ratio = next(each for each in order.ratios if each.name == glance.first.name)
+    return {
+        "name": ratio.name,
+        "unit": glance.first.unit,
+        "columns": list(glance.first.columns),
+        "cells": glance.cells,
+        "numerator": ratio.numerator.name,
+        "denominator": ratio.denominator.name,
+        "intervals": glance.first.bounds is not None,
+        **files,
+    }
+
+
 def _glance(table: PublishedTable, *, shown: bool) -> Glance:
     estimates, errors = table.estimates[:GLANCED].copy(), table.standard_errors[:GLANCED].copy()
     values = None if table.values is None else table.values[:GLANCED].copy()
+    bounds = None if table.bounds is None else (table.bounds[0][:GLANCED].copy(), table.bounds[1][:GLANCED].copy())
+    quotients = None if table.quotients is None else table.quotients[:GLANCED].copy()
     first = replace(table, estimates=estimates, standard_errors=errors, values=values)
+    first = replace(first, bounds=bounds, quotients=quotients)
     some = table.standard_errors[:: len(table.estimates) // ENOUGH + 1]
     return Glance(first, len(table.estimates), float(np.median(some)) if shown else 0.0)
 

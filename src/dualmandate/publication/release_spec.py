@@ -19,7 +19,7 @@ from dualmandate.population.domain import LARGEST_DENSE_HISTOGRAM, dense_shape
 from dualmandate.publication.rules import Rules
 from dualmandate.publication.tabulating import countable
 from dualmandate.publication.writing import Glance, require_sdmx
-from dualmandate.workload import Table, Tabulation, Workload
+from dualmandate.workload import Ratio, Table, Tabulation, Workload
 
 Page = Callable[[Mapping[str, Any], Sequence[Glance]], str]
 ALL_TABLES = "all"  # the name of a group of all tables
@@ -68,13 +68,14 @@ class ReleaseSpec:
     protection: Protection
     rules: Rules
     groups: tuple[Group, ...]
-    units: Mapping[str, str]  # of each table's numbers
+    units: Mapping[str, str]  # of the numbers of each table and each ratio
     facts: Mapping[str, object] = field(default_factory=dict)  # what a release repeats of its plan
     files: Mapping[str, bytes] = field(default_factory=dict, repr=False)  # public files that a release carries along
     page: Page | None = None  # how a release is shown to people
     formats: tuple[str, ...] = ("csv",)  # of tables, besides Parquet
     agency: str | None = None  # that maintains SDMX structures
     engine: Literal["local", "spark"] = "local"  # where it is measured
+    ratios: tuple[Ratio, ...] = ()  # of its tables, and of what is exact
 
     @property
     def charge(self) -> PrivacyLoss:
@@ -130,7 +131,8 @@ class ReleaseSpec:
         """Each table has a name of its own, also beside what is exact; groups too: their names decide their noise."""
         invariants = [] if self.protection.neighbors is Neighbors.ADD_OR_REMOVE else [NUMBER_OF_RECORDS]
         invariants += [invariant.name for invariant in self.protection.invariants]
-        for names in ([*(table.name for table in self.tables), *invariants], [group.name for group in self.groups]):
+        published = [each.name for each in (*self.tables, *self.ratios)]
+        for names in ([*published, *invariants], [group.name for group in self.groups]):
             twice = next((name for name in names if names.count(name) > 1), None)
             if twice is not None:
                 raise InvalidWorkload(

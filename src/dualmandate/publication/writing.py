@@ -68,6 +68,8 @@ class PublishedTable:
     estimates: Floats = field(repr=False)  # shape (cells,)
     standard_errors: Floats = field(repr=False)  # shape (cells,)
     values: Integers | None = field(default=None, repr=False)  # shape (cells,)
+    bounds: tuple[Floats, Floats] | None = field(default=None, repr=False)  # of a ratio: the ends of each interval
+    quotients: Floats | None = field(default=None, repr=False)  # of a ratio: that of the whole numbers
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +83,16 @@ class Glance:
 
 PUBLIC = "public"  # Everything that is written here has this label.
 PUBLIC_MODE = 0o644  # Everyone may read it.
-NUMBERS = {"kind": np.int32, "value": np.int64, "estimate": np.float64, "standard_error": np.float64}
+ENDS, QUOTIENT = ("lower", "upper"), "of_whole_numbers"  # columns of a ratio
+NUMBERS = {
+    "kind": np.int32,
+    "value": np.int64,
+    "estimate": np.float64,
+    "standard_error": np.float64,
+    "lower": np.float64,
+    "upper": np.float64,
+    "of_whole_numbers": np.float64,
+}
 ROWS_AT_ONCE = 2**20  # Files are written in pieces of so many rows.
 
 Numbers = NDArray[Any]
@@ -162,6 +173,19 @@ def values_sheet(table: PublishedTable, facts: Mapping[str, str] = NO_FACTS) -> 
 def estimates_sheet(table: PublishedTable, facts: Mapping[str, str] = NO_FACTS) -> ReleaseSheet:
     """The unbiased estimates of a table and their standard errors."""
     return _sheet(table, {"estimate": table.estimates, "standard_error": table.standard_errors}, facts)
+
+
+def ratio_sheet(ratio: PublishedTable, facts: Mapping[str, str] = NO_FACTS) -> ReleaseSheet:
+    """A ratio of estimates, where they were worked out its standard errors and intervals, and that of whole numbers."""
+    return _sheet(ratio, ratio_numbers(ratio), facts)
+
+
+def ratio_numbers(ratio: PublishedTable) -> dict[str, Floats]:
+    """The columns of a ratio."""
+    found = {"estimate": ratio.estimates}
+    if ratio.bounds is not None:
+        found |= {"standard_error": ratio.standard_errors, **dict(zip(ENDS, ratio.bounds, strict=True))}
+    return found if ratio.quotients is None else {**found, QUOTIENT: ratio.quotients}
 
 
 def measurements_sheet(measurements: NoisyRows, facts: Mapping[str, str] = NO_FACTS) -> ReleaseSheet:
@@ -349,7 +373,9 @@ def read_table(path: Path, *, estimates: Path | None = None) -> PublishedTable:
         raise damaged(f"the table '{sheets[0].name}'", "its estimates have other labels than its whole numbers")
     first, missing = sheets[0], np.full(sheets[0].rows, np.nan)
     estimate, error = (numbers.get(name, missing) for name in ("estimate", "standard_error"))
-    return PublishedTable(first.name, first.unit, first.columns, first.labels, estimate, error, numbers.get("value"))
+    own = first.name, first.unit, first.columns, first.labels
+    bounds = (numbers[ENDS[0]], numbers[ENDS[1]]) if set(ENDS) <= set(numbers) else None
+    return PublishedTable(*own, estimate, error, numbers.get("value"), bounds, numbers.get(QUOTIENT))
 
 
 def read_measurements(path: Path) -> NoisyRows:
@@ -562,7 +588,10 @@ def _observations(sheet: ReleaseSheet) -> dict[str, Any]:
         places = np.unravel_index(np.arange(sheet.rows), [len(levels) for levels in sheet.labels])
         codes = [np.array(codes_of(levels), dtype=object) for levels in sheet.labels]
         found = {key: words[place] for key, words, place in zip(_dimensions(sheet), codes, places, strict=True)}
-    return {**found, **{_number_id(sheet, name): each for name, each in sheet.numbers.items()}}
+    # What is no number, or an end of an interval that has none, is left out.
+    for name, each in sheet.numbers.items():
+        found[_number_id(sheet, name)] = np.where(np.isfinite(each), each, np.nan) if each.dtype.kind == "f" else each
+    return found
 
 
 def require_sdmx() -> None:

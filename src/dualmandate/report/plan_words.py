@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from dualmandate.planning.study import marked, study_words
 from dualmandate.planning.technology import in_words, measured_words
 from dualmandate.population import PrivacyMeasure, plural
-from dualmandate.population.wording import exact, money, number, percent, quantity
+from dualmandate.population.wording import counted, exact, money, number, percent, quantity
+from dualmandate.program.program import SHARE
 from dualmandate.semantics import sentences
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ VOWELS = frozenset("aeio")  # not u: a unit, a university
 SHOWN_PRIOR, SHOWN_BELIEFS = 0.01, 2  # being in the file, and which of two records
 SHOWN_MULTIPLES = {0.5: "Half of it", 2.0: "Twice it"}
 NO_DIFFERENCE = 1e-9  # share of a cost
+NOISY_DENOMINATOR = 0.1  # From this share of a denominator on, its error is too large to be linearized.
 STUDIES = "Studies: for comparison only, never drawn."
 
 
@@ -289,6 +291,7 @@ def optional_sections(plan: Plan) -> list[tuple[str, str, list[str]]]:
     parts: tuple[tuple[str, str, Iterable[str]], ...] = (
         ("uncertainty", "If preferences are not known exactly", () if uncertain is None else uncertain.sentences()),
         ("social-choice", "Other ways to add people up", () if rules is None else rules.explain().splitlines()),
+        ("ratios", "Means, shares and ratios", _ratios(plan)),
         ("participation", "Who still takes part", _participation(plan)),
         ("existing", "Errors that were there before", _existing(plan)),
         ("offering", "Which tables earn their place", _offering(plan)),
@@ -296,6 +299,28 @@ def optional_sections(plan: Plan) -> list[tuple[str, str, list[str]]]:
         ("markets", "The same program in a market", _markets(plan)),
     )
     return [(anchor, heading, lines) for anchor, heading, said in parts if (lines := list(said))]
+
+
+def _ratios(plan: Plan) -> Iterator[str]:
+    for row in plan.ratios[:MOST_ROWS]:
+        unit = "" if row.unit == SHARE else f" {row.unit}"
+        cost = f"; its errors cost {money(row.data_loss)}" if row.data_loss else ""
+        yield (
+            f"'{row.ratio}', {counted(row.query_count, 'number')} of '{row.numerator}' over '{row.denominator}': "
+            f"typically off by {number(row.root_mean_squared_error)}{unit}, 95 in 100 within ±{number(row.half_width)} "
+            f"(linearized around {number(row.typical_value)}{unit}){cost}."
+        )
+        if row.denominator_error > NOISY_DENOMINATOR:
+            yield (
+                f"The denominator of '{row.ratio}' is typically off by {percent(row.denominator_error)} of itself: its "
+                "ratios are off by more than this, and the intervals of some may be unbounded."
+            )
+    yield from _more(len(plan.ratios), "ratios")
+    if plan.ratios:
+        yield (
+            "Ratios are made of the tables above, so that they cost no privacy loss. A release states the interval of "
+            "each by the exact noise; it is wider than here where a denominator is small."
+        )
 
 
 def _participation(plan: Plan) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from itertools import islice, product
@@ -28,9 +29,20 @@ READING = (
 )
 
 
+DIVIDING = (
+    "Ratios are made of the tables, so that they cost no privacy loss. The interval belongs to the ratio of the "
+    "estimates: it holds the true ratio in at least 95 of 100 releases, by the exact noise of both tables, and is any "
+    "number where the noise of the denominator may be all of it. The ratio of the whole numbers stands beside it, "
+    "without an interval. A ratio of unbiased estimates is itself a little biased where the denominator is noisy."
+)
+
+
 def release_page(facts: Mapping[str, Any], tables: Sequence[Glance]) -> str:
     """The page, from what `release.json` says and from the first numbers of each table."""
     loss = PrivacyLoss(Fraction(facts["loss"]["exact"]), PrivacyMeasure(facts["loss"]["currency"]))
+    asked = {ratio["name"]: ratio for ratio in facts.get("ratios", ())}
+    ratios = [glance for glance in tables if glance.first.name in asked]
+    tables = [glance for glance in tables if glance.first.name not in asked]
     cells = sum(table.cells for table in tables)
     return rendered(
         "release.html",
@@ -43,6 +55,8 @@ def release_page(facts: Mapping[str, Any], tables: Sequence[Glance]) -> str:
         tables=_listed(facts, tables),
         reading=READING,
         samples=[_sample(table) for table in tables[:MOST_SAMPLES]],
+        ratios=[_ratio(glance, asked[glance.first.name]) for glance in ratios],
+        dividing=DIVIDING,
         made=list(_made(facts)),
         noises=_noises(facts),
         numbers=[
@@ -97,6 +111,29 @@ def _sample(glance: Glance) -> FigureTable:
         Column("value", "published"),
         Column("estimate", "estimate"),
         Column("error", "standard error"),
+    )
+
+
+def _ratio(glance: Glance, facts: Mapping[str, Any]) -> FigureTable:
+    ratio, rows = glance.first, list[dict[str, Cell]]()
+    for place, labels in enumerate(islice(product(*ratio.labels), len(ratio.estimates))):
+        row: dict[str, Cell] = {f"label {i}": label for i, label in enumerate(labels)}
+        row["estimate"] = number(float(ratio.estimates[place]), 5)
+        if ratio.bounds is not None:
+            lower, upper = (float(each[place]) for each in ratio.bounds)
+            row["interval"] = f"{number(lower, 5)} to {number(upper, 5)}" if upper - lower < math.inf else "any number"
+        row["whole"] = None if ratio.quotients is None else number(float(ratio.quotients[place]), 5)
+        rows.append(row)
+    file, left = facts.get("csv") or facts["parquet"], glance.cells - len(rows)
+    first = f", the first {len(rows)} of {glance.cells:,}" if left else ""
+    words = "" if facts["intervals"] else "; its intervals are worked out one by one, by load_release"
+    return FigureTable.of(
+        rows,
+        f"{ratio.name}: '{facts['numerator']}' over '{facts['denominator']}', in {ratio.unit}{first}; {file}{words}",
+        *(Column(f"label {i}", name, "text") for i, name in enumerate(ratio.columns)),
+        Column("estimate", "ratio of the estimates"),
+        Column("interval", "95 % interval", "text"),
+        Column("whole", "of the whole numbers"),
     )
 
 

@@ -12,6 +12,7 @@ from dualmandate.workload.factor import (
     column_norms,
     gram,
 )
+from dualmandate.workload.ratio import Ratio
 from dualmandate.workload.sensitivity import Norm, Sensitivity
 from dualmandate.workload.table import Table, Tabulation
 from dualmandate.workload.workload import (
@@ -35,6 +36,7 @@ __all__ = [
     "Identity",
     "Norm",
     "Prefix",
+    "Ratio",
     "Row",
     "Sensitivity",
     "Table",

@@ -293,6 +293,24 @@ class PublishedTablePart(DocumentModel):
     sdmx_ml: IfAny[Text] = Field(None, alias="sdmx-ml", description="The same as SDMX-ML.")
 
 
+class PublishedRatioPart(DocumentModel):
+    """A ratio of two tables, and the files that hold it."""
+
+    name: Text = Field(description="As in the program file.")
+    unit: Text = Field(description="Of its numbers.")
+    columns: tuple[Text, ...] = Field(description="What it is broken down by.")
+    cells: Count = Field(description="How many numbers it has.")
+    numerator: Text = Field(description="The table whose numbers are divided.")
+    denominator: Text = Field(description="The table that they are divided by.")
+    intervals: Whether = Field(
+        description="Whether its files hold 95 % intervals; `load_release` gives any one of them."
+    )
+    parquet: Text = Field(description="The file of its numbers.")
+    csv: IfAny[Text] = Field(None, description="The same as CSV.")
+    sdmx_csv: IfAny[Text] = Field(None, alias="sdmx-csv", description="The same as SDMX-CSV.")
+    sdmx_ml: IfAny[Text] = Field(None, alias="sdmx-ml", description="The same as SDMX-ML.")
+
+
 class ReleaseMechanismPart(DocumentModel):
     """How the tables were produced."""
 
@@ -334,6 +352,7 @@ class ReleaseDocument(Public):
     engine: Text = Field(description="What counted the records.")
     groups: tuple[MeasuredGroupPart, ...]
     tables: tuple[PublishedTablePart, ...]
+    ratios: IfAny[Several[PublishedRatioPart]] = None
     versions: dict[str, Text | Whole] = Field(description="Of the software that made it.")
     estimated_together: Whether = Field(description="Whether estimates rest on all measurements.")
     consistency: Text = Field(description="How whole numbers were made of them, in words.")

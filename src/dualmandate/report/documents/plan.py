@@ -159,6 +159,26 @@ class PlannedTablePart(DocumentModel):
     data_loss: Cost
 
 
+class PlannedRatioPart(DocumentModel):
+    """A ratio of two tables, and how wrong it will be: linearized at levels that are public."""
+
+    name: Text = Field(description="As in the program file.")
+    numerator: Text = Field(description="The table whose numbers are divided.")
+    denominator: Text = Field(description="The table that they are divided by.")
+    unit: Text = Field(description="Of its numbers.")
+    query_count: Count = Field(description="How many numbers it has.")
+    method: Literal["linearized"] = Field(description="How its errors were worked out.")
+    typical_value: NotNegative = Field(description="At which it is linearized, in its unit.")
+    typical_denominator: Positive = Field(description="The same of its denominator: the mean, in that table's unit.")
+    denominator_error: NotNegative = Field(
+        description="Of the noisiest denominator, as a share of it: from a tenth on, errors are larger than linearized."
+    )
+    root_mean_squared_error: NotNegative = Field(description="Of one number, in its unit, linearized.")
+    half_width: NotNegative = Field(description="What 95 in 100 numbers are off by at most, in its unit, linearized.")
+    root_mean_squared_consequence: Dollars | None = Field(description="Of one number, USD, linearized.")
+    data_loss: Cost = Field(description="USD: what its errors cost, as if both tables were measured apart.")
+
+
 class GroupPart(DocumentModel):
     """People who bear the same cost of privacy loss."""
 
@@ -569,6 +589,7 @@ class PlanDocument(DocumentModel):
     mechanism: MechanismPart
     frontier: FrontierPart
     tables: tuple[PlannedTablePart, ...]
+    ratios: IfAny[Several[PlannedRatioPart]] = None
     groups: tuple[GroupPart, ...]
     technologies: tuple[TechnologyPart, ...]
     strategies: tuple[StrategyPart, ...]
@@ -616,6 +637,7 @@ def plan_document(plan: Plan) -> dict[str, Any]:
         mechanism=_mechanism(plan),
         frontier=FrontierPart.made_of(plan.frontier, points=_points(plan)),
         tables=list(_tables(plan)),
+        ratios=[PlannedRatioPart.made_of(row, name=row.ratio) for row in plan.ratios] or None,
         groups=plan.choice.groups,
         technologies=list(_technologies(plan)),
         strategies=list(_strategies(plan)),

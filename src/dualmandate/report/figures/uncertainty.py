@@ -423,8 +423,9 @@ def what_if(frontier: Frontier, welfare: SocialWelfare, choice: Choice, *, grid:
         if in_money:
             return welfare.data_loss(frontier, loss)
         errors = frontier.table_errors(loss)
-        squares = [errors[value.table] * value.grid**2 for value in welfare.table_values]
-        numbers = sum(frontier.query_counts[value.table] for value in welfare.table_values)
+        values = [value for value in welfare.table_values if not value.parts]
+        squares = [errors[value.table] * value.grid**2 for value in values]
+        numbers = sum(frontier.query_counts[value.table] for value in values)
         return math.sqrt(math.fsum(squares) / numbers)
 
     def layout(width: int) -> Mark:
