@@ -105,6 +105,7 @@ def _order(plan: SavedPlan, program: ProgramFile, strategies: Strategies, page: 
         formats=program.file.publication.formats,
         agency=program.file.publication.agency,
         engine=program.file.publication.engine,
+        clipped=program.clipped,
     )
 
 
@@ -162,6 +163,7 @@ def _facts(plan: SavedPlan, program: ProgramFile) -> dict[str, object]:
         "invariants": [invariant.name for invariant in program.protection.invariants],
         "failure_probability": None if probability is None else str(probability),
         "program_file": next(iter(program_files(program))),
+        **({"bounds": {name: str(bound) for name, bound in program.bounds.items()}} if program.bounds else {}),
     }
 
 
@@ -169,8 +171,8 @@ def _check_program(plan: SavedPlan, program: ProgramFile) -> None:
     signed = plan.document["exact"]
     attributes = [[attribute.name, str(attribute.size)] for attribute in program.domain.attributes]
     lists = {name: codes.digest for name, codes in program.code_lists.items()}
-    found = exact_content(program.document.content), attributes, lists
-    if found != (signed["program"], signed["attributes"], signed["code_lists"]):
+    found = exact_content(program.document.content), attributes, lists, dict(program.bounds)
+    if found != (signed["program"], signed["attributes"], signed["code_lists"], plan.bounds):
         raise NotApproved(
             "the program, or a code list of it, was changed after the plan was made",
             why="exactly the approved plan is published, and it was made of another program",
@@ -224,9 +226,18 @@ def load_release(folder: str | Path) -> Release:
     return Release(place, facts, measurement, together)
 
 
+def carried_program(folder: Path, facts: Mapping[str, Any]) -> ProgramFile:
+    """The program that a release carries along, with the bounds that its plan chose."""
+    try:
+        bounds = {name: Fraction(bound) for name, bound in facts.get("bounds", {}).items()}
+    except (AttributeError, TypeError, ValueError, ZeroDivisionError):
+        raise damaged(f"the release in '{folder}'", "its release.json does not say which bounds were chosen") from None
+    return read_program(folder / facts["program_file"], bounds)
+
+
 def _carried_out(folder: Path, facts: Mapping[str, Any]) -> ReleaseSpec:
     """What was carried out, from the program and the strategies that the release carries along."""
-    program = read_program(folder / facts["program_file"])
+    program = carried_program(folder, facts)
 
     def read(group: str, workload: Workload) -> ExactStrategy:
         path = next(each["strategy"] for each in facts["groups"] if each["name"] == group)

@@ -14,7 +14,7 @@ import hashlib
 import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from importlib.util import find_spec
@@ -124,7 +124,10 @@ class Release:
         probability: Probability = 0.95,
         **labels: Levels,
     ) -> Interval:
-        """The interval about that estimate that holds the true number with at least this probability."""
+        """The interval about that estimate that holds the true number with at least this probability.
+
+        Where amounts or records were clipped, the true number is that of what was counted: `covers` says it.
+        """
         cells = self._cells(table, {**(where or {}), **labels})
         estimate = float(self.published(table).estimates[cells].sum())
         if self._entry("tables", table)["exact"]:
@@ -132,10 +135,14 @@ class Release:
             return Interval(estimate, estimate, estimate, nominal, 1.0, True, "published without noise")
         rows, noises = self._rows_of(table)
         weights = float(self._table(table).grid) * rows.weights(table, cells.tolist())
-        return interval_of(estimate, weights, _kinds(rows), noises, probability=probability)
+        found = interval_of(estimate, weights, _kinds(rows), noises, probability=probability)
+        return replace(found, covers=self._entry("tables", table).get("clipped"))
 
     def simultaneous(self, table: str, probability: Probability = 0.95) -> SimultaneousIntervals:
         """Intervals for all numbers of a table that hold together with at least this probability."""
+        return replace(self._simultaneous(table, probability), covers=self._entry("tables", table).get("clipped"))
+
+    def _simultaneous(self, table: str, probability: Probability) -> SimultaneousIntervals:
         estimates = self.published(table).estimates
         if self._entry("tables", table)["exact"]:
             return SimultaneousIntervals(

@@ -156,9 +156,10 @@ def _write_tables(
 def _write_table(
     draft: Path, order: ReleaseSpec, table: PublishedTable, *, writers: Mapping[str, Writer], name: str
 ) -> dict[str, str]:
-    paths = {"estimates": Parquet().write(estimates_sheet(table, _named(order)), _folder(draft, "estimates") / name)}
+    facts = _named(order) | ({"clipped": order.clipped[table.name]} if table.name in order.clipped else {})
+    paths = {"estimates": Parquet().write(estimates_sheet(table, facts), _folder(draft, "estimates") / name)}
     if table.values is not None:
-        sheet = values_sheet(table, _named(order))
+        sheet = values_sheet(table, facts)
         for form, writer in writers.items():
             paths[form] = writer.write(sheet, _folder(draft, FOLDERS.get(form, "tables")) / name)
     return {kind: found[0].relative_to(draft).as_posix() for kind, found in paths.items()}
@@ -221,6 +222,7 @@ def _facts(
             {
                 "name": glance.first.name,
                 "unit": glance.first.unit,
+                "clipped": order.clipped.get(glance.first.name),
                 "columns": list(glance.first.columns),
                 "cells": glance.cells,
                 "exact": glance.first.name in exact,

@@ -75,6 +75,7 @@ class ReleaseSpec:
     formats: tuple[str, ...] = ("csv",)  # of tables, besides Parquet
     agency: str | None = None  # that maintains SDMX structures
     engine: Literal["local", "spark"] = "local"  # where it is measured
+    clipped: Mapping[str, str] = field(default_factory=dict)  # what tables count where amounts or records are clipped
 
     @property
     def charge(self) -> PrivacyLoss:
