@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from fractions import Fraction
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -181,7 +182,11 @@ def test_a_bias_does_not_move_the_loss_and_is_counted(tmp_path: Path) -> None:
     assert "What that leaves out is not counted here" in words
     assert "attributes.cost.distribution" in words
     assert plan_document(unknown)["clipping"][0]["recommended"] is None
-    assert clipping(curve).name == "clipping-cost"
+    for plan in (known, unknown):
+        figure = clipping(plan.extensions.clipping[0])
+        assert figure.name == "clipping-cost"
+        assert len(figure.table.rows) == len(plan.extensions.clipping[0].rows)
+        assert all(figure.specification(width)["layer"] for width in (360, 760))
 
 
 def test_fitness_for_use_counts_the_bias(tmp_path: Path) -> None:
@@ -237,19 +242,17 @@ def test_the_best_bound_is_as_planned_in_simulated_releases(tmp_path: Path) -> N
     plan = load(written(tmp_path / "best", BEST, limit)).plan()
     bound = int(plan.program.bounds["cost"])
     draws, errors, planned = np.random.default_rng(5), dict[int, float](), dict[int, float]()
+    costs = draws.lognormal(math.log(MEDIAN), SPREAD, (300, PEOPLE))
+    inside = draws.random((300, PEOPLE))
+    edges = np.cumsum([0.0, *REGIONS.values()])
     for upper in (bound, bound // 200 * 100, 2 * bound):
         at = load(written(tmp_path / str(upper), ("upper = 100000", f"upper = {upper}"), limit)).plan()
         assert at.loss == plan.loss
         noise = release_spec_of_plan(at).groups[0].noises[0].distribution()
-        squares = []
-        for seed in range(300):
-            regions, costs = people(seed)
-            clipped = np.rint(np.minimum(costs, upper) / 100)
-            for region in REGIONS:
-                here = np.array(regions) == region
-                published = 100 * (clipped[here].sum() + noise.draw(draws, 1)[0])
-                squares.append((published - costs[here].sum()) ** 2)
-        errors[upper] = math.sqrt(np.mean(squares))
+        lost = 100 * np.rint(np.minimum(costs, upper) / 100) - costs
+        regions = [(lost * ((low <= inside) & (inside < high))).sum(axis=1) for low, high in pairwise(edges)]
+        squares = (np.array(regions) + 100 * noise.draw(draws, (3, 300))) ** 2
+        errors[upper] = math.sqrt(squares.mean())
         planned[upper] = at.tables[0].root_mean_squared_error_with_bias or math.nan
     assert planned[bound] == plan.tables[0].root_mean_squared_error_with_bias
     assert errors == pytest.approx(planned, rel=0.1)
@@ -308,6 +311,16 @@ def test_bounds_that_are_stated_are_compared_exactly(tmp_path: Path) -> None:
     plan = load(written(tmp_path, grid)).plan()
     assert plan.program.bounds["cost"] in {Fraction(40001, 10), Fraction(120007, 10), Fraction(40000)}
     assert [row.bound for row in plan.extensions.clipping[0].rows] == [Fraction(40001, 10), Fraction(120007, 10), 40000]
+
+
+def test_a_bound_that_nothing_decides_is_refused(tmp_path: Path) -> None:
+    counts = ('sum_of = "cost"\nunit   = "USD"\n', ""), ("USD per USD^2", "USD per person^2")
+    several = ('source          = "costs.csv"', 'source = "costs.csv"\nidentifier = "name"\nmost_records_per_unit = 2')
+    for changes, words in ((counts, "no table adds"), ((several,), "not known of every table")):
+        with pytest.raises(Refusal, match=words) as refused:
+            load(written(tmp_path, BEST, *changes)).plan()
+        assert refused.value.where is not None
+        assert refused.value.where.key == "population.attributes.cost.upper"
 
 
 # A first release buys the distribution.

@@ -42,7 +42,7 @@ from dualmandate.program.program import ProgramFile
 from dualmandate.program.schema import BEST, AttributeTable, DistributionTable, PopulationTable, ProgramKeys
 from dualmandate.publication import ValueRule
 from dualmandate.publication.writing import PublishedTable
-from dualmandate.workload import Table
+from dualmandate.workload import Table, Total
 
 FIRST_SHARE, LAST_SHARE, COMPARED = (
     0.5,
@@ -101,6 +101,7 @@ class Clipping:
     amounts: Mapping[str, Amounts]  # by attribute
     sources: Mapping[str, str]  # of these
     records: RecordCounts | None  # of units, where they are stated
+    shares: Mapping[str, Floats]  # of records at the levels of attributes, where they are stated
 
     def counted(self, welfare: SocialWelfare) -> SocialWelfare:
         """Social welfare with what clipping leaves out counted as an error that noise does not make."""
@@ -135,8 +136,15 @@ class Clipping:
         if records is None:
             return None
         unit = left_out_of_unit(clipped, whole, records, most or protection.most_records_per_unit)
-        units = float(self.program.file.population.population_size.value)
-        return None if unit is None else squared_bias(unit, units, self._chances(table))
+        if unit is None or unit == NOTHING:
+            return None if unit is None else 0.0
+        if name not in self._known:
+            self._known[name] = self._chances(table)
+        return squared_bias(unit, float(self.program.file.population.population_size.value), self._known[name])
+
+    @cached_property
+    def _known(self) -> dict[str, tuple[float, float]]:
+        return {}
 
     def _sums_all(self, table: Table, attribute: Attribute) -> bool:
         """Whether amounts of every size are added up, and clipped rather than left out."""
@@ -153,31 +161,37 @@ class Clipping:
     def _chances(self, table: Table) -> tuple[float, float]:
         """Σ p and Σ p² over the numbers of a table, with weights squared: attributes spread independently."""
         assert table.tabulation is not None
-        summed = table.tabulation.sum_of
         once = twice = float(table.weight) ** 2
-        for attribute, factor, shares in zip(self.program.domain.attributes, table.factors, self._shares, strict=True):
-            if attribute.name != summed:
+        for attribute, factor in zip(self.program.domain.attributes, table.factors, strict=True):
+            if attribute.name != table.tabulation.sum_of and not isinstance(factor, Total):
+                shares = self.shares.get(attribute.name, np.full(attribute.size, 1 / attribute.size))
                 assert factor.scales is not None  # a tabulation has one number a level
                 once *= float(factor.apply(shares * factor.scales, 0).sum())
                 twice *= float(np.square(factor.apply(shares, 0)).sum())
         return once, twice
 
-    @cached_property
-    def _shares(self) -> tuple[Floats, ...]:
-        """How records are expected to spread over the levels of each attribute: as stated, or evenly."""
-        found = []
-        for attribute in self.program.domain.attributes:
-            stated = self.program.file.population.attributes[attribute.name].expected
-            shares = np.full(attribute.size, float(stated is None))
-            with self.program.document.at("population", "attributes", attribute.name, "expected", "shares"):
-                for level, share in (stated.shares if stated is not None else {}).items():
-                    shares[attribute.position(level)] = float(share)
-            found.append(shares / shares.sum())
-        return tuple(found)
-
     def curves(self, choice: Choice, welfare: SocialWelfare) -> tuple[BoundCurve, ...]:
         """Error against every bound that a table rests on, at the loss of a choice."""
         return tuple(self._curve(bound, choice, welfare) for bound in self._bounds())
+
+    def best_bounds(self, choice: Choice, welfare: SocialWelfare) -> dict[str, Fraction]:
+        """The recommended bound of each amount that leaves its bound to the plan; refused where there is none."""
+        known = {curve.name: curve.recommended for curve in self.curves(choice, welfare)}
+        found = {}
+        for name in self.program.bounds:
+            best = known.get(name)
+            if best is None:
+                raise InvalidValue(
+                    f"the bound of '{name}' cannot be chosen",
+                    why="no table adds all of it up"
+                    if name not in known
+                    else "what a bound leaves out is not known of every table that adds it up: one selects by it, or "
+                    "drops records of which nothing is stated",
+                    instead="state upper, or tables and records_per_unit from which the best one follows",
+                    where=self.program.document.place(("population", "attributes", name, "upper")),
+                )
+            found[name] = best.bound
+        return found
 
     def _bounds(self) -> Iterator[_Bound]:
         workload, protection, population = (
@@ -230,8 +244,7 @@ class Clipping:
             bias = None if shown is None else math.sqrt(shown / first.query_count)
             rows.append(BoundRow(at, outcomes[first.table].root_mean_squared_error * scale, bias, cost))
         named = self._named(self.program.workload.table(first.table))
-        expected = self.program.file.population.attributes
-        assumed = tuple(name for name in named if expected[name].expected is None)
+        assumed = tuple(name for name in named if name not in self.shares)
         stated = bound.name, bound.unit, bound.used, bound.chosen
         return BoundCurve(*stated, first.table, first.unit, tuple(rows), bound.source, assumed)
 
@@ -317,7 +330,21 @@ def clipping_of(program: ProgramFile) -> Clipping:
             for place, bound in enumerate(table.bounds or ()):
                 with program.document.at("population", "attributes", name, "bounds", place):
                     Attribute.numbers(name, table.lower or 0, bound, table.grid or 1)
-    return Clipping(program, amounts, sources, _records(program.file.population, program.document))
+    return Clipping(program, amounts, sources, _records(program.file.population, program.document), _shares(program))
+
+
+def _shares(program: ProgramFile) -> dict[str, Floats]:
+    """How records are expected to spread over the levels of each attribute that states it; adding up to 1."""
+    found = {}
+    for name, table in program.file.population.attributes.items():
+        if table.expected is not None:
+            attribute = program.domain.attribute(name)
+            shares = np.zeros(attribute.size)
+            with program.document.at("population", "attributes", name, "expected", "shares"):
+                for level, share in table.expected.shares.items():
+                    shares[attribute.position(level)] = float(share)
+            found[name] = shares / shares.sum()
+    return found
 
 
 def _records(population: PopulationTable, document: Document) -> RecordCounts | None:

@@ -41,7 +41,7 @@ class Program(ProgramFile):
     limits: Limits
     clipping: Clipping
 
-    def settled(self) -> Program:
+    def with_best_bounds(self) -> Program:
         """The program with the bounds that its plan chooses, where it leaves some to it."""
         return self.plan().program if self.bounds else self
 
@@ -99,19 +99,17 @@ def _searched(program: Program, mechanism: MechanismTable, limits: Limits, progr
         return _Search(workshop, offer, frontier, choose(frontier, welfare, limits))
 
 
-def _settled(program: Program, limits: Limits, progress: Callable[[str], None]) -> tuple[Program, _Search]:
+def _with_best_bounds(program: Program, limits: Limits, progress: Callable[[str], None]) -> tuple[Program, _Search]:
     """Bounds and loss at which neither moves any more, and what was found there.
 
     Where bounds are left to the plan, they are first found with noise on the tables themselves, which takes no search.
     """
     stated = program.file.mechanism
     plain = stated.model_copy(update={"strategy": TABLES})
-    for mechanism in (plain, stated) if program.bounds else (stated,):
+    for mechanism in (plain, stated) if program.bounds and stated.strategy != TABLES else (stated,):
         for turn in count(1):
             found = _searched(program, mechanism, limits, progress)
-            curves = program.clipping.curves(found.choice, program.welfare) if program.bounds else ()
-            best = {curve.name: curve.recommended.bound for curve in curves if curve.chosen and curve.recommended}
-            bounds = {**program.bounds, **best}
+            bounds = program.clipping.best_bounds(found.choice, program.welfare) if program.bounds else {}
             if bounds == program.bounds or turn == MOST_TURNS:
                 break
             program = _preferring(with_bounds(program, bounds))
@@ -122,7 +120,7 @@ def make_plan(program: Program, remaining: Fraction | float | None, progress: Ca
     """Choose on the frontier that the program asks for, then say everything that follows."""
     with program.document.at("population", "account"):
         limits = replace(program.limits, remaining=remaining)
-    program, found = _settled(program, limits, progress)
+    program, found = _with_best_bounds(program, limits, progress)
     mechanism, welfare, workshop = program.file.mechanism, program.welfare, found.workshop
     technologies, frontier, choice = found.offer.technologies, found.frontier, found.choice
     technology = used_at(mechanism.noise, technologies, welfare, choice.epsilon)

@@ -325,7 +325,8 @@ def _of_extensions(plan: Plan) -> Iterator[Figure]:
         yield figures.participation(responding.noise_cost, responding.cost, plan.choice, peak=responding.peak)
     if parts.existing:
         yield figures.existing(parts.existing)
-    yield from map(figures.clipping, parts.clipping[:MOST_BOUNDS])
+    noisy = [curve for curve in parts.clipping if curve.rows[0].noise > 0 and len(curve.rows) > 1]
+    yield from map(figures.clipping, noisy[:MOST_BOUNDS])
     if parts.offering is not None:
         yield figures.offering(parts.offering)
     if parts.path is not None:

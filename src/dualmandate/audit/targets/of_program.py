@@ -55,7 +55,7 @@ LARGEST_MEASURED = 2**20  # cells, or measured rows, of which a whole release is
 
 def targets_of(program: Program, options: AuditOptions) -> Targets:
     """A program's tables as if published exactly, and with geometric noise at several losses."""
-    program = program.settled()
+    program = program.with_best_bounds()
     place = one_place(program.workload, options.place)
     check_place(place.domain)
     truths = people_of(program, place, options)

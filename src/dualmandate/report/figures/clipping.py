@@ -33,23 +33,24 @@ def clipping(curve: BoundCurve) -> Figure:
     ]
     best, used = curve.recommended, stated_amount(curve.bound, curve.unit)
     drawn = [each for each in SERIES if best is not None or each[0] == "noise"]
-    unit = plural(curve.table_unit)
+    unit, log = plural(curve.table_unit), rows[0]["bound"] > 0
 
     def layout(width: int) -> Mark:
         roomy, height = width >= ROOMY, 320 if width >= ROOMY else 260
         found = [row[key] for row in rows for key, _, _ in drawn if row[key]]
         low, high = max(min(found), max(found) / SMALLEST) / 1.3, max(found) * 1.3
-        edges = rows[0]["bound"], rows[-1]["bound"] * (1.25 if roomy else 1.5)
+        first, last, room = rows[0]["bound"], rows[-1]["bound"], 1.25 if roomy else 1.5
+        edges = (first, last * room) if log else (first, last + (room - 1) * (last - first))
         plane = Plane(
-            Ruler(f"bound, {plural(curve.unit)}", *edges, log=True),
+            Ruler(f"bound, {plural(curve.unit)}", *edges, log=log),
             Ruler(f"↑ typical error, {unit}", low, high, log=True, labels="money" if is_money(unit) else "number"),
         )
         marks: list[Mark] = [plane.vertical(float(curve.bound), color=LIGHT.limit, dash=(2, 4))]
         ends = []
         for key, words, color in drawn:
-            shown = [row for row in rows if row[key] is not None and row[key] >= low]
-            marks.append(plane.curve(shown, "bound", key, color=color))
-            ends.append((shown[-1][key], words, color))
+            if shown := [row for row in rows if row[key] is not None and row[key] >= low]:
+                marks.append(plane.curve(shown, "bound", key, color=color))
+                ends.append((shown[-1][key], words, color))
         places = spread([end for end, _, _ in ends], plane.up, height=height, gap=18)
         for place, (_, words, color) in zip(places, ends, strict=True):
             marks.append(plane.words(edges[1], place, words, color=color, align="right", shift=(-2, 0)))
@@ -67,8 +68,8 @@ def clipping(curve: BoundCurve) -> Figure:
     return Figure(
         f"clipping-{slug(curve.name)}",
         title=title,
-        subtitle=f"Typical error of a number of '{curve.table}' at each bound {what}, at the loss of the plan; both "
-        "axes logarithmic",
+        subtitle=f"Typical error of a number of '{curve.table}' at each bound {what}, at the loss of the plan; "
+        f"{'both axes' if log else 'errors'} logarithmic",
         sentence="The larger the bound, the more noise hides what one record adds; the smaller, the more is left out."
         if best is not None
         else "The larger the bound, the more noise hides what one record adds. What a bound leaves out is not known, "
