@@ -1,7 +1,7 @@
 """The error that no noise explains: what clipping leaves out, by a public distribution of amounts and of records.
 
 An amount X counts as min(max(X, l), u), so D = (X − u)⁺ − (l − X)⁺ of it is left out: E[D] = E[(X − u)⁺] − E[(l − X)⁺].
-With S = (X − u)⁺, E[S] is E[X] less the limited expected value E[min(X, u)] (Klugman, Panjer and Willmot, Loss Models,
+With S = (X − u)⁺, E[S] is E[X] less the limited expected value E[min(X, u)] ([KPW12],
 section 3.4). For a lognormal X with median m, spread σ and z = ln(u/m)/σ, E[Xʲ; X > u] = mʲ·e^(j²σ²/2)·Φ(jσ − z).
 
 A unit with R records contributes the first m of them. With K = min(R, m) and L = (R − m)⁺ it leaves out U: D of each of

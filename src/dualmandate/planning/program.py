@@ -70,7 +70,7 @@ def _preferring(read: ProgramFile) -> Program:
 
 
 @dataclass(frozen=True, eq=False)
-class _Search:
+class _Searched:
     """The ways to produce the tables of a program, and the choice among them."""
 
     workshop: TechnologyBuilder
@@ -79,7 +79,7 @@ class _Search:
     choice: Choice
 
 
-def _searched(program: Program, mechanism: MechanismTable, limits: Limits, progress: Callable[[str], None]) -> _Search:
+def _searched(program: Program, mechanism: MechanismTable, limits: Limits, progress: Callable[[str], None]) -> _Searched:
     document, welfare = program.document, program.welfare
     progress("working out what to measure, and what each kind of noise can produce")
     with document.at("mechanism"):
@@ -96,10 +96,10 @@ def _searched(program: Program, mechanism: MechanismTable, limits: Limits, progr
         frontier = combine(mechanism.noise, offer.technologies, welfare)
     progress("choosing the privacy loss")
     with document.at("limits" if document.value(("limits",)) else "preferences"):
-        return _Search(workshop, offer, frontier, choose(frontier, welfare, limits))
+        return _Searched(workshop, offer, frontier, choose(frontier, welfare, limits))
 
 
-def _with_best_bounds(program: Program, limits: Limits, progress: Callable[[str], None]) -> tuple[Program, _Search]:
+def _with_best_bounds(program: Program, limits: Limits, progress: Callable[[str], None]) -> tuple[Program, _Searched]:
     """Bounds and loss at which neither moves any more, and what was found there.
 
     Where bounds are left to the plan, they are first found with noise on the tables themselves, which takes no search.
