@@ -79,7 +79,9 @@ class _Searched:
     choice: Choice
 
 
-def _searched(program: Program, mechanism: MechanismTable, limits: Limits, progress: Callable[[str], None]) -> _Searched:
+def _searched(
+    program: Program, mechanism: MechanismTable, limits: Limits, progress: Callable[[str], None]
+) -> _Searched:
     document, welfare = program.document, program.welfare
     progress("working out what to measure, and what each kind of noise can produce")
     with document.at("mechanism"):

@@ -362,9 +362,11 @@ def _clipping(plan: Plan) -> Iterator[str]:
         number_of, best = f"a number of '{curve.table}'", curve.recommended
         if here.both is None or here.bias is None:
             key = "records_per_unit" if curve.name == RECORDS else f"attributes.{curve.name}.distribution"
+            how = f"State {key}, from a public source, to have it counted."
+            how = how if curve.source is None else "It cannot be told from what is stated."
             yield (
                 f"{_raised(counts)}. What that leaves out is not counted here: errors of {number_of} are those of "
-                f"noise alone, {quantity(here.noise, unit)}. State {key}, from a public source, to have it counted."
+                f"noise alone, {quantity(here.noise, unit)}. {how}"
             )
         else:
             yield (
