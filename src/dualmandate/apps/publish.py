@@ -20,6 +20,7 @@ from dualmandate.population.rational import written
 
 if TYPE_CHECKING:
     from dualmandate.planning.plan import Plan
+    from dualmandate.planning.saved_plan import SavedPlan
     from dualmandate.program import ProgramFile
     from dualmandate.publication import Source
     from dualmandate.publication.publish import PublicationRequest
@@ -148,18 +149,18 @@ def _ordered(asked: PublishOptions, progress: Progress) -> tuple[ProgramFile, Re
     if asked.plan.is_dir() or asked.plan.suffix == ".toml":
         from dualmandate.planning.program import load  # here: a saved plan needs none of the economics
 
-        loaded = load(program_file(asked.plan))
-        return loaded, release_spec_of_plan(loaded.plan(progress=progress), release_page)
+        plan_made = load(program_file(asked.plan)).plan(progress=progress)
+        return plan_made.program, release_spec_of_plan(plan_made, release_page)
     plan = load_plan(asked.plan)
     plan.check_publishable(Place(file=str(asked.plan), key="mechanism.noise"))
-    program = _program_of(asked.plan, plan.program_digest)
+    program = _program_of(asked.plan, plan)
     return program, release_spec_of(plan, program, asked.plan.parent, release_page)
 
 
-def _program_of(plan: Path, digest: str) -> ProgramFile:
+def _program_of(plan: Path, saved: SavedPlan) -> ProgramFile:
     """The program that a plan was made of: the nearest program.toml upward from the plan that says the same."""
     from dualmandate.planning.saved_plan import digest_of, exact_content
-    from dualmandate.program import read_program
+    from dualmandate.program.program import program_of, read_stated
 
     here, changed = plan.parent, None
     above = () if plan.is_absolute() else Path.cwd().parents
@@ -167,9 +168,9 @@ def _program_of(plan: Path, digest: str) -> ProgramFile:
         file = folder / PROGRAM_FILE
         if not file.is_file():
             continue
-        program = read_program(file)
-        if digest_of(exact_content(program.document.content)) == digest:
-            return program
+        document, keys = read_stated(file)
+        if digest_of(exact_content(document.content)) == saved.program_digest:
+            return program_of(document, keys, saved.bounds)
         changed = changed or file
     if changed is not None:
         raise NotApproved(

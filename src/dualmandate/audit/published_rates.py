@@ -29,10 +29,10 @@ from dualmandate.ledger.books import STEPS
 from dualmandate.ledger.chain import RELEASE_FILE
 from dualmandate.mechanism import GAUSSIAN, GEOMETRIC, Noise
 from dualmandate.mechanism.noise import subkey
+from dualmandate.planning.release_spec import carried_program
 from dualmandate.population import Confidential, Domain, PrivacyLoss, PrivacyMeasure, Protection
 from dualmandate.population.arrays import Floats, Integers
 from dualmandate.population.wording import percent
-from dualmandate.program.program import read_program
 from dualmandate.publication import Rules, Source, source_file
 from dualmandate.publication.measuring import tabulation_key
 from dualmandate.publication.release import Release
@@ -73,7 +73,7 @@ def publish_rate(
 
 def rate_query(release: Release, options: AuditOptions, loss: PrivacyLoss) -> RateQuery:
     """What is asked of the records; everything in it comes from the public files of the release."""
-    program = read_program(release.folder / release.facts["program_file"])
+    program = carried_program(release.folder, release.facts)
     target, _, place = noisy_tables(release, program, replace(options, confidential=None, tabulated=None))
     found = most_likely(target.equations, target.published, scales=target.scales, expected=target.expected)
     guess = _whole(target.expected)

@@ -367,7 +367,7 @@ def _added(rows: Sequence[TableValue]) -> TableValue:
             instead="state the same measure and unit in every scenario",
         )
     total = math.fsum(row.value for row in rows)
-    existing = math.fsum(row.least for row in rows) / total if total > 0 else 0.0
+    existing = math.fsum(row.value * row.existing_squared_error for row in rows) / total if total > 0 else 0.0
     sizes = [row.consequence for row in rows]
     consequence = math.fsum(s for s in sizes if s is not None) if None not in sizes else None
     return replace(first, value=total, consequence=consequence, price=None, existing_squared_error=existing)

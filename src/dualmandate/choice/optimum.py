@@ -140,7 +140,15 @@ class Limits:
                 if table not in frontier.tables:
                     continue
                 limit = largest / math.sqrt(consequence) if in_dollars and consequence else largest
-                needed = _smallest_loss(frontier, table, mean_squared_error=(limit / value.grid) ** 2)
+                left = limit**2 - value.squared_bias / frontier.query_counts[table]
+                if left <= 0:
+                    off = quantity(limit, value.unit)
+                    raise ConflictingLimits(
+                        f"no privacy loss makes table '{table}' fit for use",
+                        why=f"what clipping leaves out of its numbers is typically more than {off} already",
+                        instead="raise the bound of what it adds up, or allow larger errors in this table",
+                    )
+                needed = _smallest_loss(frontier, table, mean_squared_error=left / value.grid**2)
                 size = f"USD {largest:,g}" if in_dollars else f"{largest:,g} {plural(value.unit)}"
                 what = "consequence" if in_dollars else "error"
                 words = f"a root mean squared {what} of at most {size} in '{table}'"
@@ -201,6 +209,7 @@ class TableOutcome:
     root_mean_squared_error: float  # in `unit`
     root_mean_squared_consequence: float | None  # USD; None where no consequence was stated
     data_loss: float | None  # USD; None where the table is not valued by itself
+    bias: float = 0.0  # what clipping leaves out, as far as it is known, root mean squared, in `unit`
 
 
 @dataclass(frozen=True)
@@ -283,6 +292,9 @@ class Choice:
             error, alone = quantity(table.root_mean_squared_error, table.unit), table.query_count == 1
             numbers = "its one number" if alone else f"each of {table.query_count:,} numbers"
             line = f"It buys '{table.table}' with a typical error (root mean squared) of {error} in {numbers}"
+            if table.bias > 0:
+                both = quantity(math.hypot(table.root_mean_squared_error, table.bias), table.unit)
+                line += f" by noise, and of {both} with what clipping leaves out"
             if table.root_mean_squared_consequence is not None:
                 line += f", worth {money(table.root_mean_squared_consequence)}" + ("" if alone else " each")
             if table.data_loss is not None:
@@ -339,7 +351,8 @@ def _table_outcomes(frontier: Frontier, welfare: SocialWelfare, loss: float) -> 
         mean_square = squared[table] / count * value.grid**2
         square = value.squared_consequence(mean_square)
         consequence = None if square is None else math.sqrt(square)
-        rows.append(TableOutcome(table, count, value.unit, math.sqrt(mean_square), consequence, costs.get(table)))
+        bias = math.sqrt(value.squared_bias / count)
+        rows.append(TableOutcome(table, count, value.unit, math.sqrt(mean_square), consequence, costs.get(table), bias))
     return tuple(rows)
 
 

@@ -246,9 +246,12 @@ class TableValue:
     grid: float = 1.0
     existing_squared_error: float = 0.0  # Σ of squared sampling and other errors already there, unit²; moves nothing
     parts: tuple[tuple[str, float], ...] = ()  # of a ratio: tables whose errors, each times a factor, make up its own
+    squared_bias: float = 0.0  # Σ of the expected squares of what clipping leaves out, unit²; moves nothing
+    query_count: int = 1  # how many numbers it has; asked where absolute errors have a bias
 
     def __post_init__(self) -> None:
-        numbers = (self.value, self.consequence or 0.0, self.price or 0.0, self.existing_squared_error)
+        existing = self.existing_squared_error, self.squared_bias
+        numbers = (self.value, self.consequence or 0.0, self.price or 0.0, *existing)
         if any(not math.isfinite(number) or number < 0 for number in numbers):
             raise InvalidPreferences(
                 f"the value {self.value} of accuracy in table '{self.table}'",
@@ -275,8 +278,11 @@ class TableValue:
 
     @property
     def least(self) -> float:
-        """What the errors that were there before cost, USD."""
-        return self.value * self.existing_squared_error
+        """What the errors cost that noise does not make, USD; a bias under absolute loss at most in full: E|Z + B|
+        ≤ E|Z| + E|B|, and Σ E|B| is at most √(numbers·Σ E[B²])."""
+        if self.measure == "absolute":
+            return self.value * math.sqrt(self.query_count * self.squared_bias)
+        return self.value * (self.existing_squared_error + self.squared_bias)
 
     def error(self, errors: Mapping[str, float]) -> float:
         """Its expected error (or the slope of it) from those of the tables that a frontier produces."""

@@ -27,6 +27,7 @@ from dualmandate.errors import InvalidValue, MissingKey, Refusal
 from dualmandate.frontier import ExponentialResponse, Frontier, TableTotals, peak_of, with_participation
 from dualmandate.mechanism import NOISE_LAWS
 from dualmandate.mechanism.technologies import TABLES
+from dualmandate.planning.clipping import BoundCurve
 from dualmandate.planning.technology import TOGETHER, Technology, TechnologyBuilder, measures_of, values_of
 from dualmandate.planning.welfare import amount_in, in_currency
 from dualmandate.program.number import CalibratedNumber
@@ -85,6 +86,7 @@ class Extensions:
     path: BudgetPath | None = None
     markets: tuple[Institution, ...] = ()
     existing: tuple[ExistingError, ...] = ()
+    clipping: tuple[BoundCurve, ...] = ()  # error against each bound that tables rest on
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,6 +116,7 @@ class ExtensionBuilder:
             path=self._path(),
             markets=self._markets(),
             existing=tuple(self._existing()),
+            clipping=self.program.clipping.curves(self.choice, self.program.welfare),
         )
 
     def _responding(self) -> ParticipationOutcome | None:
@@ -224,7 +227,8 @@ class ExtensionBuilder:
             with self.program.document.at(*place):
                 worth = self._amount(detail.value_of_publishing, "USD", *place, "value_of_publishing")
                 assert worth is not None
-                tabulated = Workload.from_tabulations(self.program.domain, [tabulation_of(asked, detail.by)])
+                domain = self.program.domain
+                tabulated = Workload.from_tabulations(domain, [tabulation_of(asked, detail.by, domain)])
                 yield Candidate(asked.name, worth, self._measured_alone(tabulated), stated, detail.name)
 
     def _measured_alone(self, workload: Workload) -> Frontier:

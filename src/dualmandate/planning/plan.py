@@ -46,10 +46,16 @@ class TableConsequence:
     unit: str
     query_count: int
     measured_in: str  # the group of tables it is measured with
-    root_mean_squared_error: float  # in `unit`
+    root_mean_squared_error: float  # of noise, in `unit`
+    bias: float | None  # of clipping, root mean squared, in `unit`; 0 where nothing is clipped, None where not known
     half_width: float  # 95 in 100 published numbers are off by at most this, in `unit`; the widest of the table
     root_mean_squared_consequence: float | None  # USD; None where no consequence was stated
     data_loss: float  # USD, all numbers of the table
+
+    @property
+    def root_mean_squared_error_with_bias(self) -> float | None:
+        """Noise and what clipping leaves out together, in `unit`; None where the latter is not known."""
+        return None if self.bias is None else math.hypot(self.root_mean_squared_error, self.bias)
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,6 +125,7 @@ class Plan:
             "program": exact_content(program.document.content),
             "attributes": [[attribute.name, str(attribute.size)] for attribute in program.domain.attributes],
             "code_lists": {name: codes.digest for name, codes in program.code_lists.items()},
+            **({"bounds": {name: str(bound) for name, bound in program.bounds.items()}} if program.bounds else {}),
             "mechanism": {"noise": self.technology.noise, "strategy": self.technology.strategy},
             "loss": {"amount": self.loss.exact(), "currency": str(self.loss.privacy_measure)},
             "measurements": [

@@ -9,23 +9,28 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
+from itertools import count
 from pathlib import Path
 
 from dualmandate.choice import Choice, Limits, SocialWelfare, choose, regret_curve, tornado
-from dualmandate.frontier import Measure
+from dualmandate.frontier import Frontier, Measure
+from dualmandate.mechanism.technologies import TABLES
+from dualmandate.planning.clipping import Clipping, clipping_of, starting_bounds
 from dualmandate.planning.comparison import TechnologyComparison
 from dualmandate.planning.extensions import ExtensionBuilder, participation_of
 from dualmandate.planning.plan import Plan, TableConsequence, costliest, notes_on
 from dualmandate.planning.ratios import COVERAGE, ratio_consequences, with_ratios
-from dualmandate.planning.technology import Technology, TechnologyBuilder, combine, offered, used_at
+from dualmandate.planning.technology import Offered, Technology, TechnologyBuilder, combine, offered, used_at
 from dualmandate.planning.uncertainty import social_choice_of, uncertainty_of
 from dualmandate.planning.welfare import float_or_none, limits_of, welfare_of
 from dualmandate.population import PrivacyLoss
-from dualmandate.program.program import ProgramFile, read_program
+from dualmandate.program.program import ProgramFile, program_of, read_stated, with_bounds
+from dualmandate.program.schema import MechanismTable
 from dualmandate.semantics import guarantee
 
 MULTIPLES = (0.25, 0.5, 0.8, 0.9, 1.0, 1.1, 1.25, 2.0, 4.0)  # of the chosen loss, in the table of regrets
 SPREAD = 0.1  # each input of the tornado moves by a tenth either way
+MOST_TURNS = 8  # in which bounds and loss are chosen by turns: they hardly ever take more than four
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,6 +39,11 @@ class Program(ProgramFile):
 
     welfare: SocialWelfare
     limits: Limits
+    clipping: Clipping
+
+    def with_best_bounds(self) -> Program:
+        """The program with the bounds that its plan chooses, where it leaves some to it."""
+        return self.plan().program if self.bounds else self
 
     def plan(self, remaining: Fraction | float | None = None, *, progress: Callable[[str], None] | None = None) -> Plan:
         """The privacy loss to choose and why, from public numbers alone.
@@ -46,18 +56,33 @@ class Program(ProgramFile):
 
 def load(path: str | Path) -> Program:
     """Read a program file and the code lists it names; anything that cannot be meant is refused with its place."""
-    read = read_program(path)
-    welfare = with_ratios(welfare_of(read), read)
+    document, file = read_stated(path)
+    return _preferring(program_of(document, file, starting_bounds(file, document)))
+
+
+def _preferring(read: ProgramFile) -> Program:
+    """What a file says together with what society prefers; what clipping leaves out is an error like others."""
+    clipping, stated = clipping_of(read), with_ratios(welfare_of(read), read)
+    welfare = clipping.counted(stated)
     limits = limits_of(read.file, welfare.privacy_measure, read.document)
-    known = {field.name: getattr(read, field.name) for field in fields(read)}
-    return Program(**known, welfare=welfare, limits=limits)
+    known = {field.name: getattr(read, field.name) for field in fields(ProgramFile)}
+    return Program(**known, welfare=welfare, limits=limits, clipping=clipping)
 
 
-def make_plan(program: Program, remaining: Fraction | float | None, progress: Callable[[str], None]) -> Plan:
-    """Choose on the frontier that the program asks for, then say everything that follows."""
-    document, mechanism, welfare = program.document, program.file.mechanism, program.welfare
-    with document.at("population", "account"):
-        limits = replace(program.limits, remaining=remaining)
+@dataclass(frozen=True, eq=False)
+class _Searched:
+    """The ways to produce the tables of a program, and the choice among them."""
+
+    workshop: TechnologyBuilder
+    offer: Offered
+    frontier: Frontier
+    choice: Choice
+
+
+def _searched(
+    program: Program, mechanism: MechanismTable, limits: Limits, progress: Callable[[str], None]
+) -> _Searched:
+    document, welfare = program.document, program.welfare
     progress("working out what to measure, and what each kind of noise can produce")
     with document.at("mechanism"):
         workshop = TechnologyBuilder(
@@ -70,15 +95,40 @@ def make_plan(program: Program, remaining: Fraction | float | None, progress: Ca
             limits,
         )
         offer = offered(workshop, limits)
-        technologies = offer.technologies
-        frontier = combine(mechanism.noise, technologies, welfare)
+        frontier = combine(mechanism.noise, offer.technologies, welfare)
     progress("choosing the privacy loss")
-    with document.at("limits" if program.document.value(("limits",)) else "preferences"):
-        choice = choose(frontier, welfare, limits)
+    with document.at("limits" if document.value(("limits",)) else "preferences"):
+        return _Searched(workshop, offer, frontier, choose(frontier, welfare, limits))
+
+
+def _with_best_bounds(program: Program, limits: Limits, progress: Callable[[str], None]) -> tuple[Program, _Searched]:
+    """Bounds and loss at which neither moves any more, and what was found there.
+
+    Where bounds are left to the plan, they are first found with noise on the tables themselves, which takes no search.
+    """
+    stated = program.file.mechanism
+    plain = stated.model_copy(update={"strategy": TABLES})
+    for mechanism in (plain, stated) if program.bounds and stated.strategy != TABLES else (stated,):
+        for turn in count(1):
+            found = _searched(program, mechanism, limits, progress)
+            bounds = program.clipping.best_bounds(found.choice, program.welfare) if program.bounds else {}
+            if bounds == program.bounds or turn == MOST_TURNS:
+                break
+            program = _preferring(with_bounds(program, bounds))
+    return program, found
+
+
+def make_plan(program: Program, remaining: Fraction | float | None, progress: Callable[[str], None]) -> Plan:
+    """Choose on the frontier that the program asks for, then say everything that follows."""
+    with program.document.at("population", "account"):
+        limits = replace(program.limits, remaining=remaining)
+    program, found = _with_best_bounds(program, limits, progress)
+    mechanism, welfare, workshop = program.file.mechanism, program.welfare, found.workshop
+    technologies, frontier, choice = found.offer.technologies, found.frontier, found.choice
     technology = used_at(mechanism.noise, technologies, welfare, choice.epsilon)
     loss = technology.exact_loss(choice)
     progress("comparing with other technologies")
-    bench = TechnologyComparison(workshop, offer, technology, choice=choice, limits=limits)
+    bench = TechnologyComparison(workshop, found.offer, technology, choice=choice, limits=limits)
     comparisons = bench.comparisons()
     saving = bench.saving(comparisons)
     progress("asking how the choice moves with each number it rests on")
@@ -97,7 +147,7 @@ def make_plan(program: Program, remaining: Fraction | float | None, progress: Ca
             program.file.population.household_size,
             failure_probability=float_or_none(mechanism.failure_probability),
         ),
-        tables=_table_consequences(workshop, technology, choice, loss),
+        tables=_table_consequences(workshop, technology, choice, loss, bias=program.clipping.bias),
         ratios=ratio_consequences(
             program, welfare, measurements=technology.measurements, shares=technology.shares(loss)
         ),
@@ -115,7 +165,12 @@ def make_plan(program: Program, remaining: Fraction | float | None, progress: Ca
 
 
 def _table_consequences(
-    workshop: TechnologyBuilder, technology: Technology, choice: Choice, loss: PrivacyLoss
+    workshop: TechnologyBuilder,
+    technology: Technology,
+    choice: Choice,
+    loss: PrivacyLoss,
+    *,
+    bias: Callable[[str], float | None],
 ) -> tuple[TableConsequence, ...]:
     """RMSE, 95 % half-width and consequences of every table at exactly the loss that a release spends.
 
@@ -145,6 +200,7 @@ def _table_consequences(
                     query_count=table.query_count,
                     measured_in=group,
                     root_mean_squared_error=math.sqrt(mean_squared_error),
+                    bias=bias(table.name),
                     half_width=float(measurement.half_width(table.name, float(share), COVERAGE).max()) * value.grid,
                     root_mean_squared_consequence=None if consequence is None else math.sqrt(consequence),
                     data_loss=value.value_per_step * summed[value.measure][table.name] + value.least,

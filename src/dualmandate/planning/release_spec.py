@@ -41,12 +41,9 @@ Strategies = Callable[[str, Workload], ExactStrategy]
 
 def strategy_files(plan: Plan) -> dict[str, bytes]:
     """What is measured for each group with an optimized strategy, by the path of its file beside plan.json."""
-    found = _strategies(plan)
-    return {
-        path: _written(strategy_document(found[name]))
-        for name, path in _paths(_group_names(plan.exact)).items()
-        if name in found
-    }
+    found = plan.technology.found
+    paths = _paths(tuple(plan.allocation)) if found else {}
+    return {path: _written(strategy_document(found[group].exact)) for group, path in paths.items() if group in found}
 
 
 def _paths(groups: tuple[str, ...]) -> dict[str, str]:
@@ -60,7 +57,8 @@ def release_spec_of(plan: SavedPlan, program: ProgramFile, folder: Path, page: P
     `folder` is where the plan lies, with its strategies; `page` is how the release is shown to people.
     """
     _check_program(plan, program)
-    paths = _paths(_group_names(plan.document["exact"]))
+    measurements = plan.document["exact"]["measurements"]
+    paths = _paths(tuple(_group_name(each, measurements) for each in measurements))
 
     def read(group: str, workload: Workload) -> ExactStrategy:
         return read_strategy(folder / paths[group], workload, program.protection)
@@ -70,10 +68,10 @@ def release_spec_of(plan: SavedPlan, program: ProgramFile, folder: Path, page: P
 
 def release_spec_of_plan(plan: Plan, page: Page | None = None) -> ReleaseSpec:
     """What a plan that was just made orders, bit by bit what the saved one does: strategies are written and read."""
-    found, protection = _strategies(plan), plan.program.protection
+    found, protection = plan.technology.found, plan.program.protection
 
     def read(group: str, workload: Workload) -> ExactStrategy:
-        return strategy_from(strategy_document(found[group]), workload, protection)
+        return strategy_from(strategy_document(found[group].exact), workload, protection)
 
     return _order(SavedPlan({"digest": plan.digest, "exact": plan.exact}), plan.program, read, page)
 
@@ -82,9 +80,10 @@ def _order(plan: SavedPlan, program: ProgramFile, strategies: Strategies, page: 
     with program.document.at("mechanism", "noise"):
         plan.check_publishable()
     exact = plan.document["exact"]
-    groups, files, names = [], {}, _group_names(exact)
-    paths = _paths(names)
-    for each, name in zip(exact["measurements"], names, strict=True):
+    groups, files = [], {}
+    paths = _paths(tuple(_group_name(each, exact["measurements"]) for each in exact["measurements"]))
+    for each in exact["measurements"]:
+        name = _group_name(each, exact["measurements"])
         made = measurement_of(each["tables"], name, exact["mechanism"], program=program, strategies=strategies)
         groups.append(Group(name, made, Fraction(each["loss"])))
         if made.rows.strategy is not None:
@@ -107,6 +106,7 @@ def _order(plan: SavedPlan, program: ProgramFile, strategies: Strategies, page: 
         agency=program.file.publication.agency,
         engine=program.file.publication.engine,
         ratios=program.ratios,
+        clipped=program.clipped,
     )
 
 
@@ -133,16 +133,14 @@ def _check_strategy(made: Measurement, measurement: Mapping[str, Any], group: st
     """Its rows by their digest; the values of the tables, which decide nothing, by the error that the plan states."""
     strategy = made.rows.strategy
     assert strategy is not None
-    digest = measurement["strategy"]["digest"]
-    stated = [each["error_coefficient"] for each in plan.document.get("strategies", ()) if each["digest"] == digest]
-    own = strategy.error_coefficient(made.protection)
-    if stated and not any(math.isclose(each, own, rel_tol=SAME) for each in stated):
+    stated = [each["error_coefficient"] for each in plan.document.get("strategies", ()) if each["group"] == group]
+    if any(not math.isclose(each, strategy.error_coefficient(made.protection), rel_tol=SAME) for each in stated):
         raise InvalidMechanism(
             f"the strategy of '{group}' is written for other values of the tables than the plan",
             why="it was changed after it was written, or it is of another plan",
             instead="take the strategy and the plan from the same folder",
         )
-    if strategy_digest(strategy) != digest:
+    if strategy_digest(strategy) != measurement["strategy"]["digest"]:
         raise NotApproved(
             f"the strategy of '{group}' is not the one that the plan names",
             why="exactly the approved plan is published, row by row",
@@ -166,6 +164,7 @@ def _facts(plan: SavedPlan, program: ProgramFile) -> dict[str, object]:
         "invariants": [invariant.name for invariant in program.protection.invariants],
         "failure_probability": None if probability is None else str(probability),
         "program_file": next(iter(program_files(program))),
+        **({"bounds": {name: str(bound) for name, bound in program.bounds.items()}} if program.bounds else {}),
     }
 
 
@@ -173,8 +172,8 @@ def _check_program(plan: SavedPlan, program: ProgramFile) -> None:
     signed = plan.document["exact"]
     attributes = [[attribute.name, str(attribute.size)] for attribute in program.domain.attributes]
     lists = {name: codes.digest for name, codes in program.code_lists.items()}
-    found = exact_content(program.document.content), attributes, lists
-    if found != (signed["program"], signed["attributes"], signed["code_lists"]):
+    found = exact_content(program.document.content), attributes, lists, dict(program.bounds)
+    if found != (signed["program"], signed["attributes"], signed["code_lists"], plan.bounds):
         raise NotApproved(
             "the program, or a code list of it, was changed after the plan was made",
             why="exactly the approved plan is published, and it was made of another program",
@@ -183,16 +182,8 @@ def _check_program(plan: SavedPlan, program: ProgramFile) -> None:
         )
 
 
-def _group_names(exact: Mapping[str, Any]) -> tuple[str, ...]:
-    """What each group of a plan is called in its release: after its tables."""
-    measured = exact["measurements"]
-    return (ALL_TABLES,) if len(measured) == 1 else tuple(" + ".join(each["tables"]) for each in measured)
-
-
-def _strategies(plan: Plan) -> dict[str, ExactStrategy]:
-    """The optimized strategy of each group that has one, by what the group is called in a release."""
-    found, groups = plan.technology.found, zip(plan.technology.measurements, _group_names(plan.exact), strict=True)
-    return {name: found[group].exact for group, name in groups if group in found}
+def _group_name(measurement: Mapping[str, Any], measurements: list[Any]) -> str:
+    return ALL_TABLES if len(measurements) == 1 else " + ".join(measurement["tables"])
 
 
 def read_strategy(path: Path, workload: Workload, protection: Protection) -> ExactStrategy:
@@ -243,9 +234,18 @@ def load_release(folder: str | Path) -> Release:
     return Release(place, facts, measurement, together, ratio)
 
 
+def carried_program(folder: Path, facts: Mapping[str, Any]) -> ProgramFile:
+    """The program that a release carries along, with the bounds that its plan chose."""
+    try:
+        bounds = {name: Fraction(bound) for name, bound in facts.get("bounds", {}).items()}
+    except (AttributeError, TypeError, ValueError, ZeroDivisionError):
+        raise damaged(f"the release in '{folder}'", "its release.json does not say which bounds were chosen") from None
+    return read_program(folder / facts["program_file"], bounds)
+
+
 def _carried_out(folder: Path, facts: Mapping[str, Any]) -> ReleaseSpec:
     """What was carried out, from the program and the strategies that the release carries along."""
-    program = read_program(folder / facts["program_file"])
+    program = carried_program(folder, facts)
 
     def read(group: str, workload: Workload) -> ExactStrategy:
         path = next(each["strategy"] for each in facts["groups"] if each["name"] == group)

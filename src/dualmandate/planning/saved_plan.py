@@ -96,6 +96,11 @@ class SavedPlan:
         return self.loss if stated is None else self.loss.for_records(int(stated["number"]))
 
     @property
+    def bounds(self) -> dict[str, Fraction]:
+        """The upper bounds of amounts that the program leaves to its plan."""
+        return {name: Fraction(bound) for name, bound in self.document["exact"].get("bounds", {}).items()}
+
+    @property
     def noise(self) -> str:
         """The kind of noise that it names."""
         return str(self.document["exact"]["mechanism"]["noise"])

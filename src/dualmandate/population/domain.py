@@ -170,6 +170,12 @@ class Attribute:
         return len(self.levels)
 
     @property
+    def upper(self) -> Fraction | None:
+        """The highest number on the grid: larger ones are clipped to it; numbers only."""
+        levels = self.levels
+        return levels.lower + levels.grid * (levels.points - 1) if isinstance(levels, GridLevels) else None
+
+    @property
     def is_numeric(self) -> bool:
         """Whether sums over this attribute are declared (bounds and grid)."""
         return self.grid is not None

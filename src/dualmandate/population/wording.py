@@ -1,15 +1,22 @@
 """The one way to print a number, an amount as stated, money, a share and a privacy loss, in words and on pages.
 
 `number` is for what was worked out, `exact` for counts and for what somebody stated, `money` for dollars, `quantity`
-for an amount in the unit of a table. What goes into files and JSON is written elsewhere, with all of its digits.
+for an amount in the unit of a table, `stated_amount` for one with all its digits, `clipped_words` for what clipping
+makes of it. What goes into files and JSON is written elsewhere, with all of its digits.
 """
 
 from __future__ import annotations
 
 import math
+from fractions import Fraction
+from typing import TYPE_CHECKING
 
 from dualmandate.population.loss import PrivacyLoss, PrivacyMeasure
 from dualmandate.population.units import is_money, plural, singular
+
+if TYPE_CHECKING:
+    from dualmandate.population.domain import Attribute
+    from dualmandate.population.protection import Protection
 
 SYMBOLS = {PrivacyMeasure.PURE_DP: "ε", PrivacyMeasure.ZCDP: "ρ"}
 LEAST_MILLION = 999_999.5  # USD, from here on told in millions
@@ -68,6 +75,13 @@ def counted(count: float, unit: str) -> str:
     return f"{exact(count)} {singular(unit) if count == 1 else plural(unit)}"
 
 
+def stated_amount(value: Fraction | float, unit: str | None) -> str:
+    """An amount as somebody stated it, in the unit of a table: "USD 100,000", "80 hours"; a number where none is."""
+    if unit is None or not is_money(unit):
+        return exact(float(value)) if unit is None else counted(float(value), unit)
+    return f"{'−' if value < 0 else ''}USD {exact(abs(float(value)))}"
+
+
 def percent(share: float, digits: int = 3) -> str:
     """A share as a percentage, in three digits: 66.7 %; in more just below all, which is never told as all: 99.99 %."""
     while share < 1 and digits < MOST_DIGITS and number(100 * share, digits) == "100":
@@ -82,3 +96,29 @@ def stated_loss(loss: PrivacyLoss) -> str:
 
 def _stripped(digits: str) -> str:
     return digits.rstrip("0").rstrip(".") if "." in digits else digits
+
+
+def clipped_words(
+    attribute: Attribute | None, unit: str | None, protection: Protection, *, outside: str = "clamp"
+) -> str | None:
+    """What is counted where amounts, or the records of a unit, are clipped; None where neither is.
+
+    "cost, each person's counted up to USD 100,000, in steps of USD 100, at most 3 records of each person". `attribute`
+    is what is added up, None where records are counted; `outside` is what becomes of amounts beyond its bounds.
+    """
+    person, most = singular(protection.unit), protection.most_records_per_unit
+    words = []
+    if attribute is not None and attribute.lower is not None and attribute.upper is not None:
+        low, high, step = (
+            stated_amount(each, unit) for each in (attribute.lower, attribute.upper, attribute.grid or 1)
+        )
+        whose = f"each {person if most == 1 else 'record'}'s counted"
+        ways = {
+            "clamp": f", {whose} up to {high}" if attribute.lower == 0 else f", {whose} from {low} up to {high}",
+            "drop": f" from {low} to {high}, others left out",
+            "missing": f" from {low} to {high}, others counted as missing",
+        }
+        words.append(f"{attribute.name}{ways[outside]}, in steps of {step}")
+    if protection.identifier is not None:
+        words.append(f"at most {counted(most, 'record')} of each {person}")
+    return ", ".join(words) or None

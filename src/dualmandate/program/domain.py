@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from pathlib import Path
+from types import MappingProxyType
 from typing import Protocol
 
 from dualmandate.errors import InvalidDomain, InvalidValue, TooLarge
@@ -20,6 +22,7 @@ from dualmandate.population import (
 from dualmandate.population.protection import steps
 from dualmandate.program.file import Document
 from dualmandate.program.schema import (
+    BEST,
     AttributeTable,
     HierarchyTable,
     InvariantTable,
@@ -30,6 +33,7 @@ from dualmandate.program.schema import (
 from dualmandate.program.text_columns import TextColumns, read_text_columns
 
 MOST_LEVELS = 2 * 10**7  # of one attribute
+NO_BOUNDS: Mapping[str, Fraction] = MappingProxyType({})
 
 
 class Described(Protocol):
@@ -76,12 +80,20 @@ def _check_not_data(file: Path, population: Described, document: Document) -> No
         )
 
 
-def domain_of(population: Described, lists: Mapping[str, TextColumns], document: Document) -> Domain:
-    """The attributes in the order of the file, their hierarchies and their structural zeros (χ)."""
+def domain_of(
+    population: Described,
+    lists: Mapping[str, TextColumns],
+    document: Document,
+    bounds: Mapping[str, Fraction] = NO_BOUNDS,
+) -> Domain:
+    """The attributes in the order of the file, their hierarchies and their structural zeros (χ).
+
+    `bounds` are the upper bounds of attributes that leave theirs to the plan.
+    """
     attributes = {}
     for name, table in population.attributes.items():
         with document.at("population", "attributes", name):
-            attributes[name] = _attribute(name, table, lists.get(name))
+            attributes[name] = _attribute(name, table, lists.get(name), bounds.get(name))
             if attributes[name].size > MOST_LEVELS:
                 raise TooLarge(
                     f"'{name}' has {attributes[name].size:.3g} levels",
@@ -139,18 +151,26 @@ def protection_of(file: ProgramKeys, domain: Domain, document: Document) -> Prot
     return protection
 
 
-def _attribute(name: str, table: AttributeTable, codes: TextColumns | None) -> Attribute:
+def _attribute(name: str, table: AttributeTable, codes: TextColumns | None, bound: Fraction | None) -> Attribute:
     make = Attribute.ordered_levels if table.ordered else Attribute.categories
     if codes is not None:
         return make(name, codes.codes(table.column), missing=table.missing)
     if table.levels is not None:
         return make(name, table.levels, missing=table.missing)
-    if table.edges is not None:
-        return Attribute.binned(name, table.edges, missing=table.missing)
+    edges = table.edges if table.logarithmic_bins is None else table.logarithmic_bins.edges
+    if edges is not None:
+        return Attribute.binned(name, edges, missing=table.missing)
     if table.grid is not None:
         assert table.lower is not None
         assert table.upper is not None
-        return Attribute.numbers(name, table.lower, table.upper, table.grid, missing=table.missing)
+        upper = bound if table.upper == BEST else table.upper
+        if upper is None:
+            raise InvalidDomain(
+                f"the upper bound of '{name}' is chosen by a plan, and none is at hand",
+                why='with upper = "best" what can be recorded follows from a plan',
+                instead="name the plan, or state the bound that it found",
+            )
+        return Attribute.numbers(name, table.lower, upper, table.grid, missing=table.missing)
     assert table.from_ is not None
     assert table.to is not None
     return Attribute.numbers(name, table.from_, table.to, missing=table.missing)

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from pathlib import Path
 
 from dualmandate.errors import InvalidValue, TooLarge, did_you_mean
 from dualmandate.population import Domain, Neighbors, Protection, Units
+from dualmandate.population.rational import written
 from dualmandate.population.units import is_money, singular
-from dualmandate.program.domain import check_selection, code_lists, domain_of, protection_of
+from dualmandate.population.wording import clipped_words, stated_amount
+from dualmandate.program.domain import NO_BOUNDS, check_selection, code_lists, domain_of, protection_of
 from dualmandate.program.file import Document, read_document
 from dualmandate.program.reading import read_keys
 from dualmandate.program.schema import PopulationTable, ProgramKeys, WorkloadTable
@@ -54,6 +57,7 @@ class ProgramFile:
     rules: Rules
     source: Source | None
     units: Units
+    bounds: Mapping[str, Fraction] = field(default_factory=dict, kw_only=True)  # upper ones that a plan chose
 
     @property
     def name(self) -> str:
@@ -74,13 +78,46 @@ class ProgramFile:
             found[ratio.name] = SHARE if self.units.agree(*parts) else " per ".join(parts)
         return found
 
+    @property
+    def clipped(self) -> dict[str, str]:
+        """What each table counts where amounts or records are clipped, in words; the others are not there."""
+        words = {table.name: self._clipped(table) for table in self.file.workload}
+        for ratio in self.ratios:
+            parts = [(each.name, words.get(each.name)) for each in (ratio.numerator, ratio.denominator)]
+            said = "; ".join(f"{name}: {clipped}" for name, clipped in parts if clipped is not None)
+            words[ratio.name] = said or None
+        return {name: said for name, said in words.items() if said is not None}
 
-def read_program(path: str | Path) -> ProgramFile:
-    """Read a program file and the code lists it names; anything that cannot be meant is refused with its place."""
+    def _clipped(self, table: WorkloadTable) -> str | None:
+        if table.at_bound_of is not None:
+            name = table.at_bound_of
+            unit = next((other.unit for other in self.file.workload if other.sum_of == name), None)
+            top = stated_amount(self.domain.attribute(name).upper or 0, unit)
+            who = self.units.plural if self.protection.most_records_per_unit == 1 else "records"
+            return f"{who} whose {name} is counted as {top}: so much, or more"
+        attribute = None if table.sum_of is None else self.domain.attribute(table.sum_of)
+        outside = "clamp" if attribute is None else str(self.rules.of(attribute).outside)
+        return clipped_words(attribute, table.unit, self.protection, outside=outside)
+
+
+def read_stated(path: str | Path) -> tuple[Document, ProgramKeys]:
+    """A program file and its keys, before anything is made of them."""
     document = with_preferences(read_document(path))
-    file = read_keys(document)
+    return document, read_keys(document)
+
+
+def read_program(path: str | Path, bounds: Mapping[str, Fraction] = NO_BOUNDS) -> ProgramFile:
+    """Read a program file and the code lists it names; anything that cannot be meant is refused with its place.
+
+    `bounds` are the upper bounds that its plan chose, where the file leaves some to it.
+    """
+    return program_of(*read_stated(path), bounds)
+
+
+def program_of(document: Document, file: ProgramKeys, bounds: Mapping[str, Fraction] = NO_BOUNDS) -> ProgramFile:
+    """What the keys of a program mean."""
     lists = code_lists(file.population, document)
-    domain = domain_of(file.population, lists, document)
+    domain = domain_of(file.population, lists, document, bounds)
     protection, workload = protection_of(file, domain, document), workload_of(file, domain, document)
     return ProgramFile(
         document,
@@ -93,7 +130,15 @@ def read_program(path: str | Path) -> ProgramFile:
         rules=rules_of(file.population, domain, document),
         source=source_of(file.population, document),
         units=units_of(file, document),
+        bounds=dict(bounds),
     )
+
+
+def with_bounds(program: ProgramFile, bounds: Mapping[str, Fraction]) -> ProgramFile:
+    """The same program with other upper bounds of what it leaves to its plan."""
+    domain = domain_of(program.file.population, program.code_lists, program.document, bounds)
+    workload = workload_of(program.file, domain, program.document)
+    return replace(program, domain=domain, workload=workload, bounds=dict(bounds))
 
 
 def units_of(file: ProgramKeys, document: Document) -> Units:
@@ -120,8 +165,11 @@ def workload_of(file: ProgramKeys, domain: Domain, document: Document) -> Worklo
         if table.sum_of is not None:
             with document.at("workload", position, "sum_of"):
                 domain.attribute(table.sum_of).grid_values  # noqa: B018 - refused where there are no numbers
+        if table.at_bound_of is not None:
+            with document.at("workload", position, "at_bound_of"):
+                domain.attribute(table.at_bound_of).grid_values  # noqa: B018 - refused where there are no numbers
         with document.at("workload", position):
-            tabulation = tabulation_of(table, table.by)
+            tabulation = tabulation_of(table, table.by, domain)
             made = tabulation.table(domain)
             if made.query_count > MOST_MEASURED:
                 raise TooLarge(
@@ -162,10 +210,13 @@ def ratios_of(file: ProgramKeys, workload: Workload, protection: Protection, doc
     return tuple(found)
 
 
-def tabulation_of(table: WorkloadTable, by: Sequence[str]) -> Tabulation:
+def tabulation_of(table: WorkloadTable, by: Sequence[str], domain: Domain) -> Tabulation:
     """What a table asks for, at the detail of some attributes or groupings."""
+    where = [*table.where.items()]
+    if table.at_bound_of is not None:
+        where.append((table.at_bound_of, (written(domain.attribute(table.at_bound_of).upper or Fraction(0)),)))
     weights = tuple((name, tuple(of_levels.items())) for name, of_levels in table.weights.items())
-    return Tabulation(table.name, tuple(by), tuple(table.where.items()), weights, table.sum_of)
+    return Tabulation(table.name, tuple(by), tuple(where), weights, table.sum_of)
 
 
 def with_preferences(document: Document) -> Document:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from typing import Annotated, Any, Literal, Self
 
@@ -287,15 +288,159 @@ class DetailTable(KeyTable):
     """What the table is worth at this detail when it is exact, in USD, decides whether it is chosen."""
 
 
+BEST = "best"
+
+
+MOST_BINS = 1000
+
+
+class LogarithmicBins(KeyTable):
+    """Bins of amounts of every size, in equal steps of the logarithm, and one from 0 to the least of them."""
+
+    least: Positive
+    """The first bin ends somewhere: amounts below are not told apart."""
+    largest: Positive
+    """The last bin ends somewhere: larger amounts are clamped into it, or dropped, as outside says."""
+    bins_per_decade: Count = 4
+    """How many bins there are from one power of ten to the next."""
+
+    @property
+    def edges(self) -> tuple[Fraction, ...]:
+        """0, the least amount, its multiples by powers of 10^(1/n) rounded to two digits, and the largest."""
+        between = (
+            float(self.least) * 10 ** (place / self.bins_per_decade) for place in range(1, math.ceil(self._steps))
+        )
+        rounded = {Fraction(f"{edge:.1e}") for edge in between}
+        inside = sorted(edge for edge in rounded if self.least < edge < self.largest)
+        return (Fraction(0), self.least, *inside, self.largest)
+
+    @property
+    def _steps(self) -> float:
+        return math.log10(self.largest / self.least) * self.bins_per_decade
+
+    @model_validator(mode="after")
+    def _some_bins(self) -> Self:
+        if not 0 < self._steps <= MOST_BINS:
+            why = f"bins lie between two amounts, and there are at most {MOST_BINS:,} of them"
+            raise refused(why, "state least below largest, or fewer bins_per_decade")
+        return self
+
+
+def _quantiles(value: object) -> dict[Fraction, Fraction]:
+    """Amounts by the share of records at or below them, from none to all, in order."""
+    write = 'write { "0" = 0, "0.5" = 900, "0.99" = 40000, "1" = 2000000 }, each share in quotes'
+    if not isinstance(value, dict) or any(isinstance(amount, dict) for amount in value.values()):
+        raise refused("quantiles are amounts by the share of records at or below them", write)
+    try:
+        found = sorted((exact_number(Decimal(share)), exact_number(amount)) for share, amount in value.items())
+    except InvalidOperation:
+        raise refused("a share is a number between 0 and 1", write) from None
+    shares, amounts = [share for share, _ in found], [amount for _, amount in found]
+    if not found or shares[0] != 0 or shares[-1] != 1 or len(set(shares)) < len(shares):
+        raise refused("they run from the least amount (share 0) to the largest (share 1), each share once", write)
+    if amounts != sorted(amounts) or amounts[0] == amounts[-1]:
+        raise refused("the larger the share, the larger the amount that it does not exceed", write)
+    return dict(found)
+
+
+Quantiles = Annotated[
+    dict[Fraction, Fraction],
+    PlainValidator(_quantiles),
+    WithJsonSchema({"type": "object", "additionalProperties": {"type": "number"}, "minProperties": 2}),
+]
+_LAWS = {"lognormal": ("median", "spread"), "pareto": ("least", "tail_index")}
+_WRITE_DISTRIBUTION = (
+    'write { quantiles = { "0" = …, "0.5" = …, "1" = … }, source = "…" }, '
+    '{ law = "lognormal", median = …, spread = …, source = "…" }, '
+    '{ law = "pareto", least = …, tail_index = …, share = …, source = "…" } or { release = "FOLDER", table = "…" }'
+)
+
+
+class DistributionTable(KeyTable):
+    """How an amount is distributed over records, from a public source: what a bound leaves out follows from it."""
+
+    quantiles: Quantiles | None = None
+    """Amounts by the share of records at or below them, from "0" to "1"; between them records are taken to spread
+    evenly."""
+    law: Literal["lognormal", "pareto"] | None = None
+    """A law for it: "lognormal", or "pareto" for the largest amounts alone."""
+    median: Positive | None = None
+    """The median of a lognormal amount."""
+    spread: Positive | None = None
+    """The standard deviation of the logarithm of a lognormal amount."""
+    least: Positive | None = None
+    """Where a Pareto tail begins: no bound below it is considered."""
+    tail_index: Positive | None = None
+    """The index of a Pareto tail: P(more than x) falls as x to minus this. It is above 2, or squared amounts would have
+    no mean."""
+    share: Part = Fraction(1)
+    """The share of records that follow the law: of a lognormal one, those with any amount; of a Pareto tail, those at
+    least as large as where it begins."""
+    release: Text | None = None
+    """The folder of a release that published a table of counts by bins of the amount, found from the program file:
+    last year's, or a cheap first one of this year. It is public, so reading it costs nothing more."""
+    table: Text | None = None
+    """The table of counts by bins in that release."""
+    source: Text | None = None
+    """Where the distribution is known from; a release speaks for itself."""
+
+    @model_validator(mode="after")
+    def _one_form(self) -> Self:
+        stated = self.model_fields_set
+        if len(stated & {"quantiles", "law", "release"}) != 1:
+            raise refused("a distribution is stated in exactly one way", _WRITE_DISTRIBUTION)
+        needed = _LAWS[self.law] if self.law else ("table",) if self.release else ()
+        allowed = {"quantiles", "law", "release", *needed, *(("share",) if self.law else ())}
+        absent = next((key for key in needed if key not in stated), None)
+        stray = next((key for key in sorted(stated) if key not in allowed | {"source"}), None)
+        if absent is not None:
+            raise lacking(absent, f"the {self.law or 'release'} needs its {absent}", _WRITE_DISTRIBUTION)
+        if stray is not None:
+            raise refused(f"{stray} says nothing about a distribution of this kind", _WRITE_DISTRIBUTION, key=stray)
+        if self.source is None and self.release is None:
+            raise lacking("source", "a distribution comes from somewhere, and not from the data", _WRITE_DISTRIBUTION)
+        if self.tail_index is not None and self.tail_index <= 2:
+            why = "with an index of at most 2 squared amounts have no mean, so no bound has an expected squared error"
+            raise refused(why, 'state quantiles up to the largest amount, "1"', key="tail_index")
+        return self
+
+
+class SharesTable(KeyTable):
+    """How records, or units, are expected to spread, from a public source."""
+
+    shares: dict[str, NotNegative]
+    """The share, or the number, of each; what counts is how they compare. Those not named have none."""
+    source: Text
+    """It is known from somewhere, and not from the data."""
+
+    @model_validator(mode="after")
+    def _some(self) -> Self:
+        if not any(self.shares.values()):
+            raise refused("all shares are 0", "state one above 0", key="shares")
+        return self
+
+
+def _upper(value: object) -> Fraction | str:
+    return BEST if value == BEST else exact_number(value)
+
+
+Upper = Annotated[
+    Fraction | str,
+    PlainValidator(_upper),
+    WithJsonSchema({"anyOf": [{"type": "number"}, {"const": "best"}]}),
+]
+
+
 # The keys that make each form of an attribute, and the keys that it may carry besides.
 FORMS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "levels": (("levels",), ("ordered",)),
     "codes": (("codes",), ("column", "ordered")),
-    "numbers": (("lower", "upper", "grid"), ()),
+    "numbers": (("lower", "upper", "grid"), ("distribution", "bounds")),
     "bins": (("edges",), ()),
-    "range": (("from", "to"), ()),
+    "logarithmic bins": (("logarithmic_bins",), ()),
+    "range": (("from", "to"), ("distribution",)),
 }
-OF_ANY_FORM = ("missing", "outside", "null")
+OF_ANY_FORM = ("missing", "outside", "null", "expected")
 _WRITE_ONE = (
     'write a list of levels, or { codes = "file.csv" }, { levels = […], ordered = true }, '
     "{ lower = …, upper = …, grid = … }, { edges = […] } or { from = …, to = … }"
@@ -317,16 +462,28 @@ class AttributeTable(KeyTable):
     """The level that records a missing answer."""
     lower: Number | None = None
     """The lower bound of a number: smaller ones count as this one."""
-    upper: Number | None = None
-    """The upper bound of a number: larger ones count as this one."""
+    upper: Upper | None = None
+    """The upper bound of a number: larger ones count as this one. With "best" the plan chooses it, by the distribution
+    that is stated: a small bound leaves much out, a large one takes much noise."""
     grid: Positive | None = None
     """What a number is rounded to: sums are whole numbers of it."""
     edges: Several[Number] | None = None
     """The edges of bins, increasing."""
+    logarithmic_bins: LogarithmicBins | None = None
+    """Bins of amounts of every size, as { least = 100, largest = 1000000, bins_per_decade = 4 }: one from 0 to the
+    least, then equal steps of the logarithm."""
     from_: Annotated[WholeNumber | None, Field(alias="from")] = None
     """The first integer of a range."""
     to: WholeNumber | None = None
     """The last integer of a range."""
+    distribution: DistributionTable | None = None
+    """How the number is distributed over records, from a public source: with it a plan counts what its bounds leave
+    out."""
+    bounds: Several[Number] | None = None
+    """Upper bounds to compare, among which "best" chooses; where not stated they follow from the distribution."""
+    expected: SharesTable | None = None
+    """How records are expected to spread over its levels, for what clipping leaves out of each cell; evenly where not
+    stated."""
     outside: Literal["drop", "clamp", "missing"] | None = None
     """What becomes of a record with a value outside the levels: it is left out ("drop"), takes the nearest number
     ("clamp") or the missing level ("missing"). Where not stated, numbers are clamped and other values dropped."""
@@ -347,6 +504,12 @@ class AttributeTable(KeyTable):
         stray = next((key for key in sorted(stated) if key not in needed + allowed + OF_ANY_FORM), None)
         if stray is not None:
             raise refused(f"{stray} says nothing about an attribute given by {needed[0]}", _WRITE_ONE, key=stray)
+        if self.distribution is None and (self.upper == BEST or self.bounds is not None):
+            why = "what a bound leaves out follows from how the number is distributed"
+            raise lacking("distribution", why, _WRITE_DISTRIBUTION)
+        if self.distribution is not None and self.outside not in (None, "clamp"):
+            why = "a distribution says what clipping leaves out, and here records beyond the bounds are not clipped"
+            raise refused(why, "leave outside away, or the distribution", key="outside")
         return self
 
 
@@ -474,6 +637,9 @@ class PopulationTable(KeyTable):
     """The most records that one unit may contribute."""
     identifier: Text | None = None
     """The column that names the unit."""
+    records_per_unit: SharesTable | None = None
+    """How many records units have, as { shares = { "1" = 0.8, "2" = 0.2 }, source = "…" }, from a public source: with
+    it a plan counts what is lost with records beyond most_records_per_unit."""
     household_size: Count | None = None
     """The size of a household for which the guarantee is stated too."""
     records_changing_together: Count | None = None
@@ -548,6 +714,9 @@ class WorkloadTable(KeyTable):
     """Weights in [-1, 1] of some levels of an attribute, summed over; levels not named weigh 0."""
     sum_of: Text | None = None
     """A numeric attribute to add up instead of counting records."""
+    at_bound_of: Text | None = None
+    """A numeric attribute: records are counted whose number is clipped to its upper bound, or equals it. Their number
+    is measured with noise and paid for, as in any table."""
     unit: Text | None = None
     """What the table counts: the protected unit where not stated; needed with sum_of."""
     loss: Literal["squared", "absolute"] = "squared"
@@ -595,6 +764,9 @@ class WorkloadTable(KeyTable):
         if self.consequence is None and fitness and fitness.largest_root_mean_squared_consequence is not None:
             instead = "state the consequence, or largest_root_mean_squared_error in the table's unit"
             raise lacking("consequence", "a largest consequence in USD needs what an error does", instead)
+        if self.at_bound_of is not None and self.sum_of is not None:
+            why = "records at a bound are counted, not added up"
+            raise refused(why, "leave sum_of out, or state it in a table of its own", key="at_bound_of")
         if self.sum_of is not None and self.unit is None:
             raise lacking("unit", f"a sum of {self.sum_of} is not a number of records", 'state unit = "…" of the sum')
         return self
@@ -659,7 +831,6 @@ class ProgramTable(KeyTable):
     """What the program publishes, for readers."""
 
 
-BEST = "best"
 Measured = Literal["optimized", "workload", "identity"]
 
 

@@ -14,7 +14,7 @@ import hashlib
 import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from importlib.util import find_spec
@@ -144,20 +144,26 @@ class Release:
         """The interval about that estimate that holds the true number with at least this probability.
 
         Of a ratio it is Fieller's set, which is the whole line where the denominator may be 0.
+        Where amounts or records were clipped, the true number is that of what was counted: `covers` says it.
         """
         cells = self._cells(table, {**(where or {}), **labels})
         if table in self.ratios:
-            return interval_of_ratio(*self.joint(table)(cells), probability=probability)
+            found = interval_of_ratio(*self.joint(table)(cells), probability=probability)
+            return replace(found, covers=self._covers(table))
         estimate = float(self.published(table).estimates[cells].sum())
         if self._entry("tables", table)["exact"]:
             nominal = float(asked_for(probability))
             return Interval(estimate, estimate, estimate, nominal, 1.0, True, "published without noise")
         rows, noises = self._rows_of(table)
         weights = float(self._table(table).grid) * rows.weights(table, cells.tolist())
-        return interval_of(estimate, weights, _kinds(rows), noises, probability=probability)
+        found = interval_of(estimate, weights, _kinds(rows), noises, probability=probability)
+        return replace(found, covers=self._covers(table))
 
     def simultaneous(self, table: str, probability: Probability = 0.95) -> SimultaneousIntervals:
         """Intervals for all numbers of a table that hold together with at least this probability."""
+        return replace(self._simultaneous(table, probability), covers=self._covers(table))
+
+    def _simultaneous(self, table: str, probability: Probability) -> SimultaneousIntervals:
         estimates = self.published(table).estimates
         if table in self.ratios:
             each = 1 - (1 - asked_for(probability)) / len(estimates)
@@ -250,6 +256,10 @@ class Release:
     @cached_property
     def _known(self) -> dict[str, PublishedTable]:
         return {}
+
+    def _covers(self, table: str) -> str | None:
+        words: str | None = self._entry("ratios" if table in self.ratios else "tables", table).get("clipped")
+        return words
 
     def _entry(self, what: str, name: str) -> Mapping[str, Any]:
         found: Mapping[str, Any] | None = next((each for each in self.facts[what] if each["name"] == name), None)

@@ -163,9 +163,10 @@ def _write_tables(
 def _write_table(
     draft: Path, order: ReleaseSpec, table: PublishedTable, *, writers: Mapping[str, Writer], name: str
 ) -> dict[str, str]:
-    paths = {"estimates": Parquet().write(estimates_sheet(table, _named(order)), _folder(draft, "estimates") / name)}
+    facts = _named(order, table.name)
+    paths = {"estimates": Parquet().write(estimates_sheet(table, facts), _folder(draft, "estimates") / name)}
     if table.values is not None:
-        sheet = values_sheet(table, _named(order))
+        sheet = values_sheet(table, facts)
         for form, writer in writers.items():
             paths[form] = writer.write(sheet, _folder(draft, FOLDERS.get(form, "tables")) / name)
     return {kind: found[0].relative_to(draft).as_posix() for kind, found in paths.items()}
@@ -188,7 +189,7 @@ def _write_ratios(
     writers, written = writers_of(order, prepared), list[tuple[Glance, dict[str, str]]]()
     for ratio in order.ratios:
         table = release.divided(ratio.name, order.units[ratio.name])
-        sheet, files = ratio_sheet(table, _named(order)), dict[str, str]()
+        sheet, files = ratio_sheet(table, _named(order, table.name)), dict[str, str]()
         for form, writer in writers.items():
             found = writer.write(sheet, _folder(draft, FOLDERS.get(form, "ratios")) / names[table.name])
             files[form] = found[0].relative_to(draft).as_posix()
@@ -205,6 +206,7 @@ def _ratio_facts(order: ReleaseSpec, glance: Glance, files: Mapping[str, str]) -
         "cells": glance.cells,
         "numerator": ratio.numerator.name,
         "denominator": ratio.denominator.name,
+        "clipped": order.clipped.get(ratio.name),
         "intervals": glance.first.bounds is not None,
         **files,
     }
@@ -221,9 +223,10 @@ def _glance(table: PublishedTable, *, shown: bool) -> Glance:
     return Glance(first, len(table.estimates), float(np.median(some)) if shown else 0.0)
 
 
-def _named(order: ReleaseSpec) -> dict[str, str]:
-    """What every file says of where it comes from."""
-    return {"plan digest": order.plan_digest, "program": order.program}
+def _named(order: ReleaseSpec, table: str = "") -> dict[str, str]:
+    """What every file says of where it comes from, and of what it counts where that is clipped."""
+    clipped = {"clipped": order.clipped[table]} if table in order.clipped else {}
+    return {"plan digest": order.plan_digest, "program": order.program, **clipped}
 
 
 def _write(draft: Path, name: str, content: bytes) -> None:
@@ -270,6 +273,7 @@ def _facts(
             {
                 "name": glance.first.name,
                 "unit": glance.first.unit,
+                "clipped": order.clipped.get(glance.first.name),
                 "columns": list(glance.first.columns),
                 "cells": glance.cells,
                 "exact": glance.first.name in exact,

@@ -76,6 +76,7 @@ class ReleaseSpec:
     agency: str | None = None  # that maintains SDMX structures
     engine: Literal["local", "spark"] = "local"  # where it is measured
     ratios: tuple[Ratio, ...] = ()  # of its tables, and of what is exact
+    clipped: Mapping[str, str] = field(default_factory=dict)  # what tables count where amounts or records are clipped
 
     @property
     def charge(self) -> PrivacyLoss:

@@ -358,8 +358,9 @@ def target(placed: Placement, rule: AttributeRule, attribute: Attribute) -> str:
 def _bounds(attribute: Attribute) -> tuple[Fraction, Fraction]:
     if attribute.edges is not None:
         return attribute.edges[0], attribute.edges[-1]
-    assert isinstance(attribute.levels, GridLevels)
-    return attribute.levels.lower, attribute.levels.lower + attribute.levels.grid * (attribute.levels.points - 1)
+    assert attribute.lower is not None
+    assert attribute.upper is not None
+    return attribute.lower, attribute.upper
 
 
 def _fits(attribute: Attribute) -> bool:

@@ -4,7 +4,8 @@ Parquet has labels as dictionaries, whole numbers and doubles, and public facts 
 with a heading, lines ended by CR LF, quotes where RFC 4180 asks for them, and nothing else. Labels are written as they
 are. A program that takes a label beginning with `=`, `+`, `-` or `@` for a formula would take it so here, too: open the
 file as text columns there. Whole numbers and the shortest decimals that stand for the same double are read back
-exactly. Units and other facts are in the Parquet file and in release.json.
+exactly. Where amounts or records were clipped, the heading says so; units and other facts are in the Parquet file and
+in release.json.
 
 SDMX 3.0, for agencies' registries, is a data message and the structure that it follows. Label columns become dimensions
 with code lists, the whole numbers (or the estimates, where there are none) the measure OBS_VALUE, other numbers
@@ -334,7 +335,9 @@ class Csv:
 
         path = stem.with_name(stem.name + self.suffixes[0])
         levels = [pa.array([quoted(level) for level in each], pa.string()) for each in sheet.labels]
-        heading = ",".join([*map(quoted, sheet.headings), *sheet.numbers])
+        clipped = sheet.facts.get("clipped")
+        named = [name if clipped is None else f"{name}: {clipped}" for name in sheet.numbers]
+        heading = ",".join(map(quoted, [*sheet.headings, *named]))
         with durably(path, mode=PUBLIC_MODE) as file:
             file.write((heading + LINE_END).encode("utf-8"))
             for part, places in sheet.pieces():

@@ -23,7 +23,7 @@ from dualmandate.program.number import CalibratedNumber
 from dualmandate.report import figures
 from dualmandate.report.figures import Figure, WhatIf
 from dualmandate.report.figures.figure import svg_to_png, write
-from dualmandate.report.plan_words import optional_sections, technology_words
+from dualmandate.report.plan_words import clipped_sentences, optional_sections, technology_words
 from dualmandate.report.theme import Cell, Column, FigureTable, plain_unit, rendered, shown_figure
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from dualmandate.planning.plan import Plan
 
 PAGE, FIGURES = "dossier.html", "figures"
+MOST_BOUNDS = 4  # that are drawn; plan.json holds all
 JUDGMENTS = (
     "population.neighbors",
     "population.most_records",
@@ -90,6 +91,7 @@ def _page(plan: Plan, drawn: Sequence[Figure], grid: WhatIf) -> str:
         reasons=[shown["tangency"], shown["rates"], shown["welfare"]],
         risks=[shown["regret"], shown["tornado"]],
         consequences=shown["consequences"],
+        clipped=clipped_sentences(plan),
         what_if=shown["what-if"],
         technologies=[shown[name] for name in ("strategies", "technologies") if name in shown],
         measured=technology_words(plan),
@@ -323,6 +325,8 @@ def _of_extensions(plan: Plan) -> Iterator[Figure]:
         yield figures.participation(responding.noise_cost, responding.cost, plan.choice, peak=responding.peak)
     if parts.existing:
         yield figures.existing(parts.existing)
+    noisy = [curve for curve in parts.clipping if curve.rows[0].noise > 0 and len(curve.rows) > 1]
+    yield from map(figures.clipping, noisy[:MOST_BOUNDS])
     if parts.offering is not None:
         yield figures.offering(parts.offering)
     if parts.path is not None:

@@ -6,10 +6,11 @@ import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from dualmandate.planning.clipping import RECORDS
 from dualmandate.planning.study import marked, study_words
 from dualmandate.planning.technology import in_words, measured_words
 from dualmandate.population import PrivacyMeasure, plural
-from dualmandate.population.wording import counted, exact, money, number, percent, quantity
+from dualmandate.population.wording import counted, exact, money, number, percent, quantity, stated_amount
 from dualmandate.program.program import SHARE
 from dualmandate.semantics import sentences
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 WIDTH = 100
 MOST_ROWS = 6  # of a table of many rows; the rest is in plan.json
+MOST_NAMED = 4  # tables in a sentence
 VOWELS = frozenset("aeio")  # not u: a unit, a university
 SHOWN_PRIOR, SHOWN_BELIEFS = 0.01, 2  # being in the file, and which of two records
 SHOWN_MULTIPLES = {0.5: "Half of it", 2.0: "Twice it"}
@@ -67,13 +69,23 @@ def _wrapped(paragraphs: Iterable[str]) -> list[str]:
 
 def _tables(plan: Plan) -> list[str]:
     rows = sorted(plan.tables, key=lambda table: -table.data_loss)
+    clipped = any(table.bias for table in rows)
     lines = _columns(
-        ["table", "numbers", "typical error", "95 in 100 within", "typical worth", "cost of errors"],
+        [
+            "table",
+            "numbers",
+            "typical error",
+            *clipped * ["left out"],
+            "95 in 100 within",
+            "typical worth",
+            "cost of errors",
+        ],
         [
             [
                 textwrap.shorten(table.table, 34, placeholder="…"),
                 f"{table.query_count:,}",
                 quantity(table.root_mean_squared_error, table.unit),
+                *clipped * ["not counted" if table.bias is None else quantity(table.bias, table.unit)],
                 "±" + quantity(table.half_width, table.unit).removesuffix(f" {plural(table.unit)}"),
                 "–" if table.root_mean_squared_consequence is None else money(table.root_mean_squared_consequence),
                 money(table.data_loss),
@@ -81,7 +93,19 @@ def _tables(plan: Plan) -> list[str]:
             for table in rows[:MOST_ROWS]
         ],
     )
-    return [*lines, *_more(len(rows), "tables")]
+    return [*lines, *_more(len(rows), "tables"), *_wrapped(clipped_sentences(plan))]
+
+
+def clipped_sentences(plan: Plan) -> list[str]:
+    """What is counted in tables of which amounts or records are clipped; those that count alike together."""
+    tables: dict[str, list[str]] = {}
+    for name, words in plan.program.clipped.items():
+        tables.setdefault(words, []).append(f"'{name}'")
+    return [
+        f"Counted in {', '.join(names[:MOST_NAMED])}{', …' if len(names) > MOST_NAMED else ''}: {words}. Errors and "
+        "intervals are about that."
+        for words, names in tables.items()
+    ]
 
 
 def _meaning(plan: Plan) -> list[str]:
@@ -294,6 +318,7 @@ def optional_sections(plan: Plan) -> list[tuple[str, str, list[str]]]:
         ("ratios", "Means, shares and ratios", _ratios(plan)),
         ("participation", "Who still takes part", _participation(plan)),
         ("existing", "Errors that were there before", _existing(plan)),
+        ("clipping", "What clipping leaves out", _clipping(plan)),
         ("offering", "Which tables earn their place", _offering(plan)),
         ("path", "Releases to come", _path(plan)),
         ("markets", "The same program in a market", _markets(plan)),
@@ -354,6 +379,43 @@ def _existing(plan: Plan) -> Iterator[str]:
         )
     if plan.extensions.existing:
         yield "Where harm grows with the square of an error, what was there before does not move the choice."
+
+
+def _clipping(plan: Plan) -> Iterator[str]:
+    """What each bound leaves out, beside the noise that it takes, and which one would do better."""
+    for curve in plan.extensions.clipping:
+        bound, unit = stated_amount(curve.bound, curve.unit), curve.table_unit
+        counts = f"{curve.name} is counted up to {bound}"
+        if curve.name == RECORDS:
+            counts = f"at most {bound} of each {plan.program.protection.unit} are counted"
+        here = next(row for row in curve.rows if row.bound == curve.bound)
+        number_of, best = f"a number of '{curve.table}'", curve.recommended
+        if here.both is None or here.bias is None:
+            key = "records_per_unit" if curve.name == RECORDS else f"attributes.{curve.name}.distribution"
+            how = f"State {key}, from a public source, to have it counted."
+            how = how if curve.source is None else "It cannot be told from what is stated."
+            yield (
+                f"{_raised(counts)}. What that leaves out is not counted here: errors of {number_of} are those of "
+                f"noise alone, {quantity(here.noise, unit)}. {how}"
+            )
+        else:
+            yield (
+                f"{_raised(counts)}: {number_of} is then typically off by {quantity(here.both, unit)}, by "
+                f"{quantity(here.noise, unit)} of noise and by {quantity(here.bias, unit)} that is left out "
+                f"(by {curve.source})."
+            )
+        if best is not None and best.both is not None and best is not here:
+            better = stated_amount(best.bound, curve.unit)
+            less = money(here.cost - best.cost)
+            key = f"most_records_per_unit = {best.bound}" if curve.name == RECORDS else 'upper = "best"'
+            yield (
+                f"At this loss errors would cost {less} less with {better}: {number_of} would then be off by "
+                f"{quantity(best.both, unit)}. It is recommended: {key}."
+            )
+        elif best is not None:
+            yield f"{'The plan chose this bound: at' if curve.chosen else 'At'} this loss no other costs less."
+        if best is not None and curve.assumed:
+            yield f"Records are taken to spread evenly over {', '.join(curve.assumed)}, because nothing else is stated."
 
 
 def _offering(plan: Plan) -> Iterator[str]:

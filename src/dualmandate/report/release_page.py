@@ -27,6 +27,10 @@ READING = (
     "are made from the estimates so that nothing is below 0 and everything adds up; that adjusts them, most where "
     "counts are small, and no interval is stated for them."
 )
+CLIPPED = (
+    "Where amounts or records are clipped, all three, and every interval, are about what is counted, and not about "
+    "what lies beyond the bounds: a total without clipping may differ by more than any interval says."
+)
 
 
 DIVIDING = (
@@ -44,6 +48,7 @@ def release_page(facts: Mapping[str, Any], tables: Sequence[Glance]) -> str:
     ratios = [glance for glance in tables if glance.first.name in asked]
     tables = [glance for glance in tables if glance.first.name not in asked]
     cells = sum(table.cells for table in tables)
+    clipped = {table["name"]: table.get("clipped") for table in facts["tables"]}
     return rendered(
         "release.html",
         name=facts["program"],
@@ -53,8 +58,8 @@ def release_page(facts: Mapping[str, Any], tables: Sequence[Glance]) -> str:
         summary=f"{counted(len(tables), 'table')} with {counted(cells, 'number')}, "
         f"at a privacy loss of {stated_loss(loss)} for each {facts['unit']}.",
         tables=_listed(facts, tables),
-        reading=READING,
-        samples=[_sample(table) for table in tables[:MOST_SAMPLES]],
+        reading=f"{READING} {CLIPPED}" if any(clipped.values()) else READING,
+        samples=[_sample(table, clipped.get(table.first.name)) for table in tables[:MOST_SAMPLES]],
         ratios=[_ratio(glance, asked[glance.first.name]) for glance in ratios],
         dividing=DIVIDING,
         made=list(_made(facts)),
@@ -77,6 +82,7 @@ def _listed(facts: Mapping[str, Any], tables: Sequence[Glance]) -> FigureTable:
             "table": table.first.name,
             "numbers": float(table.cells),
             "unit": plural(table.first.unit),
+            "clipped": files[table.first.name].get("clipped"),
             "error": table.typical_error,
             "exact": "exact" if files[table.first.name]["exact"] else None,
             "file": files[table.first.name].get("csv") or files[table.first.name]["estimates"],
@@ -89,13 +95,14 @@ def _listed(facts: Mapping[str, Any], tables: Sequence[Glance]) -> FigureTable:
         Column("table", "table", "text"),
         Column("numbers", "numbers", "exact"),
         Column("unit", "in", "text"),
+        Column("clipped", "what is counted", "text"),
         Column("error", "typical standard error"),
         Column("exact", "without noise", "text"),
         Column("file", "file", "text"),
     )
 
 
-def _sample(glance: Glance) -> FigureTable:
+def _sample(glance: Glance, clipped: str | None) -> FigureTable:
     table, rows = glance.first, list[dict[str, Cell]]()
     for place, labels in enumerate(islice(product(*table.labels), len(table.estimates))):
         row: dict[str, Cell] = {f"label {i}": label for i, label in enumerate(labels)}
@@ -106,7 +113,9 @@ def _sample(glance: Glance) -> FigureTable:
     left = glance.cells - len(rows)
     return FigureTable.of(
         rows,
-        f"{table.name}" + (f": the first {len(rows)} of {glance.cells:,}" if left else ""),
+        table.name
+        + (f" ({clipped})" if clipped else "")
+        + (f": the first {len(rows)} of {glance.cells:,}" if left else ""),
         *(Column(f"label {i}", name, "text") for i, name in enumerate(table.columns)),
         Column("value", "published"),
         Column("estimate", "estimate"),

@@ -6,7 +6,7 @@ cells where that bound is close; complementary suppression hides others, so that
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
@@ -142,10 +142,12 @@ class ContributorsAttack:
             yield make(claim=f"{claim} ({words}: {extra})", success=rate, baselines=(beside,))
 
 
-def summed_tables(workload: Workload, place: OnePlace, people: Integers) -> Iterator[SummedTables]:
+def summed_tables(
+    workload: Workload, place: OnePlace, people: Integers, clipped: Mapping[str, str]
+) -> Iterator[SummedTables]:
     """The sums of each number, by place; those that are not by place, or of numbers below 0, are left out.
 
-    `people` has shape (places, cells of one place).
+    `people` has shape (places, cells of one place); `clipped` says by table what is added up.
     """
     axis = place.axis
     for name in dict.fromkeys(_summed(table) for table in workload.tables):
@@ -164,6 +166,7 @@ def summed_tables(workload: Workload, place: OnePlace, people: Integers) -> Iter
         shape[summed] = -1
         numbers = np.broadcast_to(values.reshape(shape), place.domain.shape).reshape(-1)
         names = " and ".join(f"'{table.name}'" for table in inside)
+        names += f" ({clipped[inside[0].name]})" if inside[0].name in clipped else ""
         counting = counting_members(Workload(place.domain, tables), summed)
         yield SummedTables(names, counting, numbers, people, levels_in_words(place.domain))
 

@@ -55,6 +55,7 @@ LARGEST_MEASURED = 2**20  # cells, or measured rows, of which a whole release is
 
 def targets_of(program: Program, options: AuditOptions) -> Targets:
     """A program's tables as if published exactly, and with geometric noise at several losses."""
+    program = program.with_best_bounds()
     place = one_place(program.workload, options.place)
     check_place(place.domain)
     truths = people_of(program, place, options)
@@ -98,7 +99,7 @@ def compare_methods(program: Program, options: AuditOptions) -> Targets:
         return Targets((), (f"{COMPARISON}: there is one place, or nobody lives anywhere",))
     secret = secret_of(place.domain, options.secret)
     subject = Subject(place.workload, people, place.domain.possible_cells(), secret)
-    summed = tuple(summed_tables(program.workload, place, people))
+    summed = tuple(summed_tables(program.workload, place, people, program.clipped))
     left_out = [*_not_applied(subject, summed), *place.not_tried(f"the {COMPARISON}")]
     notes = list(_notes(place, subject, name))
     planned = []

@@ -31,11 +31,11 @@ from dualmandate.errors import InvalidRequest, Place, Refusal
 from dualmandate.mechanism import Noise
 from dualmandate.mechanism.rows import cell_change
 from dualmandate.mechanism.technologies import noise_named
-from dualmandate.planning.release_spec import load_release
+from dualmandate.planning.release_spec import carried_program, load_release
 from dualmandate.population import Neighbors, PrivacyLoss, PrivacyMeasure
 from dualmandate.population.arrays import Integers
 from dualmandate.population.domain import dense_shape
-from dualmandate.program.program import ProgramFile, read_program
+from dualmandate.program.program import ProgramFile
 from dualmandate.publication.release import Release
 from dualmandate.publication.release_spec import NUMBER_OF_RECORDS
 from dualmandate.workload import Tabulation, Workload
@@ -47,7 +47,7 @@ SEED = 53  # of these files: they are no data
 
 def targets_of(release: Release, options: AuditOptions) -> Targets:
     """The claim of a release, and its tables; records are judged where the curator names a file of them."""
-    program = read_program(release.folder / release.facts["program_file"])
+    program = carried_program(release.folder, release.facts)
     options.effort.say("reading the release")
     beside, apart = compared_rows(release, program, options.beside)
     claimed = claim_of(release, program, beside)
@@ -183,7 +183,7 @@ def compared_rows(
     for place in others:
         other = load_release(place)
         _check_another(release, other, place)
-        theirs = read_program(other.folder / other.facts["program_file"])
+        theirs = carried_program(other.folder, other.facts)
         name = f"release {other.facts['release']} of {other.facts['program']}"
         assert own is not None
         same = theirs.domain == program.domain

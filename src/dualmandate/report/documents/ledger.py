@@ -283,6 +283,7 @@ class PublishedTablePart(DocumentModel):
 
     name: Text = Field(description="As in the program file.")
     unit: Text = Field(description="Of its numbers.")
+    clipped: Text | None = Field(None, description="What its numbers are where amounts or records were clipped.")
     columns: tuple[Text, ...] = Field(description="What it is broken down by.")
     cells: Count = Field(description="How many numbers it has.")
     exact: Whether = Field(description="Whether it is published without noise.")
@@ -302,6 +303,7 @@ class PublishedRatioPart(DocumentModel):
     cells: Count = Field(description="How many numbers it has.")
     numerator: Text = Field(description="The table whose numbers are divided.")
     denominator: Text = Field(description="The table that they are divided by.")
+    clipped: Text | None = Field(None, description="What its two tables count where amounts or records were clipped.")
     intervals: Whether = Field(
         description="Whether its files hold 95 % intervals; `load_release` gives any one of them."
     )
@@ -349,6 +351,7 @@ class ReleaseDocument(Public):
     invariants: tuple[Text, ...] = Field(description="What is published without noise.")
     failure_probability: Exact | None = Field(description="δ; null where the mechanism has none.")
     program_file: Text = Field(description="The program, among the files.")
+    bounds: IfAny[dict[str, Text]] = Field(None, description="Upper bounds that the plan chose, exactly, by attribute.")
     engine: Text = Field(description="What counted the records.")
     groups: tuple[MeasuredGroupPart, ...]
     tables: tuple[PublishedTablePart, ...]

@@ -36,6 +36,7 @@ from dualmandate.report.documents.document import (
 
 if TYPE_CHECKING:
     from dualmandate.choice import SocialChoices, SurveyValue, UncertainChoice
+    from dualmandate.planning.clipping import BoundCurve
     from dualmandate.planning.comparison import Comparison
     from dualmandate.planning.extensions import Extensions
     from dualmandate.planning.plan import Plan
@@ -150,10 +151,13 @@ class PlannedTablePart(DocumentModel):
     by: tuple[Text, ...] = Field(description="The attributes that it is broken down by.")
     where: dict[str, tuple[Text, ...]] = Field(description="The levels that are counted, by attribute.")
     unit: Text = Field(description="Of its numbers.")
+    clipped: Text | None = Field(None, description="What its numbers are where amounts or records are clipped.")
     query_count: Count = Field(description="How many numbers it has.")
     measured_in: Text = Field(description="The group of tables that it is measured with.")
     loss_measure: Literal["squared", "absolute"] = Field(description="How its errors count.")
-    root_mean_squared_error: NotNegative = Field(description="Of one number, in its unit.")
+    root_mean_squared_error: NotNegative = Field(description="Of one number, in its unit: of noise.")
+    bias: NotNegative | None = Field(None, description="What clipping leaves out of one number, root mean squared.")
+    root_mean_squared_error_with_bias: NotNegative | None = Field(None, description="Noise and bias of one number.")
     half_width: NotNegative = Field(description="What 95 in 100 numbers are off by at most, in its unit.")
     root_mean_squared_consequence: Dollars | None = Field(description="Of one number, USD.")
     data_loss: Cost
@@ -404,6 +408,31 @@ class ExistingErrorPart(DocumentModel):
     added: Number = Field(description="By which share noise widens the error that was there.")
 
 
+class BoundRowPart(DocumentModel):
+    """What one bound would do at the loss of the plan."""
+
+    bound: Number = Field(description="In its unit.")
+    noise: NotNegative = Field(description="Root mean squared error of one number of the table, of noise.")
+    bias: NotNegative | None = Field(description="The same of what is left out; null where that is not known.")
+    both: NotNegative | None = Field(description="The same of both.")
+    cost: Cost = Field(description="USD: what errors cost in all tables that rest on the bound.")
+
+
+class BoundPart(DocumentModel):
+    """Error against a bound: the upper one of an amount, or the most records of a unit."""
+
+    name: Text = Field(description="The attribute, or `records`.")
+    unit: Text = Field(description="Of the bound.")
+    bound: Number = Field(description="In use.")
+    chosen: Whether = Field(description="Whether the plan chose it.")
+    recommended: Number | None = Field(description="The bound at which errors cost least; null where not known.")
+    table: Text = Field(description="Whose errors are shown.")
+    table_unit: Text = Field(description="Of these errors.")
+    source: Text | None = Field(description="Of the distribution; null where none is stated.")
+    assumed: tuple[Text, ...] = Field(description="Attributes over which records are taken to spread evenly.")
+    rows: Several[BoundRowPart]
+
+
 class UncertainNumberPart(DocumentModel):
     """A number of the program that is not known exactly."""
 
@@ -603,6 +632,7 @@ class PlanDocument(DocumentModel):
     path: IfAny[PathPart] = None
     markets: IfAny[Several[InstitutionPart]] = None
     existing_errors: IfAny[Several[ExistingErrorPart]] = None
+    clipping: IfAny[Several[BoundPart]] = None
     uncertainty: IfAny[UncertaintyPart] = None
     social_choice: IfAny[SocialChoicePart] = None
     versions: PlanVersionsPart
@@ -650,6 +680,7 @@ def plan_document(plan: Plan) -> dict[str, Any]:
         path=known.path,
         markets=[InstitutionPart.made_of(row, institution=row.name) for row in known.markets] or None,
         existing_errors=known.existing or None,
+        clipping=[_bound(curve) for curve in known.clipping] or None,
         uncertainty=None if plan.uncertainty is None else _uncertainty(plan.uncertainty),
         social_choice=None if plan.social_choice is None else _social_choice(plan.social_choice),
         versions=PlanVersionsPart(program=SCHEMA_VERSION, plan=PLAN_VERSION, dualmandate=version("dualmandate")),
@@ -722,9 +753,10 @@ def _points(plan: Plan) -> list[dict[str, Any]]:
 
 def _tables(plan: Plan) -> Iterator[PlannedTablePart]:
     asked = {table.name: table for table in plan.program.file.workload}
+    clipped = plan.program.clipped
     for table in plan.tables:
         stated = asked[table.table]
-        yield PlannedTablePart.made_of(table, stated, loss_measure=stated.loss)
+        yield PlannedTablePart.made_of(table, stated, loss_measure=stated.loss, clipped=clipped.get(table.table))
 
 
 def _technologies(plan: Plan) -> Iterator[TechnologyPart]:
@@ -770,6 +802,16 @@ def _offering(known: Extensions) -> OfferingPart | NoOfferingPart | None:
         return NoOfferingPart(why_not=known.no_offering) if known.no_offering else None
     verdicts = [VerdictPart.made_of(each, detail=each.detail or None) for each in known.offering.verdicts]
     return OfferingPart.made_of(known.offering, tables=verdicts)
+
+
+def _bound(curve: BoundCurve) -> BoundPart:
+    best = curve.recommended
+    return BoundPart.made_of(
+        curve,
+        bound=float(curve.bound),
+        recommended=None if best is None else float(best.bound),
+        rows=[BoundRowPart.made_of(row, bound=float(row.bound)) for row in curve.rows],
+    )
 
 
 def _uncertainty(part: Uncertainty) -> UncertaintyPart:

@@ -1,5 +1,6 @@
 """One function a picture; each returns a `Figure` with the table behind it, drawn when asked, for desk and phone."""
 
+from dualmandate.report.figures.clipping import clipping
 from dualmandate.report.figures.errors import consequences, existing, strategies, technologies
 from dualmandate.report.figures.extensions import institutions, offering, participation, path
 from dualmandate.report.figures.figure import Figure
@@ -21,6 +22,7 @@ __all__ = [
     "Figure",
     "WhatIf",
     "charges",
+    "clipping",
     "consequences",
     "distribution",
     "existing",

@@ -1,0 +1,405 @@
+"""What clipping leaves out of the tables of a program, by the public distributions that it states, and the best bounds.
+
+At the loss of a plan the noise of a sum grows as the largest amount that one record may add, and that of every table as
+the most records of a unit; what is left out falls. Where the two together cost least is the bound that is recommended.
+With `upper = "best"` bounds and loss are chosen in turn until neither moves: each step leaves society better off.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property, partial
+from itertools import pairwise
+
+import numpy as np
+
+from dualmandate.choice import Choice, SocialWelfare, TableValue
+from dualmandate.errors import InvalidValue
+from dualmandate.frontier.clipping import (
+    NOTHING,
+    ONE_EACH,
+    ONE_RECORD,
+    Amounts,
+    EvenPieces,
+    LognormalLaw,
+    ParetoTail,
+    RecordCounts,
+    left_out,
+    left_out_of_unit,
+    squared_bias,
+)
+from dualmandate.planning.release_spec import load_release
+from dualmandate.population import Attribute
+from dualmandate.population.arrays import Floats
+from dualmandate.population.rational import rational
+from dualmandate.program.domain import MOST_LEVELS
+from dualmandate.program.file import Document, KeyPath
+from dualmandate.program.program import ProgramFile
+from dualmandate.program.schema import BEST, AttributeTable, DistributionTable, PopulationTable, ProgramKeys
+from dualmandate.publication import ValueRule
+from dualmandate.publication.writing import PublishedTable
+from dualmandate.workload import Table, Total
+
+FIRST_SHARE, LAST_SHARE, COMPARED = (
+    0.5,
+    1 - 1e-6,
+    48,
+)  # bounds are compared between these quantiles, evenly in logarithms
+START_SHARE = 0.99  # the quantile at which the search for a bound begins
+WIDEST = 1e4  # The largest bound that is compared is at most so many times the least.
+MULTIPLES = (0.25, 0.5, 1.0, 2.0, 4.0)  # of a bound, where no distribution is stated
+RECORDS = "records"  # the name of the bound on the records of a unit
+MOST_COUNTS = 50  # numbers of records of a unit that are compared
+BIN = re.compile(r"\[(-?[0-9.]+), (-?[0-9.]+)[)\]]")
+
+
+@dataclass(frozen=True)
+class BoundRow:
+    """What one bound would do at the loss of the plan; errors of one number of a table, in its unit."""
+
+    bound: Fraction
+    noise: float  # root mean squared
+    bias: float | None  # root mean squared; None where it is not known
+    cost: float  # USD: what noise, and bias as far as it is known, cost in all tables that rest on the bound
+
+    @property
+    def both(self) -> float | None:
+        """Noise and bias together, root mean squared."""
+        return None if self.bias is None else math.hypot(self.noise, self.bias)
+
+
+@dataclass(frozen=True)
+class BoundCurve:
+    """Error against one bound: the upper one of an amount, or the most records of a unit."""
+
+    name: str  # of the attribute, or "records"
+    unit: str  # of the bound
+    bound: Fraction  # in use
+    chosen: bool  # by the plan
+    table: str  # whose errors are shown: the costliest of those that rest on the bound
+    table_unit: str
+    rows: tuple[BoundRow, ...]  # by increasing bound
+    source: str | None  # of the distribution; None where none is stated
+    assumed: tuple[str, ...]  # attributes over whose levels records are taken to spread evenly
+
+    @property
+    def recommended(self) -> BoundRow | None:
+        """The bound at which errors cost least; None where what bounds leave out is not known."""
+        known = [row for row in self.rows if row.bias is not None]
+        return min(known, key=lambda row: row.cost, default=None)
+
+
+@dataclass(frozen=True, eq=False)
+class Clipping:
+    """What the bounds of a program leave out, by what it states; all public."""
+
+    program: ProgramFile
+    amounts: Mapping[str, Amounts]  # by attribute
+    sources: Mapping[str, str]  # of these
+    records: RecordCounts | None  # of units, where they are stated
+    shares: Mapping[str, Floats]  # of records at the levels of attributes, where they are stated
+
+    def counted(self, welfare: SocialWelfare) -> SocialWelfare:
+        """Social welfare with what clipping leaves out counted as an error that noise does not make."""
+        values = tuple(
+            value
+            if value.parts  # of a ratio: what is left out of both of its tables partly cancels, and is not stated
+            else replace(
+                value,
+                squared_bias=self.squared_bias(value.table) or 0.0,
+                query_count=self.program.workload.table(value.table).query_count,
+            )
+            for value in welfare.table_values
+        )
+        return replace(welfare, table_values=values)
+
+    def bias(self, table: str) -> float | None:
+        """What clipping makes a number of a table be off by, root mean squared, in its unit; None where not known."""
+        squared = self.squared_bias(table)
+        return None if squared is None else math.sqrt(squared / self.program.workload.table(table).query_count)
+
+    def squared_bias(self, name: str, *, upper: Fraction | None = None, most: int | None = None) -> float | None:
+        """Σ E[B²] over the numbers of a table, in its unit, also at other bounds; None where it is not known."""
+        table, protection = self.program.workload.table(name), self.program.protection
+        assert table.tabulation is not None
+        amount, clipped = table.tabulation.sum_of, NOTHING
+        whole: tuple[float, float] | None = ONE_EACH
+        if amount is not None:
+            law, attribute = self.amounts.get(amount), self.program.domain.attribute(amount)
+            bound = float(_upper(attribute) if upper is None else upper)
+            if law is None or bound < law.least_bound or not self._sums_all(table, attribute):
+                return None
+            clipped, whole = left_out(law, float(attribute.lower or 0), bound), law.moments
+        records = ONE_RECORD if protection.identifier is None else self.records
+        if records is None:
+            return None
+        unit = left_out_of_unit(clipped, whole, records, most or protection.most_records_per_unit)
+        if unit is None or unit == NOTHING:
+            return None if unit is None else 0.0
+        if name not in self._known:
+            self._known[name] = self._chances(table)
+        return squared_bias(unit, float(self.program.file.population.population_size.value), self._known[name])
+
+    @cached_property
+    def _known(self) -> dict[str, tuple[float, float]]:
+        return {}
+
+    def _sums_all(self, table: Table, attribute: Attribute) -> bool:
+        """Whether amounts of every size are added up, and clipped rather than left out."""
+        clamped = self.program.rules.of(attribute).outside is ValueRule.CLAMP
+        return clamped and attribute.name not in self._named(table)
+
+    def _named(self, table: Table) -> list[str]:
+        """The attributes that a table is broken down by, or selects by."""
+        asked, domain = table.tabulation, self.program.domain
+        assert asked is not None
+        axes = {domain.resolve(name)[0] for name in (*asked.by, *(name for name, _ in asked.where))}
+        return [domain.names[axis] for axis in sorted(axes)]
+
+    def _chances(self, table: Table) -> tuple[float, float]:
+        """Σ p and Σ p² over the numbers of a table, with weights squared: attributes spread independently."""
+        assert table.tabulation is not None
+        once = twice = float(table.weight) ** 2
+        for attribute, factor in zip(self.program.domain.attributes, table.factors, strict=True):
+            if attribute.name != table.tabulation.sum_of and not isinstance(factor, Total):
+                shares = self.shares.get(attribute.name, np.full(attribute.size, 1 / attribute.size))
+                assert factor.scales is not None  # a tabulation has one number a level
+                once *= float(factor.apply(shares * factor.scales, 0).sum())
+                twice *= float(np.square(factor.apply(shares, 0)).sum())
+        return once, twice
+
+    def curves(self, choice: Choice, welfare: SocialWelfare) -> tuple[BoundCurve, ...]:
+        """Error against every bound that a table rests on, at the loss of a choice."""
+        return tuple(self._curve(bound, choice, welfare) for bound in self._bounds())
+
+    def best_bounds(self, choice: Choice, welfare: SocialWelfare) -> dict[str, Fraction]:
+        """The recommended bound of each amount that leaves its bound to the plan; refused where there is none."""
+        known = {curve.name: curve.recommended for curve in self.curves(choice, welfare)}
+        found = {}
+        for name in self.program.bounds:
+            best = known.get(name)
+            if best is None:
+                raise InvalidValue(
+                    f"the bound of '{name}' cannot be chosen",
+                    why="no table adds all of it up"
+                    if name not in known
+                    else "what a bound leaves out is not known of every table that adds it up: one selects by it, or "
+                    "drops records of which nothing is stated",
+                    instead="state upper, or tables and records_per_unit from which the best one follows",
+                    where=self.program.document.place(("population", "attributes", name, "upper")),
+                )
+            found[name] = best.bound
+        return found
+
+    def _bounds(self) -> Iterator[_Bound]:
+        workload, protection, population = (
+            self.program.file.workload,
+            self.program.protection,
+            self.program.file.population,
+        )
+        for name in dict.fromkeys(table.sum_of for table in workload if table.sum_of is not None):
+            attribute, tables = self.program.domain.attribute(name), [t for t in workload if t.sum_of == name]
+            if self.program.rules.of(attribute).outside is ValueRule.CLAMP:
+                yield _Bound(
+                    name,
+                    tables[0].unit or "",
+                    _upper(attribute),
+                    bounds_of(population.attributes[name], attribute, self.amounts.get(name)),
+                    tuple(table.name for table in tables),
+                    partial(_amount_scale, attribute.lower or Fraction(0)),
+                    lambda table, bound: self.squared_bias(table, upper=bound),
+                    self.sources.get(name),
+                    chosen=population.attributes[name].upper == BEST,
+                )
+        if protection.identifier is not None:
+            stated = population.records_per_unit
+            counts = (1, 2, 3, 4) if self.records is None else sorted(self.records.shares)[:MOST_COUNTS]
+            yield _Bound(
+                RECORDS,
+                "record",
+                Fraction(protection.most_records_per_unit),
+                tuple(map(Fraction, counts)),
+                tuple(table.name for table in workload),
+                lambda bound, used: float(bound / used),
+                lambda table, bound: self.squared_bias(table, most=int(bound)),
+                None if stated is None else stated.source,
+            )
+
+    def _curve(self, bound: _Bound, choice: Choice, welfare: SocialWelfare) -> BoundCurve:
+        outcomes = {table.table: table for table in choice.tables}
+        values = [value for value in welfare.table_values if value.table in bound.tables]
+        noise = {value.table: (outcomes[value.table].data_loss or 0.0) - value.least for value in values}
+        first = max(values, key=lambda value: outcomes[value.table].data_loss or 0.0)
+        rows = []
+        for at in sorted({*bound.others, bound.used}):
+            scale = bound.scale(at, bound.used)
+            squared = {value.table: bound.squared(value.table, at) for value in values}
+            cost = math.fsum(
+                noise[value.table] * scale ** (2 if value.measure == "squared" else 1) + _bias_cost(value, squared)
+                for value in values
+            )
+            shown = None if None in squared.values() else squared[first.table]
+            bias = None if shown is None else math.sqrt(shown / first.query_count)
+            rows.append(BoundRow(at, outcomes[first.table].root_mean_squared_error * scale, bias, cost))
+        named = self._named(self.program.workload.table(first.table))
+        assumed = tuple(name for name in named if name not in self.shares)
+        stated = bound.name, bound.unit, bound.used, bound.chosen
+        return BoundCurve(*stated, first.table, first.unit, tuple(rows), bound.source, assumed)
+
+
+@dataclass(frozen=True, eq=False)
+class _Bound:
+    """A bound, others to compare it with, and how errors of the tables that rest on it move with it."""
+
+    name: str
+    unit: str
+    used: Fraction
+    others: tuple[Fraction, ...]
+    tables: tuple[str, ...]
+    scale: Callable[[Fraction, Fraction], float]  # noise at one bound, relative to that at another
+    squared: Callable[[str, Fraction], float | None]  # Σ E[B²] of a table at a bound
+    source: str | None
+    chosen: bool = False
+
+
+def _amount_scale(lower: Fraction, bound: Fraction, used: Fraction) -> float:
+    """One record moves a sum by at most the largest amount in size."""
+    return float(max(abs(lower), abs(bound)) / max(abs(lower), abs(used)))
+
+
+def _bias_cost(value: TableValue, squared: Mapping[str, float | None]) -> float:
+    """What a bias costs in a table, USD; nothing where it is not known."""
+    return replace(value, existing_squared_error=0.0, squared_bias=squared[value.table] or 0.0).least
+
+
+def _upper(attribute: Attribute) -> Fraction:
+    assert attribute.upper is not None
+    return attribute.upper
+
+
+def bounds_of(table: AttributeTable, attribute: Attribute, amounts: Amounts | None) -> tuple[Fraction, ...]:
+    """The bounds of an amount that are compared, on its grid: stated, by its distribution, or around the one in use."""
+    if table.bounds is not None:
+        return tuple(sorted(table.bounds))
+    lower, grid = attribute.lower or Fraction(0), attribute.grid or Fraction(1)
+    if amounts is None:
+        around = [float(_upper(attribute)) * multiple for multiple in MULTIPLES]
+    else:
+        high = amounts.quantile(LAST_SHARE)
+        low = max(amounts.quantile(FIRST_SHARE), amounts.least_bound, high / WIDEST)
+        around = [low * (high / low) ** (place / (COMPARED - 1)) for place in range(COMPARED)] if low < high else [high]
+    most = lower + grid * (MOST_LEVELS - 2)
+    on_grid = {math.ceil(Fraction(bound) / grid) * grid for bound in around}
+    return tuple(sorted(bound for bound in on_grid if lower < bound <= most))
+
+
+def starting_bounds(file: ProgramKeys, document: Document) -> dict[str, Fraction]:
+    """Where the search for every bound that a program leaves to its plan begins."""
+    found = {}
+    for name, table in file.population.attributes.items():
+        if table.upper == BEST:
+            with document.at("population", "attributes", name):
+                assert table.lower is not None
+                assert table.grid is not None
+                assert table.distribution is not None
+                law, _ = distribution_of(
+                    table.distribution, document, ("population", "attributes", name, "distribution")
+                )
+                least = table.lower + table.grid
+                known = bounds_of(table, Attribute.numbers(name, table.lower, least, table.grid), law)
+                if not known:
+                    raise InvalidValue(
+                        f"no bound of '{name}' can be compared",
+                        why=f"bounds lie on its grid above its lower bound, and leave at most {MOST_LEVELS:,} levels",
+                        instead="state a grid that is small beside the amounts, or bounds = […]",
+                    )
+                start = law.quantile(START_SHARE)
+                found[name] = next((bound for bound in known if bound >= start), known[-1])
+    return found
+
+
+def clipping_of(program: ProgramFile) -> Clipping:
+    """What a program states of amounts and of records."""
+    amounts, sources = {}, {}
+    for name, table in program.file.population.attributes.items():
+        if table.distribution is not None:
+            key = ("population", "attributes", name, "distribution")
+            amounts[name], sources[name] = distribution_of(table.distribution, program.document, key)
+            for place, bound in enumerate(table.bounds or ()):
+                with program.document.at("population", "attributes", name, "bounds", place):
+                    Attribute.numbers(name, table.lower or 0, bound, table.grid or 1)
+    return Clipping(program, amounts, sources, _records(program.file.population, program.document), _shares(program))
+
+
+def _shares(program: ProgramFile) -> dict[str, Floats]:
+    """How records are expected to spread over the levels of each attribute that states it; adding up to 1."""
+    found = {}
+    for name, table in program.file.population.attributes.items():
+        if table.expected is not None:
+            attribute = program.domain.attribute(name)
+            shares = np.zeros(attribute.size)
+            with program.document.at("population", "attributes", name, "expected", "shares"):
+                for level, share in table.expected.shares.items():
+                    shares[attribute.position(level)] = float(share)
+            found[name] = shares / shares.sum()
+    return found
+
+
+def _records(population: PopulationTable, document: Document) -> RecordCounts | None:
+    stated = population.records_per_unit
+    if stated is None:
+        return None
+    if population.identifier is None:
+        raise InvalidValue(
+            "records_per_unit is stated, and nothing names a unit",
+            why="records beyond most_records_per_unit are left out only where the records of a unit can be found",
+            instead="state the identifier, or leave records_per_unit out",
+            where=document.place(("population", "records_per_unit")),
+        )
+    total = float(sum(stated.shares.values()))
+    for count in stated.shares:
+        if not count.isdecimal() or int(count) == 0:
+            raise InvalidValue(
+                f"a {population.unit} with '{count}' records",
+                why="units in the data have a whole number of records, at least 1",
+                instead='write shares = { "1" = 0.8, "2" = 0.2 }',
+                where=document.place(("population", "records_per_unit", "shares", count)),
+            )
+    return RecordCounts({int(count): float(share) / total for count, share in stated.shares.items()})
+
+
+def distribution_of(table: DistributionTable, document: Document, key: KeyPath) -> tuple[Amounts, str]:
+    """The distribution that a program states, and its source in words."""
+    source, share = table.source or "", float(table.share)
+    if table.quantiles is not None:
+        return EvenPieces.of_quantiles({float(p): float(amount) for p, amount in table.quantiles.items()}), source
+    if table.median is not None and table.spread is not None:
+        return LognormalLaw(float(table.median), float(table.spread), share), source
+    if table.least is not None and table.tail_index is not None:
+        return ParetoTail(float(table.least), float(table.tail_index), share), source
+    assert table.release is not None
+    assert table.table is not None
+    with document.at(*key):
+        release = load_release(document.path.parent / table.release)
+        return _published(table.table, release.published(table.table)), (
+            f"table '{table.table}' of release {release.facts['release']} of {release.facts['program']}"
+        )
+
+
+def _published(name: str, found: PublishedTable) -> EvenPieces:
+    """Records by bins of an amount, from a table that was published; other levels (a missing answer) tell nothing."""
+    bins = [BIN.fullmatch(label) for label in found.labels[0]] if len(found.labels) == 1 else []
+    numbers = found.estimates if found.values is None else found.values
+    known = [(each, max(float(count), 0.0)) for each, count in zip(bins, numbers, strict=False) if each is not None]
+    edges = [(float(rational(each[1])), float(rational(each[2]))) for each, _ in known]
+    if not any(count for _, count in known) or any(one[1] != other[0] for one, other in pairwise(edges)):
+        raise InvalidValue(
+            f"the table '{name}' does not say how an amount is distributed",
+            why="it must count records by bins of the amount alone, and find some",
+            instead="name a table by one attribute with edges, or logarithmic_bins",
+        )
+    return EvenPieces.of_bins([edges[0][0], *(high for _, high in edges)], [count for _, count in known])

@@ -1,0 +1,87 @@
+"""Error against a bound: noise grows with it, what clipping leaves out falls."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dualmandate.planning.clipping import RECORDS
+from dualmandate.population.units import is_money, plural
+from dualmandate.population.wording import quantity, stated_amount
+from dualmandate.publication.writing import slug
+from dualmandate.report.figures.figure import Figure, Mark, Plane, Ruler, layered, spread
+from dualmandate.report.theme import LIGHT, ROOMY, Column, FigureTable, Row
+
+if TYPE_CHECKING:
+    from dualmandate.planning.clipping import BoundCurve
+
+SMALLEST = 300.0  # The least error that is drawn is the largest divided by this.
+SERIES = (("noise", "noise", LIGHT.production), ("bias", "left out", LIGHT.preference), ("both", "both", LIGHT.ink))
+
+
+def clipping(curve: BoundCurve) -> Figure:
+    """Typical errors of one number at each bound: of noise, of what is left out, and of both."""
+    rows: list[Row] = [
+        {
+            "bound": float(row.bound),
+            "noise": row.noise,
+            "bias": row.bias,
+            "both": row.both,
+            "cost": row.cost,
+            "marked": row.bound == curve.bound or row is curve.recommended,
+        }
+        for row in curve.rows
+    ]
+    best, used = curve.recommended, stated_amount(curve.bound, curve.unit)
+    drawn = [each for each in SERIES if best is not None or each[0] == "noise"]
+    unit, log = plural(curve.table_unit), rows[0]["bound"] > 0
+
+    def layout(width: int) -> Mark:
+        roomy, height = width >= ROOMY, 320 if width >= ROOMY else 260
+        found = [row[key] for row in rows for key, _, _ in drawn if row[key]]
+        low, high = max(min(found), max(found) / SMALLEST) / 1.3, max(found) * 1.3
+        first, last, room = rows[0]["bound"], rows[-1]["bound"], 1.25 if roomy else 1.5
+        edges = (first, last * room) if log else (first, last + (room - 1) * (last - first))
+        plane = Plane(
+            Ruler(f"bound, {plural(curve.unit)}", *edges, log=log),
+            Ruler(f"↑ typical error, {unit}", low, high, log=True, labels="money" if is_money(unit) else "number"),
+        )
+        marks: list[Mark] = [plane.vertical(float(curve.bound), color=LIGHT.limit, dash=(2, 4))]
+        ends = []
+        for key, words, color in drawn:
+            if shown := [row for row in rows if row[key] is not None and row[key] >= low]:
+                marks.append(plane.curve(shown, "bound", key, color=color))
+                ends.append((shown[-1][key], words, color))
+        places = spread([end for end, _, _ in ends], plane.up, height=height, gap=18)
+        for place, (_, words, color) in zip(places, ends, strict=True):
+            marks.append(plane.words(edges[1], place, words, color=color, align="right", shift=(-2, 0)))
+        if best is not None and best.both is not None:
+            here = {"x": float(best.bound), "y": best.both}
+            marks.append(plane.points([here], "x", "y", color=LIGHT.ink, name="recommended"))
+        marks.append(plane.words(float(curve.bound), high, f"in use: {used}", color=LIGHT.limit, shift=(6, 6)))
+        return layered(*marks, height=height)
+
+    title = f"At {used} the noise of '{curve.table}' is counted, and what is left out is not"
+    if best is not None and best.both is not None:
+        title = f"Errors cost least at a bound of {stated_amount(best.bound, curve.unit)}: typically "
+        title += quantity(best.both, curve.table_unit)
+    what = "on the records of one unit" if curve.name == RECORDS else f"of {curve.name}"
+    return Figure(
+        f"clipping-{slug(curve.name)}",
+        title=title,
+        subtitle=f"Typical error of a number of '{curve.table}' at each bound {what}, at the loss of the plan; "
+        f"{'both axes' if log else 'errors'} logarithmic",
+        sentence="The larger the bound, the more noise hides what one record adds; the smaller, the more is left out."
+        if best is not None
+        else "The larger the bound, the more noise hides what one record adds. What a bound leaves out is not known, "
+        "because no distribution is stated.",
+        table=FigureTable.of(
+            rows,
+            f"Typical errors of a number of '{curve.table}' by the bound {what}",
+            Column("bound", f"bound, {plural(curve.unit)}", "exact"),
+            Column("noise", f"noise, {unit}"),
+            Column("bias", f"left out, {unit}"),
+            Column("both", f"both, {unit}"),
+            Column("cost", "cost of errors in all tables with this bound", "money"),
+        ),
+        layout=layout,
+    )
