@@ -1,7 +1,8 @@
 """The one way to print a number, an amount as stated, money, a share and a privacy loss, in words and on pages.
 
 `number` is for what was worked out, `exact` for counts and for what somebody stated, `money` for dollars, `quantity`
-for an amount in the unit of a table. What goes into files and JSON is written elsewhere, with all of its digits.
+for an amount in the unit of a table, `chosen_loss` for a privacy loss that is chosen or would be. What goes into files
+and JSON is written elsewhere, with all of its digits.
 """
 
 from __future__ import annotations
@@ -73,6 +74,14 @@ def percent(share: float, digits: int = 3) -> str:
     while share < 1 and digits < MOST_DIGITS and number(100 * share, digits) == "100":
         digits += 1
     return f"{number(100 * share, digits)} %"
+
+
+def chosen_loss(amount: float) -> str:
+    """A loss that is chosen, or would be, as it would be stated: in five digits, and never more than it is: 2.5276."""
+    if not 0 < amount < math.inf:
+        return number(amount)
+    nearest = float(f"{amount:.5g}")  # a loss that was rounded before stays as it is
+    return f"{nearest if nearest <= amount else float(PrivacyLoss.chosen(amount).amount):,.6g}"
 
 
 def stated_loss(loss: PrivacyLoss) -> str:
