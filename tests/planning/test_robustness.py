@@ -118,7 +118,7 @@ def test_every_reading_of_title_i_by_hand(embedded: Path) -> None:
     assert plan.choice.epsilon == pytest.approx(2.527644, abs=5e-7)  # readings move nothing
     words = words_of(plan)
     assert "Read otherwise, it is between 0.0093119 and 10: see the readings." in words
-    assert "exponential cost, k·(e^ε − 1): odds of harm rise as far as they may 1.5219 preferences" in words
+    assert "exponential cost, k·(e^ε − 1): odds of harm rise as far as they may 1.5219 " in words
     # What is stated of a number is its range: the readings of the cost, and of the weight.
     assert {row.name for row in plan.robustness.tornado} == {"mean_disclosure_cost", "relative_privacy_weight"}
 
@@ -163,13 +163,13 @@ def test_a_public_total_stands_beside_what_is_lost(embedded: Path) -> None:
     assert part["amount"] == 14_409_802_000
     assert part["privacy_cost_times"] == pytest.approx(plan.choice.privacy_cost / 14_409_802_000)
     words = words_of(plan)
-    assert "The public total is USD 14.41 billion per year (Title I grants" in words
-    assert "USD 157.4 billion, 10.9 times it; errors USD 54.11 billion, 3.76 times it." in words
+    assert "Beside a public total of USD 14.41 billion per year (Title I grants" in words
+    assert "privacy loss costs 10.9 times as much, and errors cost 3.76 times as much." in words
     assert "A loss above all the money at stake is hard to believe" in words
     text = embedded.read_text(encoding="utf-8")
     embedded.write_text(text.replace("value = 14409802000", "value = 1e12"), encoding="utf-8")
     large = words_of(load(embedded).plan())
-    assert "15.7 % of it; errors USD 54.11 billion, 5.41 % of it." in large
+    assert "privacy loss costs 15.7 % of it, and errors cost 5.41 % of it." in large
     assert "hard to believe" not in large
 
 

@@ -247,9 +247,8 @@ class PublicTotal:
         """The comparison, and a warning where a loss exceeds the total."""
         base = "" if self.time_base is None else f" {self.time_base}"
         yield (
-            f"The public total is {money(self.amount)}{base} ({self.source}). Privacy loss is said to cost "
-            f"{money(self.privacy_cost)}, {_times(self.privacy_cost_times)}; errors {money(self.data_loss)}, "
-            f"{_times(self.data_loss_times)}."
+            f"Beside a public total of {money(self.amount)}{base} ({self.source}), privacy loss costs "
+            f"{_times(self.privacy_cost_times)}, and errors cost {_times(self.data_loss_times)}."
         )
         if max(self.privacy_cost_times, self.data_loss_times) > 1:
             yield (
@@ -259,7 +258,7 @@ class PublicTotal:
 
 
 def _times(share: float) -> str:
-    return f"{number(share, 3)} times it" if share >= 1 else f"{percent(share)} of it"
+    return f"{number(share, 3)} times as much" if share >= 1 else f"{percent(share)} of it"
 
 
 def public_total_of(program: Program, choice: Choice) -> PublicTotal | None:

@@ -52,11 +52,10 @@ def money(value: float, *, short: bool = False) -> str:
     for scale, word in LARGE_SUMS:
         if size >= scale:
             return f"{sign}{unit}{number(size / scale)} {word}"
-    if size >= 0.01:
-        size = round(size, 2)
-    if size >= 100 or size.is_integer():
-        return f"{sign}{unit}{size:,.0f}"
-    return f"{sign}{unit}{size:.2f}" if size >= 0.01 else f"{sign}{unit}{number(size, 3)}"
+    cents = round(size, 2) if size >= 0.01 else size
+    if cents >= 100 or cents.is_integer():
+        return f"{sign}{unit}{size:,.0f}"  # not of rounded cents, so that 973.495 is 973
+    return f"{sign}{unit}{cents:.2f}" if size >= 0.01 else f"{sign}{unit}{number(size, 3)}"
 
 
 def quantity(value: float, unit: str) -> str:

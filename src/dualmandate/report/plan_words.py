@@ -1,4 +1,4 @@
-"""A plan as a page of text that a board member reads in two minutes."""
+"""A plan as a page or two of text that a board member reads in a few minutes."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from dualmandate.mechanism import Strategy
     from dualmandate.planning.comparison import Comparison
     from dualmandate.planning.plan import Plan
+    from dualmandate.planning.robustness import Reading
 
 WIDTH = 100
 MOST_ROWS = 6  # of a table of many rows; the rest is in plan.json
@@ -147,13 +148,13 @@ def _rests_on(plan: Plan) -> list[str]:
     ends = {row.name: (row.low, row.high) for row in known.tornado}
     rows = [row for row in known.elasticities if abs(row.elasticity) > NO_DIFFERENCE]
     lines = _columns(
-        ["1 % more of", "now", f"moves {plan.choice.privacy_measure} by", "over what is stated of it"],
+        ["1 % more of", "now", f"moves {plan.choice.privacy_measure} by", "over what is stated"],
         [
             [
                 row.name,
                 f"{exact(row.value)} {row.unit}".rstrip(),
                 f"{number(row.elasticity, 2)} %",
-                " to ".join(_end(end) for end in ends[row.name]) if row.name in ends else "nothing is stated",
+                " to ".join(_end(end) for end in ends[row.name]) if row.name in ends else "–",
             ]
             for row in rows[:MOST_ROWS]
         ],
@@ -168,16 +169,16 @@ def _end(end: TornadoEnd) -> str:
 def _readings(plan: Plan) -> list[str]:
     """What would be chosen if the program were read otherwise."""
     return _columns(
-        ["read otherwise", str(plan.choice.privacy_measure), "decided by"],
-        [
-            [
-                textwrap.shorten(row.reading, 72, placeholder="…"),
-                "–" if row.choice is None else chosen_loss(float(row.choice.loss)),
-                "no optimum" if row.choice is None else row.choice.bound_by,
-            ]
-            for row in plan.robustness.readings
-        ],
+        ["read otherwise", str(plan.choice.privacy_measure)],
+        [[textwrap.shorten(row.reading, 72, placeholder="…"), _read(row)] for row in plan.robustness.readings],
     )
+
+
+def _read(row: Reading) -> str:
+    if row.choice is None:
+        return "no optimum"
+    loss, by = chosen_loss(float(row.choice.loss)), row.choice.bound_by
+    return loss if by == "preferences" else f"{by}: {loss}"
 
 
 def technology_words(plan: Plan) -> tuple[str, ...]:
