@@ -18,7 +18,7 @@ from dualmandate.planning.robustness import USUAL_PRICE
 from dualmandate.report.documents.plan import plan_document
 from dualmandate.report.documents.schemas import schema
 from dualmandate.report.dossier import plan_figures
-from dualmandate.report.figures import what_if_choices
+from dualmandate.report.figures import consequences, what_if_choices
 from dualmandate.report.plan_words import plan_words
 
 if TYPE_CHECKING:
@@ -223,6 +223,61 @@ def test_where_nothing_compared_is_better_the_bound_names_its_scope(changed: Cha
     scope = "every matrix mechanism with geometric noise on a strategy of whole numbers"
     assert f"least possible for {scope}, USD" in [column.heading for column in picture.table.columns]
     assert f"shaded: out of reach of {scope}" in picture.subtitle
+
+
+DECIDED = """\
+[program]
+schema = 1
+name = "town"
+
+[population]
+account = "residents"
+unit = "person"
+neighbors = "replace-one"
+population_size = { value = 1000000, unit = "people", source = "assumed" }
+attributes.ward = ["n", "e", "s", "w"]
+attributes.age = ["0-17", "18-64", "65+"]
+
+[[invariants]]
+name = "people by ward"
+by = ["ward"]
+
+[[workload]]
+name = "wards"
+by = ["ward"]
+value_of_accuracy = { value = 400, unit = "USD per person^2", source = "assumed" }
+
+[[workload]]
+name = "ages"
+by = ["age"]
+value_of_accuracy = { value = 50, unit = "USD per person^2", source = "assumed" }
+
+[mechanism]
+noise = "best"
+
+[preferences]
+information_utility = "linear"
+mean_disclosure_cost = { value = 0.05, unit = "USD per person per epsilon", source = "assumed" }
+"""
+
+
+def test_a_table_that_exact_totals_decide_is_called_exact(tmp_path: Path) -> None:
+    path = tmp_path / "town.toml"
+    path.write_text(DECIDED, encoding="utf-8")
+    plan = load(path).plan()
+    wards, ages = document_of(plan)["tables"]
+    assert (wards["exact"], wards["root_mean_squared_error"], wards["half_width"], wards["data_loss"]) == (
+        True,
+        0,
+        0,
+        0,
+    )
+    assert not ages["exact"]
+    assert ages["root_mean_squared_error"] > 1
+    words = words_of(plan)
+    assert "It has 'wards' exactly: no noise reaches it." in words
+    assert "wards 4 exact – – USD 0" in words
+    assert "exact: no noise reaches it" in consequences(plan.choice, plan.half_widths).svg()
 
 
 def test_a_price_that_is_the_usual_one_is_no_other_reading(changed: Change) -> None:
