@@ -123,7 +123,8 @@ def comparative_statics(
         bounds = limits.bounds(frontier, welfare)
         room = [abs(math.log(end) - log_loss) for end in (bounds.lowest, bounds.highest) if end is not None]
         within = min([1.0, *(max(each / REACH, NEAREST) for each in room)])  # beyond a peak nothing has a slope
-        gap, falling = imbalance, _derivative(lambda change: Advantage(frontier, welfare)(log_loss + change), within)
+        slope = _derivative(lambda change: Advantage(frontier, welfare)(log_loss + change), within)
+        gap, falling = imbalance, slope or -math.inf
     rows = []
     for row in known:
         try:

@@ -111,7 +111,9 @@ def _belonging(shown: Mapping[str, dict[str, object]], anchor: str) -> list[dict
 def _numbers(plan: Plan) -> list[tuple[str, str]]:
     """The few numbers to remember."""
     choice, probability = plan.choice, plan.technology.failure_probability
-    numbers = [("privacy loss", stated_loss(choice.loss))]
+    interval = plan.robustness.interval
+    sure = "none: no number states an error" if interval is None else " to ".join(map(number, interval))
+    numbers = [("privacy loss", stated_loss(choice.loss)), ("95 % interval of the best one", sure)]
     if probability is not None:
         numbers += [("failure probability δ", number(probability)), ("spent, exactly", stated_loss(plan.loss))]
     if choice.root_mean_squared_error is not None:
