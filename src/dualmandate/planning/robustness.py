@@ -8,7 +8,7 @@ the same frontier. Beside a public total that the program states stands what pri
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -19,6 +19,7 @@ from dualmandate.choice import (
     Choice,
     Elasticity,
     ExponentialCost,
+    InformationUtility,
     Input,
     Limits,
     LinearCost,
@@ -49,7 +50,8 @@ PRICE = "price_of_squared_misallocation"
 FORM = "information_utility"
 SAME = 1e-6  # Two prices that differ by less than this share are one.
 MOST_NAMED = 6  # of the numbers of which nothing is stated
-FORMS = {
+ASKED = "state standard_error, or least and largest, beside the numbers, or other [[readings]] of them"
+FORMS: Mapping[str, tuple[Callable[[float], InformationUtility], str]] = {
     "linear": (LinearCost, "linear cost: each unit of loss costs as much as the first"),
     "exponential": (ExponentialCost, "exponential cost, k·(e^ε − 1): odds of harm rise as far as they may"),
     "bounded": (BoundedCost, "bounded cost, k·(1 − e^−ε): no more than k can be lost"),
@@ -77,9 +79,8 @@ class Robustness:
     tornado: tuple[TornadoRow, ...]  # of the numbers whose range is stated
     readings: tuple[Reading, ...]
     exact: tuple[str, ...]  # numbers that are taken as exact, because nothing is stated of their errors
-    interval: (
-        tuple[float, float] | None
-    )  # where the best loss lies with probability 95 %; None where no error is stated
+    interval: tuple[float, float] | None  # where the best loss lies with probability 95 %
+    why_no_interval: str  # where there is none
     privacy_measure: PrivacyMeasure
 
     @property
@@ -94,16 +95,8 @@ class Robustness:
             low, high = map(number, self.interval)
             yield f"Given the errors that are stated, the best {loss} is between {low} and {high} ({percent(LEVEL)})."
         else:
-            why = "no number that it rests on states an error"
-            asked = (
-                ""
-                if self.judged
-                else (
-                    ", and how robust it is cannot be judged: state standard_error, or least and largest, beside the "
-                    "numbers, or other [[readings]] of them"
-                )
-            )
-            yield f"This {loss} has no interval, because {why}{asked}."
+            asked = f", and how robust it is cannot be judged: {ASKED}" if not self.judged else ""
+            yield f"This {loss} has no interval, because {self.why_no_interval}{asked}."
         if self.judged:
             ends = [end.epsilon for row in self.tornado for end in (row.low, row.high)]
             some = [end for end in ends if end is not None]
@@ -133,8 +126,8 @@ def robustness_of(
     """Elasticities (of the worth of some tables alone), the tornado of what is stated, and readings."""
     welfare = program.welfare
     rows = {row.name: row for row in inputs(welfare, limits)}
-    stated = {name: number for name, number in stated_numbers(program) if number is not None and name in rows}
-    scales = {name: rows[name].value / float(number.value) for name, number in stated.items() if number.value > 0}
+    stated = {name: each for name, each in stated_numbers(program) if each is not None and name in rows}
+    scales = {name: rows[name].value / float(each.value) for name, each in stated.items() if each.value > 0}
     read = tuple(_stated_readings(program, rows, scales))
     ends: dict[str, list[float]] = {}
     for name, scale in scales.items():
@@ -154,6 +147,9 @@ def robustness_of(
         readings=tuple(_readings(frontier, welfare, limits, read)),
         exact=tuple(name for name in stated if name not in ranges),
         interval=None if known is None else known.interval(LEVEL),
+        why_no_interval="what the stated errors mean could not be worked out"
+        if any(each.standard_error for each in stated.values())
+        else "no number that it rests on states an error",
         privacy_measure=choice.privacy_measure,
     )
 
@@ -162,9 +158,8 @@ def _weight(row: Elasticity) -> float:
     return -abs(round(row.elasticity, 9))  # those that move it alike stay in the order of the file
 
 
-StatedReading = tuple[
-    Input, float, str, str
-]  # the number, its other value as welfare counts it, what it is, its source
+StatedReading = tuple[Input, float, str, str]
+"""A number, its other value as welfare counts it, what it is, and its source."""
 
 
 def _stated_readings(

@@ -111,8 +111,8 @@ def _belonging(shown: Mapping[str, dict[str, object]], anchor: str) -> list[dict
 def _numbers(plan: Plan) -> list[tuple[str, str]]:
     """The few numbers to remember."""
     choice, probability = plan.choice, plan.technology.failure_probability
-    interval = plan.robustness.interval
-    sure = "none: no number states an error" if interval is None else " to ".join(map(number, interval))
+    known = plan.robustness
+    sure = f"none: {known.why_no_interval}" if known.interval is None else " to ".join(map(number, known.interval))
     numbers = [("privacy loss", stated_loss(choice.loss)), ("95 % interval of the best one", sure)]
     if probability is not None:
         numbers += [("failure probability δ", number(probability)), ("spent, exactly", stated_loss(plan.loss))]
