@@ -38,6 +38,7 @@ HEADINGS = {
     "ReleasesTable": "[horizon]",
     "MarketsTable": "[markets]",
     "UncertaintyTable": "[uncertainty]",
+    "ReadingTable": "[[readings]]",
     "SocialChoiceTable": "[social_choice]",
     "PublicationTable": "[publication]",
     "CalibratedNumber": "Calibrated numbers",

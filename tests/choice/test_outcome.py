@@ -53,7 +53,7 @@ def test_limits_in_words(title_i: TitleI) -> None:
 def test_other_peaks_in_words(title_i: TitleI) -> None:
     choice = choose(title_i.laplace(), title_i.welfare(BoundedCost(20_000)), Limits(largest_epsilon=10))
     assert choice.explain().splitlines()[-1] == (
-        "Considered too: epsilon = 2.09255, another peak of welfare, at −USD 925.3 billion."
+        "Considered too: epsilon = 2.0925, another peak of welfare, at −USD 925.3 billion."
     )
     inside = choose(title_i.laplace(), title_i.welfare(BoundedCost(20_000)), Limits(largest_epsilon=9))
     assert "Considered too: epsilon = 9, the limit set by largest epsilon" in inside.explain()

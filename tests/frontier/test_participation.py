@@ -11,7 +11,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from dualmandate.choice import BoundedCost, Limits, LinearCost, PopulationGroup, SocialWelfare, TableValue, choose
+from dualmandate.choice import (
+    BoundedCost,
+    ExponentialCost,
+    InformationUtility,
+    Limits,
+    LinearCost,
+    PopulationGroup,
+    PosteriorCost,
+    SocialWelfare,
+    TableValue,
+    choose,
+)
 from dualmandate.errors import ConflictingLimits, InvalidLoss, InvalidPreferences
 from dualmandate.frontier import (
     ClosedFormCurves,
@@ -55,6 +66,48 @@ def test_a_rate_that_does_not_decline_only_scales_the_noise() -> None:
     assert peak_of(frontier) is None
     assert choose(frontier, TITLE_I).epsilon == pytest.approx(2.615573, abs=2e-6)
     assert choose(title_i(0.0, rate=1.0), TITLE_I).epsilon == pytest.approx(2.527644, abs=1e-6)
+
+
+def responding(decline: float, rate: float = 0.95, utility: InformationUtility | None = None) -> SocialWelfare:
+    """Title I where those alone lose privacy who take part."""
+    group = PopulationGroup(
+        "everybody", 46e6, utility or LinearCost(1_400), response=ExponentialResponse(rate, decline)
+    )
+    return SocialWelfare((group,), (TableValue(TABLE, 2.0e7),))
+
+
+@pytest.mark.parametrize(("decline", "optimum"), [(0.0, 2.6606773), (0.02, 0.6953538), (0.1, 0.4084526)])
+def test_only_those_who_take_part_are_charged(decline: float, optimum: float) -> None:
+    """Brute force on W = −N·r·k·ε − b·(2L/(ε²r²) + S(1 − r)/r); where r is constant, ε* is the paper's over r."""
+    chosen = choose(title_i(decline), responding(decline))
+    assert chosen.epsilon == pytest.approx(optimum, abs=5e-7)
+    losses = np.linspace(0.5, 1.5, 20_001) * optimum
+    rate = 0.95 * np.exp(-decline * losses)
+    errors = 2e7 * (2 * 13_000 / (losses * rate) ** 2 + 8e6 * (1 - rate) / rate)
+    welfare = -46e6 * rate * 1_400 * losses - errors
+    assert chosen.welfare == pytest.approx(welfare.max(), rel=1e-9)
+    [group] = chosen.groups
+    assert group.privacy_cost == pytest.approx(46e6 * 0.95 * math.exp(-decline * optimum) * 1_400 * optimum, rel=1e-6)
+    if decline == 0:
+        assert chosen.epsilon == pytest.approx(2.527644 / 0.95, abs=1e-6)
+        assert "borne by 43,700,000 people who take part" in chosen.explain()
+
+
+def test_what_a_simulated_population_loses() -> None:
+    """Everybody decides by herself whether to take part; those who do lose κ, the others nothing."""
+    group, loss = responding(0.3, 0.9).groups[0], 1.5
+    people = np.random.default_rng(2).random(400_000) < 0.9 * math.exp(-0.3 * loss)
+    assert group.cost(loss) == pytest.approx((people * 1_400 * loss).mean(), rel=5e-3)
+
+
+@pytest.mark.parametrize("utility", [LinearCost(3.0), ExponentialCost(0.2), BoundedCost(2.0), PosteriorCost(9.0, 0.1)])
+@pytest.mark.parametrize("loss", [0.2, 1.0, 4.0])
+def test_the_margin_is_the_slope_of_what_all_bear(utility: InformationUtility, loss: float) -> None:
+    welfare = responding(0.4, 0.8, utility)
+    slope = derivative(welfare.privacy_cost, loss)
+    assert welfare.marginal_privacy_cost(loss) == pytest.approx(slope, rel=1e-9, abs=1e-6 * welfare.privacy_cost(loss))
+    expected = math.log(slope) if slope > 0 else -math.inf
+    assert welfare.log_marginal_privacy_cost(loss) == pytest.approx(expected, rel=1e-9)
 
 
 def test_one_empty_cell_peaks_at_one_over_the_decline() -> None:

@@ -45,16 +45,20 @@ def test_ids_are_unique_and_every_erratum_is_there(by_id: dict[str, PaperRow]) -
         ("title_i.per_student_at_tenth", 18, 17.87, 17.87),
         ("title_i.lunches", 7, 7.84, 7.84),
         ("title_i.implied_weight", 12_000, 16_149.07, 16_149.07),
-        ("title_i.exponential", 2.52, 2.527644, 1.521928),
-        ("title_i.exponential_of_others", 4.74, 4.757207, 2.248368),
-        ("title_i.unconditional", 2.52, 2.527644, 7.183155),
-        ("title_i.in_cents", 2.52, 2.527644, 11.7),
-        ("title_i.in_thousands", 2.52, 2.527644, 0.252764),
+        ("title_i.exponential", None, 1.521928, 1.521928),
+        ("title_i.exponential_of_others", None, 2.248368, 2.248368),
+        ("title_i.cost_of_a_victim", 1400, 1343, 1343),
+        ("title_i.cost_in_a_year", None, 61, 61),
+        ("title_i.cost_over_time", None, 1410, 1410),
+        ("title_i.unconditional_in_a_year", None, 7.183155, 7.183155),
+        ("title_i.unconditional_over_time", 2.52, 2.527644, 2.5216),
+        ("title_i.in_cents", None, 11.7, 2.527644),
+        ("title_i.in_thousands", None, 0.252764, 2.527644),
         ("title_i.geometric", 2.52, 2.527644, 2.444299),
         ("title_i.geometric_error", 2509, 2502.15, 2040.26),
         ("title_i.geometric_of_others", 4.74, 4.757207, 4.055453),
         ("title_i.geometric_error_of_others", 1334, 1329.47, 847.21),
-        ("title_i.replace_one", 2.52, 2.527644, 4.012384),
+        ("title_i.replace_one", None, 4.012384, 4.012384),
         ("utility.taylor.0.5", 1, 1.150728, 1.150728),
         ("utility.taylor.0.9", 1, 2.050285, 2.050285),
         ("matrix.accuracy", None, -175.54, -175.54),
@@ -96,6 +100,29 @@ def test_where_the_paper_errs_the_numbers_differ(by_id: dict[str, PaperRow]) -> 
     for row in by_id.values():
         if re.match(r"E\d+:", row.why) and row.paper is not None:
             assert row.corrected != row.paper, row.id
+
+
+def test_another_reading_is_not_called_a_correction(by_id: dict[str, PaperRow]) -> None:
+    """A number under another assumption stands beside no printed one: it would compare things of different kind."""
+    readings = [row for row in by_id.values() if "not a correction" in row.why]
+    assert {"title_i.exponential", "title_i.unconditional_in_a_year", "title_i.replace_one"} <= {
+        row.id for row in readings
+    }
+    for row in readings:
+        assert row.paper is None, row.id
+        assert row.from_its_inputs == row.corrected, row.id
+
+
+def test_e14_says_what_differs_and_what_follows(by_id: dict[str, PaperRow]) -> None:
+    """61 USD a year over 40 years at 3 % are 61·(1 − 1.03^−40)/0.03 = 1,410 USD once, and ε* ∝ k^(−1/3)."""
+    rows = {row.id: row for row in by_id.values() if row.why.startswith("E14:")}
+    units = {row.unit for row in rows.values()}
+    assert {"USD per victim", "USD per resident and year", "USD per resident"} <= units
+    once = 61 * (1 - 1.03**-40) / 0.03
+    assert rows["title_i.cost_over_time"].corrected == pytest.approx(once)
+    expected = 2.527644 * (1400 / once) ** (1 / 3)
+    assert rows["title_i.unconditional_over_time"].corrected == pytest.approx(expected, rel=1e-6)
+    assert f"{expected:.2f}" == "2.52"
 
 
 def test_documents_are_finite(by_id: dict[str, PaperRow]) -> None:

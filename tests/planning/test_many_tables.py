@@ -30,7 +30,9 @@ def many(survey: Any) -> Path:
 
 def test_of_many_tables_the_costliest_are_named_and_moved(many: Path) -> None:
     plan = load(many).plan()
-    moved = {row.name for row in plan.tornado if row.name.startswith(("value_of_accuracy", "consequence"))}
+    moved = {
+        row.name for row in plan.robustness.elasticities if row.name.startswith(("value_of_accuracy", "consequence"))
+    }
     assert len(moved) == MOST_MOVED
     assert f"value_of_accuracy of table {MANY_TABLES - 1}" in moved
     assert any(f"for the {MOST_MOVED} tables whose errors cost most, not for the other 23." in n for n in plan.notes)

@@ -93,7 +93,7 @@ def test_the_best_noise_has_nothing_better(changed: Any) -> None:
 
 def test_words_are_a_page_that_names_what_matters(embedded: Path) -> None:
     words = plan_words(load(embedded).plan())
-    assert len(words.split()) < 750  # two minutes, with the figures skimmed
+    assert len(words.split()) < 1000  # a few minutes, with the figures skimmed
     assert max(len(line) for line in words.splitlines()) <= 120
     for expected in (
         "The choice is epsilon = 2.4442",

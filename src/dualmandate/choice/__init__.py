@@ -19,6 +19,8 @@ from dualmandate.choice.social_choice import (
 )
 from dualmandate.choice.society import Peak, Society, profile
 from dualmandate.choice.statics import (
+    Elasticity,
+    Input,
     TornadoRow,
     comparative_statics,
     implied_coefficient_ratio,
@@ -74,9 +76,11 @@ __all__ = [
     "Choice",
     "Corner",
     "DisclosureHorizon",
+    "Elasticity",
     "ExponentialCost",
     "Exposures",
     "InformationUtility",
+    "Input",
     "Limits",
     "Lindahl",
     "LinearCost",

@@ -348,11 +348,12 @@ def _mixture(welfares: Sequence[SocialWelfare], shares: Floats) -> SocialWelfare
         for value in welfare.table_values:
             values.setdefault(value.table, []).append(value.scaled(share))
         others += [other.scaled(share) for other in welfare.other_losses if share > 0]
+    responses = {group.name: group.response for welfare in welfares for group in welfare.groups}
     several = {name for name, _ in groups if sum(other == name for other, _ in groups) > 1}
     people = []
     for i, ((name, unit), cost) in enumerate(groups.items()):
         called = f"{name}, {unit.form} cost {i + 1}" if name in several else name
-        people.append(PopulationGroup(called, sizes[name], unit.scaled(cost / sizes[name])))
+        people.append(PopulationGroup(called, sizes[name], unit.scaled(cost / sizes[name]), response=responses[name]))
     tables = tuple(_added(rows) for rows in values.values())
     return replace(welfares[0], groups=tuple(people), table_values=tables, other_losses=tuple(others))
 

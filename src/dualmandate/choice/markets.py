@@ -624,7 +624,7 @@ class _MarketTable:
 
     def at(self, name: str, epsilon: float, total: float | None, why: str) -> Institution:
         reached = self.welfare.at(self.frontier, epsilon)
-        each = None if total is None else total / self.welfare.population_size
+        each = None if total is None else total / self.welfare.as_at(epsilon).population_size
         forgone = None if name == PLANNER else self.best - reached
         return Institution(name, epsilon, self.frontier.accuracy(epsilon), each, total, reached, forgone, why)
 
@@ -641,12 +641,13 @@ def _takes_account(welfare: SocialWelfare, share: float, *, one_price: bool) -> 
     groups = tuple(replace(group, relative_privacy_weight=1.0) for group in welfare.groups)
     if one_price:
         utilities = tuple(group.information_utility for group in welfare.groups)
-        groups = (PopulationGroup("everybody", welfare.population_size, OnePrice(utilities)),)
+        response = welfare.groups[0].response  # one for all
+        groups = (PopulationGroup("everybody", welfare.population_size, OnePrice(utilities), response=response),)
     return replace(welfare, groups=groups, table_values=values)
 
 
 def _paid(welfare: SocialWelfare, epsilon: float, *, one_price: bool) -> float:
-    costs = [(group.size, group.information_utility.cost(epsilon)) for group in welfare.groups]
+    costs = [(group.size, group.cost(epsilon)) for group in welfare.groups]
     if one_price:
         return welfare.population_size * max(cost for _, cost in costs)
     return math.fsum(size * cost for size, cost in costs)

@@ -30,7 +30,7 @@ from dualmandate.mechanism.mechanism import positive_loss
 from dualmandate.population import PrivacyLoss, PrivacyMeasure
 from dualmandate.population.loss import SIGNIFICANT_DIGITS
 from dualmandate.population.units import plural, singular
-from dualmandate.population.wording import counted, money, number, percent, quantity
+from dualmandate.population.wording import chosen_loss, counted, money, number, percent, quantity
 
 LEAST_POINTS = 400  # The grid has at least this many points.
 POINTS_PER_DECADE = 60
@@ -219,9 +219,10 @@ class GroupOutcome:
     name: str
     size: float
     relative_privacy_weight: float
-    cost_per_member: float  # κ, USD, before the weight
-    marginal_cost_per_member: float  # κ', USD per unit of loss, before the weight
-    privacy_cost: float  # USD, weighted
+    cost_per_member: float  # κ, USD, of one who takes part, before the weight
+    marginal_cost_per_member: float  # κ', USD per unit of loss, of one who takes part, before the weight
+    privacy_cost: float  # USD, weighted, of all who take part
+    taking_part: float = 1.0  # share of them who do
 
 
 @dataclass(frozen=True)
@@ -289,6 +290,9 @@ class Choice:
         named = self.tables if len(ranked) <= MOST_NAMED else ranked[:MOST_NAMED]
         lines = []
         for table in named:
+            if table.root_mean_squared_error == 0:
+                lines.append(f"It has '{table.table}' exactly: no noise reaches it.")
+                continue
             error, alone = quantity(table.root_mean_squared_error, table.unit), table.query_count == 1
             numbers = "its one number" if alone else f"each of {table.query_count:,} numbers"
             line = f"It buys '{table.table}' with a typical error (root mean squared) of {error} in {numbers}"
@@ -318,7 +322,9 @@ class Choice:
         lines = []
         for group in self.groups:
             name = "" if len(self.groups) == 1 else f" ({group.name})"
-            members = f"{counted(group.size, self.protected_unit)}{name}"
+            staying = group.taking_part < 1
+            size = round(group.size * group.taking_part) if staying else group.size
+            members = f"{counted(size, self.protected_unit)}{name}{' who take part' if staying else ''}"
             weight = group.relative_privacy_weight
             weighed = "" if weight == 1 else f", counted {weight:g} times in the sum"
             lines.append(
@@ -334,7 +340,7 @@ class Choice:
         for point in peaks:
             what = "another peak of welfare" if point.kind == "maximum" else f"the limit set by {point.bound_by}"
             lines.append(
-                f"Considered too: {self.privacy_measure} = {number(point.epsilon, 6)}, {what}, at "
+                f"Considered too: {self.privacy_measure} = {chosen_loss(point.epsilon)}, {what}, at "
                 f"{money(point.welfare)}."
             )
         return lines
@@ -362,9 +368,10 @@ def _group_outcomes(welfare: SocialWelfare, loss: float) -> tuple[GroupOutcome, 
             name=group.name,
             size=group.size,
             relative_privacy_weight=group.relative_privacy_weight,
-            cost_per_member=(cost := group.information_utility.cost(loss)),
+            cost_per_member=group.information_utility.cost(loss),
             marginal_cost_per_member=group.information_utility.marginal_cost(loss),
-            privacy_cost=group.weighted_size * cost if group.weighted_size > 0 else 0.0,
+            privacy_cost=group.weighted_size * group.cost(loss) if group.weighted_size > 0 else 0.0,
+            taking_part=group.taking_part(loss),
         )
         for group in welfare.groups
     )
@@ -547,7 +554,9 @@ def _refuse_unbounded(frontier: Frontier, welfare: SocialWelfare, *, bounds: Bou
     privacy_measure = frontier.privacy_measure
 
     def inside() -> str:
-        return f"; the best {privacy_measure} inside, {number(best.epsilon, 6)}, gives {money(reached)}" if best else ""
+        return (
+            f"; the best {privacy_measure} inside, {chosen_loss(best.epsilon)}, gives {money(reached)}" if best else ""
+        )
 
     if bounds.lowest is None and gain(lowest) <= 0:
         nothing = welfare.at(frontier, math.exp(lowest))

@@ -27,7 +27,7 @@ from dualmandate.frontier.frontier import Frontier
 from dualmandate.frontier.numerics import root
 from dualmandate.mechanism.mechanism import positive_loss
 from dualmandate.population.arrays import Booleans, Floats
-from dualmandate.population.wording import money, number
+from dualmandate.population.wording import chosen_loss, money, number
 
 TIE = 1e-12  # A relative difference of votes, or of what two losses are worth, below this is none.
 OWN_PEAK = "own peak"
@@ -92,10 +92,10 @@ class Majority:
     def explain(self) -> str:
         """The outcome in a sentence."""
         if self.winner is not None:
-            return f"No majority would leave {number(self.winner, 6)} for any other loss considered."
+            return f"No majority would leave {chosen_loss(self.winner)} for any other loss considered."
         if self.cycle is None:
             return "No loss wins or ties against every other."
-        steps = " over ".join(f"{number(place, 6)}" for place in (*self.cycle, self.cycle[0]))
+        steps = " over ".join(chosen_loss(place) for place in (*self.cycle, self.cycle[0]))
         return f"Majorities run in a circle: they prefer {steps}. Whoever sets the agenda chooses the loss."
 
     __str__ = explain
@@ -301,7 +301,7 @@ class Lindahl:
         if self.surplus != 0:
             balance = f"The charges leave {money(self.surplus)} per unit of loss: what the limit costs at the margin."
         asked = "everybody then asks for" if self.supported else "not everybody then asks for"
-        return "\n".join([*lines, f"{balance} With them {asked} {number(self.epsilon, 6)}."])
+        return "\n".join([*lines, f"{balance} With them {asked} {chosen_loss(self.epsilon)}."])
 
     __str__ = explain
 
@@ -348,7 +348,7 @@ class ClarkeTax:
     tax: float  # USD, the whole group; ≥ 0
 
     def __str__(self) -> str:
-        without = f"without it {number(self.epsilon_without, 6)} would be chosen"
+        without = f"without it {chosen_loss(self.epsilon_without)} would be chosen"
         return f"Clarke tax of {self.name}: {without}; it pays {money(self.tax)}."
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 
-from dualmandate.choice.optimum import Advantage, Limits, choose
+from dualmandate.choice.optimum import Advantage, Choice, Limits, choose
 from dualmandate.choice.welfare import PopulationGroup, PosteriorCost, SocialWelfare, TableValue
 from dualmandate.errors import InvalidLoss, InvalidPreferences, InvalidValue, NoOptimum, Refusal
 from dualmandate.frontier.frontier import Frontier
@@ -21,6 +21,10 @@ from dualmandate.population.wording import number
 Problem = tuple[SocialWelfare, Limits]
 Rebuild = Callable[[SocialWelfare], Frontier]
 SAME_LOSS = 1e-6  # Two losses that differ by less than this share are one.
+REACH, NEAREST = (
+    0.01,
+    1e-4,
+)  # A derivative looks this far in a logarithm; nearer to a limit less, but no less than this part.
 
 
 @dataclass(frozen=True)
@@ -85,33 +89,50 @@ def inputs(
 
 
 def comparative_statics(
-    frontier: Frontier, welfare: SocialWelfare, limits: Limits | None = None, *, rebuild: Rebuild | None = None
+    frontier: Frontier,
+    welfare: SocialWelfare,
+    limits: Limits | None = None,
+    *,
+    rebuild: Rebuild | None = None,
+    tables: Collection[str] | None = None,
+    chosen: Choice | None = None,
 ) -> tuple[Elasticity, ...]:
-    """Elasticity of the chosen loss in every input: d ln ε*/d ln input.
+    """Elasticity of the chosen loss in every input: d ln ε*/d ln input; of all tables, or of some.
 
-    Inside the limits by the implicit function theorem on ln(gain) = ln(cost); at a limit by moving each input a little.
-    For c/ε² and a linear cost every elasticity is ±1/3. `rebuild` makes the frontier anew for changed preferences,
-    where the technology is chosen by them (`split`, `envelope`).
+    Inside the limits by the implicit function theorem on ln(gain) = ln(cost); at a limit it is that of the limit. For
+    c/ε² and a linear cost every elasticity is ±1/3. `rebuild` makes the frontier anew for changed preferences, where
+    the technology is chosen by them (`split`, `envelope`). `chosen` is the choice, where it is already known.
     """
     limits = limits or Limits()
-    chosen = choose(frontier, welfare, limits)
-    log_loss = math.log(chosen.epsilon)
+    best = chosen or choose(frontier, welfare, limits)
+    log_loss = math.log(best.epsilon)
 
     def imbalance(log_change: float, row: Input) -> float:
         changed, _ = row.change(row.value * math.exp(log_change))
         return Advantage(rebuild(changed) if rebuild else frontier, changed)(log_loss)
 
     def moved(log_change: float, row: Input) -> float:
-        changed, bounds = row.change(row.value * math.exp(log_change))
-        return math.log(choose(rebuild(changed) if rebuild else frontier, changed, bounds).epsilon) - log_loss
+        changed, within = row.change(row.value * math.exp(log_change))
+        bounds = within.bounds(rebuild(changed) if rebuild else frontier, changed)
+        end = bounds.lowest if best.bound_by == "fitness for use" else bounds.highest
+        return math.log(end or best.epsilon) - log_loss
 
-    known = [row for row in inputs(welfare, limits) if row.value > 0]  # nothing has no percentage
-    if chosen.bound_by != "preferences":
-        slopes = [_derivative(partial(moved, row=row)) for row in known]
-    else:
-        falling = _derivative(lambda change: Advantage(frontier, welfare)(log_loss + change))
-        slopes = [-_derivative(partial(imbalance, row=row)) / falling for row in known]
-    return tuple(Elasticity(row.name, row.value, row.unit, slope) for row, slope in zip(known, slopes, strict=True))
+    known = [row for row in inputs(welfare, limits, tables=tables) if row.value > 0]  # nothing has no percentage
+    gap, falling = moved, -1.0
+    if best.bound_by == "preferences":
+        bounds = limits.bounds(frontier, welfare)
+        room = [abs(math.log(end) - log_loss) for end in (bounds.lowest, bounds.highest) if end is not None]
+        within = min([1.0, *(max(each / REACH, NEAREST) for each in room)])  # beyond a peak nothing has a slope
+        slope = _derivative(lambda change: Advantage(frontier, welfare)(log_loss + change), within)
+        gap, falling = imbalance, slope or -math.inf
+    rows = []
+    for row in known:
+        try:
+            slope = -_derivative(partial(gap, row=row)) / falling
+        except Refusal:  # it has no room to move, as a belief next to certainty
+            continue
+        rows.append(Elasticity(row.name, row.value, row.unit, slope))
+    return tuple(rows)
 
 
 def tornado(
@@ -119,46 +140,44 @@ def tornado(
     welfare: SocialWelfare,
     limits: Limits | None = None,
     *,
-    ranges: Mapping[str, tuple[float, float]] | None = None,
-    spread: float = 0.1,
+    ranges: Mapping[str, tuple[float, float]],
     rebuild: Rebuild | None = None,
-    tables: Collection[str] | None = None,
+    chosen: Choice | None = None,
 ) -> tuple[TornadoRow, ...]:
-    """The choice at both ends of every input's range, widest first.
+    """The choice at both ends of the range of each input that has one, widest first.
 
-    `ranges` gives (low, high) by input name, in the input's unit; the others move by `spread` of their value. Where
-    `tables` are named, the worth of these alone is moved: each input costs two choices.
+    `ranges` gives (low, high) by input name, in the input's unit: nothing is moved of which nobody said how far.
     """
     limits = limits or Limits()
-    known = inputs(welfare, limits, tables=tables)
-    stated = dict(ranges or {})
-    unknown = sorted(set(stated) - {row.name for row in known})
+    known = inputs(welfare, limits)
+    unknown = sorted(set(ranges) - {row.name for row in known})
     if unknown:
         raise InvalidValue(
             f"a range is stated for '{unknown[0]}', which is not an input",
             why=f"the inputs are {', '.join(row.name for row in known)}",
             instead="state ranges for these",
         )
-    epsilon = choose(frontier, welfare, limits).epsilon
+    epsilon = (chosen or choose(frontier, welfare, limits)).epsilon
 
     def end(row: Input, value: float) -> TornadoEnd:
         try:
             changed, changed_limits = row.change(value)
-            chosen = choose(rebuild(changed) if rebuild else frontier, changed, changed_limits)
+            there = choose(rebuild(changed) if rebuild else frontier, changed, changed_limits)
         except Refusal as refusal:
             return TornadoEnd(value, None, refusal.what)
-        return TornadoEnd(value, chosen.epsilon)
+        return TornadoEnd(value, there.epsilon)
 
-    rows = []
-    for row in known:
-        low, high = stated.get(row.name, (row.value * (1 - spread), row.value * (1 + spread)))
-        rows.append(TornadoRow(row.name, row.value, row.unit, epsilon, end(row, low), end(row, high)))
+    rows = [
+        TornadoRow(row.name, row.value, row.unit, epsilon, *(end(row, value) for value in ranges[row.name]))
+        for row in known
+        if row.name in ranges
+    ]
     return tuple(sorted(rows, key=lambda row: -row.swing))
 
 
-def _derivative(function: Callable[[float], float]) -> float:
-    """Derivative at 0 of a function of a change in a logarithm."""
-    return derivative(lambda factor: function(math.log(factor)), 1.0)
+def _derivative(function: Callable[[float], float], within: float = 1.0) -> float:
+    """Derivative at 0 of a function of a change in a logarithm, from changes that are a part of the usual ones."""
+    return derivative(lambda factor: function(within * math.log(factor)), 1.0) / within
 
 
 def _group_inputs(welfare: SocialWelfare, limits: Limits, group: PopulationGroup) -> tuple[Input, ...]:

@@ -31,7 +31,7 @@ from dualmandate.errors import InvalidPreferences, InvalidValue
 from dualmandate.frontier.frontier import Frontier
 from dualmandate.population import PrivacyLoss, PrivacyMeasure
 from dualmandate.population.arrays import Floats
-from dualmandate.population.wording import money, number, percent
+from dualmandate.population.wording import chosen_loss, money, number, percent
 
 SMALLEST_SHARE = 1e-4  # A share below this is said to be small, and not written out.
 LEVEL = 0.95
@@ -139,7 +139,7 @@ class UncertainChoice:
         name, chosen = self.choice.privacy_measure, float(self.choice.loss)
         low, high = self.interval()
         lines = [
-            f"Preferences are not known exactly. Expected welfare is highest at {name} = {number(chosen, 6)}.",
+            f"Preferences are not known exactly. Expected welfare is highest at {name} = {chosen_loss(chosen)}.",
             f"If preferences were known, the best {name} would lie between {number(low)} and {number(high)} with "
             f"probability {percent(LEVEL)}, and as likely above {number(self.median)} as below.",
         ]
@@ -251,7 +251,7 @@ class RobustChoice:
         low = min(self.corners, key=lambda corner: corner.epsilon)
         high = max(self.corners, key=lambda corner: corner.epsilon)
         lines = [
-            f"Whatever the preferences in the set, {self.privacy_measure} = {number(self.epsilon, 6)} costs "
+            f"Whatever the preferences in the set, {self.privacy_measure} = {chosen_loss(self.epsilon)} costs "
             f"society {size} "
             f"more than the best choice for them; every other {self.privacy_measure} may cost more.",
             f"The best choice ranges from {number(low.epsilon)}{_where(low)} to {number(high.epsilon)}{_where(high)}.",

@@ -20,6 +20,7 @@ from typing import Literal, Protocol, Self
 
 from dualmandate.errors import IncompatibleUnits, InvalidPreferences, MissingKey
 from dualmandate.frontier.frontier import Frontier
+from dualmandate.frontier.participation import ParticipationResponse
 from dualmandate.population import Calibrated, PrivacyMeasure, Units
 from dualmandate.population.wording import number
 
@@ -344,12 +345,17 @@ class RootMeanSquaredLoss:
 
 @dataclass(frozen=True)
 class PopulationGroup:
-    """People with the same preferences: how many they are, what loss costs each, and their weight in society."""
+    """People with the same preferences: how many they are, what loss costs each, and their weight in society.
+
+    Only those who take part lose privacy: the share r(ε) of them where a `response` is stated. One of the group then
+    bears r·κ in expectation, and (r·κ)′ = r·κ′ + r′·κ of one more unit of loss.
+    """
 
     name: str
     size: float  # N_g protected units, > 0
     information_utility: InformationUtility
     relative_privacy_weight: float = 1.0  # η_g, pure number, ≥ 0
+    response: ParticipationResponse | None = None  # how many of them take part; all where there is none
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.size) and self.size > 0):
@@ -364,6 +370,26 @@ class PopulationGroup:
     def weighted_size(self) -> float:
         """η_g·N_g."""
         return self.relative_privacy_weight * self.size
+
+    def taking_part(self, loss: float) -> float:
+        """r, the share of them who take part."""
+        return 1.0 if self.response is None else 1 / self.response.weight(loss)
+
+    def cost(self, loss: float) -> float:
+        """r·κ, USD: what a loss costs one of them in expectation."""
+        return self.taking_part(loss) * self.information_utility.cost(loss)
+
+    def marginal_cost(self, loss: float) -> float:
+        """(r·κ)′, USD per unit of loss; below 0 where so many leave that fewer lose privacy in all."""
+        return self.information_utility.marginal_cost(loss) * self.borne(loss)
+
+    def borne(self, loss: float) -> float:
+        """(r·κ)′/κ′ = r·(1 − |r′|/r·κ/κ′): what part of κ′ one of them bears, less what those who leave are spared."""
+        if self.response is None:
+            return 1.0
+        marginal = self.information_utility.marginal_cost(loss)
+        worth = self.information_utility.cost(loss) / marginal if 0 < marginal < math.inf else 1.0
+        return self.taking_part(loss) * (1 - worth * self.response.slope(loss) / self.response.weight(loss))
 
     def scaled(self, factor: float) -> PopulationGroup:
         """The same people, to whom a loss costs a multiple."""
@@ -409,20 +435,21 @@ class CostPart:
         return math.fsum([*tables, *(other.least for other in self.other_losses)])
 
     def privacy_cost(self, loss: float) -> float:
-        """Σ η_g·N_g·κ_g, USD; ≥ 0."""
-        return math.fsum(group.weighted_size * group.information_utility.cost(loss) for group in self._weighed)
+        """Σ η_g·N_g·r_g·κ_g, USD; ≥ 0."""
+        return math.fsum(group.weighted_size * group.cost(loss) for group in self._weighed)
 
     def marginal_privacy_cost(self, loss: float) -> float:
-        """Σ η_g·N_g·κ'_g, USD per unit of loss; ≥ 0."""
-        return math.fsum(group.weighted_size * group.information_utility.marginal_cost(loss) for group in self._weighed)
+        """Σ η_g·N_g·(r_g·κ_g)′, USD per unit of loss; ≥ 0 where everybody takes part."""
+        return math.fsum(group.weighted_size * group.marginal_cost(loss) for group in self._weighed)
 
     def log_marginal_privacy_cost(self, loss: float) -> float:
-        """Logarithm of `marginal_privacy_cost`, also where that leaves the range of floats; −∞ where it is 0."""
-        logs = [math.log(g.weighted_size) + g.information_utility.log_marginal_cost(loss) for g in self._weighed]
-        largest = max(logs, default=-math.inf)
+        """Logarithm of `marginal_privacy_cost`, also where that leaves the range of floats; −∞ at 0 and below."""
+        logs = [(math.log(g.weighted_size) + g.information_utility.log_marginal_cost(loss), g) for g in self._weighed]
+        largest = max((value for value, _ in logs), default=-math.inf)
         if largest == -math.inf:
             return largest
-        return largest + math.log(math.fsum(math.exp(value - largest) for value in logs))
+        total = math.fsum(math.exp(value - largest) * group.borne(loss) for value, group in logs)
+        return largest + math.log(total) if total > 0 else -math.inf
 
     @property
     def endless(self) -> float:
@@ -544,7 +571,7 @@ class SocialWelfare(CostPart):
 
     def mean_disclosure_cost(self, loss: float) -> float:
         """k̄: population-weighted mean of κ', without the weights η; USD per protected unit per unit of loss."""
-        total = math.fsum(group.size * group.information_utility.marginal_cost(loss) for group in self.groups)
+        total = math.fsum(group.size * group.marginal_cost(loss) for group in self.groups)
         return total / self.population_size
 
     def value_of_accuracy(self, frontier: Frontier, loss: float) -> float:
@@ -554,6 +581,11 @@ class SocialWelfare(CostPart):
         """
         gained = frontier.marginal_rate_of_transformation(loss)
         return -self.marginal_data_loss(frontier, loss) / gained if gained > 0 else 0.0
+
+    def as_at(self, loss: float) -> SocialWelfare:
+        """The same society if those who take part at a loss did so at every loss."""
+        groups = (replace(group, size=group.size * group.taking_part(loss), response=None) for group in self.groups)
+        return replace(self, groups=tuple(groups))
 
     def willingness_to_accept(self, frontier: Frontier, loss: float) -> float:
         """WTA = Σ η_g·N_g·κ'_g / b̄, accuracy per unit of loss: equals MRT exactly where W' = 0."""
@@ -585,11 +617,11 @@ class SocialWelfare(CostPart):
 def population_size(quantity: Calibrated, units: Units) -> float:
     """Number of protected units, N; a public constant."""
     size = quantity.to(units.singular, units).value
-    if size <= 0:
+    if size < 1:
         raise InvalidPreferences(
             f"a population of {size:g} {units.plural}",
-            why="nobody's privacy would be weighed",
-            instead="state how many there are",
+            why=f"there is no less than one {units.singular}, and nobody's privacy would be weighed",
+            instead="state how many there are: in units, not in thousands or as a share",
         )
     return size
 

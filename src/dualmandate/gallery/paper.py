@@ -38,6 +38,7 @@ from dualmandate.choice import (
     implied_weight,
 )
 from dualmandate.elicitation.opinions import InterdependentPreferences
+from dualmandate.elicitation.pooling import DiscountHorizon
 from dualmandate.frontier import Frontier, frontier_of
 from dualmandate.frontier.worst_case import multiplicative_weights_exponential
 from dualmandate.mechanism import GEOMETRIC, LAPLACE, MatrixMechanism, RandomizedResponse, laplace, mechanism_named
@@ -68,6 +69,10 @@ POPULATION_2014 = 318.6e6  # The United States had this many residents.
 SCHOOL_LUNCH = 2.28  # USD, the paper's price of a lunch
 IDENTITY_THEFT = LinearCost(1_400.0)  # USD per child per epsilon: $1,343, rounded up
 UNCONDITIONAL_COST = 61.0  # USD per person and year: 15.4 billion of losses over 251 million residents of 16 and over
+LIFETIME = DiscountHorizon(
+    0.03, 40, "OMB Circular A-94"
+)  # Over this time, and at this rate, a yearly amount is one amount.
+VICTIM_COST = 1_343.0  # USD, of a victim who lost at least a dollar
 SMALL_DISTRICT = 10  # Eligible children: the statute's smallest count for a grant.
 Value = float | str | None
 
@@ -362,23 +367,27 @@ def _costs() -> Numbers:
     best, light_best = paper.choice.epsilon, light.choice.epsilon
     exponential = ExponentialCost(1_400.0)
 
-    def against(changed: Calibration) -> Computed:
-        return Computed(best, changed.choice.epsilon)
+    def read(**changed: object) -> float:
+        """ε* under another assumption than the paper's: a reading, not a correction."""
+        return replace(paper, **changed).choice.epsilon  # type: ignore[arg-type]
 
+    over_time = UNCONDITIONAL_COST * LIFETIME.present_value
     return {
-        "title_i.exponential": against(replace(paper, information_utility=exponential)),
-        "title_i.exponential_of_others": Computed(
-            light_best, replace(light, information_utility=exponential).choice.epsilon
-        ),
+        "title_i.exponential": read(information_utility=exponential),
+        "title_i.exponential_of_others": read(information_utility=exponential, relative_privacy_weight=0.15),
         "title_i.linearity": math.expm1(best) / best,
         "title_i.linearity_of_others": math.expm1(light_best) / light_best,
         "title_i.marginal_linearity": math.exp(best),
         "title_i.marginal_linearity_of_others": math.exp(light_best),
         "title_i.worst_case_loss": Computed(math.expm1(best), -math.expm1(-best), math.expm1(PRINTED_EPSILON)),
-        "title_i.unconditional": against(replace(paper, information_utility=LinearCost(UNCONDITIONAL_COST))),
-        "title_i.in_cents": against(replace(paper, price=100.0)),
-        "title_i.in_thousands": against(replace(paper, price=1e-3)),
-        "title_i.replace_one": against(replace(paper, neighbors=Neighbors.REPLACE_ONE)),
+        "title_i.cost_of_a_victim": VICTIM_COST,
+        "title_i.cost_in_a_year": UNCONDITIONAL_COST,
+        "title_i.cost_over_time": over_time,
+        "title_i.unconditional_in_a_year": read(information_utility=LinearCost(UNCONDITIONAL_COST)),
+        "title_i.unconditional_over_time": Computed(best, read(information_utility=LinearCost(over_time))),
+        "title_i.in_cents": Computed(read(price=100.0), best),
+        "title_i.in_thousands": Computed(read(price=1e-3), best),
+        "title_i.replace_one": read(neighbors=Neighbors.REPLACE_ONE),
     }
 
 

@@ -30,6 +30,7 @@ from dualmandate.population import PrivacyMeasure
 from dualmandate.population.wording import money
 
 ROUNDING = 1e-9  # relative, by which a bound that is met may seem to be exceeded
+NO_SAVING = 1e-4  # A share of what errors cost below this is no difference.
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,11 +48,11 @@ class TechnologyComparison:
 
         What a practitioner would do by hand is always among them: plain noise on each table, shared evenly or by value.
         """
-        return tuple(self._comparison(kind) for kind in dict.fromkeys(self._kinds()))
+        return tuple(self._comparison(kind, built) for kind, built in self._compared.items())
 
     def saving(self, comparisons: tuple[Comparison, ...]) -> Saving:
         """What the technology in use saves against what would be done by hand."""
-        plain = self._built(self._by_hand)
+        plain = self._compared[self._by_hand]
         optimized = self.offer.able.get((self.used.noise, OPTIMIZED, self.used.measured))
         return Saving(
             self.workshop.welfare,
@@ -60,9 +61,21 @@ class TechnologyComparison:
             naive=next(row for row in comparisons if row.kind == self._by_hand),
             by_value=next((row for row in comparisons if row.measured == BY_VALUE), None),
             plain=None if isinstance(plain, Refusal) else plain,
+            best=self._best(),
             optimized=optimized,
             limit=limit_of(self.workshop, self.used, self.choice.epsilon),
         )
+
+    @cached_property
+    def _compared(self) -> dict[Kind, Technology | Refusal]:
+        return {kind: self._built(kind) for kind in dict.fromkeys(self._kinds())}
+
+    def _best(self) -> Technology:
+        """Of everything compared that can be published, what errs at the least cost at the chosen loss."""
+        welfare, loss = self.workshop.welfare, self.choice.epsilon
+        made = [each for each in self._compared.values() if isinstance(each, Technology)]
+        quick = [each for each in made if not is_study(each.noise) and not is_slow(each.strategy, welfare)]
+        return min([self.used, *quick], key=lambda each: welfare.data_loss(each.frontier, loss))
 
     def _kinds(self) -> Iterator[Kind]:
         offer, noise = self.offer, self.used.noise
@@ -95,8 +108,8 @@ class TechnologyComparison:
         except Refusal as refusal:
             return refusal
 
-    def _comparison(self, kind: Kind) -> Comparison:
-        built, welfare = self._built(kind), self.workshop.welfare
+    def _comparison(self, kind: Kind, built: Technology | Refusal) -> Comparison:
+        welfare = self.workshop.welfare
         if isinstance(built, Refusal):
             return Comparison(*kind, None, f"{built.what}: {built.why}")
         if built is not self.used and is_slow(kind[1], welfare):
@@ -146,6 +159,8 @@ class ErrorLimit:
 class Saving:
     """What errors cost under the technology in use, by hand (plain noise on the tables), and at least; all in USD.
 
+    The least is that of one class of technologies, which the limit names: others may cost less, as `best` may.
+
     Plain noise is Laplace noise, or Gaussian noise where the technology in use counts its loss in rho; each of several
     tables gets an even share of the loss.
     """
@@ -156,12 +171,13 @@ class Saving:
     naive: Comparison  # plain noise on the tables, and what it would choose alone
     by_value: Comparison | None  # the same in shares by value, where there are several tables
     plain: Technology | None  # the same; None where it cannot serve the program
+    best: Technology  # what errs at the least cost at the choice, of everything compared that can be published
     optimized: Technology | None  # the optimized strategy with the noise in use
     limit: ErrorLimit | None
 
     @property
     def costs(self) -> dict[str, Callable[[float], float] | None]:
-        """What errors cost at any loss: `naive`, `used`, `optimized` and `least`; None where it is not known."""
+        """What errors cost at any loss: `naive`, `used`, `optimized` and, with the noise in use, `least`; or None."""
         return {
             "naive": self._cost(self.plain),
             "used": self._cost(self.used),
@@ -183,6 +199,12 @@ class Saving:
         """What the technology in use saves at the choice against plain noise on the tables."""
         naive, used = self.at_choice["naive"], self.at_choice["used"]
         return None if naive is None or used is None else naive - used
+
+    @cached_property
+    def beaten_by(self) -> Technology | None:
+        """What errs at less cost at the choice, of all compared that can be published; None where nothing does."""
+        best, used = (self.welfare.data_loss(made.frontier, self.loss) for made in (self.best, self.used))
+        return self.best if best < used * (1 - NO_SAVING) else None
 
     @property
     def welfare_gained(self) -> float | None:

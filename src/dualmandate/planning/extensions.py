@@ -30,8 +30,9 @@ from dualmandate.mechanism.technologies import TABLES
 from dualmandate.planning.clipping import BoundCurve
 from dualmandate.planning.technology import TOGETHER, Technology, TechnologyBuilder, measures_of, values_of
 from dualmandate.planning.welfare import amount_in, in_currency
+from dualmandate.population import PrivacyMeasure
 from dualmandate.program.number import CalibratedNumber
-from dualmandate.program.program import tabulation_of
+from dualmandate.program.program import ProgramFile, tabulation_of
 from dualmandate.program.schema import WorkloadTable
 from dualmandate.workload import Workload
 
@@ -211,7 +212,8 @@ class ExtensionBuilder:
         if not candidates:
             return None
         bounds = self.limits.bounds(self.frontier, self.program.welfare)
-        return choose_tables(candidates, self.program.welfare, cap=bounds.highest)
+        # A table is priced among those who take part at the choice.
+        return choose_tables(candidates, self.program.welfare.as_at(self.choice.epsilon), cap=bounds.highest)
 
     def _candidates(self, position: int, asked: WorkloadTable) -> Iterator[Candidate]:
         """A table as it stands and at its other details, each measured by itself with the noise in use."""
@@ -278,15 +280,22 @@ class Participation:
         return tuple(rows)
 
 
-def participation_of(program: Program) -> Participation | None:
-    """What the program says about response; None where it says nothing."""
-    table, document, privacy_measure = program.file.participation, program.document, program.welfare.privacy_measure
+def response_of(program: ProgramFile, privacy_measure: PrivacyMeasure) -> ExponentialResponse | None:
+    """How many people take part at each loss, as the program says; None where it says nothing."""
+    table, document = program.file.participation, program.document
     if table is None:
         return None
     decline = in_currency(table, ("participation", "decline_per"), "answers to", privacy_measure, document)
     assert decline is not None  # one of the two is stated
     with document.at("participation"):
-        response = ExponentialResponse(float(table.rate_without_loss), float(decline))
+        return ExponentialResponse(float(table.rate_without_loss), float(decline))
+
+
+def participation_of(program: Program) -> Participation | None:
+    """What the program says about response; None where it says nothing."""
+    table, response = program.file.participation, response_of(program, program.welfare.privacy_measure)
+    if table is None or response is None:
+        return None
     totals = {asked.name: _total(program, position) for position, asked in enumerate(program.file.workload)}
     assumed = tuple(asked.name for asked in program.file.workload if asked.total is None)
     return Participation(response, totals, assumed, table.source)

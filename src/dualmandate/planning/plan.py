@@ -13,18 +13,19 @@ from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from dualmandate.choice import Choice, Limits, LinearCost, Regret, SocialChoices, SocialWelfare, TornadoRow
+from dualmandate.choice import Choice, Limits, LinearCost, Regret, SocialChoices, SocialWelfare
 from dualmandate.frontier import Frontier
 from dualmandate.mechanism.strategy.strategy_file import strategy_digest
 from dualmandate.mechanism.technologies import OPTIMIZED
 from dualmandate.planning.comparison import Comparison, Saving
 from dualmandate.planning.extensions import Extensions
 from dualmandate.planning.ratios import RatioConsequence
+from dualmandate.planning.robustness import USUAL_AVERSION, USUAL_BUDGET, USUAL_PRICE, PublicTotal, Robustness
 from dualmandate.planning.saved_plan import PLAN_VERSION, Exact, digest_of, exact_content
 from dualmandate.planning.study import is_study, study_words
 from dualmandate.planning.technology import Technology, measured_words
 from dualmandate.population import PrivacyLoss, PrivacyMeasure
-from dualmandate.population.wording import money, number
+from dualmandate.population.wording import chosen_loss, money, number
 from dualmandate.program.schema import BEST
 from dualmandate.semantics import Guarantee
 
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
 MANY_TABLES, MOST_MOVED = 40, 20  # one of many tables moves the choice by little, and asking takes two more choices
 FAR = 1.0  # From this epsilon on a linear and a worst-case cost differ by more than half.
 NO_GAIN = 1e-9  # A share of what society loses below this is no difference.
-EXAMPLE_BUDGET, EXAMPLE_AVERSION = 20e6, 2.0  # USD, and relative risk aversion, of the example that explains a price
 
 
 @dataclass(frozen=True)
@@ -51,6 +51,7 @@ class TableConsequence:
     half_width: float  # 95 in 100 published numbers are off by at most this, in `unit`; the widest of the table
     root_mean_squared_consequence: float | None  # USD; None where no consequence was stated
     data_loss: float  # USD, all numbers of the table
+    exact: bool = False  # whether public totals decide it, so that no noise reaches it
 
     @property
     def root_mean_squared_error_with_bias(self) -> float | None:
@@ -75,12 +76,13 @@ class Plan:
     comparisons: tuple[Comparison, ...]
     saving: Saving
     regrets: tuple[Regret, ...]
-    tornado: tuple[TornadoRow, ...]
+    robustness: Robustness
     notes: tuple[str, ...]
     extensions: Extensions = field(default_factory=Extensions)  # what the program asks for beyond the paper's model
     uncertainty: Uncertainty | None = None  # where some number states a standard error or a range
     social_choice: SocialChoices | None = None  # where the program asks for other ways to add people up
     ratios: tuple[RatioConsequence, ...] = ()  # what the choice means for each
+    public_total: PublicTotal | None = None  # where the program states one
 
     @property
     def welfare(self) -> SocialWelfare:
@@ -147,7 +149,7 @@ class Plan:
 
 
 def costliest(choice: Choice, welfare: SocialWelfare) -> tuple[str, ...]:
-    """The tables whose worth the tornado moves: all of them, or the ones whose errors cost most where there are many.
+    """The tables whose worth is moved by a percent: all of them, or of many the ones whose errors cost most.
 
     Every ratio that has a worth is among them.
 
@@ -197,7 +199,7 @@ def _better_noise(plan: Plan) -> Iterator[str]:
         reason = " Laplace noise on whole-number counts is dominated: geometric noise is its whole-number twin."
     yield (
         f"{noise.capitalize()} noise would leave society {money(gain)} better off, at {best.privacy_measure} = "
-        f'{number(best.epsilon)}; noise = "best" chooses among all that are drawn.{reason}'
+        f'{chosen_loss(float(best.loss))}; noise = "best" chooses among all that are drawn.{reason}'
     )
 
 
@@ -213,7 +215,7 @@ def _strategy(plan: Plan) -> Iterator[str]:
         gain, best, row = found
         yield (
             f"Noise on {measured_words(row.strategy, row.measured)} would leave society {money(gain)} better off, at "
-            f'{best.privacy_measure} = {number(best.epsilon)}: strategy = "{row.strategy}".'
+            f'{best.privacy_measure} = {chosen_loss(float(best.loss))}: strategy = "{row.strategy}".'
         )
 
 
@@ -239,7 +241,7 @@ def _shares_and_fitness(plan: Plan) -> Iterator[str]:
 
 
 def _left_out(plan: Plan) -> Iterator[str]:
-    """What the tornado did not ask, where tables are many."""
+    """What was not asked, where tables are many."""
     stated, moved = len(plan.welfare.table_values), len(costliest(plan.choice, plan.welfare))
     if moved < stated:
         yield (
@@ -262,11 +264,10 @@ def _worst_case(plan: Plan) -> Iterator[str]:
 def _hidden_prices(plan: Plan) -> Iterator[str]:
     prices = {value.price for value in plan.welfare.table_values if value.measure == "squared"}
     for price in sorted(price for price in prices if price is not None):
-        usual = EXAMPLE_AVERSION / EXAMPLE_BUDGET / 2
         yield (
             f"A price of {number(price)} USD per squared USD means an absolute risk aversion of {number(2 * price)} "
-            f"per USD; a relative risk aversion of {EXAMPLE_AVERSION:g} on a budget of {money(EXAMPLE_BUDGET)} would "
-            f"mean a price of {number(usual)}."
+            f"per USD; a relative risk aversion of {USUAL_AVERSION:g} on a budget of {money(USUAL_BUDGET)} would "
+            f"mean a price of {number(USUAL_PRICE)}."
         )
 
 

@@ -12,14 +12,16 @@ from fractions import Fraction
 from itertools import count
 from pathlib import Path
 
-from dualmandate.choice import Choice, Limits, SocialWelfare, choose, regret_curve, tornado
+from dualmandate.choice import Choice, Limits, SocialWelfare, choose, regret_curve
 from dualmandate.frontier import Frontier, Measure
+from dualmandate.mechanism.rows import DecidedAnswers
 from dualmandate.mechanism.technologies import TABLES
 from dualmandate.planning.clipping import Clipping, clipping_of, starting_bounds
 from dualmandate.planning.comparison import TechnologyComparison
-from dualmandate.planning.extensions import ExtensionBuilder, participation_of
+from dualmandate.planning.extensions import ExtensionBuilder, participation_of, response_of
 from dualmandate.planning.plan import Plan, TableConsequence, costliest, notes_on
 from dualmandate.planning.ratios import COVERAGE, ratio_consequences, with_ratios
+from dualmandate.planning.robustness import public_total_of, robustness_of
 from dualmandate.planning.technology import Offered, Technology, TechnologyBuilder, combine, offered, used_at
 from dualmandate.planning.uncertainty import social_choice_of, uncertainty_of
 from dualmandate.planning.welfare import float_or_none, limits_of, welfare_of
@@ -29,7 +31,6 @@ from dualmandate.program.schema import MechanismTable
 from dualmandate.semantics import guarantee
 
 MULTIPLES = (0.25, 0.5, 0.8, 0.9, 1.0, 1.1, 1.25, 2.0, 4.0)  # of the chosen loss, in the table of regrets
-SPREAD = 0.1  # each input of the tornado moves by a tenth either way
 MOST_TURNS = 8  # in which bounds and loss are chosen by turns: they hardly ever take more than four
 
 
@@ -64,6 +65,8 @@ def _preferring(read: ProgramFile) -> Program:
     """What a file says together with what society prefers; what clipping leaves out is an error like others."""
     clipping, stated = clipping_of(read), with_ratios(welfare_of(read), read)
     welfare = clipping.counted(stated)
+    response = response_of(read, welfare.privacy_measure)
+    welfare = replace(welfare, groups=tuple(replace(group, response=response) for group in welfare.groups))
     limits = limits_of(read.file, welfare.privacy_measure, read.document)
     known = {field.name: getattr(read, field.name) for field in fields(ProgramFile)}
     return Program(**known, welfare=welfare, limits=limits, clipping=clipping)
@@ -132,6 +135,7 @@ def make_plan(program: Program, remaining: Fraction | float | None, progress: Ca
     comparisons = bench.comparisons()
     saving = bench.saving(comparisons)
     progress("asking how the choice moves with each number it rests on")
+    uncertainty = uncertainty_of(program, frontier, limits)
     plan = Plan(
         program=program,
         limits=limits,
@@ -154,11 +158,14 @@ def make_plan(program: Program, remaining: Fraction | float | None, progress: Ca
         comparisons=comparisons,
         saving=saving,
         # The shares of groups of tables stay as planned: to first order the best shares move nothing.
-        tornado=tornado(frontier, welfare, limits, spread=SPREAD, tables=costliest(choice, welfare)),
+        robustness=robustness_of(
+            program, frontier, limits, choice=choice, uncertainty=uncertainty, tables=costliest(choice, welfare)
+        ),
         regrets=regret_curve(frontier, welfare, MULTIPLES, best=choice),
         notes=(),
         extensions=ExtensionBuilder(program, workshop, frontier, technology, choice, limits).all(),
-        uncertainty=uncertainty_of(program, frontier, limits),
+        uncertainty=uncertainty,
+        public_total=public_total_of(program, choice),
         social_choice=social_choice_of(program, frontier, limits),
     )
     return replace(plan, notes=notes_on(plan))
@@ -204,6 +211,7 @@ def _table_consequences(
                     half_width=float(measurement.half_width(table.name, float(share), COVERAGE).max()) * value.grid,
                     root_mean_squared_consequence=None if consequence is None else math.sqrt(consequence),
                     data_loss=value.value_per_step * summed[value.measure][table.name] + value.least,
+                    exact=isinstance(measurement.answered[table.name], DecidedAnswers),
                 )
             )
     order = [table.name for table in workshop.workload.tables]

@@ -32,7 +32,7 @@ from dualmandate.choice import (
 from dualmandate.errors import InvalidLoss, InvalidValue, Refusal
 from dualmandate.frontier.numerics import log_grid
 from dualmandate.planning.welfare import amount_in, float_or_none, in_currency
-from dualmandate.population.wording import money, number
+from dualmandate.population.wording import chosen_loss, money
 
 if TYPE_CHECKING:
     from dualmandate.frontier import Frontier
@@ -90,7 +90,8 @@ class Uncertainty:
         if self.relative is not None:
             yield (
                 f"Counted as a share of what is lost at best, {self.relative.privacy_measure} = "
-                f"{number(self.relative.epsilon, 6)} has the least worst regret: {_bounded(self.relative.regret)} more."
+                f"{chosen_loss(self.relative.epsilon)} has the least worst regret: "
+                f"{_bounded(self.relative.regret)} more."
             )
 
 
@@ -120,7 +121,7 @@ def uncertainty_of(program: Program, frontier: Frontier, limits: Limits) -> Unce
 def _numbers(program: Program) -> Iterator[UncertainNumber]:
     """Stated numbers with a standard error or a range, under the names of the tornado."""
     rows = {row.name: row for row in inputs(program.welfare)}
-    for name, stated in _stated(program):
+    for name, stated in stated_numbers(program):
         quantity = None if stated is None else stated.quantity()
         if quantity is None or not quantity.uncertain or name not in rows or quantity.value <= 0:
             continue
@@ -129,7 +130,8 @@ def _numbers(program: Program) -> Iterator[UncertainNumber]:
         yield UncertainNumber(name, row.unit, row.value, *(None if each is None else each * scale for each in spread))
 
 
-def _stated(program: Program) -> Iterator[tuple[str, CalibratedNumber | None]]:
+def stated_numbers(program: Program) -> Iterator[tuple[str, CalibratedNumber | None]]:
+    """Every calibrated number that the choice rests on, under the names of the tornado; None where it is not stated."""
     file = program.file
     preferences, groups = file.preferences, file.preferences.groups
     yield "mean_disclosure_cost", preferences.mean_disclosure_cost

@@ -2,7 +2,8 @@
 
 `number` is for what was worked out, `exact` for counts and for what somebody stated, `money` for dollars, `quantity`
 for an amount in the unit of a table, `stated_amount` for one with all its digits, `clipped_words` for what clipping
-makes of it. What goes into files and JSON is written elsewhere, with all of its digits.
+makes of it, `chosen_loss` for a privacy loss that is chosen or would be. What goes into files and JSON is written
+elsewhere, with all of its digits.
 """
 
 from __future__ import annotations
@@ -58,11 +59,10 @@ def money(value: float, *, short: bool = False) -> str:
     for scale, word in LARGE_SUMS:
         if size >= scale:
             return f"{sign}{unit}{number(size / scale)} {word}"
-    if size >= 0.01:
-        size = round(size, 2)
-    if size >= 100 or size.is_integer():
-        return f"{sign}{unit}{size:,.0f}"
-    return f"{sign}{unit}{size:.2f}" if size >= 0.01 else f"{sign}{unit}{number(size, 3)}"
+    cents = round(size, 2) if size >= 0.01 else size
+    if cents >= 100 or cents.is_integer():
+        return f"{sign}{unit}{size:,.0f}"  # not of rounded cents, so that 973.495 is 973
+    return f"{sign}{unit}{cents:.2f}" if size >= 0.01 else f"{sign}{unit}{number(size, 3)}"
 
 
 def quantity(value: float, unit: str) -> str:
@@ -87,6 +87,14 @@ def percent(share: float, digits: int = 3) -> str:
     while share < 1 and digits < MOST_DIGITS and number(100 * share, digits) == "100":
         digits += 1
     return f"{number(100 * share, digits)} %"
+
+
+def chosen_loss(amount: float) -> str:
+    """A loss that is chosen, or would be, as it would be stated: in five digits, and never more than it is: 2.5276."""
+    if not 0 < amount < math.inf:
+        return number(amount)
+    nearest = float(f"{amount:.5g}")  # a loss that was rounded before stays as it is
+    return f"{nearest if nearest <= amount else float(PrivacyLoss.chosen(amount).amount):,.6g}"
 
 
 def stated_loss(loss: PrivacyLoss) -> str:

@@ -184,6 +184,31 @@ class UncertaintyTable(KeyTable):
     """The spread is known from somewhere, and readers must be able to see from where."""
 
 
+class ReadingTable(KeyTable):
+    """Another way to read a number of the program, to be planned with beside it; it moves nothing."""
+
+    reading: Text
+    """A reading says in words what is read otherwise."""
+    parameter: Text
+    """The number that is read otherwise, as "mean_disclosure_cost", "consequence of TABLE" or
+    "relative_privacy_weight"."""
+    value: Positive | None = None
+    """What it then is, in the unit in which the program states it."""
+    times: Positive | None = None
+    """What it is then multiplied by, in place of a value: the probability of an event, where a cost is stated for those
+    to whom it happens."""
+    source: Text
+    """Another reading comes from somewhere, and readers must be able to see from where."""
+
+    @model_validator(mode="after")
+    def _one_number(self) -> Self:
+        if self.value is None and self.times is None:
+            raise lacking("value", "a reading leads to another number", "state value, or times: a factor")
+        if self.value is not None and self.times is not None:
+            raise refused("it gives the other number twice, as a value and as a factor", "keep one", key="times")
+        return self
+
+
 class SocialChoiceTable(KeyTable):
     """Other ways to add people up than the sum, to be shown beside it; none of them moves the plan."""
 
@@ -829,6 +854,9 @@ class ProgramTable(KeyTable):
     """The version of the keys: a later one may mean something else by them."""
     description: Text | None = None
     """What the program publishes, for readers."""
+    public_total: Calibrated | None = None
+    """A public total that readers know, in USD, such as the money that the tables allot: what privacy loss and errors
+    cost in all stands beside it."""
 
 
 Measured = Literal["optimized", "workload", "identity"]
@@ -935,6 +963,8 @@ class ProgramKeys(KeyTable):
     """What is needed to compare the program with markets."""
     uncertainty: UncertaintyTable | None = None
     """What a further survey of preferences would measure."""
+    readings: Several[ReadingTable] = ()
+    """Other ways to read numbers of the program, each shown with what would then be chosen."""
     social_choice: SocialChoiceTable | None = None
     """Other ways to add people up, beside the sum."""
 

@@ -7,7 +7,6 @@ a few lines of script that look up and never compute.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import partial
@@ -15,16 +14,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dualmandate.errors import Refusal
-from dualmandate.planning.study import drawn_instead, is_study, marked, study_words
+from dualmandate.planning.study import is_study, marked, study_words
 from dualmandate.planning.technology import Technology, in_words, measured_words
 from dualmandate.population import plural
-from dualmandate.population.wording import exact, money, number, stated_loss
+from dualmandate.population.wording import SYMBOLS, exact, money, number, stated_loss
 from dualmandate.program.number import CalibratedNumber
 from dualmandate.report import figures
 from dualmandate.report.figures import Figure, WhatIf
 from dualmandate.report.figures.figure import svg_to_png, write
-from dualmandate.report.plan_words import clipped_sentences, optional_sections, technology_words
-from dualmandate.report.theme import Cell, Column, FigureTable, plain_unit, rendered, shown_figure
+from dualmandate.report.plan_words import choice_words, clipped_sentences, optional_sections, technology_words
+from dualmandate.report.theme import Cell, Column, FigureTable, cells, plain_unit, rendered, shown_figure
 
 if TYPE_CHECKING:
     from dualmandate.choice import Choice
@@ -85,11 +84,12 @@ def _page(plan: Plan, drawn: Sequence[Figure], grid: WhatIf) -> str:
         loss=stated_loss(choice.loss),
         study=study_words(plan.technology.noise) if plan.study else None,
         contents=[*CONTENTS[:-2], *((anchor, heading) for anchor, heading, _ in beyond), *last],
-        explanation=choice.explain().splitlines(),
+        explanation=choice_words(plan),
         numbers=_numbers(plan),
         guarantee=plan.guarantee,
         reasons=[shown["tangency"], shown["rates"], shown["welfare"]],
-        risks=[shown["regret"], shown["tornado"]],
+        risks=[shown[name] for name in ("regret", "tornado") if name in shown],
+        rests_on=_rests_on(plan),
         consequences=shown["consequences"],
         clipped=clipped_sentences(plan),
         what_if=shown["what-if"],
@@ -113,7 +113,9 @@ def _belonging(shown: Mapping[str, dict[str, object]], anchor: str) -> list[dict
 def _numbers(plan: Plan) -> list[tuple[str, str]]:
     """The few numbers to remember."""
     choice, probability = plan.choice, plan.technology.failure_probability
-    numbers = [("privacy loss", stated_loss(choice.loss))]
+    known = plan.robustness
+    sure = f"none: {known.why_no_interval}" if known.interval is None else " to ".join(map(number, known.interval))
+    numbers = [("privacy loss", stated_loss(choice.loss)), ("95 % interval of the best one", sure)]
     if probability is not None:
         numbers += [("failure probability δ", number(probability)), ("spent, exactly", stated_loss(plan.loss))]
     if choice.root_mean_squared_error is not None:
@@ -171,6 +173,48 @@ def _compared(plan: Plan) -> FigureTable:
     )
 
 
+def _rests_on(plan: Plan) -> list[FigureTable]:
+    """By how much each number moves the choice, and what would be chosen if the program were read otherwise."""
+    letter, known = SYMBOLS[plan.choice.privacy_measure], plan.robustness
+    moved = [
+        cells(row, "value", "elasticity", input=row.name.replace("_", " "), unit=plain_unit(row.unit))
+        for row in known.elasticities
+    ]
+    read = [
+        cells(
+            row,
+            *("reading", "value", "source"),
+            parameter=row.parameter.replace("_", " "),
+            unit=None if row.unit is None else plain_unit(row.unit),
+            loss=None if row.choice is None else float(row.choice.loss),
+            bound_by=row.why_not if row.choice is None else row.choice.bound_by,
+        )
+        for row in known.readings
+    ]
+    tables = [
+        FigureTable.of(
+            moved,
+            f"By how many percent the chosen {letter} moves when one number is one percent larger",
+            Column("input", "number", "text"),
+            Column("value", "stated", "exact"),
+            Column("unit", "unit", "text"),
+            Column("elasticity", f"{letter} moves by, percent"),
+        ),
+        FigureTable.of(
+            read,
+            f"Other readings of the program, and the {letter} that each would choose on the same frontier",
+            Column("reading", "read otherwise", "text"),
+            Column("parameter", "number", "text"),
+            Column("value", "then", "exact"),
+            Column("unit", "unit", "text"),
+            Column("loss", f"chosen {letter}", "loss"),
+            Column("bound_by", "decided by", "text"),
+            Column("source", "source", "text"),
+        ),
+    ]
+    return [table for table in tables if table.rows]
+
+
 def _inputs(plan: Plan) -> tuple[FigureTable, FigureTable]:
     """Every calibrated number of the program file, and every judgment stated beside them, by key."""
     numbers: list[dict[str, Cell]] = []
@@ -179,7 +223,7 @@ def _inputs(plan: Plan) -> tuple[FigureTable, FigureTable]:
         if isinstance(stated, CalibratedNumber):
             base = f" ({stated.time_base})" if stated.time_base else ""
             row: dict[str, Cell] = {"key": key, "value": float(stated.value), "unit": plain_unit(stated.unit)}
-            numbers.append(row | {"source": stated.source + base})
+            numbers.append(row | {"error": _error(stated), "source": stated.source + base})
         elif key.startswith(JUDGMENTS) or ".fitness_for_use." in key:
             words = stated if isinstance(stated, str) else exact(float(stated))
             judgments.append({"key": key, "value": words})
@@ -191,6 +235,7 @@ def _inputs(plan: Plan) -> tuple[FigureTable, FigureTable]:
             name,
             Column("value", "value", "exact"),
             Column("unit", "unit", "text"),
+            Column("error", "how sure", "text"),
             Column("source", "source", "text"),
         ),
         FigureTable.of(
@@ -200,6 +245,15 @@ def _inputs(plan: Plan) -> tuple[FigureTable, FigureTable]:
             Column("value", "stated", "text"),
         ),
     )
+
+
+def _error(stated: CalibratedNumber) -> str:
+    """What is stated of how sure a number is."""
+    error, least, largest = (
+        None if each is None else exact(float(each)) for each in (stated.standard_error, stated.least, stated.largest)
+    )
+    said = [*([f"standard error {error}"] if error else []), *([f"{least} to {largest}"] if least else [])]
+    return ", ".join(said) or "not stated"
 
 
 def _stated(part: object, key: str) -> Iterator[tuple[str, CalibratedNumber | str | int | Fraction]]:
@@ -267,7 +321,8 @@ def plan_figures(plan: Plan, grid: WhatIf) -> Iterator[Figure]:
     yield figures.rates(frontier, welfare, choice)
     yield figures.welfare_curve(frontier, welfare, choice)
     yield figures.regret(frontier, welfare, choice)
-    yield figures.tornado(plan.tornado, choice)
+    if plan.robustness.judged:
+        yield figures.tornado(plan.robustness.tornado, choice)
     yield figures.consequences(choice, plan.half_widths)
     yield figures.what_if(frontier, welfare, choice, grid=grid)
     yield _saving(plan)
@@ -282,18 +337,16 @@ def plan_figures(plan: Plan, grid: WhatIf) -> Iterator[Figure]:
 
 
 def _saving(plan: Plan) -> Figure:
-    """What the technology in use saves: the plain one, an optimized strategy where it would do better, the one used.
-
-    Beside a study stands what can be published instead.
-    """
+    """What the technology in use saves: the plain one, the best of all compared that can be published, the one used."""
     saving = plan.saving
-    gains = (saving.at_choice["optimized"] or math.inf) < (saving.at_choice["used"] or 0.0)
-    instead = plan.technologies.get(drawn_instead(saving.used.noise).name) if plan.study else None
-    ways = (saving.plain, saving.optimized if gains else None, instead, saving.used)
-    names = {_named(way): way.frontier for way in ways if way is not None}
+    better = saving.beaten_by
+    names = {_named(way): way.frontier for way in (saving.plain, better, saving.used) if way is not None}
     costs = {name: partial(plan.welfare.data_loss, frontier) for name, frontier in names.items()}
-    least = None if saving.limit is None or instead is not None else saving.limit.at
-    return figures.strategies(costs, plan.choice, used=_named(saving.used), least=least)
+    used = _named(saving.used)
+    if saving.limit is None or (better is not None and better.noise != saving.used.noise):
+        return figures.strategies(costs, plan.choice, used=used)
+    bound = saving.limit
+    return figures.strategies(costs, plan.choice, used=used, least=bound.at, valid_for=bound.bound.valid_for)
 
 
 def _named(technology: Technology) -> str:

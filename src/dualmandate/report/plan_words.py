@@ -1,4 +1,4 @@
-"""A plan as a page of text that a board member reads in two minutes."""
+"""A plan as a page or two of text that a board member reads in a few minutes."""
 
 from __future__ import annotations
 
@@ -10,14 +10,26 @@ from dualmandate.planning.clipping import RECORDS
 from dualmandate.planning.study import marked, study_words
 from dualmandate.planning.technology import in_words, measured_words
 from dualmandate.population import PrivacyMeasure, plural
-from dualmandate.population.wording import counted, exact, money, number, percent, quantity, stated_amount
+from dualmandate.population.wording import (
+    chosen_loss,
+    counted,
+    exact,
+    money,
+    number,
+    percent,
+    quantity,
+    stated_amount,
+)
 from dualmandate.program.program import SHARE
 from dualmandate.semantics import sentences
 
 if TYPE_CHECKING:
     from dualmandate.choice import Choice
+    from dualmandate.choice.statics import TornadoEnd
+    from dualmandate.mechanism import Strategy
     from dualmandate.planning.comparison import Comparison
     from dualmandate.planning.plan import Plan
+    from dualmandate.planning.robustness import Reading
 
 WIDTH = 100
 MOST_ROWS = 6  # of a table of many rows; the rest is in plan.json
@@ -37,11 +49,12 @@ def plan_words(plan: Plan) -> str:
     parts = [
         [program.name if description is None else f"{program.name}: {description}"],
         _section("A study", _wrapped([study_words(plan.technology.noise)])) if plan.study else [],
-        _section("The choice", _wrapped(plan.choice.explain().splitlines())),
+        _section("The choice", _wrapped(choice_words(plan))),
         _section("The tables", _tables(plan)),
         _section(f"What it means for {with_article(program.protection.unit)}", _meaning(plan)),
         _section("The price of another choice", _regrets(plan)),
-        _section("What the choice rests on", _tornado(plan)),
+        _section("What the choice rests on", _rests_on(plan)),
+        _section("Other readings", _readings(plan)) if plan.robustness.readings else [],
         _section("What is measured", _wrapped(technology_words(plan))),
         _section("Other technologies", _comparisons(plan)),
         *(_section(heading, _wrapped(lines)) for _, heading, lines in optional_sections(plan)),
@@ -49,6 +62,12 @@ def plan_words(plan: Plan) -> str:
         _section("Not to be approved" if plan.study else "To be approved", _signed(plan)),
     ]
     return "\n\n".join("\n".join(lines) for lines in parts if lines)
+
+
+def choice_words(plan: Plan) -> list[str]:
+    """The choice in sentences, and right after the first how sure it is."""
+    first, *rest = plan.choice.explain().splitlines()
+    return [first, *plan.robustness.sentences(), *rest]
 
 
 def with_article(word: str) -> str:
@@ -84,9 +103,11 @@ def _tables(plan: Plan) -> list[str]:
             [
                 textwrap.shorten(table.table, 34, placeholder="…"),
                 f"{table.query_count:,}",
-                quantity(table.root_mean_squared_error, table.unit),
+                "exact" if table.exact else quantity(table.root_mean_squared_error, table.unit),
                 *clipped * ["not counted" if table.bias is None else quantity(table.bias, table.unit)],
-                "±" + quantity(table.half_width, table.unit).removesuffix(f" {plural(table.unit)}"),
+                "–"
+                if table.exact
+                else "±" + quantity(table.half_width, table.unit).removesuffix(f" {plural(table.unit)}"),
                 "–" if table.root_mean_squared_consequence is None else money(table.root_mean_squared_consequence),
                 money(table.data_loss),
             ]
@@ -155,21 +176,43 @@ def _regrets(plan: Plan) -> list[str]:
     return _wrapped(lines)
 
 
-def _tornado(plan: Plan) -> list[str]:
-    rows = [row for row in plan.tornado if row.swing > 1e-9 * plan.choice.epsilon]
+def _rests_on(plan: Plan) -> list[str]:
+    """By how much each number moves the choice, and where what is stated of it would put the choice."""
+    known = plan.robustness
+    ends = {row.name: (row.low, row.high) for row in known.tornado}
+    rows = [row for row in known.elasticities if abs(row.elasticity) > NO_DIFFERENCE]
     lines = _columns(
-        ["a tenth either way", "now", "lower", "higher"],
+        ["1 % more of", "now", f"moves {plan.choice.privacy_measure} by", "over what is stated"],
         [
             [
                 row.name,
                 f"{exact(row.value)} {row.unit}".rstrip(),
-                "no optimum" if row.low.epsilon is None else number(row.low.epsilon),
-                "no optimum" if row.high.epsilon is None else number(row.high.epsilon),
+                f"{number(row.elasticity, 2)} %",
+                " to ".join(_end(end) for end in ends[row.name]) if row.name in ends else "–",
             ]
             for row in rows[:MOST_ROWS]
         ],
     )
     return [*lines, *_more(len(rows), "inputs")] if rows else ["nothing stated moves it: a limit decides."]
+
+
+def _end(end: TornadoEnd) -> str:
+    return "no optimum" if end.epsilon is None else chosen_loss(end.epsilon)
+
+
+def _readings(plan: Plan) -> list[str]:
+    """What would be chosen if the program were read otherwise."""
+    return _columns(
+        ["read otherwise", str(plan.choice.privacy_measure)],
+        [[textwrap.shorten(row.reading, 72, placeholder="…"), _read(row)] for row in plan.robustness.readings],
+    )
+
+
+def _read(row: Reading) -> str:
+    if row.choice is None:
+        return "no optimum"
+    loss, by = chosen_loss(float(row.choice.loss)), row.choice.bound_by
+    return loss if by == "preferences" else f"{by}: {loss}"
 
 
 def technology_words(plan: Plan) -> tuple[str, ...]:
@@ -184,15 +227,23 @@ def _measured(plan: Plan) -> list[str]:
         measured = f"Measured: {_measured_words(plan)}"
         if _at_the_limit(plan):
             assert plan.saving.limit is not None
-            return [f"{measured}. {plan.saving.limit.bound.valid_for.replace('every', 'No', 1)} errs less."]
+            better = plan.saving.beaten_by
+            but = "" if better is None else f"; {in_words(*better.kind)} does"
+            return [f"{measured}. {plan.saving.limit.bound.valid_for.replace('every', 'No', 1)} errs less{but}."]
         looked = plan.saving.optimized is not None and not plan.program.file.mechanism.states_strategy
         return [f"{measured}{', because no strategy was found that is worth its trouble' if looked else ''}."]
     lines = [
         ("" if len(found) == 1 else f"For '{group}': ")
-        + f"{strategy.exact.rows:,} measurements. {_raised(strategy.description)}. Errors are {strategy.gap}."
+        + f"{strategy.exact.rows:,} measurements. {_raised(strategy.description)}.{_gap(strategy)}"
         for group, strategy in found.items()
     ]
     return [*lines[:MOST_ROWS], *_more(len(lines), "groups")]
+
+
+def _gap(strategy: Strategy) -> str:
+    """How near to the best possible, where the bound says something."""
+    telling = strategy.error_coefficient <= TELLING * strategy.lower_bound
+    return f" Errors are {strategy.gap}." if telling else ""
 
 
 def _measured_words(plan: Plan) -> str:
@@ -213,16 +264,14 @@ def _saving(plan: Plan) -> Iterator[str]:
         yield f"{saved} against {plain}{whose}."
         if alone is not None and saving.welfare_gained is not None:
             off = f"{money(abs(saving.welfare_gained))} {'worse' if saving.welfare_gained >= 0 else 'better'} off"
-            chosen = f"{privacy_measure} = {number(float(alone.loss), 6)}{_typical(alone)}"
+            chosen = f"{privacy_measure} = {chosen_loss(float(alone.loss))}{_typical(alone)}"
             yield f"That would choose {chosen}, and leave society {off}."
         if saving.by_value is not None and saving.by_value.choice is not None:
             loss, gained = float(saving.by_value.choice.loss), saving.welfare_gained_by_value or 0.0
-            chosen = f"In shares by value, by hand too, it would choose {privacy_measure} = {number(loss, 6)}"
+            chosen = f"In shares by value, by hand too, it would choose {privacy_measure} = {chosen_loss(loss)}"
             yield f"{chosen}, and leave society {money(abs(gained))} {'worse' if gained >= 0 else 'better'} off."
-    if least is not None and saving.limit is not None and not _at_the_limit(plan):
-        times = (
-            f"Errors cost at most {number(used / least, 3)} times the least possible" if least else "No bound is known"
-        )
+    if least and saving.limit is not None and not _at_the_limit(plan):
+        times = f"Errors cost at most {number(used / least, 3)} times the least possible"
         yield f"{times}: no strategy brings them below {money(least)}; that holds for {saving.limit.bound.valid_for}."
 
 
@@ -250,7 +299,7 @@ def _comparisons(plan: Plan) -> list[str]:
             [
                 _noise(plan, row),
                 measured_words(row.strategy, row.measured),
-                number(choice.epsilon, 6),
+                chosen_loss(float(choice.loss)),
                 "–" if choice.root_mean_squared_error is None else number(choice.root_mean_squared_error),
                 money(-choice.welfare),
             ]
@@ -311,8 +360,9 @@ def optional_sections(plan: Plan) -> list[tuple[str, str, list[str]]]:
 
     A picture that belongs to a part has a name that begins with its anchor.
     """
-    uncertain, rules = plan.uncertainty, plan.social_choice
+    uncertain, rules, total = plan.uncertainty, plan.social_choice, plan.public_total
     parts: tuple[tuple[str, str, Iterable[str]], ...] = (
+        ("public-total", "Beside a public total", () if total is None else total.sentences()),
         ("uncertainty", "If preferences are not known exactly", () if uncertain is None else uncertain.sentences()),
         ("social-choice", "Other ways to add people up", () if rules is None else rules.explain().splitlines()),
         ("ratios", "Means, shares and ratios", _ratios(plan)),
@@ -355,8 +405,8 @@ def _participation(plan: Plan) -> Iterator[str]:
     unit = plural(plan.program.protection.unit)
     yield (
         f"At this {privacy_measure} {percent(part.rate)} of the {unit} take part, {percent(part.rate_without_loss)} if "
-        "nothing could be learned about them. Errors count the noise weighted up for them, and that the others are "
-        "missing at random."
+        "nothing could be learned about them. They alone lose privacy. Errors count the noise weighted up for them, "
+        "and that the others are missing at random."
     )
     times = number(1 / part.rate)
     yield f"A release counts those who take part: to stand for all {unit}, multiply its numbers by {times}."
@@ -467,4 +517,4 @@ def _markets(plan: Plan) -> Iterator[str]:
             cost = f"society is {money(row.forgone)} worse off" if worse else "society is as well off"
             if row.one_count:
                 cost = "it buys no table of this program"
-            yield f"{_raised(row.name)} ({row.why}): {privacy_measure} = {number(row.epsilon)}{paid}; {cost}."
+            yield f"{_raised(row.name)} ({row.why}): {privacy_measure} = {chosen_loss(row.epsilon)}{paid}; {cost}."

@@ -14,8 +14,7 @@ from functools import partial
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Self
 
-from dualmandate.population import PrivacyLoss
-from dualmandate.population.wording import exact, money, number, percent
+from dualmandate.population.wording import chosen_loss, exact, money, number, percent
 
 if TYPE_CHECKING:
     from dualmandate.report.figures import Figure
@@ -29,11 +28,6 @@ Cell = float | str | bool | None
 Row = dict[str, Any]  # cells by the keys of their columns, and what a picture needs besides
 
 
-def rounded_down(loss: float) -> str:
-    """A privacy loss in five digits, never more than it is, as a chosen one is stated: 2.5276."""
-    return f"{float(PrivacyLoss.chosen(loss).amount):,.6g}"
-
-
 def plain_unit(unit: str) -> str:
     """A unit as it is printed: "USD^2 per child^2" → "USD² per child²"."""
     return unit.replace("^2", "²") or "pure number"
@@ -44,7 +38,7 @@ WRITTEN: Mapping[str, Callable[[float], str]] = {
     "exact": exact,
     "money": partial(money, short=True),
     "percent": percent,
-    "loss": rounded_down,
+    "loss": chosen_loss,
 }
 
 

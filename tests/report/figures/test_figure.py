@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page
 
+from dualmandate.choice import inputs
 from dualmandate.choice import tornado as tornado_rows
 from dualmandate.errors import UnknownName
 from dualmandate.report.figures import (
@@ -49,7 +50,8 @@ def make(request: pytest.FixtureRequest) -> Make:
         case = request.getfixturevalue(of)
         whole = case.frontier, case.welfare, case.choice
         if name == "tornado":
-            return tornado(tornado_rows(case.frontier, case.welfare, case.limits), case.choice)
+            tenths = {row.name: (0.9 * row.value, 1.1 * row.value) for row in inputs(case.welfare, case.limits)}
+            return tornado(tornado_rows(case.frontier, case.welfare, case.limits, ranges=tenths), case.choice)
         if name == "consequences":
             return consequences(case.choice)
         if name == "what_if":

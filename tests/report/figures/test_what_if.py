@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dualmandate.choice import BoundedCost, Choice, TornadoRow, choose
+from dualmandate.choice import BoundedCost, Choice, TornadoRow, choose, inputs
 from dualmandate.choice import tornado as tornado_rows
 from dualmandate.choice.statics import TornadoEnd
 from dualmandate.errors import Refusal
@@ -66,7 +66,8 @@ def test_the_picture_holds_a_place_for_every_choice_and_a_circle_to_move(
 
 
 def test_ten_percent_of_cost_moves_the_choice_as_the_reference_says(title_i: Any, units: Any) -> None:
-    rows = tornado_rows(title_i.frontier, title_i.welfare, title_i.limits)
+    tenths = {row.name: (0.9 * row.value, 1.1 * row.value) for row in inputs(title_i.welfare, title_i.limits)}
+    rows = tornado_rows(title_i.frontier, title_i.welfare, title_i.limits, ranges=tenths)
     twin = {str(row["input"]): row for row in tornado(rows, title_i.choice).table.rows}
     cost = twin["mean disclosure cost"]
     assert cost["low_loss"] == pytest.approx(2.617992, abs=1e-6)

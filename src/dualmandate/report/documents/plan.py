@@ -129,7 +129,7 @@ class FrontierPointPart(DocumentModel):
     loss: Positive = Field(description="In the frontier's currency.")
     accuracy: NotPositive = Field(description="Minus the expected squared error.")
     marginal_rate_of_transformation: NotNegative = Field(description="Accuracy per unit of loss.")
-    willingness_to_accept: NotNegative = Field(description="Accuracy per unit of loss.")
+    willingness_to_accept: Number = Field(description="Accuracy per unit of loss.")
     privacy_cost: Cost
     data_loss: Cost
     welfare: Welfare
@@ -159,6 +159,7 @@ class PlannedTablePart(DocumentModel):
     bias: NotNegative | None = Field(None, description="What clipping leaves out of one number, root mean squared.")
     root_mean_squared_error_with_bias: NotNegative | None = Field(None, description="Noise and bias of one number.")
     half_width: NotNegative = Field(description="What 95 in 100 numbers are off by at most, in its unit.")
+    exact: Whether = Field(False, description="Whether public totals decide it, so that no noise reaches it.")
     root_mean_squared_consequence: Dollars | None = Field(description="Of one number, USD.")
     data_loss: Cost
 
@@ -191,6 +192,7 @@ class GroupPart(DocumentModel):
     relative_privacy_weight: NotNegative = Field(description="Of their privacy against accuracy.")
     cost_per_member: Cost
     privacy_cost: Cost = Field(description="USD, at least 0: of all of them.")
+    taking_part: Share = Field(1.0, description="Share of them who take part, and bear that cost.")
 
 
 class TechnologyPart(DocumentModel):
@@ -249,7 +251,7 @@ class CostsPart(DocumentModel):
     naive: Dollars | None = Field(description="USD: plain noise on the tables.")
     used: Cost = Field(description="USD: the technology in use.")
     optimized: Dollars | None = Field(description="USD: the optimized strategy with the noise in use.")
-    least: Dollars | None = Field(description="USD: no technology of the kind costs less.")
+    least: Dollars | None = Field(description="USD: none of the technologies in `least_valid_for` costs less.")
 
 
 class CostsPointPart(DocumentModel):
@@ -307,7 +309,7 @@ class RegretPart(DocumentModel):
 
 
 class TornadoEndPart(DocumentModel):
-    """One end of an input's range, and what would be chosen there."""
+    """One end of what is stated of an input, and what would be chosen there."""
 
     value: Number = Field(description="Of the input.")
     epsilon: AnyLoss | None
@@ -315,7 +317,7 @@ class TornadoEndPart(DocumentModel):
 
 
 class TornadoPart(DocumentModel):
-    """How far the choice rests on one input."""
+    """How far the choice moves over what is stated of one input."""
 
     input: Text = Field(description="Its name.")
     value: Number = Field(description="As stated, in its unit.")
@@ -323,6 +325,51 @@ class TornadoPart(DocumentModel):
     epsilon: Epsilon
     low: TornadoEndPart
     high: TornadoEndPart
+
+
+class ElasticityPart(DocumentModel):
+    """By how many percent the choice moves when one input rises by one percent."""
+
+    input: Text = Field(description="Its name.")
+    value: Number = Field(description="As stated, in its unit.")
+    unit: Text = Field(description="Of the input.")
+    elasticity: Number = Field(description="Percent per percent.")
+
+
+class ReadingPart(DocumentModel):
+    """Another way to read the program, and what would then be chosen on the same frontier."""
+
+    reading: Text = Field(description="What is read otherwise, in words.")
+    parameter: Text = Field(description="The key that is read otherwise.")
+    value: Number | None = Field(description="What it then is; null where a form is read otherwise, not a number.")
+    unit: Text | None = Field(description="Of the value.")
+    source: Text | None = Field(description="As in the program file; null where the plan itself asks.")
+    epsilon: AnyLoss | None
+    loss: Exact | None = Field(description="The same as an exact number, as it would be spent.")
+    bound_by: BoundBy | None = Field(description="What decides.")
+    why_not: Text | None = Field(description="Why nothing can be chosen.")
+
+
+class RobustnessPart(DocumentModel):
+    """How sure the choice is, as far as the program says how sure its numbers are."""
+
+    judged: Whether = Field(description="Whether an error, a range or another reading of some number is stated.")
+    interval: Pair[Positive] | None = Field(
+        description="Where the best loss lies with probability 95 %; null where no number states an error."
+    )
+    exact: tuple[Text, ...] = Field(description="Numbers taken as exact: nothing is stated of their errors.")
+    words: tuple[Text, ...] = Field(description="The same for people.")
+
+
+class PublicTotalPart(DocumentModel):
+    """A public total, and what the choice costs in all beside it."""
+
+    amount: Positive = Field(description="USD.")
+    time_base: Text | None = Field(description="The time it covers.")
+    source: Text = Field(description="As in the program file.")
+    privacy_cost_times: NotNegative = Field(description="What privacy loss costs, over the total.")
+    data_loss_times: NotNegative = Field(description="What errors cost, over the total.")
+    words: tuple[Text, ...] = Field(description="The same for people.")
 
 
 class ParticipationPart(DocumentModel):
@@ -626,6 +673,10 @@ class PlanDocument(DocumentModel):
     guarantee: GuaranteePart
     regret: tuple[RegretPart, ...]
     tornado: tuple[TornadoPart, ...]
+    elasticities: tuple[ElasticityPart, ...] = ()
+    readings: tuple[ReadingPart, ...] = ()
+    robustness: IfAny[RobustnessPart] = None
+    public_total: IfAny[PublicTotalPart] = None
     notes: tuple[Text, ...] = Field(description="What a reader should know besides.")
     participation: IfAny[ParticipationPart] = None
     offering: IfAny[OfferingPart | NoOfferingPart] = None
@@ -650,7 +701,7 @@ def plan_document(plan: Plan) -> dict[str, Any]:
     from dualmandate.planning.study import study_words
     from dualmandate.program.schema import SCHEMA_VERSION
 
-    program, known = plan.program, plan.extensions
+    program, known, sure, total = plan.program, plan.extensions, plan.robustness, plan.public_total
     return PlanDocument.made_of(
         plan,
         program=ProgramPart.made_of(
@@ -674,7 +725,11 @@ def plan_document(plan: Plan) -> dict[str, Any]:
         saving=_saving(plan),
         guarantee=plan.guarantee.document(),
         regret=[RegretPart.made_of(row) for row in plan.regrets if math.isfinite(row.welfare + row.relative)],
-        tornado=[TornadoPart.made_of(row, input=row.name) for row in plan.tornado],
+        tornado=[TornadoPart.made_of(row, input=row.name) for row in sure.tornado],
+        elasticities=[ElasticityPart.made_of(row, input=row.name) for row in sure.elasticities],
+        readings=list(_readings(plan)),
+        robustness=RobustnessPart.made_of(sure, words=list(sure.sentences())),
+        public_total=None if total is None else PublicTotalPart.made_of(total, words=list(total.sentences())),
         participation=known.participation,
         offering=_offering(known),
         path=known.path,
@@ -763,6 +818,12 @@ def _technologies(plan: Plan) -> Iterator[TechnologyPart]:
     for row in plan.comparisons:
         chosen = {name: getattr(row.choice, name, None) for name in (*CHOSEN, "bound_by")}
         yield TechnologyPart.made_of(row, chosen=plan.uses(row), why_not=row.why or None, **chosen)
+
+
+def _readings(plan: Plan) -> Iterator[ReadingPart]:
+    for row in plan.robustness.readings:
+        chosen = {name: getattr(row.choice, name, None) for name in ("epsilon", "loss", "bound_by")}
+        yield ReadingPart.made_of(row, **chosen)
 
 
 def _strategies(plan: Plan) -> Iterator[StrategyPart]:

@@ -118,7 +118,9 @@ def _panel(rows: Sequence[Row], unit: str, *, width: int) -> list[Mark]:
     ]
     for i, row in enumerate(rows):
         numbers = f"RMSE {number(typical[i])} · 95 % within ±{number(row['half_width'])}"
-        if isinstance(row["root_mean_squared_consequence"], float):
+        if typical[i] == row["half_width"] == 0:
+            numbers = "exact: no noise reaches it"
+        elif isinstance(row["root_mean_squared_consequence"], float):
             numbers += f" · {money(row['root_mean_squared_consequence'], short=True)}"
         space = width - 40 - (LETTER * len(numbers) + 20 if roomy else 0)
         name = textwrap.shorten(str(row["table"]), max(10, int(space / LETTER)), placeholder="…")
@@ -297,11 +299,19 @@ def _compared_names(
     ]
 
 
-def strategies(costs: Mapping[str, Cost], choice: Choice, *, used: str, least: Cost | None = None) -> Figure:
+def strategies(
+    costs: Mapping[str, Cost],
+    choice: Choice,
+    *,
+    used: str,
+    least: Cost | None = None,
+    valid_for: str = "any strategy with the same noise",
+) -> Figure:
     """Cost of errors against privacy loss; what no strategy reaches is shaded, what is saved stands at the choice.
 
-    `costs` are by name in USD, the plain technology first; `used` names the one in use; `least` is what errors cost at
-    least. Losses at which a cost leaves the range of floats are left out.
+    `costs` are by name in USD, the plain technology first, and hold the best of all that were compared; `used` names
+    the one in use; `least` is what errors cost at least, `valid_for` which technologies. Losses at which a cost leaves
+    the range of floats are left out.
     """
     letter, place, loss = SYMBOLS[choice.privacy_measure], list(costs).index(used), stated_loss(choice.loss)
     rows = list[Row]()
@@ -346,9 +356,9 @@ def strategies(costs: Mapping[str, Cost], choice: Choice, *, used: str, least: C
 
     return Figure(
         "strategies",
-        title=f"At {loss}, {f'nothing found does better than {used}' if gain is None else gain.finding}",
+        title=f"At {loss}, {f'nothing that was compared does better than {used}' if gain is None else gain.finding}",
         subtitle="Cost of errors at each privacy loss, US dollars; both axes logarithmic"
-        + _left(here, at_choice[used]),
+        + _left(here, at_choice[used], valid_for),
         sentence="What is measured need not be what is published: tables can be put together from better measurements. "
         "The bar at the choice is what the technology in use saves against plain noise on the tables.",
         table=FigureTable.of(
@@ -356,7 +366,7 @@ def strategies(costs: Mapping[str, Cost], choice: Choice, *, used: str, least: C
             f"Cost of errors at each {letter}, and what is saved",
             Column("loss", f"privacy loss {letter}", "loss"),
             *(Column(f"cost_{i}", f"{name}, USD", "money") for i, name in enumerate(costs)),
-            Column("least", "least possible, USD", "money"),
+            Column("least", f"least possible for {valid_for}, USD", "money"),
             Column("saved", "saved, USD", "money"),
         ),
         layout=layout,
@@ -374,16 +384,16 @@ class _Gain:
 
 
 def _gain(at_choice: Mapping[str, float], used: str) -> _Gain | None:
-    """What the technology in use saves against the plain one, or what another would save; None where all cost alike."""
+    """What another would save, or what the technology in use saves against the plain one; None where all cost alike."""
     naive, cost = next(iter(at_choice.items())), at_choice[used]
     name, least = min(at_choice.items(), key=lambda item: item[1])
+    if least <= cost * (1 - ALIKE):
+        label, saved = (f"would save {money(cost - least, short=short)}" for short in (True, False))
+        return _Gain(cost, least, label, f"{name} {saved}: errors would cost {percent(1 - least / cost)} less")
     if used != naive[0] and cost <= naive[1] * (1 - ALIKE):
         label, saved = (f"saves {money(naive[1] - cost, short=short)}" for short in (True, False))
         share = percent(1 - cost / naive[1])
         return _Gain(naive[1], cost, label, f"the better technology {saved}: errors cost {share} less")
-    if least <= cost * (1 - ALIKE):
-        label, saved = (f"would save {money(cost - least, short=short)}" for short in (True, False))
-        return _Gain(cost, least, label, f"{name} {saved}: errors would cost {percent(1 - least / cost)} less")
     return None
 
 
@@ -394,18 +404,18 @@ def _colors(names: list[str], used: str) -> Iterator[str]:
         yield LIGHT.production if name == used else LIGHT.preference if place == 0 else next(others)
 
 
-def _left(here: Row, cost: float) -> str:
+def _left(here: Row, cost: float, valid_for: str) -> str:
     """How much of the cost a better strategy could still take away."""
     if here["least"] is None:
         return ""
     share = 1 - here["least"] / cost
     if share < ALIKE:
-        return "; shaded: out of reach, and the technology in use stands at its edge"
-    return f"; shaded: out of reach of any strategy with the same noise, at most {percent(share)} below"
+        return f"; shaded: out of reach of {valid_for}, and the technology in use stands at its edge"
+    return f"; shaded: out of reach of {valid_for}, at most {percent(share)} below; its edge may be out of reach too"
 
 
 def _unreachable(plane: Plane, rows: Rows, *, roomy: bool) -> list[Mark]:
-    words = "no strategy errs less" if roomy else "no strategy\nerrs less"
+    words = "no strategy with this noise errs less" if roomy else "no strategy with\nthis noise errs less"
     return [
         plane.below(rows, "loss", "least"),
         plane.curve(rows, "loss", "least", color=LIGHT.quiet, thick=1),

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from dualmandate.frontier.numerics import log_grid
-from dualmandate.population.wording import SYMBOLS, exact, money, number, percent, stated_loss
+from dualmandate.population.wording import SYMBOLS, chosen_loss, exact, money, number, percent, stated_loss
 from dualmandate.report.figures.figure import Align, Figure, Mark, Plane, Ruler, layered, with_right_axis
 from dualmandate.report.theme import LIGHT, ROOMY, Column, FigureTable, Row
 
@@ -340,9 +340,8 @@ def welfare_curve(frontier: Frontier, welfare: SocialWelfare, choice: Choice) ->
         title = f"Inside the limits, society loses least at their edge, {loss}"
     elif rivals:
         best = max(rivals, key=lambda point: point.welfare)
-        title += (
-            f"; the next best, {letter} = {number(best.epsilon, 5)}, costs {money(choice.welfare - best.welfare)} more"
-        )
+        more = money(choice.welfare - best.welfare)
+        title += f"; the next best, {letter} = {chosen_loss(best.epsilon)}, costs {more} more"
     return Figure(
         "welfare",
         title=title,

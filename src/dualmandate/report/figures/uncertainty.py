@@ -19,7 +19,7 @@ from dualmandate.choice import choose
 from dualmandate.errors import Refusal
 from dualmandate.frontier.numerics import log_grid
 from dualmandate.population.units import plural
-from dualmandate.population.wording import SYMBOLS, money, number, percent, stated_loss
+from dualmandate.population.wording import SYMBOLS, chosen_loss, money, number, percent, stated_loss
 from dualmandate.report.figures.figure import (
     LETTER,
     LINE_HEIGHT,
@@ -463,7 +463,7 @@ def what_if(frontier: Frontier, welfare: SocialWelfare, choice: Choice, *, grid:
 
 
 def tornado(inputs: Sequence[TornadoRow], choice: Choice) -> Figure:
-    """One bar an input, from the choice at the low end of its range to the choice at the high end, widest on top.
+    """One bar an input whose range is stated, from the choice at its low end to that at its high end, widest on top.
 
     The choice at an end is empty where there is none; `note` then says why.
     """
@@ -513,13 +513,14 @@ def tornado(inputs: Sequence[TornadoRow], choice: Choice) -> Figure:
 
     return Figure(
         "tornado",
-        title=f"With any one input elsewhere in its range, {letter} stays between {number(low)} and {number(high)}",
-        subtitle=f"Chosen {letter} with one input at the low end (blue) or the high end (orange) of its range; "
+        title=f"Over what is stated of any one number, {letter} is between {chosen_loss(low)} and {chosen_loss(high)}",
+        subtitle=f"Chosen {letter} with one number at the low end (blue) or high end (orange) of what is stated of it; "
         f"line: {stated_loss(choice.loss)}",
-        sentence="Each bar shows where the choice would fall if one number were different and all others as stated.",
+        sentence="Each bar shows where the choice would fall if one number were different and all others as stated. "
+        "Its ends come from stated errors, ranges and readings; numbers of which nothing is stated have no bar.",
         table=FigureTable.of(
             rows,
-            f"The chosen {letter} with one input at a time at either end of its range",
+            f"The chosen {letter} with one input at a time at either end of what is stated of it",
             Column("input", "input", "text"),
             Column("value", "stated", "exact"),
             Column("unit", "unit", "text"),
