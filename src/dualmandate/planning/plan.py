@@ -39,7 +39,7 @@ EXAMPLE_BUDGET, EXAMPLE_AVERSION = 20e6, 2.0  # USD, and relative risk aversion,
 
 @dataclass(frozen=True)
 class TableConsequence:
-    """What the choice means for one table, in its own unit and in dollars."""
+    """What the choice means for one table, in its own unit and in money."""
 
     table: str
     unit: str
@@ -156,6 +156,7 @@ def notes_on(plan: Plan) -> tuple[str, ...]:
         *_shares_and_fitness(plan),
         *_worst_case(plan),
         *_hidden_prices(plan),
+        plan.program.timing.explain(),
         *_left_out(plan),
         *_many_statistics(plan),
     )
@@ -184,8 +185,8 @@ def _better_noise(plan: Plan) -> Iterator[str]:
     if (used, noise) == ("laplace", "geometric"):
         reason = " Laplace noise on whole-number counts is dominated: geometric noise is its whole-number twin."
     yield (
-        f"{noise.capitalize()} noise would leave society {money(gain)} better off, at {best.privacy_measure} = "
-        f'{number(best.epsilon)}; noise = "best" chooses among all that are drawn.{reason}'
+        f"{noise.capitalize()} noise would leave society {money(gain, best.currency)} better off, at "
+        f'{best.privacy_measure} = {number(best.epsilon)}; noise = "best" chooses among all that are drawn.{reason}'
     )
 
 
@@ -200,8 +201,8 @@ def _strategy(plan: Plan) -> Iterator[str]:
     if found is not None:
         gain, best, row = found
         yield (
-            f"Noise on {measured_words(row.strategy, row.measured)} would leave society {money(gain)} better off, at "
-            f'{best.privacy_measure} = {number(best.epsilon)}: strategy = "{row.strategy}".'
+            f"Noise on {measured_words(row.strategy, row.measured)} would leave society {money(gain, best.currency)} "
+            f'better off, at {best.privacy_measure} = {number(best.epsilon)}: strategy = "{row.strategy}".'
         )
 
 
@@ -249,12 +250,13 @@ def _worst_case(plan: Plan) -> Iterator[str]:
 
 def _hidden_prices(plan: Plan) -> Iterator[str]:
     prices = {value.price for value in plan.welfare.table_values if value.measure == "squared"}
+    currency = plan.choice.currency
     for price in sorted(price for price in prices if price is not None):
         usual = EXAMPLE_AVERSION / EXAMPLE_BUDGET / 2
         yield (
-            f"A price of {number(price)} USD per squared USD means an absolute risk aversion of {number(2 * price)} "
-            f"per USD; a relative risk aversion of {EXAMPLE_AVERSION:g} on a budget of {money(EXAMPLE_BUDGET)} would "
-            f"mean a price of {number(usual)}."
+            f"A price of {number(price)} {currency} per squared {currency} means an absolute risk aversion of "
+            f"{number(2 * price)} per {currency}; a relative risk aversion of {EXAMPLE_AVERSION:g} on a budget of "
+            f"{money(EXAMPLE_BUDGET, currency)} would mean a price of {number(usual)}."
         )
 
 

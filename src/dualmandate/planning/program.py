@@ -12,12 +12,14 @@ from fractions import Fraction
 from pathlib import Path
 
 from dualmandate.choice import Choice, Limits, SocialWelfare, choose, regret_curve, tornado
+from dualmandate.choice.estimates import JointEstimates
 from dualmandate.frontier import Measure
 from dualmandate.planning.comparison import TechnologyComparison
 from dualmandate.planning.extensions import ExtensionBuilder, participation_of
 from dualmandate.planning.plan import Plan, TableConsequence, costliest, notes_on
 from dualmandate.planning.technology import Technology, TechnologyBuilder, combine, offered, used_at
-from dualmandate.planning.uncertainty import social_choice_of, uncertainty_of
+from dualmandate.planning.timing import Timing, timing_of
+from dualmandate.planning.uncertainty import estimates_of, social_choice_of, uncertainty_of
 from dualmandate.planning.welfare import float_or_none, limits_of, welfare_of
 from dualmandate.population import PrivacyLoss
 from dualmandate.program.program import ProgramFile, read_program
@@ -32,6 +34,8 @@ COVERAGE = 0.95
 class Program(ProgramFile):
     """What a program file says, as the rooms of the house understand it, preferences included. All of it is public."""
 
+    timing: Timing
+    estimates: JointEstimates | None  # what a survey estimated, where the program says so
     welfare: SocialWelfare
     limits: Limits
 
@@ -47,10 +51,12 @@ class Program(ProgramFile):
 def load(path: str | Path) -> Program:
     """Read a program file and the code lists it names; anything that cannot be meant is refused with its place."""
     read = read_program(path)
-    welfare = welfare_of(read)
+    timing = timing_of(read.file, read.document)
+    welfare = welfare_of(read, timing)
     limits = limits_of(read.file, welfare.privacy_measure, read.document)
     known = {field.name: getattr(read, field.name) for field in fields(read)}
-    return Program(**known, welfare=welfare, limits=limits)
+    estimates = estimates_of(read.file, read.document)
+    return Program(**known, timing=timing, estimates=estimates, welfare=welfare, limits=limits)
 
 
 def make_plan(program: Program, remaining: Fraction | float | None, progress: Callable[[str], None]) -> Plan:
