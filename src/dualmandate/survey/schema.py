@@ -275,7 +275,7 @@ class ReportTable(KeyTable):
     numbers: Count | None = None
     """How many published numbers are each off as an accuracy attribute says."""
     horizon: HorizonTable | None = None
-    """How yearly and lifetime amounts are related, where both occur."""
+    """How yearly and lifetime amounts are related, where both occur: as in a program."""
     other_units: Several[Text] = ()
     """Units that other evidence is stated in, such as "household"."""
     bridges: Several[Calibrated] = ()

@@ -64,9 +64,9 @@ class ProgramPart(DocumentModel):
     account: Text = Field(description="Whose privacy is spent: an account of the ledger.")
     unit: Text = Field(description="Who is protected.")
     population_size: Positive = Field(description="In units.")
-    currency: Text = Field(description="Of all money in this document: a code of ISO 4217.")
-    time_base: Text | None = Field(description="Over what time all money runs; null where no amount says.")
-    horizon: HorizonPart | None = Field(description="Where yearly amounts count as what they are worth today.")
+    currency: Text = Field("USD", description="Of all money in this document: a code of ISO 4217.")
+    time_base: Text | None = Field(None, description="Over what time all money runs; null where no amount says.")
+    horizon: HorizonPart | None = Field(None, description="Where yearly amounts count as what they are worth today.")
     digest: Digest = Field(description="SHA-256 over what the program file says.")
 
 
