@@ -88,7 +88,7 @@ source = "assumed"
 largest_user_share = 0.2
 budget = { value = 1e5, unit = "EUR", source = "assumed" }
 harm = { value = 10, unit = "EUR per person", source = "assumed" }
-target_error = 0.1
+target_error = 0.3
 source = "assumed"
 
 [uncertainty]

@@ -193,7 +193,7 @@ class SurveyAttribute(KeyTable):
     def _fits_its_role(self) -> Self:
         stated = self.model_fields_set
         if self.role in ("price", "accuracy") and self.unit is None:
-            raise lacking("unit", "a number without its unit cannot be added to another", 'state unit = "USD"')
+            raise lacking("unit", "a number without its unit cannot be added to another", 'state unit = "…"')
         belief = {"stated_as", "recorded_as", "prior", "secret", "neighbors"}
         for keys, role in (
             (belief, "privacy loss"),
