@@ -615,9 +615,9 @@ def test_a_scale_that_may_be_zero_has_no_price_in_money_space(
     names, errors = (scale, "willingness to pay for epsilon"), np.array([error, 100.0])
     found = ParameterEstimates(names, np.array([-7.0, -1400.0]), np.diag(errors**2), -1.0, 900, 150)
     if bounded:
-        assert worth_of(survey, found, "epsilon", "price").interval == pytest.approx((-1596.0, -1204.0), abs=0.01)
+        assert worth_of(survey, found, "epsilon").interval == pytest.approx((-1596.0, -1204.0), abs=0.01)
         return
     with pytest.raises(NoEstimate, match="no number") as caught:
-        worth_of(survey, found, "epsilon", "price")
+        worth_of(survey, found, "epsilon")
     assert caught.value.where is not None
     assert caught.value.where.key == "attributes.price"
