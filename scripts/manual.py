@@ -46,6 +46,7 @@ SURVEY_HEADINGS = {
     "ScenarioTable": "[scenario]",
     "ModelTable": "[model]",
     "ReportTable": "[report]",
+    "HorizonTable": "[report.horizon]",
     "PriorTable": "[prior.NAME]",
     "EvidenceTable": "[[source]]",
     "QuestionnaireTable": "[questionnaire]",
