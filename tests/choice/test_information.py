@@ -84,13 +84,13 @@ def test_the_posterior_form_contains_others(loss: float) -> None:
 
 def test_shapes_and_words() -> None:
     assert [utility.convex for utility in EVERY_FORM] == [True, True, False, False]
-    assert [utility.unit("child") for utility in EVERY_FORM] == [
+    assert [utility.unit("child", "USD") for utility in EVERY_FORM] == [
         "USD per child per epsilon",
         "USD per child",
         "USD per child",
         "USD per child per disclosure",
     ]
-    assert LinearCost(1, PrivacyMeasure.ZCDP).unit("child") == "USD per child per rho"
+    assert LinearCost(1, PrivacyMeasure.ZCDP).unit("child", "EUR") == "EUR per child per rho"
     assert [utility.scaled(2).parameter for utility in EVERY_FORM] == [2800] * 4
     assert PosteriorCost(1, 0.2).scaled(3) == PosteriorCost(3, 0.2)
 

@@ -171,7 +171,7 @@ def test_one_price_of_different_forms() -> None:
     assert utility.convex
     assert utility.most == math.inf
     assert utility.scaled(2.0).parameter == 6.0
-    assert utility.unit("child") == "USD per child per epsilon"
+    assert utility.unit("child", "USD") == "USD per child per epsilon"
 
 
 def test_refusals() -> None:

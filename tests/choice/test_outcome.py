@@ -69,7 +69,8 @@ def test_several_groups_and_tables_in_words(power_frontier: type[PowerFrontier])
     assert "borne by 2,000,000 households (tenants)" in text
     assert "counted 0.5 times in the sum" in text
     assert "households in its one number; it costs USD" in text
-    assert f"of {money(choice.tables[1].root_mean_squared_error)} in each of 9 numbers; they cost USD" in text
+    typical = money(choice.tables[1].root_mean_squared_error, "USD")
+    assert f"of {typical} in each of 9 numbers; they cost USD" in text
     assert "the two are in balance." in text, "squared households and squared dollars have no common rate"
     # Households and dollars have no common error; nothing states a consequence.
     assert choice.root_mean_squared_error is None

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.integrate import quad
+from scipy.special import ndtr
 
 from dualmandate.choice import (
     Beliefs,
@@ -34,12 +35,14 @@ from dualmandate.choice import (
     signal_value,
     survey_value,
 )
+from dualmandate.choice.estimates import JointEstimates
 from dualmandate.choice.uncertainty import weighted_quantile
-from dualmandate.elicitation import CommonGround, Prior, pool
+from dualmandate.elicitation import CommonGround, Prior, fieller, pool
 from dualmandate.errors import InvalidLoss, InvalidPreferences, InvalidValue, NoOptimum, TooLarge
 from dualmandate.frontier import Frontier, Simulation, envelope, frontier_of, simulated, split
 from dualmandate.mechanism import geometric, laplace
 from dualmandate.population import Calibrated, Histogram, PrivacyMeasure, Units
+from dualmandate.population.wording import number
 from dualmandate.workload import Workload, identity, stack
 
 if TYPE_CHECKING:
@@ -136,41 +139,95 @@ def test_two_uncertain_numbers(title_i: TitleI) -> None:
     assert found.interval() == pytest.approx([middle * math.exp(-width), middle * math.exp(width)], rel=2e-3)
 
 
-@pytest.mark.parametrize("correlation", [-0.6, 0.3, 0.8])
-def test_errors_that_go_together(title_i: TitleI, correlation: float) -> None:
-    # ln ε* = (ln b − ln k)/3 + …, so its variance is (k + b − 2c)/9; V ∝ k^{2/3}·b^{1/3} takes c with weight 2·2/9.
-    numbers = [Uncertain(COST, 1400, 500), Uncertain("consequence", 2e7, 1e7)]
-    stated = {(COST, "consequence"): correlation}
-    found = choose_under_uncertainty(title_i.laplace(), Beliefs.lognormal(title_i.welfare(), numbers, stated))
-    k, b = (number.log_deviation**2 for number in numbers)
-    c = math.log1p(correlation * (500 / 1400) * 0.5)
-    assert found.choice.epsilon == pytest.approx(2.5276435, rel=1e-7)  # means are as stated, whatever the correlation
-    width = 1.959964 * math.sqrt(k + b - 2 * c) / 3
-    middle = 2.5276435 * math.exp((k - b) / 6)
-    assert found.interval() == pytest.approx([middle * math.exp(-width), middle * math.exp(width)], rel=3e-3)
-    share = found.value_of_perfect_information / found.expected_cost
-    expected = 1 - math.exp((4 / 9 - 2 / 3) * k / 2 + (1 / 9 - 1 / 3) * b / 2 + 2 / 9 * c)
-    assert share == pytest.approx(expected, rel=5e-3)
-    values = found.beliefs.values
-    assert values is not None
-    assert np.ravel(np.corrcoef(values.T))[1] == pytest.approx(correlation, abs=0.02)
+RATIOS = {COST: ("epsilon", "price"), "consequence": ("error", "price")}
+KEPT = 2.5276435  # the best loss at the stated numbers; it goes with (b/k)^{1/3}
 
 
-def test_numbers_that_multiply_one_part_have_the_mean_of_their_product(title_i: TitleI) -> None:
-    numbers = [Uncertain(COST, 1400, 500), Uncertain("population_size", 46e6, 23e6)]
-    found = Beliefs.lognormal(title_i.welfare(), numbers, {(COST, "population_size"): 0.5})
-    means = found.weights @ found.multiples
-    assert means.max() == pytest.approx(1 + 0.5 * (500 / 1400) * 0.5, rel=1e-9)  # E[k·N]/(E[k]·E[N])
+def joint(seed: int, size: float) -> JointEstimates:
+    """Errors of three estimates, by about `size` of their value, that go together as chance has it."""
+    mixed = np.random.default_rng(seed).normal(0, size / math.sqrt(3), (3, 3))
+    return JointEstimates(("epsilon", "error", "price"), mixed @ mixed.T + np.eye(3) * size**2 / 9)
+
+
+def fieller_ends(estimates: JointEstimates, above: str, below: str) -> tuple[float, float]:
+    """Ends of Fieller's set of a ratio of two estimates with mean 1, by its own formula."""
+    found = fieller(np.array([1.0, -1.0]), _signed(estimates.only([above, below]).covariance), critical=1.959964)
+    assert found.shape == "interval"
+    return found.lower, found.upper
+
+
+def _signed(covariance: NDArray[np.float64]) -> NDArray[np.float64]:
+    return covariance * np.array([[1, -1], [-1, 1]])  # Fieller's ratio is −n/d
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("size", [0.05, 0.2])
+def test_the_best_loss_of_a_survey_is_fiellers(title_i: TitleI, seed: int, size: float) -> None:
+    estimates, welfare = joint(seed, size), title_i.welfare()
+    both = choose_under_uncertainty(title_i.laplace(), Beliefs.estimated(welfare, estimates, RATIOS))
+    assert both.choice.epsilon == pytest.approx(KEPT, rel=1e-7)  # the choice is the one at the stated numbers
+    ends = [KEPT * end ** (1 / 3) for end in fieller_ends(estimates, "error", "epsilon")]  # the price cancels
+    assert both.interval() == pytest.approx(ends, rel=0.03 * size)
+    cost = choose_under_uncertainty(title_i.laplace(), Beliefs.estimated(welfare, estimates, {COST: RATIOS[COST]}))
+    ends = [KEPT * end ** (1 / 3) for end in fieller_ends(estimates, "price", "epsilon")]
+    assert cost.interval() == pytest.approx(ends, rel=0.03 * size)
+    # Brute force: draw the estimates, divide, and choose.
+    drawn = np.random.default_rng(seed).multivariate_normal(np.ones(3), estimates.covariance, 200_000)
+    ratios = np.where(drawn[:, 0] > 0, drawn[:, 1] / drawn[:, 0], np.inf)
+    brute = np.quantile(KEPT * ratios.clip(0) ** (1 / 3), [0.025, 0.975])
+    assert both.interval() == pytest.approx(brute, rel=0.05 * size)
+
+
+def test_other_numbers_beside_a_survey(title_i: TitleI) -> None:
+    estimates, other = joint(1, 0.1), Uncertain("population_size", 46e6, 46e5)
+    ratios = {COST: ("epsilon",), "consequence": ("error", "price")}
+    beliefs = Beliefs.estimated(title_i.welfare(), estimates, ratios, [other])
+    found = choose_under_uncertainty(title_i.laplace(), beliefs)
+    drawn = np.random.default_rng(3).multivariate_normal(np.ones(3), estimates.covariance, 400_000)
+    people = other.at(np.random.default_rng(4).standard_normal(len(drawn))) / 46e6
+    brute = np.quantile(KEPT * (drawn[:, 1] / drawn[:, 2] / drawn[:, 0] / people) ** (1 / 3), [0.025, 0.975])
+    assert found.interval() == pytest.approx(brute, rel=6e-3)
+    assert found.choice.epsilon == pytest.approx(KEPT, rel=1e-7)
+    assert found.value_of_perfect_information == pytest.approx(
+        found.expected_cost * np.log(brute[1] / brute[0]) ** 2 / 3.92**2, rel=0.1
+    )  # to second order (d ln ε)² of what society loses
+
+
+def test_a_cost_that_may_be_nothing_has_no_upper_bound(title_i: TitleI) -> None:
+    estimates = JointEstimates(("epsilon", "price"), np.diag([0.7**2, 0.05**2]))
+    beliefs = Beliefs.estimated(title_i.welfare(), estimates, {COST: ("epsilon", "price")})
+    found = choose_under_uncertainty(title_i.laplace(), beliefs)
+    low, high = found.interval()
+    assert high == math.inf
+    assert (
+        fieller(np.array([1.0, -1.0]), _signed(estimates.only(["price", "epsilon"]).covariance), critical=1.96).shape
+        == "outside an interval"
+    )
+    assert found.at_limits[1] == pytest.approx(ndtr(-1 / 0.7), abs=2e-3)
+    assert f"would lie above {number(low)} with probability 95 %" in str(found)
+    assert "It has no upper bound: with probability 7.6" in str(found)
+    assert found.quantile(0.9) < math.inf
+    assert found.mean == math.inf
+    capped = choose_under_uncertainty(title_i.laplace(), beliefs, Limits(largest_epsilon=10.0))
+    assert capped.interval() == pytest.approx((low, 10.0), rel=1e-3)
+    assert "the largest that the limits allow" in str(capped)
 
 
 @pytest.mark.parametrize(
-    "stated",
-    [{(COST, "nothing"): 0.5}, {(COST, COST): 0.5}, {(COST, "consequence"): 1.0}, {(COST, "consequence"): -0.999}],
+    ("names", "covariance"),
+    [
+        ((), np.zeros((0, 0))),
+        (("a", "a"), np.eye(2)),
+        (("a", "b"), np.eye(3)),
+        (("a", "b"), np.array([[1.0, 0.5], [0.2, 1.0]])),
+        (("a", "b"), np.array([[1.0, 2.0], [2.0, 1.0]])),
+        (("a",), np.array([[0.0]])),
+        (("a",), np.array([[np.nan]])),
+    ],
 )
-def test_correlations_that_cannot_be(title_i: TitleI, stated: dict[tuple[str, str], float]) -> None:
-    numbers = [Uncertain(COST, 1400, 1400), Uncertain("consequence", 2e7, 4e7)]
-    with pytest.raises(InvalidPreferences, match="correlation"):
-        Beliefs.lognormal(title_i.welfare(), numbers, stated)
+def test_covariances_that_cannot_be(names: tuple[str, ...], covariance: NDArray[np.float64]) -> None:
+    with pytest.raises(InvalidPreferences, match="no such covariance"):
+        JointEstimates(names, covariance)
 
 
 def test_a_calibrated_number_is_read_as_mean_and_standard_error(title_i: TitleI) -> None:
@@ -571,18 +628,16 @@ def test_one_of_two_numbers(title_i: TitleI) -> None:
         survey_value(known, 10, spread=1.0, parameter="population_size")
 
 
-@pytest.mark.parametrize("correlation", [-0.6, 0.5])
-def test_a_survey_of_one_number_tells_of_another(title_i: TitleI, correlation: float) -> None:
-    numbers = [Uncertain(COST, 1400, 500), Uncertain("consequence", 2e7, 1e7)]
-    stated = {(COST, "consequence"): correlation}
-    beliefs = Beliefs.lognormal(title_i.welfare(), numbers, stated)
-    known = choose_under_uncertainty(title_i.laplace(), beliefs)
-    found = survey_value(known, 40, spread=1.5, parameter=COST).value
-    # The same by updating the weight of every state, as for beliefs of any kind.
-    anything = choose_under_uncertainty(title_i.laplace(), replace(beliefs, uncertain=()))
-    assert found == pytest.approx(survey_value(anything, 40, spread=1.5, parameter=COST).value, rel=0.03)
-    alone = choose_under_uncertainty(title_i.laplace(), Beliefs.lognormal(title_i.welfare(), numbers))
-    assert abs(found / survey_value(alone, 40, spread=1.5, parameter=COST).value - 1) > 0.1
+def test_a_survey_of_one_number_tells_of_another(title_i: TitleI) -> None:
+    # What is asked about the cost tells of the price of errors too, as far as their errors go together.
+    spread = np.array([[0.09, 0.06], [0.06, 0.09]])
+    ratios = {COST: ("epsilon",), "consequence": ("error",)}
+    worths = []
+    for covariance in (spread, np.diag(np.diag(spread))):
+        beliefs = Beliefs.estimated(title_i.welfare(), JointEstimates(("epsilon", "error"), covariance), ratios)
+        known = choose_under_uncertainty(title_i.laplace(), beliefs)
+        worths.append(survey_value(known, 40, spread=1.5, parameter=COST).value)
+    assert worths[0] < 0.5 * worths[1]  # the ratio moves little
 
 
 def test_limits_take_worth_away(title_i: TitleI, known: UncertainChoice) -> None:

@@ -283,13 +283,13 @@ def test_tables_that_count_dollars() -> None:
 def test_squared_dollars_without_a_price() -> None:
     with pytest.raises(IncompatibleUnits) as refusal:
         table_value("t", units=CHILD, consequence=CONSEQUENCE)
-    assert refusal.value.why == "squared dollars cannot be added to dollars; state price_of_squared_misallocation"
+    assert refusal.value.why == "squared USD cannot be added to USD; state price_of_squared_misallocation"
 
 
 @pytest.mark.parametrize(
     ("value", "consequence", "words"),
     [
-        (Calibrated(1, "USD^2 per child^2", "x"), None, "squared dollars cannot be added to dollars"),
+        (Calibrated(1, "USD^2 per child^2", "x"), None, "squared USD cannot be added to USD"),
         (Calibrated(1, "USD per child", "x"), None, "cannot be added"),
         (None, Calibrated(1, "USD per child^2", "x"), "value_of_accuracy"),
         (None, Calibrated(1, "USD per child", "x"), "cannot be added"),

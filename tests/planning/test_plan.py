@@ -11,12 +11,11 @@ from typing import Any
 import jsonschema
 import pytest
 
-from dualmandate.errors import IncompatibleUnits, InvalidMechanism, MissingKey
+from dualmandate.errors import InvalidMechanism, MissingKey
 from dualmandate.planning.plan import Plan
 from dualmandate.planning.program import load
 from dualmandate.planning.technology import SHARE_DIGITS
-from dualmandate.planning.welfare import common_time_base
-from dualmandate.population import Calibrated, PrivacyMeasure
+from dualmandate.population import PrivacyMeasure
 from dualmandate.population.loss import epsilon_at
 from dualmandate.report.documents.plan import plan_document
 from dualmandate.report.documents.schemas import schema
@@ -229,11 +228,3 @@ def test_progress_is_told(title_i: Path) -> None:
     told: list[str] = []
     load(title_i).plan(progress=told.append)
     assert len(told) >= 3
-
-
-def test_time_bases_do_not_mix() -> None:
-    life, none = Calibrated(1, "USD", "x", "lifetime"), Calibrated(1, "USD", "x")
-    assert common_time_base(life, none, None) == "lifetime"
-    assert common_time_base(none) is None
-    with pytest.raises(IncompatibleUnits, match="lifetime, per year"):
-        common_time_base(life, Calibrated(1, "USD", "x", "per year"))

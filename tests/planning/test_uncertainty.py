@@ -8,13 +8,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import jsonschema
+import numpy as np
 import pytest
+from scipy.special import ndtr
 
+from dualmandate.elicitation import fieller
 from dualmandate.errors import InvalidPreferences, InvalidProgram, InvalidValue, MissingKey, Refusal
 from dualmandate.planning.program import load
+from dualmandate.population.wording import number
 from dualmandate.report.documents.plan import plan_document
 from dualmandate.report.documents.schemas import schema
-from dualmandate.report.dossier import write_dossier
+from dualmandate.report.dossier import PAGE, write_dossier
 from dualmandate.report.plan_words import plan_words
 
 if TYPE_CHECKING:
@@ -25,7 +29,7 @@ MEAN = 1400 * math.exp(0.125)
 ERROR = MEAN * math.sqrt(math.expm1(0.25))
 
 
-def cost(**numbers: float) -> tuple[str, str]:
+def cost(**numbers: float | str) -> tuple[str, str]:
     """The stated cost, and the same with other numbers."""
     words = "".join(f"{key} = {number}, " for key, number in numbers.items())
     return COST, f'{{ {words}unit = "USD per child per epsilon"'
@@ -104,39 +108,83 @@ def test_a_range_becomes_a_robust_choice(changed: Change) -> None:
 ERRORS_OF_TWO = (cost(value=1400, standard_error=500), ("{ value = 1.0,", "{ value = 1.0, standard_error = 0.3,"))
 
 
-def test_errors_of_one_survey_go_together(changed: Change, title_i: Path) -> None:
+ESTIMATES = """\
+[preferences.estimates]
+names = ["epsilon", "error", "price"]
+covariance = [[0.08, 0.02, 0.01], [0.02, 0.05, 0.02], [0.01, 0.02, 0.03]]
+
+"""
+FROM_ESTIMATES = (
+    cost(value=1400, standard_error=420, estimated_from='["epsilon", "price"]'),  # √(0.08 + 0.03 − 0.02) = 0.3
+    ("{ value = 1.0,", '{ value = 1.0, standard_error = 0.2, estimated_from = ["error", "price"],'),
+    ("[limits]", ESTIMATES + "[limits]"),
+)
+
+
+def test_a_plan_carries_the_estimates_of_a_survey(changed: Change, title_i: Path) -> None:
     original = title_i.read_text(encoding="utf-8")
     apart = stated(changed(*ERRORS_OF_TWO))["uncertainty"]
     assert "are taken as independent of each other." in " ".join(plan_words(load(title_i).plan()).split())
     title_i.write_text(original, encoding="utf-8")
-    plan = load(changed(*ERRORS_OF_TWO, ("[preferences]", "[preferences]\ncorrelation_of_errors = 0.6"))).plan()
-    part = plan_document(plan)["uncertainty"]
-    assert isinstance(part, dict)
-    # ε* ∝ (price/cost)^{1/3}: the relative variance is (k + p − 2c)/9 in logarithms.
-    k, p, c = math.log1p((500 / 1400) ** 2), math.log1p(0.09), math.log1p(0.6 * 0.3 * 500 / 1400)
-    for found, shared in ((apart, 0.0), (part, c)):
-        low, high = found["distribution"]["interval"]
-        assert math.log(high / low) / 2 == pytest.approx(1.959964 * math.sqrt(k + p - 2 * shared) / 3, rel=3e-3)
-    assert "go together as their survey says." in " ".join(plan_words(plan).split())
-    assert part["regret"]["value_of_perfect_information"] < apart["regret"]["value_of_perfect_information"]
+    plan = load(changed(*FROM_ESTIMATES)).plan()
+    document = plan_document(plan)
+    jsonschema.validate(document, schema("plan"))
+    # ε* ∝ (price/cost)^{1/3}, and in the ratio of the two the effect of money cancels: Fieller's set of error/epsilon.
+    ends = fieller(np.array([1.0, -1.0]), np.array([[0.05, -0.02], [-0.02, 0.08]]), critical=1.959964)
+    interval = document["uncertainty"]["distribution"]["interval"]
+    expected = [plan.choice.epsilon * end ** (1 / 3) for end in (ends.lower, ends.upper)]
+    assert interval == pytest.approx(expected, rel=5e-3)
+    assert plan.choice.epsilon == pytest.approx(2.527644, abs=5e-7)
+    words = " ".join(plan_words(plan).split())
+    assert f"between {number(interval[0])} and {number(interval[1])} with probability 95 %" in words
+    assert "go together as their survey says." in words
+    low, high = apart["distribution"]["interval"]
+    assert interval[1] / interval[0] < high / low
+
+
+def test_a_cost_that_may_be_nothing_is_said_to_leave_the_loss_open(changed: Change, tmp_path: Path) -> None:
+    table = ESTIMATES.replace("[[0.08, 0.02", "[[0.48, 0.02")
+    number = cost(value=1400, standard_error=980, estimated_from='["epsilon", "price"]')
+    uncapped = ("largest_epsilon = 10", "")
+    plan = load(changed(number, uncapped, ("[limits]", table + "[limits]"))).plan()
+    document = plan_document(plan)
+    jsonschema.validate(document, schema("plan"))
+    json.dumps(document, allow_nan=False)
+    found = document["uncertainty"]["distribution"]
+    assert found["interval"][1] is None
+    assert found["mean"] is None
+    assert found["at_highest"] == pytest.approx(ndtr(-1 / math.sqrt(0.48)), abs=3e-3)
+    assert "It has no upper bound" in " ".join(document["uncertainty"]["words"])
+    write_dossier(plan, tmp_path)
+    assert "lies above" in (tmp_path / PAGE).read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(
-    ("correlation", "numbers", "says"),
+    ("pieces", "key", "says"),
     [
-        ("1", ERRORS_OF_TWO, "strictly between -1 and 1"),
-        ("0.5", ERRORS_OF_TWO[:1], "not both are stated"),
-        ('"much"', ERRORS_OF_TWO, "number"),
+        ((FROM_ESTIMATES[0],), "preferences.mean_disclosure_cost.estimated_from", "names none"),
+        ((FROM_ESTIMATES[0], ("[limits]", ESTIMATES.replace('"price"', '"bid"') + "[limits]")),
+         "preferences.mean_disclosure_cost.estimated_from", "names epsilon, error, bid"),
+        ((cost(value=1400, standard_error=500, estimated_from='["epsilon", "price"]'), FROM_ESTIMATES[2]),
+         "preferences.mean_disclosure_cost.estimated_from", "standard_error = 420"),
+        ((cost(value=1400, estimated_from='["epsilon", "price"]'), FROM_ESTIMATES[2]),
+         "preferences.mean_disclosure_cost.estimated_from", "not stated"),
+        ((("[limits]", ESTIMATES.replace("[[0.08", "[[-1") + "[limits]"),), "preferences.estimates.covariance",
+         "no such covariance"),
+        ((("[limits]", ESTIMATES.replace("0.08, ", "") + "[limits]"),), "preferences.estimates.covariance",
+         "3 rows of 3 numbers"),
+        ((("[limits]", ESTIMATES.replace("error", "price") + "[limits]"),), "preferences.estimates.names",
+         "a name of its own"),
     ],
-)
-def test_correlations_that_say_nothing_are_refused(
-    changed: Change, correlation: str, numbers: tuple[tuple[str, str], ...], says: str
+)  # fmt: skip
+def test_estimates_that_do_not_fit_are_refused(
+    changed: Change, pieces: tuple[tuple[str, str], ...], key: str, says: str
 ) -> None:
-    with pytest.raises(InvalidValue) as caught:
-        load(changed(*numbers, ("[preferences]", f"[preferences]\ncorrelation_of_errors = {correlation}")))
+    with pytest.raises(Refusal) as caught:
+        load(changed(*pieces))
     assert says in str(caught.value)
     assert caught.value.where is not None
-    assert caught.value.where.key == "preferences.correlation_of_errors"
+    assert caught.value.where.key == key
     assert caught.value.where.line is not None
 
 

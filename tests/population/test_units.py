@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dualmandate.errors import IncompatibleUnits, MissingKey, Refusal
+from dualmandate.errors import IncompatibleUnits, InvalidValue, MissingKey, Refusal
 from dualmandate.population import Units, counted, plural, singular
 
 CHILD = Units("child")
@@ -55,7 +55,7 @@ def test_dimensions_of_their_own(unit: str, other: str) -> None:
 def test_squared_dollars_and_dollars() -> None:
     with pytest.raises(IncompatibleUnits) as refusal:
         CHILD.conversion("USD^2 per child^2", "USD per child^2")
-    assert refusal.value.why == "squared dollars cannot be added to dollars; state price_of_squared_misallocation"
+    assert refusal.value.why == "squared USD cannot be added to USD; state price_of_squared_misallocation"
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_squared_dollars_and_dollars() -> None:
         ("business", "businesses"),
         ("church", "churches"),
         ("school child", "school children"),
-        ("EUR", "EUR"),
+        ("SUV", "SUV"),
         ("survey", "surveys"),
     ],
 )
@@ -102,10 +102,30 @@ def test_phrases_are_one_unit() -> None:
 def test_other_units_are_declared_first() -> None:
     with pytest.raises(IncompatibleUnits, match="EUR"):
         CHILD.conversion("EUR per child", "USD per child")
-    declared = Units("child", others=("EUR", "hour"))
-    assert declared.agree("EUR^2 per hours", "EUR EUR/hour")
+    declared = Units("child", others=("bed", "hour"))
+    assert declared.agree("bed^2 per hours", "beds bed/hour")
     with pytest.raises(IncompatibleUnits):
-        declared.conversion("EUR", "USD")
+        declared.conversion("bed", "USD")
+
+
+def test_one_currency() -> None:
+    euros = Units("child", currency="EUR")
+    assert euros.agree("EUR per child per epsilon", "eur / (children * ε)")
+    for unit, other in (("USD per child", "USD"), ("dollars", "USD"), ("JPY^2", "JPY")):
+        with pytest.raises(IncompatibleUnits, match=f"is in {other}, and the money of this file is EUR") as refusal:
+            euros.conversion(unit, "EUR")
+        assert f'state currency = "{other}" once' in refusal.value.instead
+    with pytest.raises(IncompatibleUnits) as mixed:
+        euros.conversion("EUR^2", "EUR")
+    assert mixed.value.why.startswith("squared EUR cannot be added to EUR")
+    for word in ("EUR", "eur", "USD", "JPY"):
+        with pytest.raises(IncompatibleUnits, match="cannot be a unit"):
+            Units("child", (word,), "EUR")
+    assert Units("child", ("cup",), "EUR").agree("EUR per cup", "EUR/cups")  # a word, though CUP is a currency
+    for code, near in (("EURO", "EUR"), ("eur", "EUR"), ("XYZ", "USD")):
+        with pytest.raises(InvalidValue, match="is no currency") as unknown:
+            Units("child", currency=code)
+        assert near in unknown.value.instead or code == "XYZ"
 
 
 @pytest.mark.parametrize(

@@ -42,9 +42,12 @@ def test_numbers_keep_four_digits_and_separate_thousands(value: float, words: st
         (2.3e12, "USD 2.3 trillion"), (2.19e15, "USD 2,190 trillion"), (1e19, "USD 1 × 10¹⁹"), (math.inf, "USD ∞"),
     ],
 )  # fmt: skip
-def test_dollars_are_told_in_millions_and_billions(value: float, words: str) -> None:
-    assert money(value) == words
-    assert money(value, short=True) == words.replace("USD ", "$")
+def test_money_is_told_in_millions_and_billions(value: float, words: str) -> None:
+    assert money(value, "USD") == words
+    assert money(value, "CHF") == words.replace("USD", "CHF")
+    assert money(value, "USD", short=True) == words.replace("USD ", "$")
+    assert money(value, "JPY", short=True) == words.replace("USD ", "¥")
+    assert money(value, "CHF", short=True) == words.replace("USD", "CHF")
 
 
 @given(st.floats(1e-3, 1e14), st.integers(3, 9))

@@ -194,7 +194,7 @@ def invariant(name: str, by: str) -> tuple[str, str]:
         ((('unit = "USD"\n', 'unit = "epsilon"\n'),), IncompatibleUnits, "workload[2].unit"),
         ((('source = "assumed" }\nprice', 'source = "assumed", time_base = "per year" }\nprice'),
           ('person^2", source = "assumed"', 'person^2", source = "assumed", time_base = "lifetime"')),
-         IncompatibleUnits, "preferences"),
+         IncompatibleUnits, "workload[1].value_of_accuracy"),
         ((("household_size = 3", "most_records_per_unit = 2"),), InvalidLoss, "population.most_records_per_unit"),
         ((invariant("all", "state"),), InvalidInvariant, "invariants"),
         ((REPLACE, invariant("all", "x")), InvalidDomain, "invariants[0].by[0]"),

@@ -33,7 +33,7 @@ levels = [0.5, 1, 2]
 column = "fee"
 role = "price"
 unit = "EUR"
-in_usd = 1.1
+exchange_rate = 1.1
 levels = [0, 5, 20]
 
 [attributes.letters]
@@ -71,7 +71,7 @@ def test_words_units_and_columns_are_the_files(tmp_path: Path) -> None:
     asking = survey_questionnaire(load_survey(survey_of(tmp_path)))
     loss, fee, letters = asking.questionnaire.attributes
     assert loss.words[1] == "from 10 in 100 to at most 23 in 100"
-    assert fee.words == ("nothing", "5 EUR per year", "20 EUR per year")
+    assert fee.words == ("nothing", "€5 per year", "€20 per year")
     assert letters.words == ("no letter", "a letter <each> year")
     assert letters.direction == 0
     files = questionnaire_files(asking)

@@ -24,7 +24,7 @@ from tests.survey.surveys import (
     write,
 )
 
-from dualmandate.elicitation.willingness import ParameterEstimates, willingness_correlation
+from dualmandate.elicitation.willingness import ParameterEstimates
 from dualmandate.errors import (
     IncompatibleUnits,
     InvalidFile,
@@ -77,7 +77,9 @@ def test_the_keys_of_the_reference_recover_the_cost(tmp_path: Path, rows: list[R
     block = tomllib.loads(found.block() or "")["preferences"]
     assert block["information_utility"] == "linear"
     assert block["mean_disclosure_cost"]["value"] == pytest.approx(cost.number.value, rel=1e-9)
-    assert set(block["mean_disclosure_cost"]) == {"value", "unit", "source", "standard_error", "time_base"}
+    assert set(block["mean_disclosure_cost"]) == {
+        *("value", "unit", "source", "standard_error", "time_base", "estimated_from"),
+    }
     [note] = found.findings.notes
     assert "people and numbers" in note
     worth = next(worth.amount for worth in found.findings.worths if worth.attribute == "error")
@@ -119,10 +121,14 @@ def test_the_number_of_people_may_be_uncertain(tmp_path: Path, rows: list[Row]) 
     assert other.number.value == one.number.value
     assert one.number.standard_error is not None
     assert other.number.standard_error == pytest.approx(math.hypot(one.number.standard_error, 0.1 * one.number.value))
-    reach = 0.1 * one.number.value * 1.959964
-    for place in (0, 1):
-        own = one.interval[place] - one.number.value
-        assert abs(other.interval[place] - one.number.value) == pytest.approx(math.hypot(own, reach), rel=1e-6)
+    # Fieller's set is wider on either side, and its ends are where ratios of draws have their quantiles.
+    assert other.interval[0] < one.interval[0]
+    assert other.interval[1] > one.interval[1]
+    estimates = measured(write(tmp_path, CHOICE + unsure, HEADER, rows)).findings.joint
+    assert estimates is not None
+    drawn = np.random.default_rng(2).multivariate_normal(np.ones(3), estimates.covariance, 400_000)
+    ends = one.number.value * np.quantile(drawn[:, 1] / drawn[:, 2], [0.025, 0.975])
+    assert other.interval == pytest.approx(ends, rel=5e-3)
 
 
 def test_numbers_that_share_a_price_are_said_to_go_together(tmp_path: Path, rows: list[Row]) -> None:
@@ -132,19 +138,24 @@ def test_numbers_that_share_a_price_are_said_to_go_together(tmp_path: Path, rows
     values, covariance = estimates.joint(("epsilon", "error", "price"))
     draws = np.random.default_rng(1).multivariate_normal(values, covariance, 200_000)
     correlation = np.corrcoef(draws[:, 0] / draws[:, 2], draws[:, 1] / draws[:, 2])[0, 1]
-    assert willingness_correlation(estimates, "epsilon", "error", "price") == pytest.approx(correlation, abs=0.02)
-    said = f"(correlation {willingness_correlation(estimates, 'epsilon', 'error', 'price'):.2f}"
+    assert found.findings.correlation == pytest.approx(correlation, abs=0.02)
+    said = f"(correlation {found.findings.correlation:.2f}"
     assert said in words(found)
     assert said in " ".join(preferences_document(found)["notes"])
     assert "A plan takes that into account." in words(found)
     block = tomllib.loads(found.block() or "")["preferences"]
     assert block["price_of_misallocation"]["unit"] == "USD per USD"
-    assert block["correlation_of_errors"] == pytest.approx(correlation, abs=0.02)
+    assert block["price_of_misallocation"]["estimated_from"] == ["error", "price"]
+    assert block["mean_disclosure_cost"]["estimated_from"] == ["epsilon", "price"]
+    assert block["estimates"]["names"] == ["epsilon", "price", "error"]
+    order = [0, 2, 1]
+    relative = (covariance / np.outer(values, values))[np.ix_(order, order)]
+    assert np.array(block["estimates"]["covariance"]) == pytest.approx(relative, rel=1e-8)
     unsure = people.replace('source = "CCD"', 'source = "CCD", standard_error = 4.6e6')
     wider = tomllib.loads(measured(write(tmp_path, CHOICE + unsure, HEADER, rows)).block() or "")["preferences"]
     # What is uncertain about the number of people is in one of the two alone.
-    shared = block["correlation_of_errors"] * block["price_of_misallocation"]["standard_error"]
-    assert wider["correlation_of_errors"] * wider["price_of_misallocation"]["standard_error"] == pytest.approx(shared)
+    gained = np.array(wider["estimates"]["covariance"]) - np.array(block["estimates"]["covariance"])
+    assert gained == pytest.approx(np.diag([0, 0, 0.01]), abs=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -191,7 +202,7 @@ def test_beliefs_in_the_column_are_losses_again(tmp_path: Path, rows: list[Row])
 
 def test_other_money_and_other_times_are_converted(tmp_path: Path, rows: list[Row]) -> None:
     plain = measured(write(tmp_path, CHOICE, HEADER, rows)).found[0]
-    euros = changed(CHOICE, ('unit = "USD"\nrole = "price"', 'unit = "EUR"\nin_usd = 1.25\nrole = "price"'))
+    euros = changed(CHOICE, ('unit = "USD"\nrole = "price"', 'unit = "EUR"\nexchange_rate = 1.25\nrole = "price"'))
     assert measured(write(tmp_path, euros, HEADER, rows)).found[0].number.value == pytest.approx(
         1.25 * plain.number.value, rel=1e-12
     )
@@ -239,7 +250,7 @@ def test_double_bids_with_a_spike(tmp_path: Path) -> None:
     other = measured(write(tmp_path, spiked, DOUBLE_HEADER, double_bids()))
     # nobody pays less than nothing: the mean is 8·ln(1 + e^{30/8}) = 30.19
     assert other.found[0].interval[0] < 30.19 / 2 < other.found[0].interval[1]
-    assert other.found[0].method == "krinsky-robb"
+    assert other.found[0].method == "fieller"
     assert "spike at zero" in other.findings.model
 
 
@@ -461,7 +472,7 @@ def test_people_who_like_to_lose_privacy_have_no_cost(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("pieces", "key", "says"),
     [
-        ((('unit = "USD"\nrole = "price"', 'unit = "EUR"\nrole = "price"'),), "attributes.price.unit", "in_usd"),
+        ((('unit = "USD"\nrole = "price"', 'unit = "EUR"\nrole = "price"'),), "attributes.price.unit", "exchange_rate"),
         ((('unit = "USD"\nrole = "price"', 'unit = "USD^2"\nrole = "price"'),), "attributes.price.unit", "USD"),
         ((('unit = "USD"\nrole = "accuracy"', 'unit = "hour"\nrole = "accuracy"'),), "attributes.error.unit", "hour"),
         (
@@ -604,9 +615,9 @@ def test_a_scale_that_may_be_zero_has_no_price_in_money_space(
     names, errors = (scale, "willingness to pay for epsilon"), np.array([error, 100.0])
     found = ParameterEstimates(names, np.array([-7.0, -1400.0]), np.diag(errors**2), -1.0, 900, 150)
     if bounded:
-        assert worth_of(survey, found, "epsilon", "price").interval == pytest.approx((-1596.0, -1204.0), abs=0.01)
+        assert worth_of(survey, found, "epsilon").interval == pytest.approx((-1596.0, -1204.0), abs=0.01)
         return
     with pytest.raises(NoEstimate, match="no number") as caught:
-        worth_of(survey, found, "epsilon", "price")
+        worth_of(survey, found, "epsilon")
     assert caught.value.where is not None
     assert caught.value.where.key == "attributes.price"

@@ -1,7 +1,8 @@
 """What is believed about preferences: numbers with standard errors, draws of a posterior, ranges, or whole scenarios.
 
 Beliefs are a list of states, each a multiple of every part of social welfare, with a weight. Nothing is random: a
-lognormal number is cut into strata, several ones are spread over a lattice, and anybody gets the same states.
+lognormal number is cut into strata, several ones (or the normal estimates behind ratios) are spread over a lattice, and
+anybody gets the same states.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dualmandate.choice.cost_grid import CostGrid, cost_grid_of, costs_of, joined
+from dualmandate.choice.estimates import JointEstimates, Ratio
 from dualmandate.choice.optimum import Choice, Limits, choose
 from dualmandate.choice.statics import Input, inputs
 from dualmandate.choice.welfare import (
@@ -29,7 +31,7 @@ from dualmandate.choice.welfare import (
 from dualmandate.errors import InvalidPreferences, InvalidValue, TooLarge
 from dualmandate.frontier.frontier import Frontier
 from dualmandate.population import Calibrated
-from dualmandate.population.arrays import Booleans, Floats
+from dualmandate.population.arrays import Booleans, Floats, square_root
 
 STRATUM, WIDEST = 0.005, 8.0  # A stratum of a standard normal is this wide, and the last one lies here.
 STRATA = 499  # A number known by its quantiles is cut into this many strata.
@@ -101,43 +103,72 @@ class Beliefs:
     values: Floats | None = None  # (states, names)
     scaling: Booleans | None = None  # which number multiplies which part, (parts, names)
     discrete: bool = False
-    uncertain: tuple[Uncertain, ...] = ()  # where all numbers are lognormal
+    uncertain: tuple[Uncertain, ...] = ()  # where each number has a standard error
     log_covariance: Floats | None = None  # of their logarithms, (names, names)
+    open_ended: bool = False  # whether in some state no loss is best: what was measured does not rule that out
 
     @classmethod
-    def lognormal(
-        cls,
-        welfare: SocialWelfare,
-        uncertain: Sequence[Uncertain],
-        correlations: Mapping[tuple[str, str], float] | None = None,
-    ) -> Beliefs:
-        """Lognormal numbers, the others as stated in the welfare.
-
-        Errors are independent, except for pairs whose correlation is stated: two numbers of one survey share some.
-        """
+    def lognormal(cls, welfare: SocialWelfare, uncertain: Sequence[Uncertain]) -> Beliefs:
+        """Lognormal numbers with independent errors, the others as stated in the welfare."""
         if not uncertain:
             raise InvalidPreferences(
                 "no number is uncertain", why="then the choice is a point", instead="use choose, or state an error"
             )
-        if len(uncertain) == 1:
-            scores = np.arange(-WIDEST, WIDEST + STRATUM / 2, STRATUM)[:, None]
-            weights = np.exp(-(scores[:, 0] ** 2) / 2)
-        else:
-            scores = _lattice_scores(len(uncertain))
-            weights = np.ones(len(scores))
-        covariance = _log_covariance(uncertain, correlations or {})
-        spread = np.array([number.log_deviation for number in uncertain])
-        scores = scores @ np.linalg.cholesky(covariance / np.outer(spread, spread)).T
+        scores, weights = _scores(len(uncertain))
+        covariance = np.diag([number.log_deviation**2 for number in uncertain])
         values = np.stack([number.at(scores[:, j]) for j, number in enumerate(uncertain)], axis=1)
         beliefs = cls._scaling(welfare, [number.name for number in uncertain], values, weights)
         # A lattice misses means by a little; expected welfare rests on them, so they are put right.
         _, scaling, stated = _parts(welfare, beliefs.names)
         exact = np.prod(np.where(scaling, np.array([n.mean for n in uncertain]) / stated, 1.0), axis=1)
-        # E[Π kᵢ] = Π E[kᵢ]·exp(Σ of the covariances between them), for parts that several numbers multiply.
-        between = covariance - np.diag(np.diag(covariance))
-        exact = exact * np.exp(np.einsum("pi,ij,pj->p", scaling, between, scaling) / 2)
         centered = beliefs.multiples * (exact / (beliefs.weights @ beliefs.multiples))
         return replace(beliefs, multiples=centered, uncertain=tuple(uncertain), log_covariance=covariance)
+
+    @classmethod
+    def estimated(
+        cls,
+        welfare: SocialWelfare,
+        estimates: JointEstimates,
+        ratios: Mapping[str, Ratio],
+        others: Sequence[Uncertain] = (),
+    ) -> Beliefs:
+        """Numbers as a survey found them, ratios of estimates that are jointly normal, by their names in `inputs`.
+
+        Welfare is counted in the unit in which the estimates are normal: what costs v·n/d counts v·n, and everything
+        else is multiplied by d. That moves no best loss, leaves all means as stated (E n = E d = 1), and needs no
+        division: quantiles of the best loss follow from the ends of Fieller's set, bounded or not. An estimate of the
+        wrong sign counts as none. `others` are lognormal, and their errors independent of these.
+        """
+        names = [*ratios, *(number.name for number in others)]
+        parts, scaling, stated = _parts(welfare, names)
+        powers = _powers(estimates, tuple(ratios.values()), scaling[:, : len(ratios)])
+        used = np.flatnonzero(powers.any(axis=0))
+        scores, weights = _scores(len(used) + len(others))
+        shares = 1 + scores[:, : len(used)] @ square_root(estimates.covariance[np.ix_(used, used)]).T
+        multiples = np.prod(np.maximum(shares, 0.0)[:, None, :] ** powers[:, used], axis=2)
+        for j, number in enumerate(others):
+            factors = number.at(scores[:, len(used) + j])
+            factors /= weights @ factors / weights.sum()
+            multiples *= np.where(scaling[:, len(ratios) + j], factors[:, None], 1.0)
+        told = multiples.any(axis=1)  # where all estimates have the wrong sign, nothing is said
+        multiples, weights = multiples[told], _shares(weights[told], int(told.sum()))
+        spread = np.log1p(estimates.relative_covariance(tuple(ratios.values())))
+        covariance = np.diag([*np.diag(spread), *(number.log_deviation**2 for number in others)])
+        covariance[: len(ratios), : len(ratios)] = spread
+        values = stated[: len(ratios)]
+        errors = values * np.sqrt(np.expm1(np.diag(spread)))
+        found = [Uncertain(*each) for each in zip(ratios, values.tolist(), errors.tolist(), strict=True)]
+        return cls(
+            parts,
+            multiples,
+            weights,
+            welfare,
+            tuple(names),
+            scaling=scaling,
+            uncertain=(*found, *others),
+            log_covariance=covariance,
+            open_ended=True,
+        )
 
     @classmethod
     def draws(
@@ -207,8 +238,11 @@ class Beliefs:
 
     @cached_property
     def mean(self) -> SocialWelfare:
-        """Expected welfare: costs and values enter it linearly, so it is the welfare of the mean multiples."""
-        if self.names:
+        """Expected welfare: costs and values enter it linearly, so it is the welfare of the mean multiples.
+
+        Estimates of a survey have the means that were stated.
+        """
+        if self.names and not self.open_ended:
             means = (self.weights @ self.multiples).tolist()
             return joined([part.scaled(mean) for part, mean in zip(self.parts, means, strict=True)], self.like)
         return self.like
@@ -294,27 +328,20 @@ def _cost(group: PopulationGroup) -> float:
     return group.weighted_size * group.information_utility.parameter
 
 
-def _log_covariance(uncertain: Sequence[Uncertain], correlations: Mapping[tuple[str, str], float]) -> Floats:
-    """Covariance of the logarithms of lognormal numbers with stated correlations: ln(1 + r·cv₁·cv₂) for each pair."""
-    names = [number.name for number in uncertain]
-    covariance = np.diag([number.log_deviation**2 for number in uncertain])
-    for (one, other), correlation in correlations.items():
-        if one not in names or other not in names or one == other or not -1 < correlation < 1:
-            raise InvalidPreferences(
-                f"a correlation of {correlation:g} between '{one}' and '{other}'",
-                why=f"uncertain are {', '.join(names)}, and errors go together by less than 1",
-                instead="name two of them, with a correlation strictly between −1 and 1",
-            )
-        i, j = names.index(one), names.index(other)
-        shared = 1 + correlation * math.prod(uncertain[k].standard_error / uncertain[k].mean for k in (i, j))
-        covariance[i, j] = covariance[j, i] = math.log(shared) if shared > 0 else -math.inf
-    if not np.isfinite(covariance).all() or np.linalg.eigvalsh(covariance)[0] <= 0:
-        raise InvalidPreferences(
-            f"the correlations {dict(correlations)}",
-            why="no lognormal numbers with these errors go together so",
-            instead="state correlations that were estimated with these errors",
-        )
-    return covariance
+def _powers(estimates: JointEstimates, ratios: Sequence[Ratio], scaling: Booleans) -> Floats:
+    """The power of each estimate in the multiple of each part: numerators, and denominators of all other parts."""
+    above, below = estimates.sides(ratios)
+    divided = scaling @ below
+    powers: Floats = scaling @ above + divided.max(axis=0) - divided
+    return powers
+
+
+def _scores(dimension: int) -> tuple[Floats, Floats]:
+    """Standard normal scores of the states, (states, dimension), and their weights: strata, or a lattice."""
+    if dimension == 1:
+        strata = np.arange(-WIDEST, WIDEST + STRATUM / 2, STRATUM)
+        return strata[:, None], np.exp(-(strata**2) / 2)
+    return _lattice_scores(dimension), np.ones(LATTICE_POINTS)
 
 
 def _lattice_scores(dimension: int) -> Floats:

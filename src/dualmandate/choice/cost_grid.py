@@ -114,23 +114,26 @@ class CostGrid:
         """Cost of every part at given losses, USD; shape (losses, parts)."""
         return self.grid.read(np.log(losses))[0]
 
-    def cheapest(self, multiples: Floats) -> tuple[Floats, Floats]:
+    def cheapest(self, multiples: Floats, *, open_ended: bool = False) -> tuple[Floats, Floats]:
         """For each row of multiples of the parts, the loss at which their sum is least, and that sum.
 
-        Shapes (states,). Refused where for some row no loss is best: the sum falls for ever.
+        Shapes (states,). Where for some row no loss is best, because the sum falls for ever, it is infinite or 0 in an
+        open-ended question; otherwise that is refused.
         """
         best = self._lowest_points(multiples)
         found, least = self._polished(multiples, best)
-        self._refuse_endless(multiples, best, least)
+        endless, hopeless = self._without_best(multiples, best, least)
+        if not open_ended:
+            _refuse_endless(endless, hopeless)
+        found[endless], found[hopeless] = math.inf, -math.inf
         return self._within(np.exp(found)), least
 
     def at_limit(self, losses: Floats) -> tuple[Booleans, Booleans]:
         """Which losses stand at the lowest and which at the highest that the limits allow."""
         low, high = self.bounds.lowest, self.bounds.highest
-        none = np.zeros(len(losses), dtype=bool)
         return (
-            none if low is None else losses <= low * (1 + EDGE),
-            none if high is None else losses >= high * (1 - EDGE),
+            losses <= (0.0 if low is None else low * (1 + EDGE)),
+            losses >= (math.inf if high is None else high * (1 - EDGE)),
         )
 
     def inside(self, loss: float, what: str) -> float:
@@ -195,20 +198,25 @@ class CostGrid:
         keep = at_end | (there > least)
         return np.where(keep, at, middle), np.where(keep, least, there)
 
-    def _refuse_endless(self, multiples: Floats, best: NDArray[np.intp], least: Floats) -> None:
+    def _without_best(self, multiples: Floats, best: NDArray[np.intp], least: Floats) -> tuple[Booleans, Booleans]:
+        """Rows whose sum falls for ever as the loss grows, and as it shrinks."""
         limits = np.where(multiples > 0, multiples * np.where(multiples > 0, self.endless, 0.0), 0.0).sum(axis=1)
         above = (best == len(self.grid.points) - 1) | (limits <= least * (1 + EDGE))
         below = (best == 0) | (multiples @ self.nothing <= least * (1 + EDGE))
         endless = above if self.bounds.highest is None else np.zeros_like(above)
-        hopeless = below if self.bounds.lowest is None else np.zeros_like(below)
-        if np.any(endless | hopeless):
-            share = float(np.mean(endless | hopeless))
-            direction = "rises without limit of loss" if np.any(endless) else "is highest as the loss falls to 0"
-            raise NoOptimum(
-                f"under {number(share, 3)} of the preferences considered welfare {direction}",
-                why="for some of them no privacy loss is best, so nothing can be said about the best one",
-                instead="state a legal cap on the loss, or leave out preferences that nobody holds",
-            )
+        hopeless = below & ~endless if self.bounds.lowest is None else np.zeros_like(below)
+        return endless, hopeless
+
+
+def _refuse_endless(endless: Booleans, hopeless: Booleans) -> None:
+    if np.any(endless | hopeless):
+        share = float(np.mean(endless | hopeless))
+        direction = "rises without limit of loss" if np.any(endless) else "is highest as the loss falls to 0"
+        raise NoOptimum(
+            f"under {number(share, 3)} of the preferences considered welfare {direction}",
+            why="for some of them no privacy loss is best, so nothing can be said about the best one",
+            instead="state a legal cap on the loss, or leave out preferences that nobody holds",
+        )
 
 
 def cost_grid_of(costs: PartCosts, multiples: Floats, *, start: float, bounds: Bounds, endless: Floats) -> CostGrid:

@@ -125,7 +125,7 @@ def fair_query(costs: Sequence[float], budget: float) -> Sale:
     order, n = _ranked(costs), len(costs)
     if not (math.isfinite(budget) and budget > 0):
         raise InvalidPreferences(
-            f"a budget of {budget:g} USD", why="nothing can be bought with it", instead="state a budget above 0"
+            f"a budget of {budget:g}", why="nothing can be bought with it", instead="state a budget above 0"
         )
     ranked = [costs[person] for person in order]
     k = max((k for k in range(1, n) if ranked[k - 1] * k <= budget * (n - k)), default=0)
@@ -140,7 +140,7 @@ def _ranked(costs: Sequence[float]) -> list[int]:
         raise InvalidPreferences(
             f"an auction among {len(costs)} people",
             why="a price needs somebody who sells and somebody who does not, each with a finite cost of at least 0",
-            instead="state the costs of at least two people, in USD per unit of epsilon",
+            instead="state the costs of at least two people, in money per unit of epsilon",
         )
     return sorted(range(len(costs)), key=lambda person: costs[person])
 
@@ -173,7 +173,7 @@ class CompensatedStudy:
             )
         if not (0 < self.harm < math.inf and 0 <= self.recruiting < math.inf):
             raise InvalidPreferences(
-                f"a harm of {self.harm:g} USD and a cost of recruiting of {self.recruiting:g} USD",
+                f"a harm of {self.harm:g} and a cost of recruiting of {self.recruiting:g}",
                 why="who has nothing to lose need not be paid, and nobody is paid to be recruited",
                 instead="state a finite harm above 0 and a finite cost of at least 0",
             )
@@ -553,7 +553,7 @@ class Market:
         for name, amount in (("budget", self.budget), ("harm", self.harm)):
             if amount is not None and not (math.isfinite(amount) and amount > 0):
                 raise InvalidPreferences(
-                    f"a {name} of {amount:g} USD",
+                    f"a {name} of {amount:g}",
                     why="who pays nothing, or nothing for harm, buys no records",
                     instead="state a finite amount above 0, or leave it out",
                 )
@@ -664,7 +664,7 @@ def _budgeted(table: _MarketTable, market: Market) -> Iterator[Institution]:
         highest = table.limits.bounds(table.frontier, table.welfare).highest
         spent = affordable if highest is None else min(affordable, highest)  # a budget lifts no limit
         total = market.budget if spent == affordable else people * market.harm * math.expm1(spent)
-        why = f"pays everybody for harm, {money(total)} in all{_needed(market, people, spent)}"
+        why = f"pays everybody for harm, {money(total, table.welfare.currency)} in all{_needed(market, people, spent)}"
         yield table.at("study that pays for harm", spent, total, why)
     if market.target_error is not None:
         share = 1 - market.target_error / QUALITY
@@ -678,7 +678,8 @@ def _budgeted(table: _MarketTable, market: Market) -> Iterator[Institution]:
         if share > 0:
             next_asks = costs.quantile(min(share + 1 / people, 1.0)) / (people * (1 - share))
             price = min(market.budget / (share * people), next_asks)
-            why = f"buys {percent(share)} of the people with {money(market.budget)}, for one count"
+            spent_on = money(market.budget, table.welfare.currency)
+            why = f"buys {percent(share)} of the people with {spent_on}, for one count"
             yield _one_count(table, "FairQuery", 1 / (people * (1 - share)), share * people * price, why)
 
 
@@ -747,8 +748,8 @@ class OnePrice:
     def scaled(self, factor: float) -> OnePrice:
         return OnePrice(tuple(member.scaled(factor) for member in self.members))
 
-    def unit(self, protected_unit: str) -> str:
-        return self.members[0].unit(protected_unit)
+    def unit(self, protected_unit: str, currency: str) -> str:
+        return self.members[0].unit(protected_unit, currency)
 
     def _dearest(self, loss: float) -> InformationUtility:
         return max(self.members, key=lambda member: member.cost(loss))

@@ -127,19 +127,19 @@ class Limits:
         """The smallest loss at which every table of a frontier is fit for use, and the words for what asks for it."""
         values = {value.table: value for value in welfare.table_values}
         lowest, reason = None, ""
-        for floors, in_dollars in ((self.floors, False), (self.consequence_floors, True)):
+        for floors, in_money in ((self.floors, False), (self.consequence_floors, True)):
             for table, largest in floors.items():
                 value = values.get(table)
                 consequence = None if value is None else value.squared_consequence(1.0)
-                if value is None or (in_dollars and not consequence):
+                if value is None or (in_money and not consequence):
                     raise InvalidPreferences(
                         f"table '{table}' has a fitness for use, but no {'consequence' if value else 'value'}",
-                        why="a limit on errors needs a table that is produced, and one in USD needs its consequence",
+                        why="a limit on errors needs a table that is produced, and one in money needs its consequence",
                         instead="name a table of the program, and state its consequence",
                     )
                 if table not in frontier.tables:
                     continue
-                limit = largest / math.sqrt(consequence) if in_dollars and consequence else largest
+                limit = largest / math.sqrt(consequence) if in_money and consequence else largest
                 left = limit**2 - value.squared_bias / frontier.query_counts[table]
                 if left <= 0:
                     off = quantity(limit, value.unit)
@@ -149,8 +149,8 @@ class Limits:
                         instead="raise the bound of what it adds up, or allow larger errors in this table",
                     )
                 needed = _smallest_loss(frontier, table, mean_squared_error=left / value.grid**2)
-                size = f"USD {largest:,g}" if in_dollars else f"{largest:,g} {plural(value.unit)}"
-                what = "consequence" if in_dollars else "error"
+                size = f"{welfare.currency} {largest:,g}" if in_money else f"{largest:,g} {plural(value.unit)}"
+                what = "consequence" if in_money else "error"
                 words = f"a root mean squared {what} of at most {size} in '{table}'"
                 if needed is not None and (lowest is None or needed > lowest):
                     lowest, reason = needed, words
@@ -254,6 +254,7 @@ class Choice:
     technology: str
     allocation: Mapping[str, float]
     protected_unit: str
+    currency: str  # of everything that is money
 
     def explain(self) -> str:
         """The choice in sentences that a review board can read."""
@@ -274,10 +275,11 @@ class Choice:
     def _margin(self) -> str:
         cost, gain = self.marginal_privacy_cost, -self.marginal_data_loss
         text = (
-            f"At the margin one more {self.privacy_measure} would cost {money(cost)} of privacy and save {money(gain)}"
+            f"At the margin one more {self.privacy_measure} would cost {money(cost, self.currency)} of privacy and "
+            f"save {money(gain, self.currency)}"
         )
         if self.bound_by == "preferences":
-            # Squared people and squared dollars have no sum to speak of; in dollars the balance holds all the same.
+            # Squared people and squared money have no sum to speak of; in money the balance holds all the same.
             rate = f"{number(self.marginal_rate_of_transformation, 6)} squared units per {self.privacy_measure}"
             rates = "" if self.root_mean_squared_error is None else f" (MRT = WTA = {rate})"
             return f"{text} of errors: the two are in balance{rates}."
@@ -300,23 +302,25 @@ class Choice:
                 both = quantity(math.hypot(table.root_mean_squared_error, table.bias), table.unit)
                 line += f" by noise, and of {both} with what clipping leaves out"
             if table.root_mean_squared_consequence is not None:
-                line += f", worth {money(table.root_mean_squared_consequence)}" + ("" if alone else " each")
+                line += f", worth {money(table.root_mean_squared_consequence, self.currency)}" + (
+                    "" if alone else " each"
+                )
             if table.data_loss is not None:
                 line += "; it costs " if alone else "; they cost "
-                line += money(table.data_loss) + ("" if alone else " in all")
+                line += money(table.data_loss, self.currency) + ("" if alone else " in all")
             lines.append(line + ".")
         rest = ranked[len(named) :]
         if rest:
-            cost = money(math.fsum(table.data_loss or 0.0 for table in rest))
+            cost = money(math.fsum(table.data_loss or 0.0 for table in rest), self.currency)
             numbers = f"{sum(table.query_count for table in rest):,} numbers"
             lines.append(f"It buys {len(rest):,} more tables, {numbers}, whose errors cost {cost} in all.")
         return lines
 
     def _paid(self) -> str:
-        return (
-            f"Society loses {money(self.privacy_cost)} of privacy and {money(self.data_loss)} to errors, "
-            f"{money(-self.welfare)} together."
+        lost, errors, both = (
+            money(amount, self.currency) for amount in (self.privacy_cost, self.data_loss, -self.welfare)
         )
+        return f"Society loses {lost} of privacy and {errors} to errors, {both} together."
 
     def _borne(self) -> list[str]:
         lines = []
@@ -328,8 +332,9 @@ class Choice:
             weight = group.relative_privacy_weight
             weighed = "" if weight == 1 else f", counted {weight:g} times in the sum"
             lines.append(
-                f"The privacy loss is borne by {members}: {money(group.cost_per_member)} each, and "
-                f"{money(group.marginal_cost_per_member)} each for one more {self.privacy_measure}{weighed}."
+                f"The privacy loss is borne by {members}: {money(group.cost_per_member, self.currency)} each, and "
+                f"{money(group.marginal_cost_per_member, self.currency)} each for one more "
+                f"{self.privacy_measure}{weighed}."
             )
         lines.append("The errors are borne by those whom the tables serve.")
         return lines
@@ -341,7 +346,7 @@ class Choice:
             what = "another peak of welfare" if point.kind == "maximum" else f"the limit set by {point.bound_by}"
             lines.append(
                 f"Considered too: {self.privacy_measure} = {chosen_loss(point.epsilon)}, {what}, at "
-                f"{money(point.welfare)}."
+                f"{money(point.welfare, self.currency)}."
             )
         return lines
 
@@ -434,6 +439,7 @@ def choose(frontier: Frontier, welfare: SocialWelfare, limits: Limits | None = N
         tables=tables,
         groups=_group_outcomes(welfare, loss),
         protected_unit=singular(welfare.protected_unit),
+        currency=welfare.currency,
     )
 
 
@@ -554,8 +560,10 @@ def _refuse_unbounded(frontier: Frontier, welfare: SocialWelfare, *, bounds: Bou
     privacy_measure = frontier.privacy_measure
 
     def inside() -> str:
+        if best is None:
+            return ""
         return (
-            f"; the best {privacy_measure} inside, {chosen_loss(best.epsilon)}, gives {money(reached)}" if best else ""
+            f"; the best {privacy_measure} inside, {chosen_loss(best.epsilon)}, gives {money(reached, welfare.currency)}"
         )
 
     if bounds.lowest is None and gain(lowest) <= 0:
@@ -572,8 +580,8 @@ def _refuse_unbounded(frontier: Frontier, welfare: SocialWelfare, *, bounds: Bou
         limit = -welfare.most_privacy_cost - _least_data_loss(frontier, welfare, math.exp(highest))
         if best is None or limit - reached > TIE * abs(limit):
             raise NoOptimum(
-                f"welfare rises without limit of {privacy_measure}, to {money(limit)} when nothing is "
-                f"protected{inside()}",
+                f"welfare rises without limit of {privacy_measure}, to {money(limit, welfare.currency)} when "
+                f"nothing is protected{inside()}",
                 why="the cost of privacy loss is bounded, and exact tables are worth more than all of it",
                 instead=f"state a legal cap (largest_{privacy_measure}), or a cost that grows with every unit of loss",
             )
@@ -600,6 +608,7 @@ class Regret:
     best_epsilon: float
     welfare: float  # USD
     best_welfare: float  # USD
+    currency: str
 
     @property
     def multiple(self) -> float:
@@ -622,7 +631,9 @@ class Regret:
             if self.relative < 1
             else f"{1 + self.relative:,.1f} times as much"
         )
-        return f"{number(self.epsilon, 6)} costs society {money(self.absolute)} more than it must ({share})"
+        return (
+            f"{number(self.epsilon, 6)} costs society {money(self.absolute, self.currency)} more than it must ({share})"
+        )
 
 
 def regret(
@@ -638,7 +649,8 @@ def regret(
     With loss c/ε² and a linear cost, ε = t·ε* loses the share (2t + t⁻²)/3 − 1, whatever the parameters.
     """
     chosen = best or choose(frontier, welfare, limits)
-    return Regret(positive_loss(epsilon), chosen.epsilon, welfare.at(frontier, epsilon), chosen.welfare)
+    reached = welfare.at(frontier, epsilon)
+    return Regret(positive_loss(epsilon), chosen.epsilon, reached, chosen.welfare, welfare.currency)
 
 
 def regret_curve(

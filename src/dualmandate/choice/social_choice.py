@@ -166,7 +166,7 @@ def rawlsian(profile: Profile, baseline: Mapping[str, float] | float | str | Non
         raise MissingKey(
             "the Rawlsian rule has no baseline",
             why="who is worst off depends on how well off people are without this release",
-            instead=f'state baseline: USD a member, by group or one for all, or "{OWN_PEAK}"',
+            instead=f'state baseline: money a member, by group or one for all, or "{OWN_PEAK}"',
         )
     levels = _levels(profile, baseline)
 
@@ -184,14 +184,14 @@ def _levels(profile: Profile, baseline: Mapping[str, float] | float | str) -> Fl
             raise NoOptimum(
                 "somebody wants ever more privacy loss, or none",
                 why="a loss against one's own best choice needs that there is one",
-                instead="state a legal cap on the loss, or a baseline in USD",
+                instead="state a legal cap on the loss, or a baseline in money",
             )
         return np.array([-profile.value(peak.epsilon)[i] for i, peak in enumerate(profile.peaks)])
     if isinstance(baseline, str):
         raise MissingKey(
             f"the baseline '{baseline}' is not known",
             why="a baseline says how well off people are without this release",
-            instead=f'state USD a member, by group or one for all, or "{OWN_PEAK}"',
+            instead=f'state money a member, by group or one for all, or "{OWN_PEAK}"',
         )
     stated = baseline if isinstance(baseline, Mapping) else dict.fromkeys(names, float(baseline))
     missing = [name for name in names if name not in stated]
@@ -290,16 +290,20 @@ class Lindahl:
     prices: tuple[LindahlPrice, ...]
     surplus: float  # USD per unit of loss that charges leave over: 0, or what a binding limit is worth at the margin
     supported: bool  # whether every group demands exactly this loss; not so where some are not concave
+    currency: str
 
     def explain(self) -> str:
         """The charges in sentences."""
         lines = []
         for price in self.prices:
             verb = "pays" if price.charge >= 0 else "receives"
-            lines.append(f"{price.name}: each member {verb} {money(abs(price.charge))} per unit of loss.")
+            lines.append(
+                f"{price.name}: each member {verb} {money(abs(price.charge), self.currency)} per unit of loss."
+            )
         balance = "The charges add up to nothing."
         if self.surplus != 0:
-            balance = f"The charges leave {money(self.surplus)} per unit of loss: what the limit costs at the margin."
+            left = money(self.surplus, self.currency)
+            balance = f"The charges leave {left} per unit of loss: what the limit costs at the margin."
         asked = "everybody then asks for" if self.supported else "not everybody then asks for"
         return "\n".join([*lines, f"{balance} With them {asked} {chosen_loss(self.epsilon)}."])
 
@@ -324,7 +328,7 @@ def lindahl(profile: Profile) -> Lindahl:
     )
     surplus = 0.0 if interior else math.fsum(np.array(charges) * society.sizes)
     supported = all(math.isclose(price.demand, epsilon, rel_tol=SAME_DEMAND) for price in prices)
-    return Lindahl(epsilon, prices, surplus, supported)
+    return Lindahl(epsilon, prices, surplus, supported, society.like.currency)
 
 
 def _demand(profile: Profile, group: int, charge: float, chosen: float) -> float:
@@ -346,10 +350,11 @@ class ClarkeTax:
     name: str
     epsilon_without: float  # what the others would choose; 0 or infinite where they want none, or ever more
     tax: float  # USD, the whole group; ≥ 0
+    currency: str
 
     def __str__(self) -> str:
         without = f"without it {chosen_loss(self.epsilon_without)} would be chosen"
-        return f"Clarke tax of {self.name}: {without}; it pays {money(self.tax)}."
+        return f"Clarke tax of {self.name}: {without}; it pays {money(self.tax, self.currency)}."
 
 
 def clarke_taxes(profile: Profile) -> tuple[ClarkeTax, ...]:
@@ -358,13 +363,13 @@ def clarke_taxes(profile: Profile) -> tuple[ClarkeTax, ...]:
     max_ε Σ_{j≠g} W_j(ε) − Σ_{j≠g} W_j(ε̂). They are not returned: returning them would change what people report.
     Source: Clarke 1971 [Cla71].
     """
-    society, frontier = profile.society, profile.frontier
+    society, frontier, currency = profile.society, profile.frontier, profile.society.like.currency
     best, _ = best_within(frontier, society.like, profile.bounds)
     taxes = []
     for name in society.names:
         others = society.without(name)
         if others is None:
-            taxes.append(ClarkeTax(name, best.epsilon, 0.0))
+            taxes.append(ClarkeTax(name, best.epsilon, 0.0, currency))
             continue
         try:
             alone, _ = best_within(frontier, others, profile.bounds)
@@ -373,7 +378,7 @@ def clarke_taxes(profile: Profile) -> tuple[ClarkeTax, ...]:
             wanted = endless_peak(frontier, others)
             most = -others.most_privacy_cost - others.least_data_loss
             reached = most if math.isinf(wanted) else others.at(frontier, NEXT_TO_NOTHING)
-        taxes.append(ClarkeTax(name, wanted, max(reached - others.at(frontier, best.epsilon), 0.0)))
+        taxes.append(ClarkeTax(name, wanted, max(reached - others.at(frontier, best.epsilon), 0.0), currency))
     return tuple(taxes)
 
 
@@ -422,14 +427,15 @@ class SocialChoices:
 
     def explain(self) -> str:
         """What a board should know of it: peaks, rules with who gains and who loses, votes, prices and taxes."""
-        privacy_measure, lines = self.profile.frontier.privacy_measure, [self.profile.explain()]
+        privacy_measure, currency = self.profile.frontier.privacy_measure, self.profile.society.like.currency
+        lines = [self.profile.explain()]
         for row in self.rows:
             rule = row.rule[:1].upper() + row.rule[1:]
             if row.epsilon is None:
                 lines.append(f"{rule}: no answer; {row.words}.")
                 continue
             gains = ", ".join(
-                f"one of {name} {'gains' if gain > 0 else 'loses'} {money(abs(gain))}"
+                f"one of {name} {'gains' if gain > 0 else 'loses'} {money(abs(gain), currency)}"
                 for name, gain in row.gains.items()
                 if gain != 0
             )

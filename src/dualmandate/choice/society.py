@@ -20,6 +20,7 @@ from dualmandate.errors import InvalidLoss, InvalidPreferences, NoOptimum
 from dualmandate.frontier.frontier import Frontier
 from dualmandate.mechanism.mechanism import positive_loss
 from dualmandate.population.arrays import Booleans, Floats
+from dualmandate.population.currency import DEFAULT
 from dualmandate.population.wording import number
 
 HALF_DECADES = 6  # What is looked at reaches this many half decades beyond the outermost peaks.
@@ -36,6 +37,7 @@ class Citizens:
     other_losses: tuple[DataLoss, ...] = ()
     weight: float = 1.0  # of all they lose, in a weighted sum
     protected_unit: str = "person"
+    currency: str = DEFAULT
 
     @property
     def name(self) -> str:
@@ -48,7 +50,7 @@ class Citizens:
     @property
     def welfare(self) -> SocialWelfare:
         """The welfare of the group alone: what a society of them would choose by."""
-        return SocialWelfare((self.group,), self.table_values, self.other_losses, self.protected_unit)
+        return SocialWelfare((self.group,), self.table_values, self.other_losses, self.protected_unit, self.currency)
 
     def member(self, frontier: Frontier, loss: float) -> float:
         """What one member is worth at a loss, USD; ≤ 0."""
@@ -103,7 +105,7 @@ class Society:
             share, weight = overall[group.name], (weights or {}).get(group.name, 1.0)
             values = tuple(value.scaled(by_table[value.table][group.name]) for value in welfare.table_values)
             others = tuple(other.scaled(share) for other in welfare.other_losses if share > 0)
-            citizens.append(Citizens(group, values, others, weight, welfare.protected_unit))
+            citizens.append(Citizens(group, values, others, weight, welfare.protected_unit, welfare.currency))
         return cls(tuple(citizens), welfare)
 
     @property

@@ -190,7 +190,7 @@ def _group_inputs(welfare: SocialWelfare, limits: Limits, group: PopulationGroup
     rows = []
     if (cost := utility.parameter) > 0:
         words = f"mean_disclosure_cost{of}"
-        rows.append(Input(words, cost, utility.unit(unit), lambda v: put(group.scaled(v / cost))))
+        rows.append(Input(words, cost, utility.unit(unit, welfare.currency), lambda v: put(group.scaled(v / cost))))
     if isinstance(utility, PosteriorCost):
 
         def believing(prior: float) -> Problem:
@@ -210,24 +210,24 @@ def _table_input(welfare: SocialWelfare, limits: Limits, value: TableValue) -> I
     def put(amount: float) -> Problem:
         changed = replace(value, value=amount)
         if value.consequence is not None:
-            paid = value.value / value.consequence if value.consequence else 1.0
-            price = paid if value.price is None else value.price
-            changed = replace(value, consequence=amount, value=amount * price)
+            price = (1.0 if value.price is None else value.price) * value.present_value
+            paid = value.value / value.consequence if value.consequence else price
+            changed = replace(value, consequence=amount, value=amount * paid)
         values = tuple(changed if member is value else member for member in welfare.table_values)
         return replace(welfare, table_values=values), limits
 
-    of = "" if len(welfare.table_values) == 1 else f" of {value.table}"
+    of, money = "" if len(welfare.table_values) == 1 else f" of {value.table}", welfare.currency
     power = "^2" if value.measure == "squared" else ""
     if value.consequence is not None:
-        return Input(f"consequence{of}", value.consequence, f"USD{power} per {value.unit}{power}", put)
-    return Input(f"value_of_accuracy{of}", value.value, f"USD per {value.unit}{power}", put)
+        return Input(f"consequence{of}", value.consequence, f"{money}{power} per {value.unit}{power}", put)
+    return Input(f"value_of_accuracy{of}", value.value, f"{money} per {value.unit}{power}", put)
 
 
 def _price_inputs(welfare: SocialWelfare, limits: Limits) -> tuple[Input, ...]:
     """The prices of consequences, one for all tables that share it."""
     names = {
-        "squared": ("price_of_squared_misallocation", "USD per USD^2"),
-        "absolute": ("price_of_misallocation", "USD per USD"),
+        "squared": ("price_of_squared_misallocation", f"{welfare.currency} per {welfare.currency}^2"),
+        "absolute": ("price_of_misallocation", f"{welfare.currency} per {welfare.currency}"),
     }
     rows = []
     for measure, (name, unit) in names.items():
@@ -266,7 +266,7 @@ def _limit_inputs(welfare: SocialWelfare, limits: Limits) -> tuple[Input, ...]:
     units = {value.table: plural(value.unit) for value in welfare.table_values}
     for key, name in (("floors", "error"), ("consequence_floors", "consequence")):
         for table, largest in getattr(limits, key).items():
-            unit = units.get(table, "") if name == "error" else "USD"
+            unit = units.get(table, "") if name == "error" else welfare.currency
             words = f"largest_root_mean_squared_{name} of {table}"
             rows.append(Input(words, largest, unit, partial(put_floor, key, table)))
     return tuple(rows)
@@ -315,7 +315,8 @@ def implied_cost(frontier: Frontier, welfare: SocialWelfare, epsilon: float) -> 
     factor = gain / cost
     total = math.fsum(group.size * group.information_utility.parameter for group in welfare.groups)
     scaled = replace(welfare, groups=tuple(group.scaled(factor) for group in welfare.groups))
-    mean, unit = total / welfare.population_size, welfare.groups[0].information_utility.unit(welfare.protected_unit)
+    mean, utility = total / welfare.population_size, welfare.groups[0].information_utility
+    unit = utility.unit(welfare.protected_unit, welfare.currency)
     rationalizes = _is_optimal(frontier, scaled, epsilon)
     return Implied("mean_disclosure_cost", factor * mean, unit, factor, rationalizes)
 
@@ -330,7 +331,7 @@ def implied_price(frontier: Frontier, welfare: SocialWelfare, epsilon: float) ->
     if len(prices) != 1 or priced_gain <= 0:
         raise InvalidPreferences(
             "no one price of squared misallocation is stated",
-            why="only consequences in squared dollars that share a price imply one",
+            why="only consequences in squared money that share a price imply one",
             instead="state consequence and price_of_squared_misallocation, or ask for the implied weight or cost",
         )
     needed = cost - (gain - priced_gain)
@@ -343,7 +344,8 @@ def implied_price(frontier: Frontier, welfare: SocialWelfare, epsilon: float) ->
     price = (prices.pop() or 0.0) * needed / priced_gain
     values = tuple(value.at_price(price) if value in priced else value for value in welfare.table_values)
     rationalizes = _is_optimal(frontier, replace(welfare, table_values=values), epsilon)
-    return Implied("price_of_squared_misallocation", price, "USD per USD^2", needed / priced_gain, rationalizes)
+    unit = f"{welfare.currency} per {welfare.currency}^2"
+    return Implied("price_of_squared_misallocation", price, unit, needed / priced_gain, rationalizes)
 
 
 def implied_coefficient_ratio(first: PrivacyLoss, second: PrivacyLoss) -> Fraction:
@@ -374,7 +376,7 @@ def _margins(frontier: Frontier, welfare: SocialWelfare, epsilon: float) -> tupl
     gain, cost = -welfare.marginal_data_loss(frontier, epsilon), welfare.marginal_privacy_cost(epsilon)
     if not (0 < gain < math.inf and 0 < cost < math.inf):
         raise InvalidPreferences(
-            f"at {frontier.privacy_measure} = {epsilon:g} one more unit saves {gain:g} and costs {cost:g} USD",
+            f"at {frontier.privacy_measure} = {epsilon:g} one more unit saves {gain:g} and costs {cost:g}",
             why="a choice implies a preference only where it weighs something against something",
             instead="state costs and values above 0",
         )

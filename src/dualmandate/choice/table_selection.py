@@ -50,7 +50,7 @@ class Candidate:
     def __post_init__(self) -> None:
         if not (math.isfinite(self.value) and self.value >= 0 and self.worth.value > 0):
             raise InvalidPreferences(
-                f"table '{self.table}' is worth {self.value:g} USD, and a unit of its error {self.worth.value:g} USD",
+                f"table '{self.table}' is worth {self.value:g}, and a unit of its error {self.worth.value:g}",
                 why="a table is published for what it is worth, less what its errors cost",
                 instead="state a finite worth of at least 0, and a value of its accuracy above 0",
             )

@@ -83,9 +83,17 @@ class UncertainChoice:
             )
         return self.quantile((1 - level) / 2), self.quantile((1 + level) / 2)
 
+    def span(self, level: float = LEVEL) -> str:
+        """The interval in words; what has no upper bound is said to have none."""
+        low, high = self.interval(level)
+        return f"above {number(low)}" if math.isinf(high) else f"between {number(low)} and {number(high)}"
+
     @property
     def at_limits(self) -> tuple[float, float]:
-        """Probability that the best loss stands at the lowest, and at the highest, that the limits allow."""
+        """Probability that the best loss stands at the lowest, and at the highest, that the limits allow.
+
+        Where no limit is set: that it is 0, and that none is too large.
+        """
         low, high = self.cost_grid.at_limit(self.epsilons)
         return float(self.weights[low].sum()), float(self.weights[high].sum())
 
@@ -137,26 +145,32 @@ class UncertainChoice:
     def explain(self) -> str:
         """The distribution and what it means, in sentences."""
         name, chosen = self.choice.privacy_measure, float(self.choice.loss)
-        low, high = self.interval()
         lines = [
             f"Preferences are not known exactly. Expected welfare is highest at {name} = {chosen_loss(chosen)}.",
-            f"If preferences were known, the best {name} would lie between {number(low)} and {number(high)} with "
-            f"probability {percent(LEVEL)}, and as likely above {number(self.median)} as below.",
+            f"If preferences were known, the best {name} would lie {self.span()} with probability {percent(LEVEL)}, "
+            f"and as likely above {number(self.median)} as below.",
         ]
         below, above = self.at_limits
-        if above > 0:
+        if above > 0 and self.cost_grid.bounds.highest is None:
+            bound = "It has no upper bound: with" if math.isinf(self.interval()[1]) else "With"
+            lines.append(
+                f"{bound} probability {share_in_words(above)} no loss would be too large, because what was measured "
+                "does not rule out that it costs people nothing."
+            )
+        elif above > 0:
             lines.append(f"With probability {share_in_words(above)} it would be the largest that the limits allow.")
-        if below > 0:
+        if below > 0 and self.cost_grid.bounds.lowest is not None:
             lines.append(
                 f"With probability {share_in_words(below)} it would be the smallest that leaves tables fit for use."
             )
         share = self.value_of_perfect_information / self.expected_cost if self.expected_cost > 0 else 0.0
         lines.append(
-            f"Not knowing costs {money(self.value_of_perfect_information)} in expectation, "
+            f"Not knowing costs {money(self.value_of_perfect_information, self.choice.currency)} in expectation, "
             f"{share_in_words(share)} of what society loses: no survey is worth more to this decision."
         )
         lines.append(
-            f"With probability 5 % the choice costs more than {money(self.regret_quantile(0.95))} against the best."
+            "With probability 5 % the choice costs more than "
+            f"{money(self.regret_quantile(0.95), self.choice.currency)} against the best."
         )
         return "\n".join(lines)
 
@@ -174,7 +188,7 @@ def choose_under_uncertainty(frontier: Frontier, beliefs: Beliefs, limits: Limit
     also move that, to second order.
     """
     choice, land = beliefs.explore(frontier, limits)
-    epsilons, least = land.cheapest(beliefs.multiples)
+    epsilons, least = land.cheapest(beliefs.multiples, open_ended=beliefs.open_ended)
     return UncertainChoice(choice, beliefs, land, epsilons, least)
 
 
@@ -190,7 +204,7 @@ def weighted_quantile(values: Floats, weights: Floats, probability: float, *, di
     order = np.argsort(values, kind="stable")
     ordered, shares = values[order], weights[order]
     reached = np.cumsum(shares)
-    if discrete:
+    if discrete or not np.isfinite(ordered[-1]):
         place = int(np.searchsorted(reached, probability - 1e-12))
         return float(ordered[min(place, len(ordered) - 1)])
     return float(np.interp(probability, reached - shares / 2, ordered))
@@ -225,6 +239,7 @@ class RobustChoice:
 
     epsilon: float
     privacy_measure: PrivacyMeasure
+    currency: str
     relative: bool
     regret: float  # the worst, USD; a share of the least cost where relative
     corners: tuple[Corner, ...]
@@ -247,7 +262,7 @@ class RobustChoice:
         """The choice and the corners that decide it, in sentences."""
         share = share_in_words(self.regret)
         most = f"at most {share}" if share[0].isdigit() else share
-        size = most if self.relative else f"at most {money(self.regret)}"
+        size = most if self.relative else f"at most {money(self.regret, self.currency)}"
         low = min(self.corners, key=lambda corner: corner.epsilon)
         high = max(self.corners, key=lambda corner: corner.epsilon)
         lines = [
@@ -294,7 +309,8 @@ def minimax_regret(
         Corner(dict(zip(beliefs.names, values, strict=True)), *told)
         for values, *told in zip(states, *(each.tolist() for each in (epsilons, least, regrets, binding)), strict=True)
     )
-    return RobustChoice(chosen, frontier.privacy_measure, relative, most, corners, land, beliefs.multiples)
+    named = frontier.privacy_measure, beliefs.like.currency
+    return RobustChoice(chosen, *named, relative, most, corners, land, beliefs.multiples)
 
 
 def _where(corner: Corner) -> str:
@@ -311,6 +327,7 @@ class SurveyValue:
     parameter: str  # the number that is asked for
     value: float  # USD, ≥ 0
     perfect: float  # what knowing everything exactly would be worth, USD
+    currency: str
 
     @property
     def share(self) -> float:
@@ -319,8 +336,8 @@ class SurveyValue:
 
     def __str__(self) -> str:
         return (
-            f"another survey of {self.respondents:,} people is worth {money(self.value)} to this decision, "
-            f"{share_in_words(self.share)} of what knowing preferences exactly is worth"
+            f"another survey of {self.respondents:,} people is worth {money(self.value, self.currency)} to this "
+            f"decision, {share_in_words(self.share)} of what knowing preferences exactly is worth"
         )
 
 
@@ -347,7 +364,8 @@ def survey_value(
         if lognormal
         else _updated(known, name, error=spread / math.sqrt(respondents))
     )
-    return SurveyValue(respondents, spread, name, worth, known.value_of_perfect_information)
+    perfect = known.value_of_perfect_information
+    return SurveyValue(respondents, spread, name, worth, perfect, known.choice.currency)
 
 
 def best_survey(
@@ -359,7 +377,7 @@ def best_survey(
     """
     if not (math.isfinite(cost_per_respondent) and cost_per_respondent > 0):
         raise InvalidValue(
-            f"a cost of {cost_per_respondent} USD a respondent",
+            f"a cost of {cost_per_respondent} {known.choice.currency} a respondent",
             why="people who are asked cost time and money",
             instead="state a cost above 0",
         )

@@ -136,7 +136,7 @@ class WealthRisk:
             raise InvalidPreferences(
                 f"risk aversion {self.risk_aversion}, sensitivity {self.sensitivity}, people {self.people}",
                 why="each is a finite number above 0",
-                instead="state the absolute risk aversion per USD, the sensitivity and the number of people",
+                instead="state the absolute risk aversion per unit of money, the sensitivity and the number of people",
             )
 
     @property

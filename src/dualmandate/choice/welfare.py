@@ -22,10 +22,10 @@ from dualmandate.errors import IncompatibleUnits, InvalidPreferences, MissingKey
 from dualmandate.frontier.frontier import Frontier
 from dualmandate.frontier.participation import ParticipationResponse
 from dualmandate.population import Calibrated, PrivacyMeasure, Units
+from dualmandate.population.currency import DEFAULT
 from dualmandate.population.wording import number
 
 PRIVACY_SHARES = 1e-9  # Shares of groups add up to 1 within this.
-MISSING_PRICE = "squared dollars cannot be added to dollars; state price_of_squared_misallocation"
 FORMS = ("linear", "exponential", "bounded", "posterior")
 LARGEST_EXPONENT = 709.0  # e^709 is still a float.
 
@@ -65,7 +65,7 @@ class InformationUtility(Protocol):
     def scaled(self, factor: float) -> InformationUtility:
         """The same form with its parameter multiplied."""
 
-    def unit(self, protected_unit: str) -> str:
+    def unit(self, protected_unit: str, currency: str) -> str:
         """The unit of the parameter, in words."""
 
 
@@ -97,8 +97,8 @@ class _Cost:
     def scaled(self, factor: float) -> Self:
         return replace(self, parameter=self.parameter * factor)
 
-    def unit(self, protected_unit: str) -> str:
-        return f"USD per {protected_unit}"
+    def unit(self, protected_unit: str, currency: str) -> str:
+        return f"{currency} per {protected_unit}"
 
 
 @dataclass(frozen=True)
@@ -118,8 +118,8 @@ class LinearCost(_Cost):
     def log_marginal_cost(self, loss: float) -> float:  # noqa: ARG002 - the same at every loss
         return _log(self.parameter)
 
-    def unit(self, protected_unit: str) -> str:
-        return f"USD per {protected_unit} per {self.privacy_measure}"
+    def unit(self, protected_unit: str, currency: str) -> str:
+        return f"{currency} per {protected_unit} per {self.privacy_measure}"
 
 
 @dataclass(frozen=True)
@@ -197,8 +197,8 @@ class PosteriorCost(_Cost):
         logit = math.log(self.prior) - math.log1p(-self.prior) + loss
         return _log(self.parameter) - abs(logit) - 2 * math.log1p(math.exp(-abs(logit)))
 
-    def unit(self, protected_unit: str) -> str:
-        return f"USD per {protected_unit} per disclosure"
+    def unit(self, protected_unit: str, currency: str) -> str:
+        return f"{currency} per {protected_unit} per disclosure"
 
 
 def _log(value: float) -> float:
@@ -244,6 +244,7 @@ class TableValue:
     unit: str = "person"
     consequence: float | None = None  # USD² per unit² (squared) or USD per unit (absolute): b_t before its price
     price: float | None = None  # USD per USD² (squared) or a pure number (absolute)
+    present_value: float = 1.0  # of 1 that comes as often as errors do: b_t = consequence × price × this
     grid: float = 1.0
     existing_squared_error: float = 0.0  # Σ of squared sampling and other errors already there, unit²; moves nothing
     parts: tuple[tuple[str, float], ...] = ()  # of a ratio: tables whose errors, each times a factor, make up its own
@@ -302,7 +303,7 @@ class TableValue:
                 why="only a consequence can be priced",
                 instead="state the consequence of errors in this table",
             )
-        return replace(self, value=self.consequence * price, price=price)
+        return replace(self, value=self.consequence * price * self.present_value, price=price)
 
     def squared_consequence(self, mean_squared_error: float) -> float | None:
         """Mean squared consequence of a mean squared error in `unit`², USD²; None where no consequence was stated."""
@@ -524,6 +525,7 @@ class SocialWelfare(CostPart):
     """
 
     protected_unit: str = "person"
+    currency: str = DEFAULT  # of all costs and values
 
     def __post_init__(self) -> None:
         if not self.groups or not (self.table_values or self.other_losses):
@@ -653,7 +655,7 @@ def information_utility(
             why="the posterior form, and only it, starts from what was believed before",
             instead="state prior_probability, between 0 and 1" if prior is None else "leave prior_probability out",
         )
-    expected = f"USD per {units.singular}" + (f" per {privacy_measure}" if form == "linear" else "")
+    expected = f"{units.currency} per {units.singular}" + (f" per {privacy_measure}" if form == "linear" else "")
     if not units.agree(mean_disclosure_cost.unit, expected):
         raise IncompatibleUnits(
             f"the {form} form has a cost in '{mean_disclosure_cost.unit}'",
@@ -677,14 +679,16 @@ def table_value(
     value_of_accuracy: Calibrated | None = None,
     consequence: Calibrated | None = None,
     price: Calibrated | None = None,
+    present_value: float = 1.0,
 ) -> TableValue:
     """What errors in one table cost society, b_t: stated directly, or as a consequence times its price.
 
     `unit` is what the table counts (the protected unit unless stated). Squared loss: `value_of_accuracy` in USD per
     unit², or `consequence` in USD² per unit² × `price` in USD per USD². Absolute loss: USD per unit, and a price, if
-    any, is a pure number; a price of squared dollars does not concern it.
+    any, is a pure number; a price of squared dollars does not concern it. Either is multiplied by `present_value`: what
+    1 is worth that comes as often.
     """
-    counted = unit or units.singular
+    counted, money = unit or units.singular, units.currency
     if (value_of_accuracy is None) == (consequence is None):
         raise MissingKey(
             f"table '{table}' has {'no value' if consequence is None else 'two values'}",
@@ -693,31 +697,32 @@ def table_value(
         )
     per_unit = f"({counted})^2" if loss == "squared" else counted
     if value_of_accuracy is not None:
-        return TableValue(table, value_of_accuracy.to(f"USD per {per_unit}", units).value, measure=loss, unit=counted)
+        stated = value_of_accuracy.to(f"{money} per {per_unit}", units).value
+        return TableValue(table, stated * present_value, measure=loss, unit=counted, present_value=present_value)
     assert consequence is not None
     if loss == "absolute":
-        size = consequence.to(f"USD per {per_unit}", units).value
-        if price is None or not units.agree(price.unit, "USD per USD"):
-            return TableValue(table, size, measure=loss, unit=counted, consequence=size)
-        harm = price.to("USD per USD", units).value
-        return TableValue(table, size * harm, measure=loss, unit=counted, consequence=size, price=harm)
-    if units.agree(consequence.unit, f"USD per {per_unit}"):
+        size = consequence.to(f"{money} per {per_unit}", units).value
+        pure = price is not None and units.agree(price.unit, f"{money} per {money}")
+        harm = price.to(f"{money} per {money}", units).value if price is not None and pure else None
+        worth = size * (1.0 if harm is None else harm) * present_value
+        return TableValue(table, worth, loss, counted, size, harm, present_value)
+    if units.agree(consequence.unit, f"{money} per {per_unit}"):
         raise IncompatibleUnits(
             f"the consequence of table '{table}' is in '{consequence.unit}'",
-            why="a consequence is in squared dollars, and its price turns it into dollars",
-            instead="call it value_of_accuracy: it is in dollars already",
+            why=f"a consequence is in squared {money}, and its price turns it into {money}",
+            instead=f"call it value_of_accuracy: it is in {money} already",
         )
-    squared_dollars = consequence.to(f"USD^2 per {per_unit}", units).value
+    squared = consequence.to(f"{money}^2 per {per_unit}", units).value
     if price is None:
         raise IncompatibleUnits(
             f"the consequence of table '{table}' is in '{consequence.unit}'",
-            why=MISSING_PRICE,
-            instead='state price_of_squared_misallocation in "USD per USD^2": half the absolute risk aversion per USD',
+            why=f"squared {money} cannot be added to {money}; state price_of_squared_misallocation",
+            instead=f'state price_of_squared_misallocation in "{money} per {money}^2": half the absolute risk aversion '
+            f"per {money}",
         )
-    per_squared = price.to("USD per USD^2", units).value
-    return TableValue(
-        table, squared_dollars * per_squared, unit=counted, consequence=squared_dollars, price=per_squared
-    )
+    per_squared = price.to(f"{money} per {money}^2", units).value
+    worth = squared * per_squared * present_value
+    return TableValue(table, worth, loss, counted, squared, per_squared, present_value)
 
 
 def relative_weight(relative_privacy_weight: float | None = None, privacy_weight: float | None = None) -> float:

@@ -5,7 +5,7 @@ from dualmandate.elicitation.contingent import Turnbull, contingent_valuation, t
 from dualmandate.elicitation.design import Precision
 from dualmandate.elicitation.logit import conditional_logit, mixed_logit
 from dualmandate.elicitation.opinions import InterdependentPreferences, Polychoric, Polyserial, polychoric, polyserial
-from dualmandate.elicitation.pooling import Agreement, CommonGround, DiscountHorizon, Prior, pool
+from dualmandate.elicitation.pooling import Agreement, CommonGround, Prior, pool
 from dualmandate.elicitation.willingness import (
     ParameterEstimates,
     Willingness,
@@ -14,6 +14,7 @@ from dualmandate.elicitation.willingness import (
     taste_of,
     willingness_to_pay,
 )
+from dualmandate.population.time_base import DiscountHorizon
 
 __all__ = [
     "Agreement",

@@ -12,7 +12,7 @@ bid: shares that rise are pooled with their neighbors [Tur76, HM97].
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import get_args
 
 import numpy as np
@@ -28,7 +28,6 @@ from dualmandate.elicitation.willingness import (
     critical_value,
     ratio_willingness,
     simulated_interval,
-    unbounded,
 )
 from dualmandate.errors import NoEstimate, UnknownName
 from dualmandate.population.wording import number
@@ -63,10 +62,8 @@ class ContingentValuation:
     def median(self, *, method: Method = "delta", level: float = 0.95) -> Willingness:
         """What the person with average covariates would pay in the middle of her distribution: x̄·θ/b; 0 in a spike."""
         average = self.answers.design.mean(axis=0)
-        onto = np.zeros((2, len(average) + 1))
-        onto[0, :-1], onto[1, -1] = average, 1.0
         found = ratio_willingness(
-            onto @ self.estimates.values, onto @ self.estimates.covariance @ onto.T, method=method, level=level
+            *self._ratio(float(average @ self.estimates.values[:-1]), average), method=method, level=level
         )
         if not self.answers.spike or found.estimate is None or found.interval is None:
             return found
@@ -79,30 +76,32 @@ class ContingentValuation:
 
         With a spike nobody pays less than zero: ∫₀^∞ P(amount > t) dt, averaged over people: ln(1 + e^a)/b (logistic),
         (a·Φ(a) + φ(a))/b (normal). Without, amounts lie on the whole line, and the mean is the median. People's
-        covariates are taken as they are. By "delta" or "krinsky-robb"; "fieller" only without a spike.
+        covariates are taken as they are.
         """
-        if not self.answers.spike:
-            return self.median(method=method, level=level)
-        critical = critical_value(level, method)
-        if method == "fieller":
-            raise UnknownName(
-                "Fieller's interval for a mean with a spike",
-                why="this mean is no ratio of two estimates",
-                instead='choose "delta" or "krinsky-robb"',
-            )
+        found = ratio_willingness(*self.mean_ratio(), method=method, level=level)
+        if found.estimate is None or not (self.answers.spike and method == "krinsky-robb"):
+            return found
         values, covariance = self.estimates.values, self.estimates.covariance
-        if unbounded(values[-1], math.sqrt(covariance[-1, -1]), critical):
-            return Willingness(None, None, None, level, method)
-        index = self.answers.design @ values[:-1]
-        steepness = -values[-1]
-        mean = float(_positive_part(index, self.distribution).mean() / steepness)
-        chances = _probability(index, self.distribution)
-        gradient = np.append(chances @ self.answers.design / self.answers.people, mean) / steepness
-        error = math.sqrt(gradient @ covariance @ gradient)
-        interval = (mean - critical * error, mean + critical * error)
-        if method == "krinsky-robb":
-            interval = simulated_interval(values, covariance, self._means, level=level)
-        return Willingness(mean, error, interval, level, method)
+        return replace(found, interval=simulated_interval(values, covariance, self._means, level=level))
+
+    def mean_ratio(self) -> tuple[Floats, Floats]:
+        """(n, d) such that people would pay −n/d on average, and their covariance; d is the effect of the bid.
+
+        With a spike n is ln(1 + e^a) or its like, averaged over people, and normal to first order.
+        """
+        design, tastes = self.answers.design, self.estimates.values[:-1]
+        if not self.answers.spike:
+            average = design.mean(axis=0)
+            return self._ratio(float(average @ tastes), average)
+        index = design @ tastes
+        slope = _probability(index, self.distribution) @ design / self.answers.people
+        return self._ratio(float(_positive_part(index, self.distribution).mean()), slope)
+
+    def _ratio(self, paid: float, slope: Floats) -> tuple[Floats, Floats]:
+        """An amount in units of 1/b, by its slope in the tastes, beside the effect of the bid; and their covariance."""
+        onto = np.zeros((2, len(slope) + 1))
+        onto[0, :-1], onto[1, -1] = slope, 1.0
+        return np.array([paid, self.estimates.values[-1]]), onto @ self.estimates.covariance @ onto.T
 
     def share_at_zero(self, level: float = 0.95) -> Share:
         """The share of people who would pay nothing: 1 − F(a_i), averaged; without a spike, at most nothing."""

@@ -28,7 +28,8 @@ from dualmandate.elicitation.design import (
 )
 from dualmandate.errors import InvalidSurvey
 from dualmandate.population import Neighbors, PrivacyLoss
-from dualmandate.population.units import is_money
+from dualmandate.population.currency import DEFAULT, currency_of
+from dualmandate.population.time_base import recurs
 from dualmandate.population.wording import exact, money
 from dualmandate.semantics.guarantee import Secret, neighbor_steps, odds_bound
 
@@ -285,7 +286,7 @@ def shown_attribute(
     role: Role,
     levels: Sequence[float],
     *,
-    unit: str = "USD",
+    unit: str = DEFAULT,
     scale: BeliefScale | None = None,
     prior: float | None = None,
     form: Form = "linear",
@@ -310,7 +311,7 @@ def shown_attribute(
     elif role == "accuracy":
         words = tuple(f"typically by {amount(level, unit)}" for level in levels)
     elif role == "price":
-        over = {None: "", "lifetime": ", once"}.get(time_base, f" {time_base}")
+        over = "" if time_base is None else f" {time_base}" if recurs(time_base) else ", once"
         words = tuple("nothing" if level == 0 else f"{amount(level, unit)}{over}" for level in levels)
     else:
         words = tuple(amount(level, unit).strip() for level in levels)
@@ -322,7 +323,8 @@ def shown_attribute(
 
 def amount(number: float, unit: str) -> str:
     """So much of something: "$2,500", "3 children" as the unit was written."""
-    return money(number, short=True) if is_money(unit) else f"{exact(number)} {unit}"
+    currency = currency_of(unit)
+    return f"{exact(number)} {unit}" if currency is None else money(number, currency, short=True)
 
 
 def _only(attributes: Sequence[ShownAttribute], role: Role) -> ShownAttribute:

@@ -19,6 +19,8 @@ from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
 from dualmandate.errors import InvalidPreferences, InvalidValue, UnknownName
+from dualmandate.population.arrays import square_root
+from dualmandate.population.currency import DEFAULT
 from dualmandate.population.wording import number
 
 Method = Literal["delta", "krinsky-robb", "fieller"]
@@ -176,22 +178,10 @@ def simulated_interval(
 
     `of` maps (draws, parameters) to (draws,). The draws are 2¹⁴ points of a public seed, the same for everybody.
     """
-    spread = _root(covariance)
+    spread = square_root(covariance)
     drawn = of(values + _normal_points(len(values)) @ spread.T)
     low, high = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2])
     return float(low), float(high)
-
-
-def willingness_correlation(estimates: ParameterEstimates, first: str, second: str, price: str) -> float:
-    """How far the errors of two willingnesses to pay go together, from −1 to 1, by the delta method.
-
-    Both are divided by the same coefficient: for w_j = −β_j/β_p the gradient is −1/β_p at β_j and −w_j/β_p at β_p.
-    """
-    values, covariance = estimates.joint((first, second, price))
-    worths = -values[:2] / values[2]
-    gradients = -np.column_stack([np.eye(2), worths]) / values[2]
-    spread = gradients @ covariance @ gradients.T
-    return float(spread[0, 1] / math.sqrt(spread[0, 0] * spread[1, 1]))
 
 
 def unbounded(price: float, error: float, critical: float) -> bool:
@@ -205,7 +195,7 @@ def unbounded(price: float, error: float, critical: float) -> bool:
     return price >= -critical * error
 
 
-def in_words(willingness: Willingness, unit: str = "USD") -> str:
+def in_words(willingness: Willingness, unit: str = DEFAULT) -> str:
     """The result as a sentence: "4.679 USD (95 % interval 4.304 to 5.074, fieller)", or why there is no number."""
     if willingness.estimate is None or willingness.interval is None:
         return (
@@ -234,13 +224,6 @@ def critical_value(level: float, method: str = "delta") -> float:
             instead="state a level between 0 and 1, such as 0.95",
         )
     return float(ndtri((1.0 + level) / 2.0))
-
-
-def _root(covariance: NDArray[np.float64]) -> NDArray[np.float64]:
-    """A square root of a covariance, also where it is singular."""
-    sizes, directions = np.linalg.eigh(covariance)
-    root: NDArray[np.float64] = directions * np.sqrt(np.maximum(sizes, 0.0))
-    return root
 
 
 @lru_cache(maxsize=8)

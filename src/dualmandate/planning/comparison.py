@@ -114,7 +114,7 @@ class TechnologyComparison:
             return Comparison(*kind, None, f"{built.what}: {built.why}")
         if built is not self.used and is_slow(kind[1], welfare):
             more = welfare.data_loss(built.frontier, self.choice.epsilon) - self.choice.data_loss
-            why = f"at the same {self.choice.privacy_measure} its errors cost {money(more)} more"
+            why = f"at the same {self.choice.privacy_measure} its errors cost {money(more, self.choice.currency)} more"
             return Comparison(*kind, None, f"{why}; its own choice takes long to work out")
         choice = self.offer.chosen.get(kind) or choice_with(built, welfare, self.limits)
         return Comparison(*kind, None, choice.what) if isinstance(choice, Refusal) else Comparison(*kind, choice)
@@ -195,7 +195,7 @@ class Saving:
         return {name: None if cost is None else cost(loss) for name, cost in self.costs.items()}
 
     @property
-    def dollars(self) -> float | None:
+    def saved(self) -> float | None:
         """What the technology in use saves at the choice against plain noise on the tables."""
         naive, used = self.at_choice["naive"], self.at_choice["used"]
         return None if naive is None or used is None else naive - used

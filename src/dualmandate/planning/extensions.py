@@ -179,13 +179,13 @@ class ExtensionBuilder:
             return ()
         spread = table.spread_of_tastes
         tastes = UniformAmounts() if spread is None else LognormalAmounts(1.0, float(spread))
-        unit = self.program.units.singular
+        units = self.program.units
         with self.program.document.at("markets"):
             market = Market(
                 float(table.largest_user_share),
                 tastes,
-                budget=self._payable(table.budget, "USD", "budget"),
-                harm=self._payable(table.harm, f"USD per {unit}", "harm"),
+                budget=self._payable(table.budget, units.currency, "budget"),
+                harm=self._payable(table.harm, f"{units.currency} per {units.singular}", "harm"),
                 target_error=None if table.target_error is None else float(table.target_error),
                 failure_probability=float(table.failure_probability),
             )
@@ -219,7 +219,7 @@ class ExtensionBuilder:
         """A table as it stands and at its other details, each measured by itself with the noise in use."""
         stated = next(value for value in self.program.welfare.table_values if value.table == asked.name)
         key = ("workload", position, "value_of_publishing")
-        whole = self._amount(asked.value_of_publishing, "USD", *key)
+        whole = self._amount(asked.value_of_publishing, self.program.units.currency, *key)
         assert whole is not None
         alone = self.program.workload.only((asked.name,))
         label = AS_STATED if asked.details else ""
@@ -227,7 +227,8 @@ class ExtensionBuilder:
         for number, detail in enumerate(asked.details):
             place = ("workload", position, "details", number)
             with self.program.document.at(*place):
-                worth = self._amount(detail.value_of_publishing, "USD", *place, "value_of_publishing")
+                money = self.program.units.currency
+                worth = self._amount(detail.value_of_publishing, money, *place, "value_of_publishing")
                 assert worth is not None
                 domain = self.program.domain
                 tabulated = Workload.from_tabulations(domain, [tabulation_of(asked, detail.by, domain)])
@@ -241,8 +242,7 @@ class ExtensionBuilder:
         return shop.technology(NOISE_LAWS[self.technology.noise], TABLES, TOGETHER).frontier
 
     def _amount(self, number: CalibratedNumber | None, unit: str, *key: str | int) -> float | None:
-        units = self.program.units
-        return amount_in(unit, number, units, self.program.document, *key)
+        return amount_in(self.program, unit, number, *key)
 
 
 @dataclass(frozen=True)
@@ -313,8 +313,7 @@ def _total(program: Program, position: int) -> TableTotals:
             instead='state total = { value = …, unit = "…", source = "…" }',
             where=document.place(("workload", position)),
         )
-    units = program.units
-    total = amount_in(asked.unit or units.singular, asked.total, units, document, "workload", position, "total")
+    total = amount_in(program, asked.unit or program.units.singular, asked.total, "workload", position, "total")
     if total is None:
         return TableTotals(program.welfare.population_size)
     if asked.sum_of is None:

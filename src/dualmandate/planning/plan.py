@@ -40,7 +40,7 @@ NO_GAIN = 1e-9  # A share of what society loses below this is no difference.
 
 @dataclass(frozen=True)
 class TableConsequence:
-    """What the choice means for one table, in its own unit and in dollars."""
+    """What the choice means for one table, in its own unit and in money."""
 
     table: str
     unit: str
@@ -170,6 +170,7 @@ def notes_on(plan: Plan) -> tuple[str, ...]:
         *_shares_and_fitness(plan),
         *_worst_case(plan),
         *_hidden_prices(plan),
+        plan.program.timing.explain(),
         *_left_out(plan),
         *_many_statistics(plan),
     )
@@ -198,8 +199,8 @@ def _better_noise(plan: Plan) -> Iterator[str]:
     if (used, noise) == ("laplace", "geometric"):
         reason = " Laplace noise on whole-number counts is dominated: geometric noise is its whole-number twin."
     yield (
-        f"{noise.capitalize()} noise would leave society {money(gain)} better off, at {best.privacy_measure} = "
-        f'{chosen_loss(float(best.loss))}; noise = "best" chooses among all that are drawn.{reason}'
+        f"{noise.capitalize()} noise would leave society {money(gain, best.currency)} better off, at "
+        f'{best.privacy_measure} = {chosen_loss(float(best.loss))}; noise = "best" chooses among all that are drawn.{reason}'
     )
 
 
@@ -214,8 +215,8 @@ def _strategy(plan: Plan) -> Iterator[str]:
     if found is not None:
         gain, best, row = found
         yield (
-            f"Noise on {measured_words(row.strategy, row.measured)} would leave society {money(gain)} better off, at "
-            f'{best.privacy_measure} = {chosen_loss(float(best.loss))}: strategy = "{row.strategy}".'
+            f"Noise on {measured_words(row.strategy, row.measured)} would leave society {money(gain, best.currency)} "
+            f'better off, at {best.privacy_measure} = {chosen_loss(float(best.loss))}: strategy = "{row.strategy}".'
         )
 
 
@@ -263,11 +264,12 @@ def _worst_case(plan: Plan) -> Iterator[str]:
 
 def _hidden_prices(plan: Plan) -> Iterator[str]:
     prices = {value.price for value in plan.welfare.table_values if value.measure == "squared"}
+    currency = plan.choice.currency
     for price in sorted(price for price in prices if price is not None):
         yield (
-            f"A price of {number(price)} USD per squared USD means an absolute risk aversion of {number(2 * price)} "
-            f"per USD; a relative risk aversion of {USUAL_AVERSION:g} on a budget of {money(USUAL_BUDGET)} would "
-            f"mean a price of {number(USUAL_PRICE)}."
+            f"A price of {number(price)} {currency} per squared {currency} means an absolute risk aversion of "
+            f"{number(2 * price)} per {currency}; a relative risk aversion of {USUAL_AVERSION:g} on a budget of "
+            f"{money(USUAL_BUDGET, currency)} would mean a price of {number(USUAL_PRICE)}."
         )
 
 

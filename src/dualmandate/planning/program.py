@@ -13,6 +13,7 @@ from itertools import count
 from pathlib import Path
 
 from dualmandate.choice import Choice, Limits, SocialWelfare, choose, regret_curve
+from dualmandate.choice.estimates import JointEstimates
 from dualmandate.frontier import Frontier, Measure
 from dualmandate.mechanism.rows import DecidedAnswers
 from dualmandate.mechanism.technologies import TABLES
@@ -23,7 +24,8 @@ from dualmandate.planning.plan import Plan, TableConsequence, costliest, notes_o
 from dualmandate.planning.ratios import COVERAGE, ratio_consequences, with_ratios
 from dualmandate.planning.robustness import public_total_of, robustness_of
 from dualmandate.planning.technology import Offered, Technology, TechnologyBuilder, combine, offered, used_at
-from dualmandate.planning.uncertainty import social_choice_of, uncertainty_of
+from dualmandate.planning.timing import Timing, timing_of
+from dualmandate.planning.uncertainty import estimates_of, social_choice_of, uncertainty_of
 from dualmandate.planning.welfare import float_or_none, limits_of, welfare_of
 from dualmandate.population import PrivacyLoss
 from dualmandate.program.program import ProgramFile, program_of, read_stated, with_bounds
@@ -38,6 +40,8 @@ MOST_TURNS = 8  # in which bounds and loss are chosen by turns: they hardly ever
 class Program(ProgramFile):
     """What a program file says, as the rooms of the house understand it, preferences included. All of it is public."""
 
+    timing: Timing
+    estimates: JointEstimates | None  # what a survey estimated, where the program says so
     welfare: SocialWelfare
     limits: Limits
     clipping: Clipping
@@ -63,13 +67,18 @@ def load(path: str | Path) -> Program:
 
 def _preferring(read: ProgramFile) -> Program:
     """What a file says together with what society prefers; what clipping leaves out is an error like others."""
-    clipping, stated = clipping_of(read), with_ratios(welfare_of(read), read)
-    welfare = clipping.counted(stated)
+    clipping, timing = clipping_of(read), timing_of(read.file, read.document)
+    welfare = clipping.counted(with_ratios(welfare_of(read, timing), read, timing))
     response = response_of(read, welfare.privacy_measure)
     welfare = replace(welfare, groups=tuple(replace(group, response=response) for group in welfare.groups))
-    limits = limits_of(read.file, welfare.privacy_measure, read.document)
-    known = {field.name: getattr(read, field.name) for field in fields(ProgramFile)}
-    return Program(**known, welfare=welfare, limits=limits, clipping=clipping)
+    return Program(
+        **{field.name: getattr(read, field.name) for field in fields(ProgramFile)},
+        timing=timing,
+        estimates=estimates_of(read.file, read.document),
+        welfare=welfare,
+        limits=limits_of(read.file, welfare.privacy_measure, read.document),
+        clipping=clipping,
+    )
 
 
 @dataclass(frozen=True, eq=False)

@@ -29,16 +29,21 @@ from dualmandate.choice import (
     social_choices,
     survey_value,
 )
+from dualmandate.choice.estimates import JointEstimates
 from dualmandate.errors import InvalidLoss, InvalidValue, Refusal
 from dualmandate.frontier.numerics import log_grid
 from dualmandate.planning.welfare import amount_in, float_or_none, in_currency
-from dualmandate.population.wording import chosen_loss, money
+from dualmandate.population.wording import chosen_loss, exact, money, number
+from dualmandate.program.number import calibrated_numbers
 
 if TYPE_CHECKING:
     from dualmandate.frontier import Frontier
     from dualmandate.planning.program import Program
+    from dualmandate.program.file import Document
     from dualmandate.program.number import CalibratedNumber
+    from dualmandate.program.schema import ProgramKeys
 
+ERRORS_AGREE = 0.01  # A stated standard error and the one of its estimates differ by at most this share.
 QUANTILES = (0.005, 0.025, 0.05, 0.25, 0.5, 0.75, 0.95, 0.975, 0.995)
 LEVEL = 0.95
 MARGIN, LEAST_MARGIN = 1.4, 1.002  # times the lowest and the highest loss of peaks and rules, at most and at least
@@ -61,6 +66,7 @@ class Uncertainty:
     """What a plan says about numbers that are not known exactly; `why_not` where that cannot be worked out."""
 
     numbers: tuple[UncertainNumber, ...]
+    currency: str
     known: UncertainChoice | None = None  # where some number states a standard error
     survey: SurveyValue | None = None  # where [uncertainty] says what a survey would measure
     worthwhile: SurveyValue | None = None  # the survey that pays best, where a cost per respondent is stated
@@ -79,11 +85,11 @@ class Uncertainty:
         if self.survey is not None:
             yield f"{str(self.survey)[:1].upper()}{str(self.survey)[1:]}."
         if self.cost_per_respondent is not None:
-            cost = money(self.cost_per_respondent)
+            cost = money(self.cost_per_respondent, self.currency)
             if self.worthwhile is None:
                 yield f"At {cost} a person no survey is worth its cost."
             else:
-                size, value = self.worthwhile.respondents, money(self.worthwhile.value)
+                size, value = self.worthwhile.respondents, money(self.worthwhile.value, self.currency)
                 yield f"At {cost} a person it pays best to ask {size:,} people: that is worth {value}."
         if self.robust is not None:
             yield from self.robust.explain().splitlines()
@@ -112,10 +118,10 @@ def uncertainty_of(program: Program, frontier: Frontier, limits: Limits) -> Unce
     except Refusal as refusal:
         if refusal.where is not None and refusal.where.line is not None:
             raise  # a key of the file, not the economics, is to blame
-        return Uncertainty(numbers, why_not=f"{refusal.what}: {refusal.why}")
+        return Uncertainty(numbers, program.units.currency, why_not=f"{refusal.what}: {refusal.why}")
     if known is None:
         _refuse_idle(program)
-    return Uncertainty(numbers, known, survey, worthwhile, cost, robust, relative)
+    return Uncertainty(numbers, program.units.currency, known, survey, worthwhile, cost, robust, relative)
 
 
 def _numbers(program: Program) -> Iterator[UncertainNumber]:
@@ -155,10 +161,49 @@ def _known(
     uncertain = [Uncertain(n.name, n.value, n.standard_error) for n in numbers if n.standard_error is not None]
     if not uncertain:
         return None
-    stated, pair = program.file.preferences.correlation_of_errors, program.file.preferences.correlated
-    matters = pair is not None and {number.name for number in uncertain}.issuperset(pair)
-    together = {pair: float(stated)} if matters and pair is not None and stated is not None else {}
-    return choose_under_uncertainty(frontier, Beliefs.lognormal(program.welfare, uncertain, together), limits)
+    ratios = {name: stated.estimated_from for name, stated in _stated(program) if stated and stated.estimated_from}
+    measured = {number.name: ratios[number.name] for number in uncertain if number.name in ratios}
+    if program.estimates is None or not measured:
+        beliefs = Beliefs.lognormal(program.welfare, uncertain)
+    else:
+        others = [number for number in uncertain if number.name not in measured]
+        beliefs = Beliefs.estimated(program.welfare, program.estimates, measured, others)
+    return choose_under_uncertainty(frontier, beliefs, limits)
+
+
+def estimates_of(file: ProgramKeys, document: Document) -> JointEstimates | None:
+    """What a survey estimated; refused where it and the numbers that refer to it do not fit together."""
+    import numpy as np
+
+    table, found = file.preferences.estimates, None
+    if table is not None:
+        with document.at("preferences", "estimates", "covariance"):
+            found = JointEstimates(table.names, np.array(table.covariance, dtype=np.float64))
+    for key, stated in calibrated_numbers(file):
+        if stated.estimated_from:
+            with document.at(*key, "estimated_from"):
+                _check_estimated(stated, found)
+    return found
+
+
+def _check_estimated(stated: CalibratedNumber, estimates: JointEstimates | None) -> None:
+    """A number that comes from estimates names one or two of them, and states the error that follows from theirs."""
+    known = () if estimates is None else estimates.names
+    named = stated.estimated_from
+    if estimates is None or len(set(named)) != len(named) or len(named) > 2 or not set(named) <= set(known):
+        raise InvalidValue(
+            f"there are no estimates {' and '.join(map(repr, named))} to divide",
+            why=f"[preferences.estimates] names {', '.join(known) or 'none'}; a number comes from one or two of them",
+            instead="name one of them, or two: what it is proportional to, and what it is divided by",
+        )
+    error = math.sqrt(float(estimates.relative_covariance([named])[0, 0])) * float(stated.value)
+    own = float(stated.standard_error or 0)
+    if not math.isclose(error, own, rel_tol=ERRORS_AGREE):
+        raise InvalidValue(
+            f"the standard_error is {exact(own) if own else 'not stated'}, and by its estimates {number(error)}",
+            why="a number that comes from estimates is as uncertain as they are",
+            instead=f"state standard_error = {error:.6g}, or leave estimated_from out",
+        )
 
 
 def _surveys(program: Program, known: UncertainChoice) -> tuple[SurveyValue | None, SurveyValue | None, float | None]:
@@ -168,8 +213,8 @@ def _surveys(program: Program, known: UncertainChoice) -> tuple[SurveyValue | No
     spread, parameter = float(table.spread_of_answers), table.parameter
     with program.document.at("uncertainty", *(["parameter"] if parameter else [])):
         survey = survey_value(known, table.respondents, spread=spread, parameter=parameter)
-    key, units = ("uncertainty", "cost_per_respondent"), program.units
-    cost = amount_in("USD", table.cost_per_respondent, units, program.document, *key)
+    key = ("uncertainty", "cost_per_respondent")
+    cost = amount_in(program, program.units.currency, table.cost_per_respondent, *key)
     if cost is None:
         return survey, None, None
     with program.document.at(*key):
@@ -258,12 +303,11 @@ def _baseline(program: Program) -> Mapping[str, float] | float | None:
     """How well off people are without the release, USD a member: by group, or one for all."""
     table, groups = program.file.social_choice, program.file.preferences.groups
     assert table is not None
-    units = program.units
-    unit = f"USD per {units.singular}"
-    common = amount_in(unit, table.baseline, units, program.document, "social_choice", "baseline")
+    unit = f"{program.units.currency} per {program.units.singular}"
+    common = amount_in(program, unit, table.baseline, "social_choice", "baseline")
     own = {}
     for position, group in enumerate(groups):
-        stated = amount_in(unit, group.baseline, units, program.document, "preferences", "groups", position, "baseline")
+        stated = amount_in(program, unit, group.baseline, "preferences", "groups", position, "baseline")
         if stated is not None:
             own[group.name] = stated
     if not own or common is None:

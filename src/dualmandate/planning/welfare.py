@@ -1,4 +1,4 @@
-"""From `[preferences]`, `[limits]` and each table's worth to social welfare in dollars."""
+"""From `[preferences]`, `[limits]` and each table's worth to social welfare in money."""
 
 from __future__ import annotations
 
@@ -6,32 +6,35 @@ import math
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
+from typing import TYPE_CHECKING
 
 from dualmandate.choice import Limits, PopulationGroup, SocialWelfare, TableValue
 from dualmandate.choice.welfare import information_utility, population_size, relative_weight, table_value
-from dualmandate.errors import IncompatibleUnits, InvalidValue
+from dualmandate.errors import InvalidValue
+from dualmandate.planning.timing import PRICES, Timing
 from dualmandate.population import Calibrated, PrivacyMeasure, Units
 from dualmandate.population.wording import exact
 from dualmandate.program.file import Document, KeyPath
 from dualmandate.program.number import CalibratedNumber, KeyTable
 from dualmandate.program.program import ProgramFile
-from dualmandate.program.schema import GroupTable, PreferencesTable, ProgramKeys, WorkloadTable
+from dualmandate.program.schema import GroupTable, PreferencesTable, ProgramKeys
+
+if TYPE_CHECKING:
+    from dualmandate.planning.program import Program
 
 SIZES_AGREE = 1e-9  # the sizes of the groups add up to the population within this share of it
 
 
-def welfare_of(program: ProgramFile) -> SocialWelfare:
+def welfare_of(program: ProgramFile, timing: Timing) -> SocialWelfare:
     """What society loses at each privacy loss: W(ε) = −Σ η_g·N_g·κ_g(ε) − Σ b_t·loss_t(ε), USD."""
     file, units, document = program.file, program.units, program.document
-    groups = _groups(file, units, document)
+    groups = _groups(program, timing)
     grids = {table.name: float(table.grid) for table in program.workload.tables}
     values = tuple(
-        _table_value(position, table, file.preferences, units=units, grid=grids[table.name], document=document)
-        for position, table in enumerate(file.workload)
+        _table_value(program, timing, position, grid=grids[table.name]) for position, table in enumerate(file.workload)
     )
     with document.at("preferences"):
-        common_time_base(*_stated_quantities(file))
-        return SocialWelfare(groups, values, protected_unit=units.singular)
+        return SocialWelfare(groups, values, protected_unit=units.singular, currency=units.currency)
 
 
 def limits_of(file: ProgramKeys, privacy_measure: PrivacyMeasure, document: Document) -> Limits:
@@ -68,7 +71,8 @@ def in_currency(
     return stated
 
 
-def _groups(file: ProgramKeys, units: Units, document: Document) -> tuple[PopulationGroup, ...]:
+def _groups(program: ProgramFile, timing: Timing) -> tuple[PopulationGroup, ...]:
+    file, units, document = program.file, program.units, program.document
     preferences = file.preferences
     with document.at("preferences"):
         weight = relative_weight(
@@ -76,7 +80,7 @@ def _groups(file: ProgramKeys, units: Units, document: Document) -> tuple[Popula
         )
     with document.at("population", "population_size"):
         everybody = population_size(file.population.population_size.quantity(), units)
-    group_of = partial(_group, preferences=preferences, weight=weight, units=units, document=document)
+    group_of = partial(_group, program=program, timing=timing, weight=weight)
     cost = preferences.mean_disclosure_cost
     if cost is not None:
         size = file.population.population_size
@@ -95,14 +99,14 @@ def _groups(file: ProgramKeys, units: Units, document: Document) -> tuple[Popula
     return groups
 
 
-def _group(
-    table: GroupTable, *, preferences: PreferencesTable, weight: float, units: Units, document: Document, key: KeyPath
-) -> PopulationGroup:
+def _group(table: GroupTable, *, program: ProgramFile, timing: Timing, weight: float, key: KeyPath) -> PopulationGroup:
+    preferences, units, document = program.file.preferences, program.units, program.document
     form = table.information_utility or preferences.information_utility
     prior = (table.prior_probability or preferences.prior_probability) if form == "posterior" else None
     with document.at(*key, "mean_disclosure_cost"):
-        cost = table.mean_disclosure_cost.quantity()
-        per_rho = form == "linear" and units.agree(cost.unit, f"USD per {units.singular} per rho")
+        stated = table.mean_disclosure_cost.quantity()
+        cost = stated.scaled(timing.factor(stated.time_base))
+        per_rho = form == "linear" and units.agree(cost.unit, f"{units.currency} per {units.singular} per rho")
         utility = information_utility(
             form,
             cost,
@@ -116,70 +120,47 @@ def _group(
     return PopulationGroup(table.name, size, utility, weight if own is None else own)
 
 
-def _table_value(
-    position: int, table: WorkloadTable, preferences: PreferencesTable, *, units: Units, grid: float, document: Document
-) -> TableValue:
-    price = price_of(table.loss, preferences, units, document)
+def _table_value(program: ProgramFile, timing: Timing, position: int, *, grid: float) -> TableValue:
+    table, units, document = program.file.workload[position], program.units, program.document
+    price = price_of(table.loss, program.file.preferences, units, document)
     stated = "consequence" if table.value_of_accuracy is None else "value_of_accuracy"
     with document.at("workload", position, stated):
+        value_of_accuracy, consequence = _optional(table.value_of_accuracy), _optional(table.consequence)
+        paid = (consequence, price) if value_of_accuracy is None else (value_of_accuracy,)
         value = table_value(
             table.name,
             units=units,
             unit=table.unit,
             loss=table.loss,
-            value_of_accuracy=_optional(table.value_of_accuracy),
-            consequence=_optional(table.consequence),
+            value_of_accuracy=value_of_accuracy,
+            consequence=consequence,
             price=price,
+            present_value=timing.factor(*(each.time_base for each in paid if each is not None)),
         )
         return replace(value, grid=grid)
 
 
 def price_of(loss: str, preferences: PreferencesTable, units: Units, document: Document) -> Calibrated | None:
-    """What a squared dollar, or a dollar, of misallocation is worth; checked here, where its key is known."""
-    key, stated, unit = "price_of_misallocation", preferences.price_of_misallocation, "USD per USD"
-    if loss == "squared":
-        key, stated, unit = (
-            "price_of_squared_misallocation",
-            preferences.price_of_squared_misallocation,
-            "USD per USD^2",
-        )
+    """What squared money, or money, that is misallocated is worth; checked here, where its key is known."""
+    key, unit = PRICES[loss], f"{units.currency} per {units.currency}" + ("^2" if loss == "squared" else "")
+    stated: CalibratedNumber | None = getattr(preferences, key)
     with document.at("preferences", key):
         return None if stated is None else stated.quantity().to(unit, units)
-
-
-def _stated_quantities(file: ProgramKeys) -> tuple[Calibrated | None, ...]:
-    preferences = file.preferences
-    stated = [
-        preferences.mean_disclosure_cost,
-        *(group.mean_disclosure_cost for group in preferences.groups),
-        *(table.consequence for table in (*file.workload, *file.ratios)),
-        *(table.value_of_accuracy for table in (*file.workload, *file.ratios)),
-    ]
-    return tuple(_optional(quantity) for quantity in stated)
-
-
-def common_time_base(*quantities: Calibrated | None) -> str | None:
-    """The time over which all stated costs and values run; refused where two of them differ."""
-    stated = {quantity.time_base for quantity in quantities if quantity is not None and quantity.time_base}
-    if len(stated) > 1:
-        raise IncompatibleUnits(
-            f"costs and values run over different times: {', '.join(sorted(stated))}",
-            why="a yearly amount cannot be added to a lifetime one",
-            instead="convert them to one time_base",
-        )
-    return next(iter(stated), None)
 
 
 def _optional(number: CalibratedNumber | None) -> Calibrated | None:
     return None if number is None else number.quantity()
 
 
-def amount_in(
-    unit: str, number: CalibratedNumber | None, units: Units, document: Document, *key: str | int
-) -> float | None:
-    """A stated amount in some unit, refused at its key where the two cannot be added; None where it is not stated."""
-    with document.at(*key):
-        return None if number is None else number.quantity().to(unit, units).value
+def amount_in(program: Program, unit: str, number: CalibratedNumber | None, *key: str | int) -> float | None:
+    """A stated amount in some unit, over the time of the plan; None where it is not stated.
+
+    Refused at its key where it cannot be added to others in that unit.
+    """
+    with program.document.at(*key):
+        if number is None:
+            return None
+        return number.quantity().to(unit, program.units).value * program.timing.factor(number.time_base)
 
 
 def float_or_none(number: Fraction | None) -> float | None:

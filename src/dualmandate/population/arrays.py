@@ -9,3 +9,10 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Booleans = NDArray[np.bool_]
 Indices = NDArray[np.intp]
+
+
+def square_root(covariance: Floats) -> Floats:
+    """R with R·Rᵀ = covariance, also where that is singular."""
+    sizes, directions = np.linalg.eigh(covariance)
+    root: Floats = directions * np.sqrt(np.maximum(sizes, 0.0))
+    return root

@@ -1,4 +1,4 @@
-"""Units of the economics: dollars, the protected unit, epsilon and rho, each a dimension of its own; numbers in them.
+"""Units of the economics: money, the protected unit, epsilon and rho, each a dimension of its own; numbers in them.
 
 Parsing is pint's, in a registry that holds these words and nothing else, so that a year, a second currency or a
 typing mistake is refused and never quietly taken for something similar. A number carries its unit and its source: 1,400
@@ -15,11 +15,12 @@ from tokenize import TokenError
 from typing import Any
 
 from dualmandate.errors import IncompatibleUnits, InvalidValue, MissingKey
+from dualmandate.population.currency import ALSO_CALLED, CURRENCIES, DEFAULT, checked_currency, currency_of
 from dualmandate.population.loss import PrivacyMeasure
 
 LONGEST_UNIT = 200  # characters
-MONEY_WORDS = frozenset({"usd", "dollar", "dollars"})
-RESERVED_WORDS = MONEY_WORDS | {"epsilon", "rho", "disclosure", "disclosures", "dimensionless"}
+MONEY = "[money]"  # the dimension
+RESERVED_WORDS = frozenset({*ALSO_CALLED, "epsilon", "rho", "disclosure", "disclosures", "dimensionless"})
 OPERATOR_WORDS = frozenset({"per", "squared", "cubed", "square", "sq", "cubic", "nan", "percent", "delta"})
 IRREGULAR_PLURALS = {"child": "children", "person": "people", "man": "men", "woman": "women"}
 SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-")
@@ -40,17 +41,19 @@ TOKEN = re.compile(
 class Units:
     """The words that a unit may be made of in one program.
 
-    `others` are units of tables that count neither protected units nor dollars ("hour", "EUR"): dimensions of their
-    own, to be declared before they are used.
+    `others` are units of tables that count neither protected units nor money ("hour"): dimensions of their own, to be
+    declared before they are used. All money is in one `currency`.
     """
 
     protected_unit: str = "person"
     others: tuple[str, ...] = ()
+    currency: str = DEFAULT
 
     def __post_init__(self) -> None:
+        checked_currency(self.currency)
         words = [self.protected_unit, *self.others]
         for word in words:
-            _checked_word(word)
+            _checked_word(word, self.currency)
         names = [singular(word).casefold() for word in words]
         if len(set(names)) != len(names):
             raise IncompatibleUnits(
@@ -93,7 +96,8 @@ class Units:
             raise IncompatibleUnits(
                 f"the unit '{unit}' cannot be read",
                 why="a unit is made of words, 'per', '/', '*' and powers such as ^2",
-                instead=f"write for example 'USD per {self.singular} per epsilon' or 'USD^2 per {self.singular}^2'",
+                instead=f"write for example '{self.currency} per {self.singular} per epsilon' or "
+                f"'{self.currency}^2 per {self.singular}^2'",
             ) from None
 
     def _joined(self, text: str) -> str:
@@ -106,8 +110,10 @@ class Units:
 
     def _undefined(self, unit: str, names: str | tuple[str, ...]) -> IncompatibleUnits:
         name = names if isinstance(names, str) else names[0]
-        known = ["USD", self.singular, *self.others, *(str(privacy_measure) for privacy_measure in PrivacyMeasure)]
+        known = [self.currency, self.singular, *self.others, *map(str, PrivacyMeasure)]
         instead = f"use {', '.join(known)}"
+        if (other := currency_of(name)) is not None:
+            return self.other_money(other, unit)
         if singular(name).casefold() in {"year", "month", "week", "day", "hour", "decade", "lifetime"}:
             instead = f'say the time in time_base (time_base = "per {singular(name)}"), not in the unit'
         return IncompatibleUnits(
@@ -116,15 +122,23 @@ class Units:
             instead=instead,
         )
 
+    def other_money(self, other: str, where: str) -> IncompatibleUnits:
+        """The refusal of money that is not the program's."""
+        return IncompatibleUnits(
+            f"'{where}' is in {other}, and the money of this file is {self.currency}",
+            why="amounts in different currencies cannot be added",
+            instead=f'convert it to {self.currency}, or state currency = "{other}" once and all money in it',
+        )
+
     def _incompatible(self, unit: str, expected: str) -> IncompatibleUnits:
         why = f"a quantity in {unit} cannot be added to one in {expected}"
         instead = f"state it in {expected}"
-        dollars = "[USD]"
-        given = self._parsed(unit).dimensionality.get(dollars, 0)
-        wanted = self._parsed(expected).dimensionality.get(dollars, 0)
+        given = self._parsed(unit).dimensionality.get(MONEY, 0)
+        wanted = self._parsed(expected).dimensionality.get(MONEY, 0)
         if given == 2 and wanted == 1:
-            why = "squared dollars cannot be added to dollars; state price_of_squared_misallocation"
-            instead = "give it as a consequence, with a price_of_squared_misallocation in 'USD per USD^2'"
+            money = self.currency
+            why = f"squared {money} cannot be added to {money}; state price_of_squared_misallocation"
+            instead = f"give it as a consequence, with a price_of_squared_misallocation in '{money} per {money}^2'"
         return IncompatibleUnits(f"'{unit}' stands where '{expected}' is needed", why=why, instead=instead)
 
 
@@ -134,7 +148,8 @@ def _registry(units: Units) -> Any:
     import pint
 
     registry: Any = pint.UnitRegistry(None, case_sensitive=False)
-    registry.define("USD = [USD] = _ = dollar = dollars")
+    also = [word for word, code in ALSO_CALLED.items() if code == units.currency and word != code.casefold()]
+    registry.define(" = ".join([units.currency, MONEY, "_", *also]))
     registry.define("epsilon = [epsilon] = _ = ε")
     registry.define("rho = [rho] = _ = ρ")
     registry.define("disclosure = [] = _ = disclosures")
@@ -173,8 +188,8 @@ def plural(word: str) -> str:
 
 
 def is_money(unit: str) -> bool:
-    """Whether a table is counted in dollars."""
-    return unit.casefold() in MONEY_WORDS
+    """Whether a table is counted in money."""
+    return currency_of(unit) is not None
 
 
 def _last_word(word: str) -> tuple[str, str]:
@@ -191,12 +206,13 @@ def _identifier(form: str) -> str:
     return re.sub(r"[\s-]+", "_", form)
 
 
-def _checked_word(word: str) -> None:
+def _checked_word(word: str, currency: str) -> None:
     known = isinstance(word, str) and re.fullmatch(r"[^\W\d_]+(?:[ -][^\W\d_]+)*", word) and len(word) <= 60
-    if not known or singular(word).casefold() in RESERVED_WORDS | OPERATOR_WORDS:
+    taken = RESERVED_WORDS | OPERATOR_WORDS | {currency.casefold()}
+    if not known or word in CURRENCIES or singular(word).casefold() in taken:
         raise IncompatibleUnits(
             f"'{word}' cannot be a unit",
-            why="a unit is a word for what is counted; USD, epsilon, rho and the words of arithmetic are taken",
+            why="a unit is a word for what is counted; currencies, epsilon, rho and the words of arithmetic are taken",
             instead="use a noun: child, person, household, establishment",
         )
 
@@ -205,7 +221,7 @@ def _checked_text(unit: str) -> str:
     if not isinstance(unit, str) or not unit.strip():
         raise MissingKey(
             "a quantity has no unit",
-            why="1,400 may be dollars, children or dollars per child per epsilon",
+            why="1,400 may be money, children or money per child per epsilon",
             instead="state unit",
         )
     return " ".join(unit.split())
@@ -238,7 +254,7 @@ def _canonical(unit: str) -> str:
 
 
 def _unreadable(
-    unit: str, instead: str = "scale the value and leave the unit plain: value = 2000 in 'USD', not '1000 USD'"
+    unit: str, instead: str = "scale the value and leave the unit plain: value = 2000 in 'child', not '1000 child'"
 ) -> IncompatibleUnits:
     return IncompatibleUnits(
         f"the unit '{unit[:LONGEST_UNIT]}' cannot be read",
@@ -251,7 +267,7 @@ def _unreadable(
 class Calibrated:
     """A public number with where it comes from.
 
-    `time_base` says over what time a cost runs ("lifetime", "per year"), where that matters. A number that is known
+    `time_base` says over what time money runs ("once", "per year"), where that matters. A number that is known
     with uncertainty states its `standard_error`, and then `value` is its mean; one of which only a range is agreed
     states `least` and `largest`.
     """
@@ -272,8 +288,8 @@ class Calibrated:
         if not isinstance(self.unit, str) or not self.unit.strip():
             raise MissingKey(
                 f"{self.value:,g} has no unit",
-                why="it may be dollars, children or dollars per child per epsilon",
-                instead='state unit, for example "USD per child per epsilon"',
+                why="it may be money, children or money per child per epsilon",
+                instead="state unit: what it counts, and per what",
             )
         if not isinstance(self.source, str) or not self.source.strip():
             raise MissingKey(
@@ -314,13 +330,16 @@ class Calibrated:
 
     def to(self, unit: str, units: Units) -> Calibrated:
         """The same quantity in another unit of the same kind; refused where the two cannot be added."""
-        factor = units.conversion(self.unit, unit)
-        known = {
+        return self.scaled(units.conversion(self.unit, unit), unit=unit)
+
+    def scaled(self, factor: float, **changes: Any) -> Calibrated:
+        """So many times the quantity, its errors and ranges with it; in another unit or over another time."""
+        known: dict[str, Any] = {
             name: stated * factor
             for name in ("value", "standard_error", "least", "largest")
             if (stated := getattr(self, name)) is not None
         }
-        return replace(self, unit=unit, **known)
+        return replace(self, **known, **changes)
 
     def __str__(self) -> str:
         time_base = f", {self.time_base}" if self.time_base else ""

@@ -1,6 +1,6 @@
 """The one way to print a number, an amount as stated, money, a share and a privacy loss, in words and on pages.
 
-`number` is for what was worked out, `exact` for counts and for what somebody stated, `money` for dollars, `quantity`
+`number` is for what was worked out, `exact` for counts and for what somebody stated, `money` for a currency, `quantity`
 for an amount in the unit of a table, `stated_amount` for one with all its digits, `clipped_words` for what clipping
 makes of it, `chosen_loss` for a privacy loss that is chosen or would be. What goes into files and JSON is written
 elsewhere, with all of its digits.
@@ -12,15 +12,16 @@ import math
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+from dualmandate.population.currency import currency_of, short_sign
 from dualmandate.population.loss import PrivacyLoss, PrivacyMeasure
-from dualmandate.population.units import is_money, plural, singular
+from dualmandate.population.units import plural, singular
 
 if TYPE_CHECKING:
     from dualmandate.population.domain import Attribute
     from dualmandate.population.protection import Protection
 
 SYMBOLS = {PrivacyMeasure.PURE_DP: "ε", PrivacyMeasure.ZCDP: "ρ"}
-LEAST_MILLION = 999_999.5  # USD, from here on told in millions
+LEAST_MILLION = 999_999.5  # From here on money is told in millions.
 LARGE_SUMS = ((1e12, "trillion"), (1e9, "billion"), (1e6, "million"))
 SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 MOST_DIGITS = 15  # that a float is sure to hold
@@ -49,9 +50,10 @@ def exact(value: float) -> str:
     return number(value, 10)
 
 
-def money(value: float, *, short: bool = False) -> str:
-    """US dollars in four digits, cents below 100: USD 0.71, USD 2,502, −USD 81.4 billion; short, for axes, $2,502."""
-    sign, unit, size = "−" if value < 0 else "", "$" if short else "USD ", abs(float(value))
+def money(value: float, currency: str, *, short: bool = False) -> str:
+    """Money in four digits, hundredths below 100: USD 0.71, EUR 2,502, −USD 81.4 billion; short, for axes, €2,502."""
+    unit = short_sign(currency) if short else f"{currency} "
+    sign, size = "−" if value < 0 else "", abs(float(value))
     if size >= 10 * MOST:
         return f"{sign}{unit}{number(size)}"
     if size >= LEAST_MILLION:
@@ -67,7 +69,8 @@ def money(value: float, *, short: bool = False) -> str:
 
 def quantity(value: float, unit: str) -> str:
     """An amount in the unit of a table: "0.5595 children", "USD 5.536 million"."""
-    return money(value) if is_money(unit) else f"{number(value)} {plural(unit)}"
+    currency = currency_of(unit)
+    return f"{number(value)} {plural(unit)}" if currency is None else money(value, currency)
 
 
 def counted(count: float, unit: str) -> str:

@@ -5,7 +5,7 @@ A calibrated number has its unit and its source: 1,400 is "USD per child per eps
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from decimal import Decimal
 from fractions import Fraction
 from typing import Annotated, Any, TypeVar
@@ -14,6 +14,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainValidat
 from pydantic_core import PydanticCustomError
 
 from dualmandate.population import Calibrated as Quantity
+from dualmandate.population.time_base import DiscountHorizon, TimeBase
+from dualmandate.program.file import KeyPath
 
 LARGEST_EXPONENT = 50  # of ten: products of a few such numbers still have finite doubles
 MOST_DIGITS = 60
@@ -155,11 +157,6 @@ Probability = Annotated[
     PlainValidator(_checked(lambda p: 0 < p < 1, "a probability strictly between 0 and 1 is meant", "write 0 < p < 1")),
     WithJsonSchema({"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1}),
 ]
-Correlation = Annotated[
-    Fraction,
-    PlainValidator(_checked(lambda r: -1 < r < 1, "a correlation lies strictly between -1 and 1", "write -1 < r < 1")),
-    WithJsonSchema({"type": "number", "exclusiveMinimum": -1, "exclusiveMaximum": 1}),
-]
 QueryWeight = Annotated[
     Fraction,
     PlainValidator(
@@ -184,10 +181,15 @@ class CalibratedNumber(KeyTable):
     """A number without its unit cannot be added to another."""
     source: Text
     """Every number carries where it came from, so that a reader can check it."""
-    time_base: Text | None = None
-    """The time it covers, such as "lifetime" or "per year"."""
+    time_base: TimeBase | None = None
+    """Over what time money runs: "once" for an amount that is paid or lost a single time ("lifetime" says the same), or
+    "per year", "per month", "per week", "per day", "per decade" for one that comes again. Stated for all money of a
+    program or for none; what comes again is added to what comes once by the horizon of [preferences]."""
     standard_error: Positive | None = None
     """How uncertain it is, in its unit; the value is then the mean of what is believed of it."""
+    estimated_from: Several[Text] = ()
+    """The estimates of [preferences.estimates] that it comes from: it is proportional to the first, and divided by the
+    second where there are two."""
     least: Number | None = None
     """The lower end of a range, where only a range is agreed; together with largest."""
     largest: Number | None = None
@@ -197,6 +199,35 @@ class CalibratedNumber(KeyTable):
         """The number as the other rooms know it."""
         spread = (None if each is None else float(each) for each in (self.standard_error, self.least, self.largest))
         return Quantity(float(self.value), self.unit, self.source, self.time_base, *spread)
+
+
+class HorizonTable(KeyTable):
+    """How amounts that come every year add up to one amount today: a/r·(1 − (1 + r)^−T), or a·T without discounting."""
+
+    discount_rate: NotNegative
+    """By how much a year makes money worth less."""
+    years: Positive
+    """A lifetime has an end."""
+    source: Text
+    """Present values hang on both, and somebody has to answer for them."""
+
+    def discounting(self) -> DiscountHorizon:
+        """The horizon as the other rooms know it."""
+        return DiscountHorizon(float(self.discount_rate), float(self.years), self.source)
+
+
+def calibrated_numbers(part: object, key: KeyPath = ()) -> Iterator[tuple[KeyPath, CalibratedNumber]]:
+    """Every calibrated number of a file, below a table of it, with its key."""
+    if isinstance(part, CalibratedNumber):
+        yield key, part
+        return
+    members: list[tuple[str | int, object]] = []
+    if isinstance(part, KeyTable):
+        members = [(field.alias or name, getattr(part, name)) for name, field in type(part).model_fields.items()]
+    elif isinstance(part, dict | tuple):
+        members = [*(part.items() if isinstance(part, dict) else enumerate(part))]
+    for name, member in members:
+        yield from calibrated_numbers(member, (*key, name))
 
 
 def _table(value: object) -> object:

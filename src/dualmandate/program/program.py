@@ -10,8 +10,9 @@ from pathlib import Path
 
 from dualmandate.errors import InvalidValue, TooLarge, did_you_mean
 from dualmandate.population import Domain, Neighbors, Protection, Units
+from dualmandate.population.currency import checked_currency, currency_of
 from dualmandate.population.rational import written
-from dualmandate.population.units import is_money, singular
+from dualmandate.population.units import singular
 from dualmandate.population.wording import clipped_words, stated_amount
 from dualmandate.program.domain import NO_BOUNDS, check_selection, code_lists, domain_of, protection_of
 from dualmandate.program.file import Document, read_document
@@ -143,18 +144,22 @@ def with_bounds(program: ProgramFile, bounds: Mapping[str, Fraction]) -> Program
 
 def units_of(file: ProgramKeys, document: Document) -> Units:
     """The units of a program: its protected unit, and what its tables count besides."""
-    protected = file.population.unit
+    protected, currency = file.population.unit, file.program.currency
+    with document.at("program", "currency"):
+        checked_currency(currency)
     with document.at("population", "unit"):
-        Units(protected)
+        units = Units(protected, currency=currency)
     others: dict[str, None] = {}
     for position, table in enumerate(file.workload):
-        if table.unit is not None and not is_money(table.unit):
+        if table.unit is not None:
             with document.at("workload", position, "unit"):
-                word = singular(table.unit)
-                if word.casefold() != singular(protected).casefold():
+                word, money = singular(table.unit), currency_of(table.unit)
+                if money is not None and money != currency:
+                    raise units.other_money(money, table.unit)
+                if money is None and word.casefold() != singular(protected).casefold():
                     others[word] = None
-                    Units(protected, (word,))
-    return Units(protected, tuple(others))
+                    Units(protected, (word,), currency)
+    return Units(protected, tuple(others), currency)
 
 
 def workload_of(file: ProgramKeys, domain: Domain, document: Document) -> Workload:

@@ -22,12 +22,13 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, PydanticCustomError
 
 from dualmandate.mechanism.technologies import NOISE_LAWS
+from dualmandate.population.currency import DEFAULT
 from dualmandate.program.number import (
     LEVEL_SCHEMA,
     Calibrated,
     Cap,
-    Correlation,
     Count,
+    HorizonTable,
     KeyTable,
     Level,
     Levels,
@@ -70,7 +71,25 @@ class GroupTable(KeyTable):
     welfare_weight: NotNegative | None = None
     """The weight of all that they lose, in the weighted rule of [social_choice]; 1 where not stated."""
     baseline: Calibrated | None = None
-    """How well off one of them is without the release, in USD, for the Rawlsian rule of [social_choice]."""
+    """How well off one of them is without the release, in money, for the Rawlsian rule of [social_choice]."""
+
+
+class EstimatesTable(KeyTable):
+    """What a survey estimated: jointly normal, each estimate divided by its value, so that each has the mean 1."""
+
+    names: Several[Text]
+    """Numbers refer to estimates by their names."""
+    covariance: Several[Several[Number]]
+    """The covariance of the estimates, each divided by its value: a row for each, in the order of the names."""
+
+    @model_validator(mode="after")
+    def _square(self) -> Self:
+        if not self.names or len(set(self.names)) != len(self.names):
+            raise refused("each estimate has a name of its own", 'write names = ["privacy loss", "price"]', key="names")
+        if {len(row) for row in (self.covariance, *self.covariance)} != {len(self.names)}:
+            instead = f"write {len(self.names)} rows of {len(self.names)} numbers"
+            raise refused("it has a row and a column for each of the names", instead, key="covariance")
+        return self
 
 
 def _stated_or_referred_to(schema: dict[str, Any]) -> None:
@@ -89,9 +108,10 @@ class PreferencesTable(KeyTable):
     information_utility: InformationUtility
     """How cost grows with privacy loss must be stated: "linear", "exponential", "bounded" or "posterior"."""
     mean_disclosure_cost: Calibrated | None = None
-    """What a privacy loss costs one person (or whatever the unit is). Linear: USD per person per epsilon, or per rho.
-    Exponential: USD per person, the harm to be expected by one who is not in the data. Bounded: USD per person, all
-    that can be lost. Posterior: USD per person, the harm of a certain disclosure."""
+    """What a privacy loss costs one person (or whatever the unit is). Linear: "USD per person per epsilon", or per rho
+    (or in another currency of [program]). Exponential: "USD per person", the harm to be expected by one who is not in
+    the data. Bounded: "USD per person", all that can be lost. Posterior: "USD per person", the harm of a certain
+    disclosure."""
     prior_probability: Probability | None = None
     """What an attacker believes beforehand; with the posterior form."""
     relative_privacy_weight: Positive | None = None
@@ -99,23 +119,16 @@ class PreferencesTable(KeyTable):
     privacy_weight: Probability | None = None
     """The weight of privacy φ between 0 and 1: another way to state relative_privacy_weight."""
     price_of_squared_misallocation: Calibrated | None = None
-    """What a squared dollar of misallocation is worth, in USD per USD^2."""
+    """What squared money of misallocation is worth, in "USD per USD^2"."""
     price_of_misallocation: Calibrated | None = None
-    """What a misallocated dollar is worth, in USD per USD; 1 where not stated."""
-    correlation_of_errors: Correlation | None = None
-    """How far the errors of mean_disclosure_cost and of the price of misallocation go together, where one survey
-    measured both."""
+    """What misallocated money is worth, in "USD per USD"; 1 where not stated."""
+    estimates: EstimatesTable | None = None
+    """What a survey estimated, and how far the errors of that go together; numbers refer to it by estimated_from."""
+    horizon: HorizonTable | None = None
+    """How amounts of money that come every year add up to one amount today, where some come every year and others
+    once."""
     groups: Several[GroupTable] = ()
     """People with costs of their own; their sizes add up to the population."""
-
-    @property
-    def correlated(self) -> tuple[str, str] | None:
-        """The two numbers whose errors go together; None where not exactly two state an error."""
-        names = "mean_disclosure_cost", "price_of_squared_misallocation", "price_of_misallocation"
-        numbers = {name: getattr(self, name) for name in names}
-        sure = [name for name, number in numbers.items() if number is None or number.standard_error is None]
-        uncertain = [name for name in names if name not in sure]
-        return (uncertain[0], uncertain[1]) if len(uncertain) == 2 and uncertain[0] == names[0] else None
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -130,13 +143,6 @@ class PreferencesTable(KeyTable):
             why = "without a cost of privacy loss, more of it is always better"
             instead = 'state { value = …, unit = "…", source = "…" }, or [[preferences.groups]] with their own costs'
             raise lacking("mean_disclosure_cost", why, instead)
-        if self.correlation_of_errors is not None and self.correlated is None:
-            raise refused(
-                "it is between the errors of mean_disclosure_cost and of one price of misallocation, and not both are "
-                "stated",
-                "state standard_error in both, or leave the correlation out",
-                key="correlation_of_errors",
-            )
         forms = [group.information_utility or self.information_utility for group in self.groups]
         if "posterior" not in forms:
             _check_prior(forms[0] if forms else self.information_utility, self.prior_probability, ())
@@ -179,7 +185,7 @@ class UncertaintyTable(KeyTable):
     """The number that it would ask for, as "mean_disclosure_cost" or "mean_disclosure_cost of GROUP"; the only one that
     has a standard_error where not stated."""
     cost_per_respondent: Calibrated | None = None
-    """What asking one person costs, in USD; the plan then says how many it pays to ask."""
+    """What asking one person costs, in money; the plan then says how many it pays to ask."""
     source: Text
     """The spread is known from somewhere, and readers must be able to see from where."""
 
@@ -215,7 +221,7 @@ class SocialChoiceTable(KeyTable):
     rules: Several[Rule] = ()
     """The rules to show; all whose terms are stated where none is named."""
     baseline: Calibrated | None = None
-    """How well off everybody is without the release, in USD per person: the Rawlsian rule compares levels. Groups may
+    """How well off everybody is without the release, in "USD per person": the Rawlsian rule compares levels. Groups may
     state their own."""
     disagreement_epsilon: Cap | None = None
     """The loss that stands where nothing is agreed on: the Nash product counts gains against it."""
@@ -265,7 +271,7 @@ class ReleasesTable(KeyTable):
     """How preferences change with time: when records are opened, and which releases are to come."""
 
     discount_factor: Part
-    """What a dollar in a year is worth today must be stated to weigh later releases."""
+    """What 1 in a year is worth today must be stated to weigh later releases."""
     disclosure_after_years: Positive | None = None
     """After how many years the records are opened, as a census after 72; never where not stated."""
     releases: Several[NotNegative]
@@ -291,9 +297,9 @@ class MarketsTable(KeyTable):
     """How users differ in what accuracy is worth to them: the standard deviation of its logarithm; where not stated,
     every taste between nothing and the largest is as frequent as any other."""
     budget: Calibrated | None = None
-    """What a buyer of records can pay, in USD."""
+    """What a buyer of records can pay, in money."""
     harm: Calibrated | None = None
-    """The harm that one whose record is not used expects from others' misdeeds: USD per person."""
+    """The harm that one whose record is not used expects from others' misdeeds: "USD per person"."""
     target_error: Probability | None = None
     """By which share of the population the one count that an auction buys may be off."""
     failure_probability: Probability = Fraction(1, 20)
@@ -310,7 +316,7 @@ class DetailTable(KeyTable):
     by: Several[Text] = ()
     """Attributes or groupings at this detail."""
     value_of_publishing: Calibrated
-    """What the table is worth at this detail when it is exact, in USD, decides whether it is chosen."""
+    """What the table is worth at this detail when it is exact, in money, decides whether it is chosen."""
 
 
 BEST = "best"
@@ -715,7 +721,7 @@ class FitnessForUse(KeyTable):
     largest_root_mean_squared_error: Positive | None = None
     """The largest typical error of one number of the table, in the table's unit, with which it is still of use."""
     largest_root_mean_squared_consequence: Positive | None = None
-    """The same in USD, by the consequence of the table."""
+    """The same in money, by the consequence of the table."""
 
     @model_validator(mode="after")
     def _some_floor(self) -> Self:
@@ -747,9 +753,10 @@ class WorkloadTable(KeyTable):
     loss: Literal["squared", "absolute"] = "squared"
     """Whether harm grows with the square of an error or with its size."""
     consequence: Calibrated | None = None
-    """What an error does: USD^2 per squared unit (squared loss) or USD per unit (absolute loss)."""
+    """What an error does: "USD^2 per person^2" (squared loss) or "USD per person" (absolute loss), in the program's
+    currency and in the unit of the table."""
     value_of_accuracy: Calibrated | None = None
-    """What society would pay: USD per squared unit (squared loss) or USD per unit (absolute loss)."""
+    """What society would pay: "USD per person^2" (squared loss) or "USD per person" (absolute loss)."""
     fitness_for_use: FitnessForUse | None = None
     """The least accuracy with which the table is of use."""
     share: Share | None = None
@@ -763,7 +770,7 @@ class WorkloadTable(KeyTable):
     total: Calibrated | None = None
     """What the table adds up to, in its unit, from a public source; used with [participation] and for ratios."""
     value_of_publishing: Calibrated | None = None
-    """What the table is worth to its users when it is exact, in USD: whether it earns its place is then reported."""
+    """What the table is worth to its users when it is exact, in money: whether it earns its place is then reported."""
     details: Several[DetailTable] = ()
     """Other details at which the table could be published; needs value_of_publishing."""
 
@@ -788,7 +795,7 @@ class WorkloadTable(KeyTable):
         fitness = self.fitness_for_use
         if self.consequence is None and fitness and fitness.largest_root_mean_squared_consequence is not None:
             instead = "state the consequence, or largest_root_mean_squared_error in the table's unit"
-            raise lacking("consequence", "a largest consequence in USD needs what an error does", instead)
+            raise lacking("consequence", "a largest consequence in money needs what an error does", instead)
         if self.at_bound_of is not None and self.sum_of is not None:
             why = "records at a bound are counted, not added up"
             raise refused(why, "leave sum_of out, or state it in a table of its own", key="at_bound_of")
@@ -854,8 +861,10 @@ class ProgramTable(KeyTable):
     """The version of the keys: a later one may mean something else by them."""
     description: Text | None = None
     """What the program publishes, for readers."""
+    currency: Annotated[Text, WithJsonSchema({"type": "string", "pattern": "^[A-Z]{3}$"})] = DEFAULT
+    """The money of the whole program, by its code in ISO 4217: "USD" where it is not stated."""
     public_total: Calibrated | None = None
-    """A public total that readers know, in USD, such as the money that the tables allot: what privacy loss and errors
+    """A public total that readers know, in the program's currency, such as the money that the tables allot: what privacy loss and errors
     cost in all stands beside it."""
 
 

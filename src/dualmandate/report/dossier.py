@@ -112,7 +112,7 @@ def _belonging(shown: Mapping[str, dict[str, object]], anchor: str) -> list[dict
 
 def _numbers(plan: Plan) -> list[tuple[str, str]]:
     """The few numbers to remember."""
-    choice, probability = plan.choice, plan.technology.failure_probability
+    choice, probability, currency = plan.choice, plan.technology.failure_probability, plan.choice.currency
     known = plan.robustness
     sure = f"none: {known.why_no_interval}" if known.interval is None else " to ".join(map(number, known.interval))
     numbers = [("privacy loss", stated_loss(choice.loss)), ("95 % interval of the best one", sure)]
@@ -122,20 +122,24 @@ def _numbers(plan: Plan) -> list[tuple[str, str]]:
         unit = plural(choice.tables[0].unit)
         numbers.append(("typical error of a number", f"{number(choice.root_mean_squared_error)} {unit}"))
     if choice.root_mean_squared_consequence is not None:
-        numbers.append(("what such an error comes to", money(choice.root_mean_squared_consequence, short=True)))
-    saved, alone = plan.saving.dollars or 0.0, plan.saving.naive
+        numbers.append(
+            ("what such an error comes to", money(choice.root_mean_squared_consequence, currency, short=True))
+        )
+    saved, alone = plan.saving.saved or 0.0, plan.saving.naive
     plain = []
     if saved > 0 and alone.choice is not None and plan.saving.welfare_gained is not None:
         worth = alone.choice.root_mean_squared_consequence
-        chosen = stated_loss(alone.choice.loss) + ("" if worth is None else f" and {money(worth, short=True)}")
+        chosen = stated_loss(alone.choice.loss) + (
+            "" if worth is None else f" and {money(worth, currency, short=True)}"
+        )
         plain = [
             (f"{marked(in_words(*alone.kind), alone.noise)} would give", chosen),
-            ("what the better technology is worth", money(plan.saving.welfare_gained, short=True)),
+            ("what the better technology is worth", money(plan.saving.welfare_gained, currency, short=True)),
         ]
     return [
         *numbers,
-        ("cost in privacy", money(choice.privacy_cost, short=True)),
-        ("cost in errors", money(choice.data_loss, short=True)),
+        ("cost in privacy", money(choice.privacy_cost, currency, short=True)),
+        ("cost in errors", money(choice.data_loss, currency, short=True)),
         *plain,
         ("decided by", choice.bound_by),
     ]
@@ -167,8 +171,8 @@ def _compared(plan: Plan) -> FigureTable:
         Column("measured", "on", "text"),
         Column("loss", f"chosen {plan.choice.privacy_measure}", "loss"),
         Column("error", "typical error (RMSE)"),
-        Column("consequence", "what such an error comes to", "money"),
-        Column("cost", "cost to society", "money"),
+        Column("consequence", "what such an error comes to", plan.choice.currency),
+        Column("cost", "cost to society", plan.choice.currency),
         Column("why", "no choice of its own, because", "text"),
     )
 
@@ -224,6 +228,8 @@ def _inputs(plan: Plan) -> tuple[FigureTable, FigureTable]:
             base = f" ({stated.time_base})" if stated.time_base else ""
             row: dict[str, Cell] = {"key": key, "value": float(stated.value), "unit": plain_unit(stated.unit)}
             numbers.append(row | {"error": _error(stated), "source": stated.source + base})
+        elif key.startswith("preferences.estimates"):
+            continue  # of the survey behind the numbers above
         elif key.startswith(JUDGMENTS) or ".fitness_for_use." in key:
             words = stated if isinstance(stated, str) else exact(float(stated))
             judgments.append({"key": key, "value": words})
@@ -275,6 +281,7 @@ def _stated(part: object, key: str) -> Iterator[tuple[str, CalibratedNumber | st
 
 def _sliders(plan: Plan, grid: WhatIf) -> dict[str, Any]:
     """What the two sliders say and look up: words for each step, the choice at each ratio, the cost at each pair."""
+    currency = plan.choice.currency
     weights = {group.relative_privacy_weight for group in plan.welfare.groups}
     prices = {value.price if value.measure == "squared" else None for value in plan.welfare.table_values}
     weight, price = weights.pop() if len(weights) == 1 else None, prices.pop() if len(prices) == 1 else None
@@ -282,7 +289,7 @@ def _sliders(plan: Plan, grid: WhatIf) -> dict[str, Any]:
     privacy = times if weight is None else [number(weight * m, 3) for m in grid.multiples]
     accuracy = times
     if price is not None:
-        accuracy = [f"{number(price * m, 3)} USD per USD²" for m in grid.multiples]
+        accuracy = [f"{number(price * m, 3)} {currency} per {currency}²" for m in grid.multiples]
     choices, place = [], 0
     for made in grid.choices:
         possible = not isinstance(made, Refusal)
@@ -297,9 +304,13 @@ def _sliders(plan: Plan, grid: WhatIf) -> dict[str, Any]:
             "privacy": privacy,
             "accuracy": accuracy,
             "choices": choices,
-            "cost": [["" if cost is None else f"Society loses {money(cost)} in all." for cost in row] for row in costs],
+            "cost": [[_lost(cost, currency) for cost in row] for row in costs],
         },
     }
+
+
+def _lost(cost: float | None, currency: str) -> str:
+    return "" if cost is None else f"Society loses {money(cost, currency)} in all."
 
 
 def _chosen_words(made: Choice | Refusal) -> str:
@@ -310,7 +321,7 @@ def _chosen_words(made: Choice | Refusal) -> str:
     if made.root_mean_squared_error is not None:
         words += f", with a typical error of {number(made.root_mean_squared_error)} {plural(made.tables[0].unit)}"
     if made.root_mean_squared_consequence is not None:
-        words += f", worth {money(made.root_mean_squared_consequence)}"
+        words += f", worth {money(made.root_mean_squared_consequence, made.currency)}"
     return f"{words}."
 
 
@@ -381,8 +392,8 @@ def _of_extensions(plan: Plan) -> Iterator[Figure]:
     noisy = [curve for curve in parts.clipping if curve.rows[0].noise > 0 and len(curve.rows) > 1]
     yield from map(figures.clipping, noisy[:MOST_BOUNDS])
     if parts.offering is not None:
-        yield figures.offering(parts.offering)
+        yield figures.offering(parts.offering, plan.choice.currency)
     if parts.path is not None:
-        yield figures.path(parts.path, privacy_measure)
+        yield figures.path(parts.path, privacy_measure, currency=plan.choice.currency)
     if parts.markets:
-        yield figures.institutions(parts.markets, privacy_measure)
+        yield figures.institutions(parts.markets, privacy_measure, currency=plan.choice.currency)

@@ -68,6 +68,8 @@ def choice_words(plan: Plan) -> list[str]:
     """The choice in sentences, and right after the first how sure it is."""
     first, *rest = plan.choice.explain().splitlines()
     return [first, *plan.robustness.sentences(), *rest]
+def _money(plan: Plan, amount: float) -> str:
+    return money(amount, plan.choice.currency)
 
 
 def with_article(word: str) -> str:
@@ -108,8 +110,10 @@ def _tables(plan: Plan) -> list[str]:
                 "–"
                 if table.exact
                 else "±" + quantity(table.half_width, table.unit).removesuffix(f" {plural(table.unit)}"),
-                "–" if table.root_mean_squared_consequence is None else money(table.root_mean_squared_consequence),
-                money(table.data_loss),
+                "–"
+                if table.root_mean_squared_consequence is None
+                else _money(plan, table.root_mean_squared_consequence),
+                _money(plan, table.data_loss),
             ]
             for table in rows[:MOST_ROWS]
         ],
@@ -170,7 +174,7 @@ def _regrets(plan: Plan) -> list[str]:
     lines = []
     for row in rows:
         share = f"({percent(abs(row.relative))})"
-        cost = f"cost society {money(row.absolute)} {share} more"
+        cost = f"cost society {_money(plan, row.absolute)} {share} more"
         cost = cost if row.absolute >= 0 else f"be better {share}, but is not allowed"
         lines.append(f"{SHOWN_MULTIPLES[row.multiple]}, {privacy_measure} = {number(row.epsilon)}, would {cost}.")
     return _wrapped(lines)
@@ -256,29 +260,31 @@ def _saving(plan: Plan) -> Iterator[str]:
     naive, used, least = (saving.at_choice[name] for name in ("naive", "used", "least"))
     assert used is not None
     plain, alone = in_words(*saving.naive.kind), saving.naive.choice
-    if saving.dollars is not None and naive is not None and not plan.uses(saving.naive):
-        verb, share = ("saved", 1 - used / naive) if saving.dollars >= 0 else ("lost", used / naive - 1)
+    if saving.saved is not None and naive is not None and not plan.uses(saving.naive):
+        verb, share = ("saved", 1 - used / naive) if saving.saved >= 0 else ("lost", used / naive - 1)
         whose = ", the paper's technology (a study)" if saving.naive.study else ""
         whose = ", what is done by hand" if len(plan.tables) > 1 else whose
-        saved = f"{money(abs(saving.dollars))} of errors ({percent(share)}) are {verb}"
+        saved = f"{_money(plan, abs(saving.saved))} of errors ({percent(share)}) are {verb}"
         yield f"{saved} against {plain}{whose}."
         if alone is not None and saving.welfare_gained is not None:
-            off = f"{money(abs(saving.welfare_gained))} {'worse' if saving.welfare_gained >= 0 else 'better'} off"
+            off = (
+                f"{_money(plan, abs(saving.welfare_gained))} {'worse' if saving.welfare_gained >= 0 else 'better'} off"
+            )
             chosen = f"{privacy_measure} = {chosen_loss(float(alone.loss))}{_typical(alone)}"
             yield f"That would choose {chosen}, and leave society {off}."
         if saving.by_value is not None and saving.by_value.choice is not None:
             loss, gained = float(saving.by_value.choice.loss), saving.welfare_gained_by_value or 0.0
             chosen = f"In shares by value, by hand too, it would choose {privacy_measure} = {chosen_loss(loss)}"
-            yield f"{chosen}, and leave society {money(abs(gained))} {'worse' if gained >= 0 else 'better'} off."
+            yield f"{chosen}, and leave society {_money(plan, abs(gained))} {'worse' if gained >= 0 else 'better'} off."
     if least and saving.limit is not None and not _at_the_limit(plan):
         times = f"Errors cost at most {number(used / least, 3)} times the least possible"
-        yield f"{times}: no strategy brings them below {money(least)}; that holds for {saving.limit.bound.valid_for}."
+        yield f"{times}: no strategy brings them below {_money(plan, least)}; that holds for {saving.limit.bound.valid_for}."
 
 
 def _typical(alone: Choice) -> str:
-    """How far off plain noise would typically be at its own best loss: in dollars, or in the one unit of the tables."""
+    """How far off plain noise would typically be at its own best loss: in money, or in the one unit of the tables."""
     if alone.root_mean_squared_consequence is not None:
-        return f", typically off by {money(alone.root_mean_squared_consequence)}"
+        return f", typically off by {money(alone.root_mean_squared_consequence, alone.currency)}"
     if alone.root_mean_squared_error is not None:
         return f", typically off by {quantity(alone.root_mean_squared_error, alone.tables[0].unit)}"
     return ""
@@ -301,7 +307,7 @@ def _comparisons(plan: Plan) -> list[str]:
                 measured_words(row.strategy, row.measured),
                 chosen_loss(float(choice.loss)),
                 "–" if choice.root_mean_squared_error is None else number(choice.root_mean_squared_error),
-                money(-choice.welfare),
+                _money(plan, -choice.welfare),
             ]
             for row, choice in able
         ],
@@ -477,19 +483,19 @@ def _offering(plan: Plan) -> Iterator[str]:
     for verdict in offering.verdicts:
         word = "earns its place" if verdict.published else "does not earn its place"
         yield (
-            f"'{verdict.name}' {word}: it is worth {money(verdict.value)}, and publishing it costs "
-            f"{money(verdict.price)} in privacy and errors."
+            f"'{verdict.name}' {word}: it is worth {_money(plan, verdict.value)}, and publishing it costs "
+            f"{_money(plan, verdict.price)} in privacy and errors."
         )
     if any(verdict.published for verdict in offering.verdicts):
         yield (
             f"Published by themselves, those that do would take {offering.privacy_measure} = "
-            f"{number(offering.epsilon)} in all and leave society {money(offering.net)} better off."
+            f"{number(offering.epsilon)} in all and leave society {_money(plan, offering.net)} better off."
         )
     else:
         yield "No table is worth its price."
     yield "This is advice: the plan above is for all tables as stated."
     if not offering.exact:
-        yield f"Not every combination could be looked at; none gains more than {money(offering.bound)}."
+        yield f"Not every combination could be looked at; none gains more than {_money(plan, offering.bound)}."
 
 
 def _path(plan: Plan) -> Iterator[str]:
@@ -501,7 +507,8 @@ def _path(plan: Plan) -> Iterator[str]:
     if path.cap is not None and path.price > 0:
         yield (
             f"Without the cap of {number(path.cap)} on all of them they would spend "
-            f"{number(sum(release.alone for release in path.releases))}; one more unit is worth {money(path.price)}. "
+            f"{number(sum(release.alone for release in path.releases))}; one more unit is worth "
+            f"{_money(plan, path.price)}. "
             "This plan is for one release: the cap is kept only if its own largest loss is set accordingly."
         )
 
@@ -512,9 +519,9 @@ def _markets(plan: Plan) -> Iterator[str]:
         if row.epsilon is None:
             yield f"{_raised(row.name)}: no choice, because {row.why}."
         elif row.forgone is not None:
-            paid = "" if row.total is None else f", {money(row.total)} paid to people"
+            paid = "" if row.total is None else f", {_money(plan, row.total)} paid to people"
             worse = row.forgone > NO_DIFFERENCE * -plan.choice.welfare
-            cost = f"society is {money(row.forgone)} worse off" if worse else "society is as well off"
+            cost = f"society is {_money(plan, row.forgone)} worse off" if worse else "society is as well off"
             if row.one_count:
                 cost = "it buys no table of this program"
             yield f"{_raised(row.name)} ({row.why}): {privacy_measure} = {chosen_loss(row.epsilon)}{paid}; {cost}."

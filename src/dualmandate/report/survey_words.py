@@ -59,7 +59,8 @@ def _worth_in_words(worth: Worth, measured: SurveyEstimates) -> str:
     squared = " squared" if measured.survey.file.attributes[worth.attribute].measure == "squared" else ""
     verb = "for" if amount.estimate >= 0 else "to avoid"
     turned = amount if amount.estimate >= 0 else amount.scaled(-1.0)
-    return f"One respondent would pay {verb} one more unit of '{worth.attribute}'{squared}: {in_words(turned)}."
+    said = in_words(turned, measured.survey.units.currency)
+    return f"One respondent would pay {verb} one more unit of '{worth.attribute}'{squared}: {said}."
 
 
 def _estimates_in_words(estimates: ParameterEstimates) -> Iterator[str]:

@@ -10,7 +10,6 @@ import re
 import textwrap
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
-from functools import partial
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Self
 
@@ -36,7 +35,6 @@ def plain_unit(unit: str) -> str:
 WRITTEN: Mapping[str, Callable[[float], str]] = {
     "number": number,
     "exact": exact,
-    "money": partial(money, short=True),
     "percent": percent,
     "loss": chosen_loss,
 }
@@ -80,7 +78,7 @@ def recolor(drawing: str, palette: Palette | None) -> str:
 def unbroken(sentence: str) -> str:
     """A sentence whose lines never break inside "ε = 2.5276", "66.7 %" or "USD 81.39 billion"."""
     return re.sub(
-        r" = | (?=%)|(?<=USD) (?=\d)|(?<=\d) (?=[mbtr]+illion)",
+        r" = | (?=%)|(?<=\b[A-Z]{3}) (?=\d)|(?<=\d) (?=[mbtr]+illion)",
         lambda gap: gap[0].replace(" ", "\N{NO-BREAK SPACE}"),
         sentence,
     )
@@ -172,7 +170,7 @@ class Column:
 
     key: str
     heading: str
-    kind: str = "number"  # or exact, loss, money, percent, text
+    kind: str = "number"  # or exact, loss, percent, text; or the code of a currency
 
     def written(self, cell: Cell) -> str:
         """A cell as the reader sees it."""
@@ -180,7 +178,7 @@ class Column:
             return "–"
         if isinstance(cell, str | bool):
             return str(cell) if isinstance(cell, str) else ("yes" if cell else "no")
-        return WRITTEN[self.kind](cell)
+        return WRITTEN[self.kind](cell) if self.kind in WRITTEN else money(cell, self.kind, short=True)
 
 
 @dataclass(frozen=True)

@@ -17,11 +17,12 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
+from dualmandate.choice.estimates import JointEstimates, Ratio
 from dualmandate.elicitation.answers import BidAnswers, ChoiceData
 from dualmandate.elicitation.contingent import contingent_valuation, turnbull
 from dualmandate.elicitation.logit import MOST_STEPS, conditional_logit, mixed_logit
 from dualmandate.elicitation.opinions import Polychoric, answer_table, polychoric
-from dualmandate.elicitation.pooling import CommonGround, DiscountHorizon, Pooled, Prior, pool
+from dualmandate.elicitation.pooling import CommonGround, Pooled, Prior, pool
 from dualmandate.elicitation.questionnaire import cost_per_parameter
 from dualmandate.elicitation.willingness import (
     BoundedWillingness,
@@ -29,12 +30,11 @@ from dualmandate.elicitation.willingness import (
     Willingness,
     critical_value,
     in_words,
-    willingness_correlation,
-    willingness_to_pay,
+    ratio_willingness,
 )
 from dualmandate.errors import IncompatibleUnits, InvalidPreferences, InvalidSurvey, InvalidValue, NoEstimate
-from dualmandate.population import Calibrated, Units
-from dualmandate.population.units import is_money
+from dualmandate.population import Calibrated
+from dualmandate.population.currency import currency_of
 from dualmandate.population.wording import exact, number
 from dualmandate.program.file import Document, KeyPath
 from dualmandate.survey.questionnaire import belief_scale
@@ -54,7 +54,7 @@ def number_text(value: float) -> str:
     return f"{float(f'{value:.10g}')!r}"
 
 
-def _calibrated(number: Calibrated) -> list[str]:
+def _calibrated(number: Calibrated, estimated_from: Ratio = ()) -> list[str]:
     stated = [
         f"value = {number_text(number.value)}",
         f"unit = {_text(number.unit)}",
@@ -64,6 +64,8 @@ def _calibrated(number: Calibrated) -> list[str]:
         stated.append(f"standard_error = {number_text(number.standard_error)}")
     if number.time_base is not None:
         stated.append(f"time_base = {_text(number.time_base)}")
+    if estimated_from:
+        stated.append(f"estimated_from = [{', '.join(map(_text, estimated_from))}]")
     return stated
 
 
@@ -89,8 +91,8 @@ class SurveyEstimates:
     def block(self) -> str | None:
         """The table `[preferences]`, each number with its unit, source, standard error and time base.
 
-        None where nothing in it was measured. Nothing is said of the correlation of errors where one of two numbers is
-        not a key here. What a table of the workload states (`value_of_accuracy`) stands in a remark.
+        None where nothing in it was measured. Beside the numbers stand the estimates that they come from, unless they
+        were pooled. What a table of the workload states (`value_of_accuracy`) stands in a remark.
         """
         numbers, form = self.numbers(), self.survey.file.report.information_utility
         if MEAN_COST not in numbers:
@@ -105,25 +107,31 @@ class SurveyEstimates:
         if form == "posterior":
             lines.append(f"prior_probability = {number_text(self._prior())}")
         stated = [key for key in IN_PREFERENCES if key in numbers]
-        if self.correlation is not None and len(stated) == 2:
-            lines.append(f"correlation_of_errors = {number_text(self.correlation)}")
+        measured = {found.key: found.estimated_from for found in self.found if found.key not in self.pooled}
         for key in stated:
-            lines += ["", f"[preferences.{key}]", *_calibrated(numbers[key])]
+            lines += ["", f"[preferences.{key}]", *_calibrated(numbers[key], measured.get(key, ()))]
+        names = list(dict.fromkeys(name for ratio in measured.values() for name in ratio))
+        if names and self.findings.joint is not None:
+            rows = self.findings.joint.only(names).covariance.tolist()
+            listed = ",\n".join(f"  [{', '.join(map(number_text, row))}]" for row in rows)
+            lines += ["", "[preferences.estimates]  # each divided by its value"]
+            lines += [f"names = [{', '.join(map(_text, names))}]", f"covariance = [\n{listed},\n]"]
         if "value_of_accuracy" in numbers:
-            inline = ", ".join(_calibrated(numbers["value_of_accuracy"]))
+            inline = ", ".join(_calibrated(numbers["value_of_accuracy"], measured.get("value_of_accuracy", ())))
             lines += ["", "# For a table of the workload:", f"# value_of_accuracy = {{ {inline} }}"]
         return "\n".join(lines) + "\n"
 
-    @property
-    def correlation(self) -> float | None:
-        """How far the errors of the numbers go together; other evidence, where it is pooled, hides that."""
-        return None if self.pooled else self.findings.correlation
-
     def remarks(self) -> tuple[str, ...]:
         """All that must be said beside the numbers."""
+        doubtful = tuple(
+            f"The interval of {found.key} reaches down to 0: the answers do not rule out that nobody pays for it, and "
+            "a plan says what that leaves open."
+            for found in self.found
+            if found.interval[0] <= 0
+        )
         correlation = self.findings.correlation
         if correlation is None:
-            return self.findings.notes
+            return (*self.findings.notes, *doubtful)
         one, other = (found.key for found in self.found)
         taken = (
             "A plan takes pooled numbers as independent, so that its interval of epsilon is "
@@ -135,7 +143,7 @@ class SurveyEstimates:
             f"Errors of {one} and {other} go together (correlation {correlation:.2f}: the effect of the price is in "
             f"both). {taken}"
         )
-        return (*self.findings.notes, together)
+        return (*self.findings.notes, *doubtful, together)
 
     def _prior(self) -> float:
         scenario = self.survey.file.scenario
@@ -183,14 +191,14 @@ def _timed(survey: Survey, found: SurveyFinding) -> SurveyFinding:
         number = _ground(survey, found.number.unit, found.number.time_base).brought(found.number)
     factor = number.value / found.number.value
     low, high = (end * factor for end in found.interval)
-    return SurveyFinding(found.key, number, (low, high), found.level, found.method, found.of, found.place)
+    return replace(found, number=number, interval=(low, high))
 
 
 def _ground(survey: Survey, unit: str, own: str | None) -> CommonGround:
-    report, horizon = survey.file.report, None
-    if (stated := report.horizon) is not None:
-        horizon = DiscountHorizon(float(stated.discount_rate), float(stated.years), stated.source)
-    units = Units(survey.units.protected_unit, tuple(dict.fromkeys([*survey.units.others, *report.other_units])))
+    report = survey.file.report
+    horizon = None if report.horizon is None else report.horizon.discounting()
+    others = tuple(dict.fromkeys([*survey.units.others, *report.other_units]))
+    units = replace(survey.units, others=others)
     bridges = tuple(bridge.quantity() for bridge in report.bridges)
     return CommonGround(unit, report.time_base or own, units, bridges, horizon)
 
@@ -263,6 +271,7 @@ class SurveyFinding:
     method: str
     of: str  # what it is, in words
     place: KeyPath  # of what it was estimated from, in the survey file
+    estimated_from: Ratio = ()  # the estimates that it is a ratio of, or proportional to
 
 
 @dataclass(frozen=True)
@@ -282,9 +291,17 @@ class SurveyFindings:
     respondents: int
     estimates: ParameterEstimates
     found: tuple[SurveyFinding, ...]
+    joint: JointEstimates | None  # of which what was found is made
     worths: tuple[Worth, ...] = ()
     notes: tuple[str, ...] = ()
-    correlation: float | None = None  # of the errors of the two numbers that were found
+
+    @property
+    def correlation(self) -> float | None:
+        """How far the errors of the two numbers that were found go together; None where there is one."""
+        if len(self.found) < 2 or self.joint is None:
+            return None
+        spread = self.joint.relative_covariance([found.estimated_from for found in self.found])
+        return float(spread[0, 1] / math.sqrt(spread[0, 0] * spread[1, 1]))
 
 
 def number_in(found: Willingness) -> BoundedWillingness:
@@ -311,7 +328,7 @@ def finding_of(
 ) -> SurveyFinding:
     """A willingness to pay as a number of a program; refused where people are glad of a loss or an error."""
     form, word = survey.file.report.information_utility, survey.units.singular
-    stated = unit or f"USD per {word}" + (" per epsilon" if form == "linear" else "")
+    stated = unit or f"{survey.units.currency} per {word}" + (" per epsilon" if form == "linear" else "")
     of = f"one {word}'s privacy loss, {form} form" if key == MEAN_COST else f"'{place[-1]}' of all published numbers"
     if worth.estimate <= 0:
         raise InvalidPreferences(
@@ -341,29 +358,45 @@ def bid_findings(survey: Survey, progress: Progress) -> SurveyFindings:
             bids = bids.clustered(people)
         valuation = contingent_valuation(bids)
         bound = turnbull(bids)
-    method = survey.file.model.interval
-    if bids.spike and method == "fieller":
-        method = "krinsky-robb"  # a mean with a spike is no ratio
     with document.at("survey", "bid"):
-        paid = number_in(valuation.mean(method=method, level=survey.confidence))
+        paid = number_in(valuation.mean(method=survey.file.model.interval, level=survey.confidence))
     spike = " with a spike at zero" if bids.spike else ""
     words = f"{table.kind} logit{spike}"
-    usd = money(scenario.unit, scenario.in_usd, survey.units, document, "scenario")
+    paid_in = scenario.unit or survey.units.currency
+    rate = money(paid_in, scenario.exchange_rate, survey.units, document, "scenario")
     form = survey.file.report.information_utility
     prior = _scenario_prior(survey)
     losses = [float(scenario.epsilon), float(scenario.lowered_to or 0)]
     high, low = cost_per_parameter(form, losses, prior)
     asked = f"contingent valuation, {bids.people:,} respondents; {words}"
-    factor = usd / float(high - low)
+    factor = rate / float(high - low)
     base = scenario.time_base or survey.file.report.time_base
     cost = finding_of(
         survey, MEAN_COST, paid.scaled(factor), source=asked, time_base=base, place=("scenario", "epsilon")
     )
     low_bound = (
         f"Turnbull's lower bound of what they would pay, whatever its distribution: {number(bound.lower_bound)} "
-        f"{scenario.unit} (standard error {number(bound.standard_error, 2)}); it does not enter the estimate."
+        f"{paid_in} (standard error {number(bound.standard_error, 2)}); it does not enter the estimate."
     )
-    return SurveyFindings(survey, words, bids.people, valuation.estimates, (cost,), notes=(low_bound,))
+    joint, found = _joined(survey, ("amount", "bid"), *valuation.mean_ratio(), (cost,))
+    return SurveyFindings(survey, words, bids.people, valuation.estimates, found, joint, notes=(low_bound,))
+
+
+def _joined(
+    survey: Survey, names: tuple[str, ...], values: Floats, covariance: Floats, found: tuple[SurveyFinding, ...]
+) -> tuple[JointEstimates | None, tuple[SurveyFinding, ...]]:
+    """The estimates behind what was found, a numerator for each number and what all are divided by, if anything.
+
+    Where intervals are made by the delta method the numbers themselves are taken as normal.
+    """
+    if not found:
+        return None, found
+    joint, below = JointEstimates(names, covariance / np.outer(values, values)), names[len(found) :]
+    ratios = [(name, *below) for name in names[: len(found)]]
+    if survey.file.model.interval == "delta":
+        joint = JointEstimates(names[: len(found)], joint.relative_covariance(ratios))
+        ratios = [ratio[:1] for ratio in ratios]
+    return joint, tuple(replace(each, estimated_from=ratio) for each, ratio in zip(found, ratios, strict=True))
 
 
 def _scenario_prior(survey: Survey) -> float | None:
@@ -443,11 +476,11 @@ def choice_findings(survey: Survey, progress: Progress) -> SurveyFindings:
     words += ", plain errors" if model.estimator == "conditional logit" and not clustered else _CLUSTERED
     asked = f"choice experiment, {data.people:,} respondents, {data.tasks:,} choices; {words}"
     worths = _worths(survey, estimates)
-    found = tuple(_priced(survey, worths, asked, notes))
-    correlation = _correlation(survey, estimates, found, worths)
+    found = tuple(_priced(survey, estimates, asked, notes))
+    joint, found = _behind(survey, estimates, found)
     if all(each.role != "privacy loss" for each in survey.file.attributes.values()):
         notes.append("No attribute is a privacy loss: nothing here prices epsilon, so no [preferences] follow from it.")
-    return SurveyFindings(survey, words, data.people, estimates, found, worths, tuple(notes), correlation)
+    return SurveyFindings(survey, words, data.people, estimates, found, joint, worths, tuple(notes))
 
 
 def _choice_data(survey: Survey, answers: SurveyAnswers) -> ChoiceData:
@@ -542,107 +575,106 @@ def _mixed(survey: Survey, data: ChoiceData, price: str, progress: Progress) -> 
     return estimates, f"mixed logit in {model.space} space with {model.draws:,} draws, random {', '.join(model.random)}"
 
 
-def _priced(survey: Survey, worths: tuple[Worth, ...], asked: str, notes: list[str]) -> list[SurveyFinding]:
+def _priced(survey: Survey, estimates: ParameterEstimates, asked: str, notes: list[str]) -> list[SurveyFinding]:
     """The cost of privacy loss and the price of accuracy, where the survey asked for them."""
     found = []
     _, paid = _of_role(survey, "price")
     base = paid.time_base or survey.file.report.time_base
-    for worth in worths:
-        attribute, place = survey.file.attributes[worth.attribute], ("attributes", worth.attribute)
-        if attribute.role == "other":
-            continue
-        avoided = worth.amount.scaled(-1.0)
+    for name, attribute in survey.file.attributes.items():
+        place = ("attributes", name)
         if attribute.role == "privacy loss":
+            avoided = _worth(survey, estimates, name).scaled(-1.0)
             found.append(finding_of(survey, MEAN_COST, avoided, source=asked, time_base=base, place=place))
+        if attribute.role != "accuracy":
             continue
-        key, unit = _accuracy_key(survey, worth.attribute, attribute)
+        key, unit = _accuracy_key(survey, name, attribute)
         report = survey.file.report
         if report.people is None or report.numbers is None:
-            notes.append(f"With people and numbers stated in [report], '{worth.attribute}' becomes {key} in {unit}.")
+            notes.append(f"With people and numbers stated in [report], '{name}' becomes {key} in {unit}.")
             continue
         with survey.document.at("report", "people"):
             number = report.people
             size = Calibrated(float(number.value), number.unit, number.source)
             own = survey.units.agree(size.unit, survey.units.singular)
             people = size.to(survey.units.singular if own else "person", survey.units).value
-        total = avoided.scaled(people / report.numbers)
-        if number.standard_error is not None:
-            total = _widened(total, float(number.standard_error / number.value))
+        total = _worth(survey, estimates, name, _people_error(survey)).scaled(-people / report.numbers)
         source = f"{asked}; {exact(people)} people, {report.numbers:,} numbers"
         found.append(finding_of(survey, key, total, source=source, time_base=base, place=place, unit=unit))
     return found
 
 
-def _widened(total: BoundedWillingness, relative: float) -> BoundedWillingness:
-    """The same amount where the number of people is uncertain too: relative errors add up in squares."""
-    middle, own = total.estimate, relative * total.estimate
-    error = math.hypot(total.standard_error, own)
-    reach = critical_value(total.level) * own
-    low, high = (middle + math.copysign(math.hypot(end - middle, reach), end - middle) for end in total.interval)
-    return replace(total, standard_error=error, interval=(low, high))
+def _people_error(survey: Survey) -> float:
+    """The relative error of the number of people who pay for accuracy; 0 where none is stated."""
+    people = survey.file.report.people
+    return 0.0 if people is None or people.standard_error is None else float(people.standard_error / people.value)
 
 
-def _correlation(
-    survey: Survey, estimates: ParameterEstimates, found: tuple[SurveyFinding, ...], worths: tuple[Worth, ...]
-) -> float | None:
-    """How far the errors of the cost and of the price of accuracy go together: both are divided by the same price."""
-    if len(found) < 2:
-        return None
-    names, (price, _) = [str(each.place[-1]) for each in found], _of_role(survey, "price")
-    model = survey.file.model
-    if model.estimator == "mixed logit" and model.space == "willingness to pay":
-        _, spread = estimates.joint((f"willingness to pay for {names[0]}", f"willingness to pay for {names[1]}"))
-        correlation = float(spread[0, 1] / np.sqrt(spread[0, 0] * spread[1, 1]))
-    else:
-        correlation = willingness_correlation(estimates, names[0], names[1], price)
-    own = {worth.attribute: worth.amount for worth in worths}
-    for name, each in zip(names, found, strict=True):  # what else is uncertain about a number is its own
-        assert each.number.standard_error is not None
-        relative = each.number.standard_error / each.number.value
-        correlation *= abs(own[name].standard_error / own[name].estimate) / relative
-    return correlation
+def _behind(
+    survey: Survey, estimates: ParameterEstimates, found: tuple[SurveyFinding, ...]
+) -> tuple[JointEstimates | None, tuple[SurveyFinding, ...]]:
+    """What the numbers of a choice experiment are ratios of: effects of their attributes, over that of the price."""
+    names = tuple(str(each.place[-1]) for each in found)
+    price, _ = _of_role(survey, "price")
+    parameters = tuple(f"willingness to pay for {name}" for name in names) if _in_money(survey) else (*names, price)
+    values, covariance = estimates.joint(parameters)
+    for place, each in enumerate(found):
+        if each.key != MEAN_COST:
+            covariance[place, place] += (_people_error(survey) * values[place]) ** 2
+    return _joined(survey, names if _in_money(survey) else parameters, values, covariance, found)
+
+
+def _in_money(survey: Survey) -> bool:
+    """Whether what people would pay was estimated itself, and not as a ratio."""
+    return survey.file.model.estimator == "mixed logit" and survey.file.model.space == "willingness to pay"
 
 
 def _worths(survey: Survey, estimates: ParameterEstimates) -> tuple[Worth, ...]:
     """What one more unit of each attribute but the price is worth to one respondent, USD."""
-    price, paid = _of_role(survey, "price")
+    names = [name for name, attribute in survey.file.attributes.items() if attribute.role != "price"]
+    return tuple(Worth(name, _worth(survey, estimates, name)) for name in names)
+
+
+def _worth(survey: Survey, estimates: ParameterEstimates, name: str, relative_error: float = 0.0) -> BoundedWillingness:
+    """What one more unit of an attribute is worth, USD; refused where it has no bound.
+
+    `relative_error` is that of what it will be multiplied by.
+    """
+    model, (price, paid) = survey.file.model, _of_role(survey, "price")
     assert paid.unit is not None
-    usd = money(paid.unit, paid.in_usd, survey.units, survey.document, "attributes", price)
-    names = [name for name in survey.file.attributes if name != price]
-    return tuple(Worth(name, _worth(survey, estimates, name, price).scaled(usd)) for name in names)
-
-
-def _worth(survey: Survey, estimates: ParameterEstimates, name: str, price: str) -> BoundedWillingness:
-    """What one more unit of an attribute is worth, in the price's money; refused where it has no bound."""
-    model = survey.file.model
+    rate = money(paid.unit, paid.exchange_rate, survey.units, survey.document, "attributes", price)
     with survey.document.at("attributes", price):
-        if model.estimator == "mixed logit" and model.space == "willingness to pay":
+        if _in_money(survey):
             parameter = f"willingness to pay for {name}"
-            value, error = estimates.value(parameter), estimates.standard_error(parameter)
+            value = estimates.value(parameter)
+            error = math.hypot(estimates.standard_error(parameter), relative_error * value)
             critical = critical_value(survey.confidence)
             scale = "log scale" if price not in model.random else "mean of log scale"
             if critical * estimates.standard_error(scale) >= 1:  # the price's effect e^s has e^s times the error of s
                 return number_in(Willingness(None, None, None, survey.confidence, "delta"))
             reach = critical * error
-            return BoundedWillingness(value, error, (value - reach, value + reach), survey.confidence, "delta")
-        return number_in(willingness_to_pay(estimates, name, price, method=model.interval, level=survey.confidence))
+            worth = BoundedWillingness(value, error, (value - reach, value + reach), survey.confidence, "delta")
+            return worth.scaled(rate)
+        values, covariance = estimates.joint((name, price))
+        covariance[0, 0] += (relative_error * values[0]) ** 2
+        found = ratio_willingness(values, covariance, method=model.interval, level=survey.confidence)
+        return number_in(found).scaled(rate)
 
 
 def _accuracy_key(survey: Survey, name: str, attribute: SurveyAttribute) -> tuple[str, str]:
     """The key of a program that prices this accuracy, and its unit."""
     assert attribute.unit is not None
-    squared = attribute.measure == "squared"
+    squared, currency = attribute.measure == "squared", survey.units.currency
     with survey.document.at("attributes", name, "unit"):
-        if is_money(attribute.unit):
+        if currency_of(attribute.unit) == currency:
             key = "price_of_squared_misallocation" if squared else "price_of_misallocation"
-            return key, "USD per USD^2" if squared else "USD per USD"
+            return key, f"{currency} per {currency}" + ("^2" if squared else "")
         if not survey.units.agree(attribute.unit, survey.units.singular):
             raise IncompatibleUnits(
                 f"the errors are in '{attribute.unit}'",
-                why=f"a program values errors in dollars, or in {survey.units.plural}",
-                instead=f'state unit = "USD" or unit = "{survey.units.singular}"',
+                why=f"a program values errors in {currency}, or in {survey.units.plural}",
+                instead=f'state unit = "{currency}" or unit = "{survey.units.singular}"',
             )
-    return "value_of_accuracy", f"USD per {survey.units.singular}" + ("^2" if squared else "")
+    return "value_of_accuracy", f"{currency} per {survey.units.singular}" + ("^2" if squared else "")
 
 
 def _of_role(survey: Survey, role: str) -> tuple[str, SurveyAttribute]:

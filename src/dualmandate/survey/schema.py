@@ -6,9 +6,12 @@ from typing import Annotated, Literal, Self, get_args
 
 from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
+from dualmandate.population.currency import DEFAULT
+from dualmandate.population.time_base import TimeBase
 from dualmandate.program.number import (
     Calibrated,
     Count,
+    HorizonTable,
     KeyTable,
     NotNegative,
     Number,
@@ -111,6 +114,8 @@ class SurveyTable(KeyTable):
     """The version of the keys."""
     name: Text | None = None
     """What the survey is called in the source of its numbers; the name of the file where not stated."""
+    currency: Text = DEFAULT
+    """The money of what is found, by its code in ISO 4217: that of the program that will use it."""
     unit: Text = "person"
     """Whose record is at stake for one respondent: the protected unit of the program that will use the numbers."""
     source: Text | None = None
@@ -161,9 +166,9 @@ class SurveyAttribute(KeyTable):
     """What it is decides what follows from it: "price", "privacy loss", "accuracy" or "other"."""
     unit: Text | None = None
     """What its numbers count; a price and an accuracy must say it."""
-    in_usd: Positive | None = None
-    """What one unit of a price in other money is in USD."""
-    time_base: Text | None = None
+    exchange_rate: Positive | None = None
+    """What one unit of a price in other money is in the currency of the survey."""
+    time_base: TimeBase | None = None
     """Over what time a price is paid; that of the report where not stated."""
     measure: Literal["absolute", "squared"] = "absolute"
     """Whether harm grows with the size of an error or with its square; for accuracy."""
@@ -188,9 +193,13 @@ class SurveyAttribute(KeyTable):
     def _fits_its_role(self) -> Self:
         stated = self.model_fields_set
         if self.role in ("price", "accuracy") and self.unit is None:
-            raise lacking("unit", "a number without its unit cannot be added to another", 'state unit = "USD"')
+            raise lacking("unit", "a number without its unit cannot be added to another", 'state unit = "…"')
         belief = {"stated_as", "recorded_as", "prior", "secret", "neighbors"}
-        for keys, role in ((belief, "privacy loss"), ({"measure"}, "accuracy"), ({"in_usd", "time_base"}, "price")):
+        for keys, role in (
+            (belief, "privacy loss"),
+            ({"measure"}, "accuracy"),
+            ({"exchange_rate", "time_base"}, "price"),
+        ):
             wrong = sorted(stated & keys) if self.role != role else []
             if wrong:
                 raise refused(f"it is said of an attribute with the role '{role}'", "leave it out", key=wrong[0])
@@ -215,13 +224,13 @@ class ScenarioTable(KeyTable):
 
     epsilon: Positive
     """A bid is about a privacy loss."""
-    unit: Text = "USD"
-    """The money of the bids."""
+    unit: Text | None = None
+    """The money of the bids; the currency of the survey where not stated."""
     lowered_to: NotNegative | None = None
     """The loss that remains for those who pay; none where not stated."""
-    in_usd: Positive | None = None
-    """What one unit of other money is in USD."""
-    time_base: Text | None = None
+    exchange_rate: Positive | None = None
+    """What one unit of other money is in the currency of the survey."""
+    time_base: TimeBase | None = None
     """Over what time a bid is paid; that of the report where not stated."""
     prior: Probability | None = None
     """What somebody believed before; for the posterior form."""
@@ -254,30 +263,19 @@ class ModelTable(KeyTable):
     """After how many steps the search for a conditional logit gives up."""
 
 
-class DiscountingTable(KeyTable):
-    """How yearly amounts add up to one amount today."""
-
-    discount_rate: NotNegative
-    """By how much a year makes money worth less."""
-    years: Positive
-    """A lifetime has an end."""
-    source: Text
-    """Present values hang on both, and somebody has to answer for them."""
-
-
 class ReportTable(KeyTable):
     """What the numbers will be used for."""
 
-    time_base: Text | None = None
-    """Over what time costs and values run, such as "per year" or "lifetime"."""
+    time_base: TimeBase | None = None
+    """Over what time costs and values run: "once", "lifetime", "per year" or per another time."""
     information_utility: InformationUtility = "linear"
     """How cost grows with privacy loss: the form in which a program will state it."""
     people: Calibrated | None = None
     """How many people pay for accuracy as a respondent does: with `numbers`, it gives accuracy a price."""
     numbers: Count | None = None
     """How many published numbers are each off as an accuracy attribute says."""
-    horizon: DiscountingTable | None = None
-    """How yearly and lifetime amounts are related, where both occur."""
+    horizon: HorizonTable | None = None
+    """How yearly and lifetime amounts are related, where both occur: as in a program."""
     other_units: Several[Text] = ()
     """Units that other evidence is stated in, such as "household"."""
     bridges: Several[Calibrated] = ()

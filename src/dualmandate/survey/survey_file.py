@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from dualmandate.errors import IncompatibleUnits, InvalidFile, InvalidSurvey, InvalidValue, MissingKey
 from dualmandate.population import Units
-from dualmandate.population.units import is_money, singular
+from dualmandate.population.currency import checked_currency, currency_of
+from dualmandate.population.units import singular
 from dualmandate.program.file import Document, KeyPath, read_document
 from dualmandate.program.reading import check_unique, validated
 from dualmandate.program.text_columns import read_text_columns
@@ -74,29 +75,33 @@ def load_survey(path: str | Path) -> Survey:
 
 
 def _units(file: SurveyFile, document: Document) -> Units:
-    """The words that units of this survey are made of: dollars, whose record is at stake, and people."""
-    unit = file.survey.unit
+    """The words that units of this survey are made of: its money, whose record is at stake, and people."""
+    unit, currency = file.survey.unit, file.survey.currency
+    with document.at("survey", "currency"):
+        checked_currency(currency)
     with document.at("survey", "unit"):
-        Units(unit)
-    return Units(unit, () if singular(unit).casefold() == "person" else ("person",))
+        Units(unit, currency=currency)
+    return Units(unit, () if singular(unit).casefold() == "person" else ("person",), currency)
 
 
-def money(unit: str, in_usd: Fraction | None, units: Units, document: Document, *key: str) -> float:
-    """What one unit of a price is in USD; refused where the two cannot be reconciled."""
-    if in_usd is not None:
-        if is_money(unit):
+def money(unit: str, exchange_rate: Fraction | None, units: Units, document: Document, *key: str) -> float:
+    """What one unit of a price is in the survey's currency; refused where the two cannot be reconciled."""
+    if exchange_rate is not None:
+        if currency_of(unit) == units.currency:
             raise InvalidValue(
-                "a dollar has another price than a dollar",
-                why="in_usd says what one unit of other money is in USD",
+                f"{units.currency} has another price than {units.currency}",
+                why=f"exchange_rate says what one unit of other money is in {units.currency}",
                 instead="leave it out",
-                where=document.place((*key, "in_usd")),
+                where=document.place((*key, "exchange_rate")),
             )
-        return float(in_usd)
+        return float(exchange_rate)
     with document.at(*key, "unit"):
         try:
-            return units.conversion(unit, "USD")
+            return units.conversion(unit, units.currency)
         except IncompatibleUnits as refusal:
-            raise refusal.advising('state the price in "USD", or what one unit of it is worth: in_usd = …') from None
+            raise refusal.advising(
+                f'state the price in "{units.currency}", or what one unit of it is worth: exchange_rate = …'
+            ) from None
 
 
 class Line(NamedTuple):

@@ -41,15 +41,15 @@ def drawn(figure: Figure) -> str:
 
 def test_institutions() -> None:
     rows = compare_markets(DISTRICTS, PAPER, Market(0.125, budget=1e9, harm=1_400, target_error=0.01))
-    finding = drawn(institutions(rows, PrivacyMeasure.PURE_DP))
+    finding = drawn(institutions(rows, PrivacyMeasure.PURE_DP, currency="USD"))
     assert finding == ("A private provider would choose 50 % of the planner's ε, and society would lose 66.7 % more")
-    twin = institutions(rows, PrivacyMeasure.PURE_DP).table
+    twin = institutions(rows, PrivacyMeasure.PURE_DP, currency="USD").table
     assert [row["institution"] for row in twin.rows if row["marked"]] == ["planner"]
     assert [row["institution"] for row in twin.rows if row["one_count"]] == ["MinCostAuction", "FairQuery"]
     alone = [row for row in rows if row.name == "planner"]
-    assert institutions(alone, PrivacyMeasure.PURE_DP).title == "The planner chooses ε = 2.528"
+    assert institutions(alone, PrivacyMeasure.PURE_DP, currency="USD").title == "The planner chooses ε = 2.528"
     alike = compare_markets(DISTRICTS, PAPER, Market(1.0))
-    assert institutions(alike, PrivacyMeasure.PURE_DP).title.startswith(
+    assert institutions(alike, PrivacyMeasure.PURE_DP, currency="USD").title.startswith(
         "A private provider would choose what the planner"
     )
 
@@ -61,12 +61,13 @@ def test_paths() -> None:
         budget_path(cell, welfare, years=range(0, 70, 10), horizon=DisclosureHorizon(72, 0.97), cap=cap)
         for cap in (6, None)
     )
-    finding = drawn(path(capped, PrivacyMeasure.PURE_DP))
+    finding = drawn(path(capped, PrivacyMeasure.PURE_DP, currency="USD"))
     assert finding == "7 releases would spend ε = 9.951; the cap leaves 6"
-    assert path(free, PrivacyMeasure.PURE_DP).title == (
+    assert path(free, PrivacyMeasure.PURE_DP, currency="USD").title == (
         "The best ε goes from 1.26 now to 1.797 in year 60; 9.951 in all"
     )
-    assert [row["year"] for row in path(capped, PrivacyMeasure.PURE_DP).table.rows] == list(range(0, 70, 10))
+    rows = path(capped, PrivacyMeasure.PURE_DP, currency="USD").table.rows
+    assert [row["year"] for row in rows] == list(range(0, 70, 10))
 
 
 def test_participation(units: Any) -> None:
@@ -100,6 +101,6 @@ def test_offers() -> None:
         for i, (value, coefficient) in enumerate(((4, 1), (5, 8), (10, 27)))
     ]
     offered = choose_tables(tables, welfare)
-    finding = drawn(offering(offered))
+    finding = drawn(offering(offered, "USD"))
     assert finding == "2 of 3 tables are worth their price; ε = 4 in all"
-    assert [row["marked"] for row in offering(offered).table.rows] == [True, False, True]
+    assert [row["marked"] for row in offering(offered, "USD").table.rows] == [True, False, True]

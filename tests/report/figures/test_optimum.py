@@ -76,7 +76,7 @@ def test_several_tables_are_drawn_in_dollars(two_tables: Any) -> None:
     twin = tangency(two_tables.frontier, two_tables.welfare, two_tables.choice).table
     here = next(row for row in twin.rows if row["marked"])
     assert here["frontier"] == pytest.approx(-two_tables.choice.data_loss)
-    assert {column.kind for column in twin.columns} == {"loss", "money"}
+    assert {column.kind for column in twin.columns} == {"loss", "USD"}
     for row in twin.rows:
         assert row["indifference"] >= row["frontier"] - 1e-6 * abs(row["frontier"])
 
@@ -123,7 +123,7 @@ def test_tables_in_different_units_are_weighed_in_dollars(two_tables: Any) -> No
     here = next(row for row in twin.rows if row["marked"])
     assert here["willingness_to_accept"] == pytest.approx(46e6 * 1400)
     assert here["marginal_rate_of_transformation"] == pytest.approx(46e6 * 1400)
-    assert [column.kind for column in twin.columns] == ["loss", "money", "money"]
+    assert [column.kind for column in twin.columns] == ["loss", "USD", "USD"]
 
 
 def test_rates_that_meet_twice_say_so(bounded: Any) -> None:

@@ -111,9 +111,9 @@ CurrencyName = Annotated[
 ]
 Epsilon = Annotated[Positive, Field(description="A privacy loss, in the plan's currency.")]
 AnyLoss = Annotated[Number, Field(description="A privacy loss, in the plan's currency.")]
-Dollars = Annotated[Number, Field(description="USD.")]
-Cost = Annotated[NotNegative, Field(description="USD, at least 0.")]
-Welfare = Annotated[NotPositive, Field(description="USD, at most 0: what society loses to errors and to disclosure.")]
+Money = Annotated[Number, Field(description="Money.")]
+Cost = Annotated[NotNegative, Field(description="Money, at least 0.")]
+Welfare = Annotated[NotPositive, Field(description="Money, at most 0: what society loses to errors and to disclosure.")]
 Words = Annotated[Text, Field(description="The same for people.")]
 
 

@@ -15,11 +15,11 @@ from dualmandate.report.documents.document import (
     CurrencyName,
     Digest,
     DocumentModel,
-    Dollars,
     Epsilon,
     Exact,
     IfAny,
     LossPart,
+    Money,
     NotNegative,
     NotPositive,
     Number,
@@ -49,6 +49,15 @@ StrategyName = Literal["optimized", "workload", "identity"]
 BoundBy = Literal["preferences", "largest epsilon", "largest rho", "fitness for use", "ledger", "participation"]
 
 
+class HorizonPart(DocumentModel):
+    """How amounts that come every year add up to one amount today."""
+
+    years: Positive = Field(description="For how long they come.")
+    discount_rate: NotNegative = Field(description="By how much a year makes money worth less.")
+    source: Text = Field(description="As in the program file.")
+    present_value: Positive = Field(description="What 1 a year is worth today.")
+
+
 class ProgramPart(DocumentModel):
     """The program that was planned."""
 
@@ -57,6 +66,9 @@ class ProgramPart(DocumentModel):
     account: Text = Field(description="Whose privacy is spent: an account of the ledger.")
     unit: Text = Field(description="Who is protected.")
     population_size: Positive = Field(description="In units.")
+    currency: Text = Field("USD", description="Of all money in this document: a code of ISO 4217.")
+    time_base: Text | None = Field(None, description="Over what time all money runs; null where no amount says.")
+    horizon: HorizonPart | None = Field(None, description="Where yearly amounts count as what they are worth today.")
     digest: Digest = Field(description="SHA-256 over what the program file says.")
 
 
@@ -93,10 +105,10 @@ class ChoicePart(DocumentModel):
     loss: Exact = Field(description="The same as an exact number, rounded so that no promise is broken.")
     accuracy: NotPositive = Field(description="Minus the expected squared error of all tables, weighted.")
     root_mean_squared_error: Number | None = Field(description="In the tables' unit; null where they differ in it.")
-    root_mean_squared_consequence: Dollars | None = Field(description="USD; null where no table states one.")
+    root_mean_squared_consequence: Money | None = Field(description="Money; null where no table states one.")
     welfare: Welfare
     privacy_cost: Cost
-    data_loss: Cost = Field(description="USD, at least 0: what errors cost.")
+    data_loss: Cost = Field(description="Money, at least 0: what errors cost.")
     marginal_rate_of_transformation: NotNegative = Field(description="MRT, accuracy per unit of loss.")
     willingness_to_accept: Number | None = Field(description="WTA, accuracy per unit of loss.")
     local_optima: tuple[LocalOptimumPart, ...]
@@ -160,7 +172,7 @@ class PlannedTablePart(DocumentModel):
     root_mean_squared_error_with_bias: NotNegative | None = Field(None, description="Noise and bias of one number.")
     half_width: NotNegative = Field(description="What 95 in 100 numbers are off by at most, in its unit.")
     exact: Whether = Field(False, description="Whether public totals decide it, so that no noise reaches it.")
-    root_mean_squared_consequence: Dollars | None = Field(description="Of one number, USD.")
+    root_mean_squared_consequence: Money | None = Field(description="Of one number, in money.")
     data_loss: Cost
 
 
@@ -191,7 +203,7 @@ class GroupPart(DocumentModel):
     size: Positive = Field(description="In units.")
     relative_privacy_weight: NotNegative = Field(description="Of their privacy against accuracy.")
     cost_per_member: Cost
-    privacy_cost: Cost = Field(description="USD, at least 0: of all of them.")
+    privacy_cost: Cost = Field(description="Money, at least 0: of all of them.")
     taking_part: Share = Field(1.0, description="Share of them who take part, and bear that cost.")
 
 
@@ -208,9 +220,9 @@ class TechnologyPart(DocumentModel):
     chosen: Whether = Field(description="Whether it is the one in use.")
     why_not: Text | None = Field(description="Why it cannot serve the program.")
     epsilon: AnyLoss | None
-    welfare: Dollars | None = Field(description="USD: what society then loses, at most 0.")
+    welfare: Money | None = Field(description="Money: what society then loses, at most 0.")
     root_mean_squared_error: Number | None = Field(description="In the tables' unit.")
-    root_mean_squared_consequence: Dollars | None
+    root_mean_squared_consequence: Money | None
     bound_by: BoundBy | None = Field(description="What decides.")
 
 
@@ -240,28 +252,28 @@ class NaivePart(DocumentModel):
     study: Whether = Field(False, description="Whether its noise is not drawn exactly: compared, never published.")
     why_not: Text | None = Field(description="Why it cannot serve the program.")
     epsilon: AnyLoss | None
-    welfare: Dollars | None = Field(description="USD: what society then loses, at most 0.")
+    welfare: Money | None = Field(description="Money: what society then loses, at most 0.")
     root_mean_squared_error: Number | None = Field(None, description="In the tables' unit.")
-    root_mean_squared_consequence: Dollars | None = Field(None, description="USD.")
+    root_mean_squared_consequence: Money | None = Field(None, description="Money.")
 
 
 class CostsPart(DocumentModel):
     """What errors cost under each technology; null where that is not known."""
 
-    naive: Dollars | None = Field(description="USD: plain noise on the tables.")
-    used: Cost = Field(description="USD: the technology in use.")
-    optimized: Dollars | None = Field(description="USD: the optimized strategy with the noise in use.")
-    least: Dollars | None = Field(description="USD: none of the technologies in `least_valid_for` costs less.")
+    naive: Money | None = Field(description="Money: plain noise on the tables.")
+    used: Cost = Field(description="Money: the technology in use.")
+    optimized: Money | None = Field(description="Money: the optimized strategy with the noise in use.")
+    least: Money | None = Field(description="Money: none of the technologies in `least_valid_for` costs less.")
 
 
 class CostsPointPart(DocumentModel):
     """The same at one loss."""
 
     loss: Positive = Field(description="In the program's currency.")
-    naive: Dollars | None
+    naive: Money | None
     used: Cost
-    optimized: Dollars | None
-    least: Dollars | None
+    optimized: Money | None
+    least: Money | None
 
 
 class SavingPart(DocumentModel):
@@ -269,9 +281,9 @@ class SavingPart(DocumentModel):
 
     naive: NaivePart
     by_value: NaivePart | None = Field(None, description="The same in shares by value; null for one table.")
-    welfare_gained: Dollars | None = Field(None, description="USD: what the technology in use is worth to society.")
-    welfare_gained_by_value: Dollars | None = Field(None, description="USD: the same against shares by value.")
-    dollars: Dollars | None = Field(description="USD, at the choice, against plain noise on the tables.")
+    welfare_gained: Money | None = Field(None, description="Money: what the technology in use is worth to society.")
+    welfare_gained_by_value: Money | None = Field(None, description="Money: the same against shares by value.")
+    saved: Money | None = Field(description="Money, at the choice, against plain noise on the tables.")
     at_choice: CostsPart
     least_valid_for: Text | None = Field(description="Which technologies the lower bound holds for.")
     points: tuple[CostsPointPart, ...]
@@ -304,7 +316,7 @@ class RegretPart(DocumentModel):
     multiple: Positive = Field(description="Of the chosen loss.")
     epsilon: Epsilon
     welfare: Welfare
-    absolute: Dollars
+    absolute: Money
     relative: Number = Field(description="The same as a share of what is lost at best.")
 
 
@@ -388,19 +400,19 @@ class VerdictPart(DocumentModel):
     name: Text = Field(description="Of the candidate.")
     table: Text = Field(description="Of which table.")
     detail: Text | None = Field(description="Which detail of it; null for the table as stated.")
-    value: Cost = Field(description="USD: what publishing it is worth.")
-    price: Cost = Field(description="USD: what publishing it costs, at the price of the last unit of loss.")
+    value: Cost = Field(description="Money: what publishing it is worth.")
+    price: Cost = Field(description="Money: what publishing it costs, at the price of the last unit of loss.")
     published: Whether = Field(description="Whether it earns its place.")
     epsilon: AnyLoss | None = Field(description="What it spends.")
-    errors: Dollars | None = Field(description="USD: what its errors then cost.")
+    errors: Money | None = Field(description="Money: what its errors then cost.")
 
 
 class OfferingPart(DocumentModel):
     """Which tables earn their place: advice, the plan is for all tables as stated."""
 
     epsilon: NotNegative = Field(description="What those that do spend together.")
-    net: Cost = Field(description="USD: what society gains by them.")
-    bound: Cost = Field(description="USD: no set of tables is worth more.")
+    net: Cost = Field(description="Money: what society gains by them.")
+    bound: Cost = Field(description="Money: no set of tables is worth more.")
     exact: Whether = Field(description="Whether every set was looked at or ruled out.")
     tables: Several[VerdictPart]
 
@@ -426,7 +438,7 @@ class PathPart(DocumentModel):
 
     total: Positive = Field(description="The loss of all of them.")
     cap: Number | None = Field(description="On that total; null where there is none.")
-    price: Cost = Field(description="USD per unit of loss: what a wider cap would be worth.")
+    price: Cost = Field(description="Money per unit of loss: what a wider cap would be worth.")
     welfare: Welfare
     releases: Several[PathReleasePart]
 
@@ -437,10 +449,10 @@ class InstitutionPart(DocumentModel):
     institution: Text = Field(description="Its name; the planner is the first.")
     epsilon: Number | None = Field(description="The privacy loss that it chooses.")
     accuracy: Number | None = Field(description="At most 0, on the program's frontier.")
-    payment: Dollars | None = Field(description="USD to one person; the mean where they differ.")
-    total: Dollars | None = Field(description="USD to all.")
-    welfare: Dollars | None = Field(description="USD: society's.")
-    forgone: Dollars | None = Field(description="USD: the planner's welfare less this; null for the planner.")
+    payment: Money | None = Field(description="Money to one person; the mean where they differ.")
+    total: Money | None = Field(description="Money to all.")
+    welfare: Money | None = Field(description="Money: society's.")
+    forgone: Money | None = Field(description="Money: the planner's welfare less this; null for the planner.")
     one_count: Whether = Field(description="Whether it buys one count of everybody, not the program's tables.")
     why: Text = Field(description="What it is, or why it chooses nothing.")
 
@@ -495,7 +507,7 @@ class QuantilePart(DocumentModel):
     """A quantile of the best loss."""
 
     probability: Share = Field(description="That the best loss is at most this.")
-    epsilon: Epsilon
+    epsilon: AnyLoss | None = Field(description="Null where none is too large.")
 
 
 class DistributionPart(DocumentModel):
@@ -503,11 +515,15 @@ class DistributionPart(DocumentModel):
 
     epsilon: Epsilon = Field(description="What is best now, at the expected costs.")
     level: Share = Field(description="Of the interval.")
-    interval: Pair[Positive] = Field(description="Where the best loss lies with that probability.")
-    median: Positive = Field(description="Of the best loss.")
-    mean: Positive = Field(description="Of the best loss.")
+    interval: Pair[Number | None] = Field(
+        description="Where the best loss lies with that probability; null for an end that has no bound."
+    )
+    median: Number | None = Field(description="Of the best loss; null where no loss would be too large.")
+    mean: Number | None = Field(description="Of the best loss; null where no loss may be too large.")
     at_lowest: Share = Field(description="Probability that the best loss is the lowest allowed.")
-    at_highest: Share = Field(description="Probability that the best loss is the highest allowed.")
+    at_highest: Share = Field(
+        description="Probability that the best loss is the highest allowed; without a limit, that none is too large."
+    )
     quantiles: tuple[QuantilePart, ...]
 
 
@@ -521,8 +537,8 @@ class RegretQuantilePart(DocumentModel):
 class ExpectedRegretPart(DocumentModel):
     """What not knowing costs."""
 
-    value_of_perfect_information: Cost = Field(description="USD: what it would be worth to know exactly.")
-    expected_cost: Cost = Field(description="USD: what society loses in expectation.")
+    value_of_perfect_information: Cost = Field(description="Money: what it would be worth to know exactly.")
+    expected_cost: Cost = Field(description="Money: what society loses in expectation.")
     quantiles: tuple[RegretQuantilePart, ...]
 
 
@@ -532,7 +548,7 @@ class SurveyValuePart(DocumentModel):
     respondents: Count = Field(description="How many are asked.")
     spread_of_answers: Positive = Field(description="Standard deviation of the logarithm of one answer.")
     parameter: Text = Field(description="The number that is asked for.")
-    value: Cost = Field(description="USD: expected.")
+    value: Cost = Field(description="Money: expected.")
     share_of_perfect: NotNegative = Field(description="The same as a share of knowing exactly.")
 
 
@@ -549,7 +565,7 @@ class RobustPart(DocumentModel):
     """The loss whose worst regret is least."""
 
     epsilon: Epsilon
-    regret: Number = Field(description="The worst: USD, or a share of what is lost at best.")
+    regret: Number = Field(description="The worst: money, or a share of what is lost at best.")
     corners: Several[CornerPart]
 
 
@@ -582,8 +598,8 @@ class RulePart(DocumentModel):
 
     rule: Text = Field(description="Its name.")
     epsilon: AnyLoss | None
-    welfare: Dollars | None
-    gains: dict[str, Number] = Field(description="USD: what one member of each group gains.")
+    welfare: Money | None
+    gains: dict[str, Number] = Field(description="Money: what one member of each group gains.")
     words: Words
 
 
@@ -600,8 +616,8 @@ class PricePart(DocumentModel):
     """What a group pays in Lindahl's equilibrium."""
 
     group: Text = Field(description="Its name.")
-    charge: Dollars = Field(description="USD per unit of loss, of one member.")
-    payment: Dollars = Field(description="USD, of one member.")
+    charge: Money = Field(description="Money per unit of loss, of one member.")
+    payment: Money = Field(description="Money, of one member.")
     demand: Positive = Field(description="The loss that it then wants.")
 
 
@@ -609,7 +625,7 @@ class LindahlPart(DocumentModel):
     """Prices at which everybody wants the same loss."""
 
     epsilon: Epsilon
-    surplus: Dollars = Field(description="USD per unit of loss that the prices leave over.")
+    surplus: Money = Field(description="Money per unit of loss that the prices leave over.")
     supported: Whether = Field(description="Whether these prices support that loss.")
     prices: tuple[PricePart, ...]
 
@@ -619,14 +635,14 @@ class ClarkePart(DocumentModel):
 
     group: Text = Field(description="Its name.")
     epsilon_without: AnyLoss | None = Field(description="What the others would choose.")
-    tax: Dollars | None
+    tax: Money | None
 
 
 class GainsPart(DocumentModel):
     """Who gains and who loses at one loss."""
 
     epsilon: Epsilon
-    gains: dict[str, Number] = Field(description="USD: what one member of each group gains.")
+    gains: dict[str, Number] = Field(description="Money: what one member of each group gains.")
 
 
 class SocialChoicePart(DocumentModel):
@@ -710,6 +726,9 @@ def plan_document(plan: Plan) -> dict[str, Any]:
             account=program.file.population.account,
             unit=program.protection.unit,
             population_size=program.welfare.population_size,
+            currency=program.units.currency,
+            time_base=program.timing.time_base,
+            horizon=program.timing.horizon,
             digest=digest_of(plan.exact["program"]),
         ),
         why_study=study_words(plan.technology.noise) if plan.study else None,
@@ -901,10 +920,12 @@ def _known(known: UncertainChoice) -> dict[str, DistributionPart | ExpectedRegre
         known,
         epsilon=known.choice.epsilon,
         level=LEVEL,
-        interval=known.interval(LEVEL),
+        interval=[_finite(end) for end in known.interval(LEVEL)],
+        median=_finite(known.median),
+        mean=_finite(known.mean),
         at_lowest=min(below, 1.0),
         at_highest=min(above, 1.0),
-        quantiles=[QuantilePart(probability=p, epsilon=known.quantile(p)) for p in QUANTILES],
+        quantiles=[QuantilePart(probability=p, epsilon=_finite(known.quantile(p))) for p in QUANTILES],
     )
     quantiles = [RegretQuantilePart(probability=p, regret=known.regret_quantile(p)) for p in QUANTILES]
     return {"distribution": distribution, "regret": ExpectedRegretPart.made_of(known, quantiles=quantiles)}

@@ -68,7 +68,7 @@ class WorthPart(DocumentModel):
 
     attribute: Text = Field(description="Its name.")
     value: Number = Field(description="In the unit; below 0 where it is paid to be avoided.")
-    unit: Literal["USD"] = Field(description="Of the worth.")
+    unit: Text = Field(description="The currency of the survey.")
     standard_error: NotNegative = Field(description="In the unit.")
     interval: Pair[Number] = Field(description="Where it lies, in the unit.")
 
@@ -214,7 +214,12 @@ def preferences_document(measured: SurveyEstimates | Opinions) -> dict[str, Any]
             for each in measured.found
         ],
         worths=[
-            WorthPart.made_of(worth.amount, attribute=worth.attribute, value=worth.amount.estimate)
+            WorthPart.made_of(
+                worth.amount,
+                attribute=worth.attribute,
+                value=worth.amount.estimate,
+                unit=measured.survey.units.currency,
+            )
             for worth in findings.worths
         ],
         pooled=[_pooled(key, pooled) for key, pooled in measured.pooled.items()],

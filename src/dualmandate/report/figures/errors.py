@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from dualmandate.frontier.numerics import log_grid
 from dualmandate.population.units import plural
-from dualmandate.population.wording import SYMBOLS, money, number, percent, stated_loss
+from dualmandate.population.wording import SYMBOLS, money, number, percent, quantity, stated_loss
 from dualmandate.report.figures.figure import (
     LETTER,
     LINE_HEIGHT,
@@ -70,13 +70,16 @@ def consequences(choice: Choice, half_widths: Mapping[str, float] | None = None)
     def layout(width: int) -> Mark:
         height = 58 if width >= ROOMY else 78
         outer = {} if len(panels) == 1 else {"width": width - 40}  # panels above each other have widths of their own
-        drawn = [layered(*_panel(own, unit, width=width), **outer, height=height * len(own)) for unit, own in panels]
+        drawn = [
+            layered(*_panel(own, unit, choice.currency, width=width), **outer, height=height * len(own))
+            for unit, own in panels
+        ]
         return drawn[0] if len(drawn) == 1 else {"vconcat": drawn}
 
     first = costliest[0]
     typical, consequence = first["root_mean_squared_error"], first["root_mean_squared_consequence"]
-    error = money(typical) if first["unit"] == "USD" else f"{number(typical)} {first['unit']}"
-    worth = f", worth {money(consequence)}" if isinstance(consequence, float) else ""
+    error = quantity(typical, str(first["unit"]))
+    worth = f", worth {money(consequence, choice.currency)}" if isinstance(consequence, float) else ""
     which = "A published number" if len(rows) == 1 else f"A number in '{first['table']}'"
     subtitle = "Dot: root mean squared error; bar: what 95 in 100 published numbers stay within"
     if not all(row["exact"] for row in rows):
@@ -86,7 +89,7 @@ def consequences(choice: Choice, half_widths: Mapping[str, float] | None = None)
         title=f"{which} is typically off by {error}{worth}",
         subtitle=subtitle,
         sentence="What a reader of the tables may expect: by how much a published number is off, typically and at most "
-        "in 95 of 100 cases, and what an error comes to in dollars.",
+        "in 95 of 100 cases, and what an error comes to in money.",
         table=FigureTable.of(
             rows,
             f"Errors of the published numbers at {stated_loss(choice.loss)}",
@@ -95,14 +98,14 @@ def consequences(choice: Choice, half_widths: Mapping[str, float] | None = None)
             Column("unit", "counted in", "text"),
             Column("root_mean_squared_error", "typical error (RMSE)"),
             Column("half_width", "95 % within ±"),
-            Column("root_mean_squared_consequence", "typical consequence of one error", "money"),
-            Column("data_loss", "cost of all errors to society", "money"),
+            Column("root_mean_squared_consequence", "typical consequence of one error", choice.currency),
+            Column("data_loss", "cost of all errors to society", choice.currency),
         ),
         layout=layout,
     )
 
 
-def _panel(rows: Sequence[Row], unit: str, *, width: int) -> list[Mark]:
+def _panel(rows: Sequence[Row], unit: str, currency: str, *, width: int) -> list[Mark]:
     """The tables of one unit, each with its name above its bar and its numbers beside the name, or below on a phone."""
     roomy = width >= ROOMY
     typical = [row["root_mean_squared_error"] for row in rows]
@@ -121,7 +124,7 @@ def _panel(rows: Sequence[Row], unit: str, *, width: int) -> list[Mark]:
         if typical[i] == row["half_width"] == 0:
             numbers = "exact: no noise reaches it"
         elif isinstance(row["root_mean_squared_consequence"], float):
-            numbers += f" · {money(row['root_mean_squared_consequence'], short=True)}"
+            numbers += f" · {money(row['root_mean_squared_consequence'], currency, short=True)}"
         space = width - 40 - (LETTER * len(numbers) + 20 if roomy else 0)
         name = textwrap.shorten(str(row["table"]), max(10, int(space / LETTER)), placeholder="…")
         marks.append(plane.words(low, i + 0.3, name, shift=(0, -4)))
@@ -233,7 +236,7 @@ def technologies(
             f"Cost of errors under each technology at each {letter}",
             Column("loss", f"privacy loss {letter}", "loss"),
             *(
-                Column(f"cost_{i}", f"{_name(frontier.name, studies)}, USD", "money")
+                Column(f"cost_{i}", f"{_name(frontier.name, studies)}, {choice.currency}", choice.currency)
                 for i, frontier in enumerate(frontiers)
             ),
             Column("best", "least costly", "text"),
@@ -325,7 +328,7 @@ def strategies(
         rows.append(row)
     here = next(row for row in rows if row["marked"])
     at_choice = {name: here[f"cost_{i}"] for i, name in enumerate(costs)}
-    gain = _gain(at_choice, used)
+    gain = _gain(at_choice, used, choice.currency)
 
     def layout(width: int) -> Mark:
         roomy = width >= ROOMY
@@ -337,7 +340,7 @@ def strategies(
         low, high = rows[0]["loss"], rows[-1]["loss"]
         plane = Plane(
             Ruler(f"privacy loss {letter}", low, high * (high / low) ** (room / (width - 60 - room)), log=True),
-            Ruler("↑ cost of errors, USD", bottom, top, log=True, labels="money"),
+            Ruler(f"↑ cost of errors, {choice.currency}", bottom, top, log=True, labels=choice.currency),
         )
         colors = dict(zip(costs, _colors(list(costs), used), strict=True))
         return layered(
@@ -357,7 +360,7 @@ def strategies(
     return Figure(
         "strategies",
         title=f"At {loss}, {f'nothing that was compared does better than {used}' if gain is None else gain.finding}",
-        subtitle="Cost of errors at each privacy loss, US dollars; both axes logarithmic"
+        subtitle=f"Cost of errors at each privacy loss, {choice.currency}; both axes logarithmic"
         + _left(here, at_choice[used], valid_for),
         sentence="What is measured need not be what is published: tables can be put together from better measurements. "
         "The bar at the choice is what the technology in use saves against plain noise on the tables.",
@@ -365,9 +368,9 @@ def strategies(
             rows,
             f"Cost of errors at each {letter}, and what is saved",
             Column("loss", f"privacy loss {letter}", "loss"),
-            *(Column(f"cost_{i}", f"{name}, USD", "money") for i, name in enumerate(costs)),
-            Column("least", f"least possible for {valid_for}, USD", "money"),
-            Column("saved", "saved, USD", "money"),
+            *(Column(f"cost_{i}", f"{name}, {choice.currency}", choice.currency) for i, name in enumerate(costs)),
+            Column("least", f"least possible for {valid_for}, {choice.currency}", choice.currency),
+            Column("saved", f"saved, {choice.currency}", choice.currency),
         ),
         layout=layout,
     )
@@ -383,15 +386,15 @@ class _Gain:
     finding: str
 
 
-def _gain(at_choice: Mapping[str, float], used: str) -> _Gain | None:
+def _gain(at_choice: Mapping[str, float], used: str, currency: str) -> _Gain | None:
     """What another would save, or what the technology in use saves against the plain one; None where all cost alike."""
     naive, cost = next(iter(at_choice.items())), at_choice[used]
     name, least = min(at_choice.items(), key=lambda item: item[1])
     if least <= cost * (1 - ALIKE):
-        label, saved = (f"would save {money(cost - least, short=short)}" for short in (True, False))
+        label, saved = (f"would save {money(cost - least, currency, short=short)}" for short in (True, False))
         return _Gain(cost, least, label, f"{name} {saved}: errors would cost {percent(1 - least / cost)} less")
     if used != naive[0] and cost <= naive[1] * (1 - ALIKE):
-        label, saved = (f"saves {money(naive[1] - cost, short=short)}" for short in (True, False))
+        label, saved = (f"saves {money(naive[1] - cost, currency, short=short)}" for short in (True, False))
         share = percent(1 - cost / naive[1])
         return _Gain(naive[1], cost, label, f"the better technology {saved}: errors cost {share} less")
     return None

@@ -44,7 +44,7 @@ def participation(
         trough, between = responding(peak), math.sqrt(low * peak)
         plane = Plane(
             Ruler(f"privacy loss {letter}", low, high, log=True),
-            Ruler("↑ cost of errors, USD", trough / 30, trough * 60, log=True, labels="money"),
+            Ruler(f"↑ cost of errors, {choice.currency}", trough / 30, trough * 60, log=True, labels=choice.currency),
         )
         here = {"x": choice.epsilon, "y": responding(choice.epsilon)}
         marks: list[Mark] = [
@@ -77,14 +77,14 @@ def participation(
             rows,
             f"Cost of errors at each {letter}, if all took part and with those who do",
             Column("loss", f"privacy loss {letter}", "loss"),
-            Column("noise", "if all took part, USD", "money"),
-            Column("cost", "with those who do, USD", "money"),
+            Column("noise", f"if all took part, {choice.currency}", choice.currency),
+            Column("cost", f"with those who do, {choice.currency}", choice.currency),
         ),
         layout=layout,
     )
 
 
-def offering(offered: TableSelection) -> Figure:
+def offering(offered: TableSelection, currency: str) -> Figure:
     """One line a table from its price to its worth: blue where it gains, orange where it would lose."""
     letter = SYMBOLS[offered.privacy_measure]
     rows = [
@@ -100,12 +100,12 @@ def offering(offered: TableSelection) -> Figure:
 
     def layout(width: int) -> Mark:
         edges = (low / 1.4, high * 1.4) if log else (0.0, 1.12 * high)
-        plane = lanes(Ruler("USD", edges[0], edges[1], log=log, labels="money"), len(drawn))
+        plane = lanes(Ruler(currency, edges[0], edges[1], log=log, labels=currency), len(drawn))
         marks: list[Mark] = []
         for i, row in enumerate(drawn):
             value, price, y = row["value"], row["price"], i + 0.72
             color = LIGHT.production if row["published"] else LIGHT.preference
-            worth, cost = money(value, short=True), money(price, short=True)
+            worth, cost = money(value, currency, short=True), money(price, currency, short=True)
             words = f": worth {worth}, price {cost}" if width >= ROOMY else ""
             name, bar = shortened(str(row["table"]), width, words), {"from": min(value, price), "to": max(value, price)}
             marks += [
@@ -127,17 +127,17 @@ def offering(offered: TableSelection) -> Figure:
             rows,
             "What each table is worth and what publishing it costs; those worth their price are set off",
             Column("table", "table", "text"),
-            Column("value", "worth when exact", "money"),
-            Column("price", "price: privacy and errors", "money"),
+            Column("value", "worth when exact", currency),
+            Column("price", "price: privacy and errors", currency),
             Column("published", "worth its price", "text"),
             Column("loss", letter, "loss"),
-            Column("errors", "of it errors", "money"),
+            Column("errors", "of it errors", currency),
         ),
         layout=layout,
     )
 
 
-def path(releases: BudgetPath, privacy_measure: PrivacyMeasure) -> Figure:
+def path(releases: BudgetPath, privacy_measure: PrivacyMeasure, *, currency: str) -> Figure:
     """A budget over many releases: the loss of each by year, hollow without a cap on all of them, filled under it."""
     letter, capped = SYMBOLS[privacy_measure], releases.cap is not None and releases.price > 0
     rows = [
@@ -188,14 +188,14 @@ def path(releases: BudgetPath, privacy_measure: PrivacyMeasure) -> Figure:
             Column("year", "years from now", "exact"),
             Column("loss", letter, "loss"),
             Column("alone", f"{letter} without a cap", "loss"),
-            Column("privacy", "cost in privacy", "money"),
-            Column("errors", "cost in errors", "money"),
+            Column("privacy", "cost in privacy", currency),
+            Column("errors", "cost in errors", currency),
         ),
         layout=layout,
     )
 
 
-def institutions(compared: Sequence[Institution], privacy_measure: PrivacyMeasure) -> Figure:
+def institutions(compared: Sequence[Institution], privacy_measure: PrivacyMeasure, *, currency: str) -> Figure:
     """One line an institution: the privacy loss it arrives at, and what society loses more than under the planner.
 
     Auctions of one count stand in the table alone: their ε buys a count of everybody, not the program's tables.
@@ -227,7 +227,7 @@ def institutions(compared: Sequence[Institution], privacy_measure: PrivacyMeasur
             color = LIGHT.production if own else LIGHT.preference
             words = f"{row['institution']}, {number(at)}"
             if width >= ROOMY and row["forgone"] is not None:
-                words += f": {money(row['forgone'], short=True)} lost"
+                words += f": {money(row['forgone'], currency, short=True)} lost"
             bar = [{"from": min(at, best), "to": max(at, best), "y": y}]
             marks += [
                 plane.bars(bar, color=color, opacity=0.35, thick=6),
@@ -260,10 +260,10 @@ def institutions(compared: Sequence[Institution], privacy_measure: PrivacyMeasur
             Column("institution", "institution", "text"),
             Column("loss", letter, "loss"),
             Column("accuracy", "accuracy I"),
-            Column("payment", "paid to one person", "money"),
-            Column("total", "paid in all", "money"),
-            Column("cost", "cost to society", "money"),
-            Column("forgone", "more than under the planner", "money"),
+            Column("payment", "paid to one person", currency),
+            Column("total", "paid in all", currency),
+            Column("cost", "cost to society", currency),
+            Column("forgone", "more than under the planner", currency),
             Column("why", "what it is", "text"),
         ),
         layout=layout,

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from dualmandate.errors import UnknownName
+from dualmandate.population.currency import CURRENCIES, short_sign
 from dualmandate.report.theme import (
     BOLD_SHARE,
     DARK,
@@ -64,7 +65,6 @@ _SIZE = (
 )
 AXIS_LABELS = {
     "number": f"(datum.value < 0 ? '−' : '') + {_SIZE}",
-    "money": f"(datum.value < 0 ? '−$' : '$') + {_SIZE}",
     "percent": "format(100 * datum.value, ',~r') + ' %'",
 }
 
@@ -196,7 +196,7 @@ class Ruler:
     low: float
     high: float
     log: bool = False
-    labels: str = "number"  # or money, percent; or an expression in Vega's language
+    labels: str = "number"  # or percent; or the code of a currency; or an expression in Vega's language
     right: bool = False
     hidden: bool = False
     places: tuple[float, ...] | None = None  # of its numbers, where they are stated
@@ -242,10 +242,18 @@ class Ruler:
 
     def _channel(self, name: str, **look: Any) -> Mark:
         scale = {"type": "log" if self.log else "linear", "domain": [self.low, self.high], "nice": False, "zero": False}
-        axis = {"title": self.title, "labelExpr": AXIS_LABELS.get(self.labels, self.labels), "tickCount": 6, **look}
+        axis = {"title": self.title, "labelExpr": _label(self.labels), "tickCount": 6, **look}
         if ticks := self.ticks():
             axis["values"] = ticks
         return {"field": name, "type": "quantitative", "scale": scale, "axis": None if self.hidden else axis}
+
+
+def _label(labels: str) -> str:
+    """Numbers on an axis in Vega's expression language, money behind its sign."""
+    if labels in CURRENCIES:
+        sign = short_sign(labels)
+        return f"(datum.value < 0 ? '−{sign}' : '{sign}') + {_SIZE}"
+    return AXIS_LABELS.get(labels, labels)
 
 
 @dataclass(frozen=True)

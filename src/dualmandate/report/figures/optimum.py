@@ -78,7 +78,7 @@ def tangency(frontier: Frontier, welfare: SocialWelfare, choice: Choice, *, limi
         }
         for loss in log_grid(TANGENCY_REACH[0] * best, TANGENCY_REACH[1] * best, through=(best,))
     )
-    kind, what = ("number", "accuracy I") if plain else ("money", "value of accuracy")
+    kind, what = ("number", "accuracy I") if plain else (choice.currency, "value of accuracy")
     table = FigureTable.of(
         rows,
         f"Frontier, indifference curve and tangent: {what} at each {letter}",
@@ -91,7 +91,11 @@ def tangency(frontier: Frontier, welfare: SocialWelfare, choice: Choice, *, limi
 
     def layout(width: int) -> Mark:
         roomy, interior = width >= ROOMY, choice.bound_by == "preferences"
-        upward = "↑ accuracy I" + ", minus the expected squared error" * roomy if plain else "↑ value of accuracy, USD"
+        upward = (
+            "↑ accuracy I" + ", minus the expected squared error" * roomy
+            if plain
+            else f"↑ value of accuracy, {choice.currency}"
+        )
         plane = Plane(
             Ruler(f"privacy loss {letter}: less protection →", rows[0]["loss"], rows[-1]["loss"]),
             Ruler(upward, min(rows[0]["frontier"], 1.5 * level), 0.0, labels=kind),
@@ -114,7 +118,7 @@ def tangency(frontier: Frontier, welfare: SocialWelfare, choice: Choice, *, limi
     return Figure(
         "tangency",
         title=TANGENCY_FINDINGS[choice.bound_by].format(loss=stated_loss(choice.loss)),
-        subtitle=f"Accuracy in {'squared table units' if plain else 'US dollars'}, over {count:,} published numbers",
+        subtitle=f"Accuracy in {'squared table units' if plain else choice.currency}, over {count:,} published numbers",
         sentence="The blue curve is the most accuracy that the technology can give for each privacy loss. Along the "
         "orange one society is equally well off; it is better off above and to the left. The open circle is the best "
         "place that can be reached.",
@@ -191,22 +195,22 @@ def rates(frontier: Frontier, welfare: SocialWelfare, choice: Choice) -> Figure:
     """What one more unit of privacy loss buys, MRT(ε) = dI/dε, against what society asks for it, WTA(ε).
 
     MRT falls, WTA does not: where they cross, society stops. Logarithmic axes; an open circle at the choice. Where
-    tables are counted in different units (squared people and squared dollars have no sum), both are in USD.
+    tables are counted in different units (squared people and squared money have no sum), both are in USD.
     """
-    letter, best, dollars = SYMBOLS[choice.privacy_measure], choice.epsilon, choice.root_mean_squared_error is None
+    letter, best, in_money = SYMBOLS[choice.privacy_measure], choice.epsilon, choice.root_mean_squared_error is None
     produced, asked = "marginal_rate_of_transformation", "willingness_to_accept"
     rows = tuple(
         {
             "loss": loss,
             produced: -welfare.marginal_data_loss(frontier, loss)
-            if dollars
+            if in_money
             else frontier.marginal_rate_of_transformation(loss),
-            asked: welfare.marginal_privacy_cost(loss) if dollars else welfare.willingness_to_accept(frontier, loss),
+            asked: welfare.marginal_privacy_cost(loss) if in_money else welfare.willingness_to_accept(frontier, loss),
             "marked": loss == best,
         }
         for loss in log_grid(best / RATES_REACH, best * RATES_REACH, through=(best,))
     )
-    what, kind = ("value of accuracy", "money") if dollars else ("accuracy", "number")
+    what, kind = ("value of accuracy", choice.currency) if in_money else ("accuracy", "number")
     table = FigureTable.of(
         rows,
         f"{what.capitalize()} gained and {what} asked for one more unit of {letter}",
@@ -223,7 +227,7 @@ def rates(frontier: Frontier, welfare: SocialWelfare, choice: Choice) -> Figure:
         plane = Plane(
             Ruler(f"privacy loss {letter}", rows[0]["loss"], rows[-1]["loss"], log=True),
             Ruler(
-                f"↑ {what} per unit of {letter}" + (", USD" if dollars else ""),
+                f"↑ {what} per unit of {letter}" + (f", {choice.currency}" if in_money else ""),
                 max(min(heights) / (1 if len(buying) == len(rows) else 30), middle / 1e5),
                 min(max(heights), middle * 1e5),
                 log=True,
@@ -252,8 +256,10 @@ def rates(frontier: Frontier, welfare: SocialWelfare, choice: Choice) -> Figure:
         )
 
     gained, wanted = number(choice.marginal_rate_of_transformation), number(choice.willingness_to_accept)
-    if dollars:
-        gained, wanted = money(-choice.marginal_data_loss), money(choice.marginal_privacy_cost)
+    if in_money:
+        gained, wanted = (
+            money(amount, choice.currency) for amount in (-choice.marginal_data_loss, choice.marginal_privacy_cost)
+        )
     title = RATES_FINDINGS[choice.bound_by].format(loss=stated_loss(choice.loss), mrt=gained, wta=wanted)
     crossings = sum(point.kind != "end" for point in choice.local_optima)
     if choice.bound_by == "preferences" and crossings > 1:
@@ -293,9 +299,9 @@ def welfare_curve(frontier: Frontier, welfare: SocialWelfare, choice: Choice) ->
         rows,
         f"Welfare at each {letter}, and what it is made of",
         Column("loss", f"privacy loss {letter}", "loss"),
-        Column("welfare", "welfare", "money"),
-        Column("privacy", "of this, lost privacy", "money"),
-        Column("errors", "of this, errors", "money"),
+        Column("welfare", "welfare", choice.currency),
+        Column("privacy", "of this, lost privacy", choice.currency),
+        Column("errors", "of this, errors", choice.currency),
         Column("kind", "considered as", "text"),
     )
 
@@ -306,12 +312,16 @@ def welfare_curve(frontier: Frontier, welfare: SocialWelfare, choice: Choice) ->
         bottom = max(bottom, WELFARE_DEEPEST * choice.welfare)
         others = [row for row in considered if row is not here and row["welfare"] > bottom]
         plane = Plane(
-            Ruler(f"privacy loss {letter}", *ends, log=True), Ruler("↑ welfare, USD", bottom, 0.0, labels="money")
+            Ruler(f"privacy loss {letter}", *ends, log=True),
+            Ruler(f"↑ welfare, {choice.currency}", bottom, 0.0, labels=choice.currency),
         )
         limits = {point.bound_by for point in choice.local_optima if point.kind == "end"}
         room = -48 if "fitness for use" in limits else -28 if limits else -8  # px, for the names of limits below
         lost, erring = rows[0]["privacy"], rows[-1]["errors"]
-        chosen, low = f"{stated_loss(choice.loss)}\n{money(choice.welfare, short=True)}", here["welfare"]
+        chosen, low = (
+            f"{stated_loss(choice.loss)}\n{money(choice.welfare, choice.currency, short=True)}",
+            here["welfare"],
+        )
         at, shift = (low, (0, 16)) if roomy else (bottom, (0, room))
 
         def named(row: Row) -> Mark:
@@ -340,12 +350,12 @@ def welfare_curve(frontier: Frontier, welfare: SocialWelfare, choice: Choice) ->
         title = f"Inside the limits, society loses least at their edge, {loss}"
     elif rivals:
         best = max(rivals, key=lambda point: point.welfare)
-        more = money(choice.welfare - best.welfare)
+        more = money(choice.welfare - best.welfare, choice.currency)
         title += f"; the next best, {letter} = {chosen_loss(best.epsilon)}, costs {more} more"
     return Figure(
         "welfare",
         title=title,
-        subtitle="Welfare (solid) is what privacy loss and errors take away together, US dollars",
+        subtitle=f"Welfare (solid) is what privacy loss and errors take away together, {choice.currency}",
         sentence="More privacy loss takes away privacy (orange) and takes away errors (blue). The black curve is both "
         "together; dots are other places that were considered, where welfare turns or a limit stops it.",
         table=table,
@@ -393,7 +403,7 @@ def regret(frontier: Frontier, welfare: SocialWelfare, choice: Choice) -> Figure
         Column("loss", f"privacy loss {letter}", "loss"),
         Column("multiple", "times the chosen one"),
         Column("relative_regret", "regret, share of the cost at the choice", "percent"),
-        Column("regret", "regret, USD", "money"),
+        Column("regret", f"regret, {choice.currency}", choice.currency),
     )
     half, here, double = (row for row in rows if row["marked"])
 
@@ -413,14 +423,14 @@ def regret(frontier: Frontier, welfare: SocialWelfare, choice: Choice) -> Figure
             plane.curve(rows, "loss", y, color=color),
             plane.points([half, double], "loss", y, color=color, name="signposts", filled=True),
             plane.points([here], "loss", y, color=LIGHT.ink, name="optimum"),
-            *_signposts(plane, half, double, roomy=roomy),
+            *_signposts(plane, half, double, choice.currency, roomy=roomy),
             plane.words(best, 0.0, stated_loss(choice.loss), align=side, shift=shift),
             height=320 if roomy else 260,
         )
         if roomy:
             size = abs(choice.welfare)
-            dollars = Ruler("in US dollars", low * size, high * size, labels="money", right=True)
-            picture = with_right_axis(picture, plane, dollars)
+            money_axis = Ruler(f"in {choice.currency}", low * size, high * size, labels=choice.currency, right=True)
+            picture = with_right_axis(picture, plane, money_axis)
         return picture
 
     more = [
@@ -430,14 +440,16 @@ def regret(frontier: Frontier, welfare: SocialWelfare, choice: Choice) -> Figure
     return Figure(
         "regret",
         title=f"Half of this {letter} would cost society {more[0]}; twice, {more[1]}",
-        subtitle=f"Welfare forgone, against a total cost of {money(abs(choice.welfare))} at the choice",
+        subtitle=f"Welfare forgone, against a total cost of {money(-choice.welfare, choice.currency)} at the choice",
         sentence=_forgiving(frontier, welfare, choice),
         table=table,
         layout=layout,
     )
 
 
-def _signposts(plane: Plane, half: Mapping[str, float], double: Mapping[str, float], *, roomy: bool) -> list[Mark]:
+def _signposts(
+    plane: Plane, half: Mapping[str, float], double: Mapping[str, float], currency: str, *, roomy: bool
+) -> list[Mark]:
     """The regret at half and at twice the choice, written inside the valley and clear of each other."""
     left, right = (plane.up.share(row["relative_regret"]) for row in (half, double))
     level = abs(left - right) < REGRET_ROOM / 2
@@ -451,7 +463,7 @@ def _signposts(plane: Plane, half: Mapping[str, float], double: Mapping[str, flo
     for row, name, align, shift in sides:
         words = f"{name}: {percent(row['relative_regret'])}"
         if roomy:
-            words += f"\n{money(row['regret'], short=True)}"
+            words += f"\n{money(row['regret'], currency, short=True)}"
         at = row["loss"], row["relative_regret"]
         marks.append(plane.words(*at, words, align=align, color=LIGHT.preference, shift=shift))
     return marks

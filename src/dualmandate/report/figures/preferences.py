@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dualmandate.planning.uncertainty import gains_at_each_loss
+from dualmandate.population.currency import DEFAULT
 from dualmandate.population.wording import SYMBOLS, money, number, percent
 from dualmandate.report.figures.figure import (
     LETTER,
@@ -50,7 +51,7 @@ CELL_HEIGHT = 34  # px, of one vote
 CHARGE_HEIGHT = 52  # px, of one group that pays or receives
 
 
-def valuation_curve(valuation: ContingentValuation, bound: Turnbull) -> Figure:
+def valuation_curve(valuation: ContingentValuation, bound: Turnbull, currency: str = DEFAULT) -> Figure:
     """The share of people who would pay more than each amount: counted, and by the model.
 
     The fitted curve over Turnbull's steps, whose area is the lower bound; the jump at zero is the spike.
@@ -65,7 +66,7 @@ def valuation_curve(valuation: ContingentValuation, bound: Turnbull) -> Figure:
 
     def layout(_width: int) -> Mark:
         end = BEYOND * rows[-1]["bid"]
-        across = Ruler("amount, USD", 0.0, end, labels="money")
+        across = Ruler(f"amount, {currency}", 0.0, end, labels=currency)
         plane = Plane(across, Ruler("share of people who would pay more", 0.0, 1.0, labels="percent"))
         steps, amounts = _steps(rows, end), np.linspace(0.0, end, CURVE_POINTS)
         shares = zip(amounts.tolist(), valuation.survival(amounts).tolist(), strict=True)
@@ -82,16 +83,16 @@ def valuation_curve(valuation: ContingentValuation, bound: Turnbull) -> Figure:
             marks.append(plane.words(0.0, 1.0 - zero.estimate / 2, words, color=LIGHT.limit, shift=(10, 0)))
         if mean.estimate is not None and 0.0 < mean.estimate < end:
             top = float(valuation.survival([mean.estimate])[0])
-            words = f"mean {money(mean.estimate, short=True)}"
+            words = f"mean {money(mean.estimate, currency, short=True)}"
             marks.append(plane.vertical(mean.estimate, color=LIGHT.preference, dash=(4, 4), top=top))
             marks.append(plane.words(mean.estimate, top, words, color=LIGHT.preference, shift=(4, -8)))
         return layered(*marks, height=VALUATION_HEIGHT)
 
-    least = f"at least {money(bound.lower_bound)}, whatever the shape"
+    least = f"at least {money(bound.lower_bound, currency)}, whatever the shape"
     title = f"By the model willingness to pay is unbounded; the bids alone imply {least}"
     if mean.estimate is not None and mean.interval is not None:
-        low, high = mean.interval
-        title = f"People would pay {money(mean.estimate)} on average ({money(low)} to {money(high)}), and {least}"
+        paid, low, high = (money(amount, currency) for amount in (mean.estimate, *mean.interval))
+        title = f"People would pay {paid} on average ({low} to {high}), and {least}"
     return Figure(
         "valuation",
         title=title,
@@ -102,7 +103,7 @@ def valuation_curve(valuation: ContingentValuation, bound: Turnbull) -> Figure:
         table=FigureTable.of(
             rows,
             "Share of people who would pay more than each bid",
-            Column("bid", "bid, USD", "money"),
+            Column("bid", f"bid, {currency}", currency),
             Column("counted", "counted (never rising)", "percent"),
             Column("fitted", f"{valuation.distribution} model", "percent"),
             Column("pooled", "pooled with a neighbor", "text"),
@@ -226,6 +227,7 @@ def social_choice(choices: SocialChoices) -> Figure:
     The table has every rule: what it chooses, welfare there, and what a member of each group gains by it.
     """
     letter, names = SYMBOLS[choices.profile.frontier.privacy_measure], choices.profile.society.names
+    currency = choices.profile.society.like.currency
     against = f"{letter} = {number(choices.against)}"
     answered = [row for row in choices.rows if _shown(row.epsilon)]
 
@@ -242,7 +244,7 @@ def social_choice(choices: SocialChoices) -> Figure:
         "social-choice",
         title=f"What people want differs; the rules of social choice choose {letter} {span}",
         subtitle="Above: what each group wants (in color) and what each rule chooses; shaded: efficient losses. "
-        f"Below: what one member of each group gains or loses, US dollars, against {against}",
+        f"Below: what one member of each group gains or loses, {currency}, against {against}",
         sentence="The plan follows the utilitarian rule. The others say what society would choose if it counted people "
         "in another way, and the lower part who would gain and who would lose.",
         table=FigureTable.of(
@@ -260,8 +262,8 @@ def social_choice(choices: SocialChoices) -> Figure:
             f"What each rule chooses, and what a member of each group gains against {against}",
             Column("rule", "rule", "text"),
             Column("loss", f"privacy loss {letter}", "loss"),
-            Column("welfare", "welfare", "money"),
-            *(Column(f"gain {name}", f"gain of one of {name}", "money") for name in names),
+            Column("welfare", "welfare", currency),
+            *(Column(f"gain {name}", f"gain of one of {name}", currency) for name in names),
             Column("words", "where", "text"),
         ),
         layout=layout,
@@ -327,7 +329,7 @@ def _peak_name(peak: Peak, width: int) -> str:
 
 def _gains(choices: SocialChoices, ruler: Ruler, *, width: int) -> Mark:
     """What a member of each group gains at each loss; the names stand in a band above the lines."""
-    names = choices.profile.society.names
+    names, currency = choices.profile.society.names, choices.profile.society.like.currency
     rows: list[Row] = [
         {"loss": loss, **gains, "marked": loss == choices.against}
         for loss, gains in gains_at_each_loss(choices).items()
@@ -339,7 +341,7 @@ def _gains(choices: SocialChoices, ruler: Ruler, *, width: int) -> Mark:
     named = names[:MOST_NAMED]
     band = LINE_HEIGHT * (len(named) + 0.5) / _height(choices)  # share of the height
     top = (size * 1.1 - band * lowest) / (1 - band)
-    plane = Plane(ruler, Ruler("↑ gain of one member, USD", lowest, top, labels="money"))
+    plane = Plane(ruler, Ruler(f"↑ gain of one member, {currency}", lowest, top, labels=currency))
     marks: list[Mark] = [
         plane.horizontal(0.0, color=LIGHT.quiet),
         plane.vertical(choices.against, color=LIGHT.quiet, dash=(4, 3), top=size * 1.1),
@@ -434,6 +436,7 @@ def votes(choices: SocialChoices) -> Figure:
 def charges(choices: SocialChoices) -> Figure:
     """What one member of each group pays or receives at Lindahl prices (bars), and its Clarke tax (dots), USD."""
     letter, lindahl = SYMBOLS[choices.profile.frontier.privacy_measure], choices.lindahl
+    currency = lindahl.currency
     rows: tuple[Row, ...] = tuple(
         {
             "group": price.name,
@@ -449,8 +452,8 @@ def charges(choices: SocialChoices) -> Figure:
         dots = [{"tax": row["tax"], "y": i + 0.72} for i, row in enumerate(rows) if row["tax"] is not None]
         paid = [0.0, *payments, *(dot["tax"] for dot in dots)]
         room = 0.06 * (max(paid) - min(paid) or 1.0)
-        axis = "payment of one member, USD; below 0 received"
-        plane = lanes(Ruler(axis, min(paid) - room, max(paid) + room, labels="money"), len(rows))
+        axis = f"payment of one member, {currency}; below 0 received"
+        plane = lanes(Ruler(axis, min(paid) - room, max(paid) + room, labels=currency), len(rows))
         bars = [{"from": 0.0, "to": payment, "y": i + 0.72} for i, payment in enumerate(payments)]
         marks: list[Mark] = [
             plane.bars(bars, color=LIGHT.production, opacity=0.55),
@@ -458,10 +461,10 @@ def charges(choices: SocialChoices) -> Figure:
             plane.points(dots, "tax", "y", color=LIGHT.preference, name="taxes", filled=True),
         ]
         for i, row in enumerate(rows):
-            owed = money(abs(payments[i]), short=True)
+            owed = money(abs(payments[i]), currency, short=True)
             words = f"{row['group']}: {'pays' if payments[i] >= 0 else 'receives'} {owed}"
             if row["tax"] is not None and width >= ROOMY:
-                words += f"; Clarke tax {money(row['tax'], short=True)}"
+                words += f"; Clarke tax {money(row['tax'], currency, short=True)}"
             marks.append(plane.words(plane.across.low, i + 0.4, words, shift=(2, -4)))
         return layered(*marks, height=CHARGE_HEIGHT * len(rows))
 
@@ -477,9 +480,9 @@ def charges(choices: SocialChoices) -> Figure:
             rows,
             f"Payments of one member at {loss}; below 0, received",
             Column("group", "group", "text"),
-            Column("charge", f"Lindahl price of one {letter}", "money"),
-            Column("payment", "Lindahl payment", "money"),
-            Column("tax", "Clarke tax", "money"),
+            Column("charge", f"Lindahl price of one {letter}", currency),
+            Column("payment", "Lindahl payment", currency),
+            Column("tax", "Clarke tax", currency),
         ),
         layout=layout,
     )

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
 LEVEL = 0.95
 FARTHEST = 0.0005  # probability left beyond either end of the picture
+FAR_OUT = 64.0  # times the choice: beyond it a distribution without an upper bound is not drawn
 HEADROOM = 1.25
 LONG = 8.0  # ratio of losses from which on the axis is logarithmic
 FEW = 60  # discrete states up to which each is drawn as a line of its own
@@ -63,7 +64,8 @@ def distribution(known: UncertainChoice) -> Figure:
     """
     letter, discrete, chosen = SYMBOLS[known.choice.privacy_measure], known.beliefs.discrete, known.choice.epsilon
     low, high = known.interval(LEVEL)
-    kinds = {chosen: "chosen"} | ({} if discrete else {low: "lower end", high: "upper end"})
+    ends = {low: "lower end", high: "upper end"}
+    kinds = {chosen: "chosen"} | {end: word for end, word in ends.items() if 0 < end < math.inf and not discrete}
     rows: tuple[Row, ...] = tuple(
         {**row, "kind": kinds.get(row["loss"]), "marked": row["loss"] in kinds}
         for row in (_states(known) if discrete else _densities(known, tuple(kinds)))
@@ -94,7 +96,7 @@ def distribution(known: UncertainChoice) -> Figure:
         ]
         return layered(*marks, height=300 if width >= ROOMY else 250)
 
-    span = f"between {number(low)} and {number(high)}"
+    span = known.span(LEVEL)
     return Figure(
         "uncertainty",
         title=f"The best {letter} lies {span}, depending on what people prefer"
@@ -119,7 +121,7 @@ def distribution(known: UncertainChoice) -> Figure:
 
 def regret_distribution(known: UncertainChoice) -> Figure:
     """How likely each regret is to be exceeded, with its expectation: what perfect information is worth."""
-    regrets, weights = known.regrets(), known.weights
+    regrets, weights, currency = known.regrets(), known.weights, known.choice.currency
     expected, worst = known.value_of_perfect_information, known.regret_quantile(LEVEL)
     largest = max(known.regret_quantile(0.995), expected * 2, 1e-300)
     kinds = {expected: "expected", worst: "exceeded in 5 of 100"}
@@ -134,13 +136,13 @@ def regret_distribution(known: UncertainChoice) -> Figure:
 
     def layout(width: int) -> Mark:
         plane = Plane(
-            Ruler("regret of the choice, USD", 0.0, grid[-1], labels="money"),
+            Ruler(f"regret of the choice, {currency}", 0.0, grid[-1], labels=currency),
             Ruler("↑ probability of a larger regret", 0.0, 1.0, labels="percent"),
         )
         marked = [row for row in rows if row["marked"]]
         labels = {
-            "expected": f"expected: {money(expected, short=True)}\n= value of perfect information",
-            "exceeded in 5 of 100": f"5 in 100: more than\n{money(worst, short=True)}",
+            "expected": f"expected: {money(expected, currency, short=True)}\n= value of perfect information",
+            "exceeded in 5 of 100": f"5 in 100: more than\n{money(worst, currency, short=True)}",
         }
         marks: list[Mark] = [
             plane.curve(rows, "regret", "exceeded", color=LIGHT.preference),
@@ -156,14 +158,14 @@ def regret_distribution(known: UncertainChoice) -> Figure:
     loss = stated_loss(known.choice.loss)
     return Figure(
         "uncertainty-regret",
-        title=f"Choosing {loss} now costs {money(expected)} in expectation against knowing better",
+        title=f"Choosing {loss} now costs {money(expected, currency)} in expectation against knowing better",
         subtitle="Probability that the choice turns out to cost society more than an amount, against the best one",
         sentence="The curve falls from all cases to few: how likely it is that the choice turns out to cost more than "
         "an amount, against the best one.",
         table=FigureTable.of(
             rows,
             "How likely the choice costs society more than an amount, against the best choice",
-            Column("regret", "regret", "money"),
+            Column("regret", "regret", currency),
             Column("exceeded", "probability of more", "percent"),
             Column("kind", "marked as", "text"),
         ),
@@ -179,19 +181,19 @@ def survey_worth(known: UncertainChoice, *, spread: float, parameter: str | None
     found = [survey_value(known, size, spread=spread, parameter=parameter) for size in sizes]
     rows = [cells(survey, "respondents", "value", "share", marked=survey.respondents == SIGNPOST) for survey in found]
     here = next(row for row in rows if row["marked"])
-    value, perfect = here["value"], known.value_of_perfect_information
+    value, perfect, currency = here["value"], known.value_of_perfect_information, known.choice.currency
 
     def layout(width: int) -> Mark:
         roomy = width >= ROOMY
         plane = Plane(
             Ruler("people asked", rows[0]["respondents"], rows[-1]["respondents"], log=True),
-            Ruler("↑ worth to this decision, USD", 0.0, (perfect or 1.0) * 1.18, labels="money"),
+            Ruler(f"↑ worth to this decision, {currency}", 0.0, (perfect or 1.0) * 1.18, labels=currency),
         )
         share = percent(here["share"])
-        words = f"{SIGNPOST:,} people: {money(value, short=True)}\n{share} of perfect"
+        words = f"{SIGNPOST:,} people: {money(value, currency, short=True)}\n{share} of perfect"
         side: Align = "left" if roomy else "center"
         shift = (10 if roomy else 0, 16 if plane.up.share(value) > 0.3 else -14)
-        above = f"perfect information: {money(perfect, short=True)}"
+        above = f"perfect information: {money(perfect, currency, short=True)}"
         return layered(
             plane.horizontal(perfect, color=LIGHT.quiet, dash=(6, 4)),
             plane.words(plane.across.low, perfect, above, color=LIGHT.quiet, shift=(4, -6)),
@@ -203,7 +205,7 @@ def survey_worth(known: UncertainChoice, *, spread: float, parameter: str | None
 
     return Figure(
         "uncertainty-survey",
-        title=f"Another survey of {SIGNPOST:,} people is worth {money(value)} to this decision",
+        title=f"Another survey of {SIGNPOST:,} people is worth {money(value, currency)} to this decision",
         subtitle="Expected gain from choosing after the survey; one answer about the "
         f"{found[0].parameter.replace('_', ' ')} has a standard deviation of {spread:g} in logarithms",
         sentence="Asking more people is worth more to this decision, but never more than knowing preferences exactly.",
@@ -211,7 +213,7 @@ def survey_worth(known: UncertainChoice, *, spread: float, parameter: str | None
             rows,
             f"What a survey about {found[0].parameter} is worth to this decision",
             Column("respondents", "people asked", "exact"),
-            Column("value", "worth", "money"),
+            Column("value", "worth", currency),
             Column("share", "of what perfect information is worth", "percent"),
         ),
         layout=layout,
@@ -220,7 +222,7 @@ def survey_worth(known: UncertainChoice, *, spread: float, parameter: str | None
 
 def robust(choice: RobustChoice) -> Figure:
     """The choice that needs no probabilities: regret under each extreme preference, and where the worst is least."""
-    letter, kind = SYMBOLS[choice.privacy_measure], "percent" if choice.relative else "money"
+    letter, kind = SYMBOLS[choice.privacy_measure], "percent" if choice.relative else choice.currency
     places = [corner.epsilon for corner in choice.corners]
     lowest, highest = min([*places, choice.epsilon]), max([*places, choice.epsilon])
     margin = max((highest / lowest) ** 0.25, 1.0005)
@@ -245,7 +247,9 @@ def robust(choice: RobustChoice) -> Figure:
         band = top / (1 - LINE_HEIGHT * lines / height)  # above the curves, for what each of them is
         plane = Plane(
             Ruler(f"privacy loss {letter}", grid[0], grid[-1], log=grid[-1] / grid[0] > LONG),
-            Ruler(f"↑ regret, {'share of the least cost' if choice.relative else 'USD'}", 0.0, band, labels=kind),
+            Ruler(
+                f"↑ regret, {'share of the least cost' if choice.relative else choice.currency}", 0.0, band, labels=kind
+            ),
         )
         marks: list[Mark] = []
         level = band
@@ -267,7 +271,7 @@ def robust(choice: RobustChoice) -> Figure:
         return layered(*marks, height=height)
 
     chosen = f"{letter} = {number(float(choice.loss), 5)}"
-    size = percent(choice.regret) if choice.relative else money(choice.regret)
+    size = percent(choice.regret) if choice.relative else money(choice.regret, choice.currency)
     return Figure(
         "uncertainty-robust",
         title=f"Whatever the preferences, {chosen} costs at most {size} more than the best",
@@ -303,7 +307,8 @@ def _across(known: UncertainChoice, losses: Sequence[float]) -> Ruler:
 
 
 def _densities(known: UncertainChoice, through: tuple[float, ...]) -> list[Row]:
-    ends = known.quantile(FARTHEST), known.quantile(1 - FARTHEST)
+    placed = known.epsilons[(known.epsilons > 0) & (known.epsilons < FAR_OUT * known.choice.epsilon)]
+    ends = max(known.quantile(FARTHEST), placed.min()), min(known.quantile(1 - FARTHEST), placed.max())
     spread = max((ends[1] / ends[0]) ** 0.1, 1.02)
     bounds = known.cost_grid.bounds
     low = max(min(ends[0], *through) / spread, bounds.lowest or 0.0)
@@ -433,8 +438,9 @@ def what_if(frontier: Frontier, welfare: SocialWelfare, choice: Choice, *, grid:
         here = next(row for row in rows if row["marked"])
         low, high = min(row["loss"] for row in made) / 1.3, max(row["loss"] for row in made) * 1.3
         curve = [{"loss": loss, "error": error_at(loss)} for loss in log_grid(low, high)]
-        upward = "↑ cost of errors, USD" if in_money else f"↑ typical error (RMSE), {plural(choice.tables[0].unit)}"
-        ends, kind = (curve[-1]["error"], curve[0]["error"]), "money" if in_money else "number"
+        upward = f"↑ typical error (RMSE), {plural(choice.tables[0].unit)}"
+        upward = f"↑ cost of errors, {choice.currency}" if in_money else upward
+        ends, kind = (curve[-1]["error"], curve[0]["error"]), choice.currency if in_money else "number"
         plane = Plane(Ruler(f"privacy loss {letter}", low, high, log=True), Ruler(upward, *ends, log=True, labels=kind))
         return layered(
             plane.curve(curve, "loss", "error", color=LIGHT.production, thick=1.8),
@@ -454,8 +460,8 @@ def what_if(frontier: Frontier, welfare: SocialWelfare, choice: Choice, *, grid:
             f"The chosen {letter} if privacy weighed more or less against accuracy",
             Column("ratio", "privacy weighs … times as much as stated"),
             Column("loss", f"chosen {letter}", "loss"),
-            Column("error", "cost of errors", "money") if in_money else Column("error", "typical error (RMSE)"),
-            Column("consequence", "typical consequence of one error", "money"),
+            Column("error", "cost of errors", choice.currency) if in_money else Column("error", "typical error (RMSE)"),
+            Column("consequence", "typical consequence of one error", choice.currency),
             Column("bound_by", "decided by", "text"),
         ),
         layout=layout,
