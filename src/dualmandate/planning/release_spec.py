@@ -105,6 +105,7 @@ def _order(plan: SavedPlan, program: ProgramFile, strategies: Strategies, page: 
         formats=program.file.publication.formats,
         agency=program.file.publication.agency,
         engine=program.file.publication.engine,
+        superpopulation=program.file.superpopulation,
     )
 
 
@@ -221,7 +222,7 @@ def load_release(folder: str | Path) -> Release:
             raise damaged(f"the release in '{place}'", "its tables do not nest, though its release.json says so")
         return NestWeights(order(), nest)
 
-    return Release(place, facts, measurement, together)
+    return Release(place, facts, measurement, together, lambda: order().superpopulation)
 
 
 def _carried_out(folder: Path, facts: Mapping[str, Any]) -> ReleaseSpec:
@@ -250,4 +251,5 @@ def _carried_out(folder: Path, facts: Mapping[str, Any]) -> ReleaseSpec:
         rules=program.rules,
         groups=groups,
         units={table["name"]: table["unit"] for table in facts["tables"]},
+        superpopulation=program.file.superpopulation,
     )

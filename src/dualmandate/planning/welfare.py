@@ -8,8 +8,16 @@ from fractions import Fraction
 from functools import partial
 
 from dualmandate.choice import Limits, PopulationGroup, SocialWelfare, TableValue
-from dualmandate.choice.welfare import information_utility, population_size, relative_weight, table_value
-from dualmandate.errors import IncompatibleUnits, InvalidValue
+from dualmandate.choice.welfare import (
+    MISSING_PRICE,
+    information_utility,
+    population_size,
+    relative_weight,
+    table_value,
+)
+from dualmandate.errors import IncompatibleUnits, InvalidValue, MissingKey
+from dualmandate.frontier import Measure
+from dualmandate.planning.measures import measure_of, wealth_of
 from dualmandate.population import Calibrated, PrivacyMeasure, Units
 from dualmandate.population.wording import exact
 from dualmandate.program.file import Document, KeyPath
@@ -26,7 +34,10 @@ def welfare_of(program: ProgramFile) -> SocialWelfare:
     groups = _groups(file, units, document)
     grids = {table.name: float(table.grid) for table in program.workload.tables}
     values = tuple(
-        _table_value(position, table, file.preferences, units=units, grid=grids[table.name], document=document)
+        replace(
+            _table_value(position, table, measure_of(program, position), program=program, grid=grids[table.name]),
+            existing_squared_error=_sampling(position, table, program),
+        )
         for position, table in enumerate(file.workload)
     )
     with document.at("preferences"):
@@ -117,10 +128,25 @@ def _group(
 
 
 def _table_value(
-    position: int, table: WorkloadTable, preferences: PreferencesTable, *, units: Units, grid: float, document: Document
+    position: int, table: WorkloadTable, measure: Measure, *, program: ProgramFile, grid: float
 ) -> TableValue:
-    price = _price(table.loss, preferences, units, document)
+    units, document = program.units, program.document
+    price = _price(table.loss, program.file.preferences, units, document)
     stated = "consequence" if table.value_of_accuracy is None else "value_of_accuracy"
+    if not isinstance(measure, str):
+        value = TableValue(table.name, 0.0, measure, table.unit or units.singular, grid=grid)
+        if table.decision is not None:
+            with document.at("workload", position, "decision"):
+                paid = _misallocated(table.loss, price)
+                return replace(value, value=paid, price=paid)
+        with document.at("workload", position, stated):
+            assert table.value_of_accuracy is not None
+            return replace(value, value=table.value_of_accuracy.quantity().to(value.value_unit, units).value)
+    if table.wealth:
+        count = program.workload.table(table.name).query_count
+        worth = math.fsum(group.value_of_accuracy(count) for group in wealth_of(program, position))
+        return TableValue(table.name, worth, unit=table.unit or units.singular, grid=grid)
+    assert table.loss in ("squared", "absolute")
     with document.at("workload", position, stated):
         value = table_value(
             table.name,
@@ -132,6 +158,29 @@ def _table_value(
             price=price,
         )
         return replace(value, grid=grid)
+
+
+def _sampling(position: int, table: WorkloadTable, program: ProgramFile) -> float:
+    """Σ of Poisson variances of a table that estimates a superpopulation: what it counts in all; else 0."""
+    if table.estimates != "superpopulation":
+        return 0.0
+    key, stated = ("workload", position, "total"), table.total
+    if stated is None:
+        key, stated = ("population", "population_size"), program.file.population.population_size
+    found = amount_in(table.unit or program.units.singular, stated, program.units, program.document, *key)
+    assert found is not None
+    return found
+
+
+def _misallocated(loss: str, price: Calibrated | None) -> float:
+    """What a misallocated dollar costs, 1 where not stated; a squared dollar has no price of its own."""
+    if price is None and loss == "squared":
+        raise MissingKey(
+            "what a decision misallocates is squared, and has no price",
+            why=MISSING_PRICE,
+            instead='state price_of_squared_misallocation in "USD per USD^2", or loss = "absolute"',
+        )
+    return 1.0 if price is None else price.value
 
 
 def _price(loss: str, preferences: PreferencesTable, units: Units, document: Document) -> Calibrated | None:

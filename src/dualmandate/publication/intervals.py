@@ -55,6 +55,9 @@ Probability = Fraction | float | str
 class Interval:
     """An estimate and where the truth lies: lower ≤ truth ≤ upper with `probability`, over the noise.
 
+    `covers` says what the truth is: the number counted, or what a like population would show on average; then the
+    probability is over people and noise.
+
     `probability` is that of this interval, not below the `nominal` one that was asked for: exact where `is_exact`, else
     at least so much; where it was simulated, `standard_error` is that of the simulation, and the interval is chosen so
     that it holds all the same.
@@ -68,6 +71,7 @@ class Interval:
     is_exact: bool
     method: str
     standard_error: float = 0.0
+    covers: str = "the number counted"
 
     @property
     def half_width(self) -> float:
@@ -81,7 +85,8 @@ class Interval:
         share = "exactly" if self.is_exact else "about" if self.standard_error else "at least"
         return (
             f"{self.lower:,.6g} to {self.upper:,.6g} with probability {share} {percent(self.probability, 4)} "
-            f"({self.nominal:.6g} was asked for; {self.method})"
+            f"({self.nominal:.6g} was asked for; {self.method}"
+            f"{'' if self.covers == Interval.covers else f'; it covers {self.covers}'})"
         )
 
 

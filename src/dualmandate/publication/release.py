@@ -43,6 +43,7 @@ from dualmandate.publication.intervals import (
     simultaneous_of_cells,
 )
 from dualmandate.publication.nested_tables import NestWeights
+from dualmandate.publication.superpopulation import COVERED, expected_number_interval
 from dualmandate.publication.writing import (
     RELEASE_SCHEMA,
     NoisyRows,
@@ -74,6 +75,7 @@ class Release:
     facts: Mapping[str, Any] = field(repr=False)
     measurement: Callable[[str], Measurement] = field(repr=False)  # of a group, by its name
     together: Callable[[], NestWeights] | None = field(default=None, repr=False)  # of all, where estimates rest on all
+    superpopulation: Callable[[], frozenset[str]] = field(default=frozenset, repr=False)  # tables that estimate one
 
     @property
     def tables(self) -> tuple[str, ...]:
@@ -124,9 +126,14 @@ class Release:
         probability: Probability = 0.95,
         **labels: Levels,
     ) -> Interval:
-        """The interval about that estimate that holds the true number with at least this probability."""
+        """The interval about that estimate that holds the true number with at least this probability.
+
+        Where the program says that a table estimates a superpopulation, it holds the expected number.
+        """
         cells = self._cells(table, {**(where or {}), **labels})
         estimate = float(self.published(table).estimates[cells].sum())
+        if table in self.superpopulation():
+            return self._expected(table, cells.tolist(), probability)
         if self._entry("tables", table)["exact"]:
             nominal = float(asked_for(probability))
             return Interval(estimate, estimate, estimate, nominal, 1.0, True, "published without noise")
@@ -137,6 +144,12 @@ class Release:
     def simultaneous(self, table: str, probability: Probability = 0.95) -> SimultaneousIntervals:
         """Intervals for all numbers of a table that hold together with at least this probability."""
         estimates = self.published(table).estimates
+        if table in self.superpopulation():
+            nominal = asked_for(probability)
+            each = [self._expected(table, [n], 1 - (1 - nominal) / len(estimates)) for n in range(len(estimates))]
+            lower, upper = (np.array([getattr(one, end) for one in each]) for end in ("lower", "upper"))
+            words = f"{each[0].method}, the chances to miss {COVERED} added up"
+            return SimultaneousIntervals(estimates, lower, upper, float(nominal), float(nominal), False, words)
         if self._entry("tables", table)["exact"]:
             return SimultaneousIntervals(
                 estimates, estimates, estimates, float(asked_for(probability)), 1.0, True, "published without noise"
@@ -155,6 +168,15 @@ class Release:
             )
         weights = grid * np.stack([rows.weights(table, [number]) for number in range(len(estimates))])
         return simultaneous_of(estimates, weights, _kinds(rows), noises, probability=probability)
+
+    def _expected(self, table: str, cells: list[int], probability: Probability) -> Interval:
+        estimate = float(self.published(table).estimates[cells].sum())
+        if self._entry("tables", table)["exact"]:
+            none = np.zeros(0)
+            return expected_number_interval(estimate, none, none.astype(np.int64), (), probability=probability)
+        rows, noises = self._rows_of(table)
+        weights = rows.weights(table, cells)
+        return expected_number_interval(estimate, weights, _kinds(rows), noises, probability=probability)
 
     def privacy(self, failure_probability: Written) -> ReleasePrivacy:
         """What this release alone loses, as (ε, δ): by the tight conversion, and by its exact noise where it is known.

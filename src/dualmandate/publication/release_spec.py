@@ -75,6 +75,7 @@ class ReleaseSpec:
     formats: tuple[str, ...] = ("csv",)  # of tables, besides Parquet
     agency: str | None = None  # that maintains SDMX structures
     engine: Literal["local", "spark"] = "local"  # where it is measured
+    superpopulation: frozenset[str] = frozenset()  # tables that estimate one
 
     @property
     def charge(self) -> PrivacyLoss:
