@@ -26,6 +26,8 @@ HEADINGS = {
     "WorkloadTable": "[[workload]]",
     "FitnessForUse": "[workload.fitness_for_use]",
     "DetailTable": "[[workload.details]]",
+    "DecisionTable": "[workload.decision]",
+    "WealthTable": "[[workload.wealth]]",
     "MechanismTable": "[mechanism]",
     "PreferencesTable": "[preferences]",
     "GroupTable": "[[preferences.groups]]",
