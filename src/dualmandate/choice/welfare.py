@@ -266,7 +266,7 @@ class TableValue:
         if self.existing_squared_error and self.measure != "squared":
             raise InvalidPreferences(
                 f"existing errors in table '{self.table}' with a loss that is not squared",
-                why="independent errors add up squared, not in any other way",
+                why="independent errors add up squared, not in absolute value or in any other way",
                 instead="use squared loss, or RootMeanSquaredLoss",
             )
 

@@ -329,7 +329,9 @@ class Misallocation:
             errors = production.draw_errors(loss, generator=generator, size=1)[0, rows]
             return self.decision.allocation(self.numbers + self.grid * errors)
 
-        errors, means, spreads = priced(production).remembered(), [], []
+        errors = priced(production).remembered()
+        means: list[float] = []
+        spreads: list[float] = []
         for loss in self.simulation.losses:
             mean, spread = (float(each[0]) for each in _measure_at(run, loss, due, ends, self.simulation)[self.counted])
             if not mean > 0 or (len(means) > 1 and spread > 1):

@@ -113,7 +113,8 @@ def wealth_of(program: ProgramFile, position: int) -> tuple[WealthGroup, ...]:
                         instead="state a number above 0, or leave the group out",
                     )
                 amounts.append(amount)
-        groups.append(WealthGroup(row.name, float(row.people), *amounts, to_all=row.exposed_to == "all"))
+        exposure, aversion = amounts
+        groups.append(WealthGroup(row.name, float(row.people), exposure, aversion, to_all=row.exposed_to == "all"))
     return tuple(groups)
 
 
