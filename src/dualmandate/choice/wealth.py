@@ -115,6 +115,7 @@ class TaylorDiagnostic:
 
 
 WealthNoise = Literal["laplace", "geometric", "gaussian"]
+WEALTH_NOISES: tuple[WealthNoise, ...] = get_args(WealthNoise)
 
 
 @dataclass(frozen=True, eq=False)
@@ -228,8 +229,8 @@ class WealthGroup:
 
         Σ over kinds of rows, each with its own noise; `grid` is the size in the table's unit of one step of an answer.
         """
-        noise = measurement.law.name
-        if noise not in get_args(WealthNoise):
+        noise = next((each for each in WEALTH_NOISES if each == measurement.law.name), None)
+        if noise is None:
             return None
         rows, count = measurement.rows, measurement.workload.table(table).query_count
         worst = int(np.argmax(measurement.query_variances(table, loss)))

@@ -194,7 +194,8 @@ class Measurement:
         answers, steps = self._answers(table), self.rows.steps
         if len(steps) > FEW_KINDS:
             return lambda loss: float(self.query_variances(table, loss) @ weights)
-        sums = np.array([answers.variances(lambda each, step=step: float(each == step)) @ weights for step in steps])
+        ones = [{step: float(step == each) for step in steps} for each in steps]
+        sums = np.array([answers.variances(one.__getitem__) @ weights for one in ones])
         return lambda loss: float(sums @ self._of_kinds(lambda law, at: law.variance(at), self.unit_loss(loss)))
 
     def _shared_tail(self, table: str, tail: float) -> float:

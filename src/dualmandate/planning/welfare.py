@@ -164,7 +164,8 @@ def _sampling(position: int, table: WorkloadTable, program: ProgramFile) -> floa
     """Σ of Poisson variances of a table that estimates a superpopulation: what it counts in all; else 0."""
     if table.estimates != "superpopulation":
         return 0.0
-    key, stated = ("workload", position, "total"), table.total
+    key: KeyPath = ("workload", position, "total")
+    stated = table.total
     if stated is None:
         key, stated = ("population", "population_size"), program.file.population.population_size
     found = amount_in(table.unit or program.units.singular, stated, program.units, program.document, *key)
