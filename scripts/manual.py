@@ -29,6 +29,8 @@ HEADINGS = {
     "WorkloadTable": "[[workload]]",
     "FitnessForUse": "[workload.fitness_for_use]",
     "DetailTable": "[[workload.details]]",
+    "DecisionTable": "[workload.decision]",
+    "WealthTable": "[[workload.wealth]]",
     "RatioTable": "[[ratios]]",
     "MechanismTable": "[mechanism]",
     "PreferencesTable": "[preferences]",

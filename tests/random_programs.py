@@ -222,7 +222,41 @@ class RandomProgram:
                 table["total"] = {"value": 900, "unit": table.get("unit", "person"), "source": "drawn"}
         if self.chance(0.3):
             document["ratios"] = self._ratios(tables, document["invariants"])
+        if self.chance(0.15):
+            document["mechanism"]["strategy"] = "workload"  # of sums of measured numbers most of them take long
+            for table in tables:
+                self._count_otherwise(table)
         return to_toml(document)
+
+    def _count_otherwise(self, table: Table) -> None:
+        """Another loss than a squared one, now and then, or another way to state what errors cost."""
+        unit = table.get("unit", "person")
+        kind = self.one_of("squared", "relative", "tail", "tail", "worst-case", "wealth", "superpopulation")
+        stated: dict[str, Table] = {
+            "squared": {},
+            "relative": {"expected_number": self.money(unit), "value_of_accuracy": self.money("USD", 0, 9)},
+            "tail": {"threshold": self.money(unit, -1, 3), "value_of_accuracy": self.money("USD", 0, 7)},
+            "worst-case": {"miss_probability": 0.1, "value_of_accuracy": self.money(f"USD per {unit}")},
+            "superpopulation": {"estimates": "superpopulation"},
+            "wealth": {
+                "wealth": [
+                    {
+                        "name": "users",
+                        "people": 1000,
+                        "exposure": self.money(f"USD per {unit}", -2, 2),
+                        "risk_aversion": self.money("1/USD", -6, -1),
+                        "exposed_to": self.one_of("one", "all"),
+                        "source": "drawn",
+                    }
+                ]
+            },
+        }
+        table |= stated[kind]
+        if kind == "wealth":
+            del table["value_of_accuracy"]
+            table["loss"] = "squared"
+        elif kind in ("relative", "tail", "worst-case"):
+            table["loss"] = kind
 
 
 class EvenProgram(RandomProgram):

@@ -220,7 +220,10 @@ def _table_input(welfare: SocialWelfare, limits: Limits, value: TableValue) -> I
     power = "^2" if value.measure == "squared" else ""
     if value.consequence is not None:
         return Input(f"consequence{of}", value.consequence, f"{money}{power} per {value.unit}{power}", put)
-    return Input(f"value_of_accuracy{of}", value.value, f"{money} per {value.unit}{power}", put)
+    name = "value_of_accuracy"
+    if value.price is not None:  # of what a decision misallocates
+        name = "price_of_squared_misallocation" if value.value_unit(money).endswith("^2") else "price_of_misallocation"
+    return Input(f"{name}{of}", value.value, value.value_unit(money), put)
 
 
 def _price_inputs(welfare: SocialWelfare, limits: Limits) -> tuple[Input, ...]:

@@ -12,12 +12,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 
 from dualmandate.errors import InvalidPreferences, UnsupportedWorkload
 from dualmandate.frontier.frontier import Frontier
+from dualmandate.mechanism import Measurement
 from dualmandate.population import PrivacyMeasure
 from dualmandate.population.arrays import Floats
 from dualmandate.population.wording import number
@@ -113,6 +114,10 @@ class TaylorDiagnostic:
         return f"s = {number(self.largest_s, 3)}: the exact cost is {times}, which is {verdict}"
 
 
+WealthNoise = Literal["laplace", "geometric", "gaussian"]
+WEALTH_NOISES: tuple[WealthNoise, ...] = get_args(WealthNoise)
+
+
 @dataclass(frozen=True, eq=False)
 class WealthRisk:
     """The exact cost of noise to people with constant absolute risk aversion: what they would pay to be rid of it.
@@ -125,7 +130,7 @@ class WealthRisk:
     risk_aversion: float  # r, per USD, > 0
     exposures: Floats  # a, USD per unit of noise, shape (measurements,)
     sensitivity: float = 1.0  # Δ of what is measured: Δ₁, or Δ₂ for gaussian
-    noise: Literal["laplace", "geometric", "gaussian"] = "laplace"
+    noise: WealthNoise = "laplace"
     people: float = 1.0  # how many have these exposures
     table = None
     least = 0.0
@@ -202,3 +207,39 @@ class WealthRisk:
         # sinh(y) = e^y·(1 − e^−2y)/2: the powers of e cancel down to e^(t − λ).
         top = np.expm1(-tilt) ** 2 * np.exp(tilt - rate)
         return np.asarray(top / (np.expm1(-(rate + tilt)) * np.expm1(-(rate - tilt))))
+
+
+@dataclass(frozen=True)
+class WealthGroup:
+    """People whose wealth hangs on the numbers of a table, and who would pay to be rid of their errors."""
+
+    name: str
+    people: float  # > 0
+    exposure: float  # Π, USD per unit of a number, > 0
+    risk_aversion: float  # r, absolute, per USD, > 0
+    to_all: bool = False  # whether each of them is exposed to every number, or to one; people are spread evenly then
+
+    def value_of_accuracy(self, query_count: int) -> float:
+        """½·r·Π² a person, USD per squared unit: on Σ E[error²] of a table, what all of them would pay (Taylor)."""
+        persons = self.people if self.to_all else self.people / query_count
+        return 0.5 * self.risk_aversion * self.exposure**2 * persons
+
+    def diagnostic(self, measurement: Measurement, table: str, loss: float, *, grid: float) -> TaylorDiagnostic | None:
+        """The exact cost of noise to one of them, of the noisiest number or of all, beside Taylor's; None for others.
+
+        Σ over kinds of rows, each with its own noise; `grid` is the size in the table's unit of one step of an answer.
+        """
+        noise = next((each for each in WEALTH_NOISES if each == measurement.law.name), None)
+        if noise is None:
+            return None
+        rows, count = measurement.rows, measurement.workload.table(table).query_count
+        worst = int(np.argmax(measurement.query_variances(table, loss)))
+        exposures = self.exposure * grid * rows.weights(table, range(count) if self.to_all else [worst])
+        norm = float(measurement.sensitivity.power) ** (0.5 if noise == "gaussian" else 1.0)
+        kinds = rows.kinds()
+        parts = [
+            WealthRisk(self.risk_aversion, exposures[kinds == kind], norm / float(step), noise).diagnostic(loss)
+            for kind, step in enumerate(rows.steps)
+        ]
+        costs = [math.fsum(getattr(part, name) for part in parts) for name in ("exact", "taylor")]
+        return TaylorDiagnostic(max(part.largest_s for part in parts), *costs)

@@ -21,6 +21,8 @@ from typing import Literal, Protocol, Self
 from dualmandate.errors import IncompatibleUnits, InvalidPreferences, MissingKey
 from dualmandate.frontier.frontier import Frontier
 from dualmandate.frontier.participation import ParticipationResponse
+from dualmandate.mechanism import Measure
+from dualmandate.mechanism.mechanism import power_of
 from dualmandate.population import Calibrated, PrivacyMeasure, Units
 from dualmandate.population.currency import DEFAULT
 from dualmandate.population.wording import number
@@ -235,12 +237,13 @@ class TableValue:
     """What errors in one table cost society: `value` (b_t) times the expected error of the table.
 
     Squared loss: b_t in USD per squared `unit`, on Σ E[error²]. Absolute loss: b_t in USD per `unit`, on Σ E|error|.
+    Any other measure of the table's errors (`frontier.measures`): b_t in USD per `unit` to the power that it counts in.
     `grid` is the size in `unit` of one step of the published answers (1 for counts; sums are in grid units).
     """
 
     table: str
     value: float  # b_t, ≥ 0
-    measure: Literal["squared", "absolute"] = "squared"
+    measure: Measure = "squared"
     unit: str = "person"
     consequence: float | None = None  # USD² per unit² (squared) or USD per unit (absolute): b_t before its price
     price: float | None = None  # USD per USD² (squared) or a pure number (absolute)
@@ -266,17 +269,17 @@ class TableValue:
                 why="one step of an answer has a size",
                 instead="state a grid above 0",
             )
-        if self.existing_squared_error and self.measure == "absolute":
+        if self.existing_squared_error and self.measure != "squared":
             raise InvalidPreferences(
-                f"existing errors in table '{self.table}' with absolute loss",
-                why="independent errors add up squared, not in absolute value",
+                f"existing errors in table '{self.table}' with a loss that is not squared",
+                why="independent errors add up squared, not in absolute value or in any other way",
                 instead="use squared loss, or RootMeanSquaredLoss",
             )
 
     @property
     def value_per_step(self) -> float:
         """b_t for errors counted in steps of the grid, as a frontier counts them: what `split` and `envelope` need."""
-        return self.value * self.grid ** (2 if self.measure == "squared" else 1)
+        return self.value * self.grid ** power_of(self.measure)
 
     @property
     def least(self) -> float:
@@ -289,6 +292,13 @@ class TableValue:
     def error(self, errors: Mapping[str, float]) -> float:
         """Its expected error (or the slope of it) from those of the tables that a frontier produces."""
         return math.fsum(factor * errors[part] for part, factor in self.parts) if self.parts else errors[self.table]
+
+    def value_unit(self, currency: str) -> str:
+        """The unit of `value`."""
+        if isinstance(self.measure, str):
+            return f"{currency} per {self.unit}" + ("^2" if self.measure == "squared" else "")
+        counted = self.measure.unit(self.unit, currency)
+        return f"{currency} per {counted}" if counted else currency
 
     def scaled(self, factor: float) -> TableValue:
         """The same table with its value multiplied, and its consequence with it."""
@@ -512,7 +522,7 @@ class CostPart:
         return tuple(group for group in self.groups if group.weighted_size > 0)  # 0 × ∞ is not a number
 
     @property
-    def _measures(self) -> tuple[Literal["squared", "absolute"], ...]:
+    def _measures(self) -> tuple[Measure, ...]:
         return tuple(dict.fromkeys(value.measure for value in self.table_values))
 
 

@@ -19,10 +19,12 @@ from dualmandate.frontier.lower_bound import (
     scale_bound,
     strategy_bound,
 )
+from dualmandate.frontier.measures import RelativeErrors, TailMisses, WorstError
 from dualmandate.frontier.participation import ExponentialResponse, TableTotals, peak_of, with_participation
 from dualmandate.frontier.simulated import (
     Decision,
     FormulaGrant,
+    Misallocation,
     Simulation,
     decision_frontier,
     noisy_answers,
@@ -46,10 +48,14 @@ __all__ = [
     "Frontier",
     "LowerBound",
     "Measure",
+    "Misallocation",
     "PowerLawTechnology",
+    "RelativeErrors",
     "Simulation",
     "TableTotals",
     "TableWeights",
+    "TailMisses",
+    "WorstError",
     "count_bound",
     "decision_frontier",
     "efficiency",

@@ -14,8 +14,8 @@ from itertools import pairwise
 import numpy as np
 
 from dualmandate.errors import InvalidLoss, InvalidMechanism
-from dualmandate.frontier.frontier import Curves, Frontier, TableWeights, listed
-from dualmandate.mechanism import Measure
+from dualmandate.frontier.frontier import Curves, Frontier, TableWeights, listed, named
+from dualmandate.mechanism import Measure, NamedMeasure
 from dualmandate.population.arrays import Floats
 
 _SEARCHED: list[float] = np.logspace(-5, 3, 641).tolist()  # losses between which switches are looked for
@@ -129,15 +129,15 @@ def envelope(
 class GuessCurves(Curves):
     """Errors of a guess that was made without the data: the same at every loss."""
 
-    errors: Mapping[Measure, Floats]
+    errors: Mapping[NamedMeasure, Floats]
 
     def values(self, loss: float, measure: Measure) -> Floats:
         del loss
-        return self.errors[measure]
+        return self.errors[named(measure)]
 
     def slopes(self, loss: float, measure: Measure) -> Floats:
         del loss
-        return np.zeros_like(self.errors[measure])
+        return np.zeros_like(self.errors[named(measure)])
 
     def curvatures(self, loss: float, measure: Measure) -> Floats:
         return self.slopes(loss, measure)
@@ -174,7 +174,7 @@ def public_guess(
     adds more noise than the guess is wrong by; a frontier of noise alone would have infinite error at ε = 0.
     """
     tables = frontier.tables
-    errors: dict[Measure, Floats] = {"squared": _stated_errors(squared_errors, tables)}
+    errors: dict[NamedMeasure, Floats] = {"squared": _stated_errors(squared_errors, tables)}
     counts = np.array([frontier.query_counts[table] for table in tables], dtype=np.float64)
     # By Cauchy and Schwarz, Σ|e| ≤ √(k·Σe²); and the largest of k squares is at most their sum.
     errors["absolute"] = (

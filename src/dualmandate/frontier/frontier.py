@@ -20,16 +20,16 @@ from typing import Literal, Protocol
 
 import numpy as np
 
-from dualmandate.errors import InvalidLoss, UnknownName
+from dualmandate.errors import InvalidLoss, InvalidMechanism, UnknownName
 from dualmandate.frontier.numerics import LARGEST_LOSS, SmoothCurve, derivative, loss_where
-from dualmandate.mechanism import Measurement, Mechanism, Production
-from dualmandate.mechanism.mechanism import Measure, known_measure, positive_loss
+from dualmandate.mechanism import Measure, Measurement, Mechanism, NamedMeasure, Production, TableMeasure
+from dualmandate.mechanism.mechanism import known_measure, positive_loss
 from dualmandate.population import PrivacyMeasure, Protection
 from dualmandate.population.arrays import Floats
 from dualmandate.population.loss import epsilon_at, rho_at, rho_curvature_at, rho_slope_at
 from dualmandate.workload import Workload
 
-MEASURES: tuple[Measure, ...] = ("squared", "absolute", "largest variance")
+MEASURES: tuple[NamedMeasure, ...] = ("squared", "absolute", "largest variance")
 
 
 class Curves(Protocol):
@@ -60,6 +60,17 @@ class Curves(Protocol):
     def allocation(self, loss: float) -> dict[str, float]:
         """The loss spent on each group of tables that is measured by itself; here all are measured together."""
         return {"all": loss}
+
+
+def named(measure: Measure) -> NamedMeasure:
+    """A measure that every frontier knows; refused where it is read off the noise of single numbers."""
+    if isinstance(measure, str):
+        return measure
+    raise InvalidMechanism(
+        f"how the errors of table '{measure.table}' count is not known here",
+        why="this frontier knows squared and absolute errors of whole tables alone",
+        instead="use squared or absolute loss",
+    )
 
 
 def listed(by_table: Mapping[str, float]) -> Floats:
@@ -224,12 +235,14 @@ class ClosedFormCurves(Curves):
 
     def values(self, loss: float, measure: Measure) -> Floats:
         logs = self._read_off(loss, measure)
-        return listed(self.production.table_errors(loss, measure)) if logs is None else np.exp(logs[0])
+        return self._errors(loss, measure) if logs is None else np.exp(logs[0])
 
     def slopes(self, loss: float, measure: Measure) -> Floats:
         logs = self._read_off(loss, measure)
-        if logs is None:
+        if logs is None and isinstance(measure, str):
             return listed(self.production.table_slopes(loss, measure))
+        if logs is None:
+            return np.minimum(derivative(lambda at: self._errors(at, measure), loss), 0.0)
         level, elasticity, _ = logs
         return np.exp(level) * elasticity / loss
 
@@ -257,15 +270,33 @@ class ClosedFormCurves(Curves):
         del loss  # the same at every loss
         return self.production.technology
 
+    def _errors(self, loss: float, measure: Measure) -> Floats:
+        if isinstance(measure, str):
+            return listed(self.production.table_errors(loss, measure))
+        tables = [table.name for table in self.production.workload.tables]
+        errors = np.zeros(len(tables))
+        if measure.table in tables:
+            if measure not in self._known:
+                self._known[measure] = measure.curve(self.production)
+            errors[tables.index(measure.table)] = self._known[measure](loss)
+        return errors
+
     def _read_off(self, loss: float, measure: Measure) -> tuple[Floats, Floats, Floats] | None:
-        """Absolute errors of combined noise as logarithms, read off polynomials; None for all that is computed."""
-        return self._absolute.logs(loss) if measure == "absolute" and self._absolute is not None else None
+        """What takes long for combined noise, as logarithms, read off polynomials; None for all that is computed."""
+        quick = measure != "absolute" if isinstance(measure, str) else measure.quick
+        if quick or not self.production.combines:
+            return None
+        if measure not in self._smooth:
+            self._smooth[measure] = SmoothCurve(lambda at: self._errors(at, measure))
+        return self._smooth[measure].logs(loss)
 
     @cached_property
-    def _absolute(self) -> SmoothCurve | None:
-        if not self.production.combines:
-            return None
-        return SmoothCurve(lambda loss: listed(self.production.table_errors(loss, "absolute")))
+    def _known(self) -> dict[TableMeasure, Callable[[float], float]]:
+        return {}
+
+    @cached_property
+    def _smooth(self) -> dict[Measure, SmoothCurve]:
+        return {}
 
 
 def priced(production: Production) -> Frontier:

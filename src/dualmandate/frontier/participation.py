@@ -23,7 +23,7 @@ import numpy as np
 
 from dualmandate.errors import InvalidLoss, InvalidPreferences
 from dualmandate.frontier.envelope import EnvelopeCurves
-from dualmandate.frontier.frontier import Curves, Frontier, TableWeights, listed
+from dualmandate.frontier.frontier import Curves, Frontier, TableWeights, listed, named
 from dualmandate.frontier.numerics import derivative, root
 from dualmandate.mechanism import Measure
 from dualmandate.population.arrays import Floats
@@ -186,7 +186,7 @@ class ParticipationCurves(Curves):
 
     def _counted(self, measure: Measure) -> Floats:
         """S of each table; for the largest variance, the largest cell."""
-        if measure == "largest variance":
+        if named(measure) == "largest variance":
             return np.array([each.total if each.largest is None else each.largest for each in self.totals])
         return np.array([each.total for each in self.totals])
 

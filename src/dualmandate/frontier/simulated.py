@@ -16,13 +16,14 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 import numpy as np
 
 from dualmandate.errors import InvalidLoss, InvalidMechanism, InvalidWorkload
-from dualmandate.frontier.frontier import MEASURES, Curves, Frontier
-from dualmandate.mechanism import Measure, Production
+from dualmandate.frontier.frontier import MEASURES, Curves, Frontier, named, priced
+from dualmandate.mechanism import Measure, Measurement, NamedMeasure, Production
+from dualmandate.mechanism.mechanism import table_rows
 from dualmandate.population import Histogram, PrivacyMeasure
 from dualmandate.population.arrays import Floats, Integers
 from dualmandate.population.wording import percent
@@ -74,12 +75,12 @@ class SimulatedCurves(Curves):
 
     name: str
     simulation: Simulation
-    tallies: Mapping[Measure, _Tally]
+    tallies: Mapping[NamedMeasure, _Tally]
 
     def band(self, loss: float, measure: Measure = "squared") -> Floats:
         """Monte-Carlo band of each table's error at one loss: lowest and highest, shape (tables, 2)."""
         logs = np.log(self.simulation.losses)
-        spreads = self.tallies[measure].spreads
+        spreads = self.tallies[named(measure)].spreads
         at = [np.interp(math.log(loss), logs, spreads[:, table]) for table in range(spreads.shape[1])]
         middle = self.values(loss, measure)
         return np.stack([middle * np.exp(-np.array(at)), middle * np.exp(np.array(at))], axis=1)
@@ -102,7 +103,7 @@ class SimulatedCurves(Curves):
 
     def _logs(self, loss: float, measure: Measure) -> tuple[Floats, Floats, Floats]:
         """ln error, its elasticity and the derivative of that in ln loss, table by table."""
-        curve = self._curves[measure]
+        curve = self._curves[named(measure)]
         x = math.log(loss)
         inside = min(max(x, math.log(self.simulation.losses[0])), math.log(self.simulation.losses[-1]))
         level, elasticity, bend = curve(inside), curve(inside, 1), curve(inside, 2)
@@ -111,7 +112,7 @@ class SimulatedCurves(Curves):
         return level + elasticity * (x - inside), elasticity, np.zeros_like(bend)
 
     @cached_property
-    def _curves(self) -> dict[Measure, PchipInterpolator]:
+    def _curves(self) -> dict[NamedMeasure, PchipInterpolator]:
         from scipy.interpolate import PchipInterpolator
 
         logs = np.log(self.simulation.losses)
@@ -149,11 +150,11 @@ def _simulated(
 ) -> Frontier:
     """The same for any numbers that a chain ends in, beside the `truth` of shape (Σ query counts,), table by table."""
     ends = np.cumsum(list(query_counts.values()))
-    measured = [_measure_at(release, loss, histogram, truth, ends, simulation) for loss in simulation.losses]
-    tallies = {
-        measure: _Tally(np.array([m[measure][0] for m in measured]), np.array([m[measure][1] for m in measured]))
-        for measure in MEASURES
-    }
+
+    def run(loss: float, generator: np.random.Generator) -> Floats:
+        return release(loss, histogram, generator)
+
+    tallies = _tallies([_measure_at(run, loss, truth, ends, simulation) for loss in simulation.losses])
     silent = np.argwhere(tallies["squared"].means == 0.0)
     if silent.size:
         loss, table = simulation.losses[silent[0][0]], list(query_counts)[silent[0][1]]
@@ -165,9 +166,23 @@ def _simulated(
     return Frontier(name, privacy_measure, dict(query_counts), SimulatedCurves(name, simulation, tallies))
 
 
+_Measured = dict[NamedMeasure, tuple[Floats, Floats]]
+
+
+def _tallies(measured: Sequence[_Measured]) -> dict[NamedMeasure, _Tally]:
+    return {
+        measure: _Tally(np.array([m[measure][0] for m in measured]), np.array([m[measure][1] for m in measured]))
+        for measure in MEASURES
+    }
+
+
 def _measure_at(
-    release: ReleaseChain, loss: float, histogram: Histogram, truth: Floats, ends: Integers, simulation: Simulation
-) -> dict[Measure, tuple[Floats, Floats]]:
+    run: Callable[[float, np.random.Generator], Floats],
+    loss: float,
+    truth: Floats,
+    ends: Integers,
+    simulation: Simulation,
+) -> _Measured:
     """Mean and relative half-width of the band of each table's errors at one loss."""
     starts = np.concatenate([[0], ends[:-1]])
     squared = np.empty((simulation.repetitions, len(ends)))
@@ -175,7 +190,7 @@ def _measure_at(
     squares, fourths = np.zeros_like(truth), np.zeros_like(truth)
     for repetition in range(simulation.repetitions):
         generator = np.random.default_rng([simulation.seed, repetition])
-        error = np.asarray(release(loss, histogram, generator), dtype=np.float64) - truth
+        error = np.asarray(run(loss, generator), dtype=np.float64) - truth
         square = np.square(error)
         squared[repetition] = np.add.reduceat(square, starts)
         absolute[repetition] = np.add.reduceat(np.abs(error), starts)
@@ -184,7 +199,7 @@ def _measure_at(
     mean, second = squares / simulation.repetitions, fourths / simulation.repetitions
     worst = [start + int(np.argmax(mean[start:end])) for start, end in zip(starts, ends, strict=True)]
     spread = np.sqrt(np.maximum(second[worst] - mean[worst] ** 2, 0.0) / (simulation.repetitions - 1))
-    sums: dict[Measure, Floats] = {"squared": squared, "absolute": absolute}
+    sums: dict[NamedMeasure, Floats] = {"squared": squared, "absolute": absolute}
     scale = math.sqrt(simulation.repetitions)
     found = {m: _with_band(each.mean(axis=0), each.std(axis=0, ddof=1) / scale, simulation) for m, each in sums.items()}
     return found | {"largest variance": _with_band(mean[worst], spread, simulation)}
@@ -263,6 +278,102 @@ def decision_frontier(
 
     name = f"{decision.name} decided with noisy counts"
     return _simulated(decide, histogram, truth, {decision.name: truth.size}, simulation, privacy_measure, name)
+
+
+@dataclass(frozen=True, eq=False)
+class Misallocation:
+    """What a decision with the noisy numbers of one table misallocates: a measure of its errors, in USD or USD².
+
+    Σ |given − due| ("absolute") or Σ (given − due)² ("squared") over recipients, in the mean over simulated noise on
+    the table's public numbers. It is simulated as a multiple of the table's own exact error, at losses of its own, up
+    to where errors are so rare that the band would be wider than the mean; beyond, the multiple stays.
+    """
+
+    table: str
+    decision: Decision
+    numbers: Floats  # public, in the table's unit, one a recipient, row-major
+    counted: Literal["absolute", "squared"]
+    simulation: Simulation
+    grid: float = 1.0  # the table's unit in one step of its answers
+    power = 0
+    quick = False
+
+    def unit(self, _: str, /) -> str:
+        return "USD" if self.counted == "absolute" else "USD^2"
+
+    def curve(self, production: Production, /) -> MisallocationCurve:
+        """The misallocation at each loss, with its simulation band; simulated once a technology."""
+        if production not in self._known:
+            self._known[production] = self._simulated(production)
+        return self._known[production]
+
+    @property
+    def due(self) -> Floats:
+        """What each recipient is given by the exact numbers, USD."""
+        return self.decision.allocation(self.numbers)
+
+    @cached_property
+    def _known(self) -> dict[Production, MisallocationCurve]:
+        return {}
+
+    def _simulated(self, production: Production) -> MisallocationCurve:
+        if not isinstance(production, Measurement):
+            raise InvalidMechanism(
+                f"a decision with table '{self.table}' from {production.technology}",
+                why="its errors are drawn from the noise of a measurement",
+                instead="use noise on the tables, on every cell or on a strategy",
+            )
+        rows, due, ends = table_rows(production.workload, self.table), self.due, np.array([self.numbers.size])
+
+        def run(loss: float, generator: np.random.Generator) -> Floats:
+            errors = production.draw_errors(loss, generator=generator, size=1)[0, rows]
+            return self.decision.allocation(self.numbers + self.grid * errors)
+
+        errors = priced(production).remembered()
+        means: list[float] = []
+        spreads: list[float] = []
+        for loss in self.simulation.losses:
+            mean, spread = (float(each[0]) for each in _measure_at(run, loss, due, ends, self.simulation)[self.counted])
+            if not mean > 0 or (len(means) > 1 and spread > 1):
+                break
+            means.append(mean / errors.table_errors(loss, self.counted)[self.table])
+            spreads.append(spread)
+        if len(means) < 2:
+            raise InvalidLoss(
+                f"the decision '{self.decision.name}' was never wrong",
+                why=f"{self.simulation.repetitions} repetitions at {production.privacy_measure} = "
+                f"{self.simulation.losses[0]:g} saw no error, or none at the next loss",
+                instead="check the public numbers, the threshold and the appropriation; or state a value_of_accuracy",
+            )
+        logs = np.log(self.simulation.losses[: len(means)])
+        return MisallocationCurve(errors, self.table, self.counted, logs, np.log(means), np.array(spreads))
+
+
+@dataclass(frozen=True, eq=False)
+class MisallocationCurve:
+    """What is misallocated at each loss: a simulated multiple of the exact error of a table."""
+
+    errors: Frontier
+    table: str
+    counted: Literal["absolute", "squared"]
+    log_losses: Floats  # that were simulated, increasing
+    log_multiples: Floats
+    spreads: Floats  # relative half-widths of the band
+
+    def __call__(self, loss: float) -> float:
+        within = min(max(math.log(loss), float(self.log_losses[0])), float(self.log_losses[-1]))
+        return self.errors.table_errors(loss, self.counted)[self.table] * math.exp(self._multiple(within))
+
+    def band(self, loss: float) -> tuple[float, float]:
+        """The lowest and the highest that it may be, as far as simulation is off."""
+        middle, factor = self(loss), math.exp(float(np.interp(math.log(loss), self.log_losses, self.spreads)))
+        return middle / factor, middle * factor
+
+    @cached_property
+    def _multiple(self) -> PchipInterpolator:
+        from scipy.interpolate import PchipInterpolator
+
+        return PchipInterpolator(self.log_losses, self.log_multiples)
 
 
 def noisy_answers(production: Production) -> ReleaseChain:

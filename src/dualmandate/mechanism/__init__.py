@@ -5,7 +5,17 @@ from dualmandate.mechanism.geometric import GEOMETRIC, Geometric
 from dualmandate.mechanism.k_norm import KNorm
 from dualmandate.mechanism.laplace import LAPLACE, Laplace
 from dualmandate.mechanism.measurement import Measurement
-from dualmandate.mechanism.mechanism import Distribution, ExactLaw, Measure, Mechanism, Noise, NoiseLaw, Production
+from dualmandate.mechanism.mechanism import (
+    Distribution,
+    ExactLaw,
+    Measure,
+    Mechanism,
+    NamedMeasure,
+    Noise,
+    NoiseLaw,
+    Production,
+    TableMeasure,
+)
 from dualmandate.mechanism.randomized_response import RandomizedResponse
 from dualmandate.mechanism.rows import MatrixRows, Rows, StrategyRows, TableRows
 from dualmandate.mechanism.staircase import STAIRCASE, Staircase
@@ -41,6 +51,7 @@ __all__ = [
     "Measure",
     "Measurement",
     "Mechanism",
+    "NamedMeasure",
     "Noise",
     "NoiseLaw",
     "NoiseMechanism",
@@ -52,6 +63,7 @@ __all__ = [
     "Strategy",
     "StrategyMechanism",
     "StrategyRows",
+    "TableMeasure",
     "TableRows",
     "gaussian",
     "geometric",

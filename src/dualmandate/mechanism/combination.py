@@ -174,8 +174,21 @@ class Combination:
             return self.law.reach(tail)
         return self._period[0] * int(np.argmax(self._lattice_tails <= computable(tail)))
 
+    def crossing(self, tail: float) -> float:
+        """Where P(|S| ≥ t), drawn through its logarithms between the values that S can take, has fallen to `tail`.
+
+        At least `reach` and less than a step more; it moves with the noise where `reach` stays or jumps.
+        """
+        at, step = self.reach(tail), self.step
+        if step is None or self.variance == 0:
+            return at
+        before, after = 1.0 if at < step / 2 else self.tail(at - step), self.tail(at)
+        if not before > tail >= after > 0:
+            return at
+        return at + step * math.log(before / tail) / math.log(before / after)
+
     def smooth_reach(self, tail: float) -> float:
-        """The same, never less and hardly more, but smooth in the number of draws where there are many."""
+        """The same as `reach`, never less and hardly more, but smooth in the number of draws where there are many."""
         if self.is_coarse:
             return self.reach(tail)
         step = 0.0 if self._period is None else self._period[0]

@@ -30,7 +30,14 @@ import numpy as np
 
 from dualmandate.errors import InvalidMechanism, TooLarge
 from dualmandate.mechanism.combination import CharacteristicFunction
-from dualmandate.mechanism.mechanism import EVERY_PERSON, Measure, known_measure, positive_loss, table_rows, tail_of
+from dualmandate.mechanism.mechanism import (
+    EVERY_PERSON,
+    NamedMeasure,
+    known_measure,
+    positive_loss,
+    table_rows,
+    tail_of,
+)
 from dualmandate.mechanism.strategy.workload_blocks import kron
 from dualmandate.population import Domain, Neighbors, PrivacyMeasure, Protection
 from dualmandate.population.arrays import Floats, Indices, Integers
@@ -256,11 +263,11 @@ class KNormProduction:
     def query_variances(self, table: str, loss: float) -> Floats:
         return np.asarray(self._unit_variances[self._rows(table)] * self._scale(loss) ** 2)
 
-    def table_errors(self, loss: float, measure: Measure = "squared") -> dict[str, float]:
+    def table_errors(self, loss: float, measure: NamedMeasure = "squared") -> dict[str, float]:
         scale, unit = self._scale(loss), self._unit_losses(known_measure(measure))
         return {name: each * scale ** _power(measure) for name, each in unit.items()}
 
-    def table_slopes(self, loss: float, measure: Measure = "squared") -> dict[str, float]:
+    def table_slopes(self, loss: float, measure: NamedMeasure = "squared") -> dict[str, float]:
         return {name: -_power(measure) * each / loss for name, each in self.table_errors(loss, measure).items()}
 
     def table_curvatures(self, loss: float) -> dict[str, float]:
@@ -282,7 +289,7 @@ class KNormProduction:
     def simulated_losses(
         self,
         loss: float,
-        measure: Measure = "squared",
+        measure: NamedMeasure = "squared",
         *,
         generator: np.random.Generator,
         releases: int = 10_000,
@@ -310,7 +317,7 @@ class KNormProduction:
     def _errors(self, loss: float, generator: np.random.Generator, size: int) -> Floats:
         return self.fan.draw(self.changes, generator, size) * (self._weights * self._scale(loss))
 
-    def _measured(self, errors: Floats, table: str, measure: Measure) -> Floats:
+    def _measured(self, errors: Floats, table: str, measure: NamedMeasure) -> Floats:
         """The error of a table in each simulated release, shape (releases,)."""
         if measure == "absolute":
             return np.asarray(np.abs(errors).sum(axis=1))
@@ -341,7 +348,7 @@ class KNormProduction:
         unweighted = [self.fan.second_moment(each) for each in self.changes.T]
         return np.asarray(np.square(self._weights) * unweighted)
 
-    def _unit_losses(self, measure: Measure) -> dict[str, float]:
+    def _unit_losses(self, measure: NamedMeasure) -> dict[str, float]:
         if measure == "absolute":
             return self._unit_absolute
         combine = math.fsum if measure == "squared" else max
@@ -416,7 +423,7 @@ def _interval(errors: Floats, confidence: float) -> SimulatedError:
     return SimulatedError(mean, mean - reach, mean + reach, confidence, count)
 
 
-def _power(measure: Measure) -> int:
+def _power(measure: NamedMeasure) -> int:
     """Absolute errors fall like 1/ε, squared ones like 1/ε²."""
     return 1 if measure == "absolute" else 2
 

@@ -24,7 +24,7 @@ from dualmandate.mechanism.mechanism import (
     EVERY_PERSON,
     Distribution,
     ExactLaw,
-    Measure,
+    NamedMeasure,
     Noise,
     NoiseLaw,
     known_measure,
@@ -132,7 +132,7 @@ class Measurement:
         unit = self.unit_loss(float(loss))
         return answers.variances(lambda step: on_lattice(self.law, step).variance(unit))
 
-    def table_errors(self, loss: float, measure: Measure = "squared") -> dict[str, float]:
+    def table_errors(self, loss: float, measure: NamedMeasure = "squared") -> dict[str, float]:
         unit = self.unit_loss(loss)
         if known_measure(measure) == "squared":
             return self._summed(self._of_kinds(lambda law, at: law.variance(at), unit))
@@ -140,7 +140,7 @@ class Measurement:
             return {name: self._absolute(name, unit) for name in self.answered}
         return {name: float(np.max(self.query_variances(name, loss))) for name in self.answered}
 
-    def table_slopes(self, loss: float, measure: Measure = "squared") -> dict[str, float]:
+    def table_slopes(self, loss: float, measure: NamedMeasure = "squared") -> dict[str, float]:
         """Derivative of `table_errors`; a central difference for absolute errors of several whole-number draws."""
         unit, power = self.unit_loss(loss), float(self.sensitivity.power)
         falls = self._of_kinds(lambda law, at: -law.variance_slope(at), unit) / power
@@ -174,17 +174,45 @@ class Measurement:
 
     def simultaneous_half_width(self, table: str, loss: float, probability: float) -> Floats:
         """Exact for independent errors (each query gets p^(1/n)); otherwise by the union bound (1 − (1 − p)/n)."""
-        tail, answers = tail_of(probability), self._answers(table)
+        shared = self._shared_tail(table, tail_of(probability))
+        return self._answers(table).reaches(self._distributions(self.unit_loss(loss)), shared)
+
+    def worst_error(self, table: str, loss: float, miss_probability: float) -> float:
+        """α: no answer of a table is off by more, but with probability β; it moves with the loss, and is never less.
+
+        The widest `simultaneous_half_width`, drawn through between the values that whole-number noise takes.
+        """
+        shared = self._shared_tail(table, tail_of(1 - miss_probability))
+        return self._answers(table).widest(self._distributions(self.unit_loss(loss)), shared)
+
+    def expected_misses(self, table: str, loss: float, distance: float) -> float:
+        """How many answers of a table are expected to be off by more than a distance: Σ P(|error| > distance)."""
+        return self._answers(table).misses(self._distributions(self.unit_loss(loss)), distance)
+
+    def weighed_squares(self, table: str, weights: Floats) -> Callable[[float], float]:
+        """Σ w·E[error²] over the answers of a table at each loss; weights have shape (query_count,)."""
+        answers, steps = self._answers(table), self.rows.steps
+        if len(steps) > FEW_KINDS:
+            return lambda loss: float(self.query_variances(table, loss) @ weights)
+        ones = [{step: float(step == each) for step in steps} for each in steps]
+        sums = np.array([answers.variances(one.__getitem__) @ weights for one in ones])
+        return lambda loss: float(sums @ self._of_kinds(lambda law, at: law.variance(at), self.unit_loss(loss)))
+
+    def _shared_tail(self, table: str, tail: float) -> float:
+        """What each answer of a table may miss by itself, so that all of them together miss with this probability."""
         count = self.workload.table(table).query_count
-        shared = -math.expm1(math.log1p(-tail) / count) if answers.independent else tail / count
-        return answers.reaches(self._distributions(self.unit_loss(loss)), shared)
+        return -math.expm1(math.log1p(-tail) / count) if self._answers(table).independent else tail / count
 
     def draw(self, counts: Integers, loss: float, *, generator: np.random.Generator, size: int) -> Floats:
+        return np.asarray(self.workload.answers(counts) + self.draw_errors(loss, generator=generator, size=size))
+
+    def draw_errors(self, loss: float, *, generator: np.random.Generator, size: int) -> Floats:
+        """Simulated errors of all answers, shape (size, query_count); never for publication."""
         kinds, noise = self.rows.kinds(), np.empty((size, self.rows.size))
         for kind, law in enumerate(self._distributions(self.unit_loss(loss))):
             rows = np.flatnonzero(kinds == kind)
             noise[:, rows] = law.draw(generator, (size, len(rows)))
-        return np.asarray(self.workload.answers(counts) + self.rows.spread(noise), dtype=np.float64)
+        return np.asarray(self.rows.spread(noise), dtype=np.float64)
 
     def _answers(self, table: str) -> Answers:
         return self.answered[known_table(self.workload, table)]

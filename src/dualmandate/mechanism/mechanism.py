@@ -8,9 +8,10 @@ answers rest on rows with noise, the production is a `Measurement`, which is als
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Literal, Protocol, get_args
+from typing import Any, Literal, Protocol, TypeAlias, TypeVar, get_args
 
 import numpy as np
 
@@ -20,7 +21,7 @@ from dualmandate.population import PrivacyMeasure, Protection
 from dualmandate.population.arrays import Floats, Integers
 from dualmandate.workload import Sensitivity, Workload
 
-Measure = Literal["squared", "absolute", "largest variance"]
+NamedMeasure = Literal["squared", "absolute", "largest variance"]
 EVERY_PERSON = Protection()  # add or remove one person's record
 LARGEST_SHIFT = 2**17  # The privacy loss of a number that is shifted farther is not worked out, value by value.
 
@@ -181,10 +182,10 @@ class Production(Protocol):
     def query_variances(self, table: str, loss: float) -> Floats:
         """E[error²] of each query of a table; shape (query_count,)."""
 
-    def table_errors(self, loss: float, measure: Measure = "squared") -> dict[str, float]:
+    def table_errors(self, loss: float, measure: NamedMeasure = "squared") -> dict[str, float]:
         """Expected error of each table: Σ E[error²], Σ E|error|, or max E[error²]; ≥ 0, in the table's unit."""
 
-    def table_slopes(self, loss: float, measure: Measure = "squared") -> dict[str, float]:
+    def table_slopes(self, loss: float, measure: NamedMeasure = "squared") -> dict[str, float]:
         """Derivative of `table_errors` with respect to the loss; ≤ 0."""
 
     def table_curvatures(self, loss: float) -> dict[str, float]:
@@ -201,6 +202,32 @@ class Production(Protocol):
 
     def draw(self, counts: Integers, loss: float, *, generator: np.random.Generator, size: int) -> Floats:
         """Simulated answers from public or synthetic counts, shape (size, query_count); never for publication."""
+
+
+class TableMeasure(Protocol):
+    """How the errors of one table count, where it is neither by their squares nor by their sizes."""
+
+    @property
+    def table(self) -> str:
+        """The table it is about; it counts nothing in any other."""
+
+    @property
+    def power(self) -> int:
+        """Of the table's unit: what it counts in steps of a grid is this power of the grid times as much."""
+
+    def unit(self, unit: str, /) -> str:
+        """What it counts in, for a table's unit; empty where that is a pure number."""
+
+    @property
+    def quick(self) -> bool:
+        """Whether it is soon worked out for answers that are put together from many measured numbers."""
+
+    def curve(self, production: Production, /) -> Callable[[float], float]:
+        """What it counts at each privacy loss, ≥ 0 and falling; refused where the technology does not say."""
+
+
+Measure: TypeAlias = NamedMeasure | TableMeasure
+AnyMeasure = TypeVar("AnyMeasure", bound=Measure)
 
 
 class Mechanism(Protocol):
@@ -229,15 +256,20 @@ def positive_loss(loss: float) -> float:
     return loss
 
 
-def known_measure(measure: Measure) -> Measure:
+def known_measure(measure: AnyMeasure) -> AnyMeasure:
     """The measure itself, refused unless errors are counted by it."""
-    if measure not in get_args(Measure):
+    if isinstance(measure, str) and measure not in get_args(NamedMeasure):
         raise UnknownName(
             f"'{measure}' is not a measure of error",
-            why=f"errors are counted by {', '.join(get_args(Measure))}",
+            why=f"errors are counted by {', '.join(get_args(NamedMeasure))}",
             instead="use one of these",
         )
     return measure
+
+
+def power_of(measure: Measure) -> int:
+    """The power of a table's unit that a measure counts in."""
+    return (1 if measure == "absolute" else 2) if isinstance(measure, str) else measure.power
 
 
 def known_table(workload: Workload, name: str) -> str:

@@ -25,7 +25,7 @@ import numpy as np
 from dualmandate.errors import InvalidLoss, InvalidMechanism
 from dualmandate.mechanism.combination import CharacteristicFunction
 from dualmandate.mechanism.geometric import GEOMETRIC
-from dualmandate.mechanism.mechanism import Measure, known_measure, positive_loss, table_rows, tail_of
+from dualmandate.mechanism.mechanism import NamedMeasure, known_measure, positive_loss, table_rows, tail_of
 from dualmandate.population import Neighbors, PrivacyMeasure, Protection
 from dualmandate.population.arrays import Floats, Integers
 from dualmandate.workload import Sensitivity, Workload
@@ -61,13 +61,13 @@ class ResponseProduction:
         square, single = (part[self._rows(table)] for part in self._coefficients)
         return square * u * u + single * u
 
-    def table_errors(self, loss: float, measure: Measure = "squared") -> dict[str, float]:
+    def table_errors(self, loss: float, measure: NamedMeasure = "squared") -> dict[str, float]:
         if known_measure(measure) == "absolute":
             return {name: self._absolute(name, loss) for name in self._names}
         combine = np.sum if measure == "squared" else np.max
         return {name: float(combine(self.query_variances(name, loss))) for name in self._names}
 
-    def table_slopes(self, loss: float, measure: Measure = "squared") -> dict[str, float]:
+    def table_slopes(self, loss: float, measure: NamedMeasure = "squared") -> dict[str, float]:
         """Absolute errors have kinks, where a mean of reports is whole: theirs is the chord's from −5 % to +5 %."""
         if known_measure(measure) == "absolute":
             low, high = 0.95 * loss, 1.05 * loss

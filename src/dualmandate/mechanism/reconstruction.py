@@ -360,6 +360,18 @@ class MixedAnswers:
         found = self.noise.kinds.evaluate(lambda mix: combination(mix, noises).mean_absolute)
         return float(found @ self.noise.kinds.numbers())
 
+    def misses(self, noises: Sequence[Distribution], distance: float) -> float:
+        """Σ P(|error| > distance) over its answers."""
+        found = self.noise.kinds.evaluate(lambda mix: combination(mix, noises).tail(distance))
+        return float(found @ self.noise.kinds.numbers())
+
+    def widest(self, noises: Sequence[Distribution], tail: float) -> float:
+        """The largest t of `reaches`, as it moves with the noise (`Combination.crossing`)."""
+        mixes = self.noise.kinds.mixes
+        if len(mixes) > FEW:
+            return float(self.reaches(noises, tail).max())
+        return max(combination(mix, noises).crossing(tail) for mix in mixes)
+
     def reaches(self, noises: Sequence[Distribution], tail: float) -> Floats:
         """For each answer a t with P(|error| > t) ≤ tail, given the noise of a weighted row of each kind.
 

@@ -471,6 +471,17 @@ class NearlyNormal:
         z = NormalDist().inv_cdf(1.0 - tail / 2.0)
         return self.spread * (z + (z**3 - 3.0 * z) * self.excess / 24.0)
 
+    def crossing(self, tail: float) -> float:
+        return self.reach(tail)
+
+    def tail(self, distance: float) -> float:
+        """P(|S| > t) = 2·(1 − Φ(z)) + φ(z)·(z³ − 3z)·excess/12, z = t/σ (Edgeworth)."""
+        if self.spread == 0.0:
+            return float(distance < 0.0)
+        z = distance / self.spread
+        normal = NormalDist()
+        return min(max(2 * normal.cdf(-z) + normal.pdf(z) * (z**3 - 3 * z) * self.excess / 12, 0.0), 1.0)
+
 
 Error: TypeAlias = Combination | NearlyNormal
 
@@ -573,21 +584,35 @@ class StrategyAnswers:
         """Worked out for queries from the least to the most noisy; others take the widest, in standard deviations."""
         return self._scaled(noises, lambda error: error.reach(tail), least=True)
 
+    def misses(self, noises: Sequence[Distribution], distance: float) -> float:
+        """Worked out for queries from the least to the most noisy; between them its logarithm is interpolated."""
+        spreads, chosen, found = self._found(noises, lambda error: error.tail(distance))
+        logs = np.log(np.maximum(found, 1e-300))
+        return float(np.exp(np.interp(spreads, spreads[chosen], logs)).sum()) if found.any() else 0.0
+
+    def widest(self, noises: Sequence[Distribution], tail: float) -> float:
+        return float(self._scaled(noises, lambda error: error.crossing(tail), least=True).max())
+
     def _scaled(self, noises: Sequence[Distribution], of: Callable[[Error], float], *, least: bool) -> Floats:
         """A number that grows with the error's spread, for each query: its standard deviation times a ratio.
 
         The ratio is worked out for some queries, and between them interpolated, or (`least`) the largest of all.
         """
+        spreads, chosen, found = self._found(noises, of)
+        ratios = found / np.maximum(spreads[chosen], 1e-300)
+        if least and len(chosen) == REPRESENTATIVES:
+            return np.asarray(spreads * ratios.max())
+        return np.asarray(spreads * np.interp(spreads, spreads[chosen], ratios))
+
+    def _found(self, noises: Sequence[Distribution], of: Callable[[Error], float]) -> tuple[Floats, Indices, Floats]:
+        """The standard deviation of each error, some queries of increasing ones, and a number worked out for these."""
         by_step = {step: noise.variance for step, noise in zip(self.rows.steps, noises, strict=True)}
         spreads = np.sqrt(self.variances(by_step.__getitem__))
         chosen = _representatives(spreads)
         shares = np.abs(self.rows.strategy.query_rows(self.table, chosen.tolist()))
         kinds, excesses = self.rows.kinds(), [_excess(noise) for noise in noises]
         found = [of(error_of_shares(each, kinds, noises, excesses)) for each in shares]
-        ratios = np.array(found) / np.maximum(spreads[chosen], 1e-300)
-        if least and len(chosen) == REPRESENTATIVES:
-            return np.asarray(spreads * ratios.max())
-        return np.asarray(spreads * np.interp(spreads, spreads[chosen], ratios))
+        return spreads, chosen, np.array(found)
 
 
 def error_of_shares(
@@ -646,6 +671,12 @@ class DecidedAnswers:
 
     def reaches(self, _: Sequence[Distribution], _tail: float, /) -> Floats:
         return np.zeros(self.query_count)
+
+    def misses(self, _: Sequence[Distribution], _distance: float, /) -> float:
+        return 0.0
+
+    def widest(self, _: Sequence[Distribution], _tail: float, /) -> float:
+        return 0.0
 
 
 Answers: TypeAlias = MixedAnswers | StrategyAnswers | DecidedAnswers

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from dualmandate.choice import (
@@ -25,9 +25,10 @@ from dualmandate.choice import (
 from dualmandate.choice.markets import Institution, LognormalAmounts, Market, UniformAmounts, compare_markets
 from dualmandate.errors import InvalidValue, MissingKey, Refusal
 from dualmandate.frontier import ExponentialResponse, Frontier, TableTotals, peak_of, with_participation
-from dualmandate.mechanism import NOISE_LAWS
+from dualmandate.mechanism import NOISE_LAWS, Measurement
 from dualmandate.mechanism.technologies import TABLES
 from dualmandate.planning.clipping import BoundCurve
+from dualmandate.planning.measures import MeasuredLoss, WealthWorth, measured_loss, wealth_of
 from dualmandate.planning.technology import TOGETHER, Technology, TechnologyBuilder, measures_of, values_of
 from dualmandate.planning.welfare import amount_in, in_currency
 from dualmandate.population import PrivacyMeasure
@@ -65,6 +66,7 @@ class ExistingError:
     unit: str
     before: float
     noise: float
+    sampling: bool = False  # whether it is that of a draw from a superpopulation
 
     @property
     def together(self) -> float:
@@ -88,6 +90,8 @@ class Extensions:
     markets: tuple[Institution, ...] = ()
     existing: tuple[ExistingError, ...] = ()
     clipping: tuple[BoundCurve, ...] = ()  # error against each bound that tables rest on
+    losses: tuple[MeasuredLoss, ...] = ()  # of tables whose errors are neither squared nor absolute
+    wealth: tuple[WealthWorth, ...] = ()  # of tables whose value of accuracy was derived from it
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,6 +122,8 @@ class ExtensionBuilder:
             markets=self._markets(),
             existing=tuple(self._existing()),
             clipping=self.program.clipping.curves(self.choice, self.program.welfare),
+            losses=tuple(self._losses()),
+            wealth=tuple(self._wealth()),
         )
 
     def _responding(self) -> ParticipationOutcome | None:
@@ -152,11 +158,36 @@ class ExtensionBuilder:
 
     def _existing(self) -> Iterator[ExistingError]:
         """A constant under squared loss: reported beside the noise, never part of what is chosen by."""
+        values = {value.table: value for value in self.program.welfare.table_values}
         for position, asked in enumerate(self.program.file.workload):
             outcome = next(outcome for outcome in self.choice.tables if outcome.table == asked.name)
             before = self._amount(asked.existing_error, outcome.unit, "workload", position, "existing_error")
-            if before:
-                yield ExistingError(outcome.table, outcome.unit, before, outcome.root_mean_squared_error)
+            drawn = math.sqrt(values[asked.name].existing_squared_error / outcome.query_count)
+            if before or drawn:
+                noise = outcome.root_mean_squared_error
+                yield ExistingError(outcome.table, outcome.unit, before or drawn, noise, sampling=not before)
+
+    def _losses(self) -> Iterator[MeasuredLoss]:
+        for value in self.program.welfare.table_values:
+            measurement, loss = self._measured_at[value.table]
+            found = measured_loss(self.program, measurement, measure=value.measure, value=value.value, loss=loss)
+            if found is not None:
+                yield found
+
+    def _wealth(self) -> Iterator[WealthWorth]:
+        for position, value in enumerate(self.program.welfare.table_values):
+            measurement, loss = self._measured_at[value.table]
+            count = measurement.workload.table(value.table).query_count
+            for group in wealth_of(self.program, position):
+                taylor = group.diagnostic(measurement, value.table, loss, grid=value.grid)
+                yield WealthWorth(value.table, group, group.value_of_accuracy(count), taylor)
+
+    @cached_property
+    def _measured_at(self) -> dict[str, tuple[Measurement, float]]:
+        """How each table is measured, and at exactly which loss."""
+        shares = self.technology.shares(self.technology.exact_loss(self.choice))
+        groups = self.technology.measurements.items()
+        return {table.name: (each, float(shares[group])) for group, each in groups for table in each.workload.tables}
 
     def _path(self) -> BudgetPath | None:
         table = self.program.file.horizon
@@ -296,6 +327,14 @@ def participation_of(program: Program) -> Participation | None:
     table, response = program.file.participation, response_of(program, program.welfare.privacy_measure)
     if table is None or response is None:
         return None
+    for position, (asked, value) in enumerate(zip(program.file.workload, program.welfare.table_values, strict=True)):
+        if not isinstance(value.measure, str):
+            raise InvalidValue(
+                f"the errors of table '{asked.name}' count in a way that participation does not know",
+                why="what those who stay away add to an error is known for squared and absolute errors",
+                instead="use squared or absolute loss without a decision, or leave [participation] out",
+                where=document.place(("workload", position, "loss" if asked.decision is None else "decision")),
+            )
     totals = {asked.name: _total(program, position) for position, asked in enumerate(program.file.workload)}
     assumed = tuple(asked.name for asked in program.file.workload if asked.total is None)
     return Participation(response, totals, assumed, table.source)

@@ -14,12 +14,12 @@ from pathlib import Path
 
 from dualmandate.choice import Choice, Limits, SocialWelfare, choose, regret_curve
 from dualmandate.choice.estimates import JointEstimates
-from dualmandate.frontier import Frontier, Measure
+from dualmandate.frontier import Frontier, Measure, priced
 from dualmandate.mechanism.rows import DecidedAnswers
 from dualmandate.mechanism.technologies import TABLES
 from dualmandate.planning.clipping import Clipping, clipping_of, starting_bounds
 from dualmandate.planning.comparison import TechnologyComparison
-from dualmandate.planning.extensions import ExtensionBuilder, participation_of, response_of
+from dualmandate.planning.extensions import TWO_SIDED_95, ExtensionBuilder, participation_of, response_of
 from dualmandate.planning.plan import Plan, TableConsequence, costliest, notes_on
 from dualmandate.planning.ratios import COVERAGE, ratio_consequences, with_ratios
 from dualmandate.planning.robustness import public_total_of, robustness_of
@@ -198,10 +198,11 @@ def _table_consequences(
     def errors(measure: Measure) -> dict[str, float]:
         if workshop.participation is not None:  # noise is weighted up, and those who stay away are an error too
             return technology.frontier.table_errors(choice.epsilon, measure)
-        found = [measurements[group].table_errors(float(share), measure) for group, share in shares.items()]
+        found = [priced(measurements[group]).table_errors(float(share), measure) for group, share in shares.items()]
         return {table: error for each in found for table, error in each.items()}
 
-    summed = {measure: errors(measure) for measure in {"squared", *(value.measure for value in values.values())}}
+    measures: set[Measure] = {"squared", *(value.measure for value in values.values())}
+    summed = {measure: errors(measure) for measure in measures}
     rows = []
     for group, share in shares.items():
         measurement = measurements[group]
@@ -217,7 +218,10 @@ def _table_consequences(
                     measured_in=group,
                     root_mean_squared_error=math.sqrt(mean_squared_error),
                     bias=bias(table.name),
-                    half_width=float(measurement.half_width(table.name, float(share), COVERAGE).max()) * value.grid,
+                    half_width=math.hypot(
+                        float(measurement.half_width(table.name, float(share), COVERAGE).max()) * value.grid,
+                        TWO_SIDED_95 * math.sqrt(value.existing_squared_error / table.query_count),
+                    ),
                     root_mean_squared_consequence=None if consequence is None else math.sqrt(consequence),
                     data_loss=value.value_per_step * summed[value.measure][table.name] + value.least,
                     exact=isinstance(measurement.answered[table.name], DecidedAnswers),

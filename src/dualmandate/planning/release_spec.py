@@ -107,6 +107,7 @@ def _order(plan: SavedPlan, program: ProgramFile, strategies: Strategies, page: 
         engine=program.file.publication.engine,
         ratios=program.ratios,
         clipped=program.clipped,
+        superpopulation=program.file.superpopulation,
     )
 
 
@@ -231,7 +232,7 @@ def load_release(folder: str | Path) -> Release:
             raise damaged(f"the release in '{place}'", f"its program does not ask for the ratio '{name}'")
         return found
 
-    return Release(place, facts, measurement, together, ratio)
+    return Release(place, facts, measurement, together, ratio, lambda: order().superpopulation)
 
 
 def carried_program(folder: Path, facts: Mapping[str, Any]) -> ProgramFile:
@@ -270,4 +271,5 @@ def _carried_out(folder: Path, facts: Mapping[str, Any]) -> ReleaseSpec:
         groups=groups,
         units={table["name"]: table["unit"] for table in facts["tables"]},
         ratios=program.ratios,
+        superpopulation=program.file.superpopulation,
     )

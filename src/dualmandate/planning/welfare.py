@@ -9,8 +9,16 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from dualmandate.choice import Limits, PopulationGroup, SocialWelfare, TableValue
-from dualmandate.choice.welfare import information_utility, population_size, relative_weight, table_value
-from dualmandate.errors import InvalidValue
+from dualmandate.choice.welfare import (
+    MISSING_PRICE,
+    information_utility,
+    population_size,
+    relative_weight,
+    table_value,
+)
+from dualmandate.errors import InvalidValue, MissingKey
+from dualmandate.frontier import Measure
+from dualmandate.planning.measures import measure_of, wealth_of
 from dualmandate.planning.timing import PRICES, Timing
 from dualmandate.population import Calibrated, PrivacyMeasure, Units
 from dualmandate.population.wording import exact
@@ -31,7 +39,11 @@ def welfare_of(program: ProgramFile, timing: Timing) -> SocialWelfare:
     groups = _groups(program, timing)
     grids = {table.name: float(table.grid) for table in program.workload.tables}
     values = tuple(
-        _table_value(program, timing, position, grid=grids[table.name]) for position, table in enumerate(file.workload)
+        replace(
+            _table_value(program, timing, position, measure_of(program, position), grid=grids[table.name]),
+            existing_squared_error=_sampling(position, table, program),
+        )
+        for position, table in enumerate(file.workload)
     )
     with document.at("preferences"):
         return SocialWelfare(groups, values, protected_unit=units.singular, currency=units.currency)
@@ -120,10 +132,24 @@ def _group(table: GroupTable, *, program: ProgramFile, timing: Timing, weight: f
     return PopulationGroup(table.name, size, utility, weight if own is None else own)
 
 
-def _table_value(program: ProgramFile, timing: Timing, position: int, *, grid: float) -> TableValue:
+def _table_value(program: ProgramFile, timing: Timing, position: int, measure: Measure, *, grid: float) -> TableValue:
     table, units, document = program.file.workload[position], program.units, program.document
     price = price_of(table.loss, program.file.preferences, units, document)
     stated = "consequence" if table.value_of_accuracy is None else "value_of_accuracy"
+    if not isinstance(measure, str):
+        value = TableValue(table.name, 0.0, measure, table.unit or units.singular, grid=grid)
+        if table.decision is not None:
+            with document.at("workload", position, "decision"):
+                paid = _misallocated(table.loss, price)
+                return replace(value, value=paid, price=paid)
+        with document.at("workload", position, stated):
+            assert table.value_of_accuracy is not None
+            return replace(value, value=table.value_of_accuracy.quantity().to(value.value_unit, units).value)
+    if table.wealth:
+        count = program.workload.table(table.name).query_count
+        worth = math.fsum(group.value_of_accuracy(count) for group in wealth_of(program, position))
+        return TableValue(table.name, worth, unit=table.unit or units.singular, grid=grid)
+    assert table.loss in ("squared", "absolute")
     with document.at("workload", position, stated):
         value_of_accuracy, consequence = _optional(table.value_of_accuracy), _optional(table.consequence)
         paid = (consequence, price) if value_of_accuracy is None else (value_of_accuracy,)
@@ -138,6 +164,30 @@ def _table_value(program: ProgramFile, timing: Timing, position: int, *, grid: f
             present_value=timing.factor(*(each.time_base for each in paid if each is not None)),
         )
         return replace(value, grid=grid)
+
+
+def _sampling(position: int, table: WorkloadTable, program: ProgramFile) -> float:
+    """Σ of Poisson variances of a table that estimates a superpopulation: what it counts in all; else 0."""
+    if table.estimates != "superpopulation":
+        return 0.0
+    key: KeyPath = ("workload", position, "total")
+    stated = table.total
+    if stated is None:
+        key, stated = ("population", "population_size"), program.file.population.population_size
+    found = amount_in(program, table.unit or program.units.singular, stated, *key)
+    assert found is not None
+    return found
+
+
+def _misallocated(loss: str, price: Calibrated | None) -> float:
+    """What a misallocated dollar costs, 1 where not stated; a squared dollar has no price of its own."""
+    if price is None and loss == "squared":
+        raise MissingKey(
+            "what a decision misallocates is squared, and has no price",
+            why=MISSING_PRICE,
+            instead='state price_of_squared_misallocation in "USD per USD^2", or loss = "absolute"',
+        )
+    return 1.0 if price is None else price.value
 
 
 def price_of(loss: str, preferences: PreferencesTable, units: Units, document: Document) -> Calibrated | None:

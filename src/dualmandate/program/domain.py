@@ -64,12 +64,12 @@ def code_lists(population: Described, document: Document) -> dict[str, TextColum
             file = document.path.parent / table.codes
             known = next((read for read in lists.values() if read.file == file), None)
             with document.at("population", "attributes", name, "codes"):
-                _check_not_data(file, population, document)
+                check_not_data(file, population, document)
                 lists[name] = known or read_text_columns(file, "code list")
     return lists
 
 
-def _check_not_data(file: Path, population: Described, document: Document) -> None:
+def check_not_data(file: Path, population: Described, document: Document) -> None:
     """Refuse to read the confidential file as a list of codes: what is in it would then decide the domain."""
     path = None if population.source is None else population.source.path
     if path is not None and file.resolve() == (document.path.parent / path).resolve():

@@ -732,6 +732,47 @@ class FitnessForUse(KeyTable):
         return self
 
 
+class DecisionTable(KeyTable):
+    """A grant by formula that reads the table: so much a head, to places that are large enough."""
+
+    per_head: Calibrated
+    """A formula turns counted heads into money: USD per unit of the table."""
+    threshold: NotNegative | None = None
+    """A place with fewer counted heads than this gets nothing."""
+    appropriation: Calibrated | None = None
+    """What there is to give out, in USD; where the formula asks for more, every place gets the same share of what it
+    asks for."""
+    repetitions: Count = 200
+    """How often the decision is made with noisy numbers at each simulated privacy loss."""
+
+    @model_validator(mode="after")
+    def _repeated(self) -> Self:
+        if self.repetitions < 2:
+            why = "how far a simulation may be off is seen where repetitions differ"
+            raise refused(why, "repeat at least twice", key="repetitions")
+        return self
+
+
+class WealthTable(KeyTable):
+    """People whose wealth hangs on the numbers of the table: what its accuracy is worth to them follows."""
+
+    name: Text
+    """A group is known by its name."""
+    people: Positive
+    """How many are exposed decides what accuracy is worth to all of them."""
+    exposure: Calibrated
+    """By how much the wealth of one of them moves with a number of the table: USD per unit."""
+    exposed_to: Literal["one", "all"] = "one"
+    """Whether each of them is exposed to one number of the table, evenly spread, or to every one."""
+    risk_aversion: Calibrated
+    """Who does not mind risk does not pay for accuracy: absolute risk aversion, in 1/USD."""
+    source: Text
+    """Who is exposed is measured or assumed, and readers must be able to see which."""
+
+
+Loss = Literal["squared", "absolute", "relative", "tail", "worst-case"]
+
+
 class WorkloadTable(KeyTable):
     """A table: its cells, and how much society would pay for its accuracy."""
 
@@ -750,13 +791,31 @@ class WorkloadTable(KeyTable):
     is measured with noise and paid for, as in any table."""
     unit: Text | None = None
     """What the table counts: the protected unit where not stated; needed with sum_of."""
-    loss: Literal["squared", "absolute"] = "squared"
-    """Whether harm grows with the square of an error or with its size."""
+    loss: Loss = "squared"
+    """Whether harm grows with the square of an error or with its size ("absolute"), with the square of its share in the
+    number that is expected ("relative"), comes each time that a number is off by more than a threshold ("tail"), or
+    grows with the worst error of the table ("worst-case")."""
     consequence: Calibrated | None = None
     """What an error does: "USD^2 per person^2" (squared loss) or "USD per person" (absolute loss), in the program's
     currency and in the unit of the table."""
     value_of_accuracy: Calibrated | None = None
-    """What society would pay: "USD per person^2" (squared loss) or "USD per person" (absolute loss)."""
+    """What society would pay: "USD per person^2" (squared loss) or "USD per person" (absolute and worst-case loss), in
+    the program's currency; in money what a number costs that is off by all of what is expected (relative loss), or each
+    time (tail loss)."""
+    threshold: Calibrated | None = None
+    """By how much a number must be off, in the table's unit, to do harm; with tail loss."""
+    miss_probability: Probability | None = None
+    """With which probability some number of the table may be off by more than its worst error; with worst-case
+    loss."""
+    expected_number: Calibrated | None = None
+    """How large a number of the table is publicly expected to be, in its unit; with relative loss."""
+    public_numbers: Text | None = None
+    """A CSV file beside the program with a public number for each cell of the table, such as last year's: a column for
+    each of `by`, and `number`. With relative loss, or a decision."""
+    decision: DecisionTable | None = None
+    """A grant by formula that reads the table: what it misallocates is then what errors cost."""
+    wealth: Several[WealthTable] = ()
+    """People whose wealth hangs on the numbers of the table: its value of accuracy is then derived, not stated."""
     fitness_for_use: FitnessForUse | None = None
     """The least accuracy with which the table is of use."""
     share: Share | None = None
@@ -764,11 +823,16 @@ class WorkloadTable(KeyTable):
     for every table or for none, and 1 in all, it takes the place of the shares that the tables' values would lead to;
     tables that are measured together add theirs."""
 
+    estimates: Literal["population", "superpopulation"] = "population"
+    """What the numbers are about: the people who are counted, or what a like population would show on average
+    ("superpopulation"), of which these people are one draw. Sampling error then counts beside noise, and intervals of
+    a release hold the expected number. For counts with squared loss."""
     existing_error: Calibrated | None = None
     """The typical error (RMSE) that a number of the table had before noise, from sampling or otherwise, in its unit.
     With squared loss it moves nothing; it is reported beside the noise."""
     total: Calibrated | None = None
-    """What the table adds up to, in its unit, from a public source; used with [participation] and for ratios."""
+    """What the table adds up to, in its unit, from a public source; used with [participation], for ratios and by
+    estimates of a superpopulation, where the whole population is taken if it is not stated."""
     value_of_publishing: Calibrated | None = None
     """What the table is worth to its users when it is exact, in money: whether it earns its place is then reported."""
     details: Several[DetailTable] = ()
@@ -779,14 +843,68 @@ class WorkloadTable(KeyTable):
         if self.details and self.value_of_publishing is None:
             why = "details are chosen by what the table is worth at each of them"
             raise lacking("value_of_publishing", why, "state value_of_publishing of the table as it stands")
+        if self.details and self.public_numbers is not None:
+            why = "public_numbers are about the table's own cells, and other details have others"
+            raise refused(why, "leave the details out, or use another loss", key="details")
         names = [detail.name for detail in self.details]
         if len(set(names)) != len(names):
             raise refused("two details have the same name", "give each detail a name of its own", key="details")
         return self
 
     @model_validator(mode="after")
+    def _terms_of_loss(self) -> Self:
+        decided = self.decision is not None
+        if decided and self.loss not in ("squared", "absolute"):
+            why = "what a decision misallocates counts by its square or by its size"
+            raise refused(why, 'state loss = "absolute" or "squared"', key="loss")
+        needed = {"tail": "threshold", "worst-case": "miss_probability"}.get(self.loss)
+        if needed is not None and getattr(self, needed) is None:
+            why = f"{self.loss} loss does not say where harm begins without it"
+            example = '{ value = …, unit = "…", source = "…" }' if needed == "threshold" else "0.05"
+            raise lacking(needed, why, f"state {needed} = {example}")
+        relative = self.loss == "relative"
+        if ((relative and self.expected_number is None) or decided) and self.public_numbers is None:
+            why = "an error is a share of something" if relative else "a decision is tried out on public numbers"
+            instead = 'state public_numbers = "file.csv"' + (", or one expected_number for all" if relative else "")
+            raise lacking("public_numbers", why, instead)
+        if relative and self.expected_number is not None and self.public_numbers is not None:
+            why = "it says twice how large numbers are expected to be"
+            raise refused(why, "keep expected_number or public_numbers", key="expected_number")
+        fits = {
+            "threshold": self.loss == "tail",
+            "miss_probability": self.loss == "worst-case",
+            "expected_number": relative,
+            "public_numbers": relative or decided,
+            "consequence": self.loss in ("squared", "absolute") and not decided and not self.wealth,
+            "value_of_accuracy": not decided and not self.wealth,
+            "decision": not self.wealth,
+        }
+        if self.wealth and self.loss != "squared":
+            why = "what risk costs people grows with the square of an error"
+            raise refused(why, 'state loss = "squared", or leave wealth out', key="loss")
+        for key, fit in fits.items():
+            if getattr(self, key) is not None and not fit:
+                why = f"it plays no part in {self.loss} loss"
+                if decided or self.wealth:
+                    why = f"{'wealth' if self.wealth else 'the decision'} says what errors cost"
+                raise refused(why, "leave it out, or change the loss", key=key)
+        return self
+
+    @model_validator(mode="after")
+    def _counts_of_a_draw(self) -> Self:
+        if self.estimates == "superpopulation":
+            if self.sum_of is not None or self.weights:
+                why = "how far amounts and weighted counts are off by sampling depends on what is not public"
+                raise refused(why, "publish counts, or leave estimates out", key="estimates")
+            if self.loss != "squared" or self.decision is not None or self.existing_error is not None:
+                why = "sampling error adds to noise in squares, and is the error that was there before"
+                raise refused(why, 'use loss = "squared" without a decision or existing_error', key="estimates")
+        return self
+
+    @model_validator(mode="after")
     def _one_value(self) -> Self:
-        if self.consequence is None and self.value_of_accuracy is None:
+        derived = self.decision is not None or self.wealth
+        if not derived and self.consequence is None and self.value_of_accuracy is None:
             why = "without a value of its accuracy a table has no weight in the choice"
             raise lacking("consequence", why, "state its consequence, or its value_of_accuracy")
         if self.consequence is not None and self.value_of_accuracy is not None:
@@ -976,6 +1094,11 @@ class ProgramKeys(KeyTable):
     """Other ways to read numbers of the program, each shown with what would then be chosen."""
     social_choice: SocialChoiceTable | None = None
     """Other ways to add people up, beside the sum."""
+
+    @property
+    def superpopulation(self) -> frozenset[str]:
+        """The tables that estimate what a like population would show."""
+        return frozenset(table.name for table in self.workload if table.estimates == "superpopulation")
 
     @property
     def shares(self) -> dict[str, Fraction]:

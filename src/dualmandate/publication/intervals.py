@@ -55,6 +55,9 @@ Probability = Fraction | float | str
 class Interval:
     """An estimate and where the truth lies: lower ≤ truth ≤ upper with `probability`, over the noise.
 
+    `covers` says what the truth is: the number counted, or what a like population would show on average; then the
+    probability is over people and noise.
+
     `probability` is that of this interval, not below the `nominal` one that was asked for: exact where `is_exact`, else
     at least so much; where it was simulated, `standard_error` is that of the simulation, and the interval is chosen so
     that it holds all the same. Where amounts or records are clipped, the truth is that of what is counted: `covers`.
@@ -68,7 +71,7 @@ class Interval:
     is_exact: bool
     method: str
     standard_error: float = 0.0
-    covers: str | None = None  # what it is about where amounts or records are clipped: not what lies beyond
+    covers: str | None = None  # what it is about where that is not all that a reader may think of
 
     @property
     def half_width(self) -> float:
@@ -81,7 +84,7 @@ class Interval:
     def __str__(self) -> str:
         share = "exactly" if self.is_exact else "about" if self.standard_error else "at least"
         span = f"{self.lower:,.6g} to {self.upper:,.6g}" if math.isfinite(self.upper - self.lower) else "any number"
-        about = "" if self.covers is None else f"; it covers {self.covers}, and nothing beyond"
+        about = "" if self.covers is None else f"; it covers {self.covers}"
         return (
             f"{span} with probability {share} {percent(self.probability, 4)} "
             f"({self.nominal:.6g} was asked for; {self.method}){about}"

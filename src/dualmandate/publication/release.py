@@ -44,6 +44,7 @@ from dualmandate.publication.intervals import (
 )
 from dualmandate.publication.nested_tables import NestWeights
 from dualmandate.publication.ratios import JointError, interval_of_ratio, joint_error
+from dualmandate.publication.superpopulation import COVERED, expected_number_interval
 from dualmandate.publication.writing import (
     RELEASE_SCHEMA,
     NoisyRows,
@@ -78,6 +79,7 @@ class Release:
     measurement: Callable[[str], Measurement] = field(repr=False)  # of a group, by its name
     together: Callable[[], NestWeights] | None = field(default=None, repr=False)  # of all, where estimates rest on all
     ratio: Callable[[str], Ratio] | None = field(default=None, repr=False)  # by its name: which numbers it divides
+    superpopulation: Callable[[], frozenset[str]] = field(default=frozenset, repr=False)  # tables that estimate one
 
     @property
     def tables(self) -> tuple[str, ...]:
@@ -145,12 +147,15 @@ class Release:
 
         Of a ratio it is Fieller's set, which is the whole line where the denominator may be 0.
         Where amounts or records were clipped, the true number is that of what was counted: `covers` says it.
+        Where the program says that a table estimates a superpopulation, it holds the expected number.
         """
         cells = self._cells(table, {**(where or {}), **labels})
         if table in self.ratios:
             found = interval_of_ratio(*self.joint(table)(cells), probability=probability)
             return replace(found, covers=self._covers(table))
         estimate = float(self.published(table).estimates[cells].sum())
+        if table in self.superpopulation():
+            return self._expected(table, cells.tolist(), probability)
         if self._entry("tables", table)["exact"]:
             nominal = float(asked_for(probability))
             return Interval(estimate, estimate, estimate, nominal, 1.0, True, "published without noise")
@@ -173,6 +178,12 @@ class Release:
             ends = np.array([(one.lower, one.upper) for one in found]).T
             nominal, words = float(asked_for(probability)), "each ratio by itself, the chances to miss added up"
             return SimultaneousIntervals(estimates, *ends, nominal, nominal, False, words)
+        if table in self.superpopulation():
+            nominal = asked_for(probability)
+            each = [self._expected(table, [n], 1 - (1 - nominal) / len(estimates)) for n in range(len(estimates))]
+            lower, upper = (np.array([getattr(one, end) for one in each]) for end in ("lower", "upper"))
+            words = f"{each[0].method}, the chances to miss {COVERED} added up"
+            return SimultaneousIntervals(estimates, lower, upper, float(nominal), float(nominal), False, words)
         if self._entry("tables", table)["exact"]:
             return SimultaneousIntervals(
                 estimates, estimates, estimates, float(asked_for(probability)), 1.0, True, "published without noise"
@@ -242,6 +253,15 @@ class Release:
             bounds = lower, upper
         own = ratio, unit, above.columns, above.labels
         return PublishedTable(*own, estimates, errors, bounds=bounds, quotients=quotients)
+
+    def _expected(self, table: str, cells: list[int], probability: Probability) -> Interval:
+        estimate = float(self.published(table).estimates[cells].sum())
+        if self._entry("tables", table)["exact"]:
+            none = np.zeros(0)
+            return expected_number_interval(estimate, none, none.astype(np.int64), (), probability=probability)
+        rows, noises = self._rows_of(table)
+        weights = rows.weights(table, cells)
+        return expected_number_interval(estimate, weights, _kinds(rows), noises, probability=probability)
 
     def privacy(self, failure_probability: Written) -> ReleasePrivacy:
         """What this release alone loses, as (ε, δ): by the tight conversion, and by its exact noise where it is known.

@@ -77,6 +77,7 @@ class ReleaseSpec:
     engine: Literal["local", "spark"] = "local"  # where it is measured
     ratios: tuple[Ratio, ...] = ()  # of its tables, and of what is exact
     clipped: Mapping[str, str] = field(default_factory=dict)  # what tables count where amounts or records are clipped
+    superpopulation: frozenset[str] = frozenset()  # tables that estimate one
 
     @property
     def charge(self) -> PrivacyLoss:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from dualmandate.choice.statics import TornadoEnd
     from dualmandate.mechanism import Strategy
     from dualmandate.planning.comparison import Comparison
+    from dualmandate.planning.measures import MeasuredLoss
     from dualmandate.planning.plan import Plan
     from dualmandate.planning.robustness import Reading
 
@@ -373,6 +375,8 @@ def optional_sections(plan: Plan) -> list[tuple[str, str, list[str]]]:
         ("social-choice", "Other ways to add people up", () if rules is None else rules.explain().splitlines()),
         ("ratios", "Means, shares and ratios", _ratios(plan)),
         ("participation", "Who still takes part", _participation(plan)),
+        ("losses", "How errors count", _losses(plan)),
+        ("wealth", "Whose wealth hangs on the tables", _wealth(plan)),
         ("existing", "Errors that were there before", _existing(plan)),
         ("clipping", "What clipping leaves out", _clipping(plan)),
         ("offering", "Which tables earn their place", _offering(plan)),
@@ -427,11 +431,71 @@ def _participation(plan: Plan) -> Iterator[str]:
         yield f"The total of {named} is not stated: all {unit} are taken to be counted there, to be on the safe side."
 
 
+def _losses(plan: Plan) -> Iterator[str]:
+    for row in plan.extensions.losses:
+        yield " ".join(_loss_words(row, plan))
+
+
+def _loss_words(row: MeasuredLoss, plan: Plan) -> Iterator[str]:
+    """What the errors of one table amount to, in the way that they count."""
+    share, measure = row.amount / row.query_count, plan.choice.privacy_measure
+    if row.loss == "relative":
+        yield f"A number of '{row.table}' is typically off by {percent(math.sqrt(share))} of what is expected there."
+        yield f"One that is off by all of it costs {money(row.value)}, and by a tenth of it a hundredth of that."
+    elif row.threshold is not None:
+        yield (
+            f"Of {row.query_count:,} numbers of '{row.table}', {number(row.amount, 3)} are expected to be off by more "
+            f"than {quantity(row.threshold, row.table_unit)} ({percent(share)} of them); each costs {money(row.value)}."
+        )
+    elif row.miss_probability is not None and row.promised is not None:
+        sure, worst = percent(1 - row.miss_probability), quantity(row.promised, row.table_unit)
+        yield f"With probability {sure} no number of '{row.table}' is off by more than {worst}."
+        yield f"Priced is a worst error of {number(row.amount)}, at {money(row.value)} per {row.table_unit}: it is the"
+        yield "same, without the jumps of whole-number noise."
+        for name, promise in row.multiplicative_weights:
+            yield f"For any data, {name} promises {quantity(promise, row.table_unit)} at this {measure}."
+    elif row.given_out is not None and row.band is not None:
+        squared = " squared" if row.unit == "USD^2" else ""
+        low, high = (money(end) + squared for end in row.band)
+        yield (
+            f"By its public numbers '{row.table}' gives out {money(row.given_out)}. With noise the grants are off by "
+            f"{money(row.amount)}{squared} in all, dollars too much and too little alike: simulated, with a 95 % band "
+            f"from {low} to {high}."
+        )
+        if row.simulated_to is not None and plan.choice.epsilon > row.simulated_to:
+            yield (
+                f"Beyond {measure} = {number(row.simulated_to)} they were too rare to be simulated, and are taken to "
+                "fall as the table's own errors do."
+            )
+
+
+def _wealth(plan: Plan) -> Iterator[str]:
+    units = {table.table: table.unit for table in plan.tables}
+    for row in plan.extensions.wealth:
+        group, unit = row.group, units[row.table]
+        yield (
+            f"{group.name}: {number(group.people, 6)} people stand to gain or lose {money(group.exposure)} per {unit} "
+            f"in {'each' if group.to_all else 'one'} number of '{row.table}', with an absolute risk aversion of "
+            f"{number(group.risk_aversion)} per USD. To be rid of its errors is worth {money(row.value)} per squared "
+            f"{unit} to them."
+        )
+        if row.taylor is not None:
+            yield f"That holds for small risks ({group.name}, one person, '{row.table}'): {row.taylor}."
+
+
 def _existing(plan: Plan) -> Iterator[str]:
     for row in plan.extensions.existing:
+        before, together = quantity(row.before, row.unit), quantity(row.together, row.unit)
+        if row.sampling:
+            yield (
+                f"'{row.table}' estimates what a like population would show on average. By sampling alone a number is "
+                f"typically off by {before}, with noise by {together}, {percent(row.added)} more; what 95 in 100 are "
+                "within counts both. Intervals of a release hold the expected number, not the number counted."
+            )
+            continue
         yield (
-            f"A number of '{row.table}' was typically off by {quantity(row.before, row.unit)} before noise; with noise "
-            f"it is off by {quantity(row.together, row.unit)}, {percent(row.added)} more."
+            f"A number of '{row.table}' was typically off by {before} before noise; with noise it is off by "
+            f"{together}, {percent(row.added)} more."
         )
     if plan.extensions.existing:
         yield "Where harm grows with the square of an error, what was there before does not move the choice."

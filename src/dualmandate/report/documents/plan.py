@@ -39,12 +39,14 @@ if TYPE_CHECKING:
     from dualmandate.planning.clipping import BoundCurve
     from dualmandate.planning.comparison import Comparison
     from dualmandate.planning.extensions import Extensions
+    from dualmandate.planning.measures import MeasuredLoss, WealthWorth
     from dualmandate.planning.plan import Plan
     from dualmandate.planning.uncertainty import Uncertainty
 
 POINTS = 60  # At most this many points of the frontier, in equal steps of the logarithm, besides the choice itself.
 REACH = 10.0  # The frontier is shown from a tenth of the chosen loss to ten times it.
 
+LossMeasure = Literal["squared", "absolute", "relative", "tail", "worst-case"]
 StrategyName = Literal["optimized", "workload", "identity"]
 BoundBy = Literal["preferences", "largest epsilon", "largest rho", "fitness for use", "ledger", "participation"]
 
@@ -166,7 +168,9 @@ class PlannedTablePart(DocumentModel):
     clipped: Text | None = Field(None, description="What its numbers are where amounts or records are clipped.")
     query_count: Count = Field(description="How many numbers it has.")
     measured_in: Text = Field(description="The group of tables that it is measured with.")
-    loss_measure: Literal["squared", "absolute"] = Field(description="How its errors count.")
+    loss_measure: Literal["squared", "absolute", "relative", "tail", "worst-case"] = Field(
+        description="How its errors count."
+    )
     root_mean_squared_error: NotNegative = Field(description="Of one number, in its unit: of noise.")
     bias: NotNegative | None = Field(None, description="What clipping leaves out of one number, root mean squared.")
     root_mean_squared_error_with_bias: NotNegative | None = Field(None, description="Noise and bias of one number.")
@@ -465,6 +469,57 @@ class ExistingErrorPart(DocumentModel):
     before: Positive = Field(description="Root mean squared error of one number without noise, in the unit.")
     noise: NotNegative = Field(description="What noise adds alone, in the unit.")
     added: Number = Field(description="By which share noise widens the error that was there.")
+    sampling: Whether = Field(False, description="Whether it is that of a draw from a superpopulation.")
+
+
+class PromisePart(DocumentModel):
+    """What another mechanism promises of any data."""
+
+    mechanism: Text = Field(description="Its name.")
+    worst_error: NotNegative = Field(description="In the table's unit.")
+
+
+class MeasuredLossPart(DocumentModel):
+    """What the errors of a table amount to, where they are neither squared nor absolute, or a decision reads it."""
+
+    table: Text = Field(description="Its name.")
+    loss: Literal["relative", "tail", "worst-case", "decision"] = Field(description="How its errors count.")
+    amount: NotNegative = Field(
+        description="Squared errors as shares of what is expected, summed; how many numbers are expected to be off by "
+        "more than the threshold; the worst error; or what a decision misallocates."
+    )
+    unit: str = Field(strict=True, description="Of the amount; empty where it is a pure number.")
+    value: NotNegative = Field(description="USD: what one unit of the amount costs.")
+    threshold: IfAny[NotNegative] = Field(None, description="Of tail loss, in the table's unit.")
+    miss_probability: IfAny[Positive] = Field(None, description="Of worst-case loss.")
+    promised: IfAny[NotNegative] = Field(None, description="The worst error that a release promises.")
+    multiplicative_weights: IfAny[tuple[PromisePart, ...]] = Field(None, description="At the same loss.")
+    given_out: IfAny[NotNegative] = Field(None, description="USD, by the decision with exact numbers.")
+    band: IfAny[Pair[Number]] = Field(None, description="Of simulation, 95 %, around the amount.")
+    simulated_to: IfAny[Positive] = Field(None, description="The largest privacy loss that was simulated.")
+
+
+class TaylorPart(DocumentModel):
+    """How far the value of accuracy, which holds for small risks, is off at the choice; for one person."""
+
+    largest_s: NotNegative = Field(description="Risk in units of what ruins: at 1 the exact cost is infinite.")
+    exact: Number | None = Field(description="USD: the exact cost of noise; null where it is infinite.")
+    taylor: NotNegative = Field(description="USD: the cost by the value of accuracy.")
+    trustworthy: Whether = Field(description="Whether the two are within five percent.")
+    words: Words
+
+
+class WealthPart(DocumentModel):
+    """People whose wealth hangs on a table, and what its accuracy is worth to them."""
+
+    table: Text = Field(description="Its name.")
+    name: Text = Field(description="Of the group.")
+    people: Positive = Field(description="How many they are.")
+    exposure: Positive = Field(description="USD per unit of a number.")
+    exposed_to: Literal["one", "all"] = Field(description="One number each, or every one.")
+    risk_aversion: Positive = Field(description="Absolute, per USD.")
+    value_of_accuracy: Positive = Field(description="USD per squared unit of the table, of all of them.")
+    taylor: TaylorPart | None = Field(description="Null where the noise has no closed form for it.")
 
 
 class BoundRowPart(DocumentModel):
@@ -700,6 +755,8 @@ class PlanDocument(DocumentModel):
     markets: IfAny[Several[InstitutionPart]] = None
     existing_errors: IfAny[Several[ExistingErrorPart]] = None
     clipping: IfAny[Several[BoundPart]] = None
+    losses: IfAny[Several[MeasuredLossPart]] = None
+    wealth: IfAny[Several[WealthPart]] = None
     uncertainty: IfAny[UncertaintyPart] = None
     social_choice: IfAny[SocialChoicePart] = None
     versions: PlanVersionsPart
@@ -755,6 +812,8 @@ def plan_document(plan: Plan) -> dict[str, Any]:
         markets=[InstitutionPart.made_of(row, institution=row.name) for row in known.markets] or None,
         existing_errors=known.existing or None,
         clipping=[_bound(curve) for curve in known.clipping] or None,
+        losses=[_measured(row) for row in known.losses] or None,
+        wealth=[_wealth(row) for row in known.wealth] or None,
         uncertainty=None if plan.uncertainty is None else _uncertainty(plan.uncertainty),
         social_choice=None if plan.social_choice is None else _social_choice(plan.social_choice),
         versions=PlanVersionsPart(program=SCHEMA_VERSION, plan=PLAN_VERSION, dualmandate=version("dualmandate")),
@@ -874,6 +933,22 @@ def _saving(plan: Plan) -> SavingPart:
         by_value=None if saving.by_value is None else rival(saving.by_value),
         least_valid_for=None if limit is None else limit.bound.valid_for,
         points=list(_at_each_loss(plan, saving.at)),
+    )
+
+
+def _measured(row: MeasuredLoss) -> MeasuredLossPart:
+    beside = [PromisePart(mechanism=name, worst_error=amount) for name, amount in row.multiplicative_weights]
+    return MeasuredLossPart.made_of(row, multiplicative_weights=beside or None)
+
+
+def _wealth(row: WealthWorth) -> WealthPart:
+    taylor = row.taylor
+    return WealthPart.made_of(
+        row.group,
+        table=row.table,
+        exposed_to="all" if row.group.to_all else "one",
+        value_of_accuracy=row.value,
+        taylor=None if taylor is None else TaylorPart.made_of(taylor, exact=_finite(taylor.exact), words=str(taylor)),
     )
 
 
