@@ -12,6 +12,7 @@ from dualmandate.frontier.frontier import (
 )
 from dualmandate.frontier.lower_bound import LowerBound, count_bound, efficiency, matrix_bound, strategy_bound
 from dualmandate.frontier.participation import ExponentialResponse, TableTotals, peak_of, with_participation
+from dualmandate.frontier.secrets import GroupSecret, by_secret
 from dualmandate.frontier.simulated import (
     Decision,
     FormulaGrant,
@@ -36,12 +37,14 @@ __all__ = [
     "ExponentialResponse",
     "FormulaGrant",
     "Frontier",
+    "GroupSecret",
     "LowerBound",
     "Measure",
     "PowerLawTechnology",
     "Simulation",
     "TableTotals",
     "TableWeights",
+    "by_secret",
     "count_bound",
     "decision_frontier",
     "efficiency",
