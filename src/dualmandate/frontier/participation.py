@@ -209,7 +209,7 @@ class ParticipationCurves(Curves):
         spread = np.array([each.spread for each in self.totals])
         misplaced = self._counts * (spread**2 + (landing - counted / self._counts) ** 2)
         if one:  # the largest number, or an empty one
-            misplaced = np.maximum(landing, np.abs(landing - counted)) ** 2
+            misplaced = np.minimum(misplaced, np.maximum(landing, np.abs(landing - counted)) ** 2)
         true = 1 - false[0] * (1 - share), *(-each * (1 - share) for each in false[1:])
         stray = tuple(each * share for each in false)
         variance = counted * _product(true, weights, order) + others * _product(stray, weights, order)
