@@ -95,7 +95,9 @@ class ChoicePart(DocumentModel):
     welfare: Welfare
     privacy_cost: Cost
     data_loss: Cost = Field(description="USD, at least 0: what errors cost.")
-    marginal_rate_of_transformation: NotNegative = Field(description="MRT, accuracy per unit of loss.")
+    marginal_rate_of_transformation: Number = Field(
+        description="MRT, accuracy per unit of loss; below 0 where people stay away and tables peak at different losses."
+    )
     willingness_to_accept: Number | None = Field(description="WTA, accuracy per unit of loss.")
     local_optima: tuple[LocalOptimumPart, ...]
     bound_by: BoundBy = Field(description="What decides: preferences, or the limit that was met first.")
@@ -126,7 +128,7 @@ class FrontierPointPart(DocumentModel):
 
     loss: Positive = Field(description="In the frontier's currency.")
     accuracy: NotPositive = Field(description="Minus the expected squared error.")
-    marginal_rate_of_transformation: NotNegative = Field(description="Accuracy per unit of loss.")
+    marginal_rate_of_transformation: Number = Field(description="Accuracy per unit of loss.")
     willingness_to_accept: NotNegative = Field(description="Accuracy per unit of loss.")
     privacy_cost: Cost
     data_loss: Cost
