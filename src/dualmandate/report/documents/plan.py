@@ -96,7 +96,7 @@ class ChoicePart(DocumentModel):
     privacy_cost: Cost
     data_loss: Cost = Field(description="USD, at least 0: what errors cost.")
     marginal_rate_of_transformation: Number = Field(
-        description="MRT, accuracy per unit of loss; below 0 where people stay away and tables peak at different losses."
+        description="MRT, accuracy per unit of loss; below 0 where people stay away and tables peak apart."
     )
     willingness_to_accept: Number | None = Field(description="WTA, accuracy per unit of loss.")
     local_optima: tuple[LocalOptimumPart, ...]
