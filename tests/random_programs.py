@@ -226,7 +226,31 @@ class RandomProgram:
             document["mechanism"]["strategy"] = "workload"  # of sums of measured numbers most of them take long
             for table in tables:
                 self._count_otherwise(table)
+        self._beside(document, tables)
         return to_toml(document)
+
+    def _beside(self, document: Table, tables: list[Table]) -> None:
+        """What is computed beside a plan, and false reports; drawn last, so that a seed means the program it did."""
+        if "participation" in document and self.chance(0.5):
+            document["participation"][f"truthful_decline_per_{self.measure}"] = self.one_of(0, 0.01)
+            document["participation"]["truthful_without_loss"] = self.one_of(0.9, 1)
+            for table in tables:
+                table |= {"falsely_counted": self.one_of(0, 0.5), "standard_deviation": self.money("person")}
+        if self.chance(0.05):
+            document["collection"] = {"cost_per_respondent": self.money("USD per person")}
+            for table in tables:
+                table.setdefault("total", {"value": 900, "unit": table.get("unit", "person"), "source": "drawn"})
+        if self.chance(0.05):
+            document["randomized_response"] = {"source": "drawn"}
+        if self.chance(0.05):
+            shares = self.one_of([0.5, 0.5], [0.1, 0.15, 0.5, 0.15, 0.1], [0, 0.5, 0.5], [0.2, 0, 0.8])
+            document["secret"] = {"group": "household", "shares_counted": shares, "source": "drawn"}
+        if self.chance(0.05):
+            years = {"years_of_use": 3, "depreciation": self.one_of(0, 0.3), "yearly_value": self.money("USD")}
+            document["horizon"] = {"discount_factor": 0.9, "releases": [0, 2], "source": "drawn", **years}
+        if self.chance(0.05):
+            stake = {"stake": self.money("USD per person"), "influence": self.money("USD per person")}
+            document["markets"] = {"largest_user_share": 0.5, "source": "drawn", **stake}
 
     def _count_otherwise(self, table: Table) -> None:
         """Another loss than a squared one, now and then, or another way to state what errors cost."""

@@ -21,6 +21,7 @@ from dualmandate.choice import (
     SocialWelfare,
     TableValue,
     budget_path,
+    renewals,
 )
 from dualmandate.errors import InvalidPreferences, NoOptimum
 from dualmandate.frontier import Frontier, frontier_of
@@ -132,3 +133,58 @@ def test_refusals() -> None:
     other = SocialWelfare(society().groups, (), other_losses=(RootMeanSquaredLoss(HALF.tables[0], 1.0),))
     with pytest.raises(InvalidPreferences, match="discounted"):
         budget_path(HALF, other, years=[0], horizon=CENSUS)
+
+
+def test_one_release_that_is_used_for_years_by_hand() -> None:
+    """Four years at β·(1 − δ) = .95·.8 = .76: 1 + .76 + .5776 + .438976 years' worth, and ε grows by its cube root."""
+    used = DisclosureHorizon(72, 0.95, years_of_use=4, depreciation=0.2)
+    assert used.service() == pytest.approx(2.776576)
+    assert used.service(2) == pytest.approx(1.76)
+    assert used.service(9) == used.service()
+    path = budget_path(HALF, society(), years=[0], horizon=used)
+    assert path.releases[0].epsilon == pytest.approx((2 * 2.776576) ** (1 / 3))
+    assert DisclosureHorizon(72, 1.0, years_of_use=4).service() == 4
+    assert DisclosureHorizon(math.inf, 0.95, years_of_use=math.inf, depreciation=0.2).service() == pytest.approx(
+        1 / 0.24
+    )
+
+
+def test_a_newer_release_takes_over_and_a_cap_is_shared_by_years_of_use() -> None:
+    """No other split of the cap between two releases, used for 2 and for 10 years, is better."""
+    used = DisclosureHorizon(math.inf, 0.9, years_of_use=10, depreciation=0.1)
+    path = budget_path(HALF, society(), years=[0, 2], horizon=used, cap=2)
+    services = used.service(2), 0.81 * used.service()
+    costs = [
+        loss + 0.81 * (2 - loss) + services[0] / loss**2 + services[1] / (2 - loss) ** 2
+        for loss in np.linspace(0.01, 1.99, 20_001)
+    ]
+    best = 0.01 + 1.98 * int(np.argmin(costs)) / 20_000
+    assert path.releases[0].epsilon == pytest.approx(best, abs=2e-4)
+    assert -path.welfare == pytest.approx(min(costs), rel=1e-7)
+
+
+def test_how_often_a_new_release_pays_by_hand() -> None:
+    """On c/ε² a release of A years' worth costs 1.5·2^(1/3)·k^(2/3)·(A·c)^(1/3)."""
+    used = DisclosureHorizon(math.inf, 0.95, years_of_use=8, depreciation=0.3)
+    rows = renewals(HALF, society(), horizon=used, worth=3.0)
+    kept = 0.95 * 0.7
+    for row in rows:
+        service = sum(kept**age for age in range(row.years))
+        least = 1.5 * 2 ** (1 / 3) * service ** (1 / 3)
+        assert row.service == pytest.approx(service)
+        assert row.worth == pytest.approx((3 * service - least) / (1 - 0.95**row.years))
+        assert row.epsilon == pytest.approx((2 * service) ** (1 / 3))
+    assert [row.worth for row in rows] == sorted((row.worth for row in rows), reverse=True)
+    assert rows[0].years == 2  # 28.26; every year 22.20, every three years 27.33
+    assert renewals(HALF, society(), horizon=used, worth=100.0)[0].years == 1  # dear tables are kept fresh
+    undiscounted = DisclosureHorizon(72, 1.0, years_of_use=2)
+    assert renewals(HALF, society(), horizon=undiscounted, worth=3.0)[0].years == 2  # nothing is lost by waiting
+
+
+def test_years_of_use_that_cannot_be_meant() -> None:
+    for years, depreciation in ((0.0, 0.1), (5.0, 1.0), (5.0, -0.1)):
+        with pytest.raises(InvalidPreferences):
+            DisclosureHorizon(72, 0.97, years_of_use=years, depreciation=depreciation)
+    for bad in (None, 0.5, math.inf):
+        with pytest.raises(InvalidPreferences):
+            renewals(HALF, society(), horizon=DisclosureHorizon(72, 0.97, years_of_use=bad), worth=1.0)

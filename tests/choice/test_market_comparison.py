@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dualmandate.choice import (
+    BoundedCost,
     ExponentialCost,
     Limits,
     LinearCost,
@@ -27,6 +29,7 @@ from dualmandate.choice.markets import (
     compare_markets,
     cost_distribution,
     fair_query,
+    truthful_epsilon,
 )
 from dualmandate.choice.welfare import TableValue
 from dualmandate.errors import InvalidPreferences
@@ -172,6 +175,42 @@ def test_one_price_of_different_forms() -> None:
     assert utility.most == math.inf
     assert utility.scaled(2.0).parameter == 6.0
     assert utility.unit("child", "USD") == "USD per child per epsilon"
+
+
+def test_the_truth_pays_up_to_the_stake_of_the_most_reluctant() -> None:
+    """1,000 at stake: up to ε = 2 at a cost of 500, 1 at 1,000. The planner would choose 3.2 or so."""
+    welfare = society((30e6, 500.0), (16e6, 1_000.0))
+    rows = rows_of(welfare, Market(largest_user_share=0.1, stake=1_000.0))
+    row, planner = rows["planner, truthful reports"], rows["planner"]
+    assert row.epsilon == pytest.approx(1.0, rel=1e-4)
+    assert row.forgone is not None
+    assert row.forgone > 0
+    assert row.payment is None
+    assert planner.epsilon is not None
+    assert planner.epsilon > 2
+    assert "for 0 % of people" in row.why
+    assert f"USD {1_000 * planner.epsilon - 1_000:,.0f}"[:9] in row.why
+    free = rows_of(welfare, Market(largest_user_share=0.1, stake=1e6))["planner, truthful reports"]
+    assert free.epsilon == planner.epsilon
+    assert "more at stake" not in free.why
+    limited = rows_of(welfare, Market(largest_user_share=0.1, stake=1_000.0), Limits(largest_epsilon=0.5))
+    assert limited["planner, truthful reports"].epsilon == 0.5
+    unfit = rows_of(welfare, Market(largest_user_share=0.1, stake=1_000.0), Limits(floors={TABLE: 0.8}))
+    assert unfit["planner, truthful reports"].epsilon is None
+
+
+def test_no_lie_pays_below_the_truthful_loss() -> None:
+    """A count with discrete Laplace noise, and whatever the count could be worth to her, at its best."""
+    cost, worth = LinearCost(40.0), 25.0
+    epsilon = truthful_epsilon(Market(0.1, stake=100.0, influence=worth), cost)
+    assert cost.cost(epsilon) + worth * math.expm1(epsilon) == pytest.approx(100.0)
+    outputs = np.arange(-400, 401)
+    told, lied = (np.exp(-epsilon * np.abs(outputs - count)) for count in (0, 1))
+    told, lied = told / told.sum(), lied / lied.sum()
+    best = worth * np.maximum(lied - told, 0).sum()  # worth nothing or all of it, output by output
+    assert best + cost.cost(epsilon) < 100.0
+    assert truthful_epsilon(Market(0.1, stake=50.0), BoundedCost(50.0)) == math.inf
+    assert truthful_epsilon(Market(0.1, stake=25.0), BoundedCost(50.0)) == pytest.approx(math.log(2))
 
 
 def test_refusals() -> None:

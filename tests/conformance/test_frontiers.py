@@ -16,9 +16,11 @@ from dualmandate.frontier import (
     ExponentialResponse,
     FormulaGrant,
     Frontier,
+    GroupSecret,
     Measure,
     Simulation,
     TableTotals,
+    by_secret,
     decision_frontier,
     envelope,
     frontier_of,
@@ -108,6 +110,22 @@ def declining_participation() -> Frontier:
     return with_participation(frontier_of(geometric(), TABLES), ExponentialResponse(0.9, 0.05), totals)
 
 
+def false_reports() -> Frontier:
+    """As above, with people who report falsely besides."""
+    totals = {
+        "identity": TableTotals(40.0, largest=12.0, people=60.0, falsely=0.5, spread=2.0),
+        "total": TableTotals(40.0, people=60.0, falsely=0.5),
+    }
+    truthful = ExponentialResponse(0.99, 0.001)
+    return with_participation(
+        frontier_of(geometric(), TABLES), ExponentialResponse(1.0, 0.001), totals, truthful=truthful
+    )
+
+
+def secret_of_a_group() -> Frontier:
+    return by_secret(frontier_of(geometric(), TABLES), GroupSecret((0.1, 0.15, 0.5, 0.15, 0.1)), steps=2)
+
+
 def decided_chain() -> Frontier:
     cells = identity(5)
     grant = FormulaGrant([3.0, 1.0, 2.0, 2.0, 5.0], threshold=2.0, appropriation=30.0)
@@ -156,6 +174,8 @@ CASES = {
     "envelope with a guess": Case(envelope_with_a_guess, strictly=False),
     "simulated": Case(simulated_chain, low=0.05, high=2.5),
     "participation": Case(declining_participation, high=0.9),
+    "false reports": Case(false_reports, high=0.9),
+    "secret of a group": Case(secret_of_a_group, high=5.0, precision=1e-5),
     "decision": Case(decided_chain, low=0.05, high=2.5, concave=False),
 }
 

@@ -138,6 +138,38 @@ def test_the_formula_holds_in_a_simulated_population() -> None:
     assert frontier.table_errors(loss, "absolute")[table] >= np.abs(errors).sum(axis=1).mean() * 0.99
 
 
+def test_false_reports_hold_in_a_simulated_population() -> None:
+    """Who takes part reports falsely with probability m: counted anywhere with probability f, evenly."""
+    counts, outside, rate, truth, counted = np.array([40, 5, 0, 300]), 155, 0.8, 0.7, 0.6
+    generator, draws = np.random.default_rng(2), 20_000
+    people = np.append(counts, outside)
+    falsely = np.append(np.full(4, counted / 4), 1 - counted)
+    seen = np.zeros((draws, 5))
+    for cell, number in enumerate(people.tolist()):
+        told = truth * np.eye(5)[cell] + (1 - truth) * falsely
+        seen += generator.multinomial(generator.binomial(number, rate, size=draws), told)
+    noise = geometric().production(identity(4)).draw(np.zeros(4, dtype=np.int64), 0.7, generator=generator, size=draws)
+    errors = (seen[:, :4] + noise) / rate - counts
+    inner = frontier_of(geometric(), identity(4))
+    totals = TableTotals(345.0, largest=300.0, people=500.0, falsely=counted, spread=float(counts.std()))
+    frontier = with_participation(
+        inner, ExponentialResponse(rate, 0.0), {inner.tables[0]: totals}, truthful=ExponentialResponse(truth, 0.0)
+    )
+    assert frontier.expected_squared_error(0.7) == pytest.approx((errors**2).sum(axis=1).mean(), rel=0.01)
+    largest = frontier.table_errors(0.7, "largest variance")[inner.tables[0]]
+    assert largest == pytest.approx((errors**2).mean(axis=0).max(), rel=0.01)
+    assert frontier.table_errors(0.7, "absolute")[inner.tables[0]] >= np.abs(errors).sum(axis=1).mean()
+
+
+def test_false_reports_of_one_number_by_hand() -> None:
+    """100 of 1,000 counted, no noise to speak of, 10 in 100 false, half of these counted: 90 + 50 instead of 100."""
+    cell = frontier_of(laplace(), identity(1))
+    totals = {cell.tables[0]: TableTotals(100.0, people=1_000.0, falsely=0.5)}
+    frontier = with_participation(cell, ExponentialResponse(1.0, 0.0), totals, truthful=ExponentialResponse(0.9, 0.0))
+    variance = 100 * 0.95 * 0.05 + 900 * 0.05 * 0.95
+    assert frontier.expected_squared_error(1e6) == pytest.approx(40**2 + variance)
+
+
 @given(st.floats(0.01, 0.5), st.floats(0.3, 1.0), st.floats(0.0, 1e5), st.floats(0.1, 10.0))
 @settings(max_examples=30, deadline=None)
 def test_nothing_beyond_the_peak_is_better_and_no_plan_goes_there(
@@ -212,7 +244,9 @@ def test_tables_that_peak_apart_are_weighed_by_their_values() -> None:
 def test_slopes_in_every_measure_and_in_rho() -> None:
     inner = frontier_of(gaussian(), identity(5))
     table = inner.tables[0]
-    frontier = with_participation(inner, ExponentialResponse(0.9, 0.05), {table: TableTotals(100.0, largest=40.0)})
+    totals = {table: TableTotals(100.0, largest=40.0, people=150.0, falsely=0.5, spread=3.0)}
+    truthful = ExponentialResponse(0.95, 0.1)
+    frontier = with_participation(inner, ExponentialResponse(0.9, 0.05), totals, truthful=truthful)
     assert frontier.privacy_measure is PrivacyMeasure.ZCDP
     assert isinstance(frontier.curves, ParticipationCurves)
     for measure in ("squared", "absolute", "largest variance"):

@@ -12,7 +12,8 @@ import pytest
 
 from dualmandate.choice.markets import QUALITY
 from dualmandate.errors import ConflictingLimits, IncompatibleUnits, InvalidValue, MissingKey, Refusal, UnknownKey
-from dualmandate.frontier import ExponentialResponse, TableTotals, peak_of
+from dualmandate.frontier import ExponentialResponse, TableTotals, peak_of, with_participation
+from dualmandate.frontier.participation import EVERYBODY
 from dualmandate.planning.extensions import Participation
 from dualmandate.planning.plan import Plan
 from dualmandate.planning.program import load
@@ -45,6 +46,9 @@ harm = { value = 1400, unit = "USD per child", source = "assumed" }
 target_error = 0.01
 source = "assumed"
 """
+FALSE = "truthful_decline_per_epsilon = 0.01\n"
+SPREAD = 'standard_deviation = { value = 1200, unit = "child", source = "SAIPE" }\n'
+LANDING = f"{SPREAD}falsely_counted = 0.5\n"
 TOTAL = 'total = { value = 8e6, unit = "children", source = "SAIPE" }\n'
 EXISTING = 'existing_error = { value = 120, unit = "child", source = "SAIPE" }\n'
 WORTH = 'value_of_publishing = { value = 3e11, unit = "USD", source = "assumed" }\n'
@@ -99,8 +103,10 @@ def test_participation_changes_the_frontier_that_the_plan_uses(title_i: Path) ->
     typical = plan.tables[0].root_mean_squared_error
     assert 1.9 * typical < plan.tables[0].half_width < 2.1 * typical
     noise_alone = replace(plan.tables[0], half_width=3.0)
-    response = Participation(ExponentialResponse(0.5, 0.0), {noise_alone.table: TableTotals(0.0)}, (), "assumed")
-    assert response.widened((noise_alone,), 1.0, {noise_alone.table: 1.0})[0].half_width == pytest.approx(6)
+    half, nobody = ExponentialResponse(0.5, 0.0), {noise_alone.table: TableTotals(0.0)}
+    response = Participation(half, EVERYBODY, nobody, (), "assumed")
+    limited = with_participation(plan.technology.noise_frontier, half, nobody)
+    assert response.widened((noise_alone,), limited, 1.0, {noise_alone.table: 1.0})[0].half_width == pytest.approx(6)
     assert part.cost(plan.choice.epsilon) == pytest.approx(plan.choice.data_loss)
     assert part.cost(3 * part.peak) > plan.choice.data_loss
     assert part.noise_cost(0.5) == pytest.approx(13_000 * 2 / 0.25 * 2e7)
@@ -121,6 +127,26 @@ def test_participation_with_best_noise_and_no_total(title_i: Path, changed: Chan
     assert plan.choice.epsilon <= part.peak
     assert plan.technology.noise == "geometric"
     assert "all children are taken to be counted" in " ".join(plan_words(plan).split())
+
+
+def test_false_reports_move_the_peak_and_the_choice(title_i: Path) -> None:
+    plan = planned(title_i, PARTICIPATION + FALSE, in_workload=TOTAL + LANDING)
+    part = plan.extensions.participation
+    assert part is not None
+    assert part.peak is not None
+    assert plan.choice.epsilon < part.peak < 0.699368  # the peak of those who stay away alone
+    m, w = 1 - part.truthful, 1 / part.rate
+    assert m == pytest.approx(1 - math.exp(-0.01 * plan.choice.epsilon))
+    h, mean = 0.5 / 13_000, 8e6 / 13_000
+    a, c = 1 - m * (1 - h), m * h
+    sampling = 8e6 * a * (w - a) + (46e6 * 13_000 - 8e6) * c * (w - c)
+    bias = m**2 * 13_000 * (1_200**2 + (46e6 * h - mean) ** 2)
+    errors = 2 * 13_000 / plan.choice.epsilon**2 * w**2 + sampling + bias
+    assert -plan.choice.accuracy == pytest.approx(errors)
+    assert part.cost(plan.choice.epsilon) == pytest.approx(2e7 * errors)
+    assert plan.tables[0].half_width > 1.9 * math.sqrt((sampling + bias) / 13_000)
+    jsonschema.validate(plan_document(plan), schema("plan"))
+    assert "report falsely" in " ".join(plan_words(plan).split())
 
 
 def test_a_floor_beyond_the_peak_is_refused(title_i: Path) -> None:
@@ -240,6 +266,12 @@ def test_the_dossier_shows_every_part(title_i: Path, tmp_path: Path) -> None:
         (PARTICIPATION.replace('source = "assumed"\n', ""), "", MissingKey, "source"),
         (PARTICIPATION + "decline_per_rho = 1\n", "", InvalidValue, "decline_per_rho"),
         (PARTICIPATION + "rate = 1\n", "", UnknownKey, "rate"),
+        (PARTICIPATION + FALSE, TOTAL + SPREAD, MissingKey, "workload"),
+        (PARTICIPATION + FALSE, TOTAL + "falsely_counted = 0.5\n", MissingKey, "workload"),
+        (PARTICIPATION + FALSE, TOTAL + LANDING.replace("0.5", "1.5"), InvalidValue, "falsely_counted"),
+        (PARTICIPATION + FALSE, TOTAL + LANDING.replace('"child"', '"USD"'), IncompatibleUnits, "standard_deviation"),
+        (PARTICIPATION + FALSE, TOTAL.replace("8e6", "9e7") + LANDING, InvalidValue, "total"),
+        (PARTICIPATION + FALSE.replace("epsilon", "rho"), "", InvalidValue, "truthful_decline_per_rho"),
         (HORIZON.replace("0.97", "1.2"), "", InvalidValue, "discount_factor"),
         (HORIZON.replace("60]", "80]"), "", Refusal, "horizon"),
         (HORIZON + "largest_total = -1\n", "", InvalidValue, "largest_total"),

@@ -1,7 +1,7 @@
 """What society prefers, and the choice: welfare in dollars and the privacy loss where it is highest."""
 
 from dualmandate.choice.beliefs import Beliefs, Uncertain
-from dualmandate.choice.horizon import BudgetPath, DisclosureHorizon, budget_path
+from dualmandate.choice.horizon import BudgetPath, DisclosureHorizon, Renewal, budget_path, renewals
 from dualmandate.choice.optimum import Bounds, Choice, Limits, Regret, choose, regret, regret_curve
 from dualmandate.choice.social_choice import (
     Lindahl,
@@ -88,6 +88,7 @@ __all__ = [
     "PopulationGroup",
     "PosteriorCost",
     "Regret",
+    "Renewal",
     "RobustChoice",
     "RootMeanSquaredLoss",
     "SocialChoiceRow",
@@ -130,6 +131,7 @@ __all__ = [
     "regret",
     "regret_curve",
     "relative_weight",
+    "renewals",
     "share_in_words",
     "signal_value",
     "social_choices",

@@ -1,4 +1,4 @@
-"""Preferences that change with time: records that become public after H years, and a budget over many releases.
+"""Preferences that change with time: records that become public, a budget over many releases, tables used for years.
 
 A privacy loss costs κ a year until the records are opened in year H (72 years after a census), discounted by β a year.
 A release in year t therefore costs k_t = κ·(β^t − β^H)/(1 − β) per unit of loss in money of year 0: later releases
@@ -25,6 +25,7 @@ from dualmandate.frontier.numerics import root
 from dualmandate.population.wording import number
 
 SHADOW = "the budget for all releases"
+MOST_YEARS = 100  # A release is tried to be replaced after each of so many years.
 SMALLEST_SHARE = 1e-12  # A release that gets less than this share of its own choice gets nothing.
 
 
@@ -34,8 +35,16 @@ class DisclosureHorizon:
 
     disclosure_after_years: float = math.inf  # H > 0
     discount_factor: float = 0.97  # β in (0, 1], a year
+    years_of_use: float | None = None  # T > 0 of a release; None: what errors cost is meant for a release, not a year
+    depreciation: float = 0.0  # δ in [0, 1), a year
 
     def __post_init__(self) -> None:
+        if not (self.years_of_use is None or self.years_of_use > 0) or not 0 <= self.depreciation < 1:
+            raise InvalidPreferences(
+                f"{self.years_of_use} years of use, of which each takes {self.depreciation:g}",
+                why="a release is used for some time, and keeps a part of its worth over a year",
+                instead="state years_of_use above 0 and 0 ≤ depreciation < 1",
+            )
         if not (self.disclosure_after_years > 0 and 0 < self.discount_factor <= 1):
             raise InvalidPreferences(
                 f"disclosure after {self.disclosure_after_years:g} years, discounted by {self.discount_factor:g}",
@@ -62,13 +71,20 @@ class DisclosureHorizon:
         """k_t/k_0: what a loss in year t costs, relative to the same loss today."""
         return self.years_of_harm(year) / self.years_of_harm(0.0)
 
-    def value_of(self, year: float) -> float:
-        """β^t: what a dollar in year t is worth today."""
-        return math.pow(self.discount_factor, year)
+    def service(self, until: float = math.inf) -> float:
+        """A(n), years' worth of use of a release that another one follows after some years; 1 where not counted so."""
+        if self.years_of_use is None:
+            return 1.0
+        kept, years = self.discount_factor * (1 - self.depreciation), min(self.years_of_use, until)
+        return years if kept == 1 else -math.expm1(years * math.log(kept)) / (1 - kept)
 
-    def seen_from_today(self, welfare: SocialWelfare, year: float) -> SocialWelfare:
-        """The welfare of a release in year t, in money of today."""
-        cost, value = self.cost_of(year), self.value_of(year)
+    def value_of(self, year: float, until: float = math.inf) -> float:
+        """β^t·A: what a dollar a year is worth today, in year t and as long as the release is used."""
+        return math.pow(self.discount_factor, year) * self.service(until)
+
+    def seen_from_today(self, welfare: SocialWelfare, year: float, until: float = math.inf) -> SocialWelfare:
+        """The welfare of a release in year t, in money of today; `until` years later another one follows."""
+        cost, value = self.cost_of(year), self.value_of(year, until)
         tables = tuple(table.scaled(value) for table in welfare.table_values)
         return replace(welfare, groups=tuple(group.scaled(cost) for group in welfare.groups), table_values=tables)
 
@@ -120,7 +136,8 @@ def budget_path(
     technologies = tuple(frontiers) if isinstance(frontiers, Sequence) else (frontiers,) * len(moments)
     _check(moments, technologies, welfare, horizon=horizon, cap=cap)
     limits = limits or Limits()
-    seen = [horizon.seen_from_today(welfare, year) for year in moments]
+    gaps = [min((later - year for later in moments if later > year), default=math.inf) for year in moments]
+    seen = [horizon.seen_from_today(welfare, year, gap) for year, gap in zip(moments, gaps, strict=True)]
     chosen = [choose(frontier, each, limits) for frontier, each in zip(technologies, seen, strict=True)]
     alone = [choice.epsilon for choice in chosen]
     floors = [limits.bounds(frontier, each).lowest or 0.0 for frontier, each in zip(technologies, seen, strict=True)]
@@ -132,6 +149,45 @@ def budget_path(
         for year, loss, own, each, frontier in zip(moments, losses, alone, seen, technologies, strict=True)
     )
     return BudgetPath(rows, cap, price)
+
+
+@dataclass(frozen=True)
+class Renewal:
+    """A new release every so many years, for ever: the loss of each, and what all of them are worth today."""
+
+    years: int
+    epsilon: float  # of each release
+    service: float  # A, years' worth of use of each
+    worth: float  # USD of today for all releases; a year where the future is not discounted
+
+
+def renewals(
+    frontier: Frontier,
+    welfare: SocialWelfare,
+    *,
+    horizon: DisclosureHorizon,
+    worth: float,
+    limits: Limits | None = None,
+) -> tuple[Renewal, ...]:
+    """Every interval of whole years up to the years of use, the best first; `worth` is Y, USD a year.
+
+    Each release costs what one today does, as if records were never opened.
+    """
+    if horizon.years_of_use is None or not 1 <= horizon.years_of_use <= MOST_YEARS:
+        raise InvalidPreferences(
+            "releases that are used for no stated number of years, for less than one, or for ever",
+            why=f"a new release is tried after every whole year of use, at most {MOST_YEARS}",
+            instead=f"state years_of_use from 1 to {MOST_YEARS}",
+        )
+    rows = []
+    for years in range(1, math.floor(horizon.years_of_use) + 1):
+        service = horizon.service(years)
+        tables = tuple(value.scaled(service) for value in welfare.table_values)
+        choice = choose(frontier, replace(welfare, table_values=tables), limits)
+        beta = horizon.discount_factor
+        cycles = years if beta == 1 else -math.expm1(years * math.log(beta))
+        rows.append(Renewal(years, choice.epsilon, service, (service * worth + choice.welfare) / cycles))
+    return tuple(sorted(rows, key=lambda row: -row.worth))
 
 
 @dataclass(frozen=True)

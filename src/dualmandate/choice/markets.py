@@ -40,6 +40,13 @@ maximizes q·Q(1 − q), Q the quantile function of tastes, and so values one mo
 A′; the planner lets everybody use it, and values it at the mean taste times A′. With tastes spread evenly over [0, 1],
 P = A(I)·(1 − q): the monopolist sells to half and values accuracy at A′/4, the planner at A′/2.
 
+Nobody need be paid where the truth pays by itself [NOS12], [Xia13], [CCKMV16]. Who reports falsely stands to lose
+τ, the chance to be found out times what that costs her. What a lie saves her is at most the privacy cost κ(ε) of her
+report, which only an upper bound is known of; what it wins her by moving the published numbers is at most (e^ε − 1)·u,
+u the most that they could be worth to her, because her report changes no probability by more than the factor e^ε
+[MT07]. She reports truthfully, whatever others do, where τ ≥ κ(ε) + (e^ε − 1)·u; the largest ε of all is that of
+whoever has least reason to.
+
 On a program's own frontier everybody's record is used, so everybody must be paid: one price for all must satisfy the
 most reluctant, N·max κ_g; personal prices pay each her own κ_g. A private provider is paid by the keenest user alone, a
 monopolist by those whom it serves, Lindahl prices by all. Each maximizes what it takes account of less what it pays,
@@ -59,10 +66,10 @@ from typing import Protocol
 import numpy as np
 
 from dualmandate.choice.optimum import Limits, choose
-from dualmandate.choice.welfare import InformationUtility, PopulationGroup, SocialWelfare
+from dualmandate.choice.welfare import LARGEST_EXPONENT, InformationUtility, PopulationGroup, SocialWelfare
 from dualmandate.errors import ConflictingLimits, InvalidPreferences, Refusal
 from dualmandate.frontier.frontier import Frontier
-from dualmandate.frontier.numerics import lowest
+from dualmandate.frontier.numerics import lowest, root
 from dualmandate.population import PrivacyMeasure
 from dualmandate.population.wording import money, number, percent
 
@@ -542,19 +549,27 @@ class Market:
     harm: float | None = None  # E, USD a person: expected harm of one whose record is not used
     target_error: float | None = None  # T and α of the auctions: share of the population by which one count may be off
     failure_probability: float = 0.05  # chance of a larger error in the study that pays for harm
+    stake: float | None = None  # τ, USD a person: what one who reports falsely stands to lose
+    influence: float = 0.0  # u ≥ 0, USD a person: the most that published numbers could be worth to one person
 
     def __post_init__(self) -> None:
+        if not 0 <= self.influence < math.inf:
+            raise InvalidPreferences(
+                f"numbers that could be worth {self.influence:g} USD to one person",
+                why="what somebody could win is finite, and not less than nothing",
+                instead="state a finite amount of at least 0",
+            )
         if not 0 < self.largest_user_share <= 1:
             raise InvalidPreferences(
                 f"a largest_user_share of {self.largest_user_share:g}",
                 why="the keenest user holds a part of the value of accuracy, at most all of it",
                 instead="state a share above 0, at most 1",
             )
-        for name, amount in (("budget", self.budget), ("harm", self.harm)):
+        for name, amount in (("budget", self.budget), ("harm", self.harm), ("stake", self.stake)):
             if amount is not None and not (math.isfinite(amount) and amount > 0):
                 raise InvalidPreferences(
                     f"a {name} of {amount:g}",
-                    why="who pays nothing, or nothing for harm, buys no records",
+                    why="nothing is bought, and nobody is kept from lying, with nothing",
                     instead="state a finite amount above 0, or leave it out",
                 )
 
@@ -654,9 +669,11 @@ def _paid(welfare: SocialWelfare, epsilon: float, *, one_price: bool) -> float:
 
 
 def _budgeted(table: _MarketTable, market: Market) -> Iterator[Institution]:
-    """Those who buy with a budget or for a stated accuracy; only where the file states it, and only in ε."""
+    """Those who keep people truthful, buy with a budget or for an accuracy; where the file states it, and in ε."""
     if table.frontier.privacy_measure is not PrivacyMeasure.PURE_DP:
         return
+    if market.stake is not None:
+        yield _truthful(table, market)
     people = table.welfare.population_size
     costs = cost_distribution(table.welfare)
     if market.budget is not None and market.harm is not None:
@@ -681,6 +698,43 @@ def _budgeted(table: _MarketTable, market: Market) -> Iterator[Institution]:
             spent_on = money(market.budget, table.welfare.currency)
             why = f"buys {percent(share)} of the people with {spent_on}, for one count"
             yield _one_count(table, "FairQuery", 1 / (people * (1 - share)), share * people * price, why)
+
+
+def truthful_epsilon(market: Market, utility: InformationUtility) -> float:
+    """The largest ε at which the truth pays for one with this cost of privacy loss; infinite where it always does."""
+    stake = market.stake
+    assert stake is not None
+
+    def left(log_epsilon: float) -> float:
+        epsilon = math.exp(log_epsilon)
+        return stake - utility.cost(epsilon) - market.influence * math.expm1(min(epsilon, LARGEST_EXPONENT))
+
+    if market.influence == 0 and utility.most <= stake:
+        return math.inf
+    return math.exp(root(left, 0.0, 0.0, step=2.0))
+
+
+def _truthful(table: _MarketTable, market: Market) -> Institution:
+    """The planner who is held to a loss at which everybody reports truthfully, though nobody is paid."""
+    name, welfare = "planner, truthful reports", table.welfare
+    assert market.stake is not None
+    most = {group: truthful_epsilon(market, group.information_utility) for group in welfare.groups}
+    limit = min(most.values())
+    try:
+        planned = choose(table.frontier, welfare, table.limits).epsilon
+        capped = min(limit, math.inf if (own := table.limits.largest_epsilon) is None else float(own))
+        held = table.limits if math.isinf(capped) else replace(table.limits, largest_epsilon=capped)
+        chosen = choose(table.frontier, welfare, held).epsilon
+    except Refusal as refusal:
+        return Institution(name, None, None, None, None, None, None, refusal.what)
+    share = math.fsum(group.size for group in welfare.groups if most[group] >= planned) / welfare.population_size
+    dearest = max(group.information_utility.cost(planned) for group in welfare.groups)
+    lacking = dearest + market.influence * math.expm1(min(planned, LARGEST_EXPONENT)) - market.stake
+    where = "at any epsilon" if math.isinf(limit) else f"up to epsilon = {number(limit)}"
+    why = f"with {money(market.stake)} at stake for a false report the truth pays for everybody {where}"
+    if lacking > 0:
+        why += f"; at the planner's for {percent(share)} of people, and for all with {money(lacking)} more at stake"
+    return table.at(name, chosen, None, why)
 
 
 def _needed(market: Market, people: float, affordable: float) -> str:

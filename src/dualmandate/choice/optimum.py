@@ -268,7 +268,8 @@ class Choice:
         if self.bound_by == "fitness for use":
             return f"The choice is {amount}, the least that leaves the tables fit for use: {self.bound_reason}."
         if self.bound_by == "participation":
-            return f"The choice is {amount}, where accuracy peaks: beyond it too many people would no longer take part."
+            why = "beyond it too many people would no longer take part, or not truthfully"
+            return f"The choice is {amount}, where accuracy peaks: {why}."
         limit = "all that the ledger has left" if self.bound_by == "ledger" else f"the {self.bound_by} allowed"
         return f"The choice is {amount}, {limit}."
 

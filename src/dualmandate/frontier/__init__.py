@@ -21,6 +21,7 @@ from dualmandate.frontier.lower_bound import (
 )
 from dualmandate.frontier.measures import RelativeErrors, TailMisses, WorstError
 from dualmandate.frontier.participation import ExponentialResponse, TableTotals, peak_of, with_participation
+from dualmandate.frontier.secrets import GroupSecret, by_secret
 from dualmandate.frontier.simulated import (
     Decision,
     FormulaGrant,
@@ -46,6 +47,7 @@ __all__ = [
     "ExponentialResponse",
     "FormulaGrant",
     "Frontier",
+    "GroupSecret",
     "LowerBound",
     "Measure",
     "Misallocation",
@@ -56,6 +58,7 @@ __all__ = [
     "TableWeights",
     "TailMisses",
     "WorstError",
+    "by_secret",
     "count_bound",
     "decision_frontier",
     "efficiency",

@@ -1,10 +1,19 @@
 """Response behavior: people answer less readily the more privacy they would lose, and that costs accuracy.
 
 At a privacy loss ε the share r(ε) of people takes part. Where the others are missing at random, counts of those who
-take part are weighted by 1/r: noise grows by 1/r², and a table that counts S records in all has the error of a random
+take part are weighted by w = 1/r: noise grows by w², and a table that counts S records in all has the error of a random
 sample besides,
 
-    ESE_t(ε) = ESE_t^noise(ε)/r² + S_t·(1 − r)/r.
+    ESE_t(ε) = ESE_t^noise(ε)·w² + S_t·(w − 1).
+
+Of those who take part the share m(ε) reports falsely. A false report of one of N people is counted in each of the L
+numbers of a table with the same probability h, whatever is true of her. With a = 1 − m·(1 − h) and c = m·h, who belongs
+to a number is counted there with probability r·a, who does not with r·c: the error of sampling becomes
+
+    S·a·(w − a) + (N·L − S)·c·(w − c),    and a squared bias m²·Σ_j (N·h − x_j)² = m²·(L·σ² + L·(N·h − S/L)²)
+
+comes besides, σ the standard deviation of the numbers x_j of the table. Who knew m and h could take the bias out, as in
+randomized response; here nobody does.
 
 Accuracy then rises with ε only up to a peak: beyond it more noise is removed than respondents lost, no longer. Who may
 spend more than the peak would not: the frontier ends there, and stays level beyond (free disposal), so that points
@@ -76,12 +85,18 @@ class ExponentialResponse:
         return self.decline**2 * self.weight(loss)
 
 
+EVERYBODY = ExponentialResponse(1.0, 0.0)  # Everybody takes part, or tells the truth, at any loss.
+
+
 @dataclass(frozen=True)
 class TableTotals:
     """How much a table adds up to, from public sources: what weighting by 1/r multiplies the error of."""
 
     total: float  # S ≥ 0: Σ of its counts; for sums, Σ of squared answers of the records
     largest: float | None = None  # of one cell; None: everything could be in one cell
+    people: float = 0.0  # N, who may report falsely
+    falsely: float = 0.0  # L·h: how likely a false report is to be counted in the table, evenly over its numbers
+    spread: float = 0.0  # σ ≥ 0, the standard deviation of its numbers
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,31 +107,31 @@ class ParticipationCurves(Curves):
     response: ParticipationResponse
     totals: tuple[TableTotals, ...]  # in the order of the tables
     weights: TableWeights
+    truthful: ExponentialResponse = EVERYBODY  # share of those who take part that reports the truth: 1 − m
 
     def values(self, loss: float, measure: Measure) -> Floats:
-        """Errors of each table: noise times 1/r or 1/r², and the error of sampling."""
-        return self._unbounded(self._used(loss), measure)
+        """Errors of each table: noise times 1/r or 1/r², and what response adds."""
+        return self.reached(self._used(loss), measure)
 
     def slopes(self, loss: float, measure: Measure) -> Floats:
-        if loss > self._end:
-            return np.zeros(len(self.totals))
-        return self._unbounded_slopes(loss, measure)
+        return np.zeros(len(self.totals)) if loss > self._end else self._slopes_reached(loss, measure)
 
     def curvatures(self, loss: float, measure: Measure) -> Floats:
         if loss > self._end:
             return np.zeros(len(self.totals))
         if measure == "absolute":
-            return derivative(lambda at: self._unbounded_slopes(at, measure), loss)
+            return derivative(lambda at: self._slopes_reached(at, measure), loss)
         inner, falling = self._noise(loss, measure)
         weight, slope = self.response.weight(loss), self.response.slope(loss)
         bend = self.response.curvature(loss)
         noise = listed(self.frontier.table_curvatures(loss, measure)) * weight**2 + 4 * weight * slope * falling
-        return noise + 2 * (slope**2 + weight * bend) * inner + self._counted(measure) * bend
+        variance, bias = self.of_response(loss, measure, order=2)
+        return noise + 2 * (slope**2 + weight * bend) * inner + variance + bias
 
     def inverse(self, expected_squared_error: float) -> float | None:
         """Refused where not even the peak is so accurate; otherwise no closed form."""
         if self.peak is not None:
-            reached = math.fsum(self._unbounded(self.peak, "squared"))
+            reached = math.fsum(self.reached(self.peak, "squared"))
             if expected_squared_error < reached:
                 raise InvalidLoss(
                     f"an expected squared error of {expected_squared_error:.6g} is out of reach",
@@ -137,7 +152,7 @@ class ParticipationCurves(Curves):
         """The loss at which Σ b_t·loss_t is smallest; None where it falls as far as losses are looked at."""
 
         def fall(log_loss: float) -> float:
-            return -self.weights.weighed(lambda measure: self._unbounded_slopes(math.exp(log_loss), measure))
+            return -self.weights.weighed(lambda measure: self._slopes_reached(math.exp(log_loss), measure))
 
         found = {loss: cost for loss in _SEARCHED if (cost := self._cost_or_none(loss)) is not None}
         losses = list(found)
@@ -158,41 +173,66 @@ class ParticipationCurves(Curves):
     def _cost_or_none(self, loss: float) -> float | None:
         """Σ b_t·loss_t without the level stretch; None at losses that the frontier below cannot be read at."""
         try:
-            return self.weights.weighed(lambda measure: self._unbounded(loss, measure))
+            return self.weights.weighed(lambda measure: self.reached(loss, measure))
         except InvalidLoss:
             return None
 
-    def _unbounded(self, loss: float, measure: Measure) -> Floats:
+    def reached(self, loss: float, measure: Measure) -> Floats:
+        """Errors as they really are at a loss, beyond the peak too."""
         weight, noise = self.response.weight(loss), listed(self.frontier.table_errors(loss, measure))
-        sampling = self._counted(measure) * (weight - 1)
+        variance, bias = self.of_response(loss, measure)
         if measure == "absolute":
-            # Exact for normal errors: two independent ones add up in squares.
-            return np.hypot(noise * weight, np.sqrt(_FOLDED * self._counts * sampling))
-        return noise * weight**2 + sampling
+            # Exact for normal errors without bias: independent ones add up in squares. With bias it is a bound.
+            return np.sqrt((noise * weight) ** 2 + self._counts * (_FOLDED * variance + bias))
+        return np.asarray(noise * weight**2 + variance + bias)
 
-    def _unbounded_slopes(self, loss: float, measure: Measure) -> Floats:
+    def _slopes_reached(self, loss: float, measure: Measure) -> Floats:
         weight, slope = self.response.weight(loss), self.response.slope(loss)
         inner, falling = self._noise(loss, measure)
-        counted = self._counted(measure)
+        variance, bias = self.of_response(loss, measure, order=1)
         if measure == "absolute":
             noise = inner * weight
-            rising = noise * (falling * weight + inner * slope) + _FOLDED * self._counts * counted * slope / 2
-            return rising / self._unbounded(loss, measure)
-        return falling * weight**2 + 2 * weight * slope * inner + counted * slope
+            rising = noise * (falling * weight + inner * slope) + self._counts * (_FOLDED * variance + bias) / 2
+            return np.asarray(rising / self.reached(loss, measure))
+        return np.asarray(falling * weight**2 + 2 * weight * slope * inner + variance + bias)
+
+    def of_response(self, loss: float, measure: Measure, *, order: int = 0) -> tuple[Floats, Floats]:
+        """What response adds to each table: the error of sampling and the squared bias, or a derivative of them."""
+        weights = self.response.weight(loss), self.response.slope(loss), self.response.curvature(loss)
+        rate, decline = self.truthful.rate(loss), self.truthful.decline
+        false = 1 - rate, decline * rate, -(decline**2) * rate  # m, m′, m″
+        one = named(measure) == "largest variance"
+        counted = np.array([each.total if each.largest is None or not one else each.largest for each in self.totals])
+        people = np.array([each.people for each in self.totals])
+        share = np.array([each.falsely for each in self.totals]) / self._counts
+        others, landing = people * (1 if one else self._counts) - counted, people * share
+        spread = np.array([each.spread for each in self.totals])
+        misplaced = self._counts * (spread**2 + (landing - counted / self._counts) ** 2)
+        if one:  # the largest number, or an empty one
+            misplaced = np.minimum(misplaced, np.maximum(landing, np.abs(landing - counted)) ** 2)
+        true = 1 - false[0] * (1 - share), *(-each * (1 - share) for each in false[1:])
+        stray = tuple(each * share for each in false)
+        variance = counted * _product(true, weights, order) + others * _product(stray, weights, order)
+        squared = false[0] ** 2, 2 * false[0] * false[1], 2 * (false[1] ** 2 + false[0] * false[2])
+        return variance, misplaced * squared[order]
 
     def _noise(self, loss: float, measure: Measure) -> tuple[Floats, Floats]:
         """Errors from noise alone, and their slopes."""
         return listed(self.frontier.table_errors(loss, measure)), listed(self.frontier.table_slopes(loss, measure))
 
-    def _counted(self, measure: Measure) -> Floats:
-        """S of each table; for the largest variance, the largest cell."""
-        if named(measure) == "largest variance":
-            return np.array([each.total if each.largest is None else each.largest for each in self.totals])
-        return np.array([each.total for each in self.totals])
-
     @property
     def _counts(self) -> Floats:
         return np.array(list(self.frontier.query_counts.values()), dtype=np.float64)
+
+
+def _product(chance: tuple[Floats, ...], weight: tuple[float, ...], order: int) -> Floats:
+    """p·(w − p), or a derivative of it, from p, p′, p″ and w, w′, w″."""
+    p, rise, bend = chance
+    if order == 0:
+        return p * (weight[0] - p)
+    if order == 1:
+        return rise * (weight[0] - 2 * p) + p * weight[1]
+    return bend * (weight[0] - 2 * p) + 2 * rise * (weight[1] - rise) + p * weight[2]
 
 
 def with_participation(
@@ -202,8 +242,9 @@ def with_participation(
     *,
     values: Mapping[str, float] | None = None,
     measures: Mapping[str, Measure] | None = None,
+    truthful: ExponentialResponse = EVERYBODY,
 ) -> Frontier:
-    """A frontier whose data come from those who still take part at each loss; it ends at its peak.
+    """A frontier whose data come from those who still take part at each loss, and tell the truth; it ends at its peak.
 
     `totals` are public numbers, by table. `values` (b_t, default 1) and `measures` (default squared) say what a peak is
     where tables peak at different losses: the least Σ b_t·loss_t.
@@ -216,7 +257,8 @@ def with_participation(
             instead="state a finite, public total of at least 0 for every table",
         )
     weights = TableWeights.of(frontier.tables, values, measures)
-    curves = ParticipationCurves(frontier, response, tuple(totals[table] for table in frontier.tables), weights)
+    ordered = tuple(totals[table] for table in frontier.tables)
+    curves = ParticipationCurves(frontier, response, ordered, weights, truthful)
     return Frontier(frontier.name, frontier.privacy_measure, frontier.query_counts, curves)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
@@ -17,24 +18,40 @@ from dualmandate.choice import (
     Choice,
     DisclosureHorizon,
     Limits,
+    Renewal,
     SocialWelfare,
     TableSelection,
     budget_path,
+    choose,
     choose_tables,
+    renewals,
 )
+from dualmandate.choice.collection import SampleChoice, amplified, best_share, of_those_asked
 from dualmandate.choice.markets import Institution, LognormalAmounts, Market, UniformAmounts, compare_markets
-from dualmandate.errors import InvalidValue, MissingKey, Refusal
-from dualmandate.frontier import ExponentialResponse, Frontier, TableTotals, peak_of, with_participation
-from dualmandate.mechanism import NOISE_LAWS, Measurement
+from dualmandate.errors import InvalidMechanism, InvalidValue, MissingKey, Refusal
+from dualmandate.frontier import (
+    ExponentialResponse,
+    Frontier,
+    GroupSecret,
+    TableTotals,
+    by_secret,
+    frontier_of,
+    peak_of,
+    with_participation,
+)
+from dualmandate.frontier.participation import EVERYBODY, ParticipationCurves
+from dualmandate.mechanism import NOISE_LAWS, Measurement, RandomizedResponse
 from dualmandate.mechanism.technologies import TABLES
 from dualmandate.planning.clipping import BoundCurve
 from dualmandate.planning.measures import MeasuredLoss, WealthWorth, measured_loss, wealth_of
 from dualmandate.planning.technology import TOGETHER, Technology, TechnologyBuilder, measures_of, values_of
-from dualmandate.planning.welfare import amount_in, in_currency
+from dualmandate.planning.welfare import amount_in, float_or_none, in_currency
 from dualmandate.population import PrivacyMeasure
+from dualmandate.population.wording import exact
 from dualmandate.program.number import CalibratedNumber
 from dualmandate.program.program import ProgramFile, tabulation_of
-from dualmandate.program.schema import WorkloadTable
+from dualmandate.program.schema import RandomizedResponseTable, ReleasesTable, WorkloadTable
+from dualmandate.semantics.guarantee import Secret, neighbor_steps
 from dualmandate.workload import Workload
 
 if TYPE_CHECKING:
@@ -42,6 +59,7 @@ if TYPE_CHECKING:
     from dualmandate.planning.program import Program
 
 AS_STATED = "as stated"  # A table as it stands in the program has this detail.
+SECRET_MULTIPLES = (0.25, 0.5, 1.0, 2.0, 4.0)  # of what the secret loses at the choice
 TWO_SIDED_95 = 1.959964  # This many standard deviations on either side hold 95 in 100.
 
 
@@ -51,11 +69,50 @@ class ParticipationOutcome:
 
     rate: float  # share of people who take part at the choice
     rate_without_loss: float
+    truthful: float  # of those, the share that reports the truth
+    truthful_without_loss: float
     peak: float | None  # the loss beyond which accuracy falls; None where it never does
     assumed_totals: tuple[str, ...]  # tables whose total is not stated, so that everybody is taken to be counted
     source: str
     noise_cost: Callable[[float], float]  # USD: what errors would cost at a loss if everybody took part
     cost: Callable[[float], float]  # USD: what they cost with those who do, beyond the peak too
+
+
+@dataclass(frozen=True)
+class LocalOutcome:
+    """What randomized response would choose and cost, beside the plan: the price of trusting nobody."""
+
+    epsilon: float | None  # None where nothing can be chosen
+    truth_probability: float | None  # ρ at that ε
+    root_mean_squared_error: float | None  # in the tables' unit
+    welfare: float | None  # USD
+    forgone: float | None  # USD, welfare of the plan less this
+    times: float | None  # what errors cost at the plan's own ε, relative to the plan
+    why_not: str | None
+    source: str
+
+
+@dataclass(frozen=True)
+class SecretPoint:
+    """The frontier counted by what a secret loses: at one loss of it."""
+
+    loss: float  # of the secret
+    epsilon: float  # for one record
+    accuracy: float  # I ≤ 0
+
+
+@dataclass(frozen=True)
+class SecretOutcome:
+    """What the plan's loss means for a secret of a group, and what would be chosen if costs were of that."""
+
+    group: str
+    members: int
+    loss: float  # L at the choice, for whatever the release is made of
+    group_loss: float  # m times the loss of one record: what holds however records depend on each other
+    wasserstein: int  # W: how far noise must hide what the group counts
+    chosen: SecretPoint | None  # None where nothing can be chosen
+    points: tuple[SecretPoint, ...]
+    source: str
 
 
 @dataclass(frozen=True)
@@ -87,6 +144,10 @@ class Extensions:
     offering: TableSelection | None = None
     no_offering: str = ""  # why tables cannot be priced, where the program asks for it
     path: BudgetPath | None = None
+    renewals: tuple[Renewal, ...] = ()
+    sample: SampleChoice | None = None
+    local: LocalOutcome | None = None
+    secret: SecretOutcome | None = None
     markets: tuple[Institution, ...] = ()
     existing: tuple[ExistingError, ...] = ()
     clipping: tuple[BoundCurve, ...] = ()  # error against each bound that tables rest on
@@ -119,6 +180,10 @@ class ExtensionBuilder:
             offering=offering,
             no_offering=why_not,
             path=self._path(),
+            renewals=self._renewals(),
+            sample=self._sample(),
+            local=self._local(),
+            secret=self._secret(),
             markets=self._markets(),
             existing=tuple(self._existing()),
             clipping=self.program.clipping.curves(self.choice, self.program.welfare),
@@ -130,31 +195,24 @@ class ExtensionBuilder:
         response = self.workshop.participation
         if response is None:
             return None
-        plain = replace(self.workshop, participation=None)  # remembers the strategies that were found
-        inner = plain.technology(NOISE_LAWS[self.technology.noise], *self.technology.kind[1:]).frontier
+        curves = self.technology.frontier.curves
+        assert isinstance(curves, ParticipationCurves)
         return ParticipationOutcome(
             rate=response.response.rate(self.choice.epsilon),
             rate_without_loss=response.response.rate_without_loss,
+            truthful=response.truthful.rate(self.choice.epsilon),
+            truthful_without_loss=response.truthful.rate_without_loss,
             peak=peak_of(self.frontier),
             assumed_totals=response.assumed,
             source=response.source,
-            noise_cost=partial(self.program.welfare.data_loss, inner),
-            cost=partial(self._true_cost, response, inner),
+            noise_cost=partial(self.program.welfare.data_loss, curves.frontier),
+            cost=partial(self._true_cost, curves),
         )
 
-    def _true_cost(self, response: Participation, inner: Frontier, loss: float) -> float:
+    def _true_cost(self, curves: ParticipationCurves, loss: float) -> float:
         """What errors cost at a loss, also beyond the peak, where a frontier only stays level."""
-        weight = response.response.weight(loss)
-        total = self.program.welfare.least_data_loss
-        for value in self.program.welfare.table_values:
-            noise = inner.table_errors(loss, value.measure)[value.table]
-            sampling = response.totals[value.table].total * (weight - 1)
-            if value.measure == "squared":
-                error = noise * weight**2 + sampling
-            else:
-                error = math.hypot(noise * weight, math.sqrt(2 / math.pi * inner.query_counts[value.table] * sampling))
-            total += value.value_per_step * error
-        return total
+        weighed = curves.weights.weighed(lambda measure: curves.reached(loss, measure))
+        return self.program.welfare.least_data_loss + weighed
 
     def _existing(self) -> Iterator[ExistingError]:
         """A constant under squared loss: reported beside the noise, never part of what is chosen by."""
@@ -194,15 +252,127 @@ class ExtensionBuilder:
         if table is None:
             return None
         with self.program.document.at("horizon"):
-            horizon = DisclosureHorizon(float(table.disclosure_after_years or math.inf), float(table.discount_factor))
             return budget_path(
                 self.frontier,
                 self.program.welfare,
                 years=sorted(float(year) for year in table.releases),
-                horizon=horizon,
+                horizon=_horizon(table),
                 cap=None if table.largest_total is None else float(table.largest_total),
                 limits=replace(self.limits, remaining=None),
             )
+
+    def _renewals(self) -> tuple[Renewal, ...]:
+        table = self.program.file.horizon
+        if table is None or table.yearly_value is None:
+            return ()
+        worth = self._amount(table.yearly_value, self.program.units.currency, "horizon", "yearly_value")
+        assert worth is not None
+        with self.program.document.at("horizon"):
+            limits = replace(self.limits, remaining=None)
+            return renewals(self.frontier, self.program.welfare, horizon=_horizon(table), worth=worth, limits=limits)
+
+    def _sample(self) -> SampleChoice | None:
+        """How many people to ask, at which loss, and for which tables where each says what it is worth."""
+        table, program, welfare = self.program.file.collection, self.program, self.program.welfare
+        if table is None:
+            return None
+        people, key = welfare.population_size, "cost_per_respondent"
+        each = self._amount(table.cost_per_respondent, f"{program.units.currency} per {program.units.singular}", "collection", key)
+        assert each is not None
+        known = self.workshop.participation or Participation(EVERYBODY, EVERYBODY, _totals(program), (), "")
+        stated = all(asked.value_of_publishing is not None for asked in program.file.workload)
+        convex = all(group.information_utility.convex for group in welfare.groups)
+        candidates = list(self._all_candidates()) if stated and convex else []
+        cap = self.limits.bounds(self.frontier, welfare).highest
+
+        def chosen(share: float) -> tuple[float, float, tuple[str, ...]]:
+            seen, asked = of_those_asked(welfare, share), known.sampled(share)
+            if candidates:
+                offered = [replace(one, frontier=asked.of(_unlimited(one.frontier), welfare)) for one in candidates]
+                found = choose_tables(offered, seen, cap=cap)
+                return found.net, found.epsilon, tuple(each.table for each in found.verdicts if each.published)
+            frontier = asked.of(_unlimited(self.technology.frontier), welfare)
+            choice = choose(frontier, seen, self.limits)
+            return choice.welfare, choice.epsilon, frontier.tables
+
+        with program.document.at("collection"):
+            share, net = best_share(lambda at: chosen(at)[0], each * people, people)
+            _, epsilon, tables = chosen(share)
+            everybody = chosen(1.0)[0] - each * people
+        pure = welfare.privacy_measure is PrivacyMeasure.PURE_DP
+        return SampleChoice(
+            share,
+            share * people,
+            epsilon=epsilon,
+            tables=tables,
+            collection_cost=each * share * people,
+            net=net,
+            everybody=everybody,
+            amplified=amplified(epsilon, share) if pure and epsilon > 0 else None,
+        )
+
+    def _local(self) -> LocalOutcome | None:
+        """Randomized response on the same tables: a study, because people would randomize before there are records."""
+        table, program, welfare = self.program.file.randomized_response, self.program, self.program.welfare
+        if table is None:
+            return None
+        with program.document.at("randomized_response"):
+            mechanism = _response(table, program)
+            frontier = frontier_of(mechanism, program.workload, protection=program.protection).remembered()
+        used = self.choice.data_loss
+        times = welfare.data_loss(frontier, self.choice.epsilon) / used if used > 0 else None
+        try:
+            choice = choose(frontier, welfare, self.limits)
+        except Refusal as refusal:
+            return LocalOutcome(None, None, None, None, None, times, f"{refusal.what}: {refusal.why}", table.source)
+        return LocalOutcome(
+            choice.epsilon,
+            mechanism.truth_probability(choice.epsilon),
+            choice.root_mean_squared_error,
+            welfare=choice.welfare,
+            forgone=self.choice.welfare - choice.welfare,
+            times=times,
+            why_not=None,
+            source=table.source,
+        )
+
+    def _secret(self) -> SecretOutcome | None:
+        """What a loss for one record means for one of a group, and the frontier counted by that."""
+        table, program, epsilon = self.program.file.secret, self.program, self.choice.epsilon
+        if table is None:
+            return None
+        with program.document.at("secret"):
+            if program.welfare.privacy_measure is not PrivacyMeasure.PURE_DP or self.technology.failure_probability:
+                raise InvalidMechanism(
+                    "a secret where the privacy loss holds only up to a failure probability",
+                    why="the odds of a secret are bounded by a pure epsilon alone",
+                    instead='state noise = "geometric" and the cost per epsilon, or leave [secret] out',
+                )
+            steps = neighbor_steps(Secret.ATTRIBUTE, program.protection.neighbors)
+            assert steps is not None  # a record may change under either relation
+            steps *= program.protection.records_together
+            secret = GroupSecret(tuple(float(share) for share in table.shares_counted))
+        frontier = by_secret(self.technology.frontier, secret, steps)
+
+        def point(loss: float) -> SecretPoint:
+            return SecretPoint(loss, secret.record_loss(loss) / steps, frontier.accuracy(loss))
+
+        here = secret.loss(steps * epsilon)
+        try:
+            free = replace(self.limits, largest_epsilon=None, remaining=None)
+            chosen = point(choose(frontier, program.welfare, free).epsilon)
+        except Refusal:
+            chosen = None
+        return SecretOutcome(
+            table.group,
+            secret.members,
+            loss=here,
+            group_loss=secret.members * steps * epsilon,
+            wasserstein=secret.wasserstein,
+            chosen=chosen,
+            points=tuple(point(here * multiple) for multiple in SECRET_MULTIPLES),
+            source=table.source,
+        )
 
     def _markets(self) -> tuple[Institution, ...]:
         table = self.program.file.markets
@@ -216,9 +386,11 @@ class ExtensionBuilder:
                 float(table.largest_user_share),
                 tastes,
                 budget=self._payable(table.budget, units.currency, "budget"),
-                harm=self._payable(table.harm, f"{units.currency} per {units.singular}", "harm"),
+                harm=self._payable(table.harm, each, "harm"),
                 target_error=None if table.target_error is None else float(table.target_error),
                 failure_probability=float(table.failure_probability),
+                stake=self._payable(table.stake, each, "stake"),
+                influence=self._amount(table.influence, each, "markets", "influence") or 0.0,
             )
             return compare_markets(self.frontier, self.program.welfare, market, self.limits)
 
@@ -227,24 +399,24 @@ class ExtensionBuilder:
         if amount == 0:
             raise InvalidValue(
                 f"{key} = 0 cannot be used",
-                why="who pays nothing, or nothing for harm, buys no records",
+                why="nothing is bought, and nobody is kept from lying, with nothing",
                 instead="state an amount above 0, or leave it out",
                 where=self.program.document.place(("markets", key)),
             )
         return amount
 
     def _offering(self) -> TableSelection | None:
-        candidates = [
-            candidate
-            for position, asked in enumerate(self.program.file.workload)
-            if asked.value_of_publishing is not None
-            for candidate in self._candidates(position, asked)
-        ]
+        candidates = list(self._all_candidates())
         if not candidates:
             return None
         bounds = self.limits.bounds(self.frontier, self.program.welfare)
         # A table is priced among those who take part at the choice.
         return choose_tables(candidates, self.program.welfare.as_at(self.choice.epsilon), cap=bounds.highest)
+
+    def _all_candidates(self) -> Iterator[Candidate]:
+        for position, asked in enumerate(self.program.file.workload):
+            if asked.value_of_publishing is not None:
+                yield from self._candidates(position, asked)
 
     def _candidates(self, position: int, asked: WorkloadTable) -> Iterator[Candidate]:
         """A table as it stands and at its other details, each measured by itself with the noise in use."""
@@ -258,6 +430,12 @@ class ExtensionBuilder:
         for number, detail in enumerate(asked.details):
             place = ("workload", position, "details", number)
             with self.program.document.at(*place):
+                if self.workshop.participation is not None and self.workshop.participation.truthful != EVERYBODY:
+                    raise InvalidValue(
+                        f"the detail '{detail.name}' where people report falsely",
+                        why="how much its numbers differ from one another is not known",
+                        instead="leave the detail out, or plan with everybody truthful",
+                    )
                 money = self.program.units.currency
                 worth = self._amount(detail.value_of_publishing, money, *place, "value_of_publishing")
                 assert worth is not None
@@ -281,6 +459,7 @@ class Participation:
     """How people respond to the privacy loss, and what each table counts; all public."""
 
     response: ExponentialResponse
+    truthful: ExponentialResponse
     totals: Mapping[str, TableTotals]  # in steps of the published answers
     assumed: tuple[str, ...]  # tables whose total is not stated, so that everybody is taken to be counted
     source: str
@@ -295,19 +474,26 @@ class Participation:
             self.totals,
             values={table: value for table, value in values.items() if table in kept},
             measures={table: measure for table, measure in measures.items() if table in kept},
+            truthful=self.truthful,
         )
         return limited.remembered()
 
+    def sampled(self, share: float) -> Participation:
+        """The same people, of whom only a random share is asked."""
+        return replace(self, response=replace(self.response, rate_without_loss=self.response.rate_without_loss * share))
+
     def widened(
-        self, tables: tuple[TableConsequence, ...], loss: float, grids: Mapping[str, float]
+        self, tables: tuple[TableConsequence, ...], frontier: Frontier, loss: float, grids: Mapping[str, float]
     ) -> tuple[TableConsequence, ...]:
-        """Half-widths with noise weighted up and the error of those who stay away, each cell counted alike."""
-        weight = self.response.weight(loss)
+        """Half-widths with noise weighted up and what response adds, as if normal and each number alike."""
+        curves, weight = frontier.curves, self.response.weight(loss)
+        assert isinstance(curves, ParticipationCurves)
+        variance, bias = curves.of_response(loss, "squared")
+        added = dict(zip(frontier.tables, (variance + bias).tolist(), strict=True))
         rows = []
         for table in tables:
-            sampling = self.totals[table.table].total / table.query_count * (weight - 1) * grids[table.table] ** 2
-            width = math.hypot(table.half_width * weight, TWO_SIDED_95 * math.sqrt(sampling))
-            rows.append(replace(table, half_width=width))
+            typical = math.sqrt(added[table.table] / table.query_count) * grids[table.table]
+            rows.append(replace(table, half_width=math.hypot(table.half_width * weight, TWO_SIDED_95 * typical)))
         return tuple(rows)
 
 
@@ -324,7 +510,8 @@ def response_of(program: ProgramFile, privacy_measure: PrivacyMeasure) -> Expone
 
 def participation_of(program: Program) -> Participation | None:
     """What the program says about response; None where it says nothing."""
-    table, response = program.file.participation, response_of(program, program.welfare.privacy_measure)
+    table, document, privacy_measure = program.file.participation, program.document, program.welfare.privacy_measure
+    response = response_of(program, privacy_measure)
     if table is None or response is None:
         return None
     for position, (asked, value) in enumerate(zip(program.file.workload, program.welfare.table_values, strict=True)):
@@ -335,9 +522,94 @@ def participation_of(program: Program) -> Participation | None:
                 instead="use squared or absolute loss without a decision, or leave [participation] out",
                 where=document.place(("workload", position, "loss" if asked.decision is None else "decision")),
             )
-    totals = {asked.name: _total(program, position) for position, asked in enumerate(program.file.workload)}
+    false = in_currency(table, ("participation", "truthful_decline_per"), "answers to", privacy_measure, document)
+    with document.at("participation"):
+        truthful = ExponentialResponse(float(table.truthful_without_loss), float(false or 0))
+    totals = _totals(program)
+    if truthful != EVERYBODY:
+        totals = {
+            asked.name: _with_false_reports(program, position, totals[asked.name])
+            for position, asked in enumerate(program.file.workload)
+        }
     assumed = tuple(asked.name for asked in program.file.workload if asked.total is None)
-    return Participation(response, totals, assumed, table.source)
+    return Participation(response, truthful, totals, assumed, table.source)
+
+
+def _with_false_reports(program: Program, position: int, totals: TableTotals) -> TableTotals:
+    """Where false reports of people land in a table of counts; refused where that is not known."""
+    asked, document = program.file.workload[position], program.document
+    if asked.sum_of is not None or asked.weights:
+        raise InvalidValue(
+            f"false reports in table '{asked.name}', which {'adds up amounts' if asked.sum_of else 'weighs records'}",
+            why="a false report is counted somewhere else; what amount it would state is not modeled",
+            instead="leave the table out, or plan with everybody truthful",
+            where=document.place(("workload", position)),
+        )
+    table = next(made for made in program.workload.tables if made.name == asked.name)
+    key, counted = "standard_deviation", asked.falsely_counted
+    spread = amount_in(program, program.table_units[asked.name], asked.standard_deviation, "workload", position, key)
+    if counted is None and not asked.where:
+        counted = Fraction(1)  # whatever is reported, it is counted somewhere
+    if counted is None or (spread is None and table.query_count > 1):
+        key = "falsely_counted" if counted is None else key
+        raise MissingKey(
+            f"{key} of table '{asked.name}' is not stated",
+            why="false reports move numbers by as much as these differ from what false reports say",
+            instead=f"state {key} of the table, from a public source",
+            where=document.place(("workload", position)),
+        )
+    people = program.welfare.population_size * program.protection.most_records_per_unit
+    if totals.total > people:
+        raise InvalidValue(
+            f"the table '{asked.name}' counts {exact(totals.total)}, and there are {exact(people)} records at most",
+            why="a report is counted once in a table",
+            instead="state a total of at most all records",
+            where=document.place(("workload", position, "total")),
+        )
+    return replace(totals, people=people, falsely=float(counted), spread=spread or 0.0)
+
+
+def _totals(program: Program) -> dict[str, TableTotals]:
+    return {asked.name: _total(program, position) for position, asked in enumerate(program.file.workload)}
+
+
+def _unlimited(frontier: Frontier) -> Frontier:
+    """The frontier of everybody's data, below that of those who take part."""
+    return frontier.curves.frontier if isinstance(frontier.curves, ParticipationCurves) else frontier
+
+
+def _horizon(table: ReleasesTable) -> DisclosureHorizon:
+    return DisclosureHorizon(
+        float(table.disclosure_after_years or math.inf),
+        float(table.discount_factor),
+        years_of_use=float_or_none(table.years_of_use),
+        depreciation=float(table.depreciation),
+    )
+
+
+def _response(table: RandomizedResponseTable, program: Program) -> RandomizedResponse:
+    """Randomized response of whole records, as a program asks for it; refused where it cannot be compared."""
+    cells, shares = program.domain.size, (table.innocuous_share, table.sensitive_share)
+    why = None
+    if cells != 2 and shares != (None, None):
+        why = f"shares are those of the second of two cells, and a record may lie in one of {cells:,}"
+    elif program.welfare.privacy_measure is not PrivacyMeasure.PURE_DP:
+        why = "its loss is an epsilon, and the cost of disclosure is stated per rho"
+    elif program.protection.most_records_per_unit > 1:
+        why = "each sends one report"
+    elif program.file.participation is not None:
+        why = "it takes everybody to report: randomizing is to take away the reason not to"
+    if why is not None:
+        raise InvalidMechanism(
+            f"{RandomizedResponse.name} cannot be compared here",
+            why=why,
+            instead="leave out what does not go together, in a copy of the program",
+        )
+    people = round(program.welfare.population_size)
+    if cells != 2:
+        return RandomizedResponse.categories(people, cells)
+    innocuous, sensitive = (float_or_none(share) for share in shares)
+    return RandomizedResponse.binary(people, innocuous_share=innocuous or 0.5, sensitive_share=sensitive)
 
 
 def _total(program: Program, position: int) -> TableTotals:

@@ -231,4 +231,5 @@ def _table_consequences(
     ranked = tuple(sorted(rows, key=lambda row: order.index(row.table)))
     if workshop.participation is None:
         return ranked
-    return workshop.participation.widened(ranked, choice.epsilon, {name: value.grid for name, value in values.items()})
+    grids = {name: value.grid for name, value in values.items()}
+    return workshop.participation.widened(ranked, technology.frontier, choice.epsilon, grids)

@@ -152,6 +152,11 @@ Part = Annotated[
     ),
     WithJsonSchema({"type": "number", "exclusiveMinimum": 0, "maximum": 1}),
 ]
+AnyPart = Annotated[
+    Fraction,
+    PlainValidator(_checked(lambda p: 0 <= p <= 1, "it is a share: from 0 to 1", "write a number from 0 to 1")),
+    WithJsonSchema({"type": "number", "minimum": 0, "maximum": 1}),
+]
 Probability = Annotated[
     Fraction,
     PlainValidator(_checked(lambda p: 0 < p < 1, "a probability strictly between 0 and 1 is meant", "write 0 < p < 1")),

@@ -25,6 +25,7 @@ from dualmandate.mechanism.technologies import NOISE_LAWS
 from dualmandate.population.currency import DEFAULT
 from dualmandate.program.number import (
     LEVEL_SCHEMA,
+    AnyPart,
     Calibrated,
     Cap,
     Count,
@@ -254,6 +255,13 @@ class ParticipationTable(KeyTable):
     """How fast the share falls: it is rate_without_loss·exp(−decline_per_epsilon·epsilon)."""
     decline_per_rho: NotNegative | None = None
     """The same where the privacy loss is counted in rho."""
+    truthful_without_loss: Part = Fraction(1)
+    """The share of those who take part that would report the truth if nothing could be learned about them."""
+    truthful_decline_per_epsilon: NotNegative | None = None
+    """How fast that share falls: it is truthful_without_loss·exp(−truthful_decline_per_epsilon·epsilon); the others
+    report falsely."""
+    truthful_decline_per_rho: NotNegative | None = None
+    """The same where the privacy loss is counted in rho."""
     source: Text
     """How people respond is measured or assumed, and readers must be able to see which."""
 
@@ -264,7 +272,26 @@ class ParticipationTable(KeyTable):
             instead = "state decline_per_epsilon, or decline_per_rho where the loss is counted in rho"
             raise lacking("decline_per_epsilon", why, instead)
         _one_currency(self, "decline_per")
+        _one_currency(self, "truthful_decline_per")
         return self
+
+
+class CollectionTable(KeyTable):
+    """What it costs to ask people, to see how many it pays to ask instead of everybody."""
+
+    cost_per_respondent: Calibrated
+    """What asking one more person costs, in USD per person, decides how many it pays to ask."""
+
+
+class RandomizedResponseTable(KeyTable):
+    """A survey in which everybody randomizes their own answer, so that nobody sees a true one: beside the plan."""
+
+    innocuous_share: Probability | None = None
+    """Of two cells, how likely the second is as an innocuous answer; cells are equally likely where not stated."""
+    sensitive_share: Probability | None = None
+    """Of two cells, which share of people truly belongs to the second; the worst case where not stated."""
+    source: Text
+    """Why people would be asked in this way must be known to readers."""
 
 
 class ReleasesTable(KeyTable):
@@ -278,6 +305,15 @@ class ReleasesTable(KeyTable):
     """In how many years from now each release is made must be known to share a budget out: 0 is the release planned."""
     largest_total: Cap | None = None
     """The largest sum of the losses of all releases."""
+    years_of_use: Positive | None = None
+    """For how many years a release is used, unless a newer one comes before; values of accuracy are then meant a year.
+    Where it is not stated, they are meant for a release."""
+    depreciation: AnyPart = Fraction(0)
+    """The share of its worth that a release loses each year, because the people it counted move on; with
+    years_of_use."""
+    yearly_value: Calibrated | None = None
+    """What the tables are worth in a year when they are fresh and exact, in USD: the plan then says how often a new
+    release pays; with years_of_use."""
     source: Text
     """Discounting and the calendar are decided somewhere, and readers must be able to see where."""
 
@@ -285,6 +321,13 @@ class ReleasesTable(KeyTable):
     def _some_release(self) -> Self:
         if not self.releases:
             raise refused("no release is named", "state releases = [0, 10]: years from now", key="releases")
+        for key in ("depreciation", "yearly_value"):
+            if key in self.model_fields_set and self.years_of_use is None:
+                raise lacking(
+                    "years_of_use", f"{key} speaks of years of use", "state for how many years a release is used"
+                )
+        if self.depreciation == 1:
+            raise refused("a release that is worth nothing after a year is used for one", "state years_of_use = 1")
         return self
 
 
@@ -304,8 +347,24 @@ class MarketsTable(KeyTable):
     """By which share of the population the one count that an auction buys may be off."""
     failure_probability: Probability = Fraction(1, 20)
     """How often a study that pays for harm may miss the target error."""
+    stake: Calibrated | None = None
+    """What one who reports falsely stands to lose, the chance to be found out times what that costs: USD per person."""
+    influence: Calibrated | None = None
+    """The most that published numbers could be worth to one person who moved them by a false report: USD per person;
+    nothing where not stated. With stake."""
     source: Text
     """Who values accuracy, and how much, is measured or assumed, and readers must be able to see which."""
+
+
+class SecretTable(KeyTable):
+    """A secret about one member of a group whose records go together: what the privacy loss means for it."""
+
+    group: Text
+    """Readers must know what goes together: a household, a person's months."""
+    shares_counted: Several[NotNegative]
+    """Which share of groups has 0, 1, … of its members counted must be known, up to all of them; shares add up to 1."""
+    source: Text
+    """How often members go together is measured or assumed, and readers must be able to see which."""
 
 
 class DetailTable(KeyTable):
@@ -833,6 +892,12 @@ class WorkloadTable(KeyTable):
     total: Calibrated | None = None
     """What the table adds up to, in its unit, from a public source; used with [participation], for ratios and by
     estimates of a superpopulation, where the whole population is taken if it is not stated."""
+    standard_deviation: Calibrated | None = None
+    """How much the numbers of the table differ from one another, in its unit, from a public source; used where
+    [participation] lets people report falsely."""
+    falsely_counted: AnyPart | None = None
+    """How likely a false report is to be counted somewhere in the table, evenly over its numbers; 1 where the table
+    counts everybody, to be stated where it counts some; used where [participation] lets people report falsely."""
     value_of_publishing: Calibrated | None = None
     """What the table is worth to its users when it is exact, in money: whether it earns its place is then reported."""
     details: Several[DetailTable] = ()
@@ -1084,10 +1149,16 @@ class ProgramKeys(KeyTable):
     """In which forms a release is written."""
     participation: ParticipationTable | None = None
     """How participation falls with the privacy loss; everybody takes part where it is not stated."""
+    collection: CollectionTable | None = None
+    """What asking people costs; everybody is in the data where it is not stated."""
+    randomized_response: RandomizedResponseTable | None = None
+    """What is needed to compare the program with randomized response."""
     horizon: ReleasesTable | None = None
     """Releases to come, and when records are opened."""
     markets: MarketsTable | None = None
     """What is needed to compare the program with markets."""
+    secret: SecretTable | None = None
+    """A secret of a group, to be counted beside the privacy loss of one record."""
     uncertainty: UncertaintyTable | None = None
     """What a further survey of preferences would measure."""
     readings: Several[ReadingTable] = ()

@@ -39,8 +39,11 @@ JUDGMENTS = (
     "preferences",
     "limits",
     "participation",
+    "collection",
+    "randomized_response",
     "horizon",
     "markets",
+    "secret",
     "uncertainty",
     "social_choice",
 )

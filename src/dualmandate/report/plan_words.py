@@ -381,6 +381,9 @@ def optional_sections(plan: Plan) -> list[tuple[str, str, list[str]]]:
         ("clipping", "What clipping leaves out", _clipping(plan)),
         ("offering", "Which tables earn their place", _offering(plan)),
         ("path", "Releases to come", _path(plan)),
+        ("sample", "How many people to ask", _sample(plan)),
+        ("randomized-response", "If nobody were trusted with the records", _local(plan)),
+        ("secret", "Records that go together", _secret(plan)),
         ("markets", "The same program in a market", _markets(plan)),
     )
     return [(anchor, heading, lines) for anchor, heading, said in parts if (lines := list(said))]
@@ -420,10 +423,17 @@ def _participation(plan: Plan) -> Iterator[str]:
     )
     times = number(1 / part.rate)
     yield f"A release counts those who take part: to stand for all {unit}, multiply its numbers by {times}."
+    if part.truthful < 1:
+        yield (
+            f"Of those, {percent(1 - part.truthful)} report falsely ({percent(1 - part.truthful_without_loss)} if "
+            "nothing could be learned about them): errors count how far that moves the numbers, squared, because "
+            "nobody can take it out again."
+        )
     if part.peak is not None:
         yield (
-            f"Accuracy peaks at {privacy_measure} = {number(part.peak)}: beyond it so many stay away that tables "
-            "become less accurate. Whatever lies beyond is worse for privacy and for accuracy, and is never chosen. "
+            f"Accuracy peaks at {privacy_measure} = {number(part.peak)}: beyond it so many stay away"
+            f"{' or report falsely' if part.truthful < 1 else ''} that tables become less accurate. Whatever lies "
+            "beyond is worse for privacy and for accuracy, and is never chosen. "
             "Where this plan speaks of larger losses, errors are counted as at the peak; they would be larger."
         )
     if part.assumed_totals:
@@ -574,6 +584,93 @@ def _path(plan: Plan) -> Iterator[str]:
             f"{number(sum(release.alone for release in path.releases))}; one more unit is worth "
             f"{_money(plan, path.price)}. "
             "This plan is for one release: the cap is kept only if its own largest loss is set accordingly."
+        )
+    if plan.program.file.horizon is not None and plan.program.file.horizon.years_of_use is not None:
+        yield "Here values of accuracy count for every year of use; the choice above takes them as for one year."
+    yield from _renewals(plan)
+
+
+def _renewals(plan: Plan) -> Iterator[str]:
+    if not plan.extensions.renewals:
+        return
+    best, *others = plan.extensions.renewals
+    yield (
+        f"A new release every {_years(best.years)} is best, each at {plan.choice.privacy_measure} = "
+        f"{number(best.epsilon)} and used for {number(best.service, 3)} years' worth: all of them are worth "
+        f"{money(best.worth)} today, if each costs people what one today does."
+    )
+    if others:
+        yield f"Next best is every {_years(others[0].years)}: {money(best.worth - others[0].worth)} less."
+
+
+def _years(years: int) -> str:
+    return "year" if years == 1 else f"{years} years"
+
+
+def _sample(plan: Plan) -> Iterator[str]:
+    sample, unit, privacy_measure = plan.extensions.sample, plan.program.protection.unit, plan.choice.privacy_measure
+    if sample is None:
+        return
+    if not sample.tables:
+        yield "No table is worth asking anybody for."
+        return
+    if sample.share == 1:
+        yield f"Asking everybody is best: {money(sample.collection_cost)} buys more accuracy than a sample would save."
+    else:
+        yield (
+            f"Asking a random {percent(sample.share)} of the {plural(unit)} at {privacy_measure} = "
+            f"{number(sample.epsilon)} each is best: {counted(round(sample.respondents), unit)} for "
+            f"{money(sample.collection_cost)}. Society is {money(sample.gained)} better off than by asking everybody, "
+            "sampling errors and the privacy of those who are asked counted."
+        )
+    left_out = [table.table for table in plan.tables if table.table not in sample.tables]
+    if left_out:
+        yield f"Not worth collecting for: {', '.join(repr(name) for name in left_out)}."
+    if sample.share < 1 and sample.amplified is not None:
+        yield (
+            f"If nobody could know who was asked, each of all {plural(unit)} would lose at most {privacy_measure} = "
+            f"{number(sample.amplified)}. This is not counted on: who is asked knows it."
+        )
+    yield "This is advice: the plan above is for the records of everybody."
+
+
+def _local(plan: Plan) -> Iterator[str]:
+    part, privacy_measure = plan.extensions.local, plan.choice.privacy_measure
+    if part is None:
+        return
+    times = (
+        "" if part.times is None else f" At this {privacy_measure} its errors cost {number(part.times)} times as much."
+    )
+    yield f"With randomized response all randomize their own answer: nobody else ever holds a true one.{times}"
+    if part.epsilon is None or part.truth_probability is None or part.forgone is None:
+        yield f"It would choose nothing: {part.why_not}."
+    else:
+        truth, worse = percent(part.truth_probability), "worse" if part.forgone >= 0 else "better"
+        yield (
+            f"It would choose {privacy_measure} = {number(part.epsilon)}, at which {truth} give their true answer and "
+            f"the others an innocuous one, and leave society {money(abs(part.forgone))} {worse} off: that is what a "
+            "curator who is trusted is worth."
+        )
+    yield "This is a study: people would randomize before there are records, so nothing of it is drawn here."
+
+
+def _secret(plan: Plan) -> Iterator[str]:
+    part, privacy_measure = plan.extensions.secret, plan.choice.privacy_measure
+    if part is None:
+        return
+    yield (
+        f"Whether one of {with_article(part.group)} of {part.members} is counted, by one who knows how often its "
+        f"members go together: the odds move by at most e^{number(part.loss)} at {privacy_measure} = "
+        f"{number(plan.choice.epsilon)}. However they go together, it is e^{number(part.group_loss)} at most."
+    )
+    yield (
+        f"The Wasserstein mechanism would hide {part.wasserstein} of {part.members} records to protect this secret; "
+        "the first bound is exact, and never worse."
+    )
+    if part.chosen is not None:
+        yield (
+            f"If the cost of privacy were that of this secret, a loss of {number(part.chosen.loss)} for it would be "
+            f"chosen: {privacy_measure} = {number(part.chosen.epsilon)} for one record. This is advice."
         )
 
 

@@ -111,7 +111,9 @@ class ChoicePart(DocumentModel):
     welfare: Welfare
     privacy_cost: Cost
     data_loss: Cost = Field(description="Money, at least 0: what errors cost.")
-    marginal_rate_of_transformation: NotNegative = Field(description="MRT, accuracy per unit of loss.")
+    marginal_rate_of_transformation: Number = Field(
+        description="MRT, accuracy per unit of loss; below 0 where people stay away and tables peak apart."
+    )
     willingness_to_accept: Number | None = Field(description="WTA, accuracy per unit of loss.")
     local_optima: tuple[LocalOptimumPart, ...]
     bound_by: BoundBy = Field(description="What decides: preferences, or the limit that was met first.")
@@ -142,7 +144,7 @@ class FrontierPointPart(DocumentModel):
 
     loss: Positive = Field(description="In the frontier's currency.")
     accuracy: NotPositive = Field(description="Minus the expected squared error.")
-    marginal_rate_of_transformation: NotNegative = Field(description="Accuracy per unit of loss.")
+    marginal_rate_of_transformation: Number = Field(description="Accuracy per unit of loss.")
     willingness_to_accept: Number = Field(description="Accuracy per unit of loss.")
     privacy_cost: Cost
     data_loss: Cost
@@ -393,6 +395,8 @@ class ParticipationPart(DocumentModel):
 
     rate: Positive = Field(description="Share of people who take part at the choice.")
     rate_without_loss: Positive = Field(description="Share who would if nothing could be learned about them.")
+    truthful: Positive = Field(1.0, description="Of those, the share that reports the truth at the choice.")
+    truthful_without_loss: Positive = Field(1.0, description="The share that would if nothing could be learned.")
     peak: Number | None = Field(description="The loss beyond which accuracy falls; null where it never does.")
     assumed_totals: tuple[Text, ...] = Field(description="Tables whose total is not stated: everybody is counted.")
     source: Text = Field(description="As in the program file.")
@@ -459,6 +463,63 @@ class InstitutionPart(DocumentModel):
     forgone: Money | None = Field(description="Money: the planner's welfare less this; null for the planner.")
     one_count: Whether = Field(description="Whether it buys one count of everybody, not the program's tables.")
     why: Text = Field(description="What it is, or why it chooses nothing.")
+
+
+class RenewalPart(DocumentModel):
+    """A new release every so many years."""
+
+    years: Count = Field(description="Between two releases.")
+    epsilon: Epsilon
+    service: Positive = Field(description="Years' worth of use of each release, discounted and depreciated.")
+    worth: Dollars = Field(description="USD of today: what all releases are worth; a year where nothing is discounted.")
+
+
+class SamplePart(DocumentModel):
+    """How many people it pays to ask: advice, the plan is for everybody's records."""
+
+    share: Positive = Field(description="Of the people.")
+    respondents: Positive = Field(description="How many that are.")
+    epsilon: NotNegative = Field(description="The loss of each who is asked.")
+    tables: tuple[Text, ...] = Field(description="That are worth collecting for; all where not each states its worth.")
+    collection_cost: Cost = Field(description="USD: of asking them.")
+    net: Dollars = Field(description="USD: welfare, with what tables are worth where stated, less the cost of asking.")
+    everybody: Dollars = Field(description="USD: the same when everybody is asked.")
+    gained: Dollars = Field(description="USD: the difference.")
+    amplified: Number | None = Field(description="ε of everybody if nobody knew who was asked; not counted on.")
+
+
+class LocalPart(DocumentModel):
+    """Randomized response on the same tables: a study, not drawn here."""
+
+    epsilon: AnyLoss | None = Field(description="What it would choose; null where it cannot.")
+    truth_probability: Number | None = Field(description="How often the true answer is then reported for sure.")
+    root_mean_squared_error: Number | None = Field(description="In the tables' unit; null where they differ in it.")
+    welfare: Dollars | None
+    forgone: Dollars | None = Field(description="USD: the plan's welfare less this.")
+    times: Number | None = Field(description="What errors cost at the plan's own loss, relative to the plan.")
+    why_not: Text | None = Field(description="Why it cannot choose.")
+    source: Text = Field(description="As in the program file.")
+
+
+class SecretPointPart(DocumentModel):
+    """The frontier counted by what a secret loses."""
+
+    loss: Positive = Field(description="Of the secret.")
+    epsilon: Positive = Field(description="For one record.")
+    accuracy: NotPositive = Field(description="Minus the expected squared error.")
+
+
+class SecretPart(DocumentModel):
+    """What the privacy loss means for a secret of a group."""
+
+    group: Text = Field(description="As in the program file.")
+    members: Count = Field(description="Of a group.")
+    loss: Positive = Field(description="By e to this the odds of the secret can move at the choice.")
+    group_loss: Positive = Field(description="The same however records depend on each other.")
+    wasserstein: Count = Field(description="How far noise must hide what the group counts, in records.")
+    chosen: SecretPointPart | None = Field(description="What would be chosen if costs were of this loss.")
+    points: Several[SecretPointPart]
+    source: Text = Field(description="As in the program file.")
 
 
 class ExistingErrorPart(DocumentModel):
@@ -752,6 +813,10 @@ class PlanDocument(DocumentModel):
     participation: IfAny[ParticipationPart] = None
     offering: IfAny[OfferingPart | NoOfferingPart] = None
     path: IfAny[PathPart] = None
+    renewals: IfAny[Several[RenewalPart]] = None
+    sample: IfAny[SamplePart] = None
+    randomized_response: IfAny[LocalPart] = None
+    secret: IfAny[SecretPart] = None
     markets: IfAny[Several[InstitutionPart]] = None
     existing_errors: IfAny[Several[ExistingErrorPart]] = None
     clipping: IfAny[Several[BoundPart]] = None
@@ -809,6 +874,10 @@ def plan_document(plan: Plan) -> dict[str, Any]:
         participation=known.participation,
         offering=_offering(known),
         path=known.path,
+        renewals=known.renewals or None,
+        sample=known.sample,
+        randomized_response=known.local,
+        secret=known.secret,
         markets=[InstitutionPart.made_of(row, institution=row.name) for row in known.markets] or None,
         existing_errors=known.existing or None,
         clipping=[_bound(curve) for curve in known.clipping] or None,
