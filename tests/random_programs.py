@@ -300,7 +300,8 @@ class EvenProgram(RandomProgram):
 
     @property
     def population_size(self) -> int:
-        return self.records * len(self.regions) * len(self.ages) * (self.amount["upper"] // self.amount["grid"] + 1)
+        steps: int = self.amount["upper"] // self.amount["grid"] + 1
+        return self.records * len(self.regions) * len(self.ages) * steps
 
     def _even_tables(self) -> tuple[list[Table], list[Table]]:
         wide = self.one_of("region", "state")

@@ -487,7 +487,7 @@ def test_where_errors_and_costs_are_convex_no_grid_is_searched(
     """The ends decide: the same choice as on the grid, which a cost that is not convex still needs."""
     counts = identity(40)
     value = TableValue(counts.tables[0].name, 1e12, unit="child")
-    costs = (LinearCost(title_i.cost), ExponentialCost(title_i.cost))
+    costs: tuple[InformationUtility, ...] = (LinearCost(title_i.cost), ExponentialCost(title_i.cost))
     for mechanism, cost in itertools.product((laplace(), geometric(), staircase()), costs):
         frontier, welfare = frontier_of(mechanism, counts), title_i.welfare(cost, value=value)
         assert frontier.convex

@@ -157,7 +157,7 @@ def fieller_ends(estimates: JointEstimates, above: str, below: str) -> tuple[flo
 
 
 def _signed(covariance: NDArray[np.float64]) -> NDArray[np.float64]:
-    return covariance * np.array([[1, -1], [-1, 1]])  # Fieller's ratio is −n/d
+    return np.asarray(covariance * np.array([[1, -1], [-1, 1]]))  # Fieller's ratio is −n/d
 
 
 @pytest.mark.parametrize("seed", range(6))

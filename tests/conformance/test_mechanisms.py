@@ -23,9 +23,9 @@ from dualmandate.mechanism import (
     Distribution,
     KNorm,
     MatrixMechanism,
-    Measure,
     Measurement,
     Mechanism,
+    NamedMeasure,
     NoiseMechanism,
     OptimizedMechanism,
     Production,
@@ -39,7 +39,7 @@ from dualmandate.workload import Workload, groups, identity, kron, marginals, pr
 ADD_OR_REMOVE = Protection()
 REPLACE_ONE = Protection(neighbors=Neighbors.REPLACE_ONE)
 LAWS = (LAPLACE, GEOMETRIC, STAIRCASE, GAUSSIAN)
-MEASURES: tuple[Measure, ...] = ("squared", "absolute", "largest variance")
+MEASURES: tuple[NamedMeasure, ...] = ("squared", "absolute", "largest variance")
 SIZE = 20_000  # simulated releases
 SIGMAS = 5  # a right formula fails about once in two million comparisons
 
@@ -161,7 +161,7 @@ def test_query_variances_sum_to_the_total(case: Case) -> None:
 
 @every_case
 @pytest.mark.parametrize("measure", MEASURES)
-def test_slopes_are_derivatives(case: Case, measure: Measure) -> None:
+def test_slopes_are_derivatives(case: Case, measure: NamedMeasure) -> None:
     if measure == "absolute" and isinstance(case.mechanism, RandomizedResponse):
         return  # kinks: tests/mechanism/test_randomized_response.py compares chords
     production, step = case.production, 1e-4 * case.loss
@@ -182,7 +182,7 @@ def test_curvature_is_a_derivative_and_positive(case: Case) -> None:
 
 @every_case
 @pytest.mark.parametrize("measure", MEASURES)
-def test_errors_fall_as_the_loss_grows(case: Case, measure: Measure) -> None:
+def test_errors_fall_as_the_loss_grows(case: Case, measure: NamedMeasure) -> None:
     rising = [sum(case.production.table_errors(loss, measure).values()) for loss in (0.05, 0.5, 2.0, 8.0)]
     assert all(more > less for more, less in pairwise(rising))
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dualmandate.elicitation import DiscountHorizon
 from dualmandate.elicitation.pooling import (
     CommonGround,
-    DiscountHorizon,
     Pooled,
     Prior,
     differing_pairs,

@@ -14,7 +14,7 @@ from scipy.stats import gamma, kstest
 
 from dualmandate.errors import InvalidInvariant, InvalidLoss, InvalidMechanism, TooLarge, UnknownName
 from dualmandate.frontier import Simulation, count_bound, efficiency, frontier_of, simulated
-from dualmandate.mechanism import LAPLACE, KNorm, MatrixMechanism, Measure, laplace, optimize_strategy
+from dualmandate.mechanism import LAPLACE, KNorm, MatrixMechanism, NamedMeasure, laplace, optimize_strategy
 from dualmandate.population import Attribute, Domain, Histogram, Invariant, Neighbors, Protection, StructuralZero
 from dualmandate.workload import (
     Tabulation,
@@ -33,7 +33,7 @@ from dualmandate.workload import (
 Floats = NDArray[np.float64]
 EVERY = Protection()
 REPLACE_ONE = Protection(neighbors=Neighbors.REPLACE_ONE)
-MEASURES: tuple[Measure, ...] = ("squared", "absolute", "largest variance")
+MEASURES: tuple[NamedMeasure, ...] = ("squared", "absolute", "largest variance")
 
 DOMAIN = Domain(
     (

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.stats import binom
 
 from dualmandate.errors import InvalidLoss, InvalidMechanism, UnknownName
-from dualmandate.mechanism import GEOMETRIC, Measure, RandomizedResponse
+from dualmandate.mechanism import GEOMETRIC, NamedMeasure, RandomizedResponse
 from dualmandate.population import Invariant, Neighbors, Protection
 from dualmandate.workload import identity, kron, stack, total
 
@@ -209,7 +209,7 @@ def test_the_geometric_yardstick() -> None:
 def test_slopes_with_several_records_a_unit_are_derivatives() -> None:
     several = Protection(neighbors=Neighbors.REPLACE_ONE, most_records_per_unit=3, identifier="id")
     production = RandomizedResponse.binary(50, innocuous_share=0.3).production(identity(2), several)
-    measures: tuple[Measure, ...] = ("squared", "largest variance")
+    measures: tuple[NamedMeasure, ...] = ("squared", "largest variance")
     for measure in measures:
         losses = [sum(production.table_errors(at, measure).values()) for at in (1.9999, 2.0001)]
         slope = sum(production.table_slopes(2.0, measure).values())

@@ -128,7 +128,7 @@ def test_a_decision_costs_what_it_misallocates(tmp_path: Path) -> None:
     assert row["given_out"] == 1e8
     assert row["band"][0] < 4000 / float(plan.loss.amount) < row["band"][1]
     assert "gives out USD 100 million" in " ".join(plan_words(plan).split())
-    assert any(row.name == "price_of_misallocation" for row in plan.tornado)
+    assert any(row.name == "price_of_misallocation" for row in plan.robustness.elasticities)
     # A place on the threshold loses all with probability P(noise < 0).
     threshold = planned(tmp_path, DECISION + "threshold = 20000\n", "geometric")
     (row,) = plan_document(threshold)["losses"]

@@ -110,7 +110,7 @@ def test_together_is_never_worse_than_apart_nor_that_than_a_split_by_tables(tmp_
         if all(sums) or not any(sums) or 'loss = "absolute"' in text:
             continue
         ways = ({"measured": "together"}, {"measured": "apart"}, {"measured": "apart", "strategy": "workload"})
-        plans = []
+        plans = list[Plan | None]()
         for way in ways:
             file.write_text(stated(text, **way), encoding="utf-8")
             try:

@@ -101,7 +101,7 @@ def test_errors_are_linearized_at_public_levels_and_priced_by_those_of_both_tabl
     assert share.root_mean_squared_error == pytest.approx(math.hypot(persons, 0.25 * everybody) / 2400, rel=1e-9)
     assert mean.data_loss == pytest.approx(3 * 4 * mean.root_mean_squared_error**2, rel=1e-9)
     assert (share.data_loss, share.root_mean_squared_consequence) == (0.0, None)
-    priced = sum(row.data_loss for row in (*plan.tables, *plan.ratios))
+    priced = sum(row.data_loss for row in plan.tables) + sum(row.data_loss for row in plan.ratios)
     assert priced == pytest.approx(plan.welfare.data_loss(plan.frontier, float(plan.choice.loss)), rel=1e-5)
     # The same worth, stated for the tables by hand, is the same choice and the same shares.
     added = {'2, unit = "USD per person^2"': 3 * 400**2 / 600**2, '0, unit = "USD per USD^2"': 3 / 600**2}
@@ -111,8 +111,8 @@ def test_errors_are_linearized_at_public_levels_and_priced_by_those_of_both_tabl
     other = planned(tmp_path, by_hand)
     assert other.choice.epsilon == pytest.approx(plan.choice.epsilon, rel=1e-9)
     assert values_of(other.welfare) == pytest.approx(values_of(plan.welfare))
-    moved = {row.name: row for row in plan.tornado}["value_of_accuracy of mean cost by region"]
-    assert (moved.unit, moved.swing > 0) == ("USD per (USD per person)^2", True)
+    moved = {row.name: row for row in plan.robustness.elasticities}["value_of_accuracy of mean cost by region"]
+    assert (moved.unit, moved.elasticity > 0) == ("USD per (USD per person)^2", True)
 
 
 def test_what_society_would_pay_for_a_ratio_may_be_a_consequence(tmp_path: Path) -> None:

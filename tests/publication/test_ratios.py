@@ -47,7 +47,8 @@ def test_the_truth_is_held_over_every_value_of_the_noise(
     for x, y, chance in zip(first.flat, second.flat, CHANCES.flat, strict=True):
         if chance < 1e-5:
             continue
-        estimates = (truth[0] + weights[0] @ np.array([x, y]), truth[1] + weights[1] @ np.array([x, y]))
+        noise = np.array([x, y])
+        estimates = truth[0] + float(np.dot(weights[0], noise)), truth[1] + float(np.dot(weights[1], noise))
         if estimates not in known:
             known[estimates] = interval_of_ratio(*estimates, joint)
         found = known[estimates]

@@ -731,9 +731,10 @@ def _truthful(table: _MarketTable, market: Market) -> Institution:
     dearest = max(group.information_utility.cost(planned) for group in welfare.groups)
     lacking = dearest + market.influence * math.expm1(min(planned, LARGEST_EXPONENT)) - market.stake
     where = "at any epsilon" if math.isinf(limit) else f"up to epsilon = {number(limit)}"
-    why = f"with {money(market.stake)} at stake for a false report the truth pays for everybody {where}"
+    stake, more = (money(amount, welfare.currency) for amount in (market.stake, lacking))
+    why = f"with {stake} at stake for a false report the truth pays for everybody {where}"
     if lacking > 0:
-        why += f"; at the planner's for {percent(share)} of people, and for all with {money(lacking)} more at stake"
+        why += f"; at the planner's for {percent(share)} of people, and for all with {more} more at stake"
     return table.at(name, chosen, None, why)
 
 

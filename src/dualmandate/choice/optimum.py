@@ -563,9 +563,8 @@ def _refuse_unbounded(frontier: Frontier, welfare: SocialWelfare, *, bounds: Bou
     def inside() -> str:
         if best is None:
             return ""
-        return (
-            f"; the best {privacy_measure} inside, {chosen_loss(best.epsilon)}, gives {money(reached, welfare.currency)}"
-        )
+        gives = money(reached, welfare.currency)
+        return f"; the best {privacy_measure} inside, {chosen_loss(best.epsilon)}, gives {gives}"
 
     if bounds.lowest is None and gain(lowest) <= 0:
         nothing = welfare.at(frontier, math.exp(lowest))

@@ -208,7 +208,7 @@ def scale_bound(
     freely, power = protection.neighbors is Neighbors.ADD_OR_REMOVE, loss_power(law.privacy_measure)
     amounts = amount_steps(workload) if law.needs_whole_numbers and freely and not any_rows else {}
     found = least_error(workload, {table.name: worth[table.name] for table in workload.tables}, protection)
-    alone = [(worth[table.name], *_alone(table, amounts)) for table in workload.tables]
+    alone = [(worth[table.name], _alone(table, amounts)) for table in workload.tables]
     alone = alone if power == 1 and freely and not workload.domain.structural_zeros else []
     per_record = 1.0 / protection.most_records_per_unit**power
     per_step = min(1.0, 2.0 / min(amounts.values(), default=1)) ** power
@@ -216,8 +216,8 @@ def scale_bound(
     def error(loss: float) -> float:
         at = loss * per_record
         counted, summed = _relative_variance(law, at), _relative_variance(law, at * per_step)
-        single = math.fsum(value * _variance_alone(*each, counted, summed) for value, *each in alone)
-        return max(found.coefficient(counted, summed), single) / at ** (2 / power)
+        single = math.fsum(value * _variance_alone(*each, counted, summed) for value, each in alone)
+        return max(found.coefficient(counted, summed), single) / float(at ** (2 / power))
 
     whole = " on a strategy of whole numbers" if law.needs_whole_numbers else ""
     whole = " on rows that count people and add up their amounts" if amounts else whole
@@ -227,7 +227,7 @@ def scale_bound(
 
 def _relative_variance(law: NoiseLaw, loss: float) -> float:
     """ψ = ε²·V(ε), or ρ·V(ρ): the same at every loss for continuous noise, and falling for noise on whole numbers."""
-    return law.variance(loss) * loss ** (2 / loss_power(law.privacy_measure))
+    return law.variance(loss) * float(loss ** (2 / loss_power(law.privacy_measure)))
 
 
 def _alone(table: Table, amounts: Collection[int]) -> tuple[float, float, float]:

@@ -25,7 +25,7 @@ class RelativeErrors:
     power = 0
     quick = True
 
-    def unit(self, _: str, /) -> str:
+    def unit(self, _unit: str, _currency: str, /) -> str:
         return ""
 
     def __post_init__(self) -> None:
@@ -55,7 +55,7 @@ class TailMisses:
     power = 0
     quick = False
 
-    def unit(self, _: str, /) -> str:
+    def unit(self, _unit: str, _currency: str, /) -> str:
         return ""
 
     def __post_init__(self) -> None:
@@ -84,7 +84,7 @@ class WorstError:
     power = 1
     quick = False
 
-    def unit(self, unit: str, /) -> str:
+    def unit(self, unit: str, _currency: str, /) -> str:
         return unit
 
     def curve(self, production: Production, /) -> Callable[[float], float]:

@@ -298,8 +298,8 @@ class Misallocation:
     power = 0
     quick = False
 
-    def unit(self, _: str, /) -> str:
-        return "USD" if self.counted == "absolute" else "USD^2"
+    def unit(self, _: str, currency: str, /) -> str:
+        return currency if self.counted == "absolute" else f"{currency}^2"
 
     def curve(self, production: Production, /) -> MisallocationCurve:
         """The misallocation at each loss, with its simulation band; simulated once a technology."""

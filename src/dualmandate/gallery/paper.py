@@ -37,8 +37,8 @@ from dualmandate.choice import (
     implied_coefficient_ratio,
     implied_weight,
 )
+from dualmandate.elicitation import DiscountHorizon
 from dualmandate.elicitation.opinions import InterdependentPreferences
-from dualmandate.elicitation.pooling import DiscountHorizon
 from dualmandate.frontier import Frontier, frontier_of
 from dualmandate.frontier.worst_case import multiplicative_weights_exponential
 from dualmandate.mechanism import GEOMETRIC, LAPLACE, MatrixMechanism, RandomizedResponse, laplace, mechanism_named

@@ -215,8 +215,8 @@ class TableMeasure(Protocol):
     def power(self) -> int:
         """Of the table's unit: what it counts in steps of a grid is this power of the grid times as much."""
 
-    def unit(self, unit: str, /) -> str:
-        """What it counts in, for a table's unit; empty where that is a pure number."""
+    def unit(self, unit: str, currency: str, /) -> str:
+        """What it counts in, for a table's unit and the money of the program; empty where that is a pure number."""
 
     @property
     def quick(self) -> bool:

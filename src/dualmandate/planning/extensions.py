@@ -277,7 +277,9 @@ class ExtensionBuilder:
         if table is None:
             return None
         people, key = welfare.population_size, "cost_per_respondent"
-        each = self._amount(table.cost_per_respondent, f"{program.units.currency} per {program.units.singular}", "collection", key)
+        each = self._amount(
+            table.cost_per_respondent, f"{program.units.currency} per {program.units.singular}", "collection", key
+        )
         assert each is not None
         known = self.workshop.participation or Participation(EVERYBODY, EVERYBODY, _totals(program), (), "")
         stated = all(asked.value_of_publishing is not None for asked in program.file.workload)
@@ -381,6 +383,7 @@ class ExtensionBuilder:
         spread = table.spread_of_tastes
         tastes = UniformAmounts() if spread is None else LognormalAmounts(1.0, float(spread))
         units = self.program.units
+        each = f"{units.currency} per {units.singular}"
         with self.program.document.at("markets"):
             market = Market(
                 float(table.largest_user_share),

@@ -60,7 +60,7 @@ def measure_of(program: ProgramFile, position: int) -> Measure:
     """The measure of a table's errors; numbers in its unit become steps of its answers."""
     asked, document = program.file.workload[position], program.document
     grid = float(program.workload.table(asked.name).grid)
-    unit, key = asked.unit or program.units.singular, ("workload", position)
+    unit, key, money = asked.unit or program.units.singular, ("workload", position), program.units.currency
 
     def amount(number: CalibratedNumber | None, unit: str, *last: str) -> float:
         with document.at(*key, *last):
@@ -71,9 +71,9 @@ def measure_of(program: ProgramFile, position: int) -> Measure:
         decision = asked.decision
         appropriation = math.inf
         if decision.appropriation is not None:
-            appropriation = amount(decision.appropriation, "USD", "decision", "appropriation")
+            appropriation = amount(decision.appropriation, money, "decision", "appropriation")
         numbers = _public_numbers(program, position)
-        per_head = amount(decision.per_head, f"USD per {unit}", "decision", "per_head")
+        per_head = amount(decision.per_head, f"{money} per {unit}", "decision", "per_head")
         grant = FormulaGrant(
             np.full(numbers.size, per_head),
             threshold=float(decision.threshold or 0),
@@ -100,10 +100,11 @@ def measure_of(program: ProgramFile, position: int) -> Measure:
 def wealth_of(program: ProgramFile, position: int) -> tuple[WealthGroup, ...]:
     """The people whose wealth hangs on a table."""
     asked, document = program.file.workload[position], program.document
-    per_unit, groups = f"USD per {asked.unit or program.units.singular}", []
+    money, groups = program.units.currency, []
+    per_unit = f"{money} per {asked.unit or program.units.singular}"
     for place, row in enumerate(asked.wealth):
         amounts = []
-        for name, unit in (("exposure", per_unit), ("risk_aversion", "1/USD")):
+        for name, unit in (("exposure", per_unit), ("risk_aversion", f"1/{money}")):
             with document.at("workload", position, "wealth", place, name):
                 amount = getattr(row, name).quantity().to(unit, program.units).value
                 if amount <= 0:
@@ -180,7 +181,13 @@ def measured_loss(
     grid = float(table.grid)
     amount = measure.curve(measurement)(loss) * grid**measure.power
     row = MeasuredLoss(
-        measure.table, asked.loss, amount, measure.unit(unit), unit, query_count=table.query_count, value=value
+        measure.table,
+        asked.loss,
+        amount,
+        measure.unit(unit, program.units.currency),
+        unit,
+        query_count=table.query_count,
+        value=value,
     )
     if isinstance(measure, TailMisses):
         return replace(row, threshold=measure.threshold * grid)

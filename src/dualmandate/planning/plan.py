@@ -200,7 +200,8 @@ def _better_noise(plan: Plan) -> Iterator[str]:
         reason = " Laplace noise on whole-number counts is dominated: geometric noise is its whole-number twin."
     yield (
         f"{noise.capitalize()} noise would leave society {money(gain, best.currency)} better off, at "
-        f'{best.privacy_measure} = {chosen_loss(float(best.loss))}; noise = "best" chooses among all that are drawn.{reason}'
+        f'{best.privacy_measure} = {chosen_loss(float(best.loss))}; noise = "best" chooses among all that are '
+        f"drawn.{reason}"
     )
 
 

@@ -22,8 +22,10 @@ from dualmandate.errors import InvalidValue, MissingKey
 from dualmandate.mechanism import Distribution, Measurement
 from dualmandate.mechanism.mechanism import on_lattice
 from dualmandate.mechanism.rows import DecidedAnswers, error_of_shares
-from dualmandate.planning.welfare import amount_in, price_of
+from dualmandate.planning.timing import Timing
+from dualmandate.planning.welfare import price_of, stated_in
 from dualmandate.population.arrays import Floats, Indices, Integers
+from dualmandate.program.file import KeyPath
 from dualmandate.program.program import SHARE, ProgramFile
 from dualmandate.program.schema import InvariantTable, RatioTable, WorkloadTable
 from dualmandate.workload import Ratio, Table
@@ -88,7 +90,7 @@ class RatioConsequence:
     data_loss: float  # USD, all numbers of the ratio; 0 where its accuracy has no worth of its own
 
 
-def with_ratios(welfare: SocialWelfare, program: ProgramFile) -> SocialWelfare:
+def with_ratios(welfare: SocialWelfare, program: ProgramFile, timing: Timing) -> SocialWelfare:
     """What society prefers, with the worth of accuracy of each ratio that states one."""
     if program.ratios and program.file.participation is not None:
         raise InvalidValue(
@@ -98,11 +100,13 @@ def with_ratios(welfare: SocialWelfare, program: ProgramFile) -> SocialWelfare:
             where=program.document.place(("ratios", 0)),
         )
     stated = zip(program.file.ratios, levels_of(program), strict=True)
-    values = [_value(program, position, *each) for position, each in enumerate(stated)]
+    values = [_value(program, timing, position, *each) for position, each in enumerate(stated)]
     return replace(welfare, table_values=(*welfare.table_values, *(value for value in values if value is not None)))
 
 
-def _value(program: ProgramFile, position: int, stated: RatioTable, levels: RatioLevels) -> TableValue | None:
+def _value(
+    program: ProgramFile, timing: Timing, position: int, stated: RatioTable, levels: RatioLevels
+) -> TableValue | None:
     """What errors of a ratio cost: its worth, on the squared errors of its two tables."""
     key = "consequence" if stated.value_of_accuracy is None else "value_of_accuracy"
     number = getattr(stated, key)
@@ -117,12 +121,14 @@ def _value(program: ProgramFile, position: int, stated: RatioTable, levels: Rati
             where=program.document.place(("ratios", position, key)),
         )
     price = price_of("squared", program.file.preferences, program.units, program.document)
+    paid = (number, price) if key == "consequence" else (number,)
     with program.document.at("ratios", position, key):
         value = table_value(
             stated.name,
             units=program.units,
             unit=_unit(program, levels.ratio),
             price=price,
+            present_value=timing.factor(*(each.time_base for each in paid if each is not None)),
             **{key: number.quantity()},
         )
     words = levels.unit if levels.unit == SHARE else f"({levels.unit})"
@@ -147,7 +153,7 @@ def _levels(program: ProgramFile, position: int, stated: RatioTable) -> RatioLev
             where=program.document.place(("ratios", position, "denominator")),
         )
     unit, place = _unit(program, ratio), ("ratios", position, "typical_value")
-    typical = amount_in(unit, stated.typical_value, program.units, program.document, *place)
+    typical = stated_in(program, unit, stated.typical_value, *place)
     values = np.full(ratio.denominator.query_count, typical or 0.0)
     if typical is None:
         of_numerator = _total(program, ratio.numerator.name)
@@ -188,8 +194,8 @@ def _not_stated(program: ProgramFile, position: int, what: str, key: str) -> Mis
 def _total(program: ProgramFile, name: str) -> float | None:
     """What a table or an exact total adds up to: as stated, or the population where everybody is counted once."""
     population = program.file.population
-    size = program.units, program.document, "population", "population_size"
-    everybody = amount_in(program.units.singular, population.population_size, *size)
+    size: KeyPath = ("population", "population_size")
+    everybody = stated_in(program, program.units.singular, population.population_size, *size)
     once = everybody if population.most_records_per_unit == 1 else None
     listed: tuple[tuple[str, tuple[WorkloadTable | InvariantTable, ...]], ...] = (
         ("workload", program.file.workload),
@@ -199,7 +205,7 @@ def _total(program: ProgramFile, name: str) -> float | None:
         for position, table in enumerate(tables):
             if table.name == name:
                 unit, place = program.table_units.get(name, program.units.singular), (key, position, "total")
-                stated = amount_in(unit, table.total, program.units, program.document, *place)
+                stated = stated_in(program, unit, table.total, *place)
                 plain = not (table.where or (isinstance(table, WorkloadTable) and (table.weights or table.sum_of)))
                 return stated if stated is not None else once if plain else None
     return once  # the number of records

@@ -36,6 +36,7 @@ from dualmandate.errors import InvalidValue, Refusal, did_you_mean
 from dualmandate.planning.uncertainty import LEVEL, stated_numbers
 from dualmandate.planning.welfare import amount_in
 from dualmandate.population import PrivacyMeasure
+from dualmandate.population.time_base import recurs
 from dualmandate.population.wording import chosen_loss, money, number, percent
 
 if TYPE_CHECKING:
@@ -203,7 +204,9 @@ def _readings(
         yield Reading(words, FORM, None, None, None, *chosen(replace(welfare, groups=groups), limits))
     for row in inputs(welfare, limits, tables=()):
         if row.name.startswith(PRICE) and abs(row.value / USUAL_PRICE - 1) > SAME:
-            words = f"a relative risk aversion of {USUAL_AVERSION:g} on a budget of {money(USUAL_BUDGET)}"
+            words = (
+                f"a relative risk aversion of {USUAL_AVERSION:g} on a budget of {money(USUAL_BUDGET, welfare.currency)}"
+            )
             yield read(row, USUAL_PRICE, words, None)
 
 
@@ -222,11 +225,12 @@ def _other_forms(welfare: SocialWelfare) -> Iterator[tuple[str, tuple[Population
 class PublicTotal:
     """A total that readers know, and what the choice costs in all beside it."""
 
-    amount: float  # USD, > 0
-    time_base: str | None
+    amount: float  # money, > 0, over the time of the plan
+    time_base: str | None  # of the plan
     source: str
-    privacy_cost: float  # USD
-    data_loss: float  # USD
+    privacy_cost: float  # money
+    data_loss: float  # money
+    currency: str
 
     @property
     def privacy_cost_times(self) -> float:
@@ -240,9 +244,9 @@ class PublicTotal:
 
     def sentences(self) -> Iterator[str]:
         """The comparison, and a warning where a loss exceeds the total."""
-        base = "" if self.time_base is None else f" {self.time_base}"
+        base = f" {self.time_base}" if recurs(self.time_base) else ""
         yield (
-            f"Beside a public total of {money(self.amount)}{base} ({self.source}), privacy loss costs "
+            f"Beside a public total of {money(self.amount, self.currency)}{base} ({self.source}), privacy loss costs "
             f"{_times(self.privacy_cost_times)}, and errors cost {_times(self.data_loss_times)}."
         )
         if max(self.privacy_cost_times, self.data_loss_times) > 1:
@@ -259,7 +263,7 @@ def _times(share: float) -> str:
 def public_total_of(program: Program, choice: Choice) -> PublicTotal | None:
     """The stated total beside the choice; None where the program states none."""
     stated, key = program.file.program.public_total, ("program", "public_total")
-    amount = amount_in("USD", stated, program.units, program.document, *key)
+    amount = amount_in(program, program.units.currency, stated, *key)
     if stated is None or amount is None:
         return None
     if amount <= 0:
@@ -269,4 +273,5 @@ def public_total_of(program: Program, choice: Choice) -> PublicTotal | None:
             instead="state a total above 0, or leave it out",
             where=program.document.place((*key, "value")),
         )
-    return PublicTotal(amount, stated.time_base, stated.source, choice.privacy_cost, choice.data_loss)
+    lost = choice.privacy_cost, choice.data_loss
+    return PublicTotal(amount, program.timing.time_base, stated.source, *lost, program.units.currency)

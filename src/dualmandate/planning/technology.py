@@ -250,7 +250,7 @@ class TechnologyBuilder:
         *first, last = groups
         shares = [Fraction(share).limit_denominator(10**9) for share in power_split(costs, 1.0, power).tolist()]
         found = dict(zip(first, shares, strict=False))
-        return {**found, last: 1 - sum(found.values())}
+        return {**found, last: 1 - sum(found.values(), Fraction(0))}
 
     def optimized(self, law: NoiseLaw, workload: Workload) -> Strategy:
         """The strategy for some of the tables, each weighed by its value relative to the dearest table's.

@@ -18,7 +18,20 @@ from dualmandate.program.file import Document, KeyPath, dotted
 from dualmandate.program.number import CalibratedNumber, calibrated_numbers
 from dualmandate.program.schema import PreferencesTable, ProgramKeys
 
-COUNTS = frozenset({"population_size", "size", "existing_error", "total"})  # These are counted, and nobody pays them.
+COUNTS = frozenset(  # These are counted, and nobody pays them; a yearly value says its time itself.
+    {
+        "population_size",
+        "size",
+        "existing_error",
+        "total",
+        "standard_deviation",
+        "threshold",
+        "expected_number",
+        "typical_value",
+        "risk_aversion",
+        "yearly_value",
+    }
+)
 PRICES = {"squared": "price_of_squared_misallocation", "absolute": "price_of_misallocation"}
 A_PLAN = AT_ONCE[0], "per year"  # Money of a plan runs over one of these times, where the program says any.
 _EACH = 'state time_base beside every amount of money: "once", or "per year"'
@@ -102,8 +115,9 @@ def _streams(
     """Each amount that is added to others, and whether it comes again; a consequence with the price it is paid at."""
     for key, amount in money.items():
         comes_again = recurs(amount.time_base)
-        if key[-1] == "consequence":
-            name, price = _price(file.preferences, file.workload[int(key[1])].loss)
+        if key[-1] in ("consequence", "per_head"):
+            loss = file.workload[int(key[1])].loss if key[0] == "workload" else "squared"
+            name, price = _price(file.preferences, loss)
             if comes_again and price is not None and recurs(price.time_base):
                 raise IncompatibleUnits(
                     f"{dotted(key)} comes again and again, and so does its price, {name}",
@@ -112,7 +126,16 @@ def _streams(
                     where=document.place(key),
                 )
             comes_again = comes_again or (price is not None and recurs(price.time_base))
-        if key[-1] not in PRICES.values():
+        if key[-1] == "appropriation":
+            grant = money[(*key[:-1], "per_head")]
+            if recurs(grant.time_base) != comes_again:
+                raise IncompatibleUnits(
+                    f"{dotted(key)} runs over another time than per_head",
+                    why="what each is granted is paid out of it",
+                    instead="state the same time_base for both",
+                    where=document.place(key),
+                )
+        elif key[-1] not in PRICES.values():
             yield key, comes_again
 
 

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from dualmandate.planning.program import Program
     from dualmandate.program.file import Document
     from dualmandate.program.number import CalibratedNumber
-    from dualmandate.program.schema import ProgramKeys
+    from dualmandate.program.schema import ProgramKeys, RatioTable, WorkloadTable
 
 ERRORS_AGREE = 0.01  # A stated standard error and the one of its estimates differ by at most this share.
 QUANTILES = (0.005, 0.025, 0.05, 0.25, 0.5, 0.75, 0.95, 0.975, 0.995)
@@ -147,7 +147,8 @@ def stated_numbers(program: Program) -> Iterator[tuple[str, CalibratedNumber | N
         of = f" of {group.name}" if len(groups) > 1 else ""
         yield f"mean_disclosure_cost{of}", group.mean_disclosure_cost
         yield (f"size{of}" if of else "population_size"), group.size
-    for table in (*file.workload, *file.ratios):
+    tables: tuple[WorkloadTable | RatioTable, ...] = (*file.workload, *file.ratios)
+    for table in tables:
         of = f" of {table.name}" if len(program.welfare.table_values) > 1 else ""
         yield f"value_of_accuracy{of}", table.value_of_accuracy
         yield f"consequence{of}", table.consequence
@@ -161,7 +162,9 @@ def _known(
     uncertain = [Uncertain(n.name, n.value, n.standard_error) for n in numbers if n.standard_error is not None]
     if not uncertain:
         return None
-    ratios = {name: stated.estimated_from for name, stated in _stated(program) if stated and stated.estimated_from}
+    ratios = {
+        name: stated.estimated_from for name, stated in stated_numbers(program) if stated and stated.estimated_from
+    }
     measured = {number.name: ratios[number.name] for number in uncertain if number.name in ratios}
     if program.estimates is None or not measured:
         beliefs = Beliefs.lognormal(program.welfare, uncertain)

@@ -9,13 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from dualmandate.choice import Limits, PopulationGroup, SocialWelfare, TableValue
-from dualmandate.choice.welfare import (
-    MISSING_PRICE,
-    information_utility,
-    population_size,
-    relative_weight,
-    table_value,
-)
+from dualmandate.choice.welfare import information_utility, population_size, relative_weight, table_value
 from dualmandate.errors import InvalidValue, MissingKey
 from dualmandate.frontier import Measure
 from dualmandate.planning.measures import measure_of, wealth_of
@@ -25,7 +19,7 @@ from dualmandate.population.wording import exact
 from dualmandate.program.file import Document, KeyPath
 from dualmandate.program.number import CalibratedNumber, KeyTable
 from dualmandate.program.program import ProgramFile
-from dualmandate.program.schema import GroupTable, PreferencesTable, ProgramKeys
+from dualmandate.program.schema import GroupTable, PreferencesTable, ProgramKeys, WorkloadTable
 
 if TYPE_CHECKING:
     from dualmandate.planning.program import Program
@@ -140,14 +134,20 @@ def _table_value(program: ProgramFile, timing: Timing, position: int, measure: M
         value = TableValue(table.name, 0.0, measure, table.unit or units.singular, grid=grid)
         if table.decision is not None:
             with document.at("workload", position, "decision"):
-                paid = _misallocated(table.loss, price)
-                return replace(value, value=paid, price=paid)
+                often = timing.factor(table.decision.per_head.time_base, None if price is None else price.time_base)
+                lost = _misallocated(table.loss, price, units.currency) * often
+                return replace(value, value=lost, price=lost, present_value=often)
         with document.at("workload", position, stated):
             assert table.value_of_accuracy is not None
-            return replace(value, value=table.value_of_accuracy.quantity().to(value.value_unit, units).value)
+            each = table.value_of_accuracy.quantity().to(value.value_unit(units.currency), units)
+            often = timing.factor(table.value_of_accuracy.time_base)
+            return replace(value, value=each.value * often, present_value=often)
     if table.wealth:
         count = program.workload.table(table.name).query_count
-        worth = math.fsum(group.value_of_accuracy(count) for group in wealth_of(program, position))
+        groups = zip(wealth_of(program, position), table.wealth, strict=True)
+        worth = math.fsum(
+            group.value_of_accuracy(count) * timing.factor(row.exposure.time_base) for group, row in groups
+        )
         return TableValue(table.name, worth, unit=table.unit or units.singular, grid=grid)
     assert table.loss in ("squared", "absolute")
     with document.at("workload", position, stated):
@@ -174,18 +174,18 @@ def _sampling(position: int, table: WorkloadTable, program: ProgramFile) -> floa
     stated = table.total
     if stated is None:
         key, stated = ("population", "population_size"), program.file.population.population_size
-    found = amount_in(program, table.unit or program.units.singular, stated, *key)
+    found = stated_in(program, table.unit or program.units.singular, stated, *key)
     assert found is not None
     return found
 
 
-def _misallocated(loss: str, price: Calibrated | None) -> float:
-    """What a misallocated dollar costs, 1 where not stated; a squared dollar has no price of its own."""
+def _misallocated(loss: str, price: Calibrated | None, money: str) -> float:
+    """What misallocated money costs, 1 where not stated; squared money has no price of its own."""
     if price is None and loss == "squared":
         raise MissingKey(
             "what a decision misallocates is squared, and has no price",
-            why=MISSING_PRICE,
-            instead='state price_of_squared_misallocation in "USD per USD^2", or loss = "absolute"',
+            why=f"squared {money} cannot be added to {money}",
+            instead=f'state price_of_squared_misallocation in "{money} per {money}^2", or loss = "absolute"',
         )
     return 1.0 if price is None else price.value
 
@@ -202,15 +202,16 @@ def _optional(number: CalibratedNumber | None) -> Calibrated | None:
     return None if number is None else number.quantity()
 
 
-def amount_in(program: Program, unit: str, number: CalibratedNumber | None, *key: str | int) -> float | None:
-    """A stated amount in some unit, over the time of the plan; None where it is not stated.
-
-    Refused at its key where it cannot be added to others in that unit.
-    """
+def stated_in(program: ProgramFile, unit: str, number: CalibratedNumber | None, *key: str | int) -> float | None:
+    """What is counted, in some unit; None where it is not stated. Refused at its key where it is in another."""
     with program.document.at(*key):
-        if number is None:
-            return None
-        return number.quantity().to(unit, program.units).value * program.timing.factor(number.time_base)
+        return None if number is None else number.quantity().to(unit, program.units).value
+
+
+def amount_in(program: Program, unit: str, number: CalibratedNumber | None, *key: str | int) -> float | None:
+    """A stated amount of money in some unit, over the time of the plan; None where it is not stated."""
+    found = stated_in(program, unit, number, *key)
+    return None if found is None or number is None else found * program.timing.factor(number.time_base)
 
 
 def float_or_none(number: Fraction | None) -> float | None:

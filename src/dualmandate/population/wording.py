@@ -80,9 +80,10 @@ def counted(count: float, unit: str) -> str:
 
 def stated_amount(value: Fraction | float, unit: str | None) -> str:
     """An amount as somebody stated it, in the unit of a table: "USD 100,000", "80 hours"; a number where none is."""
-    if unit is None or not is_money(unit):
+    currency = None if unit is None else currency_of(unit)
+    if currency is None:
         return exact(float(value)) if unit is None else counted(float(value), unit)
-    return f"{'−' if value < 0 else ''}USD {exact(abs(float(value)))}"
+    return f"{'−' if value < 0 else ''}{currency} {exact(abs(float(value)))}"
 
 
 def percent(share: float, digits: int = 3) -> str:

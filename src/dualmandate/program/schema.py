@@ -795,11 +795,11 @@ class DecisionTable(KeyTable):
     """A grant by formula that reads the table: so much a head, to places that are large enough."""
 
     per_head: Calibrated
-    """A formula turns counted heads into money: USD per unit of the table."""
+    """A formula turns counted heads into money, per unit of the table."""
     threshold: NotNegative | None = None
     """A place with fewer counted heads than this gets nothing."""
     appropriation: Calibrated | None = None
-    """What there is to give out, in USD; where the formula asks for more, every place gets the same share of what it
+    """What there is to give out, in money; where the formula asks for more, every place gets the same share of what it
     asks for."""
     repetitions: Count = 200
     """How often the decision is made with noisy numbers at each simulated privacy loss."""
@@ -1047,8 +1047,8 @@ class ProgramTable(KeyTable):
     currency: Annotated[Text, WithJsonSchema({"type": "string", "pattern": "^[A-Z]{3}$"})] = DEFAULT
     """The money of the whole program, by its code in ISO 4217: "USD" where it is not stated."""
     public_total: Calibrated | None = None
-    """A public total that readers know, in the program's currency, such as the money that the tables allot: what privacy loss and errors
-    cost in all stands beside it."""
+    """A public total that readers know, in the program's currency, such as the money that the tables allot: what
+    privacy loss and errors cost in all stands beside it."""
 
 
 Measured = Literal["optimized", "workload", "identity"]

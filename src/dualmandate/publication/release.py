@@ -155,7 +155,8 @@ class Release:
             return replace(found, covers=self._covers(table))
         estimate = float(self.published(table).estimates[cells].sum())
         if table in self.superpopulation():
-            return self._expected(table, cells.tolist(), probability)
+            found = self._expected(table, cells.tolist(), probability)
+            return replace(found, covers=self._covers(table))
         if self._entry("tables", table)["exact"]:
             nominal = float(asked_for(probability))
             return Interval(estimate, estimate, estimate, nominal, 1.0, True, "published without noise")
@@ -175,15 +176,12 @@ class Release:
             found, joint = list[Interval](), self.joint(table)
             for number in range(len(estimates)):
                 found.append(interval_of_ratio(*joint(np.array([number])), probability=each))
-            ends = np.array([(one.lower, one.upper) for one in found]).T
-            nominal, words = float(asked_for(probability)), "each ratio by itself, the chances to miss added up"
-            return SimultaneousIntervals(estimates, *ends, nominal, nominal, False, words)
+            return _added_up(estimates, found, probability, "each ratio by itself, the chances to miss added up")
         if table in self.superpopulation():
-            nominal = asked_for(probability)
-            each = [self._expected(table, [n], 1 - (1 - nominal) / len(estimates)) for n in range(len(estimates))]
-            lower, upper = (np.array([getattr(one, end) for one in each]) for end in ("lower", "upper"))
-            words = f"{each[0].method}, the chances to miss {COVERED} added up"
-            return SimultaneousIntervals(estimates, lower, upper, float(nominal), float(nominal), False, words)
+            each = 1 - (1 - asked_for(probability)) / len(estimates)
+            found = [self._expected(table, [number], each) for number in range(len(estimates))]
+            words = f"{found[0].method}, the chances to miss {COVERED} added up"
+            return _added_up(estimates, found, probability, words)
         if self._entry("tables", table)["exact"]:
             return SimultaneousIntervals(
                 estimates, estimates, estimates, float(asked_for(probability)), 1.0, True, "published without noise"
@@ -278,8 +276,10 @@ class Release:
         return {}
 
     def _covers(self, table: str) -> str | None:
-        words: str | None = self._entry("ratios" if table in self.ratios else "tables", table).get("clipped")
-        return words
+        clipped = self._entry("ratios" if table in self.ratios else "tables", table).get("clipped")
+        expected = COVERED if table in self.superpopulation() else None
+        words = [expected, None if clipped is None else f"{clipped}, and nothing beyond"]
+        return "; ".join(each for each in words if each is not None) or None
 
     def _entry(self, what: str, name: str) -> Mapping[str, Any]:
         found: Mapping[str, Any] | None = next((each for each in self.facts[what] if each["name"] == name), None)
@@ -318,6 +318,15 @@ class Release:
         chosen = [_places(column, levels, where) for column, levels in zip(found.columns, found.labels, strict=True)]
         shape = tuple(len(levels) for levels in found.labels)
         return np.arange(len(found.estimates)).reshape(shape)[np.ix_(*chosen)].reshape(-1)
+
+
+def _added_up(
+    estimates: Floats, found: Sequence[Interval], probability: Probability, words: str
+) -> SimultaneousIntervals:
+    """Intervals that each miss so rarely that all of them hold together."""
+    lower, upper = (np.array([getattr(one, end) for one in found]) for end in ("lower", "upper"))
+    nominal = float(asked_for(probability))
+    return SimultaneousIntervals(estimates, lower, upper, nominal, nominal, False, words)
 
 
 def read_facts(folder: Path) -> dict[str, Any]:

@@ -185,7 +185,8 @@ def _write_ratios(
         return NestWeights(order, nest)
 
     release = Release(draft, facts, lambda group: groups[group].measurement, together, ratios.__getitem__)
-    names = file_names([each.name for each in (*order.tables, *order.public_tables, *order.ratios)])
+    tables = [table.name for table in (*order.tables, *order.public_tables)]
+    names = file_names([*tables, *(ratio.name for ratio in order.ratios)])
     writers, written = writers_of(order, prepared), list[tuple[Glance, dict[str, str]]]()
     for ratio in order.ratios:
         table = release.divided(ratio.name, order.units[ratio.name])

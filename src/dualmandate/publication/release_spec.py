@@ -133,7 +133,7 @@ class ReleaseSpec:
         """Each table has a name of its own, also beside what is exact; groups too: their names decide their noise."""
         invariants = [] if self.protection.neighbors is Neighbors.ADD_OR_REMOVE else [NUMBER_OF_RECORDS]
         invariants += [invariant.name for invariant in self.protection.invariants]
-        published = [each.name for each in (*self.tables, *self.ratios)]
+        published = [*(table.name for table in self.tables), *(ratio.name for ratio in self.ratios)]
         for names in ([*published, *invariants], [group.name for group in self.groups]):
             twice = next((name for name in names if names.count(name) > 1), None)
             if twice is not None:

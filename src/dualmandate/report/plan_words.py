@@ -40,6 +40,7 @@ VOWELS = frozenset("aeio")  # not u: a unit, a university
 SHOWN_PRIOR, SHOWN_BELIEFS = 0.01, 2  # being in the file, and which of two records
 SHOWN_MULTIPLES = {0.5: "Half of it", 2.0: "Twice it"}
 NO_DIFFERENCE = 1e-9  # share of a cost
+TELLING = 10.0  # A lower bound that is a smaller part of what errors cost says nothing to a reader.
 NOISY_DENOMINATOR = 0.1  # From this share of a denominator on, its error is too large to be linearized.
 STUDIES = "Studies: for comparison only, never drawn."
 
@@ -70,6 +71,8 @@ def choice_words(plan: Plan) -> list[str]:
     """The choice in sentences, and right after the first how sure it is."""
     first, *rest = plan.choice.explain().splitlines()
     return [first, *plan.robustness.sentences(), *rest]
+
+
 def _money(plan: Plan, amount: float) -> str:
     return money(amount, plan.choice.currency)
 
@@ -280,7 +283,8 @@ def _saving(plan: Plan) -> Iterator[str]:
             yield f"{chosen}, and leave society {_money(plan, abs(gained))} {'worse' if gained >= 0 else 'better'} off."
     if least and saving.limit is not None and not _at_the_limit(plan):
         times = f"Errors cost at most {number(used / least, 3)} times the least possible"
-        yield f"{times}: no strategy brings them below {_money(plan, least)}; that holds for {saving.limit.bound.valid_for}."
+        valid = saving.limit.bound.valid_for
+        yield f"{times}: no strategy brings them below {_money(plan, least)}; that holds for {valid}."
 
 
 def _typical(alone: Choice) -> str:
@@ -392,7 +396,7 @@ def optional_sections(plan: Plan) -> list[tuple[str, str, list[str]]]:
 def _ratios(plan: Plan) -> Iterator[str]:
     for row in plan.ratios[:MOST_ROWS]:
         unit = "" if row.unit == SHARE else f" {row.unit}"
-        cost = f"; its errors cost {money(row.data_loss)}" if row.data_loss else ""
+        cost = f"; its errors cost {_money(plan, row.data_loss)}" if row.data_loss else ""
         yield (
             f"'{row.ratio}', {counted(row.query_count, 'number')} of '{row.numerator}' over '{row.denominator}': "
             f"typically off by {number(row.root_mean_squared_error)}{unit}, 95 in 100 within ±{number(row.half_width)} "
@@ -451,26 +455,29 @@ def _loss_words(row: MeasuredLoss, plan: Plan) -> Iterator[str]:
     share, measure = row.amount / row.query_count, plan.choice.privacy_measure
     if row.loss == "relative":
         yield f"A number of '{row.table}' is typically off by {percent(math.sqrt(share))} of what is expected there."
-        yield f"One that is off by all of it costs {money(row.value)}, and by a tenth of it a hundredth of that."
+        yield f"One that is off by all of it costs {_money(plan, row.value)}, and by a tenth of it a hundredth of that."
     elif row.threshold is not None:
         yield (
             f"Of {row.query_count:,} numbers of '{row.table}', {number(row.amount, 3)} are expected to be off by more "
-            f"than {quantity(row.threshold, row.table_unit)} ({percent(share)} of them); each costs {money(row.value)}."
+            f"than {quantity(row.threshold, row.table_unit)} ({percent(share)} of them); each costs "
+            f"{_money(plan, row.value)}."
         )
     elif row.miss_probability is not None and row.promised is not None:
         sure, worst = percent(1 - row.miss_probability), quantity(row.promised, row.table_unit)
         yield f"With probability {sure} no number of '{row.table}' is off by more than {worst}."
-        yield f"Priced is a worst error of {number(row.amount)}, at {money(row.value)} per {row.table_unit}: it is the"
-        yield "same, without the jumps of whole-number noise."
+        yield (
+            f"Priced is a worst error of {number(row.amount)}, at {_money(plan, row.value)} per {row.table_unit}: it "
+            "is the same, without the jumps of whole-number noise."
+        )
         for name, promise in row.multiplicative_weights:
             yield f"For any data, {name} promises {quantity(promise, row.table_unit)} at this {measure}."
     elif row.given_out is not None and row.band is not None:
-        squared = " squared" if row.unit == "USD^2" else ""
-        low, high = (money(end) + squared for end in row.band)
+        squared = " squared" if row.unit.endswith("^2") else ""
+        low, high = (_money(plan, end) + squared for end in row.band)
         yield (
-            f"By its public numbers '{row.table}' gives out {money(row.given_out)}. With noise the grants are off by "
-            f"{money(row.amount)}{squared} in all, dollars too much and too little alike: simulated, with a 95 % band "
-            f"from {low} to {high}."
+            f"By its public numbers '{row.table}' gives out {_money(plan, row.given_out)}. With noise the grants are "
+            f"off by {_money(plan, row.amount)}{squared} in all, too much and too little alike: simulated, with a 95 % "
+            f"band from {low} to {high}."
         )
         if row.simulated_to is not None and plan.choice.epsilon > row.simulated_to:
             yield (
@@ -484,10 +491,10 @@ def _wealth(plan: Plan) -> Iterator[str]:
     for row in plan.extensions.wealth:
         group, unit = row.group, units[row.table]
         yield (
-            f"{group.name}: {number(group.people, 6)} people stand to gain or lose {money(group.exposure)} per {unit} "
-            f"in {'each' if group.to_all else 'one'} number of '{row.table}', with an absolute risk aversion of "
-            f"{number(group.risk_aversion)} per USD. To be rid of its errors is worth {money(row.value)} per squared "
-            f"{unit} to them."
+            f"{group.name}: {number(group.people, 6)} people stand to gain or lose {_money(plan, group.exposure)} per "
+            f"{unit} in {'each' if group.to_all else 'one'} number of '{row.table}', with an absolute risk aversion of "
+            f"{number(group.risk_aversion)} per {plan.choice.currency}. To be rid of its errors is worth "
+            f"{_money(plan, row.value)} per squared {unit} to them."
         )
         if row.taylor is not None:
             yield f"That holds for small risks ({group.name}, one person, '{row.table}'): {row.taylor}."
@@ -536,7 +543,7 @@ def _clipping(plan: Plan) -> Iterator[str]:
             )
         if best is not None and best.both is not None and best is not here:
             better = stated_amount(best.bound, curve.unit)
-            less = money(here.cost - best.cost)
+            less = _money(plan, here.cost - best.cost)
             key = f"most_records_per_unit = {best.bound}" if curve.name == RECORDS else 'upper = "best"'
             yield (
                 f"At this loss errors would cost {less} less with {better}: {number_of} would then be off by "
@@ -597,10 +604,10 @@ def _renewals(plan: Plan) -> Iterator[str]:
     yield (
         f"A new release every {_years(best.years)} is best, each at {plan.choice.privacy_measure} = "
         f"{number(best.epsilon)} and used for {number(best.service, 3)} years' worth: all of them are worth "
-        f"{money(best.worth)} today, if each costs people what one today does."
+        f"{_money(plan, best.worth)} today, if each costs people what one today does."
     )
     if others:
-        yield f"Next best is every {_years(others[0].years)}: {money(best.worth - others[0].worth)} less."
+        yield f"Next best is every {_years(others[0].years)}: {_money(plan, best.worth - others[0].worth)} less."
 
 
 def _years(years: int) -> str:
@@ -615,13 +622,14 @@ def _sample(plan: Plan) -> Iterator[str]:
         yield "No table is worth asking anybody for."
         return
     if sample.share == 1:
-        yield f"Asking everybody is best: {money(sample.collection_cost)} buys more accuracy than a sample would save."
+        cost = _money(plan, sample.collection_cost)
+        yield f"Asking everybody is best: {cost} buys more accuracy than a sample would save."
     else:
         yield (
             f"Asking a random {percent(sample.share)} of the {plural(unit)} at {privacy_measure} = "
             f"{number(sample.epsilon)} each is best: {counted(round(sample.respondents), unit)} for "
-            f"{money(sample.collection_cost)}. Society is {money(sample.gained)} better off than by asking everybody, "
-            "sampling errors and the privacy of those who are asked counted."
+            f"{_money(plan, sample.collection_cost)}. Society is {_money(plan, sample.gained)} better off than by "
+            "asking everybody, sampling errors and the privacy of those who are asked counted."
         )
     left_out = [table.table for table in plan.tables if table.table not in sample.tables]
     if left_out:
@@ -648,8 +656,8 @@ def _local(plan: Plan) -> Iterator[str]:
         truth, worse = percent(part.truth_probability), "worse" if part.forgone >= 0 else "better"
         yield (
             f"It would choose {privacy_measure} = {number(part.epsilon)}, at which {truth} give their true answer and "
-            f"the others an innocuous one, and leave society {money(abs(part.forgone))} {worse} off: that is what a "
-            "curator who is trusted is worth."
+            f"the others an innocuous one, and leave society {_money(plan, abs(part.forgone))} {worse} off: that is "
+            "what a curator who is trusted is worth."
         )
     yield "This is a study: people would randomize before there are records, so nothing of it is drawn here."
 

@@ -198,8 +198,8 @@ class PlannedRatioPart(DocumentModel):
     )
     root_mean_squared_error: NotNegative = Field(description="Of one number, in its unit, linearized.")
     half_width: NotNegative = Field(description="What 95 in 100 numbers are off by at most, in its unit, linearized.")
-    root_mean_squared_consequence: Dollars | None = Field(description="Of one number, USD, linearized.")
-    data_loss: Cost = Field(description="USD: what its errors cost, as if both tables were measured apart.")
+    root_mean_squared_consequence: Money | None = Field(description="Of one number, in money, linearized.")
+    data_loss: Cost = Field(description="Money: what its errors cost, as if both tables were measured apart.")
 
 
 class GroupPart(DocumentModel):
@@ -382,7 +382,7 @@ class RobustnessPart(DocumentModel):
 class PublicTotalPart(DocumentModel):
     """A public total, and what the choice costs in all beside it."""
 
-    amount: Positive = Field(description="USD.")
+    amount: Positive = Field(description="In money.")
     time_base: Text | None = Field(description="The time it covers.")
     source: Text = Field(description="As in the program file.")
     privacy_cost_times: NotNegative = Field(description="What privacy loss costs, over the total.")
@@ -471,7 +471,7 @@ class RenewalPart(DocumentModel):
     years: Count = Field(description="Between two releases.")
     epsilon: Epsilon
     service: Positive = Field(description="Years' worth of use of each release, discounted and depreciated.")
-    worth: Dollars = Field(description="USD of today: what all releases are worth; a year where nothing is discounted.")
+    worth: Money = Field(description="Money of today: what all releases are worth; a year where nothing is discounted.")
 
 
 class SamplePart(DocumentModel):
@@ -481,10 +481,10 @@ class SamplePart(DocumentModel):
     respondents: Positive = Field(description="How many that are.")
     epsilon: NotNegative = Field(description="The loss of each who is asked.")
     tables: tuple[Text, ...] = Field(description="That are worth collecting for; all where not each states its worth.")
-    collection_cost: Cost = Field(description="USD: of asking them.")
-    net: Dollars = Field(description="USD: welfare, with what tables are worth where stated, less the cost of asking.")
-    everybody: Dollars = Field(description="USD: the same when everybody is asked.")
-    gained: Dollars = Field(description="USD: the difference.")
+    collection_cost: Cost = Field(description="Money: of asking them.")
+    net: Money = Field(description="Money: welfare, with what tables are worth where stated, less the cost of asking.")
+    everybody: Money = Field(description="Money: the same when everybody is asked.")
+    gained: Money = Field(description="Money: the difference.")
     amplified: Number | None = Field(description="ε of everybody if nobody knew who was asked; not counted on.")
 
 
@@ -494,8 +494,8 @@ class LocalPart(DocumentModel):
     epsilon: AnyLoss | None = Field(description="What it would choose; null where it cannot.")
     truth_probability: Number | None = Field(description="How often the true answer is then reported for sure.")
     root_mean_squared_error: Number | None = Field(description="In the tables' unit; null where they differ in it.")
-    welfare: Dollars | None
-    forgone: Dollars | None = Field(description="USD: the plan's welfare less this.")
+    welfare: Money | None
+    forgone: Money | None = Field(description="Money: the plan's welfare less this.")
     times: Number | None = Field(description="What errors cost at the plan's own loss, relative to the plan.")
     why_not: Text | None = Field(description="Why it cannot choose.")
     source: Text = Field(description="As in the program file.")
@@ -550,12 +550,12 @@ class MeasuredLossPart(DocumentModel):
         "more than the threshold; the worst error; or what a decision misallocates."
     )
     unit: str = Field(strict=True, description="Of the amount; empty where it is a pure number.")
-    value: NotNegative = Field(description="USD: what one unit of the amount costs.")
+    value: NotNegative = Field(description="Money: what one unit of the amount costs.")
     threshold: IfAny[NotNegative] = Field(None, description="Of tail loss, in the table's unit.")
     miss_probability: IfAny[Positive] = Field(None, description="Of worst-case loss.")
     promised: IfAny[NotNegative] = Field(None, description="The worst error that a release promises.")
     multiplicative_weights: IfAny[tuple[PromisePart, ...]] = Field(None, description="At the same loss.")
-    given_out: IfAny[NotNegative] = Field(None, description="USD, by the decision with exact numbers.")
+    given_out: IfAny[NotNegative] = Field(None, description="Money, by the decision with exact numbers.")
     band: IfAny[Pair[Number]] = Field(None, description="Of simulation, 95 %, around the amount.")
     simulated_to: IfAny[Positive] = Field(None, description="The largest privacy loss that was simulated.")
 
@@ -564,8 +564,8 @@ class TaylorPart(DocumentModel):
     """How far the value of accuracy, which holds for small risks, is off at the choice; for one person."""
 
     largest_s: NotNegative = Field(description="Risk in units of what ruins: at 1 the exact cost is infinite.")
-    exact: Number | None = Field(description="USD: the exact cost of noise; null where it is infinite.")
-    taylor: NotNegative = Field(description="USD: the cost by the value of accuracy.")
+    exact: Number | None = Field(description="Money: the exact cost of noise; null where it is infinite.")
+    taylor: NotNegative = Field(description="Money: the cost by the value of accuracy.")
     trustworthy: Whether = Field(description="Whether the two are within five percent.")
     words: Words
 
@@ -576,10 +576,10 @@ class WealthPart(DocumentModel):
     table: Text = Field(description="Its name.")
     name: Text = Field(description="Of the group.")
     people: Positive = Field(description="How many they are.")
-    exposure: Positive = Field(description="USD per unit of a number.")
+    exposure: Positive = Field(description="Money per unit of a number.")
     exposed_to: Literal["one", "all"] = Field(description="One number each, or every one.")
-    risk_aversion: Positive = Field(description="Absolute, per USD.")
-    value_of_accuracy: Positive = Field(description="USD per squared unit of the table, of all of them.")
+    risk_aversion: Positive = Field(description="Absolute, per unit of money.")
+    value_of_accuracy: Positive = Field(description="Money per squared unit of the table, of all of them.")
     taylor: TaylorPart | None = Field(description="Null where the noise has no closed form for it.")
 
 
@@ -590,7 +590,7 @@ class BoundRowPart(DocumentModel):
     noise: NotNegative = Field(description="Root mean squared error of one number of the table, of noise.")
     bias: NotNegative | None = Field(description="The same of what is left out; null where that is not known.")
     both: NotNegative | None = Field(description="The same of both.")
-    cost: Cost = Field(description="USD: what errors cost in all tables that rest on the bound.")
+    cost: Cost = Field(description="Money: what errors cost in all tables that rest on the bound.")
 
 
 class BoundPart(DocumentModel):
