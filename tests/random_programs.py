@@ -163,6 +163,11 @@ class RandomProgram:
         found = []
         for number in range(self.integer(1, 2)):
             parts = [self.one_of(*units) for _ in range(2)]
+            plain = [table["name"] for table in tables if not table["by"]]
+            if self.chance(0.8) and plain:  # what is added up over everything divides every table
+                parts[1] = self.one_of(*plain)
+            if parts[0] == parts[1]:
+                continue
             ratio: Table = {"name": f"ratio {number}", "numerator": parts[0], "denominator": parts[1]}
             unit = " per ".join(units[part] for part in parts)
             if self.chance(0.8):

@@ -187,7 +187,7 @@ def test_a_superpopulation_moves_no_choice_and_widens_what_numbers_are_within(tm
         (EXPECTED.replace("25000", "0") + value(1), InvalidValue, "expected_number", "share of nothing"),
         (RELATIVE.replace("last", "none") + value(1), InvalidFile, "public_numbers", "no such file"),
         (SQUARED + DECISION.replace('loss = "absolute"\n', ""), InvalidValue, "value_of_accuracy", "decision says"),
-        (DECISION.replace('loss = "absolute"\n', ""), MissingKey, "decision", "squared dollars"),
+        (DECISION.replace('loss = "absolute"\n', ""), MissingKey, "decision", "squared USD"),
         (DECISION.replace("= 100\n", "= 1\n"), InvalidValue, "repetitions", "repetitions differ"),
         (SQUARED + WEALTH, InvalidValue, "value_of_accuracy", "wealth says"),
         (WEALTH.replace('"1/USD"', '"USD"'), IncompatibleUnits, "risk_aversion", "1/USD"),

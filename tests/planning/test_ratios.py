@@ -237,7 +237,9 @@ def test_a_release_publishes_ratios_with_intervals_in_every_form(tmp_path: Path)
     together = release.simultaneous("mean cost by region")
     assert np.all(together.lower < mean["lower"].to_numpy())
     lines = (folder / facts["ratios"][0]["csv"]).read_text(encoding="utf-8").splitlines()
-    assert lines[0] == "region,estimate,standard_error,lower,upper,of_whole_numbers"
+    clipped = "cost by region: cost, each person's counted up to USD 1,000, in steps of USD 50"
+    assert lines[0] == f'region,"estimate: {clipped}",standard_error,lower,upper,of_whole_numbers'
+    assert (release.facts["ratios"][0]["clipped"], together.covers) == (clipped, f"{clipped}, and nothing beyond")
     assert (folder / facts["ratios"][0]["sdmx-csv"]).exists()
     page = (folder / "index.html").read_text(encoding="utf-8")
     assert "mean cost by region" in page

@@ -144,7 +144,7 @@ def test_the_document_says_what_is_measured_and_what_that_saves(town: Any) -> No
     assert measured["strategy"] == {"rows": str(found.exact.rows), "digest": strategy["digest"]}
     assert strategy["digest"] == strategy_digest(found.exact)
     saving = document["saving"]
-    assert saving["dollars"] == pytest.approx(saving["at_choice"]["naive"] - saving["at_choice"]["used"])
+    assert saving["saved"] == pytest.approx(saving["at_choice"]["naive"] - saving["at_choice"]["used"])
     assert saving["naive"]["noise"] == "laplace"
     assert saving["naive"]["strategy"] == "workload"
     for point in saving["points"]:
@@ -165,8 +165,8 @@ def test_the_words_name_the_saving_and_the_gap(town: Any) -> None:
     assert f"{found.exact.rows} measurements." in words
     assert " ".join(found.gap.split()) in words
     assert " are saved against Laplace noise on the tables, in even shares, what is done by hand." in words
-    assert "Measuring something else could save at most " in words
-    assert "errors of every matrix mechanism with laplace noise cost at least USD" in words
+    assert "times the least possible: no strategy brings them below " in words
+    assert "; that holds for every matrix mechanism with laplace noise." in words
     assert "noise laplace, on an optimized strategy" in words
 
 

@@ -57,7 +57,7 @@ class _Group:
         found = curves.production if isinstance(curves, ClosedFormCurves) else None
         if not isinstance(found, Measurement) or len(found.rows.steps) > 1 or {*self.weights.measures} != {"squared"}:
             return None
-        sums = [float(found.answered[table].sums[0]) for table in self.weights.tables]
+        sums = [float(found.answered[table.name].sums[0]) for table in found.workload.tables]
         cost = math.fsum(value * each for value, each in zip(self.weights.values, sums, strict=True))
         return on_lattice(found.law, found.rows.steps[0]), found.unit_loss(1.0), cost
 

@@ -21,6 +21,7 @@ from dualmandate.choice import (
     Renewal,
     SocialWelfare,
     TableSelection,
+    TableValue,
     budget_path,
     choose,
     choose_tables,
@@ -225,15 +226,20 @@ class ExtensionBuilder:
                 noise = outcome.root_mean_squared_error
                 yield ExistingError(outcome.table, outcome.unit, before or drawn, noise, sampling=not before)
 
+    @property
+    def _of_tables(self) -> list[TableValue]:
+        """What errors of each table cost, without ratios: those are put together from tables."""
+        return [value for value in self.program.welfare.table_values if not value.parts]
+
     def _losses(self) -> Iterator[MeasuredLoss]:
-        for value in self.program.welfare.table_values:
+        for value in self._of_tables:
             measurement, loss = self._measured_at[value.table]
             found = measured_loss(self.program, measurement, measure=value.measure, value=value.value, loss=loss)
             if found is not None:
                 yield found
 
     def _wealth(self) -> Iterator[WealthWorth]:
-        for position, value in enumerate(self.program.welfare.table_values):
+        for position, value in enumerate(self._of_tables):
             measurement, loss = self._measured_at[value.table]
             count = measurement.workload.table(value.table).query_count
             for group in wealth_of(self.program, position):

@@ -80,7 +80,8 @@ class Robustness:
     tornado: tuple[TornadoRow, ...]  # of the numbers whose range is stated
     readings: tuple[Reading, ...]
     exact: tuple[str, ...]  # numbers that are taken as exact, because nothing is stated of their errors
-    interval: tuple[float, float] | None  # where the best loss lies with probability 95 %
+    interval: tuple[float, float] | None  # where the best loss lies with probability 95 %; infinite without a bound
+    span: str | None  # the same in words
     why_no_interval: str  # where there is none
     privacy_measure: PrivacyMeasure
 
@@ -92,9 +93,8 @@ class Robustness:
     def sentences(self) -> Iterator[str]:
         """What must stand beside the choice."""
         loss = self.privacy_measure
-        if self.interval is not None:
-            low, high = map(number, self.interval)
-            yield f"Given the errors that are stated, the best {loss} is between {low} and {high} ({percent(LEVEL)})."
+        if self.span is not None:
+            yield f"Given the errors that are stated, the best {loss} is {self.span} ({percent(LEVEL)})."
         else:
             asked = f", and how robust it is cannot be judged: {ASKED}" if not self.judged else ""
             yield f"This {loss} has no interval, because {self.why_no_interval}{asked}."
@@ -148,6 +148,7 @@ def robustness_of(
         readings=tuple(_readings(frontier, welfare, limits, read)),
         exact=tuple(name for name in stated if name not in ranges),
         interval=None if known is None else known.interval(LEVEL),
+        span=None if known is None else known.span(LEVEL),
         why_no_interval="what the stated errors mean could not be worked out"
         if any(each.standard_error for each in stated.values())
         else "no number that it rests on states an error",

@@ -191,7 +191,9 @@ def _misallocated(loss: str, price: Calibrated | None, money: str) -> float:
 
 
 def price_of(loss: str, preferences: PreferencesTable, units: Units, document: Document) -> Calibrated | None:
-    """What squared money, or money, that is misallocated is worth; checked here, where its key is known."""
+    """What squared money, or money, that is misallocated is worth, where errors count so; checked at its key."""
+    if loss not in PRICES:
+        return None
     key, unit = PRICES[loss], f"{units.currency} per {units.currency}" + ("^2" if loss == "squared" else "")
     stated: CalibratedNumber | None = getattr(preferences, key)
     with document.at("preferences", key):

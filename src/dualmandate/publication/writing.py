@@ -336,8 +336,9 @@ class Csv:
         path = stem.with_name(stem.name + self.suffixes[0])
         levels = [pa.array([quoted(level) for level in each], pa.string()) for each in sheet.labels]
         clipped = sheet.facts.get("clipped")
-        named = [name if clipped is None else f"{name}: {clipped}" for name in sheet.numbers]
-        heading = ",".join(map(quoted, [*sheet.headings, *named]))
+        first, *others = sheet.numbers
+        named = first if clipped is None else f"{first}: {clipped}"
+        heading = ",".join(map(quoted, [*sheet.headings, named, *others]))
         with durably(path, mode=PUBLIC_MODE) as file:
             file.write((heading + LINE_END).encode("utf-8"))
             for part, places in sheet.pieces():

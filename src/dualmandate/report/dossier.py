@@ -117,7 +117,7 @@ def _numbers(plan: Plan) -> list[tuple[str, str]]:
     """The few numbers to remember."""
     choice, probability, currency = plan.choice, plan.technology.failure_probability, plan.choice.currency
     known = plan.robustness
-    sure = f"none: {known.why_no_interval}" if known.interval is None else " to ".join(map(number, known.interval))
+    sure = f"none: {known.why_no_interval}" if known.span is None else known.span
     numbers = [("privacy loss", stated_loss(choice.loss)), ("95 % interval of the best one", sure)]
     if probability is not None:
         numbers += [("failure probability δ", number(probability)), ("spent, exactly", stated_loss(plan.loss))]

@@ -372,8 +372,9 @@ class RobustnessPart(DocumentModel):
     """How sure the choice is, as far as the program says how sure its numbers are."""
 
     judged: Whether = Field(description="Whether an error, a range or another reading of some number is stated.")
-    interval: Pair[Positive] | None = Field(
-        description="Where the best loss lies with probability 95 %; null where no number states an error."
+    interval: Pair[Positive | None] | None = Field(
+        description="Where the best loss lies with probability 95 %, an end without a bound as null; null where no "
+        "number states an error."
     )
     exact: tuple[Text, ...] = Field(description="Numbers taken as exact: nothing is stated of their errors.")
     words: tuple[Text, ...] = Field(description="The same for people.")
@@ -869,7 +870,11 @@ def plan_document(plan: Plan) -> dict[str, Any]:
         tornado=[TornadoPart.made_of(row, input=row.name) for row in sure.tornado],
         elasticities=[ElasticityPart.made_of(row, input=row.name) for row in sure.elasticities],
         readings=list(_readings(plan)),
-        robustness=RobustnessPart.made_of(sure, words=list(sure.sentences())),
+        robustness=RobustnessPart.made_of(
+            sure,
+            words=list(sure.sentences()),
+            interval=None if sure.interval is None else [_finite(end) or None for end in sure.interval],
+        ),
         public_total=None if total is None else PublicTotalPart.made_of(total, words=list(total.sentences())),
         participation=known.participation,
         offering=_offering(known),
