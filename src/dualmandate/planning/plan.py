@@ -20,7 +20,7 @@ from dualmandate.mechanism.technologies import OPTIMIZED
 from dualmandate.planning.comparison import Comparison, Saving
 from dualmandate.planning.extensions import Extensions
 from dualmandate.planning.ratios import RatioConsequence
-from dualmandate.planning.robustness import USUAL_AVERSION, USUAL_BUDGET, USUAL_PRICE, PublicTotal, Robustness
+from dualmandate.planning.robustness import USUAL_PRICE, PublicTotal, Robustness
 from dualmandate.planning.saved_plan import PLAN_VERSION, Exact, digest_of, exact_content
 from dualmandate.planning.study import is_study, study_words
 from dualmandate.planning.technology import Technology, measured_words
@@ -269,8 +269,7 @@ def _hidden_prices(plan: Plan) -> Iterator[str]:
     for price in sorted(price for price in prices if price is not None):
         yield (
             f"A price of {number(price)} {currency} per squared {currency} means an absolute risk aversion of "
-            f"{number(2 * price)} per {currency}; a relative risk aversion of {USUAL_AVERSION:g} on a budget of "
-            f"{money(USUAL_BUDGET, currency)} would mean a price of {number(USUAL_PRICE)}."
+            f"{number(2 * price)} per {currency}; the price of a usual one is {number(USUAL_PRICE)}, as in the readings."
         )
 
 
