@@ -17,7 +17,7 @@ LARGEST_MEGABYTES = {TITLE_I: 500.0, SF1: 2_000.0}
 
 
 def title_i() -> None:
-    """Write, read and plan the Title I program: 13,000 districts, ε* = 2.4443."""
+    """Write, read and plan the Title I program: 13,000 districts, ε* = 2.4442."""
     with TemporaryDirectory() as folder:
         gallery.write("title_i", folder)
         plan = load(Path(folder, "program.toml")).plan()
