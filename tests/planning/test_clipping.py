@@ -183,10 +183,10 @@ def test_a_bias_does_not_move_the_loss_and_is_counted(tmp_path: Path) -> None:
     assert "attributes.cost.distribution" in words
     assert plan_document(unknown)["clipping"][0]["recommended"] is None
     for plan in (known, unknown):
-        figure = clipping(plan.extensions.clipping[0])
+        figure = clipping(plan.extensions.clipping[0], plan.choice.currency)
         assert figure.name == "clipping-cost"
         assert len(figure.table.rows) == len(plan.extensions.clipping[0].rows)
-        assert all(figure.specification(width)["layer"] for width in (360, 760))
+        assert all("in use: USD 100,000" in figure.svg(width) for width in (360, 760))
 
 
 def test_fitness_for_use_counts_the_bias(tmp_path: Path) -> None:

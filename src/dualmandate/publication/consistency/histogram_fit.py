@@ -27,7 +27,8 @@ from dualmandate.publication.consistency.transport import SECONDS, integer_progr
 from dualmandate.workload import Table, Workload
 
 MOST_STEPS = 5000  # At most so many gradient steps are taken.
-NEAR = 1e-4  # A step that changes no number by more, in standard errors, is the last.
+FIRST_LOOK = 256  # After so many steps, and each time that they have doubled, it is asked whether they are enough.
+NEAR = 1e-4  # They are where the second half of them changed no number by more than this, in standard errors.
 ROUGH = 1e-2  # The same, where moves of single records follow and settle the rest.
 POWER_STEPS = 20  # So many powers of the curvature find the largest.
 _MOST_SHIFTS = 100  # At most so many Newton steps find the shifts of atoms.
@@ -103,13 +104,16 @@ def consistent_histogram(
 
 
 def _nearest(fit: _Fit, atoms: Atoms, *, near: float) -> Floats:
-    """The continuous solution, from equal numbers in every cell of an atom, until steps are `near` standard errors."""
+    """The continuous solution, from equal numbers in every cell of an atom, until it stays `near`, in standard errors.
+
+    One step is no measure of how much is left: where amounts are added up, counts come near by many small ones.
+    """
     shifts = np.zeros(1 if atoms.totals is None else atoms.totals.size)
     x = atoms.project(np.full(atoms.labels.size, _level(fit)), shifts)
     steepness, momentum = _steepness(fit, atoms.labels >= 0), 1.0
     answers = ahead_answers = fit.answers(x)
-    ahead = x
-    for _ in range(MOST_STEPS):
+    ahead, half, look = x, answers, FIRST_LOOK
+    for taken in range(1, MOST_STEPS + 1):
         gradient = fit.gradient(ahead_answers)
         while True:
             new = atoms.project(ahead - gradient / steepness, shifts)
@@ -124,8 +128,10 @@ def _nearest(fit: _Fit, atoms: Atoms, *, near: float) -> Floats:
         carried = 0.0 if turned else (momentum - 1) / following
         ahead, ahead_answers = new + carried * (new - x), new_answers + carried * change
         x, answers, momentum = new, new_answers, following
-        if np.max(np.abs(change) * np.sqrt(fit.weights)) <= near:
-            break
+        if taken == look:
+            if np.max(np.abs(answers - half) * np.sqrt(fit.weights)) <= near:
+                break
+            half, look = answers, 2 * look
     return x
 
 
